@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/csv"
 	"example.com/tsimport/reader/mysqldump"
 	"example.com/tsimport/reader/pgdump"
@@ -14,27 +15,45 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// dumped is a table of a dump. Its rows are a part of the text, which the data of the source are.
-type dumped struct {
-	table     *sqldump.Table
-	truncated error
-	newParser func() rowParser
-	cutter    func(begun bool) recordCutter // of rows that are cut in order; nil is lines
+// The formats of dumps: a table of what pg_dump writes as plain text, and of what mysqldump and mariadb-dump write.
+var (
+	PGDump Format = &dumpFormat{
+		name: "pg_dump", is: pgdump.Is, index: pgdump.Index,
+		parser: func(columns []sqldump.Column) dumpRows { return pgdump.NewParser(columns) },
+	}
+	MySQLDump Format = &dumpFormat{
+		name: "mysqldump", is: mysqldump.Is, index: mysqldump.Index,
+		parser: func(columns []sqldump.Column) dumpRows { return mysqldump.NewParser(columns) },
+		cutter: func(begun bool) recordCutter { return &mysqldump.Cutter{Begun: begun} },
+		tab:    true,
+	}
+)
+
+// dumpFormat is statements of SQL. The rows of a table are a part of the text, which the data of the source are.
+type dumpFormat struct {
+	name   string
+	is     func(head []byte) bool
+	index  func(text io.Reader) (*sqldump.Dump, error) // finds the tables
+	parser func([]sqldump.Column) dumpRows
+	cutter func(begun bool) recordCutter // of rows that are cut in order; nil is lines
+	tab    bool                          // with --tab the schema is alone, and the rows are in a file beside it
 }
 
-// rowParser reads the rows of a dump, split by split.
-type rowParser interface {
+func (f *dumpFormat) String() string { return f.name }
+
+// Is goes by the comment that dumps begin with.
+func (f *dumpFormat) Is(_ string, head []byte) bool { return f.is(head) }
+
+// dumpRows reads the rows of a dump, split by split.
+type dumpRows interface {
 	Reset(data []byte, begun bool) // begun says that the split is not the first
 	Next() (*record.Record, bool)
 	Records() int
 	Lines() int
 }
 
-// isDump reports whether the text is statements of SQL.
-func (f Format) isDump() bool { return f == PGDump || f == MySQLDump }
-
-// readDump goes through the dump once, to find its tables, and takes the one that is meant.
-func (s *File) readDump() error {
+// open goes through the dump once, to find its tables, and takes the one that is meant.
+func (f *dumpFormat) open(s *File) error {
 	switch {
 	case s.Stream():
 		return fmt.Errorf("read %s: a dump is read twice, which a stream does not allow; save it as a file first", s.Name)
@@ -47,7 +66,7 @@ func (s *File) readDump() error {
 	}
 	defer text.Close()
 	readable := &upToError{r: text}
-	d, err := s.indexDump(readable)
+	d, err := f.index(readable)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
@@ -61,42 +80,49 @@ func (s *File) readDump() error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	if err := s.refuseTab(t); err != nil {
+	if err := f.refuseTab(s, t); err != nil {
 		return err
 	}
-	s.dump.table, s.dump.truncated = t, d.Truncated
 	if d.Truncated != nil && t.Key == nil { // pg_dump writes keys after the rows
 		s.Hint = fmt.Sprintf("%s does not say the key of its table: %v", s.Name, d.Truncated)
 	}
-	s.text.offset, s.text.lines = t.From, int(t.Lines)
-	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		names[i] = c.Name
+	s.text.offset, s.text.lines, s.text.part, s.text.end, s.text.truncated = t.From, int(t.Lines), true, t.To, d.Truncated
+	names, declared := make([]string, len(t.Columns)), &source.Declared{Key: t.Key}
+	for i := range t.Columns {
+		names[i] = t.Columns[i].Name
+		declared.Types = append(declared.Types, t.Columns[i].Type())
 	}
 	s.nameColumns(names)
+	declared.Types = append(declared.Types, make([]table.Type, len(s.fixed))...)
+	s.form.declared, s.form.cutter = declared, f.cutter
+	if f.cutter == nil {
+		s.Dialect = csv.Dialect{Delimiter: "\t", EOL: '\n'} // rows are lines
+	}
+	s.form.parser = func([]int) source.Parser { return &dumpParser{s: s, rows: f.parser(t.Columns)} }
 	s.Notes = append(s.Notes, fmt.Sprintf("%s: %s", s.Name, d.Describe(t)))
 	return nil
 }
 
-// indexDump finds the tables.
-func (s *File) indexDump(text io.Reader) (*sqldump.Dump, error) {
-	if s.Format == MySQLDump {
-		s.dump = &dumped{
-			newParser: func() rowParser { return mysqldump.NewParser(s.dump.table.Columns) },
-			cutter:    func(begun bool) recordCutter { return &mysqldump.Cutter{Begun: begun} },
-		}
-		return mysqldump.Index(text)
+// dumpParser reads the rows of splits.
+type dumpParser struct {
+	source.Plain
+	s    *File
+	rows dumpRows
+}
+
+// Parse implements source.Parser.
+func (p *dumpParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	p.rows.Reset(sp.Data, sp.Offset > p.s.text.offset)
+	for rec, ok := p.rows.Next(); ok; rec, ok = p.rows.Next() {
+		each(p.s.shorten(sp, rec))
 	}
-	d, err := pgdump.Index(text)
-	s.Dialect = csv.Dialect{Delimiter: "\t", EOL: '\n'} // rows are lines
-	s.dump = &dumped{newParser: func() rowParser { return pgdump.NewParser(s.dump.table.Columns) }}
-	return d, err
+	return p.rows.Records(), p.rows.Lines(), nil
 }
 
 // refuseTab refuses the schema that mysqldump --tab writes: the rows are in a file beside it.
-func (s *File) refuseTab(t *sqldump.Table) error {
+func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 	stem, is := strings.CutSuffix(s.item.Name, ".sql")
-	if t.Rows > 0 || !is || s.Format != MySQLDump || !s.item.Local() {
+	if t.Rows > 0 || !is || !f.tab || !s.item.Local() {
 		return nil
 	}
 	rows := stem + ".txt"
@@ -127,42 +153,16 @@ func (u *upToError) Read(p []byte) (int, error) {
 
 // textEnd is where the data end in the text of a source that is a file as it is.
 func (s *File) textEnd() int64 {
-	if s.dump != nil {
-		return s.dump.table.To
+	if s.text.part {
+		return s.text.end
 	}
 	return s.Size
 }
 
 // upToEnd is a text without what follows its data.
 func (s *File) upToEnd(text io.ReadCloser) io.ReadCloser {
-	if s.dump == nil {
+	if !s.text.part {
 		return text
 	}
-	return &closing{io.LimitReader(text, s.dump.table.To), text}
-}
-
-// declared is what a dump says of its table, nil for other sources.
-func (s *File) declared() *source.Declared {
-	if s.dump == nil {
-		return nil
-	}
-	d := &source.Declared{Key: s.dump.table.Key}
-	for i := range s.dump.table.Columns {
-		d.Types = append(d.Types, s.dump.table.Columns[i].Type())
-	}
-	for range s.fixed {
-		d.Types = append(d.Types, 0)
-	}
-	return d
-}
-
-// guessDump tells a dump by its beginning.
-func guessDump(head []byte) Format {
-	switch {
-	case pgdump.Is(head):
-		return PGDump
-	case mysqldump.Is(head):
-		return MySQLDump
-	}
-	return Auto
+	return &closing{io.LimitReader(text, s.text.end), text}
 }

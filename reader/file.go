@@ -30,7 +30,6 @@ type File struct {
 	Notes   []string // what was found out about the dialect, a sentence each
 	Hint    string   // what may be wrong where its columns do not fit; empty is nothing
 	Doubt   string   // why the header of CSV must be data; empty is nothing
-	Header  []byte   // what stands before the first record of CSV and belongs to each file of such, line ends included; nil is nothing
 
 	Format      Format
 	Compression compress.Kind
@@ -38,42 +37,52 @@ type File struct {
 	Dialect     csv.Dialect  // of CSV
 	Layout      jsonl.Layout // of JSON
 
-	ctx        context.Context
-	item       input.Item
-	o          Options
-	at         input.ReaderAtCloser // of seekable items while open
-	file       rowFile              // of rows that are read anywhere
-	largePages bool                 // of Parquet
-	inOrder    *batches             // of Arrow that is read in order
-	measured   []record.Measures    // of both: what columns count, once it was asked
-	text       textStart
-	reader     *textReader // nil until the first piece
-	fixed      []input.Column
-	next       int               // split of rows
-	member     map[string]string // of JSON: what columns are called in objects, if that is not a column's name
-	keys       []string          // names of key values that lines of the vendor's own export do not name
-	wide       bool              // of JSON: rows describe themselves
-	dump       *dumped           // nil is another input
-	inItem     bool              // of DynamoDB: items stand in {"Item":…}
-	begin      *source.Place     // where reading begins; nil is the first record
-	chain      *chainer          // of a stream
-	seams      []seam            // of CSV: records that joined files repeat
-	decodes    bool              // text beyond ASCII in the head is in the encoding, some of it at least
-	looks      string            // advice about the encoding, found by the head
-	sample     error             // of reading, that the last Sample has met
+	ctx      context.Context
+	item     input.Item
+	o        Options
+	at       input.ReaderAtCloser // of seekable items while open
+	file     *RowFile             // of rows that are read anywhere
+	inOrder  *batches             // of rows that are read in order
+	measured []record.Measures    // of both: what columns count, once it was asked
+	text     text
+	form     form
+	reader   *textReader // nil until the first piece
+	fixed    []input.Column
+	next     int           // split of rows
+	begin    *source.Place // where reading begins; nil is the first record
+	chain    *chainer      // of a stream
+	decodes  bool          // text beyond ASCII in the head is in the encoding, some of it at least
+	looks    string        // advice about the encoding, found by the head
+	sample   error         // of reading, that the last Sample has met
 }
 
-// textStart is where the data of a text begin.
-type textStart struct {
+// text is what is known of a text: its encoding, where its data begin, and what its format says of the records.
+type text struct {
 	bom        int   // bytes of the byte order mark
 	offset     int64 // of the first data record in the decompressed text
 	lines      int   // before it
-	preamble   int   // bytes before the header that name the delimiter
 	transcode  bool  // the text is made UTF-8 before it is cut, offsets count UTF-8
 	decode     bool  // fields are made UTF-8 after it was parsed
 	head       []byte
 	headStream io.Reader // of streams: all of the input, what was looked at first
 	closer     io.Closer // of headStream
+
+	part      bool  // the data are a part of the text, up to end, as those of dumps, which are UTF-8
+	end       int64 // where the data end
+	truncated error // why the text ends before its end
+}
+
+// form is what a format says of the records of one input.
+type form struct {
+	parser   func(columns []int) source.Parser // reads the input's own columns; the others may be Null
+	cutter   func(begun bool) recordCutter     // of text that is cut in order; nil: records end as the dialect's do
+	raw      func(record []byte) []byte        // makes what is kept of a rejected record; nil keeps it
+	broken   func(what string) []byte          // a broken record that says what stood in its place; nil is none
+	rejects  source.Rejects                    // how the rejected ones are kept, but for folders and encoding
+	found    []source.Found                    // beside format and encoding
+	wide     bool                              // records describe themselves
+	lacks    bool                              // records may lack columns, which were found in the head
+	declared *source.Declared
 }
 
 // Open looks at an input and reads its header. The context bounds every read.
@@ -100,11 +109,11 @@ func (s *File) look() error {
 	if err != nil {
 		return err
 	}
-	if len(raw) == 0 && (s.o.Format == Parquet || s.o.Format == Arrow) {
-		return fmt.Errorf("read %s: %w, which Parquet and Arrow never are", s.Name, ErrEmpty)
-	}
-	if err := s.refuse(raw, false); err != nil {
-		return err
+	rows := s.rowFormat(raw)
+	if rows == nil {
+		if err := s.refuse(raw, false); err != nil {
+			return err
+		}
 	}
 	if _, _, marked := charset.DetectBOM(raw); !marked { // some marks also look like a container's first bytes
 		s.Compression = compress.Detect(raw, len(raw) < headBytes)
@@ -112,27 +121,40 @@ func (s *File) look() error {
 	if !s.Compression.Supported() {
 		return s.refusal(s.Compression.String(), packedWays[s.Compression], false)
 	}
-	if s.Compression == compress.None && bytes.HasPrefix(raw, []byte("PAR1")) && s.o.Format == Auto || s.o.Format == Parquet {
-		return s.openParquet()
-	}
 	if err := s.readHead(raw, headBytes); err != nil {
 		return err
 	}
-	if s.o.Format == Arrow || s.o.Format == Auto && isArrow(s.text.head) {
-		return s.openArrow()
+	if rows == nil && s.Compression != compress.None {
+		rows = s.rowFormat(s.text.head)
 	}
-	if s.Compression != compress.None {
-		if err := s.refuse(s.text.head, true); err != nil {
+	if s.Format = rows; rows == nil {
+		if s.Format, err = s.findText(); err != nil {
 			return err
 		}
 	}
-	if err := s.findEncoding(); err != nil {
+	if err := s.Format.open(s); err != nil {
 		return err
+	}
+	if s.o.Table != "" && !s.text.part {
+		return fmt.Errorf("read %s: --source-table %s: it is not a dump of a database, but %v", s.Name, s.o.Table, s.Format)
+	}
+	return nil
+}
+
+// findText finds out which text the input is, and its encoding.
+func (s *File) findText() (Format, error) {
+	if s.Compression != compress.None {
+		if err := s.refuse(s.text.head, true); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.findEncoding(); err != nil {
+		return nil, err
 	}
 	if err := s.refuseBinary(s.utf8Head()); err != nil {
-		return err
+		return nil, err
 	}
-	return s.findFormat()
+	return s.textFormat(), nil
 }
 
 // rawHead returns the first bytes of the input as they are.
@@ -283,7 +305,7 @@ func (s *File) looksLike(text []byte) string {
 // EncodingHint returns advice about a value that is not in the source's encoding, to be put after what is wrong: what the beginning of
 // the source looks like, or, where that is fine, the value.
 func (s *File) EncodingHint(value []byte) string {
-	if s.rowwise() || s.dump != nil {
+	if s.rowwise() || s.text.part {
 		return "" // it is UTF-8 by definition
 	}
 	if s.looks != "" {
@@ -297,8 +319,8 @@ func compatible(given, mark charset.Encoding) bool {
 	return given.Name() == mark.Name() || given.Name() == "utf-16" || given.Name() == "gbk" && mark.Name() == "gb18030"
 }
 
-// cutPlan decides whether the raw text can be cut, its fields decoded later, or must be made UTF-8 first.
-func (s *File) cutPlan() {
+// cutPlan decides whether the raw text can be cut, its fields decoded later if they may be, or must be made UTF-8 first.
+func (s *File) cutPlan(fields bool) {
 	if s.Encoding.IsUTF8() {
 		return
 	}
@@ -310,7 +332,7 @@ func (s *File) cutPlan() {
 	if d.Escape != 0 {
 		marks = append(marks, d.Escape)
 	}
-	s.text.decode = s.Format == CSV && !d.Typed && s.Encoding.SafeBytes(marks)
+	s.text.decode = fields && s.Encoding.SafeBytes(marks)
 	s.text.transcode = !s.text.decode
 }
 
@@ -333,7 +355,7 @@ func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 }
 
 // MayLackColumns reports whether records may lack columns: objects of JSON.
-func (s *File) MayLackColumns() bool { return s.Format.isJSON() }
+func (s *File) MayLackColumns() bool { return s.form.lacks }
 
 // AddColumns adds columns that other inputs have to those of JSON lines, whose objects need not have them. It is to be
 // called before parsers are made.
@@ -355,25 +377,13 @@ func (s *File) AddColumns(names []string) {
 
 // About says what the source is.
 func (s *File) About() source.About {
-	a := source.About{
-		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Wide: s.wide, Lines: !s.rowwise(), Pieces: s.pieceBytes(),
-		Rejects: source.Rejects{
-			Kind: ".ndjson", Header: s.Header, Folder: s.folder(), Encoding: s.RejectsEncoding(), Flags: s.RejectsFlags(),
-		},
+	r := s.form.rejects
+	r.Kind, r.Folder, r.Encoding = cmp.Or(r.Kind, ".ndjson"), s.folder(), s.rejectsEncoding()
+	return source.About{
+		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Wide: s.form.wide, Lines: !s.rowwise(), Pieces: s.pieceBytes(), Rejects: r,
 		Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), EncodingHint: s.EncodingHint,
-		Found: s.found(), Measures: s.measures(),
+		Found: s.found(), Measures: s.measures(), Declared: s.form.declared,
 	}
-	if s.Format == CSV {
-		a.Rejects.Kind = ".csv"
-	}
-	if s.dump != nil {
-		a.Rejects.Kind, a.Declared = ".ndjson", s.declared()
-		return a
-	}
-	if !s.rowwise() {
-		a.Rejects.End, a.Rejects.Ended = s.Dialect.End(), s.Dialect.Ended
-	}
-	return a
 }
 
 func (s *File) found() []source.Found {
@@ -381,10 +391,7 @@ func (s *File) found() []source.Found {
 	if !s.rowwise() {
 		all = append(all, source.Found{What: "encoding", As: s.Encoding.Name()})
 	}
-	if s.Format == CSV {
-		all = append(all, source.Found{What: "dialect", As: s.Dialect.String()})
-	}
-	return all
+	return append(all, s.form.found...)
 }
 
 // folder returns the partition folders that give the source columns, as a path: where its rejected records are kept they
@@ -407,8 +414,8 @@ func (s *File) SetSplitBytes(n int) { s.o.SplitBytes = n }
 // SplitBytes returns the size of splits.
 func (s *File) SplitBytes() int { return s.o.SplitBytes }
 
-// RejectsEncoding returns the encoding of the source's records as they are delivered; empty for plain UTF-8.
-func (s *File) RejectsEncoding() string {
+// rejectsEncoding returns the encoding of the source's records as they are delivered; empty for plain UTF-8.
+func (s *File) rejectsEncoding() string {
 	switch {
 	case s.text.transcode:
 		return "utf-8"
@@ -421,24 +428,12 @@ func (s *File) RejectsEncoding() string {
 	return ""
 }
 
-// RejectsFlags are the arguments of the command line that name the dialect of the source's records exactly: a few of them
-// alone may look different from all. Those of JSON with types of its own name the format. Nil for other formats.
-func (s *File) RejectsFlags() []string {
-	switch {
-	case s.Format == CSV:
-		return s.Dialect.Flags()
-	case s.Format.tags() != jsonl.NoTags:
-		return []string{"--format", s.Format.String()}
-	}
-	return nil
-}
-
 // Rows returns the number of records where the source states it, as Parquet and Arrow files do.
 func (s *File) Rows() (int64, bool) {
 	if s.file == nil {
 		return 0, false
 	}
-	return s.file.Rows(), true
+	return s.file.Rows, true
 }
 
 // Close releases the source.
@@ -451,7 +446,7 @@ func (s *File) Close() error {
 	if s.inOrder != nil {
 		err = errors.Join(err, s.inOrder.close())
 	}
-	if s.file != nil {
+	if s.file != nil && s.file.Forget != nil {
 		s.file.Forget()
 	}
 	if s.at != nil {

@@ -584,13 +584,6 @@ func TestLinesThatMostlyEndWithCRAreNotAHeader(t *testing.T) {
 	}
 }
 
-func TestAFormatWithoutAParserIsRefused(t *testing.T) {
-	_, err := Open(context.Background(), itemOf(t, "in.csv", []byte("a,b\n1,2\n")), Options{Format: 99})
-	if err == nil || !strings.Contains(err.Error(), "no parser for format Format(99)") {
-		t.Fatalf("got %v", err)
-	}
-}
-
 // TestASmallFileTakesLittleMemory reads files as a load of thousands of them does: what each takes is what such a load takes.
 func TestASmallFileTakesLittleMemory(t *testing.T) {
 	text := []byte("id,name,price\n1,tea,2\n2,coffee,3\n")

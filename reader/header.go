@@ -43,7 +43,7 @@ func likeness(text []byte) int {
 const lookedAt = 1000
 
 // lookAtRecords checks the header and the dialect against the first records.
-func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
+func (s *csvText) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	columns, gaps := make([]int, len(names)), make([]bool, len(names))
 	doubtful := slices.ContainsFunc(names, func(name string) bool { return likeness([]byte(name)) != likeText })
 	blank := slices.ContainsFunc(names, func(name string) bool { return s.blankQuote([]byte(name), true) })
@@ -79,14 +79,14 @@ func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 }
 
 // blankQuote reports whether a field has blanks before its quote. Of a ragged record, a delimiter may have cut it.
-func (s *File) blankQuote(text []byte, whole bool) bool {
+func (s *csvText) blankQuote(text []byte, whole bool) bool {
 	bare, q := bytes.Trim(text, " \t"), s.Dialect.Quote
 	return q != 0 && len(bare) > 1 && bare[0] == q && text[0] != q && (!whole || bare[len(bare)-1] == q)
 }
 
 // doubtHeader notes that the first record may be data: a name looks like the values of its column. It must be data if, besides, a name is
 // implausible and all columns that are not text have names like their values.
-func (s *File) doubtHeader(names []string, columns []int, gaps []bool) {
+func (s *csvText) doubtHeader(names []string, columns []int, gaps []bool) {
 	years, rising := namedByNumbers(names)
 	suspect, gap, odd, all := "", false, false, true
 	seen := make(map[string]bool, len(names))

@@ -19,7 +19,7 @@ import (
 type seam [][]byte
 
 // addSeam notes a header. In a file of one column it may be a value, and is one.
-func (s *File) addSeam(header *record.Record) {
+func (s *csvText) addSeam(header *record.Record) {
 	if len(header.Fields) < 2 {
 		return
 	}
@@ -33,7 +33,7 @@ func (s *File) addSeam(header *record.Record) {
 const mark = "\xef\xbb\xbf" // U+FEFF
 
 // seamAt returns why a record marks a seam of joined files; nil if it is data. It is called for every record.
-func (s *File) seamAt(text []byte, rec *record.Record) *table.Reason {
+func (s *csvText) seamAt(text []byte, rec *record.Record) *table.Reason {
 	start := text[rec.Span.Start:]
 	if start[0] == mark[0] && bytes.HasPrefix(start, []byte(mark)) && !s.text.decode {
 		return &table.Reason{Code: table.CodeSeam, Message: "the record begins with a byte order mark: files were joined here"}
@@ -51,7 +51,7 @@ func (s *File) seamAt(text []byte, rec *record.Record) *table.Reason {
 }
 
 // noteRepeated notes that the name of the only column comes again as a value.
-func (s *File) noteRepeated(header, text []byte) {
+func (s *csvText) noteRepeated(header, text []byte) {
 	line, end := bytes.TrimRight(header, "\r\n"), []byte(s.Dialect.End())
 	for one := range bytes.SplitSeq(text, end) {
 		if bytes.Equal(bytes.TrimRight(one, "\r"), line) {

@@ -46,15 +46,10 @@ func (l *longRecord) record() *record.Record {
 // raw stands for the record in a file of rejected ones: text that is a broken record, so that it cannot be loaded as if it were
 // the record. Where nothing is broken for certain there is no text.
 func (l *longRecord) raw(s *File) []byte {
-	what := fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset)
-	switch {
-	case s.Format.isJSON():
-		return fmt.Appendf(nil, "<%s>\n", what)
-	case s.Dialect.Quote == 0:
+	if s.form.broken == nil {
 		return []byte{}
 	}
-	q := s.Dialect.Quote
-	return append(fmt.Appendf(nil, "%c%s%c<", q, what, q), s.Dialect.End()...)
+	return s.form.broken(fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset))
 }
 
 // longIn returns the record of a split if it is longer than may be held: whether such a record is read over or happens to fit a

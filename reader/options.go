@@ -2,62 +2,10 @@ package reader
 
 import (
 	"cmp"
-	"fmt"
 	"io"
-	"strings"
 
 	"example.com/tsimport/reader/csv"
-	"example.com/tsimport/reader/jsonl"
 )
-
-// Format is what the text or the bytes of a source mean.
-type Format uint8
-
-// The formats.
-const (
-	Auto Format = iota // by content and name
-	CSV
-	JSONLines
-	Parquet
-	DynamoDB  // JSON whose values say their types, as exports of DynamoDB write them
-	MongoDB   // MongoDB Extended JSON, as mongoexport writes it
-	PGDump    // a table of what pg_dump writes as plain text
-	Arrow     // files and streams
-	MySQLDump // a table of what mysqldump and mariadb-dump write
-)
-
-var formatNames = []string{"auto", "csv", "jsonl", "parquet", "dynamodb", "mongodb", "pg_dump", "arrow", "mysqldump"}
-
-func (f Format) String() string {
-	if int(f) >= len(formatNames) {
-		return fmt.Sprintf("Format(%d)", uint8(f))
-	}
-	return formatNames[f]
-}
-
-// isJSON reports whether the text is JSON.
-func (f Format) isJSON() bool { return f == JSONLines || f.tags() != jsonl.NoTags }
-
-// tags is the vocabulary of a format's values.
-func (f Format) tags() jsonl.Tags {
-	switch f {
-	case DynamoDB:
-		return jsonl.DynamoDB
-	case MongoDB:
-		return jsonl.MongoDB
-	}
-	return jsonl.NoTags
-}
-
-// ParseFormat reads the name of a format.
-func ParseFormat(name string) (Format, error) {
-	for f, n := range formatNames {
-		if strings.EqualFold(n, name) {
-			return Format(f), nil
-		}
-	}
-	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet, arrow, dynamodb, mongodb, pg_dump, mysqldump or auto", name)
-}
 
 // Sizes in bytes.
 const (
@@ -68,7 +16,7 @@ const (
 
 // Options say how sources are read. The zero Options find out everything that can be found out.
 type Options struct {
-	Format     Format
+	Format     Format      // nil finds it by content and name
 	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default. Without a delimiter it is a comma, a tab in files named .tsv or .tab
 	Sniff      bool        // find the dialect by the text
 	NoHeader   bool        // the first record of CSV is data
@@ -83,6 +31,14 @@ type Options struct {
 	Memory     Memory
 	// Stream wraps what is read of a stream, which may block forever; nil leaves it as it is.
 	Stream func(io.Reader) io.Reader
+}
+
+// FormatName is what --format is given for the format.
+func (o *Options) FormatName() string {
+	if o.Format == nil {
+		return auto
+	}
+	return o.Format.String()
 }
 
 // Named is what the user named of what is in an input.

@@ -69,7 +69,7 @@ type textReader struct {
 // recordCutter finds where records end in text that is read in order.
 type recordCutter interface {
 	Cut(data []byte) (end int, err error) // where the last record ends that ends in data, -1 if none does
-	End() error                           // what the text lacks when it ends here
+	End() (record bool, err error)        // what the text lacks when it ends here, or whether what is left is a record
 }
 
 // Next returns the next piece, as source.Source says.
@@ -106,9 +106,9 @@ func (s *File) nextPiece() (*piece, error) {
 		s.at = at
 	}
 	switch {
-	case s.Format == Arrow && s.inOrder != nil:
+	case s.inOrder != nil:
 		return s.nextBatch()
-	case s.rowwise():
+	case s.file != nil:
 		return s.nextRows()
 	}
 	if s.reader == nil {
@@ -127,8 +127,8 @@ func (s *File) end() error {
 	if err := s.item.Check(); err != nil {
 		return err
 	}
-	if s.dump != nil && s.dump.truncated != nil {
-		return fmt.Errorf("read %s: %w", s.Name, s.dump.truncated)
+	if s.text.truncated != nil {
+		return fmt.Errorf("read %s: %w", s.Name, s.text.truncated)
 	}
 	return io.EOF
 }
@@ -189,7 +189,7 @@ func (s *File) unpacked() (*unpacked, error) {
 
 // independent reports whether the compressed file is a series of blocks.
 func (s *File) independent() (bool, error) {
-	if !s.item.Seekable() || s.Compression == compress.None || s.text.transcode || s.dump != nil {
+	if !s.item.Seekable() || s.Compression == compress.None || s.text.transcode || s.text.part {
 		return false, nil
 	}
 	head := make([]byte, min(4*headBytes, s.Size))
@@ -306,7 +306,7 @@ func (r *textReader) nextBlocks(p *piece) (*piece, error) {
 
 // nextChunk reads the next chunk of a stream. An error comes after the bytes before it.
 func (r *textReader) nextChunk(p *piece) (*piece, error) {
-	if r.skip > 0 || p.first && r.s.dump != nil {
+	if r.skip > 0 || p.first && r.s.text.part {
 		if err := r.pass(p); err != nil {
 			return nil, err
 		}
@@ -383,9 +383,7 @@ func (p *piece) Prepare() (err error) {
 func (s *File) parallel() bool { return s.inLines() && s.Dialect.Parallel() }
 
 // inLines reports whether the dialect says where records end; else a cutter does.
-func (s *File) inLines() bool {
-	return s.Layout == jsonl.Lines && (s.dump == nil || s.dump.cutter == nil)
-}
+func (s *File) inLines() bool { return s.form.cutter == nil }
 
 // ranged reports whether the piece was read as a range, which begins after the header.
 func (p *piece) ranged() bool { return p.length > 0 }
@@ -421,7 +419,7 @@ func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 	}
 	if limit := s.o.Memory.record(); len(r.pending) > limit {
 		splits := append(r.split(data), s.Whole()...)
-		if s.dump != nil {
+		if s.text.part {
 			return splits, fmt.Errorf("read %s: the row at byte %d is longer than %d MiB", s.Name, r.offset, limit>>20)
 		}
 		more := ""
@@ -482,10 +480,11 @@ func (s *File) Finish() (splits []source.Split, err error) {
 	rest := append(r.stitcher.Rest(), r.pending...)
 	r.pending = nil
 	if r.values != nil {
-		if err := r.values.End(); err != nil {
+		record, err := r.values.End()
+		if err != nil {
 			return nil, fmt.Errorf("read %s: it ends at byte %d: %w", s.Name, r.offset+int64(len(rest)), err)
 		}
-		if s.dump != nil || len(bytes.TrimLeft(rest, " \t\r\n,[]")) == 0 {
+		if !record {
 			return nil, nil
 		}
 	}
@@ -498,10 +497,8 @@ func (r *textReader) lastEnd() (int, error) {
 	if s.inLines() {
 		return s.Dialect.LastEnd(r.pending), nil
 	}
-	if begun := r.offset > s.text.offset; r.values == nil && s.dump != nil {
-		r.values = s.dump.cutter(begun)
-	} else if r.values == nil {
-		r.values = &jsonl.Cutter{Array: s.Layout == jsonl.Array, Begun: begun}
+	if r.values == nil {
+		r.values = s.form.cutter(r.offset > s.text.offset)
 	}
 	end, err := r.values.Cut(r.pending[r.cut:])
 	var wrong *jsonl.SyntaxError

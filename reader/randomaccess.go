@@ -6,7 +6,6 @@ import (
 	"sort"
 
 	"example.com/tsimport/reader/compress"
-	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/source"
 )
 
@@ -17,7 +16,7 @@ func (s *File) Anywhere() bool {
 	if !s.item.Seekable() {
 		return false
 	}
-	return s.file != nil || s.Format != Arrow && s.item.Local() && s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
+	return s.file != nil || s.inOrder == nil && s.item.Local() && s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
 }
 
 // Reopen makes the source ready for LoadStretch. It is not safe for concurrent use.
@@ -47,7 +46,7 @@ func (s *File) readText(sp source.Split) (source.Split, error) {
 
 // Divisible reports whether LoadStretch loads any records, at no great cost: of Parquet whose pages are not large, Arrow, CSV and lines of JSON.
 func (s *File) Divisible() bool {
-	return s.Anywhere() && !s.largePages && (s.file != nil || s.Format == CSV || s.Format == PGDump || s.Format.isJSON() && s.Layout == jsonl.Lines)
+	return s.Anywhere() && (s.file == nil && s.inLines() || s.file != nil && !s.file.Large)
 }
 
 // LoadStretch returns the records of a stretch: of text as one split, else as one of each group that has some of them. Safe
@@ -59,7 +58,7 @@ func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 		return []source.Split{sp}, err
 	}
 	var all []source.Split
-	splits, end := s.file.Splits(), to.Record+to.Records
+	splits, end := s.file.Splits, to.Record+to.Records
 	for i := sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > to.Record }); i < len(splits) && splits[i].FirstRow < end; i++ {
 		rows := splits[i]
 		skip := max(0, to.Record-rows.FirstRow)

@@ -1,8 +1,6 @@
 package reader
 
 import (
-	"bytes"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -12,26 +10,84 @@ import (
 	"example.com/tsimport/reader/arrow"
 	"example.com/tsimport/reader/compress"
 	"example.com/tsimport/reader/input"
-	"example.com/tsimport/reader/parquet"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
 
-// rowFile is a file of typed rows that can be read anywhere: Parquet or Arrow.
-type rowFile interface {
-	Columns() []string
-	Measures() []record.Measures
-	Rows() int64
-	Splits() []record.Rows
-	Forget() // what is kept between splits and can be read again
+// RowFormat is a format of files of rows that have types, and never were text.
+type RowFormat struct {
+	Name   string                 // as --format gives it
+	Begins func(head []byte) bool // reports whether a file is of the format for certain
+	Open   func(RowInput) (*RowFile, error)
+
+	inOrder func(RowInput, io.Reader) (*arrow.Stream, error) // of streams, and of files about which Open says arrow.ErrReplaced; nil refuses them
 }
 
-// typedParser reads the rows of a rowFile.
-type typedParser interface {
-	Parse(record.Rows, func(*record.Record) error) error
+// RowInput is a file to be opened.
+type RowInput struct {
+	At      io.ReaderAt
+	Size    int64
+	Name    string // for errors
+	Flatten bool   // structs become columns a.b.c instead of JSON text
+	Memory  int64  // bytes that one parser may hold; 0 means no bound
+}
+
+// RowFile is a file of rows that can be read anywhere.
+type RowFile struct {
+	Columns []string
+	Rows    int64
+	Splits  []record.Rows // all rows, in their order
+	// NewParser makes a parser that reads the columns by their places in Columns; the others may be Null.
+	NewParser func(columns []int) RowParser
+
+	// What follows may be left out.
+
+	Large    bool                     // reading a few hundred rows of a split costs reading all of it
+	Measures func() []record.Measures // what columns count
+	Forget   func()                   // what is kept between splits and can be read again
+	// CheckMemory returns why the columns cannot be read with so many bytes, if that is known before: an ErrMemory. Of a file that is not
+	// read to its end the first rows count.
+	CheckMemory func(columns []int, bytes int64, whole bool, open func() (io.ReaderAt, error)) error
+}
+
+// RowParser reads the rows of a RowFile, as source.Parser says. It calls each with every row of a split, in order: exactly as many as the split
+// has, or it returns an error that names the file.
+type RowParser interface {
+	Parse(rows record.Rows, each func(*record.Record) error) error
 	LimitMemory(int64)
 	Release()
 	Close() error
+}
+
+func (f *RowFormat) String() string { return f.Name }
+
+// Is goes by how a file begins.
+func (f *RowFormat) Is(_ string, head []byte) bool { return f.Begins(head) }
+
+// open opens a file to be read anywhere, all else to be read in order.
+func (f *RowFormat) open(s *File) error {
+	if len(s.text.head) == 0 {
+		return fmt.Errorf("read %s: %w, which a file of %v never is", s.Name, ErrEmpty, f)
+	}
+	s.form.parser = s.newRowParser
+	if s.item.Seekable() && s.Compression == compress.None {
+		err := s.openRows()
+		if err == nil {
+			s.nameColumns(s.file.Columns)
+			return nil
+		}
+		if !errors.Is(err, arrow.ErrReplaced) {
+			return err
+		}
+	}
+	if f.inOrder == nil {
+		return fmt.Errorf("read %s: %v is read at many places, which a stream or a compressed file does not allow; save it as a file first", s.Name, f)
+	}
+	if err := s.openBatches(); err != nil {
+		return err
+	}
+	s.nameColumns(s.inOrder.stream.Columns())
+	return nil
 }
 
 // batches is Arrow that is read in order.
@@ -49,9 +105,6 @@ type batchRows struct {
 	rows  record.Rows
 }
 
-// rowwise reports whether records are rows of a file that has types, and never were text.
-func (s *File) rowwise() bool { return s.Format == Parquet || s.Format == Arrow }
-
 func splitOf(rows *record.Rows, part any) source.Split {
 	return source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow, Group: rows.Group + 1, Part: part}
 }
@@ -67,51 +120,16 @@ func (b *batches) splits(p *piece) (all []source.Split) {
 	return all
 }
 
-func (s *File) openParquet() error {
-	s.Format = Parquet
-	if !s.item.Seekable() || s.Compression != compress.None {
-		return fmt.Errorf("read %s: Parquet is read at many places, which a stream or a compressed file does not allow; save it as a file first", s.Name)
-	}
-	if err := s.openRows(); err != nil {
-		return err
-	}
-	s.nameColumns(s.file.Columns())
-	return nil
-}
+// rowwise reports whether records are rows of a file that has types, and never were text.
+func (s *File) rowwise() bool { return s.file != nil || s.inOrder != nil }
 
-// openArrow opens a file to be read anywhere, all else to be read in order.
-func (s *File) openArrow() error {
-	s.Format = Arrow
-	if s.item.Seekable() && s.Compression == compress.None {
-		err := s.openRows()
-		if err == nil {
-			s.nameColumns(s.file.Columns())
-			return nil
-		}
-		if !errors.Is(err, arrow.ErrReplaced) {
-			return err
-		}
-	}
-	if err := s.openBatches(); err != nil {
-		return err
-	}
-	s.nameColumns(s.inOrder.stream.Columns())
-	return nil
+func (s *File) rowInput() RowInput {
+	return RowInput{At: s.at, Size: s.Size, Name: s.Name, Flatten: s.o.Flatten, Memory: s.o.Memory.PageBytes}
 }
-
-// largePage is from how many bytes on a page of Parquet is too large to be read again for a few hundred rows of it.
-const largePage = 8 << 20
 
 // openRows opens the file for a reading of its rows.
-func (s *File) openRows() error {
-	if s.Format == Parquet {
-		f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
-		if err == nil {
-			s.file, s.largePages = f, f.LargePages(largePage)
-		}
-		return err
-	}
-	f, err := arrow.Open(s.at, s.Size, s.Name, s.arrowOptions())
+func (s *File) openRows() (err error) {
+	f, err := s.Format.(*RowFormat).Open(s.rowInput())
 	if err == nil {
 		s.file = f
 	}
@@ -121,18 +139,17 @@ func (s *File) openRows() error {
 // CheckMemory returns why the columns cannot be read with so many bytes for pages, if that is known before they are read: an ErrMemory. Of a file
 // that is not read to its end the first rows count.
 func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error) {
-	f, ok := s.file.(*parquet.File)
-	if !ok {
+	if s.file == nil || s.file.CheckMemory == nil {
 		return nil
 	}
 	var own []int
-	for i, name := range f.Columns() {
+	for i, name := range s.file.Columns {
 		if slices.Contains(columns, s.Columns[i]) || slices.Contains(columns, name) {
 			own = append(own, i)
 		}
 	}
 	var at input.ReaderAtCloser
-	err = f.CheckMemory(own, pages, whole, func() (io.ReaderAt, error) {
+	err = s.file.CheckMemory(own, pages, whole, func() (io.ReaderAt, error) {
 		var err error
 		at, err = s.item.OpenAt(s.ctx)
 		return at, err
@@ -143,44 +160,16 @@ func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error
 	return err
 }
 
-func (s *File) arrowOptions() arrow.Options {
-	most := s.o.Memory.PageBytes
-	return arrow.Options{Flatten: s.o.Flatten, MaxMetadata: most / 8, MaxDictionary: most / 4, MaxBody: most}
-}
-
 // measures are what columns of a file with types count.
 func (s *File) measures() []record.Measures {
 	switch {
 	case s.measured != nil:
-	case s.file != nil:
+	case s.file != nil && s.file.Measures != nil:
 		s.measured = s.file.Measures()
-		if f, ok := s.file.(*parquet.File); ok {
-			s.addDurations(s.measured, f)
-		}
 	case s.inOrder != nil:
 		s.measured = s.inOrder.stream.Measures()
 	}
 	return s.measured
-}
-
-// addDurations adds the units of durations, which Parquet has no type for: the schema of Arrow that a file keeps has them.
-func (s *File) addDurations(all []record.Measures, f *parquet.File) {
-	schema, err := base64.StdEncoding.DecodeString(f.ArrowSchema())
-	if err != nil || len(schema) == 0 {
-		return
-	}
-	from, err := arrow.NewStream(bytes.NewReader(schema), s.Name, s.arrowOptions())
-	if err != nil {
-		return // of a version that is not known; the file's own types hold
-	}
-	for i, of := range from.Measures() {
-		k := slices.Index(f.Columns(), from.Columns()[i])
-		for path, d := range of {
-			if k >= 0 && d.Kind == record.Integer && all[k][path].Kind == record.Integer {
-				all[k][path] = record.Datum{Kind: record.Integer, Unit: d.Unit}
-			}
-		}
-	}
 }
 
 // openBatches opens the input to be read in order.
@@ -193,7 +182,7 @@ func (s *File) openBatches() error {
 	if s.chain != nil {
 		r = io.TeeReader(from, s.chain)
 	}
-	stream, err := arrow.NewStream(r, s.Name, s.arrowOptions())
+	stream, err := s.Format.(*RowFormat).inOrder(s.rowInput(), r)
 	if err != nil {
 		return errors.Join(err, from.Close())
 	}
@@ -260,11 +249,11 @@ func (s *File) nextRows() (*piece, error) {
 		}
 		s.seekRows()
 	}
-	if s.next >= len(s.file.Splits()) {
+	if s.next >= len(s.file.Splits) {
 		return nil, s.end()
 	}
 	s.next++
-	return &piece{source: s, rows: &s.file.Splits()[s.next-1]}, nil
+	return &piece{source: s, rows: &s.file.Splits[s.next-1]}, nil
 }
 
 // seekRows finds the split that holds the record that is sought.
@@ -272,40 +261,46 @@ func (s *File) seekRows() {
 	if s.begin == nil {
 		return
 	}
-	splits := s.file.Splits()
+	splits := s.file.Splits
 	s.next = sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > s.begin.Record })
-	s.begin = &source.Place{Record: s.file.Rows()}
+	s.begin = &source.Place{Record: s.file.Rows}
 	if s.next < len(splits) {
 		s.begin.Record = splits[s.next].FirstRow
 	}
 }
 
-// typedParser makes a parser of the file's own columns.
-func (s *File) typedParser(columns []int) typedParser {
-	switch f := s.file.(type) {
-	case *parquet.File:
-		return f.NewParser(columns)
-	case *arrow.File:
-		return f.NewParser(columns)
-	}
-	return s.inOrder.stream.NewParser(columns)
+// rowParser reads the rows of splits.
+type rowParser struct {
+	RowParser
+	s *File
 }
 
-// parseRows calls each with every row of a split and returns how many there were.
-func (p *parser) parseRows(sp source.Split, each func(*record.Record)) (n int, err error) {
+func (s *File) newRowParser(columns []int) source.Parser {
+	p := &rowParser{s: s}
+	if s.file != nil {
+		p.RowParser = s.file.NewParser(columns)
+	} else {
+		p.RowParser = s.inOrder.stream.NewParser(columns)
+	}
+	p.LimitMemory(s.o.Memory.PageBytes)
+	return p
+}
+
+// Parse implements source.Parser.
+func (p *rowParser) Parse(sp source.Split, each func(*record.Record)) (n, lines int, err error) {
 	one := func(rec *record.Record) error {
 		n++
-		each(p.complete(rec))
+		each(rec)
 		return nil
 	}
 	if part, ok := sp.Part.(*batchRows); ok {
-		err = p.rows.(*arrow.Parser).ParseBatch(part.batch, part.rows, one)
-		return n, err
+		err = p.RowParser.(*arrow.Parser).ParseBatch(part.batch, part.rows, one)
+		return n, 0, err
 	}
 	rows := sp.Part.(*record.Rows)
-	err = p.rows.Parse(*rows, one)
+	err = p.RowParser.Parse(*rows, one)
 	if err == nil && int64(n) != rows.Rows {
 		err = fmt.Errorf("read %s: group %d gave %d rows where the file says %d", p.s.Name, rows.Group, n, rows.Rows)
 	}
-	return n, err
+	return n, 0, err
 }

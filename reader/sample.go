@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 
-	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
@@ -72,15 +71,14 @@ func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (in
 		return max(read, int(min(p.batch.Rows(), 1))), nil
 	}
 	data := p.data[min(int(s.text.offset), len(p.data)):]
-	if head := s.utf8Head(); s.Format.isJSON() && !s.reader.ended && len(head) > len(data) {
+	if head := s.utf8Head(); s.form.lacks && !s.reader.ended && len(head) > len(data) {
 		data = head // which was read on to the end of a long record
 	}
 	n := len(data)
 	if !s.reader.ended {
-		if s.Layout != jsonl.Lines {
-			n = wholeRecords(data, s.Layout)
-		} else {
-			n = s.Dialect.LastEnd(data) // the last record may be cut
+		if n = s.Dialect.LastEnd(data); !s.inLines() { // the last record may be cut
+			n, _ = s.form.cutter(false).Cut(data) // what is wrong is found when it is read
+			n = max(n, 0)
 		}
 	}
 	read := s.parseSample([]source.Split{{Data: data[:n]}}, nil, n, each)

@@ -41,7 +41,7 @@ func (s *File) Seek(to source.Place, known source.Chain) {
 
 // seeking is what Seek costs.
 func (s *File) seeking() source.Seeking {
-	if s.file != nil || s.Format != Arrow && s.Compression == compress.None && s.item.Seekable() && !s.text.transcode {
+	if s.file != nil || s.inOrder == nil && s.Compression == compress.None && s.item.Seekable() && !s.text.transcode {
 		return source.SeeksDirectly
 	}
 	return source.SeeksByReading

@@ -11,7 +11,7 @@ import (
 // TextBytes returns about how many bytes of text the records of the source take, decompressed, as Sample counts them; -1 is unknown. Of
 // a source that is not text as it is it decompresses about budget bytes, and takes the rest to be like them.
 func (s *File) TextBytes(budget int64) (int64, error) {
-	if s.dump != nil {
+	if s.text.part {
 		return s.textEnd() - s.text.offset, nil
 	}
 	if s.Compression == compress.None && !s.text.transcode {

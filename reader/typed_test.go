@@ -40,7 +40,7 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 				t.Errorf("%q, %v, want %q", r.records, err, tt.records)
 			}
 			s := opened(t, item, tt.o)
-			if s.Format != tt.format || (tt.format == DynamoDB || tt.format == MongoDB) && tt.o.Format == Auto != (len(s.Notes) == 1) {
+			if s.Format != tt.format || (tt.format == DynamoDB || tt.format == MongoDB) && (tt.o.Format == nil) != (len(s.Notes) == 1) {
 				t.Errorf("%v, %q", s.Format, s.Notes)
 			}
 		})
@@ -54,7 +54,7 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 	} {
 		o := Options{Format: DynamoDB, Flatten: strings.HasPrefix(want, "--flatten")}
 		if want == "Amazon Ion" || strings.Contains(want, "mongodb") {
-			o.Format = Auto
+			o.Format = nil
 		}
 		if _, err := Open(context.Background(), itemOf(t, "in.json", []byte(text)), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/klauspost/compress/zlib"
 
-	"example.com/tsimport/reader/arrow"
 	"example.com/tsimport/reader/charset"
 	"example.com/tsimport/reader/compress"
 )
@@ -85,7 +84,7 @@ var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
 // refuse returns why a text that begins with head is not one of rows, unless the user has said what it is. Inner says that
 // head came out of a decompressor.
 func (s *File) refuse(head []byte, inner bool) error {
-	if s.o.Format != Auto {
+	if s.o.Format != nil {
 		return nil
 	}
 	wide := s.isWide(head)
@@ -132,7 +131,7 @@ func (s *File) shellName() string {
 // refuseBinary returns why a text is none: it holds NULs as binary data does, or as UTF-16 does without a mark. A text with a
 // few NULs in its values is read.
 func (s *File) refuseBinary(head []byte) error {
-	if s.o.Format != Auto {
+	if s.o.Format != nil {
 		return nil
 	}
 	if extension := Extension(s.Name); (extension == ".parquet" || extension == ".parq") && len(head) > 0 {
@@ -194,19 +193,6 @@ func isBinary(head []byte) bool {
 // isDuckDB wants the version after the magic, a small number of 64 bits: a text may have the letters at that place.
 func isDuckDB(head []byte) bool {
 	return len(head) >= 20 && string(head[8:12]) == "DUCK" && binary.LittleEndian.Uint64(head[12:]) < 1<<16
-}
-
-// isArrow reports whether a text is an Arrow file or stream for certain.
-func isArrow(head []byte) bool {
-	return bytes.HasPrefix(head, []byte(arrow.Magic+"\x00\x00")) || isArrowStream(head)
-}
-
-func isArrowStream(head []byte) bool {
-	if len(head) < 16 || binary.LittleEndian.Uint32(head) != 0xffffffff {
-		return false
-	}
-	n := binary.LittleEndian.Uint32(head[4:])
-	return n > 8 && n%8 == 0 && n < 16<<20
 }
 
 // isBSON looks at the length of the first document and the type and name of its first element.

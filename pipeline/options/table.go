@@ -7,6 +7,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader"
 	"example.com/tsimport/reader/csv"
 )
 
@@ -46,7 +47,7 @@ var ofLoads = []*Option{
 	{Name: "request-timeout", Kind: Duration, Default: client.DefaultRequestTimeout.String(), Group: tables, In: everything, Unused: Check,
 		Usage: "how long a request may take without progress: to send a piece of it, or to get its answer"},
 	{Name: "format", Default: "auto", Group: files, In: reads,
-		Values: []string{"auto", "csv", "jsonl", "parquet", "arrow", "dynamodb", "mongodb", "pg_dump", "mysqldump"},
+		Values: reader.FormatNames(),
 		Usage:  "csv, jsonl, parquet, arrow, dynamodb (exports of DynamoDB), mongodb (mongoexport), pg_dump, mysqldump or auto"},
 	{Name: "source-table", Group: files, In: reads,
 		Usage: "dump of a database: load `TABLE` or SCHEMA.TABLE (default: the only one with rows)"},

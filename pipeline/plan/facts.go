@@ -103,7 +103,7 @@ func readFacts(r *Read) []Fact {
 		name  string
 		value any
 	}{
-		{"--format", o.Format.String()}, {"the dialect", o.Dialect}, {"--dialect auto", o.Sniff}, {"--no-header", o.NoHeader},
+		{"--format", o.FormatName()}, {"the dialect", o.Dialect}, {"--dialect auto", o.Sniff}, {"--no-header", o.NoHeader},
 		{"--names", o.Names}, {"the line of the header", o.HeaderLine}, {"--encoding", o.Encoding}, {"--flatten", o.Flatten},
 		{"columns named by flags", o.Known},
 		{"--null", c.Nulls}, {"empty fields as text", c.EmptyIsText}, {"quoted empty fields as null", c.QuotedNull},

@@ -160,14 +160,18 @@ func InspectTable(ctx context.Context, name string, from source.Origin, r Read, 
 }
 
 func (i *inspector) describe(s *reader.File, o reader.Options) {
-	i.in.Format, i.in.Compression = s.Format.String(), s.Compression.String()
-	if s.Format != reader.Parquet && s.Format != reader.Arrow {
-		i.in.Encoding = s.Encoding.Name()
-	}
-	if s.Format == reader.CSV {
-		i.in.Dialect, i.in.Header = s.Dialect.String(), !o.NoHeader
-	}
 	about := s.About()
+	i.in.Compression = s.Compression.String()
+	for _, f := range about.Found {
+		switch f.What {
+		case "format":
+			i.in.Format = f.As
+		case "encoding":
+			i.in.Encoding = f.As
+		case "dialect":
+			i.in.Dialect, i.in.Header = f.As, !o.NoHeader
+		}
+	}
 	i.in.Notes, i.in.Hint, i.in.found, i.measures = s.Notes, s.Hint, about.Found, about.Measures
 	i.options.Decode = s.Decode()
 	i.options.EncodingHint = s.EncodingHint

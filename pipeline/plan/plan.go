@@ -346,9 +346,6 @@ func (p *planner) openFiles(ctx context.Context) error {
 	}
 	for _, s := range files {
 		p.addSource(s)
-		if options.Sniff && s.Format == reader.CSV {
-			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
-		}
 	}
 	if len(p.plan.Sources) == 0 {
 		text := fmt.Sprintf("%s is empty: it holds no header and no records", set.Items[0].Name)

@@ -62,9 +62,9 @@ func spansLines(text []byte) bool {
 	p.Reset(text)
 	for r, ok := p.Next(); ok; r, ok = p.Next() {
 		line, _, more := bytes.Cut(bytes.TrimSpace(text[r.Span.Start:r.Span.End]), newline)
-		switch ends := p.cutter.End() == nil; {
+		switch _, cut := p.cutter.End(); {
 		case !more:
-		case r.Bad == nil, !ends && p.scan.pos >= len(p.scan.data), ends && string(bytes.TrimSpace(line)) == "{":
+		case r.Bad == nil, cut != nil && p.scan.pos >= len(p.scan.data), cut == nil && string(bytes.TrimSpace(line)) == "{":
 			return true
 		}
 	}
@@ -274,15 +274,15 @@ func (c *Cutter) begin(b byte) {
 	c.inRecord(b)
 }
 
-// End says what the text lacks when it ends here, nil if nothing.
-func (c *Cutter) End() error {
+// End says what the text lacks when it ends here, nil if nothing, and whether it ends with a record that only this ends.
+func (c *Cutter) End() (record bool, err error) {
 	if len(c.open) > 0 || c.text {
-		return errCut
+		return false, errCut
 	}
 	if c.Array && (c.place != atStart || c.marked > 0) {
-		return errors.New("the array has no end; the text may have been cut off")
+		return false, errors.New("the array has no end; the text may have been cut off")
 	}
-	return nil
+	return c.word, nil
 }
 
 func delimits(b byte) bool {

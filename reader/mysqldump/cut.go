@@ -75,12 +75,12 @@ func (c *Cutter) Cut(data []byte) (end int, err error) {
 	return end, nil
 }
 
-// End says what the text lacks when it ends here, nil if nothing.
-func (c *Cutter) End() error {
+// End says what the text lacks when it ends here, nil if nothing; what is left is not a row.
+func (c *Cutter) End() (row bool, err error) {
 	if c.state != between && !c.Begun {
-		return errors.New("the last statement has no end")
+		return false, errors.New("the last statement has no end")
 	}
-	return nil
+	return false, nil
 }
 
 // statement continues with a statement, to its end at most. It returns how much it took, and where the last row ends, -1 if none does.

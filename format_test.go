@@ -1,0 +1,277 @@
+package tsimport
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+)
+
+// avro is the room of a new format: Avro files without compression, of records of plain types and unions of them. Beside it, a format is its
+// place in reader.Formats and its line in the pages.
+var avro = &reader.RowFormat{
+	Name:   "avro",
+	Begins: func(head []byte) bool { return bytes.HasPrefix(head, []byte(avroMagic)) },
+	Open:   openAvro,
+}
+
+const (
+	avroMagic = "Obj\x01"
+	avroHead  = 1 << 20 // bytes, which the schema must fit into
+	avroSync  = 16
+)
+
+// avroFile is an open file.
+type avroFile struct {
+	in      reader.RowInput
+	columns [][]string // the types of each
+	rows    reader.RowFile
+	data    []avroBlock
+}
+
+// avroBlock is where the records of a block are in the file.
+type avroBlock struct{ at, bytes int64 }
+
+func openAvro(in reader.RowInput) (*reader.RowFile, error) {
+	f := &avroFile{in: in}
+	if err := avroPanics(f.open); err != nil {
+		return nil, fmt.Errorf("open %s: %w", in.Name, err)
+	}
+	f.rows.NewParser = func([]int) reader.RowParser {
+		return &avroParser{avroFile: f, Memory: source.Memory{What: "blocks", Limit: in.Memory}}
+	}
+	return &f.rows, nil
+}
+
+// open reads the schema and finds the blocks.
+func (f *avroFile) open() error {
+	at := int64(len(avroMagic))
+	c := f.read(at, min(avroHead, f.in.Size-at))
+	head := len(c)
+	var schema struct {
+		Fields []struct {
+			Name string
+			Type json.RawMessage
+		}
+	}
+	for n := c.long(); n != 0; n = c.long() {
+		if n < 0 {
+			n = -n
+			c.long() // bytes of the block
+		}
+		for range n {
+			switch key, value := string(c.take(c.long())), c.take(c.long()); key {
+			case "avro.codec":
+				if string(value) != "null" {
+					return fmt.Errorf("its blocks are compressed as %q, which is not supported", value)
+				}
+			case "avro.schema":
+				if err := json.Unmarshal(value, &schema); err != nil {
+					return fmt.Errorf("its schema: %w", err)
+				}
+			}
+		}
+	}
+	for _, field := range schema.Fields {
+		var types []string
+		if field.Type[0] != '[' {
+			field.Type = fmt.Appendf(nil, "[%s]", field.Type)
+		}
+		if json.Unmarshal(field.Type, &types) != nil || slices.ContainsFunc(types, func(t string) bool { return avroTypes[t] == nil }) {
+			return fmt.Errorf("column %q has the type %s, which is not supported", field.Name, field.Type)
+		}
+		f.columns, f.rows.Columns = append(f.columns, types), append(f.rows.Columns, field.Name)
+	}
+	mark := c.take(avroSync)
+	for at += int64(head - len(c)); at < f.in.Size; {
+		c := f.read(at, min(2*binary.MaxVarintLen64, f.in.Size-at))
+		was := len(c)
+		block := record.Rows{Number: len(f.data), Group: len(f.data), Rows: c.long(), FirstRow: f.rows.Rows, Bytes: c.long()}
+		at += int64(was - len(c))
+		if block.Rows < 0 || block.Bytes < 0 || block.Bytes > f.in.Size-at-avroSync || !bytes.Equal(f.read(at+block.Bytes, avroSync), mark) {
+			return fmt.Errorf("block %d has no end: the file is cut short or damaged", len(f.data))
+		}
+		f.data = append(f.data, avroBlock{at, block.Bytes})
+		f.rows.Rows, f.rows.Splits = f.rows.Rows+block.Rows, append(f.rows.Splits, block)
+		at += block.Bytes + avroSync
+	}
+	return nil
+}
+
+func (f *avroFile) read(at, bytes int64) avroBytes {
+	b := make([]byte, bytes)
+	if n, err := f.in.At.ReadAt(b, at); n < len(b) {
+		panic(avroError{cmp.Or(err, io.ErrUnexpectedEOF)})
+	}
+	return b
+}
+
+// avroParser reads the records of blocks.
+type avroParser struct {
+	*avroFile
+	source.Memory
+}
+
+func (*avroParser) Close() error { return nil }
+func (p *avroParser) Release()   { p.Held = 0 }
+
+// Parse implements reader.RowParser.
+func (p *avroParser) Parse(rows record.Rows, each func(*record.Record) error) error {
+	defer p.Release()
+	err := avroPanics(func() error {
+		block := p.data[rows.Group]
+		if err := p.Hold(block.bytes); err != nil {
+			return err
+		}
+		c := p.read(block.at, block.bytes)
+		rec := record.Record{Fields: make([]record.Datum, len(p.columns))}
+		for i := range rows.First + rows.Rows {
+			for k, types := range p.columns {
+				one := int64(0)
+				if len(types) > 1 {
+					one = c.long()
+				}
+				if one < 0 || one >= int64(len(types)) {
+					return fmt.Errorf("a value of column %q has type %d of %d", p.rows.Columns[k], one, len(types))
+				}
+				rec.Fields[k] = avroTypes[types[one]](&c)
+			}
+			if i < rows.First {
+				continue
+			}
+			if err := each(&rec); err != nil {
+				return err
+			}
+		}
+		if rows.First+rows.Rows == p.rows.Splits[rows.Group].Rows && len(c) > 0 {
+			return fmt.Errorf("it has %d bytes after its last record", len(c))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: block %d: %w", p.in.Name, rows.Group, err)
+	}
+	return nil
+}
+
+// avroTypes read a value of each type.
+var avroTypes = map[string]func(*avroBytes) record.Datum{
+	"null":    func(*avroBytes) record.Datum { return record.Datum{} },
+	"boolean": func(c *avroBytes) record.Datum { return record.Datum{Kind: record.Boolean, Int: int64(c.take(1)[0])} },
+	"int":     func(c *avroBytes) record.Datum { return record.Datum{Kind: record.Integer, Int: c.long()} },
+	"long":    func(c *avroBytes) record.Datum { return record.Datum{Kind: record.Integer, Int: c.long()} },
+	"double": func(c *avroBytes) record.Datum {
+		return record.Datum{Kind: record.Double, Double: math.Float64frombits(binary.LittleEndian.Uint64(c.take(8)))}
+	},
+	"string": func(c *avroBytes) record.Datum { return record.Datum{Kind: record.String, Bytes: c.take(c.long())} },
+	"bytes":  func(c *avroBytes) record.Datum { return record.Datum{Kind: record.Binary, Bytes: c.take(c.long())} },
+}
+
+// avroBytes are read from their beginning. What they lack is a panic, which avroPanics makes an error of.
+type avroBytes []byte
+
+type avroError struct{ error }
+
+func avroPanics(do func() error) (err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = x.(avroError).error
+		}
+	}()
+	return do()
+}
+
+func (c *avroBytes) long() int64 {
+	v, n := binary.Varint(*c)
+	if n <= 0 {
+		panic(avroError{errors.New("a number has no end")})
+	}
+	*c = (*c)[n:]
+	return v
+}
+
+func (c *avroBytes) take(n int64) []byte {
+	if n < 0 || n > int64(len(*c)) {
+		panic(avroError{errors.New("a value goes beyond its end")})
+	}
+	taken := (*c)[:n:n]
+	*c = (*c)[n:]
+	return taken
+}
+
+// avroRows are a file of blocks of records with an id, a number or none, and text.
+func avroRows(codec string, blocks, each int) []byte {
+	text := func(b []byte, s string) []byte { return append(binary.AppendVarint(b, int64(len(s))), s...) }
+	b := binary.AppendVarint([]byte(avroMagic), 2)
+	b = text(text(b, "avro.schema"), `{"type":"record","name":"r","fields":[{"name":"id","type":"string"},{"name":"n","type":["null","long"]},{"name":"v","type":"bytes"}]}`)
+	b = append(text(text(b, "avro.codec"), codec), 0)
+	const mark = "0123456789abcdef"
+	b = append(b, mark...)
+	for i := range blocks {
+		var data []byte
+		for k := i * each; k < (i+1)*each; k++ {
+			data = text(data, fmt.Sprint("r", k))
+			if data = binary.AppendVarint(data, int64(k%2)); k%2 == 1 {
+				data = binary.AppendVarint(data, int64(-k))
+			}
+			data = text(data, fmt.Sprint("\x00", k))
+		}
+		b = append(append(binary.AppendVarint(binary.AppendVarint(b, int64(each)), int64(len(data))), data...), mark...)
+	}
+	return b
+}
+
+func TestANewFormatIsItsRoomAndOneLine(t *testing.T) {
+	defer func(before []reader.Format) { reader.Formats = before }(reader.Formats)
+	reader.Formats = append(slices.Clone(reader.Formats), avro)
+
+	for name, tt := range map[string]struct {
+		file []byte
+		want string // of the error; empty is none
+	}{
+		"whole":      {avroRows("null", 3, 400), ""},
+		"compressed": {avroRows("deflate", 1, 1), `compressed as "deflate"`},
+		"cut":        {avroRows("null", 3, 400)[:9000], "cut short"},
+		"damaged":    {bytes.Replace(avroRows("null", 3, 400), []byte("\x04r7"), []byte("\x7fr7"), 1), "block 0: a value goes beyond its end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, in := newWorld(t), filepath.Join(t.TempDir(), "in.avro")
+			must(t, os.WriteFile(in, tt.file, 0o600))
+			s, err := Load(t.Context(), Request{
+				From: []string{in}, Table: "t", Target: w.target(), Mapping: Mapping{PK: []string{"id"}}, NewTable: NewTable{Create: true}, Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
+			})
+			if tt.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%v, want %q", err, tt.want)
+				}
+				return
+			}
+			must(t, err)
+			want := map[string]string{}
+			for k := range 1200 {
+				n := fmt.Sprintf("n=int64 %d ", -k)
+				if k%2 == 0 {
+					n = "" // null
+				}
+				want[fmt.Sprint("r", k)] = n + fmt.Sprintf("v=[]uint8 %d", fmt.Append([]byte{0}, k))
+			}
+			if got := w.rows(1); s.Written != 1200 || !maps.Equal(got, want) {
+				t.Errorf("%+v, %d rows, %q %q", s, len(got), got["r7"], got["r8"])
+			}
+		})
+	}
+}
