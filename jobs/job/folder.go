@@ -169,7 +169,11 @@ func (r *Record) Continue(before *Record) error {
 	for _, s := range r.Loads {
 		b := was[s.Name]
 		delete(was, s.Name)
-		if b == nil || b.State == Waiting || b.State == Held {
+		if b == nil {
+			continue
+		}
+		if b.State == Waiting || b.State == Held {
+			s.Again = b.Again // how it ended before that says nothing
 			continue
 		}
 		if b.Digest != s.Digest && b.State != Failed && !(b.State == Done && s.comesAgain()) {

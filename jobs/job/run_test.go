@@ -115,6 +115,10 @@ func TestLoadsThatComeAgainAreBegunAgainBesideOnesThatHaveFailed(t *testing.T) {
 		if got := states(r); !slices.Equal(got, want) || n != strings.Count(strings.Join(got, ","), "waiting") || r.Loads[0].Written != 0 || r.Loads[0].Again.IsZero() {
 			t.Errorf("failed %v: %q, %d begun again", failed, got, n)
 		}
+		next := recordOf(1, "new", "whole", "failed") // the process was stopped before it came to them
+		if err := next.Continue(r); err != nil || next.Loads[0].Again != r.Loads[0].Again {
+			t.Errorf("the next process takes how a load ended before for how it ends: %v, %v", err, next.Loads[0].Again)
+		}
 	}
 	r := recordOf(1, "a", "b")
 	if n := r.BeginAgain(true, time.Unix(1, 0)); n > 0 {
