@@ -21,7 +21,10 @@ import (
 type badFinder struct {
 	attempt *attempt
 	request *plan.Request
-	names   []string          // of all inputs
+	names   []string // of all inputs
+	inputs  *plan.InputsError
+	at      map[string]int    // in inputs, by name
+	bytes   int64             // of all
 	bad     map[string]string // why, by name
 	columns map[string]string // of those that can be loaded alone
 	held    map[string]bool   // that do not go with the others: alone they would be loaded another night
@@ -34,7 +37,10 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 	if !a.cfg.Limits.SetAside || a.from.snapshot != nil || !setsAside(failed) || !errors.As(failed, &inputs) {
 		return nil, failed
 	}
-	f := &badFinder{attempt: a, request: request, names: inputs.Names, bad: map[string]string{}, columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.once() && a.cfg.Resume.Known.Works()}
+	f := &badFinder{attempt: a, request: request, inputs: inputs, at: map[string]int{}, bad: map[string]string{}, columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.once() && a.cfg.Resume.Known.Works()}
+	for i, item := range inputs.Items {
+		f.names, f.at[item.Name], f.bytes = append(f.names, item.Name), i, f.bytes+max(0, item.Size)
+	}
 	if err := f.alone(ctx); err != nil {
 		return nil, err
 	}
@@ -49,7 +55,14 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 			a.bad = append(a.bad, BadInput{Name: name, Reason: why, Source: -1, Held: f.held[name]})
 		}
 	}
-	return f.plan(ctx, f.left())
+	return a.planLess(ctx, request)
+}
+
+// planLess plans a load without the inputs that are bad.
+func (a *attempt) planLess(ctx context.Context, request *plan.Request) (*plan.Plan, error) {
+	r := *request
+	r.Without = leftOut(a.bad)
+	return plan.Make(ctx, &r, a.admin)
 }
 
 // leaveStillBad leaves inputs out that were bad before, and are so now: nothing of them is sent again.
@@ -64,11 +77,9 @@ func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) erro
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
 		a.bad = append(a.bad, BadInput{Name: name, Reason: client.OneLine(bad[name]), Source: -1})
 	}
-	r := *request
-	r.Without = leftOut(a.bad)
 	a.planned.Close()
 	var err error
-	a.planned, err = plan.Make(ctx, &r, a.admin)
+	a.planned, err = a.planLess(ctx, request)
 	return err
 }
 
@@ -78,29 +89,14 @@ func setsAside(err error) bool {
 	return errors.As(err, &usage) && (usage.Damaged || !usage.Input) && !usage.Nothing
 }
 
-// left are the inputs that are not bad.
-func (f *badFinder) left() (names []string) {
-	for _, name := range f.names {
-		if f.bad[name] == "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// plan plans the load of some inputs.
-func (f *badFinder) plan(ctx context.Context, names []string) (*plan.Plan, error) {
+// fails plans a load of some inputs. It returns why they cannot be loaded, and columns of the first.
+func (f *badFinder) fails(ctx context.Context, names ...string) (columns string, err error) {
 	r := *f.request
-	r.Without = map[string]bool{}
-	for _, name := range f.names {
-		r.Without[name] = !slices.Contains(names, name)
+	r.ItemsOf = f.bytes
+	for _, name := range names {
+		r.Items = append(r.Items, f.inputs.Items[f.at[name]])
 	}
-	return plan.Make(ctx, &r, f.attempt.admin)
-}
-
-// fails returns why some inputs cannot be loaded, and columns of the first.
-func (f *badFinder) fails(ctx context.Context, names []string) (columns string, err error) {
-	p, err := f.plan(ctx, names)
+	p, err := plan.Make(ctx, &r, f.attempt.admin)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +107,7 @@ func (f *badFinder) fails(ctx context.Context, names []string) (columns string, 
 // alone finds the inputs that cannot be loaded alone, by two readings.
 func (f *badFinder) alone(ctx context.Context) error {
 	for _, name := range f.names {
-		columns, err := f.fails(ctx, []string{name})
+		columns, err := f.fails(ctx, name)
 		if err == nil {
 			f.columns[name] = columns
 			continue
@@ -119,7 +115,7 @@ func (f *badFinder) alone(ctx context.Context) error {
 		if !setsAside(err) {
 			return err
 		}
-		if _, again := f.fails(ctx, []string{name}); again == nil || again.Error() != err.Error() {
+		if _, again := f.fails(ctx, name); again == nil || again.Error() != err.Error() {
 			return fmt.Errorf("two readings of %s differ: %w", name, again)
 		}
 		f.bad[name] = client.OneLine(err.Error())
@@ -129,30 +125,60 @@ func (f *badFinder) alone(ctx context.Context) error {
 
 // together finds the inputs that do not go with the others: those whose columns few have, and then the first that do not fit.
 func (f *badFinder) together(ctx context.Context) error {
-	count := map[string]int{}
+	count, first := map[string]int{}, map[string]string{}
 	for _, columns := range f.columns {
 		count[columns]++
 	}
-	names := f.left()
+	names := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return f.bad[name] != "" })
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.nights(a), f.nights(b)), cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
+	// The first of those with the same columns says whether each of them is looked at: they may be many, and all together are planned for often.
+	var firsts []string
+	for _, name := range names {
+		if columns := f.columns[name]; first[columns] == "" {
+			first[columns] = name
+			firsts = append(firsts, name)
+		}
+	}
+	if err := f.fit(ctx, firsts); err != nil {
+		return err
+	}
+	left := names[:0:0]
+	for _, name := range names {
+		if f.bad[first[f.columns[name]]] != "" && f.bad[name] == "" {
+			if err := f.fit(ctx, []string{names[0], name}); err != nil {
+				return err
+			}
+		}
+		if f.bad[name] == "" {
+			left = append(left, name)
+		}
+	}
+	return f.fit(ctx, left)
+}
+
+// fit finds those of some inputs that do not go with the ones before them.
+func (f *badFinder) fit(ctx context.Context, names []string) error {
 	for len(f.bad) <= mostBad && len(names) > 1 {
-		_, err := f.fails(ctx, names)
+		_, err := f.fails(ctx, names...)
 		if err == nil {
 			return nil
 		}
-		if !setsAside(err) {
-			return err
-		}
 		var other error
 		n := sort.Search(len(names)-1, func(i int) bool { // how many can be loaded together, more than one of them
-			_, err := f.fails(ctx, names[:i+2])
-			if err != nil && !setsAside(err) {
-				other = err
+			_, is := f.fails(ctx, names[:i+2]...)
+			if is != nil {
+				err = is
 			}
-			return err != nil
+			if is != nil && !setsAside(is) {
+				other = is
+			}
+			return is != nil
 		}) + 1
+		if !setsAside(err) {
+			other = err
+		}
 		if other != nil {
 			return other
 		}
@@ -160,11 +186,7 @@ func (f *badFinder) together(ctx context.Context) error {
 			return err
 		}
 		f.held[names[n]] = true
-		f.bad[names[n]] = f.unlike(names[n], names[0])
-		if f.bad[names[n]] == "" {
-			_, err = f.fails(ctx, names[:n+1])
-			f.bad[names[n]] = client.OneLine(cmp.Or(err, errDoesNotFit).Error())
-		}
+		f.bad[names[n]] = cmp.Or(f.unlike(names[n], names[0]), client.OneLine(err.Error()))
 		names = slices.Delete(names, n, n+1)
 	}
 	return nil
@@ -194,5 +216,3 @@ func (f *badFinder) unlike(name, other string) (why string) {
 	}
 	return fmt.Sprintf("its columns are not those of %s%s", other, why)
 }
-
-var errDoesNotFit = errors.New("it cannot be loaded together with the others")

@@ -23,7 +23,7 @@ type taker func(rec *record.Record, whole bool) bool
 // placesOf is how many places of a source are looked at.
 func (p *Plan) placesOf(s *Source) int {
 	if s.Anywhere() && p.Bytes > 0 {
-		return int(max(1, samplePlaces*s.About().Bytes/p.Bytes))
+		return int(max(1, samplePlaces*s.About().Bytes/max(p.Bytes, p.Request.ItemsOf)))
 	}
 	return 1
 }

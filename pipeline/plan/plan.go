@@ -100,13 +100,13 @@ type planner struct {
 	measures map[string]map[string]tally // of columns, by paths of record.Measures: what inputs count in them
 	hints    []string                    // what may be wrong with inputs whose columns do not fit
 	lacks    []string                    // which inputs lack which columns, with --missing null
-	names    []string                    // of the files that are opened
+	items    []input.Item                // that are opened
 }
 
 // InputsError is why files cannot be loaded together.
 type InputsError struct {
 	error
-	Names []string // of the files
+	Items []input.Item
 }
 
 func (e *InputsError) Unwrap() error { return e.error }
@@ -146,8 +146,8 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 			if len(p.hints) > 0 && ctx.Err() == nil {
 				err = fmt.Errorf("%w; %s", err, p.hints[0])
 			}
-			if len(p.names) > 0 {
-				err = &InputsError{err, p.names}
+			if len(p.items) > 0 {
+				err = &InputsError{err, p.items}
 			}
 			return nil, err
 		}
@@ -287,8 +287,8 @@ func (p *planner) addSource(s source.Source) {
 	}
 }
 
-// openFiles opens the inputs that are named as files.
-func (p *planner) openFiles(ctx context.Context) error {
+// find finds the inputs and chooses those that are opened.
+func (p *planner) find(ctx context.Context) error {
 	find := p.request.Read.Find
 	find.Stdin = p.request.Read.Stdin
 	find.NotData = p.notData(find.NotData)
@@ -303,8 +303,16 @@ func (p *planner) openFiles(ctx context.Context) error {
 		return err
 	}
 	p.plan.inputs.take(set, p.request.MostInputs)
-	for i := range set.Items {
-		p.names = append(p.names, set.Items[i].Name)
+	p.items = set.Items
+	return nil
+}
+
+// openFiles opens the inputs that are named as files.
+func (p *planner) openFiles(ctx context.Context) error {
+	if p.items = p.request.Items; p.items == nil {
+		if err := p.find(ctx); err != nil {
+			return err
+		}
 	}
 	options := p.request.Read.Options
 	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
@@ -315,7 +323,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 			s.Close()
 		}
 	}()
-	for _, item := range set.Items {
+	for _, item := range p.items {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -348,9 +356,9 @@ func (p *planner) openFiles(ctx context.Context) error {
 		p.addSource(s)
 	}
 	if len(p.plan.Sources) == 0 {
-		text := fmt.Sprintf("%s is empty: it holds no header and no records", set.Items[0].Name)
-		if n := len(set.Items); n > 1 {
-			text = fmt.Sprintf("all %d inputs are empty: %s and so on hold no header and no records", n, set.Items[0].Name)
+		text := fmt.Sprintf("%s is empty: it holds no header and no records", p.items[0].Name)
+		if n := len(p.items); n > 1 {
+			text = fmt.Sprintf("all %d inputs are empty: %s and so on hold no header and no records", n, p.items[0].Name)
 		}
 		return &UsageError{Message: text, Input: true, Damaged: true}
 	}

@@ -67,6 +67,9 @@ type Request struct {
 	Chosen    []string
 	// Without are the names of inputs that are not loaded, although they are found: they were set aside.
 	Without map[string]bool
+	// Items, if not nil, are loaded of what an earlier plan has found and chosen, which has so many bytes.
+	Items   []input.Item
+	ItemsOf int64
 	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
 	Separator rune
 	// MostInputs is how many files are opened at most, from all over the inputs, of a plan that nothing is loaded by; 0 opens all.

@@ -1,9 +1,11 @@
 package commands
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/tsimport/internal/objectstore/storetest"
 )
@@ -97,6 +99,40 @@ func TestAStateThatIsNotThereIsNotBegunOverATableWithRows(t *testing.T) {
 				if rows := strings.Count(tsimport(0, "export", "--table", "t", "--format", "csv", "-q"), "\n") - 1; rows != s.rows {
 					t.Errorf("after %s the table has %d rows, want %d", s.command, rows, s.rows)
 				}
+			}
+		})
+	}
+}
+
+// TestFindingABadFileCostsRequestsByTheFile: a place of thousands of files is not listed or read again for each of them.
+func TestFindingABadFileCostsRequestsByTheFile(t *testing.T) {
+	for name, bad := range map[string]string{"that cannot be loaded alone": "x\n1\n", "that does not go with the others": "id,m\n1,1\n", "of another type": "id,n\nx,1\n"} {
+		t.Run(name, func(t *testing.T) {
+			requests := func(files int) (lists, gets int) {
+				s := storetest.New(t, "drop")
+				s.PageSize = 50
+				for i := range files {
+					s.Set(fmt.Sprintf("in/%05d.csv", i), "id,n\n"+strings.Repeat("1,1\n", i+1), time.Now().Add(-time.Hour))
+				}
+				tsimport := commandsIn(t)
+				load := func(code int) {
+					tsimport(code, "load", "s3://drop/in/", "--table", "t", "--create", "--pk", "id:integer", "--only-new", "-q")
+				}
+				s.Set(fmt.Sprintf("in/%05d.csv", files/3), bad, time.Now().Add(-time.Hour))
+				load(3)
+				for _, r := range s.Requests() {
+					if strings.HasPrefix(r, "GET in/") {
+						gets++
+					} else {
+						lists++
+					}
+				}
+				return lists, gets
+			}
+			lists, gets := requests(25)
+			moreLists, moreGets := requests(200)
+			if moreLists > 2*lists || moreGets > 9*gets {
+				t.Errorf("25 files: %d lists, %d gets; 200 files: %d, %d", lists, gets, moreLists, moreGets)
 			}
 		})
 	}
