@@ -45,10 +45,19 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 		}
 		diff(t, len(tb.all(t))+len(other.all(t)), 2+1)
 	})
-	t.Run("an integer is named in digits", func(t *testing.T) {
-		integers := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
-		r := s.atomicBatch(t, integers.put(integers.key(-3)), integers.put(integers.key(4)))
-		checkRows(t, r[integers.name], refusal{0, "OTSDataOutOfRange", "Data out of scope of atomic. Atomic PartKey:-3. Data PartKey:4"})
+	t.Run("an integer is named in digits, a binary in hex", func(t *testing.T) {
+		for _, v := range []struct {
+			kind         tablestore.PrimaryKeyType
+			first, other any
+			named        string
+		}{
+			{tablestore.PrimaryKeyType_INTEGER, -3, 4, "Atomic PartKey:-3. Data PartKey:4"},
+			{tablestore.PrimaryKeyType_BINARY, []byte{1, 255}, []byte{10}, "Atomic PartKey:01ff. Data PartKey:0a"},
+		} {
+			of := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{v.kind}})
+			r := s.atomicBatch(t, of.put(of.key(v.first)), of.put(of.key(v.other)))
+			checkRows(t, r[of.name], refusal{0, "OTSDataOutOfRange", "Data out of scope of atomic. " + v.named})
+		}
 	})
 }
 

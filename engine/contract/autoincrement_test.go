@@ -106,6 +106,13 @@ func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
 		last[part] = n
 	}
 	diff(t, len(tb.all(t)), 200)
+	t.Run("beside a row with a number, which has a condition", func(t *testing.T) {
+		n := last["0"]
+		changes := []tablestore.RowChange{expecting(expectExist, tb.delete(tb.key("0", n))), tb.append("0"), tb.append("0")}
+		checkRows(t, tb.rows(t, changes...), accepted)
+		diff(t, tb.get(t, tb.key("0", n)), (*row)(nil))
+		diff(t, len(tb.all(t)), 201)
+	})
 }
 
 // What a placeholder and a value of an auto-increment column may be used for.

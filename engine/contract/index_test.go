@@ -177,6 +177,9 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 		})
 	}
 	check(t, s.addIndex("not_there", indexOn("i", nil), false), badKey)
+	withTaken := &tablestore.TableMeta{TableName: newTableName()}
+	withTaken.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
+	check(t, s.create(withTaken, newOptions(-1, 1), indexOn(taken, []string{"pk1"})), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."})
 	check(t, s.alter(tb.name, newOptions(-1, 2)), invalid("The maximum versions of a table with secondary indexes must be 1."))
 	old := s.newTable(t, tableOptions{versions: 2})
 	check(t, s.addIndex(old.name, indexOn(newTableName(), []string{"pk2"}), false), invalid("The maximum versions of a table with secondary indexes must be 1."))

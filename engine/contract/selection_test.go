@@ -2,6 +2,7 @@ package contract
 
 import (
 	"math"
+	"net/http"
 	"testing"
 	"time"
 
@@ -105,6 +106,63 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 		must(t, s.do(tb.put(k, v("a", 1, at), v("a", 2, at+1))))
 		must(t, s.alter(tb.name, newOptions(-1, 1)))
 		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(2), at+1)})
+	})
+}
+
+// What docs/protocol.md has the engine choose of versions and expiry (11.4).
+func TestVersionsThatCannotBeSeenStayGone(t *testing.T) {
+	s := proving(t, "3.7.2", "3.7.3", "3.8.5", "3.8.6", "3.10.4")
+	skipReal(t, s)
+	const day = 24 * 60 * 60
+	at := time.Now().Add(-time.Hour).UnixMilli()
+	a := func(n int64) cell { return v("a", n, at+n) }
+	tb := s.newTable(t, tableOptions{deviation: 100 * day})
+	for name, x := range map[string]struct {
+		steps    []step
+		versions int // of the table, changed afterwards
+		want     []cell
+	}{
+		"a put before its deletion":                {[]step{set("a", 9), drop("a")}, 2, nil},
+		"a put after it":                           {[]step{drop("a"), setAt("a", 9, at+9)}, 2, []cell{a(9)}},
+		"a surplus one when another is deleted":    {[]step{dropAt("a", at+3)}, 2, []cell{a(2)}},
+		"and when the table keeps more":            {[]step{dropAt("a", at+3)}, 5, []cell{a(2)}},
+		"one that no write has removed shows then": {nil, 5, []cell{a(3), a(2), a(1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := tb.key(name, 1)
+			must(t, s.alter(tb.name, newOptions(-1, 5)))
+			must(t, s.do(tb.put(k, a(1), a(2), a(3), v("b", 1, at))))
+			must(t, s.alter(tb.name, newOptions(-1, 2)))
+			if x.steps != nil {
+				must(t, s.do(tb.update(k, x.steps...)))
+			}
+			must(t, s.alter(tb.name, newOptions(-1, x.versions)))
+			diff(t, tb.get(t, k, versions(9)).Cells, append(x.want, v("b", int64(1), at)))
+		})
+	}
+	t.Run("an increment takes the place of a base of the future", func(t *testing.T) {
+		k, later := tb.key("ahead", 1), time.Now().Add(time.Hour).UnixMilli()
+		must(t, s.do(tb.put(k, v("n", 40, later))))
+		must(t, s.do(tb.update(k, add("n", 2))))
+		diff(t, tb.get(t, k, versions(9)).Cells, []cell{v("n", int64(42), later)})
+	})
+	t.Run("a row that is refused for itself is repeated by no other", func(t *testing.T) {
+		k := tb.key("refused", 1)
+		rows := tb.rows(t, expecting(expectNotExist, tb.put(k, v("a", 1, 1))), tb.put(k, c("a", 2)))
+		checkRow(t, rows[0], invalid("Invalid timestamp. Cell:a. Timestamp:…"))
+		checkRow(t, rows[1], accepted)
+	})
+	t.Run("a row whose cells have expired is walked over", func(t *testing.T) {
+		must(t, s.alter(tb.name, newOptions(day, 2)))
+		for i, back := range []time.Duration{0, 12 * time.Hour, 0} {
+			must(t, s.do(tb.put(tb.key("x", i), v("a", i, time.Now().Add(-back).UnixMilli()))))
+		}
+		s.tell(t, "clock", `{"advance": "13h"}`, http.StatusOK)
+		diff(t, tb.get(t, tb.key("x", 1)), (*row)(nil))
+		page := tb.page(t, tablestore.FORWARD, tb.key("x", maxKey), 1, tb.key("x", minKey))
+		diff(t, newRow(page.NextStartPrimaryKey, nil), &row{[]any{"x", int64(1)}, nil})
+		rows, _ := tb.scan(t, tablestore.FORWARD, page.NextStartPrimaryKey, tb.key("x", maxKey), 0)
+		diff(t, rows, []*row{{[]any{"x", int64(2)}, rows[0].Cells}})
 	})
 }
 
