@@ -34,7 +34,7 @@ func IsName(name string) bool {
 var found = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // reserved are names that a job's folder has a use for, in small letters.
-var reserved = []string{"lock", FolderFile}
+var reserved = []string{"lock", FolderFile, ChangesFile}
 
 func (d *document) checkName(name string, line int) error {
 	parts := placeholder.FindAllString(name, -1)

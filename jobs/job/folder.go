@@ -48,6 +48,8 @@ type Record struct {
 	ExitCode int       `json:"exit_code"`
 	// Variables are the SHA-256 of the values that the job was begun with, shortened: none of them is kept.
 	Variables map[string]string `json:"variables,omitempty"`
+	// Changes names the record in the file of changes, while the job runs.
+	Changes string `json:"changes,omitempty"`
 	Counts
 	Loads []*State `json:"loads"`
 }
@@ -247,6 +249,9 @@ func ReadRecord(folder string) (*Record, error) {
 	}
 	if r.Version != Version {
 		return nil, fmt.Errorf("read job %s: it is of version %d, this tsimport reads version %d", filepath.Join(folder, FolderFile), r.Version, Version)
+	}
+	if err := r.readChanges(folder); err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
 	}
 	return r, nil
 }

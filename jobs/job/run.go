@@ -52,12 +52,13 @@ func (j *running) all(ctx context.Context) (err error) {
 		}
 	}
 	r.State, r.Ended = Running, time.Time{}
+	kept := &changes{record: r}
 	for over := (*State)(nil); ; {
 		var next []*State
 		if err == nil && ctx.Err() == nil {
 			next = j.ready()
 		}
-		if e := r.Write(j.folder); e != nil { // that one has ended and others begin is one record
+		if e := j.keep(kept, append(next, over)); e != nil { // that one has ended and others begin is one change
 			err = cmp.Or(err, e)
 			for _, s := range next {
 				s.State = Waiting
@@ -77,10 +78,18 @@ func (j *running) all(ctx context.Context) (err error) {
 	}
 	j.group.Wait()
 	r.conclude()
-	if e := r.Write(j.folder); err == nil {
+	if e := kept.end(j.folder); err == nil {
 		err = e
 	}
 	return err
+}
+
+// keep keeps changes of loads, or all where it is the first.
+func (j *running) keep(to *changes, changed []*State) error {
+	if to.file == nil {
+		return to.begin(j.folder)
+	}
+	return to.note(changed)
 }
 
 // ready returns the loads that are to begin now, and those that cannot. Their states say so.

@@ -2,7 +2,10 @@ package job
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +59,45 @@ func TestLoadsRunInTheirOrderAndNoMoreThanMayAtATime(t *testing.T) {
 			t.Errorf("order %v", order)
 		}
 	})
+}
+
+// TestARecordIsReadAsItWasWhenItsProcessWasKilled: each load that begins sees how those before it have ended, though the record is not written again.
+func TestARecordIsReadAsItWasWhenItsProcessWasKilled(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"an earlier process","load":1,"state":{"state":"done"}}`+"\n"), 0o600))
+	r := recordOf(1, "a", "b", "c")
+	r.Loads[1].From = []string{"b.csv"}
+	want := map[string][]string{"a": {"a running", "b waiting", "c waiting"}, "b": {"a done", "b running", "c waiting"}, "c": {"a done", "b failed", "c running"}}
+	whole := ""
+	err := r.Run(t.Context(), dir, func(_ context.Context, s *State) Outcome {
+		text, err := os.ReadFile(filepath.Join(dir, FolderFile))
+		must(t, err)
+		if whole == "" {
+			whole = string(text)
+		}
+		is, err := ReadRecord(dir)
+		must(t, err)
+		if got := states(is); !slices.Equal(got, want[s.Name]) || is.Loads[1].From[0] != "b.csv" || !is.Unfinished() || string(text) != whole {
+			t.Errorf("while %s runs: %q, %+v", s.Name, got, is.Loads[1])
+		}
+		if s.Name == "c" {
+			f, err := os.OpenFile(filepath.Join(dir, ChangesFile), os.O_APPEND|os.O_WRONLY, 0)
+			must(t, err)
+			_, err = f.WriteString(`{"of":"` + is.Changes + `","load":2,"state":{"state":"done"}}`) // of which the end is missing
+			must(t, errors.Join(err, f.Close()))
+			if is, err = ReadRecord(dir); err != nil || is.Loads[2].State != Running || is.Loads[1].Read != 7 || is.Loads[1].Error != "no" {
+				t.Errorf("a line that was cut counts: %v, %+v", err, is.Loads[1])
+			}
+		}
+		if s.Name == "b" {
+			return Outcome{ExitCode: 1, Error: "no", Counts: Counts{Read: 7}}
+		}
+		return Outcome{}
+	}, nil)
+	is, readErr := ReadRecord(dir)
+	if _, statErr := os.Stat(filepath.Join(dir, ChangesFile)); err != nil || readErr != nil || !slices.Equal(states(is), []string{"a done", "b failed", "c done"}) || is.State != Failed || !errors.Is(statErr, fs.ErrNotExist) {
+		t.Errorf("%v, %v, %v, %q", err, readErr, statErr, states(is))
+	}
 }
 
 func TestLoadsAfterOneThatFailedAreNotRun(t *testing.T) {

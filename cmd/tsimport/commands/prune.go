@@ -167,7 +167,7 @@ func (r *pruned) own(name string, folder bool) bool {
 	of, rest, below := strings.Cut(name, "/")
 	i := slices.IndexFunc(r.info.record.Loads, func(s *job.State) bool { return s.Name == of })
 	if !below {
-		return folder && i >= 0 || name == job.FolderFile
+		return folder && i >= 0 || name == job.FolderFile || name == job.ChangesFile
 	}
 	return i >= 0 && r.info.record.Loads[i].Command == job.Sync && tablesync.IsPart(rest)
 }
