@@ -24,7 +24,7 @@ func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
 	return &attempt{
 		cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0), service: service{traffic: new(client.Traffic)}, report: new(Report),
-		from:    &resumePoint{job: &checkpoint.Job{Run: "run"}, snapshot: before},
+		from:    &resumePoint{load: cfg.kept(), job: &checkpoint.Job{Run: "run"}, snapshot: before},
 		planned: &plan.Plan{Schema: &table.Schema{Table: "t", Key: key}, Bytes: 77, Mark: "m", Request: cfg.Request()},
 	}
 }

@@ -37,7 +37,7 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 	if !a.cfg.Limits.SetAside || a.from.snapshot != nil || !setsAside(failed) || !errors.As(failed, &inputs) {
 		return nil, failed
 	}
-	f := &badFinder{attempt: a, request: request, inputs: inputs, at: map[string]int{}, bad: map[string]string{}, columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.once() && a.cfg.Resume.Known.Works()}
+	f := &badFinder{attempt: a, request: request, inputs: inputs, at: map[string]int{}, bad: map[string]string{}, columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.Resume.once() && a.cfg.Resume.Known.Works()}
 	for i, item := range inputs.Items {
 		f.names, f.at[item.Name], f.bytes = append(f.names, item.Name), i, f.bytes+max(0, item.Size)
 	}
@@ -67,7 +67,7 @@ func (a *attempt) planLess(ctx context.Context, request *plan.Request) (*plan.Pl
 
 // leaveStillBad leaves inputs out that were bad before, and are so now: nothing of them is sent again.
 func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) error {
-	if !a.cfg.Limits.SetAside || a.from.snapshot != nil || !a.cfg.once() {
+	if !a.cfg.Limits.SetAside || a.from.snapshot != nil || !a.cfg.Resume.once() {
 		return nil
 	}
 	bad := a.planned.StillBad(func(name string) bool { return a.cfg.Resume.Known.Nights(name) > 0 })
@@ -194,7 +194,7 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 
 // nights is on how many nights an input was bad before.
 func (f *badFinder) nights(name string) int {
-	if !f.attempt.cfg.once() {
+	if !f.attempt.cfg.Resume.once() {
 		return 0
 	}
 	return f.attempt.cfg.Resume.Known.Nights(name)

@@ -29,7 +29,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 		text, want := plainCSV(5000)
 		cfg := w.config(w.file("in.csv", text))
 		cfg.pacer = func() pacer { return restless{} }
-		cfg.Checkpoint.Every, cfg.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
+		cfg.Checkpoint.Every, cfg.keeping.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
 		var failing atomic.Bool
 		var failures, saves, whileFailing atomic.Int64
 		cfg.onSend = func([]table.Ref) {
@@ -37,7 +37,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 				whileFailing.Add(1)
 			}
 		}
-		cfg.onSave = func(*checkpoint.Snapshot) error {
+		cfg.keeping.onSave = func(*checkpoint.Snapshot) error {
 			if saves.Add(1) == 4 {
 				failing.Store(true)
 			}
@@ -64,14 +64,14 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 	for name, spoil := range map[string]func(*trial){
 		"checkpoint": func(cfg *trial) {
-			cfg.onSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
+			cfg.keeping.onSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
 		},
 		"store": func(cfg *trial) { cfg.Checkpoint.Sync = func() error { return errors.New("the disk is full") } },
 	} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			text, _ := plainCSV(5000)
 			cfg := w.config(w.file("in.csv", text))
-			cfg.Checkpoint.Every, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
+			cfg.Checkpoint.Every, cfg.keeping.patience = time.Millisecond, 50*time.Millisecond
 			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
 			spoil(&cfg)
 			r, err := cfg.run(context.Background())
@@ -106,7 +106,7 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
 	cfg.Write.Rates.MaxRows = 2_000
-	cfg.onSave = func(s *checkpoint.Snapshot) error {
+	cfg.keeping.onSave = func(s *checkpoint.Snapshot) error {
 		if s.Counters["written"] > written {
 			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 			return errKilled

@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/ratelimit"
@@ -216,6 +217,27 @@ type Interrupted struct {
 func (i *Interrupted) Exit() int { return i.ExitCode }
 
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
+
+// LongestLate is for how long after a process has lost its lease what it has sent may be applied.
+func (c *Config) LongestLate() time.Duration { return c.kept().longestLate() }
+
+// kept is what a run of the load is known by.
+func (c *Config) kept() *keptLoad {
+	request := cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
+	rows := []checkpoint.Detail{{Name: "--condition", Value: [...]string{"ignore", "exist", "not-exist"}[c.Write.Condition]}}
+	if when := c.Write.When; when != nil {
+		rows = append(rows, checkpoint.Detail{Name: "--when", Value: when.String()})
+	}
+	if c.Write.Unchanged {
+		rows = append(rows, checkpoint.Detail{Name: "--if-unchanged", Value: "true"})
+	}
+	return &keptLoad{
+		Inputs: c.Inputs, Target: c.Target.Name, Place: c.Target.Place, Table: c.Target.Table, RunDir: c.RunDir,
+		ReturnedKeys: c.Write.Marks.ReturnedKeys, Nothing: !c.keeps(), Ordered: c.Write.Order == plan.LastWins, Rows: rows,
+		PolicyNow: c.Target.PolicyNow, Settle: cmp.Or(c.Write.Settle, request), Request: request,
+		Resume: c.Resume, Invocation: c.Invocation, Checkpoint: c.Checkpoint,
+	}
+}
 
 // keeps reports whether the load keeps what a later attempt needs.
 func (c *Config) keeps() bool { return !c.DryRun && !c.Checkpoint.None }

@@ -36,6 +36,7 @@ type dispatcher struct {
 	account      *account
 	record       *timelineRecorder
 	checkpointer *checkpointer // nil if nothing is kept
+	hooks        *hooks
 	files        *files
 	disk         *disk
 	survey       *partitionPoller
@@ -65,7 +66,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	in, keyType := intake.New(a.planned, m), a.planned.Schema.Key[0].Type
 	var checkpointer *checkpointer
 	if cfg.keeps() {
-		checkpointer = newCheckpointer(cfg, a.hooks, a.folder, a.planned, from, time.Now())
+		checkpointer = newCheckpointer(from, a.folder, a.planned, a.hooks.keeping, time.Now())
 		in.Resume(checkpointer.forIntake())
 	}
 	in.Follow(a.scheduling())
@@ -79,7 +80,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
 		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks, free), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight, cfg.Target.Client.RequestTimeout),
-		record: newTimelineRecorder(report, a.hooks.used()), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
+		record: newTimelineRecorder(report, a.hooks.used()), checkpointer: checkpointer, hooks: a.hooks, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
 	d.lanes.ceilings.share = a.share
@@ -166,7 +167,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 	saves := d.checkpointer.saves()
 	defer d.checkpointer.end()
 	drain := d.cfg.Drain.Done()
-	if l := d.cfg.lease(); l != nil {
+	if l := d.cfg.Checkpoint.lease(); l != nil {
 		l.Unsettled, l.UnsettledFor = true, 0 // until the load ends by itself, nobody knows
 		defer func() { d.leave(l, time.Now()) }()
 	}

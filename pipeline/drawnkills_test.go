@@ -54,7 +54,7 @@ func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func(
 		}
 		stop(cause)
 	}
-	cfg.onSave = func(*checkpoint.Snapshot) error {
+	cfg.keeping.onSave = func(*checkpoint.Snapshot) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if saves++; saves == at.save && !dead {

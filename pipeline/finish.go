@@ -19,7 +19,7 @@ import (
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
 func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
-	if err := a.cfg.mayAct(); err != nil {
+	if err := a.cfg.Checkpoint.mayAct(); err != nil {
 		return err
 	}
 	admin := a.cfg.admin(ctx, a.service.sdk)
@@ -92,7 +92,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
 		report.RejectReasons = reasons // without them the files still have all
 	}
-	if err == nil && report.State == StateFinished && cfg.once() && !cfg.DryRun {
+	if err == nil && report.State == StateFinished && cfg.Resume.once() && !cfg.DryRun {
 		err = cfg.Resume.Known.Loaded(ctx, report.BadInputs)
 	}
 	report.measure(time.Since(start))

@@ -10,10 +10,9 @@ import (
 
 // hooks are what tests change of a load, and where they look on. Those of a user's load are zero.
 type hooks struct {
-	surveyEvery  time.Duration // between readings of the partition map; 0 is the constant
-	keptFor      time.Duration // 0 is the constant
-	keepPatience time.Duration // 0 is the constant
-	allowance    int64         // rows that a lane may send until the next checkpoint; 0 is the rule
+	keeping     tuning
+	surveyEvery time.Duration // between readings of the partition map; 0 is the constant
+	allowance   int64         // rows that a lane may send until the next checkpoint; 0 is the rule
 
 	sectionRows int       // rows of a section; 0 is the constant
 	order       orderWhen // when inputs are read by a schedule
@@ -24,7 +23,6 @@ type hooks struct {
 	serviceTime func() (earliest, latest time.Time) // nil is by the service's answers
 
 	onSnapshot func(*dispatcher, *checkpoint.Snapshot) // a moment was described
-	onSave     func(*checkpoint.Snapshot) error        // a checkpoint is about to be written
 	onSend     func([]table.Ref)                       // rows are sent
 	onFree     func(*table.Block)                      // a block's memory is about to be used again
 }

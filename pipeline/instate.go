@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/jobdir"
-	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -31,7 +29,7 @@ const (
 )
 
 // keepInState keeps the run folder with an encoded checkpoint. What the checkpoint counts on has been synced.
-func (c *Config) keepInState(folder string, encoded []byte) error {
+func (l *keptLoad) keepInState(folder string, encoded []byte) error {
 	files := []jobdir.MirrorFile{{Name: checkpoint.File, Body: encoded}}
 	// Before the folder is listed: what it relies on is written before it.
 	job, err := os.ReadFile(filepath.Join(folder, checkpoint.JobFile))
@@ -65,25 +63,25 @@ func (c *Config) keepInState(folder string, encoded []byte) error {
 	if err != nil {
 		return err
 	}
-	if keys := c.Write.Marks.ReturnedKeys; keys != "" {
+	if keys := l.ReturnedKeys; keys != "" {
 		files = append(files, jobdir.MirrorFile{Name: returnedFile, Path: keys, Grows: true})
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statePatience)
 	defer cancel()
-	return c.Checkpoint.State.Save(ctx, filepath.Base(folder), files)
+	return l.Checkpoint.State.Save(ctx, filepath.Base(folder), files)
 }
 
 // restore brings the unfinished run of the load back from the state, and returns its folder; "" if there is none.
-func (c *Config) restore(ctx context.Context) (path string, err error) {
+func (l *keptLoad) restore(ctx context.Context) (path string, err error) {
 	root := func(folder string) string {
-		if c.RunDir != "" {
-			return c.RunDir
+		if l.RunDir != "" {
+			return l.RunDir
 		}
 		return filepath.Join(rundir.Root, folder)
 	}
-	folder, err := c.Checkpoint.State.Restore(ctx, func(folder, name string) (string, error) {
+	folder, err := l.Checkpoint.State.Restore(ctx, func(folder, name string) (string, error) {
 		if name == returnedFile {
-			return c.Write.Marks.ReturnedKeys, nil
+			return l.ReturnedKeys, nil
 		}
 		return filepath.Join(root(folder), filepath.FromSlash(name)), nil
 	})
@@ -97,22 +95,16 @@ func (c *Config) restore(ctx context.Context) (path string, err error) {
 	return root(folder), nil
 }
 
-// LongestLate is for how long after a process has lost its lease what it has sent may be applied.
-func (c *Config) LongestLate() time.Duration {
-	timeout := cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
-	return client.LongestRequest(timeout) + cmp.Or(c.Write.Settle, timeout)
-}
-
 // settleFormer waits for requests of a former holder that did not give the lease back. Nothing is sent before a checkpoint is in the state, so
 // without one there is nothing to wait for.
-func (o *resumePoint) settleFormer(ctx context.Context, cfg *Config, now time.Time) error {
-	if l := cfg.lease(); l != nil && l.Former && cfg.Target.Place == "" { // an embedded store answers no process that is gone
-		late := cfg.LongestLate()
+func (o *resumePoint) settleFormer(ctx context.Context, now time.Time) error {
+	if l := o.load.Checkpoint.lease(); l != nil && l.Former && o.load.Place == "" { // an embedded store answers no process that is gone
+		late := o.load.longestLate()
 		if l.FormerFor > 0 { // the holder has ended by itself, and known
 			late = min(late, l.FormerFor)
 		}
 		until, sent := now.Add(late), true
-		if s := cfg.Checkpoint.State; s != nil && o.snapshot == nil {
+		if s := o.load.Checkpoint.State; s != nil && o.snapshot == nil {
 			var err error
 			if sent, err = s.Unfinished(ctx); err != nil {
 				return err
@@ -126,10 +118,11 @@ func (o *resumePoint) settleFormer(ctx context.Context, cfg *Config, now time.Ti
 			o.suspectUntil = later(o.suspectUntil, until)
 		}
 	}
-	if cfg.Checkpoint.Repeats {
+	if o.load.Checkpoint.Repeats {
 		o.late = later(o.hold, o.suspectUntil)
 		o.hold, o.suspectUntil = time.Time{}, time.Time{}
 	}
+	o.hold = later(o.hold, o.load.Resume.hold)
 	return nil
 }
 
@@ -138,22 +131,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// lease is what a process must hold to send rows; nil if it need not hold any.
-func (c *Config) lease() *jobdir.Lease {
-	if c.Checkpoint.State != nil {
-		return c.Checkpoint.State.Lease
-	}
-	return c.Checkpoint.Lease
-}
-
-// mayAct reports whether the load may still write.
-func (c *Config) mayAct() error {
-	if l := c.lease(); l != nil {
-		return l.Check()
-	}
-	return nil
 }
 
 // isLost reports whether an error says that another process works on the load now.

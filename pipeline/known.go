@@ -39,7 +39,7 @@ type Known interface {
 }
 
 // once reports whether inputs are loaded once for the table.
-func (c *Config) once() bool { return c.Resume.Known != nil && c.Resume.Known.Once() }
+func (r *Resume) once() bool { return r.Known != nil && r.Known.Once() }
 
 // nothingNew completes a load that has nothing to do.
 func (a *attempt) nothingNew(ctx context.Context, err error) error {
@@ -47,7 +47,7 @@ func (a *attempt) nothingNew(ctx context.Context, err error) error {
 	if !errors.As(err, &nothing) {
 		return err
 	}
-	if a.cfg.once() {
+	if a.cfg.Resume.once() {
 		a.bad = allBad(a.cfg, append(a.bad, a.cfg.Resume.Known.Bad()...))
 		if !a.cfg.DryRun {
 			if noteErr := a.cfg.Resume.Known.NothingNew(ctx, a.bad); noteErr != nil {
@@ -64,7 +64,7 @@ func (a *attempt) nothingNew(ctx context.Context, err error) error {
 
 // beginKnown notes what is about to be loaded. The table is there.
 func (a *attempt) beginKnown(ctx context.Context) error {
-	if !a.cfg.once() || a.cfg.DryRun || a.planned.Empty {
+	if !a.cfg.Resume.once() || a.cfg.DryRun || a.planned.Empty {
 		return nil
 	}
 	if of, ok := a.cfg.Resume.Known.(plan.Units); ok {
@@ -78,7 +78,7 @@ const blockBytes = "block_bytes"
 
 // openBlocks opens the journal of what is learned of the inputs, and tells what earlier attempts have learned.
 func (a *attempt) openBlocks() (*rundir.Journal, error) {
-	if !a.cfg.once() || !a.cfg.keeps() {
+	if !a.cfg.Resume.once() || !a.cfg.keeps() {
 		return nil, nil
 	}
 	j, err := rundir.OpenJournal(filepath.Join(a.folder.Path, rundir.BlocksFile), a.from.counter(blockBytes))

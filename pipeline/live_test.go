@@ -353,7 +353,7 @@ func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
 			return faults.Fault{Action: faults.ApplyLate, Delay: late}
 		}
 		killed := cfg
-		killed.onSave = func(*checkpoint.Snapshot) error {
+		killed.keeping.onSave = func(*checkpoint.Snapshot) error {
 			if dead.Load() {
 				return errKilled
 			}

@@ -88,11 +88,11 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 func TestARequestDelayedByAPauseIsNotSent(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
-		cfg.keptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
+		cfg.keeping.keptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
 		var tries, requests atomic.Int64
 		cfg.onSend = func([]table.Ref) {
 			if tries.Add(1) == 1 {
-				time.Sleep(2 * cfg.keptFor)
+				time.Sleep(2 * cfg.keeping.keptFor)
 			}
 		}
 		w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }

@@ -71,7 +71,7 @@ func (a *attempt) planOnly(ctx context.Context) error {
 // settlePrepared enters the details of the plan into the job, and compares them with those of another process.
 func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	tellClock(a.planned, a.admin, a.service.clock())
-	if err := a.from.compare(a.cfg, a.planned); err != nil || job == nil {
+	if err := a.from.compare(a.cfg.Drain, a.planned); err != nil || job == nil {
 		return err
 	}
 	if changes, _ := job.Changed(a.from.job.Details); len(changes) > 0 {

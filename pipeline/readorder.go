@@ -53,11 +53,11 @@ func (r *Report) sortRejects(folder *rundir.Folder) error {
 }
 
 // readOrder reads the schedules that the attempts before have followed.
-func (o *resumePoint) readOrder(cfg *Config, planned *plan.Plan) error {
+func (o *resumePoint) readOrder(planned *plan.Plan) error {
 	if o.snapshot == nil {
 		return nil
 	}
-	file, err := o.job.ReadOrder(cfg.RunDir)
+	file, err := o.job.ReadOrder(o.load.RunDir)
 	if err == nil && file != nil {
 		if o.order, err = readorder.Decode(file); err != nil {
 			err = fmt.Errorf("read the order of reading: %w", err)

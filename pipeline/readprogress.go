@@ -211,6 +211,30 @@ func (k *readProgress) forIntake() *intake.Resumed {
 	}
 }
 
+// describeRows adds which records were read, and which rows of them are not final: those that have left their queue, and those that wait in
+// the queue of a range. Whole says that all of the input was read.
+func (k *readProgress) describeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {
+	s.Read = append(checkpoint.Set(nil), k.read...)
+	for p := range k.out {
+		out = append(out, p)
+	}
+	s.Out = checkpoint.OfPositions(out)
+	s.Pieces = checkpoint.Tile(ranges, waiting)
+	if k.base == nil {
+		return
+	}
+	// A queue stands for all records of a split from its first row's on, those that were final before this attempt included: until it
+	// stands for none of them, only base tells them apart.
+	gone := s.Done(&k.base.State)
+	s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
+	if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (whole || k.passed)) {
+		k.final = true
+	}
+	if k.final && gone && (k.ordered || whole) {
+		k.base = nil
+	}
+}
+
 // describeSources adds where each source is to be read from, and what streams were. Starts that will not be asked for again
 // are forgotten.
 func (k *readProgress) describeSources(s *checkpoint.Snapshot) {
@@ -288,4 +312,13 @@ func (k *readProgress) describeStarts(s *checkpoint.Snapshot, source int, open i
 	if starts[n].Record <= open {
 		s.Starts = append(s.Starts, starts[n])
 	}
+}
+
+func position(r table.Ref) checkpoint.Position {
+	return positionAfter(r.Position(), 0)
+}
+
+// positionAfter is the position of the record that is so many after one.
+func positionAfter(p table.Position, after int64) checkpoint.Position {
+	return checkpoint.At(p.Source, p.Record+after)
 }

@@ -58,6 +58,7 @@ type Resumed struct {
 
 // resumePoint is what a run begins with, empty in the first attempt.
 type resumePoint struct {
+	load     *keptLoad
 	job      *checkpoint.Job
 	snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
 	lock     *rundir.Lock         // of the run folder
@@ -72,14 +73,14 @@ type resumePoint struct {
 
 // findResumePoint finds the run to resume, and takes its lock. Without one it says only what the job is. What release gives back is
 // held from before looking: of two processes that begin the same load together, one ends here.
-func findResumePoint(ctx context.Context, cfg *Config, now time.Time) (o *resumePoint, err error) {
-	o = &resumePoint{job: &checkpoint.Job{
-		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
+func findResumePoint(ctx context.Context, l *keptLoad, now time.Time) (o *resumePoint, err error) {
+	o = &resumePoint{load: l, ids: newTableIDs(), job: &checkpoint.Job{
+		Identity: checkpoint.Identify(append([]string{l.Target, l.Table}, l.Inputs...)...),
 		Run:      table.NewRun(now),
-		Args:     cfg.Resume.Args, Request: cfg.Resume.Request, Command: cfg.Invocation.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
+		Args:     l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command, Target: l.Target, Table: l.Table, Started: now.UTC(), PolicyNow: l.PolicyNow,
 	}}
 	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
-	if !cfg.keeps() {
+	if l.Nothing {
 		return o, nil
 	}
 	defer func() {
@@ -88,12 +89,12 @@ func findResumePoint(ctx context.Context, cfg *Config, now time.Time) (o *resume
 			o = nil
 		}
 	}()
-	if err := o.claim(cfg); err != nil || !cfg.Resume.Look {
+	if err := o.claim(); err != nil || !l.Resume.Look {
 		return o, err
 	}
-	path := cfg.RunDir
-	if cfg.Checkpoint.State != nil {
-		if path, err = cfg.restore(ctx); err != nil || path == "" {
+	path := l.RunDir
+	if l.Checkpoint.State != nil {
+		if path, err = l.restore(ctx); err != nil || path == "" {
 			return o, err // what this machine has was not kept in the state, and counts for nothing
 		}
 		if o.lock == nil {
@@ -128,11 +129,11 @@ func findResumePoint(ctx context.Context, cfg *Config, now time.Time) (o *resume
 	if err != nil {
 		return o, fmt.Errorf("%w; start over with --fresh", err)
 	}
-	cfg.RunDir = path
+	l.RunDir, l.PolicyNow = path, job.PolicyNow
 	job.Args, job.Request, job.Command = o.job.Args, o.job.Request, o.job.Command
-	cfg.Target.PolicyNow = job.PolicyNow
 	o.job, o.snapshot = job, s
-	o.settle(now, checkpoint.Now().Since(s.Uptime), cfg.Write.Settle, cfg.Target.Client.RequestTimeout)
+	o.ids.remember(s)
+	o.settle(now, checkpoint.Now().Since(s.Uptime), l.Settle, l.Request)
 	return o, nil
 }
 
@@ -177,27 +178,19 @@ func (o *resumePoint) settings(r *plan.Request, given *checkpoint.Job) {
 }
 
 // compare enters the details of the load into the job, or says what has changed since the first attempt.
-func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
+func (o *resumePoint) compare(ctx context.Context, planned *plan.Plan) error {
+	l := o.load
 	facts, err := planned.Facts()
 	if err != nil {
 		return err
 	}
-	condition := [...]string{"ignore", "exist", "not-exist"}[cfg.Write.Condition]
-	details := []checkpoint.Detail{
-		{Name: "the target", Value: cfg.Target.Name}, {Name: "--table", Value: cfg.Target.Table}, {Name: "--condition", Value: condition},
-	}
-	if when := cfg.Write.When; when != nil {
-		details = append(details, checkpoint.Detail{Name: "--when", Value: when.String()})
-	}
-	if cfg.Write.Unchanged {
-		details = append(details, checkpoint.Detail{Name: "--if-unchanged", Value: "true"})
-	}
+	details := append([]checkpoint.Detail{{Name: "the target", Value: l.Target}, {Name: "--table", Value: l.Table}}, l.Rows...)
 	if planned.Schema.Numbered > 0 {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
-		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.Marks.ReturnedKeys})
+		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: l.ReturnedKeys})
 	}
 	if planned.Mark != "" && o.snapshot != nil && o.job.Run == "" {
-		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks are the same for every run; finish it with that version, or give --fresh --look-first, which finds the rows that it wrote", cfg.RunDir)}
+		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks are the same for every run; finish it with that version, or give --fresh --look-first, which finds the rows that it wrote", l.RunDir)}
 	}
 	for _, f := range facts {
 		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
@@ -208,19 +201,19 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 	}
 	if o.snapshot != nil {
 		if o.snapshot.Job != o.job.Identity {
-			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; start over with --fresh", cfg.RunDir, checkpoint.JobFile)}
+			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; start over with --fresh", l.RunDir, checkpoint.JobFile)}
 		}
 		if planned.Create {
-			return tableGone(cfg.RunDir, cfg.Target.Table)
+			return tableGone(l.RunDir, l.Table)
 		}
 		details = o.job.WithOrder(details)
-		if err := o.takeSame(cfg, details); err != nil {
+		if err := o.takeSame(ctx, details); err != nil {
 			return err
 		}
 		changes, inputsOnly := o.job.Changed(details)
-		grown := cfg.once() && slices.ContainsFunc(changes, func(text string) bool { return strings.HasPrefix(text, "size of ") })
-		if len(changes) > 0 && (!inputsOnly || !cfg.Resume.AcceptChanged || grown) { // records of a grown input would be taken for loaded
-			return o.changedError(cfg, changes, inputsOnly, details)
+		grown := l.Resume.once() && slices.ContainsFunc(changes, func(text string) bool { return strings.HasPrefix(text, "size of ") })
+		if len(changes) > 0 && (!inputsOnly || !l.Resume.AcceptChanged || grown) { // records of a grown input would be taken for loaded
+			return o.changedError(changes, inputsOnly, details)
 		}
 		if len(changes) > 0 {
 			o.snapshot.Chains = nil // of streams that are no longer the same
@@ -247,8 +240,8 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 }
 
 // takeSame takes the versions of inputs whose content is known to be what it was.
-func (o *resumePoint) takeSame(cfg *Config, details []checkpoint.Detail) error {
-	if !cfg.once() {
+func (o *resumePoint) takeSame(ctx context.Context, details []checkpoint.Detail) error {
+	if !o.load.Resume.once() {
 		return nil
 	}
 	is := map[string]string{}
@@ -260,7 +253,7 @@ func (o *resumePoint) takeSame(cfg *Config, details []checkpoint.Detail) error {
 		if now, ok := is[d.Name]; !of || !ok || now == d.Value {
 			continue
 		}
-		same, err := cfg.Resume.Known.Same(cfg.Drain, name)
+		same, err := o.load.Resume.Known.Same(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -271,7 +264,7 @@ func (o *resumePoint) takeSame(cfg *Config, details []checkpoint.Detail) error {
 	return nil
 }
 
-func (o *resumePoint) changedError(cfg *Config, changes []string, inputsOnly bool, now []checkpoint.Detail) error {
+func (o *resumePoint) changedError(changes []string, inputsOnly bool, now []checkpoint.Detail) error {
 	text := changes[0]
 	if n := len(changes) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more changes)", n)
@@ -283,36 +276,39 @@ func (o *resumePoint) changedError(cfg *Config, changes []string, inputsOnly boo
 	if inputsOnly {
 		advice = "start over with --fresh, or resume with --accept-changed-input if the part already read is unchanged"
 	}
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; %s", cfg.RunDir, text, advice), Changed: changed}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; %s", o.load.RunDir, text, advice), Changed: changed}
 }
 
 // openFolder makes the run folder, or opens the one that is resumed, with the lock on it.
-func (o *resumePoint) openFolder(cfg *Config, planned *plan.Plan) (folder *rundir.Folder, err error) {
+func (o *resumePoint) openFolder(path string, planned *plan.Plan) (folder *rundir.Folder, err error) {
+	l := o.load
+	l.RunDir = path
 	if o.snapshot != nil {
-		folder, err = rundir.Reopen(cfg.RunDir, planned.Headers, rundir.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
+		folder, err = rundir.Reopen(path, planned.Headers, rundir.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
 	} else {
-		if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
+		if err := os.MkdirAll(path, 0o700); err != nil {
 			return nil, &rundir.FolderError{What: "create run folder", Err: err}
 		}
 		if o.lock == nil {
-			if o.lock, err = rundir.TakeLock(cfg.RunDir); err != nil {
+			if o.lock, err = rundir.TakeLock(path); err != nil {
 				return nil, err
 			}
 		}
-		folder, err = rundir.Create(cfg.RunDir, planned.Headers)
+		folder, err = rundir.Create(path, planned.Headers)
 	}
-	if err == nil && cfg.keeps() {
-		o.lock.Keep()
-		if o.snapshot == nil {
-			err = o.job.KeepDivision(cfg.RunDir, planned.Division)
-		}
+	if err != nil || l.Nothing {
+		return folder, err
 	}
-	if err == nil && cfg.keeps() {
-		err = o.job.Write(cfg.RunDir)
+	o.lock.Keep()
+	if o.snapshot == nil {
+		err = o.job.KeepDivision(path, planned.Division)
+	}
+	if err == nil {
+		err = o.job.Write(path)
 	}
 	if err == nil {
 		o.forgetBegun()
-		err = o.replaceOthers(cfg)
+		err = o.replaceOthers()
 	}
 	return folder, err
 }

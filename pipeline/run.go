@@ -118,14 +118,13 @@ func (a *attempt) connect(ctx, gentle context.Context) (err error) {
 
 // findResumePoint finds the run to resume, if there is one.
 func (a *attempt) findResumePoint(ctx context.Context) (err error) {
-	if a.from, err = findResumePoint(ctx, a.cfg, a.started); err != nil {
+	if a.from, err = findResumePoint(ctx, a.cfg.kept(), a.started); err != nil {
 		return err
 	}
-	if err := a.from.settleFormer(ctx, a.cfg, a.started); err != nil {
+	a.cfg.RunDir, a.cfg.Target.PolicyNow = a.from.load.RunDir, a.from.load.PolicyNow
+	if err := a.from.settleFormer(ctx, a.started); err != nil {
 		return err
 	}
-	a.from.hold = later(a.from.hold, a.cfg.Resume.hold)
-	a.from.ids = newTableIDs(a.from.snapshot)
 	return nil
 }
 
@@ -154,7 +153,7 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 		err = a.leaveStillBad(gentle, request)
 	}
 	if err == nil && a.planned.Parallel {
-		request.Order, a.cfg.Write.Order = plan.OrderNone, plan.OrderNone // keys are unique
+		request.Order, a.cfg.Write.Order, a.from.load.Ordered = plan.OrderNone, plan.OrderNone, false // keys are unique
 	}
 	return err
 }
@@ -188,24 +187,24 @@ func (a *attempt) checkPlan() error {
 		return err
 	}
 	if a.cfg.keeps() {
-		if err := a.from.compare(a.cfg, a.planned); err != nil {
+		if err := a.from.compare(a.cfg.Drain, a.planned); err != nil {
 			return err
 		}
 		if err := a.from.readAgain(a.planned); err != nil {
 			return err
 		}
-		if err := a.from.readOrder(a.cfg, a.planned); err != nil {
+		if err := a.from.readOrder(a.planned); err != nil {
 			return err
 		}
 	}
-	return a.from.sameTables(a.cfg, a.planned, a.admin)
+	return a.from.sameTables(a.planned, a.admin)
 }
 
 // openFolder opens the run folder.
 func (a *attempt) openFolder() (err error) {
 	a.cfg.RunDir = cmp.Or(a.cfg.RunDir, rundir.DefaultPath(a.started, plan.FileName(a.cfg.Target.Table)))
 	a.noteIndexes()
-	a.folder, err = a.from.openFolder(a.cfg, a.planned)
+	a.folder, err = a.from.openFolder(a.cfg.RunDir, a.planned)
 	return err
 }
 
@@ -242,10 +241,33 @@ func (a *attempt) announce() {
 // makeTable makes the table if the plan says so.
 func (a *attempt) makeTable() (err error) {
 	if a.planned.Create && !a.cfg.DryRun && !a.planned.Empty {
-		err = a.from.makeTable(a.planned, a.admin, a.report)
+		err = a.makePlanned()
 	}
 	a.service.traffic.BytesSent.Store(0) // from here on rows count
 	return err
+}
+
+// makePlanned makes the table of a plan that says Create.
+func (a *attempt) makePlanned() error {
+	report := a.report
+	t, made, refused, err := a.planned.MakeTable(a.admin)
+	report.Created = made
+	if err != nil {
+		return err
+	}
+	if made && len(a.planned.Bounds) > 0 {
+		// It matters for the report alone: rows follow the partitions that are there.
+		report.PreSplit = &ReportPreSplit{Ranges: len(a.planned.Bounds) + 1, Heard: 1}
+		if refused != nil {
+			report.PreSplit.Refused = refused.Error()
+		} else if bounds, err := a.admin.Splits(t.Name); err == nil {
+			report.PreSplit.Heard = len(bounds) + 1
+		}
+	}
+	if made {
+		a.from.ids.noteMade(t.Name)
+	}
+	return a.from.ids.see(t.Name, t.Created)
 }
 
 // findPartitions reads the partitions of the table for the first time. It gives up when gentle ends.

@@ -21,28 +21,29 @@ const locksFolder = ".locks"
 // claim takes the locks under which the run is looked for and made: that of the run folder if the user names it, else that of
 // the load in this working folder; and that of the load for all working folders. Two streams cannot be told from each other:
 // loads of them into run folders of their own are not kept apart.
-func (o *resumePoint) claim(cfg *Config) (err error) {
-	streams := slices.ContainsFunc(cfg.Inputs, isStream)
+func (o *resumePoint) claim() (err error) {
+	l := o.load
+	streams := slices.ContainsFunc(l.Inputs, isStream)
 	switch {
-	case cfg.RunDir != "":
-		o.lock, err = rundir.TakePassing(cfg.RunDir)
-	case cfg.Resume.Look || !streams:
-		var l *rundir.Lock
-		if l, err = rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), o.job.Identity); err == nil {
-			o.claims = append(o.claims, l)
+	case l.RunDir != "":
+		o.lock, err = rundir.TakePassing(l.RunDir)
+	case l.Resume.Look || !streams:
+		var lock *rundir.Lock
+		if lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), o.job.Identity); err == nil {
+			o.claims = append(o.claims, lock)
 			err = o.noteBegun()
 		}
 	}
 	if err != nil && !errors.As(err, new(*rundir.HeldError)) {
 		err = fmt.Errorf("find an unfinished run of this load: %w", err)
 	}
-	if err != nil || streams || cfg.Resume.LocksDir == "" {
+	if err != nil || streams || l.Resume.LocksDir == "" {
 		return err
 	}
-	of := append([]string{cmp.Or(cfg.Target.Place, cfg.Target.Name), cfg.Target.Table}, absolute(cfg.Inputs)...)
-	l, err := rundir.TakeClaim(cfg.Resume.LocksDir, checkpoint.Identify(of...))
+	of := append([]string{cmp.Or(l.Place, l.Target), l.Table}, absolute(l.Inputs)...)
+	lock, err := rundir.TakeClaim(l.Resume.LocksDir, checkpoint.Identify(of...))
 	if err == nil {
-		o.claims = append(o.claims, l)
+		o.claims = append(o.claims, lock)
 	}
 	if errors.As(err, new(*rundir.HeldError)) {
 		return err
@@ -183,8 +184,8 @@ func runsOf(identity string) (runs []foundRun, err error) {
 
 // replaceOthers notes in the other unfinished runs of the load that this one, which has begun in a new folder, takes their
 // place: they are not resumed after it. The load is locked.
-func (o *resumePoint) replaceOthers(cfg *Config) error {
-	if len(o.claims) == 0 || o.snapshot != nil || cfg.DryRun {
+func (o *resumePoint) replaceOthers() error {
+	if len(o.claims) == 0 || o.snapshot != nil {
 		return nil
 	}
 	runs, err := runsOf(o.job.Identity)
@@ -192,14 +193,14 @@ func (o *resumePoint) replaceOthers(cfg *Config) error {
 		return fmt.Errorf("find other runs of this load: %w", err)
 	}
 	for _, r := range runs {
-		if r.job.ReplacedBy != "" || rundir.SameFile(r.path, cfg.RunDir) || !checkpoint.Exists(r.path) && stateOf(r.path) != "running" {
+		if r.job.ReplacedBy != "" || rundir.SameFile(r.path, o.load.RunDir) || !checkpoint.Exists(r.path) && stateOf(r.path) != "running" {
 			continue
 		}
 		lock, err := rundir.TakeLock(r.path)
 		if err != nil {
 			return err
 		}
-		r.job.ReplacedBy = cfg.RunDir
+		r.job.ReplacedBy = o.load.RunDir
 		if err := errors.Join(r.job.Write(r.path), lock.Release()); err != nil {
 			return fmt.Errorf("note that run %s is started over: %w", r.path, err)
 		}

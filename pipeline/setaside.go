@@ -150,7 +150,7 @@ func (r *Report) tooManyBad() bool {
 
 // allBad adds copies of bad inputs, and notes on how many nights each was bad before.
 func allBad(cfg *Config, bad []BadInput) []BadInput {
-	if !cfg.once() {
+	if !cfg.Resume.once() {
 		return bad
 	}
 	bad = append(bad, cfg.Resume.Known.Copies(bad)...)
@@ -177,7 +177,7 @@ func (a *attempt) beginBad() {
 	r.BadInputs = a.bad
 	if a.from.snapshot != nil {
 		r.BadInputs = slices.Clone(a.from.snapshot.Bad)
-	} else if a.cfg.once() {
+	} else if a.cfg.Resume.once() {
 		r.BadInputs = append(r.BadInputs, a.cfg.Resume.Known.Bad()...)
 	}
 	r.inputs = len(a.planned.Sources)

@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -8,6 +11,75 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/shuffle"
 )
+
+// keep describes the load and hands that to be written, if it is time.
+func (d *dispatcher) keep(now time.Time) {
+	k := d.checkpointer
+	if k == nil {
+		return
+	}
+	if k.mayAct != nil && !d.stopper.stopped() {
+		if err := k.mayAct(); isLost(err) {
+			d.stopper.stop(err)
+			return
+		}
+	}
+	if !d.stopper.stopped() && k.patience.Over(now) {
+		d.stopper.stop(fmt.Errorf("no checkpoint could be written for %v: %w", k.patience.For, cmp.Or(k.failed, errSlow)))
+		return
+	}
+	if k.due(now) > 0 {
+		return
+	}
+	s, err := d.snapshot(now)
+	if err != nil {
+		d.stopper.stop(err)
+		return
+	}
+	for _, l := range d.lanes.all {
+		l.described(d.allowance(l))
+	}
+	k.saving()
+	k.saver.jobs <- &saving{s, d.files.open(), d.files.archive.failure()} // never blocks: one is written at a time
+}
+
+// kept notes that a checkpoint was written, or not.
+func (d *dispatcher) kept(s saved) {
+	k := d.checkpointer
+	k.busy = false
+	if k.failed = s.err; s.err != nil {
+		if isLost(s.err) {
+			d.stopper.stop(s.err)
+		}
+		d.report.CheckpointError = s.err.Error()
+		return // the one before still holds, and so does what it lets lanes send
+	}
+	if err := d.files.stamps.kept(); err != nil {
+		d.report.CheckpointError = err.Error() // files are left behind
+		return
+	}
+	d.report.CheckpointError = ""
+	d.report.Checkpoints++
+	k.last = s.described
+	k.patience.Progress(time.Now())
+	for _, l := range d.lanes.all {
+		l.saved()
+	}
+	d.lanes.change()
+}
+
+// keepLast writes the last checkpoint of an attempt that did not finish.
+func (d *dispatcher) keepLast() error {
+	now := time.Now()
+	d.checkpointer.ended = true
+	_, unsettled := d.lanes.cutter.Unsettled(now)
+	s, err := d.snapshot(now)
+	if err != nil {
+		return err
+	}
+	s.Settled = !unsettled && !now.Before(d.settling.suspectUntil)
+	return d.checkpointer.saver.write(&saving{s, d.files.open(), d.files.archive.failure()})
+}
 
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
 // on more of it than there is could not be resumed from.
@@ -34,7 +106,13 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
 	sends := !d.stopper.stopped() && !k.ended
-	k.describeRows(s, d.lanes, sends, d.readToEnd())
+	ranges := d.lanes.ranges(func(l *lane) int64 {
+		if !sends || !k.ordered {
+			return 0 // no more is sent; or it does not matter, for nothing is promised of it
+		}
+		return d.allowance(l)
+	})
+	k.describeRows(s, d.lanes.out(), ranges, d.lanes.waiting(k.ordered, k.again.End()), d.readToEnd())
 	k.describeSources(s)
 	s.Moments = d.report.keepMoments()
 	var err error
@@ -43,7 +121,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	}
 	k.cost = time.Since(begun)
 	d.report.CheckpointSeconds += k.cost.Seconds()
-	if hook := k.hooks.onSnapshot; hook != nil {
+	if hook := d.hooks.onSnapshot; hook != nil {
 		hook(d, s)
 	}
 	return s, nil
@@ -55,50 +133,18 @@ func (d *dispatcher) readToEnd() bool {
 	return d.input.ended() && !d.stopper.stopped() && d.input.err == nil
 }
 
-// describeRows adds which records were read, and which rows of them are not final. Sends says that lanes send more, and whole
-// that all of the input was read.
-func (k *checkpointer) describeRows(s *checkpoint.Snapshot, l *lanes, sends, whole bool) {
-	s.Read = append(checkpoint.Set(nil), k.read...)
-	out := l.out()
-	for p := range k.out {
-		out = append(out, p)
+// allowance is how many rows the lane may send from now until the next checkpoint.
+func (d *dispatcher) allowance(l *lane) int64 {
+	if !d.checkpointer.ordered {
+		return math.MaxInt64
 	}
-	s.Out = checkpoint.OfPositions(out)
-	ranges := l.ranges(func(one *lane) int64 {
-		if !sends || !k.ordered {
-			return 0 // no more is sent; or it does not matter, for nothing is promised of it
-		}
-		return k.allowance(one, len(l.all))
-	})
-	s.Pieces = checkpoint.Tile(ranges, l.waiting(k.ordered, k.again.End()))
-	if k.base == nil {
-		return
-	}
-	// A queue stands for all records of a split from its first row's on, those that were final before this attempt included: until it
-	// stands for none of them, only base tells them apart.
-	gone := s.Done(&k.base.State)
-	s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
-	if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (whole || k.passed)) {
-		k.final = true
-	}
-	if k.final && gone && (k.ordered || whole) {
-		k.base = nil
-	}
+	return cmp.Or(d.hooks.allowance, l.following(len(d.lanes.all)))
 }
 
 // out returns the rows that have left their queue and are not final.
 func (s *lanes) out() (all []checkpoint.Position) {
 	s.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
 	return all
-}
-
-func position(r table.Ref) checkpoint.Position {
-	return positionAfter(r.Position(), 0)
-}
-
-// positionAfter is the position of the record that is so many after one.
-func positionAfter(p table.Position, after int64) checkpoint.Position {
-	return checkpoint.At(p.Source, p.Record+after)
 }
 
 // ranges returns the lanes and how many rows each may send. A gap sends none.

@@ -40,7 +40,7 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		base := new(checkpoint.Snapshot)
 		base.State = checkpoint.State{Read: checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 2)}}, Pieces: []checkpoint.Piece{{}}}
-		k := &checkpointer{readProgress: newReadProgress(new(plan.Plan), ordered, base), hooks: &hooks{allowance: 1}}
+		k := newReadProgress(new(plan.Plan), ordered, base)
 		s, now := restlessLanes(), time.Unix(1e9, 0)
 		b := blockOf(new(table.Split), "k0", "k1", "k2", "k3")
 		keys := [][]byte{}
@@ -53,7 +53,13 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 		for left := range 3 {
 			for at := range 3 {
 				got := new(checkpoint.Snapshot)
-				k.describeRows(got, s, true, true)
+				ranges := s.ranges(func(*lane) int64 {
+					if !ordered {
+						return 0
+					}
+					return 1
+				})
+				k.describeRows(got, s.out(), ranges, s.waiting(ordered, k.again.End()), true)
 				for i, key := range keys {
 					if final := got.Final(checkpoint.At(0, int64(i)), key); final != (i < 2+left) {
 						t.Errorf("ordered %v, %d rows were written, checkpoint %d: record %d is final: %v", ordered, left, at+1, i, final)

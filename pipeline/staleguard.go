@@ -31,7 +31,7 @@ func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 		if d.cfg.Checkpoint.Lease == nil {
 			return s
 		}
-		return &staleGuard{Sender: s, mayAct: d.cfg.mayAct, halted: d.stopper.ended}
+		return &staleGuard{Sender: s, mayAct: d.cfg.Checkpoint.mayAct, halted: d.stopper.ended}
 	}
 	return &staleGuard{Sender: s, last: &d.checkpointer.saver.onDisk, keptFor: d.checkpointer.keptFor, mayAct: d.checkpointer.mayAct, halted: d.stopper.ended}
 }

@@ -20,7 +20,7 @@ import (
 func (a *attempt) startsOver(why *error) bool {
 	err := *why
 	usage := new(plan.UsageError)
-	inputs := errors.As(err, &usage) && (usage.Changed || usage.Damaged) && a.cfg.once()
+	inputs := errors.As(err, &usage) && (usage.Changed || usage.Damaged) && a.cfg.Resume.once()
 	asked := errors.As(err, &usage) && a.cfg.Resume.MayChange
 	if a.from.snapshot == nil || a.cfg.DryRun || !inputs && !asked {
 		return false

@@ -23,14 +23,12 @@ type tableIDs struct {
 	made    map[string]time.Time // tables that this attempt has made, and when
 }
 
-// newTableIDs remembers the tables of the attempt before, if there was one.
-func newTableIDs(s *checkpoint.Snapshot) *tableIDs {
-	t := &tableIDs{created: map[string]int64{}, made: map[string]time.Time{}}
-	if s != nil {
-		maps.Copy(t.created, s.Tables)
-	}
-	return t
+func newTableIDs() *tableIDs {
+	return &tableIDs{created: map[string]int64{}, made: map[string]time.Time{}}
 }
+
+// remember remembers the tables of the attempt before.
+func (t *tableIDs) remember(s *checkpoint.Snapshot) { maps.Copy(t.created, s.Tables) }
 
 // ReplacedError says that a table was dropped and made again since rows were written to it.
 type ReplacedError struct {
@@ -88,33 +86,11 @@ func (t *tableIDs) known() map[string]int64 {
 	return maps.Clone(t.created)
 }
 
-// makeTable makes the table of a plan that says Create.
-func (o *resumePoint) makeTable(planned *plan.Plan, admin *client.Admin, report *Report) error {
-	t, made, refused, err := planned.MakeTable(admin)
-	report.Created = made
-	if err != nil {
-		return err
-	}
-	if made && len(planned.Bounds) > 0 {
-		// It matters for the report alone: rows follow the partitions that are there.
-		report.PreSplit = &ReportPreSplit{Ranges: len(planned.Bounds) + 1, Heard: 1}
-		if refused != nil {
-			report.PreSplit.Refused = refused.Error()
-		} else if bounds, err := admin.Splits(t.Name); err == nil {
-			report.PreSplit.Heard = len(bounds) + 1
-		}
-	}
-	if made {
-		o.ids.noteMade(t.Name)
-	}
-	return o.ids.see(t.Name, t.Created)
-}
-
 // sameTables refuses to resume where a table that rows were written to is gone or another one.
-func (o *resumePoint) sameTables(cfg *Config, planned *plan.Plan, admin *client.Admin) error {
+func (o *resumePoint) sameTables(planned *plan.Plan, admin *client.Admin) error {
 	if t := planned.Table(); t != nil {
 		if err := o.ids.see(t.Name, t.Created); err != nil {
-			return tableReplaced(cfg.RunDir, err)
+			return tableReplaced(o.load.RunDir, err)
 		}
 	}
 	if planned.Tables == nil || o.snapshot == nil {
@@ -123,13 +99,13 @@ func (o *resumePoint) sameTables(cfg *Config, planned *plan.Plan, admin *client.
 	for _, name := range slices.Sorted(maps.Keys(o.snapshot.Tables)) {
 		t, err := admin.Describe(name)
 		if errors.Is(err, client.ErrNoTable) {
-			return tableGone(cfg.RunDir, name)
+			return tableGone(o.load.RunDir, name)
 		}
 		if err != nil {
 			return err
 		}
 		if err := o.ids.see(name, t.Created); err != nil {
-			return tableReplaced(cfg.RunDir, err)
+			return tableReplaced(o.load.RunDir, err)
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 
 // A look at the partitions sees it before all rows are sent.
 func TestALoadStopsWhenItsTableIsSeenToBeAnother(t *testing.T) {
-	ids := newTableIDs(nil)
+	ids := newTableIDs()
 	survey := newPartitionPoller(onePartition{}, 0)
 	for _, created := range []int64{1, 0, 1} { // 0 is a service that does not say
 		survey.note(false, ids.see("t", created))

@@ -39,7 +39,7 @@ func flightOf(keys ...string) *flight {
 
 func newWorker(err error) (*worker, *refusingSender) {
 	s := &refusingSender{err: err}
-	return &worker{writer: writer.New(s, nil, "first", table.Put, table.Ignore), table: "first", ids: newTableIDs(nil)}, s
+	return &worker{writer: writer.New(s, nil, "first", table.Put, table.Ignore), table: "first", ids: newTableIDs()}, s
 }
 
 var noTable = &tablestore.OtsError{Code: "OTSObjectNotExist", Message: "Requested table does not exist.", HttpStatusCode: 404}

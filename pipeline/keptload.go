@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
+)
+
+// keptLoad is what a run of a load is known by, and what resuming it depends on.
+type keptLoad struct {
+	Inputs       []string
+	Target       string // its name
+	Place        string // of an embedded store
+	Table        string
+	RunDir       string              // "" until a run is found or begun, unless the user names it
+	ReturnedKeys string              // file that the keys made by the service are kept in
+	Nothing      bool                // is kept
+	Ordered      bool                // rows of a key are written in the order of the inputs
+	Rows         []checkpoint.Detail // how they are written
+	PolicyNow    time.Time           // that ages are counted from
+	// Settle is how long an attempt of unknown outcome may still be applied, Request the time-out of a request.
+	Settle, Request time.Duration
+	Resume          Resume
+	Invocation      Invocation
+	Checkpoint      Checkpoint
+}
+
+// longestLate is for how long after a process has lost its lease what it has sent may be applied.
+func (l *keptLoad) longestLate() time.Duration { return client.LongestRequest(l.Request) + l.Settle }
+
+// lease is what a process must hold to send rows; nil if it need not hold any.
+func (c *Checkpoint) lease() *jobdir.Lease {
+	if c.State != nil {
+		return c.State.Lease
+	}
+	return c.Lease
+}
+
+// mayAct reports whether the load may still write.
+func (c *Checkpoint) mayAct() error {
+	if l := c.lease(); l != nil {
+		return l.Check()
+	}
+	return nil
+}
