@@ -2,13 +2,17 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/writer"
 )
 
 // keepPatience is how long no checkpoint may be written before the load fails.
@@ -64,6 +68,71 @@ func (k *checkpointer) when() *schedule {
 }
 
 var errSlow = errors.New("the previous one is still being written")
+
+// failure is why the load must stop: another process works on it, or no checkpoint could be written for too long.
+func (k *checkpointer) failure(now time.Time) error {
+	if k.mayAct != nil {
+		if err := k.mayAct(); isLost(err) {
+			return err
+		}
+	}
+	if k.patience.Over(now) {
+		return fmt.Errorf("no checkpoint could be written for %v: %w", k.patience.For, cmp.Or(k.failed, errSlow))
+	}
+	return nil
+}
+
+// lookEvery is how often somebody must ask for failure.
+func (k *checkpointer) lookEvery() time.Duration { return k.patience.LookEvery() }
+
+// describe begins a checkpoint, which the caller completes.
+func (k *checkpointer) describe(now time.Time) *checkpoint.Snapshot {
+	k.built = now
+	s := &checkpoint.Snapshot{About: k.about}
+	s.Time, s.Tables, s.Uptime = now.UTC(), k.ids.known(), checkpoint.Now()
+	return s
+}
+
+// took notes how long it took to describe the load.
+func (k *checkpointer) took(cost time.Duration) time.Duration {
+	k.cost = cost
+	return cost
+}
+
+// write hands a checkpoint over to be written, after files that it counts on. Failed is why it must not be written.
+func (k *checkpointer) write(s *checkpoint.Snapshot, files []*os.File, failed error) {
+	k.saving()
+	k.saver.jobs <- &saving{s, files, failed} // never blocks: one is written at a time
+}
+
+// writeLast writes the last checkpoint of an attempt that did not finish.
+func (k *checkpointer) writeLast(s *checkpoint.Snapshot, files []*os.File, failed error) error {
+	return k.saver.write(&saving{s, files, failed})
+}
+
+// work writes checkpoints until there are no more.
+func (k *checkpointer) work() error { return k.saver.work() }
+
+// written takes a checkpoint back that was written, or was not.
+func (k *checkpointer) written(s saved) error {
+	k.busy, k.failed = false, s.err
+	return s.err
+}
+
+// counts says that a checkpoint that was written counts.
+func (k *checkpointer) counts(s saved) {
+	k.last = s.described
+	k.patience.Progress(time.Now())
+}
+
+// waits says that a lane waits for a checkpoint, or soon will; unknown that there are lanes which no checkpoint knows.
+func (k *checkpointer) waits()   { k.soon = true }
+func (k *checkpointer) unknown() { k.now = true }
+
+// guarded returns the sender under the staleGuard of the load's checkpoints, until nothing more is to be sent.
+func (k *checkpointer) guarded(s writer.Sender, halted context.Context) writer.Sender {
+	return &staleGuard{Sender: s, last: &k.saver.onDisk, keptFor: k.keptFor, mayAct: k.mayAct, halted: halted}
+}
 
 // saves is where written checkpoints come back.
 func (k *checkpointer) saves() <-chan saved {

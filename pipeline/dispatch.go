@@ -352,7 +352,7 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 		next = min(next, diskAgain)
 	}
 	if d.checkpointer != nil && !d.stopper.stopped() {
-		next = min(next, d.checkpointer.patience.LookEvery())
+		next = min(next, d.checkpointer.lookEvery())
 	}
 	next = min(next, d.checkpointer.when().due(now), d.lanes.lookAgain(), d.record.meter.Due(now))
 	return max(next, 100*time.Microsecond)
@@ -524,7 +524,7 @@ func (d *dispatcher) withhold() {
 	for _, l := range d.lanes.all {
 		l.withhold()
 	}
-	d.checkpointer.now = true
+	d.checkpointer.unknown()
 }
 
 // recut takes a new partition map.
@@ -532,7 +532,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	d.lanes.recut(now, m)
 	d.record.recut(d.lanes.all, m)
 	if d.checkpointer != nil {
-		d.checkpointer.now = true
+		d.checkpointer.unknown()
 	}
 	d.survey.current.Store(m)
 	d.input.flow.Recut(m)

@@ -120,9 +120,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 // the order of the inputs.
 func (r *Report) RemoveCheckpoint() error {
 	if r.mirror != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), statePatience)
-		defer cancel()
-		if err := r.mirror.Finish(ctx); err != nil {
+		if err := finishState(r.mirror); err != nil {
 			return err
 		}
 	}

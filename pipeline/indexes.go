@@ -10,15 +10,7 @@ func (a *attempt) noteIndexes() {
 	case a.planned.Create:
 		job.Indexes = a.cfg.Target.Indexes
 	case a.from.snapshot == nil && a.cfg.keeps():
-		runs, err := runsOf(job.Identity)
-		if err != nil {
-			return // there is no index then, and the command says which are missing
-		}
-		for _, r := range runs {
-			if r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != StateFinished {
-				job.Indexes, job.IndexesFirst = r.job.Indexes, r.job.IndexesFirst
-			}
-		}
+		a.from.takeIndexes()
 	}
 }
 

@@ -71,6 +71,13 @@ func (l *keptLoad) keepInState(folder string, encoded []byte) error {
 	return l.Checkpoint.State.Save(ctx, filepath.Base(folder), files)
 }
 
+// finishState removes from the state what a load that has finished has kept there.
+func finishState(state *jobdir.Mirror) error {
+	ctx, cancel := context.WithTimeout(context.Background(), statePatience)
+	defer cancel()
+	return state.Finish(ctx)
+}
+
 // restore brings the unfinished run of the load back from the state, and returns its folder; "" if there is none.
 func (l *keptLoad) restore(ctx context.Context) (path string, err error) {
 	root := func(folder string) string {

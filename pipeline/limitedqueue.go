@@ -21,13 +21,13 @@ func (g limitedQueue) Advance() {
 		g.lane.queue.Advance()
 		return
 	}
-	if g.checkpointer.base != nil {
+	if g.checkpointer.resumes() {
 		if r, ok := g.lane.queue.Front(); ok && g.checkpointer.leaves(r) {
 			g.report.Replayed++
 		}
 	}
 	g.lane.queue.Advance()
 	if g.lane.spend() {
-		g.checkpointer.soon = true
+		g.checkpointer.waits()
 	}
 }

@@ -50,7 +50,7 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 		d.flights.room = a.service.connection.Room
 		d.lanes.ceilings.room = func() int { return min(a.cfg.Write.Concurrency, a.service.connection.Room()) }
 		if d.checkpointer != nil {
-			group.Go(d.checkpointer.saver.work)
+			group.Go(d.checkpointer.work)
 		}
 		d.flights.hire = func() { group.Go(func() error { return a.work(d) }) }
 		for range a.cfg.Write.Concurrency {

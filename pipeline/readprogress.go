@@ -211,6 +211,18 @@ func (k *readProgress) forIntake() *intake.Resumed {
 	}
 }
 
+// resumes reports whether rows may come that the attempt before has read.
+func (k *readProgress) resumes() bool { return k.base != nil }
+
+// allFinal reports whether all that the attempt before has read is final.
+func (k *readProgress) allFinal() bool { return k.base == nil || k.final }
+
+// readTo is where all ends that this attempt has read.
+func (k *readProgress) readTo() checkpoint.Position { return k.again.End() }
+
+// unread is how many records of the attempt before are not final and were not read again.
+func (k *readProgress) unread() int64 { return k.left }
+
 // describeRows adds which records were read, and which rows of them are not final: those that have left their queue, and those that wait in
 // the queue of a range. Whole says that all of the input was read.
 func (k *readProgress) describeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {

@@ -182,6 +182,19 @@ func runsOf(identity string) (runs []foundRun, err error) {
 	return runs, err
 }
 
+// takeIndexes takes over which indexes the table gets from a run that has made it and did not finish.
+func (o *resumePoint) takeIndexes() {
+	runs, err := runsOf(o.job.Identity)
+	if err != nil {
+		return // there is no index then, and the command says which are missing
+	}
+	for _, r := range runs {
+		if r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != "finished" {
+			o.job.Indexes, o.job.IndexesFirst = r.job.Indexes, r.job.IndexesFirst
+		}
+	}
+}
+
 // replaceOthers notes in the other unfinished runs of the load that this one, which has begun in a new folder, takes their
 // place: they are not resumed after it. The load is locked.
 func (o *resumePoint) replaceOthers() error {

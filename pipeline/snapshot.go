@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/shuffle"
+	"example.com/tsimport/writer"
 )
 
 // keep describes the load and hands that to be written, if it is time.
@@ -18,15 +18,11 @@ func (d *dispatcher) keep(now time.Time) {
 	if k == nil {
 		return
 	}
-	if k.mayAct != nil && !d.stopper.stopped() {
-		if err := k.mayAct(); isLost(err) {
+	if !d.stopper.stopped() {
+		if err := k.failure(now); err != nil {
 			d.stopper.stop(err)
 			return
 		}
-	}
-	if !d.stopper.stopped() && k.patience.Over(now) {
-		d.stopper.stop(fmt.Errorf("no checkpoint could be written for %v: %w", k.patience.For, cmp.Or(k.failed, errSlow)))
-		return
 	}
 	if k.due(now) > 0 {
 		return
@@ -39,19 +35,17 @@ func (d *dispatcher) keep(now time.Time) {
 	for _, l := range d.lanes.all {
 		l.described(d.allowance(l))
 	}
-	k.saving()
-	k.saver.jobs <- &saving{s, d.files.open(), d.files.archive.failure()} // never blocks: one is written at a time
+	k.write(s, d.files.open(), d.files.archive.failure())
 }
 
 // kept notes that a checkpoint was written, or not.
 func (d *dispatcher) kept(s saved) {
 	k := d.checkpointer
-	k.busy = false
-	if k.failed = s.err; s.err != nil {
-		if isLost(s.err) {
-			d.stopper.stop(s.err)
+	if err := k.written(s); err != nil {
+		if isLost(err) {
+			d.stopper.stop(err)
 		}
-		d.report.CheckpointError = s.err.Error()
+		d.report.CheckpointError = err.Error()
 		return // the one before still holds, and so does what it lets lanes send
 	}
 	if err := d.files.stamps.kept(); err != nil {
@@ -60,12 +54,19 @@ func (d *dispatcher) kept(s saved) {
 	}
 	d.report.CheckpointError = ""
 	d.report.Checkpoints++
-	k.last = s.described
-	k.patience.Progress(time.Now())
+	k.counts(s)
 	for _, l := range d.lanes.all {
 		l.saved()
 	}
 	d.lanes.change()
+}
+
+// guarded returns a sender that sends nothing of which a checkpoint must say first that it may be sent.
+func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
+	if d.checkpointer == nil {
+		return d.cfg.Checkpoint.guarded(s, d.stopper.ended)
+	}
+	return d.checkpointer.guarded(s, d.stopper.ended)
 }
 
 // keepLast writes the last checkpoint of an attempt that did not finish.
@@ -78,21 +79,20 @@ func (d *dispatcher) keepLast() error {
 		return err
 	}
 	s.Settled = !unsettled && !now.Before(d.settling.suspectUntil)
-	return d.checkpointer.saver.write(&saving{s, d.files.open(), d.files.archive.failure()})
+	return d.checkpointer.writeLast(s, d.files.open(), d.files.archive.failure())
 }
 
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
 // on more of it than there is could not be resumed from.
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k, begun := d.checkpointer, time.Now()
-	k.built = now
-	s := &checkpoint.Snapshot{About: k.about}
-	s.Time, s.Counters, s.Tables = now.UTC(), d.report.counters(), k.ids.known()
+	s := k.describe(now)
+	s.Counters = d.report.counters()
 	s.Bad = slices.Clone(d.report.BadInputs)
 	d.account.asides.keep(s.Counters)
 	d.annotations.keep(s.Counters)
 	d.account.tables.keep(s.Counters, d.survey.tables)
-	if err := d.files.stamps.begin(d.lanes.cutter, k.base == nil || k.final); err != nil {
+	if err := d.files.stamps.begin(d.lanes.cutter, k.allFinal()); err != nil {
 		return nil, err
 	}
 	if err := d.files.keep(s); err != nil {
@@ -101,7 +101,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	if err := d.files.archive.keep(s.Files); err != nil {
 		d.stopper.stop(err)
 	}
-	s.Uptime, s.HoldFor = checkpoint.Now(), max(0, d.settling.hold.Sub(now))
+	s.HoldFor = max(0, d.settling.hold.Sub(now))
 	if until, any := d.lanes.cutter.Settling(now); any {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
@@ -112,15 +112,14 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		}
 		return d.allowance(l)
 	})
-	k.describeRows(s, d.lanes.out(), ranges, d.lanes.waiting(k.ordered, k.again.End()), d.readToEnd())
+	k.describeRows(s, d.lanes.out(), ranges, d.lanes.waiting(k.ordered, k.readTo()), d.readToEnd())
 	k.describeSources(s)
 	s.Moments = d.report.keepMoments()
 	var err error
 	if s.Snapshots, err = d.report.keepSnapshots(); err != nil {
 		return nil, err
 	}
-	k.cost = time.Since(begun)
-	d.report.CheckpointSeconds += k.cost.Seconds()
+	d.report.CheckpointSeconds += k.took(time.Since(begun)).Seconds()
 	if hook := d.hooks.onSnapshot; hook != nil {
 		hook(d, s)
 	}

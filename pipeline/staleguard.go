@@ -25,15 +25,12 @@ type staleGuard struct {
 // errNotSent says that the load stopped before a request was sent.
 var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"))
 
-// guarded returns the sender under the staleGuard of the load's checkpoints.
-func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
-	if d.checkpointer == nil {
-		if d.cfg.Checkpoint.Lease == nil {
-			return s
-		}
-		return &staleGuard{Sender: s, mayAct: d.cfg.Checkpoint.mayAct, halted: d.stopper.ended}
+// guarded returns the sender of a load without checkpoints, under a staleGuard if it has a lease.
+func (c *Checkpoint) guarded(s writer.Sender, halted context.Context) writer.Sender {
+	if c.Lease == nil {
+		return s
 	}
-	return &staleGuard{Sender: s, last: &d.checkpointer.saver.onDisk, keptFor: d.checkpointer.keptFor, mayAct: d.checkpointer.mayAct, halted: d.stopper.ended}
+	return &staleGuard{Sender: s, mayAct: c.mayAct, halted: halted}
 }
 
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.
