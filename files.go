@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/fromdatabase"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/transfer/restore"
@@ -34,7 +35,7 @@ type BadInput struct{ Name, Reason string }
 // ErrTooManyBad: more than a tenth of the inputs, and more than one, are bad. The others were loaded.
 var ErrTooManyBad = errors.New("so many inputs are bad that the request or the place may be wrong")
 
-func badInputs(bad []pipeline.BadInput) (all []BadInput) {
+func badInputs(bad []keep.BadInput) (all []BadInput) {
 	for _, b := range bad {
 		all = append(all, BadInput{b.Name, b.Reason})
 	}
@@ -100,7 +101,7 @@ func quiet(string, ...any) {}
 
 // run runs a load.
 func run(ctx context.Context, r *Request, cfg pipeline.Config) (summary *Summary, err error) {
-	cfg.Resume = pipeline.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
+	cfg.Resume = keep.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
 	again, err := recurring.Open(ctx, r, &cfg, quiet)
 	if err != nil {
 		return nil, public(err)

@@ -4,6 +4,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/keep"
 )
 
 // admission takes in splits as they come from the intake. It decides how many records of one are taken, and enters all that is
@@ -12,7 +13,7 @@ type admission struct {
 	limit        int64 // records to read; 0 is all
 	dry          bool
 	account      *account
-	readProgress *readProgress // nil if nothing is kept
+	readProgress *keep.ReadProgress // nil if nothing is kept
 	archive      *archive
 	hotKeyWatch  *hotKeyWatch
 	want         func(table string) // asks for a table that is new to the load
@@ -26,8 +27,8 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	}
 	// Records that an earlier attempt has counted come first: such a load is read in order.
 	read := a.account.report.Read
-	fresh := a.readProgress.fresh(p.Split, 0, int64(p.Records))
-	if read+fresh < a.limit || !a.readProgress.reached(p) {
+	fresh := a.readProgress.Fresh(p.Split, 0, int64(p.Records))
+	if read+fresh < a.limit || !a.readProgress.Reached(p) {
 		return false
 	}
 	p.Truncate(p.Records - int(fresh) + int(a.limit-read))
@@ -52,7 +53,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	}
 	a.countRead(p.Split, read, int64(p.Records)-read)
 	if a.readProgress != nil {
-		a.readProgress.counted(p, report.BytesRead)
+		a.readProgress.Counted(p, report.BytesRead)
 	}
 	report.BytesRead += p.Split.Input
 	report.EmptyLines += int64(p.EmptyLines)
@@ -68,14 +69,14 @@ func (a *admission) enter(p *intake.Parsed) {
 
 // countRead counts those of n records of a split from one on that no attempt has counted before.
 func (a *admission) countRead(s *table.Split, from, n int64) {
-	n = a.readProgress.fresh(s, from, n)
+	n = a.readProgress.Fresh(s, from, n)
 	a.account.report.Read += n
 	a.account.asides.countRead(s.Ordinal, n)
 }
 
 // ended notes that a source was read to its end.
 func (a *admission) ended(e *intake.Ended) {
-	a.readProgress.ended(e)
+	a.readProgress.Ended(e)
 	a.account.report.readMoment(e.Source, e.Moment)
 }
 

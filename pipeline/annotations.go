@@ -7,6 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/writer"
 )
 
@@ -45,7 +46,7 @@ func (a *attempt) newAnnotations() *annotations {
 	if x.Unchanged = a.cfg.Write.Unchanged; x.Unchanged {
 		x.rowBytes = whenFraming // what is longer than the cell
 	}
-	mark, run := a.planned.Mark, a.from.job.Run
+	mark, run := a.planned.Mark, a.from.Job.Run
 	switch at := a.planned.Schema.Numbered; {
 	case a.cfg.Write.Mode == table.Increment:
 		a.report.MarkColumn = mark
@@ -96,13 +97,13 @@ func markBytes(column string) int { return len(column) + table.MaxMarkBytes + ma
 const clockUnknown = time.Hour
 
 // marksBegun returns what no mark of the load can be older than, in milliseconds by the service's clock.
-func marksBegun(clock *client.Clock, from *resumePoint) int64 {
+func marksBegun(clock *client.Clock, from *keep.Point) int64 {
 	earliest, _, known := clock.Range(time.Now())
 	switch {
-	case from.counter(marksBegunAt) != 0:
-		return from.counter(marksBegunAt)
-	case from.snapshot != nil && !from.snapshot.Begun.IsZero():
-		return from.snapshot.Begun.Add(-clockUnknown).UnixMilli()
+	case from.Counter(marksBegunAt) != 0:
+		return from.Counter(marksBegunAt)
+	case from.Snapshot != nil && !from.Snapshot.Begun.IsZero():
+		return from.Snapshot.Begun.Add(-clockUnknown).UnixMilli()
 	case !known:
 		return earliest.Add(-clockUnknown).UnixMilli()
 	}

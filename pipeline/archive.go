@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -18,7 +19,7 @@ type archive struct {
 	failed error
 }
 
-func newArchive(cfg *Config, planned *plan.Plan, folder *rundir.Folder, from *resumePoint) (*archive, error) {
+func newArchive(cfg *Config, planned *plan.Plan, folder *rundir.Folder, from *keep.Point) (*archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil
 	}
@@ -27,8 +28,8 @@ func newArchive(cfg *Config, planned *plan.Plan, folder *rundir.Folder, from *re
 		return a, nil
 	}
 	lengths := map[string]int64{}
-	if from.snapshot != nil {
-		for name, n := range from.snapshot.Files {
+	if from.Snapshot != nil {
+		for name, n := range from.Snapshot.Files {
 			if path, ok := strings.CutPrefix(name, archivePrefix); ok {
 				lengths[path] = n
 			}

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -24,7 +25,7 @@ func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
 	return &attempt{
 		cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0), service: service{traffic: new(client.Traffic)}, report: new(Report),
-		from:    &resumePoint{load: cfg.kept(), job: &checkpoint.Job{Run: "run"}, snapshot: before},
+		from:    &keep.Point{Load: cfg.kept(), Job: &checkpoint.Job{Run: "run"}, Snapshot: before},
 		planned: &plan.Plan{Schema: &table.Schema{Table: "t", Key: key}, Bytes: 77, Mark: "m", Request: cfg.Request()},
 	}
 }
@@ -36,16 +37,16 @@ func TestAnAttemptTellsWhatItResumesBeforeWhatIsPlanned(t *testing.T) {
 	for name, snapshot := range map[string]*checkpoint.Snapshot{"first": nil, "resumed": before} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
-			var resumed Resumed
+			var resumed keep.Resumed
 			cfg := Config{RunDir: "run"}
-			cfg.Resume.OnResume = func(r Resumed) { told, resumed = append(told, "resume"), r }
+			cfg.Resume.OnResume = func(r keep.Resumed) { told, resumed = append(told, "resume"), r }
 			cfg.Watch.OnPlan = func(*plan.Plan) { told = append(told, "plan") }
 			a := attemptAt(cfg, snapshot)
 			a.beginReport()
 			a.announce()
-			want, steps, attempts := Resumed{}, []string{"plan"}, 1
+			want, steps, attempts := keep.Resumed{}, []string{"plan"}, 1
 			if snapshot != nil {
-				want = Resumed{RunDir: "run", Attempt: 3, Final: 8, Read: 10, Written: 4, Since: before.Begun}
+				want = keep.Resumed{RunDir: "run", Attempt: 3, Final: 8, Read: 10, Written: 4, Since: before.Begun}
 				steps, attempts = []string{"resume", "plan"}, 3
 			}
 			if !slices.Equal(told, steps) || !reflect.DeepEqual(resumed, want) || a.report.Attempts != attempts || a.cfg.Watch.Progress.BytesTotal.Load() != 77 {
@@ -165,7 +166,7 @@ func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	job, err := checkpoint.ReadJob(cfg.RunDir)
 	must(t, err)
 	var r plan.Request
-	(&resumePoint{job: new(checkpoint.Job)}).settings(&r, job)
+	(&keep.Point{Job: new(checkpoint.Job)}).Settings(&r, job)
 	want := map[string]plan.Inferred{
 		"id": {Type: table.String, Own: table.String, Asked: true}, "mix": {Type: table.Any, Own: table.Integer}, "f": {Type: table.Double, Own: table.Double, Zeros: true},
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -34,10 +35,10 @@ type badFinder struct {
 // planWithout plans a load that could not be planned without the inputs that are bad.
 func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed error) (*plan.Plan, error) {
 	inputs := new(plan.InputsError)
-	if !a.cfg.Limits.SetAside || a.from.snapshot != nil || !setsAside(failed) || !errors.As(failed, &inputs) {
+	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil || !setsAside(failed) || !errors.As(failed, &inputs) {
 		return nil, failed
 	}
-	f := &badFinder{attempt: a, request: request, inputs: inputs, at: map[string]int{}, bad: map[string]string{}, columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.Resume.once() && a.cfg.Resume.Known.Works()}
+	f := &badFinder{attempt: a, request: request, inputs: inputs, at: map[string]int{}, bad: map[string]string{}, columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.Resume.Once() && a.cfg.Resume.Known.Works()}
 	for i, item := range inputs.Items {
 		f.names, f.at[item.Name], f.bytes = append(f.names, item.Name), i, f.bytes+max(0, item.Size)
 	}
@@ -52,7 +53,7 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 	}
 	for _, name := range f.names {
 		if why := f.bad[name]; why != "" {
-			a.bad = append(a.bad, BadInput{Name: name, Reason: why, Source: -1, Held: f.held[name]})
+			a.bad = append(a.bad, keep.BadInput{Name: name, Reason: why, Source: -1, Held: f.held[name]})
 		}
 	}
 	return a.planLess(ctx, request)
@@ -67,7 +68,7 @@ func (a *attempt) planLess(ctx context.Context, request *plan.Request) (*plan.Pl
 
 // leaveStillBad leaves inputs out that were bad before, and are so now: nothing of them is sent again.
 func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) error {
-	if !a.cfg.Limits.SetAside || a.from.snapshot != nil || !a.cfg.Resume.once() {
+	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil || !a.cfg.Resume.Once() {
 		return nil
 	}
 	bad := a.planned.StillBad(func(name string) bool { return a.cfg.Resume.Known.Nights(name) > 0 })
@@ -75,7 +76,7 @@ func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) erro
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(bad)) {
-		a.bad = append(a.bad, BadInput{Name: name, Reason: client.OneLine(bad[name]), Source: -1})
+		a.bad = append(a.bad, keep.BadInput{Name: name, Reason: client.OneLine(bad[name]), Source: -1})
 	}
 	a.planned.Close()
 	var err error
@@ -194,7 +195,7 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 
 // nights is on how many nights an input was bad before.
 func (f *badFinder) nights(name string) int {
-	if !f.attempt.cfg.Resume.once() {
+	if !f.attempt.cfg.Resume.Once() {
 		return 0
 	}
 	return f.attempt.cfg.Resume.Known.Nights(name)

@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 )
 
 // plainCSV is n records with keys of their own.
@@ -29,7 +30,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 		text, want := plainCSV(5000)
 		cfg := w.config(w.file("in.csv", text))
 		cfg.pacer = func() pacer { return restless{} }
-		cfg.Checkpoint.Every, cfg.keeping.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
+		cfg.Checkpoint.Every, cfg.keeping.KeptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
 		var failing atomic.Bool
 		var failures, saves, whileFailing atomic.Int64
 		cfg.onSend = func([]table.Ref) {
@@ -37,7 +38,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 				whileFailing.Add(1)
 			}
 		}
-		cfg.keeping.onSave = func(*checkpoint.Snapshot) error {
+		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
 			if saves.Add(1) == 4 {
 				failing.Store(true)
 			}
@@ -64,14 +65,14 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 	for name, spoil := range map[string]func(*trial){
 		"checkpoint": func(cfg *trial) {
-			cfg.keeping.onSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
+			cfg.keeping.OnSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
 		},
 		"store": func(cfg *trial) { cfg.Checkpoint.Sync = func() error { return errors.New("the disk is full") } },
 	} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			text, _ := plainCSV(5000)
 			cfg := w.config(w.file("in.csv", text))
-			cfg.Checkpoint.Every, cfg.keeping.patience = time.Millisecond, 50*time.Millisecond
+			cfg.Checkpoint.Every, cfg.keeping.Patience = time.Millisecond, 50*time.Millisecond
 			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
 			spoil(&cfg)
 			r, err := cfg.run(context.Background())
@@ -106,7 +107,7 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
 	cfg.Write.Rates.MaxRows = 2_000
-	cfg.keeping.onSave = func(s *checkpoint.Snapshot) error {
+	cfg.keeping.OnSave = func(s *checkpoint.Snapshot) error {
 		if s.Counters["written"] > written {
 			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 			return errKilled
@@ -126,7 +127,7 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 	again = new(int)
 	c.onSend = func(rows []table.Ref) {
 		for _, r := range rows {
-			if base.Final(position(r), r.Key()) {
+			if base.Final(keep.PositionOf(r), r.Key()) {
 				*again++
 			}
 		}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/condition"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/ratelimit"
@@ -29,9 +29,9 @@ type Config struct {
 	RunDir     string // zero: rundir.DefaultPath
 	DryRun     bool   // everything but the writes
 	Compared   bool   // the table will be compared with the inputs, which must be possible
-	Resume     Resume
-	Invocation Invocation
-	Checkpoint Checkpoint
+	Resume     keep.Resume
+	Invocation keep.Invocation
+	Checkpoint keep.Checkpoint
 	Watch      Watch
 
 	// Shared, if not nil, are limits that the load keeps together with others of the process, beside its own.
@@ -40,33 +40,6 @@ type Config struct {
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.
 	Drain context.Context
-}
-
-// Invocation is how to run a load again. The summary keeps it.
-type Invocation struct {
-	Command   string
-	Arguments []string // of that command
-	Directory string   // where it was given
-}
-
-// Checkpoint says how checkpoints of a load are kept.
-type Checkpoint struct {
-	Every time.Duration // time between two; 0 takes a second
-	// Sync makes what the service has acknowledged safe from a crash, of a service that does not do so itself. It is called
-	// before a checkpoint says that it is final. May be nil.
-	Sync func() error
-	// Keep leaves the checkpoint of a load that has finished, for something is to be done after it: a process that is killed
-	// then does not begin the load again when it is run again. Whoever has done it calls Report.RemoveCheckpoint.
-	Keep bool
-	// State keeps checkpoints, and all that they count on, where another machine finds them; nil keeps them in the run folder only.
-	State *jobdir.Mirror
-	// Lease, if not nil, is held by the one process that may send rows of a load without State.
-	Lease *jobdir.Lease
-	// Repeats says that every attempt sends a key's one row with the same bytes, so that a request that comes late changes nothing. The load
-	// then waits for none, and Report.LateUntil says until when one may come.
-	Repeats bool
-	// None keeps nothing for a later attempt, for the load's rows cannot be read again: neither checkpoints nor the job.
-	None bool
 }
 
 // Watch is who is told how a load goes.
@@ -219,10 +192,10 @@ func (i *Interrupted) Exit() int { return i.ExitCode }
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 
 // LongestLate is for how long after a process has lost its lease what it has sent may be applied.
-func (c *Config) LongestLate() time.Duration { return c.kept().longestLate() }
+func (c *Config) LongestLate() time.Duration { return c.kept().LongestLate() }
 
 // kept is what a run of the load is known by.
-func (c *Config) kept() *keptLoad {
+func (c *Config) kept() *keep.Load {
 	request := cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
 	rows := []checkpoint.Detail{{Name: "--condition", Value: [...]string{"ignore", "exist", "not-exist"}[c.Write.Condition]}}
 	if when := c.Write.When; when != nil {
@@ -231,7 +204,7 @@ func (c *Config) kept() *keptLoad {
 	if c.Write.Unchanged {
 		rows = append(rows, checkpoint.Detail{Name: "--if-unchanged", Value: "true"})
 	}
-	return &keptLoad{
+	return &keep.Load{
 		Inputs: c.Inputs, Target: c.Target.Name, Place: c.Target.Place, Table: c.Target.Table, RunDir: c.RunDir,
 		ReturnedKeys: c.Write.Marks.ReturnedKeys, Nothing: !c.keeps(), Ordered: c.Write.Order == plan.LastWins, Rows: rows,
 		PolicyNow: c.Target.PolicyNow, Settle: cmp.Or(c.Write.Settle, request), Request: request,

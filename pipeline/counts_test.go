@@ -116,9 +116,9 @@ func TestARefusedRecordIsNotCountedAsAdded(t *testing.T) {
 				kill()
 			}
 		}
-		cfg.keeping.onSave = nil
+		cfg.keeping.OnSave = nil
 		first := true
-		cfg.keeping.onSave = func(*checkpoint.Snapshot) error {
+		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
 			if !first && attempt < 2 {
 				return context.Canceled // nothing is kept of what was done: as after kill -9
 			}
@@ -162,7 +162,7 @@ func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	for attempt := range 2 {
 		ctx, kill := context.WithCancel(t.Context())
 		saves := 0
-		cfg.keeping.onSave = func(*checkpoint.Snapshot) error {
+		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
 			if saves++; saves > 1 && attempt == 0 {
 				return context.Canceled // nothing is kept of what was done: as after kill -9
 			}

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/writer"
 )
@@ -35,8 +36,7 @@ type dispatcher struct {
 	flights      *flights
 	account      *account
 	record       *timelineRecorder
-	checkpointer *checkpointer // nil if nothing is kept
-	hooks        *hooks
+	checkpointer *keep.Checkpointer // nil if nothing is kept
 	files        *files
 	disk         *disk
 	survey       *partitionPoller
@@ -64,10 +64,10 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	cfg, report, from := a.cfg, a.report, a.from
 	m, w := a.survey.current.Load(), &cfg.Write
 	in, keyType := intake.New(a.planned, m), a.planned.Schema.Key[0].Type
-	var checkpointer *checkpointer
+	var checkpointer *keep.Checkpointer
 	if cfg.keeps() {
-		checkpointer = newCheckpointer(from, a.folder, a.planned, a.hooks.keeping, time.Now())
-		in.Resume(checkpointer.forIntake())
+		checkpointer = keep.NewCheckpointer(from, a.folder, a.planned, a.hooks.keeping, time.Now())
+		in.Resume(checkpointer.ForIntake())
 	}
 	in.Follow(a.scheduling())
 	// Who annotates rows may keep some; in a dry run, nobody says that they are final.
@@ -80,8 +80,8 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
 		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks, free), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight, cfg.Target.Client.RequestTimeout),
-		record: newTimelineRecorder(report, a.hooks.used()), checkpointer: checkpointer, hooks: a.hooks, files: f, disk: disk, survey: a.survey,
-		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
+		record: newTimelineRecorder(report, a.hooks.used()), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
+		settling: settling{hold: from.Hold, suspectUntil: from.SuspectUntil}, stopper: newStopper(stopRead),
 	}
 	d.lanes.ceilings.share = a.share
 	for _, l := range a.looks {
@@ -89,14 +89,14 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	if f.repeatedRows != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
-		d.settling.hold = later(d.settling.hold, time.Now().Add(w.Settle))
+		d.settling.hold = keep.Later(d.settling.hold, time.Now().Add(w.Settle))
 	}
 	if d.settling.hold.After(time.Now()) {
 		cfg.Watch.Progress.Waiting.Store(&Wait{d.settling.hold, "nothing is sent while requests of the process before this one may still be applied"})
 	}
-	report.LateUntil = from.late
+	report.LateUntil = from.Late
 	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
-	d.account.asides = newAsides(cfg, report, a.planned, from.snapshot, in)
+	d.account.asides = newAsides(cfg, report, a.planned, from.Snapshot, in)
 	if d.account.asides != nil {
 		d.account.asides.added = d.withhold
 	}
@@ -105,18 +105,18 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	if m.Several() {
 		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
-		d.account.tables.resume(from.snapshot)
+		d.account.tables.resume(from.Snapshot)
 	}
 	d.admission = &admission{
 		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.archive, want: a.survey.want, stop: d.stopper,
 		hotKeyWatch: newCrowd(keyType, m.Several(), report.Schema[0].Name, cfg.Watch.OnHotKey),
 	}
 	if checkpointer != nil {
-		d.admission.readProgress = checkpointer.readProgress
+		d.admission.readProgress = checkpointer.ReadProgress
 	}
 	d.lanes.indexes = len(a.planned.Indexes())
 	d.record.recut(d.lanes.all, m)
-	d.lanes.cutter = partitioner.New(d.cutting(from.suspectUntil))
+	d.lanes.cutter = partitioner.New(d.cutting(from.SuspectUntil))
 	d.lanes.cutter.OnWritten(func(rows []table.Ref) {
 		d.account.allWritten(rows)
 		d.lanes.queues.AllFinal(rows)
@@ -164,10 +164,10 @@ func (d *dispatcher) run(ctx context.Context) error {
 	defer close(d.flights.out)
 	defer close(d.disk.jobs)
 	defer d.stopper.end()
-	saves := d.checkpointer.saves()
-	defer d.checkpointer.end()
+	saves := d.checkpointer.Saves()
+	defer d.checkpointer.End()
 	drain := d.cfg.Drain.Done()
-	if l := d.cfg.Checkpoint.lease(); l != nil {
+	if l := d.cfg.Checkpoint.Held(); l != nil {
 		l.Unsettled, l.UnsettledFor = true, 0 // until the load ends by itself, nobody knows
 		defer func() { d.leave(l, time.Now()) }()
 	}
@@ -248,7 +248,7 @@ func (d *dispatcher) reads() bool {
 		d.report.SendWaits++
 	}
 	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
-	return !d.stopper.stopped() && !full && !d.lanes.queues.Saturated() && !(d.files.archive != nil && d.checkpointer.when().awaitsFirst())
+	return !d.stopper.stopped() && !full && !d.lanes.queues.Saturated() && !(d.files.archive != nil && d.checkpointer.When().AwaitsFirst())
 }
 
 // hand takes what the intake hands over; without ok it was the last.
@@ -322,7 +322,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 	until, unsettled := d.lanes.cutter.Unsettled(now)
 	switch {
 	case unsettled && d.cfg.Checkpoint.Repeats:
-		d.report.LateUntil = later(d.report.LateUntil, until)
+		d.report.LateUntil = keep.Later(d.report.LateUntil, until)
 		return true
 	case unsettled:
 		d.cfg.Watch.Progress.Waiting.Store(&Wait{until, "requests without an answer may still be applied"})
@@ -333,7 +333,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 // leave tells who holds the lease next whether requests may still be applied, and for how long.
 func (d *dispatcher) leave(l *jobdir.Lease, now time.Time) {
 	until, _ := d.lanes.cutter.Unsettled(now)
-	until = later(later(until, d.report.LateUntil), later(d.settling.hold, d.settling.suspectUntil))
+	until = keep.Later(keep.Later(until, d.report.LateUntil), keep.Later(d.settling.hold, d.settling.suspectUntil))
 	l.Unsettled, l.UnsettledFor = until.After(now), max(0, until.Sub(now))
 }
 
@@ -352,9 +352,9 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 		next = min(next, diskAgain)
 	}
 	if d.checkpointer != nil && !d.stopper.stopped() {
-		next = min(next, d.checkpointer.lookEvery())
+		next = min(next, d.checkpointer.LookEvery())
 	}
-	next = min(next, d.checkpointer.when().due(now), d.lanes.lookAgain(), d.record.meter.Due(now))
+	next = min(next, d.checkpointer.When().Due(now), d.lanes.lookAgain(), d.record.meter.Due(now))
 	return max(next, 100*time.Microsecond)
 }
 
@@ -364,7 +364,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 	if wait := d.settling.hold.Sub(now); wait > 0 {
 		return wait, bottleneck.Outage
 	}
-	if wait := d.checkpointer.when().mayWait(now); wait > 0 {
+	if wait := d.checkpointer.When().MayWait(now); wait > 0 {
 		return wait, bottleneck.Disk
 	}
 	for d.flights.open() && d.lanes.ceilings.open(now) {
@@ -412,7 +412,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 			return // all fresh rows wait for rows of their key
 		}
 	}
-	f.lane, f.table, f.until = l, l.table, d.checkpointer.when().sendUntil()
+	f.lane, f.table, f.until = l, l.table, d.checkpointer.When().SendUntil()
 	l.sent(now, &f.Flight)
 	if f.probe {
 		l.probing++
@@ -518,13 +518,13 @@ func (r *Report) count(f *flight, a answer, stats writer.Stats) {
 // withhold has no row leave its lane before a checkpoint says which inputs are set aside: an attempt that resumes counts on the order of
 // those that may have been sent.
 func (d *dispatcher) withhold() {
-	if d.checkpointer == nil || !d.checkpointer.ordered {
+	if d.checkpointer == nil || !d.checkpointer.Ordered {
 		return
 	}
 	for _, l := range d.lanes.all {
 		l.withhold()
 	}
-	d.checkpointer.unknown()
+	d.checkpointer.Unknown()
 }
 
 // recut takes a new partition map.
@@ -532,7 +532,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	d.lanes.recut(now, m)
 	d.record.recut(d.lanes.all, m)
 	if d.checkpointer != nil {
-		d.checkpointer.unknown()
+		d.checkpointer.Unknown()
 	}
 	d.survey.current.Store(m)
 	d.input.flow.Recut(m)

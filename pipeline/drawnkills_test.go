@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/shuffle/readorder"
 )
@@ -54,7 +55,7 @@ func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func(
 		}
 		stop(cause)
 	}
-	cfg.keeping.onSave = func(*checkpoint.Snapshot) error {
+	cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if saves++; saves == at.save && !dead {
@@ -152,7 +153,7 @@ func (m *drawnLoad) attempt(at moment) *Report {
 func (m *drawnLoad) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 	k := &m.killed
 	for _, r := range rows {
-		p := position(r)
+		p := keep.PositionOf(r)
 		if base != nil && base.Final(p, r.Key()) {
 			m.t.Errorf("attempt %d: record %d of source %d is final and was sent again", k.attempts, p.Record(), p.Source())
 		}

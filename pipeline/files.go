@@ -7,6 +7,7 @@ import (
 
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/rundir"
 )
 
@@ -19,7 +20,7 @@ type files struct {
 	returned     *returnedKeys
 	archive      *archive
 	blocks       *rundir.Journal // of hashes of inputs that are loaded once
-	known        Known
+	known        keep.Known
 	rejectIndex  *rundir.Journal // of a load that reads its inputs by a schedule, perhaps
 }
 
@@ -35,28 +36,28 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 		}
 	}()
 	if x.Stamps != nil {
-		if f.stamps, err = openStamps(filepath.Join(f.folder.Path, rundir.StampsDir), a.from.counter(stampFiles), x.Stamps); err != nil {
+		if f.stamps, err = openStamps(filepath.Join(f.folder.Path, rundir.StampsDir), a.from.Counter(stampFiles), x.Stamps); err != nil {
 			return nil, err
 		}
 	}
 	if n := x.AutoIncrement; n != nil && n.Mark != "" {
-		if f.repeatedRows, err = openRepeatedRows(f.folder.Path, a.from.counter(doubtBytes), n); err != nil {
+		if f.repeatedRows, err = openRepeatedRows(f.folder.Path, a.from.Counter(doubtBytes), n); err != nil {
 			return nil, err
 		}
 	}
 	if path := a.cfg.Write.Marks.ReturnedKeys; x.AutoIncrement != nil && path != "" {
-		if f.returned, err = openReturnedKeys(path, a.planned, a.from.counter(returnedBytes)); err != nil {
+		if f.returned, err = openReturnedKeys(path, a.planned, a.from.Counter(returnedBytes)); err != nil {
 			return nil, err
 		}
 	}
 	s := a.scheduling()
-	mayFollow := len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil
+	mayFollow := len(s.Kept) > 0 || s.When != intake.Never && a.from.Snapshot == nil
 	if mayFollow && a.cfg.keeps() {
 		open := func() (_ *rundir.Journal, err error) {
-			f.rejectIndex, err = rundir.OpenJournal(filepath.Join(f.folder.Path, rundir.RejectIndexFile), a.from.counter(indexBytes))
+			f.rejectIndex, err = rundir.OpenJournal(filepath.Join(f.folder.Path, rundir.RejectIndexFile), a.from.Counter(indexBytes))
 			return f.rejectIndex, err
 		}
-		if a.from.snapshot != nil { // what the attempt before has left after its checkpoint is cut off
+		if a.from.Snapshot != nil { // what the attempt before has left after its checkpoint is cut off
 			if _, err := open(); err != nil {
 				return nil, err
 			}

@@ -13,24 +13,25 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/writer"
 )
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
 func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
-	if err := a.cfg.Checkpoint.mayAct(); err != nil {
+	if err := a.cfg.Checkpoint.MayAct(); err != nil {
 		return err
 	}
 	admin := a.cfg.admin(ctx, a.service.sdk)
 	admin.Proven = true
-	if err := a.from.ids.confirm(admin); err != nil {
+	if err := a.from.IDs.Confirm(admin); err != nil {
 		return err // nothing may be deleted from other tables
 	}
 	if s := d.files.stamps; s != nil {
 		a.report.Stamp = s.Last()
 	}
-	if err := a.sweep(ctx, d, admin); err != nil || a.from.job.IndexesFirst {
+	if err := a.sweep(ctx, d, admin); err != nil || a.from.Job.IndexesFirst {
 		return err
 	}
 	return a.makeIndexes(ctx)
@@ -49,7 +50,7 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 	if err != nil {
 		return err
 	}
-	return a.from.ids.confirm(admin)
+	return a.from.IDs.Confirm(admin)
 }
 
 // end keeps what an attempt to resume needs, if there is to be one, and closes what the load has opened. err is what ended the
@@ -92,14 +93,14 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
 		report.RejectReasons = reasons // without them the files still have all
 	}
-	if err == nil && report.State == StateFinished && cfg.Resume.once() && !cfg.DryRun {
+	if err == nil && report.State == StateFinished && cfg.Resume.Once() && !cfg.DryRun {
 		err = cfg.Resume.Known.Loaded(ctx, report.BadInputs)
 	}
 	report.measure(time.Since(start))
 	report.countIndexes()
 	if err != nil {
 		report.fail(err)
-		report.Remade = errors.As(err, new(*ReplacedError))
+		report.Remade = errors.As(err, new(*keep.ReplacedError))
 	}
 	sumErr := folder.WriteSummary(report)
 	report.folder, report.mirror = folder, cfg.Checkpoint.State
@@ -120,7 +121,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 // the order of the inputs.
 func (r *Report) RemoveCheckpoint() error {
 	if r.mirror != nil {
-		if err := finishState(r.mirror); err != nil {
+		if err := keep.FinishState(r.mirror); err != nil {
 			return err
 		}
 	}

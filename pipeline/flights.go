@@ -6,6 +6,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/sendwindow"
 	"example.com/tsimport/writer"
 )
@@ -129,7 +130,7 @@ func (f *flights) began(now time.Time) {
 // answered notes that a request has been answered.
 func (f *flights) answered(n *flight, sent, now time.Time) {
 	f.answer = now
-	f.heard = later(f.heard, n.left)
+	f.heard = keep.Later(f.heard, n.left)
 	f.took = meanOf(f.took, now.Sub(sent))
 }
 
@@ -156,7 +157,7 @@ func (f *flights) silent(now time.Time) bool {
 
 // tooLate reports whether the flight must not be sent any more, and says so of its rows.
 func (f *flight) tooLate(now time.Time) bool {
-	if f.until.IsZero() || elapsed(f.until, now) <= 0 {
+	if f.until.IsZero() || keep.Elapsed(f.until, now) <= 0 {
 		return false
 	}
 	for i := range f.Outcomes {

@@ -5,12 +5,13 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/ratelimit"
 )
 
 // hooks are what tests change of a load, and where they look on. Those of a user's load are zero.
 type hooks struct {
-	keeping     tuning
+	keeping     keep.Tuning
 	surveyEvery time.Duration // between readings of the partition map; 0 is the constant
 	allowance   int64         // rows that a lane may send until the next checkpoint; 0 is the rule
 
@@ -46,7 +47,7 @@ func (h *hooks) used() func() float64 {
 }
 
 // newPacer makes the pacer of a lane.
-func (h *hooks) newPacer(w *Write, alone bool) pacer {
+func (h *hooks) newPacer(alone bool) pacer {
 	if h.pacer != nil {
 		return h.pacer()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/shuffle"
 )
@@ -29,7 +30,7 @@ type lanes struct {
 	budget   int64     // of memory for their rows
 	kept     bool      // checkpoints are
 	gated    bool      // no lane sends more rows than a checkpoint lets it
-	pacer    func(alone bool) pacer
+	hooks    *hooks
 	ready    []*lane   // of the last choice
 	sampled  time.Time // when the lanes were last looked at to find the slowest
 	indexes  int       // secondary indexes of the table
@@ -38,8 +39,7 @@ type lanes struct {
 }
 
 func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks, free func(*table.Block)) *lanes {
-	s := &lanes{hearing: hearing{probes: 1}, partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
-		pacer: func(alone bool) pacer { return h.newPacer(w, alone) }}
+	s := &lanes{hearing: hearing{probes: 1}, partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins, hooks: h}
 	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone, Free: free})
 	for i := range m.Len() {
 		keys := m.Range(i)
@@ -52,10 +52,10 @@ func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool,
 
 // add makes the lane of a partition that is new.
 func (s *lanes) add(i int, m *partitioner.Map) *lane {
-	l := newLane(i, s.queues.Lane(i), s.pacer(m.Len() == 1), s.write.RetryFor)
+	l := newLane(i, s.queues.Lane(i), s.hooks.newPacer(m.Len() == 1), s.write.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
 	l.unknown.fresh = func() pacer {
-		p := s.pacer(len(s.all) == 1)
+		p := s.hooks.newPacer(len(s.all) == 1)
 		p.SetMaxInFlight(s.mayFly())
 		return p
 	}
@@ -199,7 +199,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	}
 	if l.hung { // a probe is one row
 		l.units, l.at, l.paced, l.asks = l.perRow, now, now, true
-		l.at = later(l.at, l.notBefore)
+		l.at = keep.Later(l.at, l.notBefore)
 		return
 	}
 	// Send a row at once when its predecessor has finished; lingering would only delay its key.
@@ -217,9 +217,9 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	if l.asks && s.few && !l.unserved() {
 		s.enlarge(l, now)
 	}
-	l.at = later(l.at, l.notBefore)
+	l.at = keep.Later(l.at, l.notBefore)
 	if soon && rows < s.ceilings.wanted(l.table, l.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
-		l.at = later(l.at, l.lastSend.Add(linger))
+		l.at = keep.Later(l.at, l.lastSend.Add(linger))
 	}
 }
 

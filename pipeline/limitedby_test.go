@@ -70,9 +70,9 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 		w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}})
 		cfg := w.config(w.file("in.csv", numbered("k", 300)))
 		cfg.Write.BatchRows, cfg.Write.Concurrency, cfg.pacer = 1, 8, func() pacer { return restless{} }
-		cfg.Checkpoint.Every, cfg.keeping.keptFor = time.Millisecond, 40*time.Millisecond
+		cfg.Checkpoint.Every, cfg.keeping.KeptFor = time.Millisecond, 40*time.Millisecond
 		var saved atomic.Int64
-		cfg.keeping.onSave = func(*checkpoint.Snapshot) error {
+		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
 			if saved.Add(1) <= 5 {
 				time.Sleep(200 * time.Millisecond) // a slow disk
 			}

@@ -1,11 +1,14 @@
 package pipeline
 
-import "example.com/tsimport/internal/table"
+import (
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/keep"
+)
 
 // limitedQueue is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
 type limitedQueue struct {
 	lane         *lane
-	checkpointer *checkpointer // nil if nothing is kept
+	checkpointer *keep.Checkpointer // nil if nothing is kept
 	report       *ReportAttempts
 }
 
@@ -21,13 +24,13 @@ func (g limitedQueue) Advance() {
 		g.lane.queue.Advance()
 		return
 	}
-	if g.checkpointer.resumes() {
-		if r, ok := g.lane.queue.Front(); ok && g.checkpointer.leaves(r) {
+	if g.checkpointer.Resumes() {
+		if r, ok := g.lane.queue.Front(); ok && g.checkpointer.Leaves(r) {
 			g.report.Replayed++
 		}
 	}
 	g.lane.queue.Advance()
 	if g.lane.spend() {
-		g.checkpointer.waits()
+		g.checkpointer.Waits()
 	}
 }

@@ -3,12 +3,12 @@ package pipeline
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source"
 )
@@ -17,36 +17,6 @@ import (
 // or not at all, so that the new attempt matches nothing by number: it counts what it reads as new records, with new numbers, and
 // takes what was not final out of the counts. What was final stays counted, as a row that was written, although it may be read
 // again; ReadAgain says how often. So the ledger adds up at any moment.
-
-// readAgain makes the checkpoint that the attempt resumes from its base, if the sources are live. Nothing is sent while what the attempt
-// before has sent may be applied: it could replace a newer row.
-func (o *resumePoint) readAgain(planned *plan.Plan) error {
-	s := o.snapshot
-	if s == nil || !planned.Live {
-		return nil
-	}
-	records, err := s.ReadAgain(len(planned.Sources))
-	c := s.Counters
-	open := openRecords(c)
-	if err == nil && (open < 0 || records < open) {
-		err = fmt.Errorf("%d records are not final, but %d would be read again", open, records)
-	}
-	if err != nil {
-		return fmt.Errorf("the run cannot be resumed: %w; start over with --fresh", err)
-	}
-	c["read"] -= open
-	c["read_again"] += records - open
-	o.hold = later(o.hold, o.suspectUntil)
-	return nil
-}
-
-// rowsAgain answers for the records of live sources in an attempt that resumes: each may have been sent, as it was then.
-type rowsAgain struct{}
-
-func (rowsAgain) Row(int, int64, []byte) (final, suspect bool) { return false, true }
-func (rowsAgain) Counted(int, int64) bool                      { return false }
-func (rowsAgain) Known(int, int64, int64) bool                 { return true }
-func (rowsAgain) Unknown(int, int64) bool                      { return false }
 
 // ReportLive is about sources that change while they are read: each row is as it was at some moment from ReadFrom to ReadTo.
 type ReportLive struct {
@@ -118,7 +88,7 @@ func (r *ReportLive) readMoment(source int, m intake.Moment) {
 		one = &ReportMoment{Source: r.names[source], From: from}
 		r.of[source] = one
 	}
-	one.To = later(one.To, to)
+	one.To = keep.Later(one.To, to)
 	if r.ReadFrom == nil || from.Before(*r.ReadFrom) {
 		r.ReadFrom = &from
 	}

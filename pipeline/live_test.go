@@ -207,7 +207,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 		again.Counters = nil
 		again.State.Pieces = slices.Clone(s.Pieces)
 		open := r.Read - r.Written - r.Rejected - r.Superseded
-		if n, err := again.ReadAgain(len(d.checkpointer.sources)); err != nil || n < open {
+		if n, err := again.ReadAgain(len(d.checkpointer.Sources)); err != nil || n < open {
 			c.t.Errorf("%d records would be read again, %d are not final: %v", n, open, err)
 		}
 	}
@@ -353,7 +353,7 @@ func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
 			return faults.Fault{Action: faults.ApplyLate, Delay: late}
 		}
 		killed := cfg
-		killed.keeping.onSave = func(*checkpoint.Snapshot) error {
+		killed.keeping.OnSave = func(*checkpoint.Snapshot) error {
 			if dead.Load() {
 				return errKilled
 			}

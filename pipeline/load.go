@@ -50,7 +50,7 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 		d.flights.room = a.service.connection.Room
 		d.lanes.ceilings.room = func() int { return min(a.cfg.Write.Concurrency, a.service.connection.Room()) }
 		if d.checkpointer != nil {
-			group.Go(d.checkpointer.work)
+			group.Go(d.checkpointer.Work)
 		}
 		d.flights.hire = func() { group.Go(func() error { return a.work(d) }) }
 		for range a.cfg.Write.Concurrency {
@@ -74,7 +74,7 @@ func (a *attempt) work(d *dispatcher) error {
 	sender := a.service.connection.Sender()
 	defer sender.Close()
 	w, target := &a.cfg.Write, a.cfg.Target.Table
-	one := worker{table: target, ids: a.from.ids, onSend: a.hooks.onSend}
+	one := worker{table: target, ids: a.from.IDs, onSend: a.hooks.onSend}
 	one.writer = writer.New(d.guarded(sender), a.service.sdk, target, w.Mode, w.Condition).With(d.annotations.Options)
 	return one.work(d.flights)
 }

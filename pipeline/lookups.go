@@ -43,7 +43,7 @@ func lookUps(workers int) func(n int, do func(i int)) {
 
 // earlier says which rows the attempt before may have sent, by the checkpoint that this one resumes from; nil if there was none.
 func (a *attempt) earlier() *writer.Earlier {
-	s := a.from.snapshot
+	s := a.from.Snapshot
 	if s == nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (a *attempt) earlier() *writer.Earlier {
 		p.Rows += s.Pieces[i].Allowance
 		waiting = checkpoint.Union(waiting, s.Pieces[i].Waiting)
 	}
-	places := readorder.NewPlaces(a.from.order) // marks have a record's place in its input, checkpoints that in the order of reading
+	places := readorder.NewPlaces(a.from.Order) // marks have a record's place in its input, checkpoints that in the order of reading
 	p.Open = func(source int, record int64) bool {
 		source, record, comes := places.Find(source, record)
 		at := checkpoint.At(source, record)

@@ -100,7 +100,7 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	var older []byte // this and the others are of the one that writes checkpoints
 	knows := int64(0)
 	dead := false
-	first.keeping.onSave = func(s *checkpoint.Snapshot) (err error) {
+	first.keeping.OnSave = func(s *checkpoint.Snapshot) (err error) {
 		written := s.Counters["written"]
 		if older == nil && written > 50 {
 			older, err = s.Encode()

@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/ratelimit"
 )
@@ -27,7 +28,7 @@ func (a *attempt) tablePartitions() partitions {
 		return onePartition{}
 	}
 	p := scan.NewPartitions(a.service.watcher, a.service.sdk, a.cfg.Target.Table)
-	p.Created, p.See = a.report.Created, func(at int64) error { return a.from.ids.see(a.cfg.Target.Table, at) }
+	p.Created, p.See = a.report.Created, func(at int64) error { return a.from.IDs.See(a.cfg.Target.Table, at) }
 	return p
 }
 
@@ -84,7 +85,7 @@ func (s *partitionPoller) read(now time.Time) *partitioner.Map {
 // note notes how a reading went.
 func (s *partitionPoller) note(exact bool, err error) {
 	if err != nil {
-		if errors.As(err, new(*ReplacedError)) {
+		if errors.As(err, new(*keep.ReplacedError)) {
 			s.stop(err)
 		}
 		text := err.Error()

@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/ratelimit"
 )
@@ -88,11 +89,11 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 func TestARequestDelayedByAPauseIsNotSent(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
-		cfg.keeping.keptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
+		cfg.keeping.KeptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
 		var tries, requests atomic.Int64
 		cfg.onSend = func([]table.Ref) {
 			if tries.Add(1) == 1 {
-				time.Sleep(2 * cfg.keeping.keptFor)
+				time.Sleep(2 * cfg.keeping.KeptFor)
 			}
 		}
 		w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
@@ -183,8 +184,8 @@ func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
 // A process that is stopped for hours while a checkpoint is being written has not tried to write one meanwhile.
 func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	d := &dispatcher{stopper: newStopper(func() {}), checkpointer: &checkpointer{
-		schedule: &schedule{busy: true}, patience: ratelimit.Patience{For: time.Minute}, failed: errors.New("the disk is full"),
+	d := &dispatcher{stopper: newStopper(func() {}), checkpointer: &keep.Checkpointer{
+		Schedule: &keep.Schedule{Busy: true}, Patience: ratelimit.Patience{For: time.Minute}, Failed: errors.New("the disk is full"),
 	}}
 	d.keep(now)
 	for range 3 {
@@ -194,7 +195,7 @@ func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
 		}
 	}
 	for range 8 {
-		now = now.Add(d.checkpointer.patience.LookEvery())
+		now = now.Add(d.checkpointer.Patience.LookEvery())
 		d.keep(now)
 	}
 	if !d.stopper.stopped() || !strings.Contains(d.stopper.cause.Error(), "no checkpoint could be written for 1m0s: the disk is full") {

@@ -54,7 +54,7 @@ func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err 
 		a.planned.Close()
 		return nil, err
 	}
-	return &Prepared{Plan: a.planned, Job: a.from.job, attempt: a, hangUp: hangUp}, nil
+	return &Prepared{Plan: a.planned, Job: a.from.Job, attempt: a, hangUp: hangUp}, nil
 }
 
 // planOnly makes the plan of a load that is not begun.
@@ -71,10 +71,10 @@ func (a *attempt) planOnly(ctx context.Context) error {
 // settlePrepared enters the details of the plan into the job, and compares them with those of another process.
 func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	tellClock(a.planned, a.admin, a.service.clock())
-	if err := a.from.compare(a.cfg.Drain, a.planned); err != nil || job == nil {
+	if err := a.from.Compare(a.cfg.Drain, a.planned); err != nil || job == nil {
 		return err
 	}
-	if changes, _ := job.Changed(a.from.job.Details); len(changes) > 0 {
+	if changes, _ := job.Changed(a.from.Job.Details); len(changes) > 0 {
 		return &ChangedError{Changes: changes}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (p *Progress) show(r *Report) {
 func (d *dispatcher) unfinished() int64 {
 	n := d.lanes.queues.Rows() + int64(d.lanes.cutter.Remaining()) + d.account.dryRows
 	if d.checkpointer != nil {
-		n += d.checkpointer.unread()
+		n += d.checkpointer.Unread()
 	}
 	return n
 }

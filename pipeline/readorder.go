@@ -1,10 +1,7 @@
 package pipeline
 
 import (
-	"fmt"
-
 	"example.com/tsimport/pipeline/intake"
-	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/shuffle/readorder"
 )
@@ -19,10 +16,10 @@ type ReportOrder struct {
 // scheduling says when inputs are read by a schedule. It does not ask how many partitions there are: rows that come sorted by key reach
 // one of many at a time, as they reach the parts of one that is split only after each other.
 func (a *attempt) scheduling() intake.Scheduling {
-	s := intake.Scheduling{Rows: a.hooks.sectionRows, SwitchAfter: a.hooks.switchAfter, Kept: a.from.order}
+	s := intake.Scheduling{Rows: a.hooks.sectionRows, SwitchAfter: a.hooks.switchAfter, Kept: a.from.Order}
 	if cfg := a.cfg; cfg.keeps() {
 		s.Keep = func(all []*readorder.Schedule) error {
-			return a.from.job.KeepOrder(a.folder.Path, readorder.Encode(all))
+			return a.from.Job.KeepOrder(a.folder.Path, readorder.Encode(all))
 		}
 	}
 	switch {
@@ -50,26 +47,4 @@ func (r *Report) sortRejects(folder *rundir.Folder) error {
 		err = folder.WriteSummary(r)
 	}
 	return err
-}
-
-// readOrder reads the schedules that the attempts before have followed.
-func (o *resumePoint) readOrder(planned *plan.Plan) error {
-	if o.snapshot == nil {
-		return nil
-	}
-	file, err := o.job.ReadOrder(o.load.RunDir)
-	if err == nil && file != nil {
-		if o.order, err = readorder.Decode(file); err != nil {
-			err = fmt.Errorf("read the order of reading: %w", err)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%w; start over with --fresh", err)
-	}
-	for _, s := range o.order {
-		if s.Source+s.Sources > len(planned.Sources) {
-			return fmt.Errorf("read the order of reading: it is that of %d inputs, and there are %d; start over with --fresh", s.Source+s.Sources, len(planned.Sources))
-		}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/writer"
 )
@@ -79,7 +80,7 @@ type ReportRejects struct {
 
 // ReportBad is about inputs that were set aside.
 type ReportBad struct {
-	BadInputs []BadInput `json:"bad_inputs,omitempty"`
+	BadInputs []keep.BadInput `json:"bad_inputs,omitempty"`
 
 	inputs int // all of them, those included
 }

@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -38,7 +39,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	if err := a.findResumePoint(gentle); err != nil {
 		return nil, err
 	}
-	defer a.from.release()
+	defer a.from.Release()
 	err := a.makePlan(gentle)
 	if err != nil {
 		err = a.nothingNew(gentle, err)
@@ -58,7 +59,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	a.beginReport()
 	a.announce()
 	err = a.makeTable()
-	if err == nil && a.from.job.IndexesFirst {
+	if err == nil && a.from.Job.IndexesFirst {
 		err = a.makeIndexes(gentle)
 	}
 	if err == nil {
@@ -84,7 +85,7 @@ type attempt struct {
 
 	service service
 	admin   *client.Admin // for the time before rows are in flight
-	from    *resumePoint
+	from    *keep.Point
 	planned *plan.Plan
 	folder  *rundir.Folder
 	report  *Report
@@ -92,9 +93,9 @@ type attempt struct {
 	share   *share // of limits that several loads keep together; nil without them
 	looks   []look
 
-	bad        []BadInput // that are left out of the plan
-	mostInputs int        // as in plan.Request
-	former     *Former    // of a load that several processes do a part of each; nil is none
+	bad        []keep.BadInput // that are left out of the plan
+	mostInputs int             // as in plan.Request
+	former     *Former         // of a load that several processes do a part of each; nil is none
 }
 
 // online reports whether the attempt talks to the service about its table.
@@ -118,11 +119,11 @@ func (a *attempt) connect(ctx, gentle context.Context) (err error) {
 
 // findResumePoint finds the run to resume, if there is one.
 func (a *attempt) findResumePoint(ctx context.Context) (err error) {
-	if a.from, err = findResumePoint(ctx, a.cfg.kept(), a.started); err != nil {
+	if a.from, err = keep.Find(ctx, a.cfg.kept(), a.started); err != nil {
 		return err
 	}
-	a.cfg.RunDir, a.cfg.Target.PolicyNow = a.from.load.RunDir, a.from.load.PolicyNow
-	if err := a.from.settleFormer(ctx, a.started); err != nil {
+	a.cfg.RunDir, a.cfg.Target.PolicyNow = a.from.Load.RunDir, a.from.Load.PolicyNow
+	if err := a.from.SettleFormer(ctx, a.started); err != nil {
 		return err
 	}
 	return nil
@@ -133,16 +134,16 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 	request := a.cfg.Request()
 	request.Service, request.MostInputs, request.OnLook = serviceTime(a.service.clock()), a.mostInputs, a.look
 	if a.cfg.Resume.Known != nil {
-		request.Selection, request.Chosen = a.cfg.Resume.Known, a.from.job.Chosen
+		request.Selection, request.Chosen = a.cfg.Resume.Known, a.from.Job.Chosen
 	}
-	a.from.settings(request, a.cfg.Resume.Settings)
+	a.from.Settings(request, a.cfg.Resume.Settings)
 	if f := a.former; f != nil {
 		request.Divided, request.Division = true, f.Division
 	}
-	if a.from.snapshot != nil {
-		request.Without = leftOut(a.from.snapshot.Bad)
+	if a.from.Snapshot != nil {
+		request.Without = leftOut(a.from.Snapshot.Bad)
 		request.Divided = true
-		if request.Division, err = a.from.job.ReadDivision(a.cfg.RunDir); err != nil {
+		if request.Division, err = a.from.Job.ReadDivision(a.cfg.RunDir); err != nil {
 			return fmt.Errorf("%w; start over with --fresh", err)
 		}
 	}
@@ -153,7 +154,7 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 		err = a.leaveStillBad(gentle, request)
 	}
 	if err == nil && a.planned.Parallel {
-		request.Order, a.cfg.Write.Order, a.from.load.Ordered = plan.OrderNone, plan.OrderNone, false // keys are unique
+		request.Order, a.cfg.Write.Order, a.from.Load.Ordered = plan.OrderNone, plan.OrderNone, false // keys are unique
 	}
 	return err
 }
@@ -180,31 +181,31 @@ func (a *attempt) checkPlan() error {
 	if a.online() {
 		tellClock(a.planned, a.admin, a.service.clock())
 	}
-	if a.from.snapshot == nil {
-		a.from.job.Run = table.NewRun(a.service.clock().Now()) // by a clock that all loads into the table share
+	if a.from.Snapshot == nil {
+		a.from.Job.Run = table.NewRun(a.service.clock().Now()) // by a clock that all loads into the table share
 	}
 	if err := a.cfg.comparable(a.planned); err != nil || a.cfg.DryRun {
 		return err
 	}
 	if a.cfg.keeps() {
-		if err := a.from.compare(a.cfg.Drain, a.planned); err != nil {
+		if err := a.from.Compare(a.cfg.Drain, a.planned); err != nil {
 			return err
 		}
-		if err := a.from.readAgain(a.planned); err != nil {
+		if err := a.from.ReadAgain(a.planned); err != nil {
 			return err
 		}
-		if err := a.from.readOrder(a.planned); err != nil {
+		if err := a.from.ReadOrder(a.planned); err != nil {
 			return err
 		}
 	}
-	return a.from.sameTables(a.planned, a.admin)
+	return a.from.SameTables(a.planned, a.admin)
 }
 
 // openFolder opens the run folder.
 func (a *attempt) openFolder() (err error) {
 	a.cfg.RunDir = cmp.Or(a.cfg.RunDir, rundir.DefaultPath(a.started, plan.FileName(a.cfg.Target.Table)))
 	a.noteIndexes()
-	a.folder, err = a.from.openFolder(a.cfg.RunDir, a.planned)
+	a.folder, err = a.from.OpenFolder(a.cfg.RunDir, a.planned)
 	return err
 }
 
@@ -214,20 +215,20 @@ func (a *attempt) beginReport() {
 	if a.cfg.Target.Policy != nil {
 		a.report.PolicyNow = &a.cfg.Target.PolicyNow
 	}
-	if a.from.snapshot != nil {
-		a.report.resume(a.from.snapshot)
+	if a.from.Snapshot != nil {
+		a.report.resume(a.from.Snapshot)
 	}
 	a.beginBad()
-	a.report.beginMoments(a.planned, a.from.snapshot)
+	a.report.beginMoments(a.planned, a.from.Snapshot)
 }
 
 // announce tells whoever watches what is about to be loaded.
 func (a *attempt) announce() {
-	if a.from.snapshot != nil && a.cfg.Resume.OnResume != nil {
+	if a.from.Snapshot != nil && a.cfg.Resume.OnResume != nil {
 		r := a.report
-		a.cfg.Resume.OnResume(Resumed{
+		a.cfg.Resume.OnResume(keep.Resumed{
 			RunDir: r.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.final(), Written: r.Written, BytesRead: r.BytesRead,
-			Since: r.FirstStarted, Rereads: a.from.rereads(a.planned),
+			Since: r.FirstStarted, Rereads: a.from.Rereads(a.planned),
 		})
 	}
 	a.planned.Notes = append(a.planned.Notes, a.cfg.Resume.Notes...)
@@ -265,16 +266,16 @@ func (a *attempt) makePlanned() error {
 		}
 	}
 	if made {
-		a.from.ids.noteMade(t.Name)
+		a.from.IDs.NoteMade(t.Name)
 	}
-	return a.from.ids.see(t.Name, t.Created)
+	return a.from.IDs.See(t.Name, t.Created)
 }
 
 // findPartitions reads the partitions of the table for the first time. It gives up when gentle ends.
 func (a *attempt) findPartitions(ctx, gentle context.Context) {
 	a.survey = newPartitionPoller(a.tablePartitions(), a.hooks.surveyEvery)
 	if a.planned.Tables != nil {
-		a.survey.tables = newTables(ctx, a.cfg, a.planned, a.service.sdk, a.from.ids, a.survey.stop)
+		a.survey.tables = newTables(ctx, a.cfg, a.planned, a.service.sdk, a.from.IDs, a.survey.stop)
 		a.survey.current.Store(a.survey.tables.current())
 	}
 	if m := a.survey.readWithin(gentle); m != nil {

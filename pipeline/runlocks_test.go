@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -110,15 +111,15 @@ func TestTheUnfinishedRunIsFoundForAnyClock(t *testing.T) {
 	identity := checkpoint.Identify("test", "t", "in.csv")
 	madeRun(t, "finished", noon, false)
 	want := madeRun(t, "unfinished", noon.Add(-time.Hour), true)
-	if got, err := unfinished(identity); err != nil || got != want {
+	if got, err := keep.Unfinished(identity); err != nil || got != want {
 		t.Errorf("%q, %v", got, err)
 	}
 	other := madeRun(t, "other", noon.Add(-time.Minute), true)
 	var usage *plan.UsageError
-	if got, err := unfinished(identity); !errors.As(err, &usage) || !strings.Contains(usage.Message, want) || !strings.Contains(usage.Message, other) {
+	if got, err := keep.Unfinished(identity); !errors.As(err, &usage) || !strings.Contains(usage.Message, want) || !strings.Contains(usage.Message, other) {
 		t.Errorf("of two: %q, %v", got, err)
 	}
-	if got, err := unfinished("of another load"); err != nil || got != "" {
+	if got, err := keep.Unfinished("of another load"); err != nil || got != "" {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -8,14 +8,12 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 )
 
 // A load with Limits.SetAside does not end at an input that is bad, which is one that a fresh reading finds bad again at the same place, or
 // that has more rejected rows than Limits.MaxErrors allows it. It is named in the report and the others are loaded.
-
-// BadInput is an input that was set aside.
-type BadInput = checkpoint.BadInput
 
 // What share of the inputs, and how many, may be bad. Of more, something else is wrong: wrong flags, a place that is half copied.
 const (
@@ -113,7 +111,7 @@ func (a *asides) add(source int, reason string, held bool) {
 	}
 	a.added()
 	n := a.counts[source]
-	a.report.BadInputs = append(a.report.BadInputs, BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source, Read: n.read, Sent: a.once && n.read > n.rejected})
+	a.report.BadInputs = append(a.report.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source, Read: n.read, Sent: a.once && n.read > n.rejected})
 }
 
 // end looks at the share of rejected rows of every source, and completes what is said of bad ones.
@@ -149,8 +147,8 @@ func (r *Report) tooManyBad() bool {
 }
 
 // allBad adds copies of bad inputs, and notes on how many nights each was bad before.
-func allBad(cfg *Config, bad []BadInput) []BadInput {
-	if !cfg.Resume.once() {
+func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
+	if !cfg.Resume.Once() {
 		return bad
 	}
 	bad = append(bad, cfg.Resume.Known.Copies(bad)...)
@@ -175,9 +173,9 @@ func (r *Report) badCode(code int) int {
 func (a *attempt) beginBad() {
 	r := a.report
 	r.BadInputs = a.bad
-	if a.from.snapshot != nil {
-		r.BadInputs = slices.Clone(a.from.snapshot.Bad)
-	} else if a.cfg.Resume.once() {
+	if a.from.Snapshot != nil {
+		r.BadInputs = slices.Clone(a.from.Snapshot.Bad)
+	} else if a.cfg.Resume.Once() {
 		r.BadInputs = append(r.BadInputs, a.cfg.Resume.Known.Bad()...)
 	}
 	r.inputs = len(a.planned.Sources)
@@ -189,7 +187,7 @@ func (a *attempt) beginBad() {
 }
 
 // leftOut are the names of bad inputs that are not sources of the plan.
-func leftOut(bad []BadInput) map[string]bool {
+func leftOut(bad []keep.BadInput) map[string]bool {
 	names := map[string]bool{}
 	for _, b := range bad {
 		if b.Source < 0 {
@@ -202,7 +200,7 @@ func leftOut(bad []BadInput) map[string]bool {
 // OnlyBadError says that nothing is left to load, because inputs are bad.
 type OnlyBadError struct {
 	*plan.NothingNew
-	Bad  []BadInput
+	Bad  []keep.BadInput
 	code int
 }
 
@@ -214,7 +212,7 @@ func (e *OnlyBadError) Error() string {
 }
 
 // BadText says how many inputs are bad, and the first of them.
-func BadText(bad []BadInput) string {
+func BadText(bad []keep.BadInput) string {
 	if len(bad) == 0 {
 		return ""
 	}

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"time"
+
+	"example.com/tsimport/pipeline/keep"
 )
 
 // A service that takes requests and answers none would hold every worker, the lanes and the link until the requests time out, long
@@ -136,7 +138,7 @@ func (s *lanes) hang(l *lane, now time.Time) bool {
 
 // heardOf notes that a flight of the lane was answered, in time or late.
 func (s *lanes) heardOf(l *lane, n *flight, took time.Duration) {
-	l.heard = later(l.heard, n.left)
+	l.heard = keep.Later(l.heard, n.left)
 	l.took = meanOf(l.took, took)
 	if !l.hung {
 		return

@@ -8,6 +8,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/shuffle"
 	"example.com/tsimport/writer"
 )
@@ -19,12 +20,12 @@ func (d *dispatcher) keep(now time.Time) {
 		return
 	}
 	if !d.stopper.stopped() {
-		if err := k.failure(now); err != nil {
+		if err := k.Failure(now); err != nil {
 			d.stopper.stop(err)
 			return
 		}
 	}
-	if k.due(now) > 0 {
+	if k.Due(now) > 0 {
 		return
 	}
 	s, err := d.snapshot(now)
@@ -35,14 +36,14 @@ func (d *dispatcher) keep(now time.Time) {
 	for _, l := range d.lanes.all {
 		l.described(d.allowance(l))
 	}
-	k.write(s, d.files.open(), d.files.archive.failure())
+	k.Write(s, d.files.open(), d.files.archive.failure())
 }
 
 // kept notes that a checkpoint was written, or not.
-func (d *dispatcher) kept(s saved) {
+func (d *dispatcher) kept(s keep.Saved) {
 	k := d.checkpointer
-	if err := k.written(s); err != nil {
-		if isLost(err) {
+	if err := k.Written(s); err != nil {
+		if keep.IsLost(err) {
 			d.stopper.stop(err)
 		}
 		d.report.CheckpointError = err.Error()
@@ -54,7 +55,7 @@ func (d *dispatcher) kept(s saved) {
 	}
 	d.report.CheckpointError = ""
 	d.report.Checkpoints++
-	k.counts(s)
+	k.Counts(s)
 	for _, l := range d.lanes.all {
 		l.saved()
 	}
@@ -64,35 +65,35 @@ func (d *dispatcher) kept(s saved) {
 // guarded returns a sender that sends nothing of which a checkpoint must say first that it may be sent.
 func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.checkpointer == nil {
-		return d.cfg.Checkpoint.guarded(s, d.stopper.ended)
+		return d.cfg.Checkpoint.Guarded(s, d.stopper.ended)
 	}
-	return d.checkpointer.guarded(s, d.stopper.ended)
+	return d.checkpointer.Guarded(s, d.stopper.ended)
 }
 
 // keepLast writes the last checkpoint of an attempt that did not finish.
 func (d *dispatcher) keepLast() error {
 	now := time.Now()
-	d.checkpointer.ended = true
+	d.checkpointer.Stopped = true
 	_, unsettled := d.lanes.cutter.Unsettled(now)
 	s, err := d.snapshot(now)
 	if err != nil {
 		return err
 	}
 	s.Settled = !unsettled && !now.Before(d.settling.suspectUntil)
-	return d.checkpointer.writeLast(s, d.files.open(), d.files.archive.failure())
+	return d.checkpointer.WriteLast(s, d.files.open(), d.files.archive.failure())
 }
 
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
 // on more of it than there is could not be resumed from.
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k, begun := d.checkpointer, time.Now()
-	s := k.describe(now)
+	s := k.Describe(now)
 	s.Counters = d.report.counters()
 	s.Bad = slices.Clone(d.report.BadInputs)
 	d.account.asides.keep(s.Counters)
 	d.annotations.keep(s.Counters)
 	d.account.tables.keep(s.Counters, d.survey.tables)
-	if err := d.files.stamps.begin(d.lanes.cutter, k.allFinal()); err != nil {
+	if err := d.files.stamps.begin(d.lanes.cutter, k.AllFinal()); err != nil {
 		return nil, err
 	}
 	if err := d.files.keep(s); err != nil {
@@ -105,22 +106,22 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	if until, any := d.lanes.cutter.Settling(now); any {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
-	sends := !d.stopper.stopped() && !k.ended
+	sends := !d.stopper.stopped() && !k.Stopped
 	ranges := d.lanes.ranges(func(l *lane) int64 {
-		if !sends || !k.ordered {
+		if !sends || !k.Ordered {
 			return 0 // no more is sent; or it does not matter, for nothing is promised of it
 		}
 		return d.allowance(l)
 	})
-	k.describeRows(s, d.lanes.out(), ranges, d.lanes.waiting(k.ordered, k.readTo()), d.readToEnd())
-	k.describeSources(s)
+	k.DescribeRows(s, d.lanes.out(), ranges, d.lanes.waiting(k.Ordered, k.ReadTo()), d.readToEnd())
+	k.DescribeSources(s)
 	s.Moments = d.report.keepMoments()
 	var err error
 	if s.Snapshots, err = d.report.keepSnapshots(); err != nil {
 		return nil, err
 	}
-	d.report.CheckpointSeconds += k.took(time.Since(begun)).Seconds()
-	if hook := d.hooks.onSnapshot; hook != nil {
+	d.report.CheckpointSeconds += k.Took(time.Since(begun)).Seconds()
+	if hook := d.lanes.hooks.onSnapshot; hook != nil {
 		hook(d, s)
 	}
 	return s, nil
@@ -134,15 +135,15 @@ func (d *dispatcher) readToEnd() bool {
 
 // allowance is how many rows the lane may send from now until the next checkpoint.
 func (d *dispatcher) allowance(l *lane) int64 {
-	if !d.checkpointer.ordered {
+	if !d.checkpointer.Ordered {
 		return math.MaxInt64
 	}
-	return cmp.Or(d.hooks.allowance, l.following(len(d.lanes.all)))
+	return cmp.Or(d.lanes.hooks.allowance, l.following(len(d.lanes.all)))
 }
 
 // out returns the rows that have left their queue and are not final.
 func (s *lanes) out() (all []checkpoint.Position) {
-	s.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
+	s.cutter.Out(func(r table.Ref) { all = append(all, keep.PositionOf(r)) })
 	return all
 }
 
@@ -170,9 +171,9 @@ func (s *lanes) waiting(ordered bool, end checkpoint.Position) (all []checkpoint
 			}
 			keys = within
 		}
-		from, to := positionAfter(p.Split.Position, int64(p.From)), end
+		from, to := keep.PositionAfter(p.Split.Position, int64(p.From)), end
 		if !ordered {
-			to = positionAfter(p.Split.Position, int64(p.To))
+			to = keep.PositionAfter(p.Split.Position, int64(p.To))
 		}
 		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})
 	})

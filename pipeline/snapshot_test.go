@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/shuffle/readorder"
@@ -40,7 +41,7 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		base := new(checkpoint.Snapshot)
 		base.State = checkpoint.State{Read: checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 2)}}, Pieces: []checkpoint.Piece{{}}}
-		k := newReadProgress(new(plan.Plan), ordered, base)
+		k := keep.NewReadProgress(new(plan.Plan), ordered, base)
 		s, now := restlessLanes(), time.Unix(1e9, 0)
 		b := blockOf(new(table.Split), "k0", "k1", "k2", "k3")
 		keys := [][]byte{}
@@ -48,7 +49,7 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 			keys = append(keys, table.Ref{Block: b, Index: int32(i)}.Key())
 		}
 		b.Keep(func(i int32) bool { return i >= 2 })
-		k.counted(&intake.Parsed{Split: b.Split, Records: 4, Inside: true, Blocks: []intake.LaneBlock{{Block: b}}}, 0)
+		k.Counted(&intake.Parsed{Split: b.Split, Records: 4, Inside: true, Blocks: []intake.LaneBlock{{Block: b}}}, 0)
 		s.put(0, b, s.partitions, now)
 		for left := range 3 {
 			for at := range 3 {
@@ -59,7 +60,7 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 					}
 					return 1
 				})
-				k.describeRows(got, s.out(), ranges, s.waiting(ordered, k.again.End()), true)
+				k.DescribeRows(got, s.out(), ranges, s.waiting(ordered, k.Again.End()), true)
 				for i, key := range keys {
 					if final := got.Final(checkpoint.At(0, int64(i)), key); final != (i < 2+left) {
 						t.Errorf("ordered %v, %d rows were written, checkpoint %d: record %d is final: %v", ordered, left, at+1, i, final)
@@ -70,7 +71,7 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 				s.queues.Lane(0).Advance()
 			}
 		}
-		if k.base != nil {
+		if k.Base != nil {
 			t.Errorf("ordered %v: all rows are written, and the checkpoint of the attempt before is still needed", ordered)
 		}
 	}
@@ -92,7 +93,7 @@ func TestRowsOfAnEarlierAttemptAreLookedForByTheirPlaceInTheInput(t *testing.T) 
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &attempt{from: &resumePoint{snapshot: s, order: tt.order}}
+			a := &attempt{from: &keep.Point{Snapshot: s, Order: tt.order}}
 			open := a.earlier().Open
 			for record := range int64(10) {
 				if got := open(0, record); got != tt.waits(record) {
@@ -112,32 +113,32 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	for i := range parts {
 		planned.Sources = append(planned.Sources, &plan.Source{Source: sources[0], Ordinal: i})
 	}
-	k := newReadProgress(planned, false, nil)
+	k := keep.NewReadProgress(planned, false, nil)
 	most := 0
 	for i := range parts {
 		for j := range int64(splits) {
-			k.counted(&intake.Parsed{Split: &table.Split{Ordinal: i, FirstRecord: 10 * j, Position: table.Position{Source: i, Record: 10 * j}}, Records: 10, Key: make([]byte, 100)}, 0)
-			most = max(most, k.held)
+			k.Counted(&intake.Parsed{Split: &table.Split{Ordinal: i, FirstRecord: 10 * j, Position: table.Position{Source: i, Record: 10 * j}}, Records: 10, Key: make([]byte, 100)}, 0)
+			most = max(most, k.Held)
 		}
-		k.ended(&intake.Ended{Source: i})
+		k.Ended(&intake.Ended{Source: i})
 	}
-	if most > 2*maxStartBytes {
+	if most > 2*keep.MaxStartBytes {
 		t.Errorf("%d bytes of places", most)
 	}
 	// The last record of every part waits.
-	s := &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.read), Pieces: []checkpoint.Piece{{}}}}
+	s := &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.Read), Pieces: []checkpoint.Piece{{}}}}
 	for i := range parts {
 		last := checkpoint.At(i, 10*splits-1)
 		s.Pieces[0].Waiting = s.Pieces[0].Waiting.Add(last, last+1)
 	}
-	k.describeSources(s)
+	k.DescribeSources(s)
 	if len(s.Starts) != parts {
 		t.Errorf("%d places, want one of each part", len(s.Starts))
 	}
-	s = &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.read), Pieces: []checkpoint.Piece{{}}}}
-	k.describeSources(s)
-	if len(s.Starts) > 0 || k.held != 0 || len(k.starts) > 0 || len(s.Read) != 1 {
-		t.Errorf("all is final: %d places, %d bytes, %d intervals", len(s.Starts), k.held, len(s.Read))
+	s = &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.Read), Pieces: []checkpoint.Piece{{}}}}
+	k.DescribeSources(s)
+	if len(s.Starts) > 0 || k.Held != 0 || len(k.Starts) > 0 || len(s.Read) != 1 {
+		t.Errorf("all is final: %d places, %d bytes, %d intervals", len(s.Starts), k.Held, len(s.Read))
 	}
 	for _, i := range []int{0, parts / 2, parts - 1} {
 		if !s.Complete(i, false) {

@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/writer"
 )
 
@@ -114,7 +115,7 @@ func (s *stamps) path(n int64) string { return filepath.Join(s.dir, strconv.Form
 
 // Kept returns the timestamp that an earlier attempt has sent a row with, 0 if it has not or if what it wrote may be hidden.
 func (s *stamps) Kept(r table.Ref) int64 {
-	i, found := slices.BinarySearchFunc(s.earlier, position(r), func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
+	i, found := slices.BinarySearchFunc(s.earlier, keep.PositionOf(r), func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
 	if !found || len(s.passed) > 0 && s.earlier[i].ms <= s.passed[ofKey(r)] {
 		return 0
 	}
@@ -132,7 +133,7 @@ func (s *stamps) sending(f *partitioner.Flight) error {
 	rows := make([]stamp, 0, len(f.Rows))
 	for i, r := range f.Rows {
 		if !f.Repeated[i] || f.Outcomes[i].Stamp != s.Kept(r) {
-			rows = append(rows, stamp{position(r), f.Outcomes[i].Stamp})
+			rows = append(rows, stamp{keep.PositionOf(r), f.Outcomes[i].Stamp})
 		}
 	}
 	return s.write(rows)
@@ -173,7 +174,7 @@ func (s *stamps) begin(c *partitioner.Cutter, whole bool) error {
 	for key, ms := range s.passed {
 		rows = append(rows, stamp{key, ms})
 	}
-	c.Stamped(func(r table.Ref, ms int64) { rows = append(rows, stamp{position(r), ms}) })
+	c.Stamped(func(r table.Ref, ms int64) { rows = append(rows, stamp{keep.PositionOf(r), ms}) })
 	return s.write(rows)
 }
 

@@ -9,6 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -20,16 +21,16 @@ import (
 func (a *attempt) startsOver(why *error) bool {
 	err := *why
 	usage := new(plan.UsageError)
-	inputs := errors.As(err, &usage) && (usage.Changed || usage.Damaged) && a.cfg.Resume.once()
+	inputs := errors.As(err, &usage) && (usage.Changed || usage.Damaged) && a.cfg.Resume.Once()
 	asked := errors.As(err, &usage) && a.cfg.Resume.MayChange
-	if a.from.snapshot == nil || a.cfg.DryRun || !inputs && !asked {
+	if a.from.Snapshot == nil || a.cfg.DryRun || !inputs && !asked {
 		return false
 	}
 	advice := ""
 	switch {
 	case a.cfg.Write.Mode == table.Increment:
 		advice = "rows of it were added: put it back as it was or, if only its time has changed, give --accept-changed-input"
-	case slices.ContainsFunc(a.from.job.Details, func(d checkpoint.Detail) bool { return d.Name == "--mark-column" }): // the service numbers its rows
+	case slices.ContainsFunc(a.from.Job.Details, func(d checkpoint.Detail) bool { return d.Name == "--mark-column" }): // the service numbers its rows
 		advice = "rows of it are in the table: put it back as it was, or put what it is now in its place and give --fresh --look-first, which finds the rows that were written"
 	case a.cfg.Write.Condition != table.Ignore:
 		advice = "rows of it were written: put it back as it was, or give --fresh, which finds them in the table and rejects them"
@@ -42,7 +43,7 @@ func (a *attempt) startsOver(why *error) bool {
 
 // startOver runs the load from its beginning.
 func (a *attempt) startOver(ctx context.Context, asked Config, why error) (*Report, error) {
-	a.from.release()
+	a.from.Release()
 	if a.planned != nil {
 		a.planned.Close()
 	}
@@ -53,7 +54,7 @@ func (a *attempt) startOver(ctx context.Context, asked Config, why error) (*Repo
 func (a *attempt) again(asked Config, why error) Config {
 	asked.Resume.Look = false
 	// What the attempt before has sent of the old content must not come after the new one.
-	asked.Resume.hold = later(asked.Resume.hold, later(a.from.hold, a.from.suspectUntil))
+	asked.Resume.Hold = keep.Later(asked.Resume.Hold, keep.Later(a.from.Hold, a.from.SuspectUntil))
 	asked.Resume.Notes = append(asked.Resume.Notes, fmt.Sprintf("the unfinished run %s is started over: %s", a.cfg.RunDir, client.OneLine(why.Error())))
 	return asked
 }

@@ -9,6 +9,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/keep"
 )
 
 func (w *world) admin() *client.Admin {
@@ -99,10 +100,10 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 
 // A look at the partitions sees it before all rows are sent.
 func TestALoadStopsWhenItsTableIsSeenToBeAnother(t *testing.T) {
-	ids := newTableIDs()
+	ids := keep.NewTableIDs()
 	survey := newPartitionPoller(onePartition{}, 0)
 	for _, created := range []int64{1, 0, 1} { // 0 is a service that does not say
-		survey.note(false, ids.see("t", created))
+		survey.note(false, ids.See("t", created))
 	}
 	select {
 	case err := <-survey.fatal:
@@ -110,7 +111,7 @@ func TestALoadStopsWhenItsTableIsSeenToBeAnother(t *testing.T) {
 	default:
 	}
 	for _, created := range []int64{2, 3} {
-		survey.note(false, fmt.Errorf("look: %w", ids.see("t", created)))
+		survey.note(false, fmt.Errorf("look: %w", ids.See("t", created)))
 	}
 	select {
 	case err := <-survey.fatal:

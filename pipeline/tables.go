@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/writer"
 )
@@ -23,7 +24,7 @@ type tables struct {
 	plan  *plan.Plan
 	admin *client.Admin
 	sdk   *tablestore.TableStoreClient
-	ids   *tableIDs
+	ids   *keep.TableIDs
 	stop  func(error)             // says that rows wait for a table in vain
 	try   func(name string) error // what a table must allow beside writing
 
@@ -48,7 +49,7 @@ type openTable struct {
 // tables share a quota, and a load of a year by days has hundreds of tables.
 const tablesAtATime = 4
 
-func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *tableIDs, stop func(error)) *tables {
+func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *keep.TableIDs, stop func(error)) *tables {
 	admin := cfg.admin(ctx, sdk)
 	admin.Proven = true
 	return &tables{
@@ -123,7 +124,7 @@ func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed err
 func (t *tables) openOne(name string) error {
 	described, made, err := t.plan.OpenTable(t.admin, name)
 	if err == nil {
-		err = t.ids.see(name, described.Created)
+		err = t.ids.See(name, described.Created)
 	}
 	if err == nil {
 		err = t.try(name)
@@ -132,9 +133,9 @@ func (t *tables) openOne(name string) error {
 		return err
 	}
 	p := scan.NewPartitions(t.admin, t.sdk, name)
-	p.Created, p.See = made, func(created int64) error { return t.ids.see(name, created) }
+	p.Created, p.See = made, func(created int64) error { return t.ids.See(name, created) }
 	if made {
-		t.ids.noteMade(name)
+		t.ids.NoteMade(name)
 		t.mu.Lock()
 		t.made[name] = true
 		t.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/writer"
 )
 
@@ -13,7 +14,7 @@ import (
 type worker struct {
 	writer *writer.Writer
 	table  string // that rows go to, unless their flight names another
-	ids    *tableIDs
+	ids    *keep.TableIDs
 	onSend func([]table.Ref) // of tests
 }
 
@@ -43,7 +44,7 @@ func (w *worker) send(f *flight) result {
 	}
 	r.stats, r.err = w.writer.Write(f.Rows, f.Repeated, f.Outcomes)
 	f.AllWritten, f.WriteCU = r.stats.AllWritten, r.stats.WriteCU
-	if r.err != nil && client.IsNoTable(r.err) && w.ids.opening(cmp.Or(f.table, w.table), r.sent) {
+	if r.err != nil && client.IsNoTable(r.err) && w.ids.Opening(cmp.Or(f.table, w.table), r.sent) {
 		r.err = nil
 		for i := range f.Outcomes {
 			f.Outcomes[i].Unavailable = f.Outcomes[i].Unavailable || f.Outcomes[i].Fate == table.Again

@@ -11,6 +11,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/writer"
 )
 
@@ -39,7 +40,7 @@ func flightOf(keys ...string) *flight {
 
 func newWorker(err error) (*worker, *refusingSender) {
 	s := &refusingSender{err: err}
-	return &worker{writer: writer.New(s, nil, "first", table.Put, table.Ignore), table: "first", ids: newTableIDs()}, s
+	return &worker{writer: writer.New(s, nil, "first", table.Put, table.Ignore), table: "first", ids: keep.NewTableIDs()}, s
 }
 
 var noTable = &tablestore.OtsError{Code: "OTSObjectNotExist", Message: "Requested table does not exist.", HttpStatusCode: 404}
@@ -94,7 +95,7 @@ func TestATableThatWasJustMadeIsUnavailableInsteadOfAbsent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _ := newWorker(noTable)
 			if tt.made != "" {
-				w.ids.noteMade(tt.made)
+				w.ids.NoteMade(tt.made)
 			}
 			f := flightOf("a")
 			f.table = tt.to

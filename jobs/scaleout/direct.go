@@ -9,6 +9,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source"
 )
@@ -35,9 +36,9 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 		cfg.Limits.Records = n // a part that ends before its source does is alone
 	}
 	cfg.RunDir, cfg.Compared = dir, false
-	cfg.Resume = pipeline.Resume{Settings: j.Plan.Job}
-	cfg.Invocation = pipeline.Invocation{}
-	cfg.Checkpoint = pipeline.Checkpoint{None: true, Lease: lease, Repeats: true}
+	cfg.Resume = keep.Resume{Settings: j.Plan.Job}
+	cfg.Invocation = keep.Invocation{}
+	cfg.Checkpoint = keep.Checkpoint{None: true, Lease: lease, Repeats: true}
 	var failed error
 	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor, OnKept: func(ordinal int, r *table.Reject) {
 		if err := t.keep(ctx, split, ordinal, r); err != nil {

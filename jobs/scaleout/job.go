@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/keep"
 )
 
 // Options are of a process that works on a job.
@@ -133,7 +134,7 @@ func (j *Job) sameTable(p *pipeline.Prepared) error {
 	case t == nil:
 		return unfitf("table %s was dropped since the job in %s was planned, with the rows that were written; plan a new job in another directory", j.Plan.Job.Table, j.store)
 	case t.Created != 0 && j.Plan.TableCreated != 0 && t.Created != j.Plan.TableCreated:
-		return &pipeline.ReplacedError{Table: t.Name, Was: j.Plan.TableCreated, Now: t.Created}
+		return &keep.ReplacedError{Table: t.Name, Was: j.Plan.TableCreated, Now: t.Created}
 	}
 	return nil
 }

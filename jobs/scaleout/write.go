@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/jobs/scaleout/runfile"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -114,8 +115,8 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 	cfg := j.rowsConfig(fmt.Sprintf("shard %d of the job %s", i, j.Plan.ID))
 	cfg.Read = plan.Read{Sources: origin, Parsers: j.o.Load.Read.Parsers}
 	cfg.RunDir = dir
-	cfg.Resume = pipeline.Resume{Look: true}
-	cfg.Checkpoint = pipeline.Checkpoint{
+	cfg.Resume = keep.Resume{Look: true}
+	cfg.Checkpoint = keep.Checkpoint{
 		Every: j.o.Load.Checkpoint.Every, Keep: true, State: jobdir.NewMirror(jobdir.Below(j.store, shardFolder(i)), lease), Repeats: true,
 	}
 	report, err := pipeline.Run(ctx, cfg)
@@ -144,7 +145,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Shared = j.together
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
 	cfg.Compared = false
-	cfg.Invocation = pipeline.Invocation{}
+	cfg.Invocation = keep.Invocation{}
 	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor}
 	cfg.Drain = j.draining()
 	return cfg

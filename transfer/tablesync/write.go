@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/reader"
@@ -153,8 +154,8 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	}
 	cfg.Limits.Records = 0
 	cfg.RunDir, cfg.DryRun, cfg.Compared = filepath.Join(r.dir, name), false, false
-	cfg.Resume = pipeline.Resume{Look: true, OnResume: cfg.Resume.OnResume}
-	cfg.Invocation = pipeline.Invocation{Directory: cfg.Invocation.Directory}
+	cfg.Resume = keep.Resume{Look: true, OnResume: cfg.Resume.OnResume}
+	cfg.Invocation = keep.Invocation{Directory: cfg.Invocation.Directory}
 	// The load's end is noted here before its checkpoint goes: it is not begun again.
 	cfg.Checkpoint.Keep = true
 	ended := func(*pipeline.Report) {}

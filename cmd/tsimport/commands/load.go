@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/fromdatabase"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
 	"example.com/tsimport/reader/open"
@@ -273,8 +274,8 @@ func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) 
 		return cfg, err
 	}
 	completeRead(c, r, &cfg.Read)
-	cfg.Invocation = pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
-	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), MayChange: in.mayChange, AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
+	cfg.Invocation = keep.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
+	cfg.Resume = keep.Resume{Look: in.goOn || !c.Bool("fresh"), MayChange: in.mayChange, AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
 	}

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/keep"
 )
 
 func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
@@ -75,7 +75,7 @@ func TestTheTimeLeftIsThatOfTheSlowestPartition(t *testing.T) {
 
 func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
 	s := &screen{start: time.Now().Add(-2 * time.Second), quiet: true}
-	s.resume(pipeline.Resumed{Written: 600_000, Final: 600_000, Read: 600_000, BytesRead: 600_000})
+	s.resume(keep.Resumed{Written: 600_000, Final: 600_000, Read: 600_000, BytesRead: 600_000})
 	p := &s.progress
 	if text := s.counts(); !strings.Contains(text, "0 rows, 0 rows/s") {
 		t.Errorf("before anything is counted: %s", text)
@@ -106,7 +106,7 @@ func TestABarIsPaintedInOneLine(t *testing.T) {
 
 func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
 	s := &screen{start: time.Now(), quiet: true}
-	s.resume(pipeline.Resumed{Written: 100, Final: 100, Read: 100, BytesRead: 1000})
+	s.resume(keep.Resumed{Written: 100, Final: 100, Read: 100, BytesRead: 1000})
 	p := &s.progress
 	p.BytesRead.Store(4000)
 	p.Read.Store(400)

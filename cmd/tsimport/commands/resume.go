@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader"
@@ -130,7 +131,7 @@ func runToResume(folder string) (*runInfo, error) {
 	i := slices.IndexFunc(all, func(r *runInfo) bool {
 		return r.Unfinished && r.State != stateRunning && rundir.CheckOwner(r.Folder) == nil
 	})
-	if j := pipeline.Begun(); i < 0 && j != nil {
+	if j := keep.Begun(); i < 0 && j != nil {
 		return &runInfo{job: j}, nil
 	}
 	if i < 0 {

@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/input"
@@ -120,7 +121,7 @@ func allOr(share float64) string {
 }
 
 // resume says what a load resumes with.
-func (s *screen) resume(r pipeline.Resumed) {
+func (s *screen) resume(r keep.Resumed) {
 	s.written, s.done, s.final = r.Written, doneOf(r.BytesRead, r.Final, r.Read), r.Final
 	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
 		r.RunDir, words.Grouped(r.Final), words.Grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))

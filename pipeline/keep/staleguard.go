@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"context"
@@ -25,12 +25,12 @@ type staleGuard struct {
 // errNotSent says that the load stopped before a request was sent.
 var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"))
 
-// guarded returns the sender of a load without checkpoints, under a staleGuard if it has a lease.
-func (c *Checkpoint) guarded(s writer.Sender, halted context.Context) writer.Sender {
+// Guarded returns the sender of a load without checkpoints, under a staleGuard if it has a lease.
+func (c *Checkpoint) Guarded(s writer.Sender, halted context.Context) writer.Sender {
 	if c.Lease == nil {
 		return s
 	}
-	return &staleGuard{Sender: s, mayAct: c.mayAct, halted: halted}
+	return &staleGuard{Sender: s, mayAct: c.MayAct, halted: halted}
 }
 
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.
@@ -50,7 +50,7 @@ func (g *staleGuard) isFresh() bool {
 		return true
 	}
 	last := g.last.Load()
-	return last != nil && elapsed(*last, time.Now()) < g.keptFor
+	return last != nil && Elapsed(*last, time.Now()) < g.keptFor
 }
 
 // guardAgain is how often a request that waits looks for a new checkpoint.

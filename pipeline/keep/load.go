@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// keptLoad is what a run of a load is known by, and what resuming it depends on.
-type keptLoad struct {
+// Load is what a run of a load is known by, and what resuming it depends on.
+type Load struct {
 	Inputs       []string
 	Target       string // its name
 	Place        string // of an embedded store
@@ -27,20 +27,20 @@ type keptLoad struct {
 	Checkpoint      Checkpoint
 }
 
-// longestLate is for how long after a process has lost its lease what it has sent may be applied.
-func (l *keptLoad) longestLate() time.Duration { return client.LongestRequest(l.Request) + l.Settle }
+// LongestLate is for how long after a process has lost its lease what it has sent may be applied.
+func (l *Load) LongestLate() time.Duration { return client.LongestRequest(l.Request) + l.Settle }
 
-// lease is what a process must hold to send rows; nil if it need not hold any.
-func (c *Checkpoint) lease() *jobdir.Lease {
+// Held is the lease that a process must hold to send rows; nil if it need not hold any.
+func (c *Checkpoint) Held() *jobdir.Lease {
 	if c.State != nil {
 		return c.State.Lease
 	}
 	return c.Lease
 }
 
-// mayAct reports whether the load may still write.
-func (c *Checkpoint) mayAct() error {
-	if l := c.lease(); l != nil {
+// MayAct reports whether the load may still write.
+func (c *Checkpoint) MayAct() error {
+	if l := c.Held(); l != nil {
 		return l.Check()
 	}
 	return nil

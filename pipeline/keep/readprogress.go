@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"maps"
@@ -11,17 +11,17 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// readProgress knows which records have been read, by this attempt and those before it, and where each source can be read from
+// ReadProgress knows which records have been read, by this attempt and those before it, and where each source can be read from
 // again. A nil readProgress is that of a load that keeps nothing.
-type readProgress struct {
-	sources []*plan.Source
-	ordered bool
+type ReadProgress struct {
+	Sources []*plan.Source
+	Ordered bool
 	live    bool                       // the sources are
 	ends    bool                       // it matters that a source was read to its end
-	read    checkpoint.Set             // of all attempts
-	again   checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
-	starts  map[int][]checkpoint.Start // of splits of sources that are read in order
-	held    int                        // bytes of all starts
+	Read    checkpoint.Set             // of all attempts
+	Again   checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
+	Starts  map[int][]checkpoint.Start // of splits of sources that are read in order
+	Held    int                        // bytes of all starts
 	most    int                        // of held, until starts are forgotten
 	first   int                        // source of which there may be starts
 	leftover
@@ -30,7 +30,7 @@ type readProgress struct {
 // leftover is what is left of the attempt before.
 type leftover struct {
 	from   *checkpoint.Snapshot             // what the attempt resumes from; nil of the first one
-	base   *checkpoint.Snapshot             // the same, nil if nothing of it is left
+	Base   *checkpoint.Snapshot             // the same, nil if nothing of it is left
 	out    map[checkpoint.Position]struct{} // of its rows out, those that have not left their queue again
 	replay *checkpoint.Replay               // what the intake is told of base
 	queued int64                            // suspect rows that are in the lanes
@@ -39,25 +39,25 @@ type leftover struct {
 	final  bool                             // all that base has read is
 }
 
-func newReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *readProgress {
-	k := &readProgress{
-		sources: planned.Sources, ordered: ordered, live: planned.Live, ends: planned.Live || !ordered,
-		starts: map[int][]checkpoint.Start{}, most: maxStartBytes,
+func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *ReadProgress {
+	k := &ReadProgress{
+		Sources: planned.Sources, Ordered: ordered, live: planned.Live, ends: planned.Live || !ordered,
+		Starts: map[int][]checkpoint.Start{}, most: MaxStartBytes,
 	}
 	k.out = map[checkpoint.Position]struct{}{}
 	if b == nil {
 		return k
 	}
 	k.from = b
-	k.read = append(k.read, b.Read...)
+	k.Read = append(k.Read, b.Read...)
 	for _, s := range b.Starts {
-		k.starts[s.Source] = append(k.starts[s.Source], s)
-		k.held += startBytes(&s)
+		k.Starts[s.Source] = append(k.Starts[s.Source], s)
+		k.Held += startBytes(&s)
 	}
 	if k.live {
 		return k // nothing that was read before comes again
 	}
-	k.base, k.replay = b, checkpoint.NewReplay(&b.State, ordered)
+	k.Base, k.replay = b, checkpoint.NewReplay(&b.State, ordered)
 	k.left = openRecords(b.Counters)
 	for _, i := range b.Out {
 		for p := i.From; p < i.To; p++ {
@@ -67,125 +67,125 @@ func newReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 	return k
 }
 
-// leaves takes a row that leaves its queue. It reports whether the attempt before may have sent it.
-func (k *readProgress) leaves(r table.Ref) (replayed bool) {
-	if k.base == nil || !r.Row().Suspect() {
+// Leaves takes a row that leaves its queue. It reports whether the attempt before may have sent it.
+func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
+	if k.Base == nil || !r.Row().Suspect() {
 		return false
 	}
-	at := position(r)
+	at := PositionOf(r)
 	delete(k.out, at)
 	k.queued--
-	return k.ordered || k.base.Read.Has(at)
+	return k.Ordered || k.Base.Read.Has(at)
 }
 
 // What bounds the places that are remembered: how many there are of a source, and the bytes of all. Of more, every other one is
 // forgotten, but one of each source stays.
 const (
 	maxStarts     = 1024
-	maxStartBytes = 8 << 20
+	MaxStartBytes = 8 << 20
 )
 
 // startBytes is the memory of a start.
 func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 
-// counted enters a split that was handed over, and returns which of its records no attempt has counted before.
-func (k *readProgress) counted(p *intake.Parsed, bytesBefore int64) {
+// Counted enters a split that was handed over, and returns which of its records no attempt has counted before.
+func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
-	from, to := positionAfter(sp.Position, 0), positionAfter(sp.Position, int64(p.Records))
-	k.read, k.again = k.read.Add(from, to), k.again.Add(from, to)
+	from, to := PositionAfter(sp.Position, 0), PositionAfter(sp.Position, int64(p.Records))
+	k.Read, k.Again = k.Read.Add(from, to), k.Again.Add(from, to)
 	k.passed = k.passed || p.New
-	if k.base != nil {
+	if k.Base != nil {
 		k.meet(p)
 	}
 	if p.Inside {
 		return
 	}
 	source := sp.Position.Source
-	starts := k.starts[source]
+	starts := k.Starts[source]
 	if n := len(starts); n > 0 && starts[n-1].Record >= sp.Position.Record {
 		return // it is read again
 	}
 	start := checkpoint.Start{
 		Source: source, Record: sp.Position.Record, Line: sp.FirstLine, Offset: sp.Offset, Bytes: bytesBefore, Key: p.Key,
 	}
-	k.starts[source] = append(starts, start)
-	k.held += startBytes(&start)
+	k.Starts[source] = append(starts, start)
+	k.Held += startBytes(&start)
 	if len(starts) >= maxStarts {
 		k.thin(source)
 	}
-	if k.held > k.most {
-		for source := range k.starts {
+	if k.Held > k.most {
+		for source := range k.Starts {
 			k.thin(source)
 		}
-		k.most = max(maxStartBytes, 2*k.held)
+		k.most = max(MaxStartBytes, 2*k.Held)
 	}
 }
 
 // thin forgets every other place of a source, but not the first and the last.
-func (k *readProgress) thin(source int) {
-	starts := k.starts[source]
+func (k *ReadProgress) thin(source int) {
+	starts := k.Starts[source]
 	kept := starts[:0]
 	for i := range starts {
 		if i%2 == 0 || i == len(starts)-1 {
 			kept = append(kept, starts[i])
 		} else {
-			k.held -= startBytes(&starts[i])
+			k.Held -= startBytes(&starts[i])
 		}
 	}
 	clear(starts[len(kept):])
-	k.starts[source] = kept
+	k.Starts[source] = kept
 }
 
 // forget forgets the places of a source before the n-th.
-func (k *readProgress) forget(source, n int) {
-	starts := k.starts[source]
+func (k *ReadProgress) forget(source, n int) {
+	starts := k.Starts[source]
 	for i := range starts[:n] {
-		k.held -= startBytes(&starts[i])
+		k.Held -= startBytes(&starts[i])
 	}
-	if k.starts[source] = starts[n:]; n == len(starts) {
-		delete(k.starts, source)
+	if k.Starts[source] = starts[n:]; n == len(starts) {
+		delete(k.Starts, source)
 	}
 }
 
-// ended notes that a source was read to its end.
-func (k *readProgress) ended(e *intake.Ended) {
+// Ended notes that a source was read to its end.
+func (k *ReadProgress) Ended(e *intake.Ended) {
 	if k == nil || !k.ends {
 		return
 	}
-	k.read = k.read.AddEnd(e.Source)
+	k.Read = k.Read.AddEnd(e.Source)
 }
 
 // meet counts the rows of a split that are known of the attempt before.
-func (k *readProgress) meet(p *intake.Parsed) {
+func (k *ReadProgress) meet(p *intake.Parsed) {
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
 			r := table.Ref{Block: b.Block, Index: int32(i)}
 			if r.Row().Suspect() {
 				k.queued++
 			}
-			if k.base.Read.Has(position(r)) {
+			if k.Base.Read.Has(PositionOf(r)) {
 				k.left--
 			}
 		}
 	}
 }
 
-// fresh returns how many of n records of a split from one on no attempt has counted before.
-func (k *readProgress) fresh(sp *table.Split, from, n int64) int64 {
+// Fresh returns how many of n records of a split from one on no attempt has counted before.
+func (k *ReadProgress) Fresh(sp *table.Split, from, n int64) int64 {
 	if k == nil || n <= 0 {
 		return max(n, 0)
 	}
-	first := positionAfter(sp.Position, from)
-	return n - k.read.Count(first, first+checkpoint.Position(n))
+	first := PositionAfter(sp.Position, from)
+	return n - k.Read.Count(first, first+checkpoint.Position(n))
 }
 
-// reached reports whether a split comes to the end of what earlier attempts have read in order.
-func (k *readProgress) reached(p *intake.Parsed) bool {
-	return k == nil || positionAfter(p.Split.Position, int64(p.Records)) >= k.read.End()
+// Reached reports whether a split comes to the end of what earlier attempts have read in order.
+func (k *ReadProgress) Reached(p *intake.Parsed) bool {
+	return k == nil || PositionAfter(p.Split.Position, int64(p.Records)) >= k.Read.End()
 }
 
-// forIntake is what the attempt before has left to the intake.
-func (k *readProgress) forIntake() *intake.Resumed {
+// ForIntake is what the attempt before has left to the intake.
+func (k *ReadProgress) ForIntake() *intake.Resumed {
 	b := k.from
 	if b == nil {
 		return nil
@@ -206,73 +206,73 @@ func (k *readProgress) forIntake() *intake.Resumed {
 		Records: records,
 		Begin: func(ordinal int) (source.Place, source.Chain, bool) {
 			s := starts[ordinal]
-			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset, Key: s.Key}, chains[ordinal], b.Complete(ordinal, k.ordered && !k.live)
+			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset, Key: s.Key}, chains[ordinal], b.Complete(ordinal, k.Ordered && !k.live)
 		},
 	}
 }
 
-// resumes reports whether rows may come that the attempt before has read.
-func (k *readProgress) resumes() bool { return k.base != nil }
+// Resumes reports whether rows may come that the attempt before has read.
+func (k *ReadProgress) Resumes() bool { return k.Base != nil }
 
-// allFinal reports whether all that the attempt before has read is final.
-func (k *readProgress) allFinal() bool { return k.base == nil || k.final }
+// AllFinal reports whether all that the attempt before has read is final.
+func (k *ReadProgress) AllFinal() bool { return k.Base == nil || k.final }
 
-// readTo is where all ends that this attempt has read.
-func (k *readProgress) readTo() checkpoint.Position { return k.again.End() }
+// ReadTo is where all ends that this attempt has read.
+func (k *ReadProgress) ReadTo() checkpoint.Position { return k.Again.End() }
 
-// unread is how many records of the attempt before are not final and were not read again.
-func (k *readProgress) unread() int64 { return k.left }
+// Unread is how many records of the attempt before are not final and were not read again.
+func (k *ReadProgress) Unread() int64 { return k.left }
 
-// describeRows adds which records were read, and which rows of them are not final: those that have left their queue, and those that wait in
+// DescribeRows adds which records were read, and which rows of them are not final: those that have left their queue, and those that wait in
 // the queue of a range. Whole says that all of the input was read.
-func (k *readProgress) describeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {
-	s.Read = append(checkpoint.Set(nil), k.read...)
+func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {
+	s.Read = append(checkpoint.Set(nil), k.Read...)
 	for p := range k.out {
 		out = append(out, p)
 	}
 	s.Out = checkpoint.OfPositions(out)
 	s.Pieces = checkpoint.Tile(ranges, waiting)
-	if k.base == nil {
+	if k.Base == nil {
 		return
 	}
 	// A queue stands for all records of a split from its first row's on, those that were final before this attempt included: until it
 	// stands for none of them, only base tells them apart.
-	gone := s.Done(&k.base.State)
-	s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
-	if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (whole || k.passed)) {
+	gone := s.Done(&k.Base.State)
+	s.Pieces = checkpoint.Continue(&k.Base.State, k.Again, s.Pieces)
+	if s.Done(&k.Base.State) && (!k.Ordered || k.queued == 0 && (whole || k.passed)) {
 		k.final = true
 	}
-	if k.final && gone && (k.ordered || whole) {
-		k.base = nil
+	if k.final && gone && (k.Ordered || whole) {
+		k.Base = nil
 	}
 }
 
-// describeSources adds where each source is to be read from, and what streams were. Starts that will not be asked for again
+// DescribeSources adds where each source is to be read from, and what streams were. Starts that will not be asked for again
 // are forgotten.
-func (k *readProgress) describeSources(s *checkpoint.Snapshot) {
-	if k.ordered {
+func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
+	if k.Ordered {
 		// One source has the first record that is not final: those before it are not read again, those after it from their
 		// beginning.
 		open := k.open(s)
 		k.describeStarts(s, open.Source(), open.Record())
 		for ; k.first < open.Source(); k.first++ {
-			k.forget(k.first, len(k.starts[k.first]))
+			k.forget(k.first, len(k.Starts[k.first]))
 			k.complete(s, k.first)
 		}
 		if k.live {
 			// Their beginning is where this attempt has begun with them.
-			for _, source := range slices.Sorted(maps.Keys(k.starts)) {
+			for _, source := range slices.Sorted(maps.Keys(k.Starts)) {
 				if source > open.Source() {
-					s.Starts = append(s.Starts, k.starts[source][0])
+					s.Starts = append(s.Starts, k.Starts[source][0])
 				}
 			}
 		}
 	} else {
 		opens := s.FirstOpens()
-		for _, source := range slices.Sorted(maps.Keys(k.starts)) {
+		for _, source := range slices.Sorted(maps.Keys(k.Starts)) {
 			open, any := opens[source]
 			if !any && k.complete(s, source) {
-				k.forget(source, len(k.starts[source]))
+				k.forget(source, len(k.Starts[source]))
 				continue
 			}
 			if read := s.Read.Numbered(source); !any || read < open {
@@ -281,7 +281,7 @@ func (k *readProgress) describeSources(s *checkpoint.Snapshot) {
 			k.describeStarts(s, source, open)
 		}
 	}
-	for _, source := range k.sources {
+	for _, source := range k.Sources {
 		if c, ok := source.Chain(); ok && len(c.Sums) > 0 {
 			s.Chains = append(s.Chains, checkpoint.Chain{Source: source.Ordinal, Every: c.Every, Sums: c.Sums})
 		}
@@ -290,29 +290,29 @@ func (k *readProgress) describeSources(s *checkpoint.Snapshot) {
 
 // open returns the first record that is not final where sources are read in order. Records of live sources that are still to come
 // have numbers from the attempts before.
-func (k *readProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
+func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	if !k.live {
 		return s.Open()
 	}
 	source := k.first
-	for source < len(k.sources) && k.read.Ended(source) {
+	for source < len(k.Sources) && k.Read.Ended(source) {
 		source++
 	}
 	return s.OpenBefore(checkpoint.At(source, s.Read.Numbered(source)))
 }
 
 // complete notes that a source has nothing left to be read or to be sent, if it was read to its end.
-func (k *readProgress) complete(s *checkpoint.Snapshot, source int) bool {
-	if !k.read.Ended(source) {
+func (k *ReadProgress) complete(s *checkpoint.Snapshot, source int) bool {
+	if !k.Read.Ended(source) {
 		return false
 	}
-	k.read, s.Read = k.read.AddWhole(source), s.Read.AddWhole(source)
+	k.Read, s.Read = k.Read.AddWhole(source), s.Read.AddWhole(source)
 	return true
 }
 
 // describeStarts adds the last start of a source that is not after its first open record.
-func (k *readProgress) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
-	starts := k.starts[source]
+func (k *ReadProgress) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
+	starts := k.Starts[source]
 	if len(starts) == 0 {
 		return
 	}
@@ -326,11 +326,11 @@ func (k *readProgress) describeStarts(s *checkpoint.Snapshot, source int, open i
 	}
 }
 
-func position(r table.Ref) checkpoint.Position {
-	return positionAfter(r.Position(), 0)
+func PositionOf(r table.Ref) checkpoint.Position {
+	return PositionAfter(r.Position(), 0)
 }
 
-// positionAfter is the position of the record that is so many after one.
-func positionAfter(p table.Position, after int64) checkpoint.Position {
+// PositionAfter is the position of the record that is so many after one.
+func PositionAfter(p table.Position, after int64) checkpoint.Position {
 	return checkpoint.At(p.Source, p.Record+after)
 }

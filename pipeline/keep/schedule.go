@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"cmp"
@@ -17,14 +17,14 @@ const (
 	keptFor = 10 * time.Second
 )
 
-// schedule says when the load is described for the next checkpoint, and until when may be sent after the last. A nil schedule
+// Schedule says when the load is described for the next checkpoint, and until when may be sent after the last. A nil schedule
 // is that of a load that keeps nothing.
-type schedule struct {
+type Schedule struct {
 	every   time.Duration // as the user says; 0 is the rule
 	keptFor time.Duration
 	calm    time.Duration // between two at least, unless lanes wait
 
-	busy bool // a checkpoint is on its way to the disk
+	Busy bool // a checkpoint is on its way to the disk
 	soon bool // a lane waits, or soon will
 	now  bool // lanes wait that no checkpoint knows
 
@@ -33,26 +33,26 @@ type schedule struct {
 	last  time.Time     // the moment that the newest checkpoint describes
 }
 
-// mayWait returns how long sending has to wait for a checkpoint: a row that is sent must not be unknown to it for long.
-func (s *schedule) mayWait(now time.Time) time.Duration {
-	if s == nil || !s.last.IsZero() && elapsed(s.last, now) < s.keptFor {
+// MayWait returns how long sending has to wait for a checkpoint: a row that is sent must not be unknown to it for long.
+func (s *Schedule) MayWait(now time.Time) time.Duration {
+	if s == nil || !s.last.IsZero() && Elapsed(s.last, now) < s.keptFor {
 		return 0
 	}
 	return keepSoon
 }
 
-// sendUntil returns until when a request that is cut now may be sent; zero is forever. A process can be stopped between the
+// SendUntil returns until when a request that is cut now may be sent; zero is forever. A process can be stopped between the
 // two for hours, and the attempt that resumes relies on it that nothing was sent so late.
-func (s *schedule) sendUntil() time.Time {
+func (s *Schedule) SendUntil() time.Time {
 	if s == nil || s.last.IsZero() {
 		return time.Time{}
 	}
 	return s.last.Add(s.keptFor)
 }
 
-// due returns the time until the load is to be described.
-func (s *schedule) due(now time.Time) time.Duration {
-	if s == nil || s.busy {
+// Due returns the time until the load is to be described.
+func (s *Schedule) Due(now time.Time) time.Duration {
+	if s == nil || s.Busy {
 		return math.MaxInt64
 	}
 	wait := cmp.Or(s.every, min(max(keepEvery, keepCost*s.cost, s.calm), keepAtMost)) // who gives one means it
@@ -65,14 +65,14 @@ func (s *schedule) due(now time.Time) time.Duration {
 	return max(0, wait-now.Sub(s.built))
 }
 
-// awaitsFirst reports whether the first checkpoint is still to come.
-func (s *schedule) awaitsFirst() bool { return s != nil && s.last.IsZero() }
+// AwaitsFirst reports whether the first checkpoint is still to come.
+func (s *Schedule) AwaitsFirst() bool { return s != nil && s.last.IsZero() }
 
 // saving notes that a checkpoint is on its way to the disk.
-func (s *schedule) saving() { s.busy, s.soon, s.now = true, false, false }
+func (s *Schedule) saving() { s.Busy, s.soon, s.now = true, false, false }
 
-// elapsed returns how much time has passed by this machine's clocks, the one that says most: the monotonic one stands still
+// Elapsed returns how much time has passed by this machine's clocks, the one that says most: the monotonic one stands still
 // while a machine sleeps, the other one can be set.
-func elapsed(since, now time.Time) time.Duration {
+func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (s *steps) take(name string) error {
 func recordedSaver(t *testing.T, fail string) (*saver, *steps) {
 	taken := &steps{fail: fail}
 	s := newSaver(t.TempDir(), func() error { return taken.take("store") }, func(*checkpoint.Snapshot) error { return taken.take("checkpoint") })
-	s.jobs, s.done = make(chan *saving, 2), make(chan saved, 2)
+	s.jobs, s.done = make(chan *saving, 2), make(chan Saved, 2)
 	return s, taken
 }
 
@@ -99,7 +99,7 @@ func TestOnlyACheckpointThatIsWrittenMovesTheMomentOnTheDisk(t *testing.T) {
 	s.jobs <- &saving{snapshot: at(second), failed: failed}
 	close(s.jobs)
 	must(t, s.work())
-	for i, want := range []saved{{first.UTC(), nil}, {second.UTC(), failed}} {
+	for i, want := range []Saved{{first.UTC(), nil}, {second.UTC(), failed}} {
 		if got := <-s.done; got != want {
 			t.Errorf("checkpoint %d: %+v, want %+v", i+1, got, want)
 		}
@@ -111,82 +111,41 @@ func TestOnlyACheckpointThatIsWrittenMovesTheMomentOnTheDisk(t *testing.T) {
 
 func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	s := &schedule{keptFor: keptFor}
-	if !s.awaitsFirst() || s.due(now) != 0 || s.mayWait(now) == 0 || !s.sendUntil().IsZero() {
+	s := &Schedule{keptFor: keptFor}
+	if !s.AwaitsFirst() || s.Due(now) != 0 || s.MayWait(now) == 0 || !s.SendUntil().IsZero() {
 		t.Errorf("before the first checkpoint: %+v", s)
 	}
 	s.built = now
 	s.saving()
-	if s.due(now) != math.MaxInt64 {
+	if s.Due(now) != math.MaxInt64 {
 		t.Error("a second one is due while the first is on its way")
 	}
-	s.busy, s.last = false, now
-	if s.due(now) != keepEvery || s.mayWait(now) != 0 || s.awaitsFirst() || !s.sendUntil().Equal(now.Add(keptFor)) {
-		t.Errorf("after the first: due in %v", s.due(now))
+	s.Busy, s.last = false, now
+	if s.Due(now) != keepEvery || s.MayWait(now) != 0 || s.AwaitsFirst() || !s.SendUntil().Equal(now.Add(keptFor)) {
+		t.Errorf("after the first: due in %v", s.Due(now))
 	}
-	if s.soon = true; s.due(now) != keepSoon {
-		t.Errorf("a lane that waits: due in %v", s.due(now))
+	if s.soon = true; s.Due(now) != keepSoon {
+		t.Errorf("a lane that waits: due in %v", s.Due(now))
 	}
-	if s.now = true; s.due(now) != 0 {
-		t.Errorf("new lanes: due in %v", s.due(now))
+	if s.now = true; s.Due(now) != 0 {
+		t.Errorf("new lanes: due in %v", s.Due(now))
 	}
 	s.soon, s.now = false, false
-	if s.cost = 10 * time.Millisecond; s.due(now) != 2*time.Second {
-		t.Errorf("a load that takes long to describe: due in %v", s.due(now))
+	if s.cost = 10 * time.Millisecond; s.Due(now) != 2*time.Second {
+		t.Errorf("a load that takes long to describe: due in %v", s.Due(now))
 	}
-	if s.cost = time.Second; s.due(now) != keepAtMost {
-		t.Errorf("one that takes very long: due in %v", s.due(now))
+	if s.cost = time.Second; s.Due(now) != keepAtMost {
+		t.Errorf("one that takes very long: due in %v", s.Due(now))
 	}
-	if late := now.Add(keptFor); s.mayWait(late) == 0 || s.due(late) != 0 {
+	if late := now.Add(keptFor); s.MayWait(late) == 0 || s.Due(late) != 0 {
 		t.Error("rows are sent long after the last checkpoint")
 	}
 }
 
 func TestALoadThatKeepsNothingWaitsForNoCheckpoint(t *testing.T) {
-	var s *schedule
-	if now := time.Now(); s.awaitsFirst() || s.mayWait(now) != 0 || s.due(now) != math.MaxInt64 || !s.sendUntil().IsZero() {
+	var s *Schedule
+	if now := time.Now(); s.AwaitsFirst() || s.MayWait(now) != 0 || s.Due(now) != math.MaxInt64 || !s.SendUntil().IsZero() {
 		t.Error("it waits")
-	}
-}
-
-func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
-	a := new(allowance)
-	a.described(a.following(1))
-	if a.left != 0 {
-		t.Fatalf("%d rows may leave before the first checkpoint is written", a.left)
-	}
-	a.saved()
-	if a.left != fewAllowance {
-		t.Fatalf("%d rows may leave after the first", a.left)
-	}
-	low := 0
-	for a.left > 0 {
-		if a.spend() {
-			low++
-		}
-	}
-	if low == 0 || low > fewAllowance/4 {
-		t.Errorf("the last %d rows ask for a checkpoint", low)
-	}
-	a.described(a.following(100)) // nothing may leave until it is written
-	if a.saved(); a.left != 2*fewAllowance+leastAllowance {
-		t.Errorf("%d rows may leave next", a.left)
-	}
-	a.spend()
-	before := a.left
-	if a.saved(); a.left != before {
-		t.Error("a checkpoint that was not made allows rows")
-	}
-}
-
-func TestAPartOfALaneInheritsAPartOfItsAllowance(t *testing.T) {
-	from := []*lane{{allowance: allowance{taken: 900}}, {allowance: allowance{taken: 50}}}
-	a := new(allowance)
-	if a.inherit(from, []int{3, 1}, true); a.taken != 350 || a.left != 0 {
-		t.Errorf("%+v", a)
-	}
-	if a.inherit(nil, nil, false); a.left != math.MaxInt64 {
-		t.Error("without an order a new lane waits for a checkpoint")
 	}
 }
 
@@ -262,7 +221,7 @@ func TestHowLongAResumedLoadWaitsForTheAttemptBefore(t *testing.T) {
 		// What the wall clock of the process before said does not count: it was an hour fast, or slow.
 		for _, wall := range []time.Duration{-time.Hour, 0, time.Hour} {
 			tt.about.Time, tt.about.Uptime = now.Add(wall), then
-			o := &resumePoint{snapshot: &checkpoint.Snapshot{About: tt.about}}
+			o := &Point{Snapshot: &checkpoint.Snapshot{About: tt.about}}
 			o.settle(now, tt.uptime.Since(then), settle, request)
 			wait := func(until time.Time) time.Duration {
 				if until.IsZero() {
@@ -270,7 +229,7 @@ func TestHowLongAResumedLoadWaitsForTheAttemptBefore(t *testing.T) {
 				}
 				return max(0, until.Sub(now))
 			}
-			if got, hold := wait(o.suspectUntil), wait(o.hold); got != tt.suspect || hold != tt.hold {
+			if got, hold := wait(o.SuspectUntil), wait(o.Hold); got != tt.suspect || hold != tt.hold {
 				t.Errorf("%s: rows are suspect for %v, and nothing is sent for %v; want %v and %v", name, got, hold, tt.suspect, tt.hold)
 			}
 		}
@@ -284,5 +243,12 @@ func TestTheMachineCountsItsUptime(t *testing.T) {
 	}
 	if d := checkpoint.Now().Since(first); d < 0 || d > time.Hour {
 		t.Errorf("%v between two moments", d)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"cmp"
@@ -21,15 +21,15 @@ const locksFolder = ".locks"
 // claim takes the locks under which the run is looked for and made: that of the run folder if the user names it, else that of
 // the load in this working folder; and that of the load for all working folders. Two streams cannot be told from each other:
 // loads of them into run folders of their own are not kept apart.
-func (o *resumePoint) claim() (err error) {
-	l := o.load
+func (o *Point) claim() (err error) {
+	l := o.Load
 	streams := slices.ContainsFunc(l.Inputs, isStream)
 	switch {
 	case l.RunDir != "":
 		o.lock, err = rundir.TakePassing(l.RunDir)
 	case l.Resume.Look || !streams:
 		var lock *rundir.Lock
-		if lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), o.job.Identity); err == nil {
+		if lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), o.Job.Identity); err == nil {
 			o.claims = append(o.claims, lock)
 			err = o.noteBegun()
 		}
@@ -51,8 +51,8 @@ func (o *resumePoint) claim() (err error) {
 	return nil // a home that cannot be written to keeps nobody from loading
 }
 
-// release gives the locks back.
-func (o *resumePoint) release() {
+// Release gives the locks back.
+func (o *Point) Release() {
 	o.forgetBegun()
 	for _, l := range append([]*rundir.Lock{o.lock}, o.claims...) {
 		_ = l.Release() // the process's end would do
@@ -67,18 +67,18 @@ func begunFolder(identity string) string {
 const begunPrefix = "begun-"
 
 // noteBegun keeps the command, so that it can be given again if the process is killed before the load has a run folder.
-func (o *resumePoint) noteBegun() error {
-	if len(o.job.Args) == 0 && o.job.Request == nil {
+func (o *Point) noteBegun() error {
+	if len(o.Job.Args) == 0 && o.Job.Request == nil {
 		return nil
 	}
-	o.begun = begunFolder(o.job.Identity)
+	o.begun = begunFolder(o.Job.Identity)
 	if err := os.MkdirAll(o.begun, 0o700); err != nil {
 		return err
 	}
-	return o.job.Write(o.begun)
+	return o.Job.Write(o.begun)
 }
 
-func (o *resumePoint) forgetBegun() {
+func (o *Point) forgetBegun() {
 	if o.begun != "" {
 		_ = os.RemoveAll(o.begun) // resuming looks whether a process holds its lock
 		o.begun = ""
@@ -126,9 +126,9 @@ func absolute(inputs []string) []string {
 	return all
 }
 
-// unfinished returns the folder of the run that is to be resumed, empty if there is none: the one run of the load that has a
+// Unfinished returns the folder of the run that is to be resumed, empty if there is none: the one run of the load that has a
 // checkpoint and was not started over. The times at which runs were begun do not count, for clocks are set back.
-func unfinished(identity string) (path string, err error) {
+func Unfinished(identity string) (path string, err error) {
 	runs, err := runsOf(identity)
 	if err != nil {
 		return "", fmt.Errorf("find an unfinished run of this load: %w", err)
@@ -182,38 +182,38 @@ func runsOf(identity string) (runs []foundRun, err error) {
 	return runs, err
 }
 
-// takeIndexes takes over which indexes the table gets from a run that has made it and did not finish.
-func (o *resumePoint) takeIndexes() {
-	runs, err := runsOf(o.job.Identity)
+// TakeIndexes takes over which indexes the table gets from a run that has made it and did not finish.
+func (o *Point) TakeIndexes() {
+	runs, err := runsOf(o.Job.Identity)
 	if err != nil {
 		return // there is no index then, and the command says which are missing
 	}
 	for _, r := range runs {
 		if r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != "finished" {
-			o.job.Indexes, o.job.IndexesFirst = r.job.Indexes, r.job.IndexesFirst
+			o.Job.Indexes, o.Job.IndexesFirst = r.job.Indexes, r.job.IndexesFirst
 		}
 	}
 }
 
 // replaceOthers notes in the other unfinished runs of the load that this one, which has begun in a new folder, takes their
 // place: they are not resumed after it. The load is locked.
-func (o *resumePoint) replaceOthers() error {
-	if len(o.claims) == 0 || o.snapshot != nil {
+func (o *Point) replaceOthers() error {
+	if len(o.claims) == 0 || o.Snapshot != nil {
 		return nil
 	}
-	runs, err := runsOf(o.job.Identity)
+	runs, err := runsOf(o.Job.Identity)
 	if err != nil {
 		return fmt.Errorf("find other runs of this load: %w", err)
 	}
 	for _, r := range runs {
-		if r.job.ReplacedBy != "" || rundir.SameFile(r.path, o.load.RunDir) || !checkpoint.Exists(r.path) && stateOf(r.path) != "running" {
+		if r.job.ReplacedBy != "" || rundir.SameFile(r.path, o.Load.RunDir) || !checkpoint.Exists(r.path) && stateOf(r.path) != "running" {
 			continue
 		}
 		lock, err := rundir.TakeLock(r.path)
 		if err != nil {
 			return err
 		}
-		r.job.ReplacedBy = o.load.RunDir
+		r.job.ReplacedBy = o.Load.RunDir
 		if err := errors.Join(r.job.Write(r.path), lock.Release()); err != nil {
 			return fmt.Errorf("note that run %s is started over: %w", r.path, err)
 		}

@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"errors"
@@ -14,21 +14,21 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// tableIDs tells the tables that a load writes to from tables of the same names that are made later, by the times at which
+// TableIDs tells the tables that a load writes to from tables of the same names that are made later, by the times at which
 // they were made: rows that were written to a table that is dropped are gone, although writing continues. It is safe for
 // concurrent use.
-type tableIDs struct {
+type TableIDs struct {
 	mu      sync.Mutex
 	created map[string]int64     // by table, as in client.Table; 0 is a service that does not say
 	made    map[string]time.Time // tables that this attempt has made, and when
 }
 
-func newTableIDs() *tableIDs {
-	return &tableIDs{created: map[string]int64{}, made: map[string]time.Time{}}
+func NewTableIDs() *TableIDs {
+	return &TableIDs{created: map[string]int64{}, made: map[string]time.Time{}}
 }
 
 // remember remembers the tables of the attempt before.
-func (t *tableIDs) remember(s *checkpoint.Snapshot) { maps.Copy(t.created, s.Tables) }
+func (t *TableIDs) remember(s *checkpoint.Snapshot) { maps.Copy(t.created, s.Tables) }
 
 // ReplacedError says that a table was dropped and made again since rows were written to it.
 type ReplacedError struct {
@@ -48,9 +48,9 @@ func madeAt(micros int64) string {
 	return time.UnixMicro(micros).UTC().Format("2006-01-02 15:04:05.000000Z")
 }
 
-// see compares when a table was made with what is known of it, which is noted when it is seen first. The error is a
+// See compares when a table was made with what is known of it, which is noted when it is seen first. The error is a
 // *ReplacedError.
-func (t *tableIDs) see(name string, created int64) error {
+func (t *TableIDs) See(name string, created int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was := t.created[name]
@@ -64,48 +64,48 @@ func (t *tableIDs) see(name string, created int64) error {
 	return nil
 }
 
-// noteMade notes that this attempt has just made the table.
-func (t *tableIDs) noteMade(name string) {
+// NoteMade notes that this attempt has just made the table.
+func (t *TableIDs) NoteMade(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.made[name] = time.Now()
 }
 
-// opening reports whether this attempt has made the table so lately that the service may say that it does not exist.
-func (t *tableIDs) opening(name string, now time.Time) bool {
+// Opening reports whether this attempt has made the table so lately that the service may say that it does not exist.
+func (t *TableIDs) Opening(name string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	made, ok := t.made[name]
 	return ok && now.Sub(made) < client.OpensWithin
 }
 
-// known returns when each table was made.
-func (t *tableIDs) known() map[string]int64 {
+// Known returns when each table was made.
+func (t *TableIDs) Known() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.created)
 }
 
-// sameTables refuses to resume where a table that rows were written to is gone or another one.
-func (o *resumePoint) sameTables(planned *plan.Plan, admin *client.Admin) error {
+// SameTables refuses to resume where a table that rows were written to is gone or another one.
+func (o *Point) SameTables(planned *plan.Plan, admin *client.Admin) error {
 	if t := planned.Table(); t != nil {
-		if err := o.ids.see(t.Name, t.Created); err != nil {
-			return tableReplaced(o.load.RunDir, err)
+		if err := o.IDs.See(t.Name, t.Created); err != nil {
+			return tableReplaced(o.Load.RunDir, err)
 		}
 	}
-	if planned.Tables == nil || o.snapshot == nil {
+	if planned.Tables == nil || o.Snapshot == nil {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.snapshot.Tables)) {
+	for _, name := range slices.Sorted(maps.Keys(o.Snapshot.Tables)) {
 		t, err := admin.Describe(name)
 		if errors.Is(err, client.ErrNoTable) {
-			return tableGone(o.load.RunDir, name)
+			return tableGone(o.Load.RunDir, name)
 		}
 		if err != nil {
 			return err
 		}
-		if err := o.ids.see(name, t.Created); err != nil {
-			return tableReplaced(o.load.RunDir, err)
+		if err := o.IDs.See(name, t.Created); err != nil {
+			return tableReplaced(o.Load.RunDir, err)
 		}
 	}
 	return nil
@@ -119,9 +119,9 @@ func tableReplaced(run string, why error) error {
 	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %v; start over with --fresh", run, why)}
 }
 
-// confirm looks whether every table is there and the one that was written to.
-func (t *tableIDs) confirm(admin *client.Admin) error {
-	for _, name := range slices.Sorted(maps.Keys(t.known())) {
+// Confirm looks whether every table is there and the one that was written to.
+func (t *TableIDs) Confirm(admin *client.Admin) error {
+	for _, name := range slices.Sorted(maps.Keys(t.Known())) {
 		now, err := admin.Describe(name)
 		if errors.Is(err, client.ErrNoTable) {
 			return fmt.Errorf("table %s was dropped, with the rows that the load has written", name)
@@ -129,7 +129,7 @@ func (t *tableIDs) confirm(admin *client.Admin) error {
 		if err != nil {
 			return fmt.Errorf("check whether table %s is the one that was written to: %w", name, err)
 		}
-		if err := t.see(name, now.Created); err != nil {
+		if err := t.See(name, now.Created); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 )
 
 // keepInState keeps the run folder with an encoded checkpoint. What the checkpoint counts on has been synced.
-func (l *keptLoad) keepInState(folder string, encoded []byte) error {
+func (l *Load) keepInState(folder string, encoded []byte) error {
 	files := []jobdir.MirrorFile{{Name: checkpoint.File, Body: encoded}}
 	// Before the folder is listed: what it relies on is written before it.
 	job, err := os.ReadFile(filepath.Join(folder, checkpoint.JobFile))
@@ -71,15 +71,15 @@ func (l *keptLoad) keepInState(folder string, encoded []byte) error {
 	return l.Checkpoint.State.Save(ctx, filepath.Base(folder), files)
 }
 
-// finishState removes from the state what a load that has finished has kept there.
-func finishState(state *jobdir.Mirror) error {
+// FinishState removes from the state what a load that has finished has kept there.
+func FinishState(state *jobdir.Mirror) error {
 	ctx, cancel := context.WithTimeout(context.Background(), statePatience)
 	defer cancel()
 	return state.Finish(ctx)
 }
 
 // restore brings the unfinished run of the load back from the state, and returns its folder; "" if there is none.
-func (l *keptLoad) restore(ctx context.Context) (path string, err error) {
+func (l *Load) restore(ctx context.Context) (path string, err error) {
 	root := func(folder string) string {
 		if l.RunDir != "" {
 			return l.RunDir
@@ -102,16 +102,16 @@ func (l *keptLoad) restore(ctx context.Context) (path string, err error) {
 	return root(folder), nil
 }
 
-// settleFormer waits for requests of a former holder that did not give the lease back. Nothing is sent before a checkpoint is in the state, so
+// SettleFormer waits for requests of a former holder that did not give the lease back. Nothing is sent before a checkpoint is in the state, so
 // without one there is nothing to wait for.
-func (o *resumePoint) settleFormer(ctx context.Context, now time.Time) error {
-	if l := o.load.Checkpoint.lease(); l != nil && l.Former && o.load.Place == "" { // an embedded store answers no process that is gone
-		late := o.load.longestLate()
+func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
+	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" { // an embedded store answers no process that is gone
+		late := o.Load.LongestLate()
 		if l.FormerFor > 0 { // the holder has ended by itself, and known
 			late = min(late, l.FormerFor)
 		}
 		until, sent := now.Add(late), true
-		if s := o.load.Checkpoint.State; s != nil && o.snapshot == nil {
+		if s := o.Load.Checkpoint.State; s != nil && o.Snapshot == nil {
 			var err error
 			if sent, err = s.Unfinished(ctx); err != nil {
 				return err
@@ -119,26 +119,26 @@ func (o *resumePoint) settleFormer(ctx context.Context, now time.Time) error {
 		}
 		switch {
 		case !sent:
-		case o.snapshot == nil:
-			o.hold = until // who starts over does not know which rows they are
+		case o.Snapshot == nil:
+			o.Hold = until // who starts over does not know which rows they are
 		default:
-			o.suspectUntil = later(o.suspectUntil, until)
+			o.SuspectUntil = Later(o.SuspectUntil, until)
 		}
 	}
-	if o.load.Checkpoint.Repeats {
-		o.late = later(o.hold, o.suspectUntil)
-		o.hold, o.suspectUntil = time.Time{}, time.Time{}
+	if o.Load.Checkpoint.Repeats {
+		o.Late = Later(o.Hold, o.SuspectUntil)
+		o.Hold, o.SuspectUntil = time.Time{}, time.Time{}
 	}
-	o.hold = later(o.hold, o.load.Resume.hold)
+	o.Hold = Later(o.Hold, o.Load.Resume.Hold)
 	return nil
 }
 
-func later(a, b time.Time) time.Time {
+func Later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// isLost reports whether an error says that another process works on the load now.
-func isLost(err error) bool { return errors.Is(err, jobdir.ErrLost) }
+// IsLost reports whether an error says that another process works on the load now.
+func IsLost(err error) bool { return errors.Is(err, jobdir.ErrLost) }

@@ -1,4 +1,4 @@
-package pipeline
+package keep
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ type saving struct {
 	failed   error      // why it must not be written
 }
 
-// saved says that it is there, or why not.
-type saved struct {
+// Saved says that it is there, or why not.
+type Saved struct {
 	described time.Time // the moment that it describes
 	err       error
 }
@@ -29,12 +29,12 @@ type saver struct {
 	onSave func(*checkpoint.Snapshot) error
 	state  func(encoded []byte) error // keeps it in the state; may be nil
 	jobs   chan *saving
-	done   chan saved
+	done   chan Saved
 	onDisk atomic.Pointer[time.Time] // the moment that the newest one describes
 }
 
 func newSaver(path string, sync func() error, onSave func(*checkpoint.Snapshot) error) *saver {
-	return &saver{path: path, sync: sync, onSave: onSave, jobs: make(chan *saving, 1), done: make(chan saved, 1)}
+	return &saver{path: path, sync: sync, onSave: onSave, jobs: make(chan *saving, 1), done: make(chan Saved, 1)}
 }
 
 // work writes checkpoints until there are no more.
@@ -44,7 +44,7 @@ func (s *saver) work() error {
 		if err == nil {
 			s.onDisk.Store(&j.snapshot.Time)
 		}
-		s.done <- saved{j.snapshot.Time, err} // never blocks: one is written at a time
+		s.done <- Saved{j.snapshot.Time, err} // never blocks: one is written at a time
 	}
 	return nil
 }

@@ -1,0 +1,337 @@
+package keep
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/shuffle/readorder"
+)
+
+// Resume says how a load resumes where an earlier attempt ended. The zero Resume starts over.
+type Resume struct {
+	// Look looks for an unfinished run of the same load, in RunDir or below rundir.Root, and resumes it.
+	Look bool
+	// MayChange starts over where the run cannot be resumed as it is asked for now.
+	MayChange bool
+	// AcceptChanged resumes although inputs were changed.
+	AcceptChanged bool
+	// LocksDir is a folder, the same for all loads of the user on this machine, in which a load is locked that is given in
+	// several working folders at once; "" is none.
+	LocksDir string
+	Args     []string // the command's arguments, kept in the run folder; without secrets
+	// Request is the command as JSON, kept in the run folder to do it again; without secrets.
+	Request json.RawMessage
+	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
+	Settings *checkpoint.Job
+	// Known says which inputs are loaded, of a load that comes again; nil is all of them.
+	Known Known
+	// Notes are shown with those of the plan.
+	Notes []string
+	Hold  time.Time // until then nothing is sent
+	// OnResume is called before the first write of an attempt that resumes. May be nil.
+	OnResume func(Resumed)
+}
+
+// Resumed says what a run resumes from.
+type Resumed struct {
+	RunDir      string
+	Attempt     int
+	Final, Read int64 // records
+	Written     int64 // rows
+	BytesRead   int64
+	Since       time.Time
+	// Rereads are sources that are not at their first record, and of which all that comes before is read again to get there.
+	Rereads []string
+}
+
+// Point is what a run begins with, empty in the first attempt.
+type Point struct {
+	Load     *Load
+	Job      *checkpoint.Job
+	Snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
+	lock     *rundir.Lock         // of the run folder
+	begun    string               // folder of what is kept until there is a run folder
+	claims   []*rundir.Lock
+	IDs      *TableIDs
+	Order    []*readorder.Schedule // that the attempts before have followed
+	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
+	Hold, SuspectUntil time.Time
+	Late               time.Time // until when a request of an earlier attempt may repeat a row (Checkpoint.Repeats)
+}
+
+// Find finds the run to resume, and takes its lock. Without one it says only what the job is. What release gives back is
+// held from before looking: of two processes that begin the same load together, one ends here.
+func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
+	o = &Point{Load: l, IDs: NewTableIDs(), Job: &checkpoint.Job{
+		Identity: checkpoint.Identify(append([]string{l.Target, l.Table}, l.Inputs...)...),
+		Run:      table.NewRun(now),
+		Args:     l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command, Target: l.Target, Table: l.Table, Started: now.UTC(), PolicyNow: l.PolicyNow,
+	}}
+	o.Job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
+	if l.Nothing {
+		return o, nil
+	}
+	defer func() {
+		if err != nil {
+			o.Release()
+			o = nil
+		}
+	}()
+	if err := o.claim(); err != nil || !l.Resume.Look {
+		return o, err
+	}
+	path := l.RunDir
+	if l.Checkpoint.State != nil {
+		if path, err = l.restore(ctx); err != nil || path == "" {
+			return o, err // what this machine has was not kept in the state, and counts for nothing
+		}
+		if o.lock == nil {
+			if o.lock, err = rundir.TakeLock(path); err != nil {
+				return o, err
+			}
+		}
+	}
+	if path != "" && !checkpoint.Exists(path) {
+		return o, nil // no run, or one that has sent nothing
+	}
+	if path == "" {
+		if path, err = Unfinished(o.Job.Identity); err != nil || path == "" {
+			return o, err
+		}
+		if o.lock, err = rundir.TakeLock(path); err != nil {
+			return o, err
+		}
+	}
+	if err := rundir.CheckOwner(path); err != nil {
+		return o, &plan.UsageError{Message: err.Error()}
+	}
+	job, err := checkpoint.ReadJob(path)
+	if err != nil {
+		return o, fmt.Errorf("%w; the run in %s cannot be resumed: start over with --fresh", err, path)
+	}
+	if job.Identity != o.Job.Identity {
+		return o, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or start over with --fresh",
+			path, path)}
+	}
+	s, err := checkpoint.Read(path)
+	if err != nil {
+		return o, fmt.Errorf("%w; start over with --fresh", err)
+	}
+	l.RunDir, l.PolicyNow = path, job.PolicyNow
+	job.Args, job.Request, job.Command = o.Job.Args, o.Job.Request, o.Job.Command
+	o.Job, o.Snapshot = job, s
+	o.IDs.remember(s)
+	o.settle(now, checkpoint.Now().Since(s.Uptime), l.Settle, l.Request)
+	return o, nil
+}
+
+// settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor after its
+// last checkpoint, which is so long ago at least, nor after it ended, which it has; an attempt without an answer may be
+// applied for settle.
+func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
+	s := o.Snapshot
+	settle = max(settle, s.Settle)
+	if !s.Settled {
+		wait := settle
+		if !s.Older {
+			wait = min(wait, max(0, keptFor+client.LongestRequest(request)+settle-ago))
+		}
+		o.SuspectUntil = now.Add(wait)
+	}
+	if hold := min(client.LongestRequest(request)+settle, s.HoldFor-ago); hold > 0 {
+		o.Hold = now.Add(hold)
+	}
+}
+
+// Settings enters into the request what the first attempt found out by a sample.
+func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
+	r.Inferred = map[string]plan.Inferred{}
+	for _, job := range []*checkpoint.Job{given, o.Job} {
+		if job == nil {
+			continue
+		}
+		for _, t := range job.Types {
+			if parsed, err := table.ParseType(t.Type); err == nil {
+				own, err := table.ParseType(t.Own)
+				if err != nil {
+					own = parsed
+				}
+				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: slices.Contains(job.Zeros, t.Column), Own: own, Asked: t.Asked}
+			}
+		}
+		if separator, n := utf8.DecodeRuneInString(job.Separator); n > 0 {
+			r.Separator = separator
+		}
+	}
+}
+
+// Compare enters the details of the load into the job, or says what has changed since the first attempt.
+func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
+	l := o.Load
+	facts, err := planned.Facts()
+	if err != nil {
+		return err
+	}
+	details := append([]checkpoint.Detail{{Name: "the target", Value: l.Target}, {Name: "--table", Value: l.Table}}, l.Rows...)
+	if planned.Schema.Numbered > 0 {
+		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
+		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: l.ReturnedKeys})
+	}
+	if planned.Mark != "" && o.Snapshot != nil && o.Job.Run == "" {
+		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks are the same for every run; finish it with that version, or give --fresh --look-first, which finds the rows that it wrote", l.RunDir)}
+	}
+	for _, f := range facts {
+		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
+	}
+	if planned.Mark != "" {
+		// A version that does not know the run's name would write other marks, and not find these.
+		details = append(details, checkpoint.Detail{Name: "what marks say", Value: "job, run, record"})
+	}
+	if o.Snapshot != nil {
+		if o.Snapshot.Job != o.Job.Identity {
+			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; start over with --fresh", l.RunDir, checkpoint.JobFile)}
+		}
+		if planned.Create {
+			return tableGone(l.RunDir, l.Table)
+		}
+		details = o.Job.WithOrder(details)
+		if err := o.takeSame(ctx, details); err != nil {
+			return err
+		}
+		changes, inputsOnly := o.Job.Changed(details)
+		grown := l.Resume.Once() && slices.ContainsFunc(changes, func(text string) bool { return strings.HasPrefix(text, "size of ") })
+		if len(changes) > 0 && (!inputsOnly || !l.Resume.AcceptChanged || grown) { // records of a grown input would be taken for loaded
+			return o.changedError(changes, inputsOnly, details)
+		}
+		if len(changes) > 0 {
+			o.Snapshot.Chains = nil // of streams that are no longer the same
+		}
+	}
+	o.Job.Details = details
+	o.Job.Chosen = planned.Chosen
+	o.Job.Separator = planned.Separator()
+	if o.Job.Types == nil {
+		for _, c := range planned.Fields {
+			if c.Exact || c.Time == nil && !c.Hex { // types with more to them are in the command
+				typed := checkpoint.Typed{Column: c.Source, Type: c.Type.String(), Asked: !c.Exact}
+				if c.Own != c.Type && c.Own != table.Null {
+					typed.Own = c.Own.String()
+				}
+				o.Job.Types = append(o.Job.Types, typed)
+				if c.Zeros {
+					o.Job.Zeros = append(o.Job.Zeros, c.Source)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// takeSame takes the versions of inputs whose content is known to be what it was.
+func (o *Point) takeSame(ctx context.Context, details []checkpoint.Detail) error {
+	if !o.Load.Resume.Once() {
+		return nil
+	}
+	is := map[string]string{}
+	for _, d := range details {
+		is[d.Name] = d.Value
+	}
+	for i, d := range o.Job.Details {
+		name, of := strings.CutPrefix(d.Name, "version of ")
+		if now, ok := is[d.Name]; !of || !ok || now == d.Value {
+			continue
+		}
+		same, err := o.Load.Resume.Known.Same(ctx, name)
+		if err != nil {
+			return err
+		}
+		if same {
+			o.Job.Details[i].Value = is[d.Name]
+		}
+	}
+	return nil
+}
+
+func (o *Point) changedError(changes []string, inputsOnly bool, now []checkpoint.Detail) error {
+	text := changes[0]
+	if n := len(changes) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more changes)", n)
+	}
+	changed := inputsOnly || slices.ContainsFunc(now, func(d checkpoint.Detail) bool {
+		return d.Input && !slices.ContainsFunc(o.Job.Details, func(was checkpoint.Detail) bool { return was.Name == d.Name && was.Value == d.Value })
+	})
+	advice := "give the same command, or start over with --fresh"
+	if inputsOnly {
+		advice = "start over with --fresh, or resume with --accept-changed-input if the part already read is unchanged"
+	}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; %s", o.Load.RunDir, text, advice), Changed: changed}
+}
+
+// OpenFolder makes the run folder, or opens the one that is resumed, with the lock on it.
+func (o *Point) OpenFolder(path string, planned *plan.Plan) (folder *rundir.Folder, err error) {
+	l := o.Load
+	l.RunDir = path
+	if o.Snapshot != nil {
+		folder, err = rundir.Reopen(path, planned.Headers, rundir.Kept{Lengths: o.Snapshot.Files, Sums: o.Snapshot.Sums})
+	} else {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, &rundir.FolderError{What: "create run folder", Err: err}
+		}
+		if o.lock == nil {
+			if o.lock, err = rundir.TakeLock(path); err != nil {
+				return nil, err
+			}
+		}
+		folder, err = rundir.Create(path, planned.Headers)
+	}
+	if err != nil || l.Nothing {
+		return folder, err
+	}
+	o.lock.Keep()
+	if o.Snapshot == nil {
+		err = o.Job.KeepDivision(path, planned.Division)
+	}
+	if err == nil {
+		err = o.Job.Write(path)
+	}
+	if err == nil {
+		o.forgetBegun()
+		err = o.replaceOthers()
+	}
+	return folder, err
+}
+
+// openRecords is how many records were read and are not final, by the counters of a checkpoint.
+func openRecords(c map[string]int64) int64 {
+	return c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["condition_failed"] - c["archived"]
+}
+
+// Rereads returns the names of the sources that are read from their beginning to get to where the attempt resumes.
+func (o *Point) Rereads(planned *plan.Plan) (names []string) {
+	for _, from := range o.Snapshot.Starts {
+		if s := planned.Sources[from.Source]; from.Record > 0 && s.About().Seeking == source.SeeksByReading {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// Counter returns a counter of the attempt before, 0 if there was none.
+func (o *Point) Counter(name string) int64 {
+	if o.Snapshot == nil {
+		return 0
+	}
+	return o.Snapshot.Counters[name]
+}
