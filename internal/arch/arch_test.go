@@ -22,7 +22,7 @@ const module = "example.com/tsimport"
 var arrows = map[string][]string{
 	".":            {"pipeline/keep", "internal/exitcode", "pipeline/fromdatabase", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport": {"cmd/tsimport/commands"},
-	"cmd/tsimport/commands": {"pipeline/keep", 
+	"cmd/tsimport/commands": {"pipeline/keep",
 		"pipeline/fromdatabase", "reader/open", "transfer/restore", "internal/words",
 		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",
