@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws wire outages nights scaleout scaling crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly rename
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly rename
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -197,6 +197,12 @@ metamorphic:
 # leaves the table that its records mean, or is refused, or rejects records by name.
 composition:
 	$(GO) test ./cmd/tsimport/commands -run '^TestTwoInputs' -composition-seeds 400 -count 1 -v -timeout 60m
+
+# The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent clients.
+model:
+	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
+	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
+	CGO_ENABLED=1 $(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
 
 # Databases as sources, against real servers of Debian on loopback.
 sources:

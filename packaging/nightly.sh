@@ -13,7 +13,7 @@ case $NIGHT in
 *) echo "NIGHT=$NIGHT is not a number of hours or minutes, as 8h or 90m" >&2; exit 2 ;;
 esac
 # Sweeps and their shares, in minutes of 8 hours.
-sweeps=(fuzz 75 metamorphic 90 composition 30 crash 90 hostile 30 outages 20 nights 30 scaleout 60 mutants 55)
+sweeps=(fuzz 60 metamorphic 75 composition 30 model 30 crash 90 hostile 30 outages 20 nights 30 scaleout 60 mutants 55)
 fuzzers=$(git grep -hE '^func Fuzz' -- '*_test.go' | wc -l)
 found=0
 table=$(printf '%-12s %8s  %8s  %s' sweep minutes 'rooms ok' found)

@@ -191,6 +191,7 @@ var arrows = map[string][]string{
 	"engine/faults":     {"engine/wire"},
 	"engine/sim":        {"engine/limiter"},
 	"engine/contract":   {},
+	"engine/model":      {},
 	"engine/wire":       {},
 
 	"e2e/compatibility":    {}, // all of it is test code
@@ -223,6 +224,7 @@ var testArrows = map[string][]string{
 	"bench/cost":      {"bench/null"},
 	"bench/null":      {"internal/tablestore/client"},
 	"bench/spread":    {"engine/server"},
+	"engine/model":    {"engine/server"},
 	"engine/contract": {"engine/enginetest", "engine/server", "engine/sim"},
 	"bench/write":     {"engine/server", "engine/faults", "engine/sim", "internal/tablestore/tabletest"},
 	"pipeline/report": {"engine/server", "internal/timeline"},

@@ -1,0 +1,159 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+)
+
+// GetRow is GetRow, and one key of BatchGetRow. A nil Row means no row.
+func (m *Model) GetRow(table string, key Key, s *Selection, now int64) Outcome {
+	t := m.look(table, now)
+	if t == nil {
+		return Outcome{Refusal: noTable()}
+	}
+	if r := t.checkKey(key); r != nil {
+		return Outcome{Refusal: r}
+	}
+	_, r := t.find(key)
+	cells, returned := t.read(r, s, now)
+	if !returned {
+		return Outcome{Read: 1}
+	}
+	return Outcome{Read: max(1, units(key.dataBytes()+cellBytes(cells))), Row: &Row{key, cells}}
+}
+
+// read is the cells of a row that a selection wants, and whether the row is answered.
+func (t *Table) read(r *row, s *Selection, now int64) (cells []Cell, returned bool) {
+	cells = t.selected(r, s, now)
+	if !t.exists(r, now) {
+		return cells, false
+	}
+	returned = t.answers(s, cells)
+	if !returned || s.Filter == nil {
+		return cells, returned
+	}
+	if p, ok := s.Filter.(*Pagination); ok {
+		cells = p.cut(cells)
+		return cells, t.answers(s, cells)
+	}
+	return cells, s.Filter.keeps(withKey(r, cells, true))
+}
+
+// answers says whether a row is answered by its cells: always when no columns are named or one of the key is.
+func (t *Table) answers(s *Selection, cells []Cell) bool {
+	return len(s.Columns) == 0 || len(cells) > 0 || slices.ContainsFunc(t.Key, func(k KeyColumn) bool { return slices.Contains(s.Columns, k.Name) })
+}
+
+// withKey is what a filter sees: the cells, and the key's columns of a row that exists.
+func withKey(r *row, cells []Cell, exists bool) []Cell {
+	cells = slices.Clone(cells)
+	if exists {
+		for _, k := range r.key {
+			cells = append(cells, Cell{Name: k.Name, Value: k.Value})
+		}
+	}
+	return cells
+}
+
+// selected is the visible cells by name, time and number of versions.
+func (t *Table) selected(r *row, s *Selection, now int64) []Cell {
+	kept := []Cell{}
+	versions := map[string]int{}
+	for _, c := range t.visible(r, now) {
+		switch {
+		case len(s.Columns) > 0 && !slices.Contains(s.Columns, c.Name):
+		case s.Start != "" && c.Name < s.Start:
+		case s.End != "" && c.Name >= s.End:
+		case s.At != 0 && c.Timestamp != s.At:
+		case s.To != 0 && (c.Timestamp < s.From || c.Timestamp >= s.To):
+		case s.MaxVersions != 0 && versions[c.Name] == s.MaxVersions:
+		default:
+			versions[c.Name]++
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// GetRange reads [start, end) in the given direction. Rows that have expired are still walked over: they count as
+// scanned, and the key to continue from may be one of theirs.
+func (m *Model) GetRange(table string, start, end Key, backward bool, limit int, s *Selection, now int64) (*Page, *Refusal) {
+	t := m.look(table, now)
+	if t == nil {
+		return nil, noTable()
+	}
+	for _, k := range []Key{start, end} {
+		if r := t.checkKey(k); r != nil {
+			return nil, r
+		}
+	}
+	order := compareKeys(start, end)
+	switch {
+	case backward && order <= 0:
+		return nil, invalid("Begin key must more than end key in BACKWARD")
+	case !backward && order >= 0:
+		return nil, invalid("Begin key must less than end key in FORWARD")
+	}
+	p := &Page{}
+	scanned, walked := 0, 0
+	for _, r := range t.walk(start, end, backward) {
+		if limit > 0 && len(p.Rows) == limit || walked == 5000 || scanned >= 4<<20 {
+			p.Next = r.key
+			break
+		}
+		walked++
+		cells, returned := t.read(r, s, now)
+		scanned += r.key.dataBytes() + cellBytes(t.selected(r, s, now))
+		if returned {
+			p.Rows = append(p.Rows, Row{r.key, cells})
+		}
+	}
+	p.Read = max(1, units(scanned))
+	return p, nil
+}
+
+// walk is the rows of a range in its direction.
+func (t *Table) walk(start, end Key, backward bool) []*row {
+	rows := slices.Clone(t.rows)
+	if backward {
+		slices.Reverse(rows)
+	}
+	return slices.DeleteFunc(rows, func(r *row) bool {
+		from, to := compareKeys(r.key, start), compareKeys(r.key, end)
+		if backward {
+			from, to = -from, -to
+		}
+		return from < 0 || to >= 0
+	})
+}
+
+// Resync takes over what a table shows after its options were raised: versions that had become invisible, but were not
+// purged yet, may show again. It says what could not have come from there.
+func (m *Model) Resync(table string, rows []Row, now int64) error {
+	t := m.Tables[table]
+	shown := map[*row]bool{}
+	for _, got := range rows {
+		_, r := t.find(got.Key)
+		if r == nil {
+			return fmt.Errorf("row %v was never written", got.Key)
+		}
+		shown[r] = true
+		was := slices.Concat(r.cells, r.gone)
+		for _, c := range got.Cells {
+			if !slices.ContainsFunc(was, func(x Cell) bool { return sameCell(x, c) }) {
+				return fmt.Errorf("row %v: cell %v was never written", got.Key, c)
+			}
+		}
+		r.cells, r.gone = slices.Clone(got.Cells), was
+	}
+	for _, r := range t.rows {
+		if !shown[r] && t.exists(r, now) {
+			return fmt.Errorf("row %v is lost", r.key)
+		}
+	}
+	return nil
+}
+
+func sameCell(a, b Cell) bool {
+	return a.Name == b.Name && a.Timestamp == b.Timestamp && fmt.Sprintf("%T %v", a.Value, a.Value) == fmt.Sprintf("%T %v", b.Value, b.Value)
+}

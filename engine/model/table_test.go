@@ -1,0 +1,222 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Model is all tables of an instance. Times are Unix milliseconds.
+type Model struct {
+	Tables map[string]*Table
+}
+
+// New is an instance without tables.
+func New() *Model { return &Model{Tables: map[string]*Table{}} }
+
+// Table is a table and its rows in primary-key order.
+type Table struct {
+	Key     []KeyColumn
+	Options Options
+	Defined []DefinedColumn
+	Indexes []Index
+	rows    []*row
+}
+
+// row is what is kept of a row. Cells that are not visible any more stay until the row is next written; what a write
+// then leaves out goes to gone, for it may show again when an option is raised.
+type row struct {
+	key   Key
+	cells []Cell // by name, then newest first; no two with the same name and timestamp
+	gone  []Cell
+
+	without map[string]bool // the indexes that were made without this row, which was not written since
+	ofIndex bool            // a row that an index shows
+	hidden  bool            // and one of which something has expired
+}
+
+// CreateTable creates a table.
+func (m *Model) CreateTable(name string, key []KeyColumn, o Options) *Refusal {
+	if m.Tables[name] != nil {
+		return &Refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}
+	}
+	m.Tables[name] = &Table{Key: key, Options: o}
+	return nil
+}
+
+// DeleteTable deletes a table.
+func (m *Model) DeleteTable(name string) *Refusal {
+	if m.Tables[name] == nil {
+		if _, x := m.index(name); x != nil {
+			return invalid("Can't delete index table directly.")
+		}
+		return noTable()
+	}
+	delete(m.Tables, name)
+	return nil
+}
+
+// UpdateTable changes a table's options. When it raises one, Resync has to follow.
+func (m *Model) UpdateTable(name string, o Options) *Refusal {
+	t := m.Tables[name]
+	if t == nil {
+		if _, x := m.index(name); x != nil {
+			return invalid("Can't update index table directly.")
+		}
+		return noTable()
+	}
+	if len(t.Indexes) > 0 {
+		if r := indexable(o); r != nil {
+			return r
+		}
+	}
+	t.Options = o
+	return nil
+}
+
+// TableNames is all names in order.
+func (m *Model) TableNames() []string {
+	names := []string{}
+	for name := range m.Tables {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// find is where a key is or belongs.
+func (t *Table) find(key Key) (at int, r *row) {
+	at, found := slices.BinarySearchFunc(t.rows, key, func(r *row, k Key) int { return compareKeys(r.key, k) })
+	if found {
+		return at, t.rows[at]
+	}
+	return at, nil
+}
+
+func (t *Table) expired(c Cell, now int64) bool {
+	return t.Options.TTL >= 0 && now/1000-c.Timestamp/1000 > int64(t.Options.TTL)
+}
+
+// visible is the cells of a row that count: not expired, and of each column the newest MaxVersions.
+func (t *Table) visible(r *row, now int64) []Cell {
+	kept := []Cell{}
+	versions := map[string]int{}
+	if r == nil || r.hidden {
+		return kept
+	}
+	for _, c := range r.cells {
+		if t.expired(c, now) {
+			continue
+		}
+		if versions[c.Name]++; versions[c.Name] <= t.Options.MaxVersions {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// exists says whether a row is there: a row disappears when all its cells have expired, not when they were deleted.
+func (t *Table) exists(r *row, now int64) bool {
+	if r != nil && r.ofIndex {
+		return !r.hidden
+	}
+	return r != nil && (len(r.cells) == 0 || len(t.visible(r, now)) > 0)
+}
+
+// checkKey judges a key by the table's schema.
+func (t *Table) checkKey(key Key) *Refusal {
+	if len(key) != len(t.Key) {
+		return invalidPK(fmt.Sprintf("Validate PK size fail. Input: %d, Meta: %d.", len(key), len(t.Key)))
+	}
+	for i, c := range key {
+		if want := t.Key[i].Name; c.Name != want {
+			return invalidPK(fmt.Sprintf("Validate PK name fail. Input: %s, Meta: %s.", c.Name, want))
+		}
+		if isPlaceholder(c.Value) {
+			if !t.Key[i].Auto {
+				return invalid(fmt.Sprintf("Primary key column '%s' is not auto increment.", c.Name))
+			}
+			continue
+		}
+		typ, finite := typeOf(c.Value)
+		if want := t.Key[i].Type; finite && typ != want {
+			return invalidPK(fmt.Sprintf("Validate PK type fail. Input: %s, Meta: %s.", typeName(typ), typeName(want)))
+		}
+	}
+	return nil
+}
+
+func typeOf(v any) (t Type, finite bool) {
+	switch v.(type) {
+	case int64:
+		return Integer, true
+	case string:
+		return String, true
+	case []byte:
+		return Binary, true
+	}
+	return 0, false
+}
+
+func typeName(t Type) string {
+	return map[Type]string{Integer: "VT_INTEGER", String: "VT_STRING", Binary: "VT_BLOB"}[t]
+}
+
+// compareKeys orders keys that fit the same schema.
+func compareKeys(a, b Key) int {
+	for i := range a {
+		if c := compareValues(a[i].Value, b[i].Value); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func isPlaceholder(v any) bool {
+	_, ok := v.(Placeholder)
+	return ok
+}
+
+func compareValues(a, b any) int {
+	if isPlaceholder(a) || isPlaceholder(b) {
+		return -1 // each stands for a number of its own
+	}
+	x, aInfinite := a.(Infinity)
+	y, bInfinite := b.(Infinity)
+	if aInfinite || bInfinite {
+		return int(x) - int(y) // a value is 0: between the two
+	}
+	order, _ := compareAttributes(a, b)
+	return order
+}
+
+// dataBytes is the size that capacity units are computed from.
+func dataBytes(v any) int {
+	switch v := v.(type) {
+	case int64, float64:
+		return 8
+	case bool:
+		return 1
+	case string:
+		return len(v)
+	case []byte:
+		return len(v)
+	}
+	return 0 // no value: a deleted column counts its name only
+}
+
+func (k Key) dataBytes() (n int) {
+	for _, c := range k {
+		n += len(c.Name) + dataBytes(c.Value)
+	}
+	return n
+}
+
+func cellBytes(cells []Cell) (n int) {
+	for _, c := range cells {
+		n += len(c.Name) + dataBytes(c.Value)
+	}
+	return n
+}
+
+// units is the capacity units of n bytes.
+func units(n int) int { return (n + 4095) / 4096 }
