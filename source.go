@@ -44,7 +44,9 @@ func newRows(ctx context.Context, l *Loader) *rows {
 func (r *rows) About() source.About {
 	return source.About{
 		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),
-		Rejects: source.Rejects{Kind: ".ndjson"}, EncodingHint: func([]byte) string { return "" },
+		Rejects:      source.Rejects{Kind: ".ndjson", Raw: func(source.Split, table.Span) []byte { return []byte{} }}, // they are told of, not kept
+		AddColumns:   func(names []string) { r.columns = slices.Concat(r.columns, names) },
+		EncodingHint: func([]byte) string { return "" },
 	}
 }
 
@@ -102,17 +104,9 @@ func (r *rows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{{Number: int(min(b.first, 1)), Bytes: int64(b.bytes()), Rows: int64(len(b.rows)), First: b.first, Part: b}}, nil
 }
 
-// Raw keeps nothing: rejected rows are told of, not kept.
-func (r *rows) Raw(source.Split, table.Span) []byte { return []byte{} }
-
 func (r *rows) Suspend() error { return nil }
 
 func (r *rows) Close() error { return nil }
-
-// MayLackColumns is true: a row has the columns that it was put with.
-func (r *rows) MayLackColumns() bool { return true }
-
-func (r *rows) AddColumns(names []string) { r.columns = slices.Concat(r.columns, names) }
 
 // NewParser makes a parser of all columns.
 func (r *rows) NewParser([]int) source.Parser {

@@ -42,7 +42,7 @@ func newAsides(cfg *Config, report *Report, planned *plan.Plan, from *checkpoint
 		return nil
 	}
 	for _, s := range planned.Sources {
-		if _, stream := s.Chain(); stream {
+		if s.Chain != nil {
 			return nil // what was read ahead of it would be lost
 		}
 	}

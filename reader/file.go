@@ -354,12 +354,8 @@ func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	return s.Encoding.Decode
 }
 
-// MayLackColumns reports whether records may lack columns: objects of JSON.
-func (s *File) MayLackColumns() bool { return s.form.lacks }
-
-// AddColumns adds columns that other inputs have to those of JSON lines, whose objects need not have them. It is to be
-// called before parsers are made.
-func (s *File) AddColumns(names []string) {
+// addColumns adds columns that other inputs have to those of JSON lines, whose objects need not have them.
+func (s *File) addColumns(names []string) {
 	own := s.Columns[:len(s.Columns)-len(s.fixed)]
 	fixed := slices.Clone(s.Columns[len(own):])
 	known := make(map[string]bool, len(s.Columns))
@@ -378,12 +374,20 @@ func (s *File) AddColumns(names []string) {
 // About says what the source is.
 func (s *File) About() source.About {
 	r := s.form.rejects
-	r.Kind, r.Folder, r.Encoding = cmp.Or(r.Kind, ".ndjson"), s.folder(), s.rejectsEncoding()
-	return source.About{
+	r.Kind, r.Folder, r.Encoding, r.Raw = cmp.Or(r.Kind, ".ndjson"), s.folder(), s.rejectsEncoding(), s.Raw
+	a := source.About{
 		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Wide: s.form.wide, Lines: !s.rowwise(), Pieces: s.pieceBytes(), Rejects: r,
 		Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), EncodingHint: s.EncodingHint,
 		Found: s.found(), Measures: s.measures(), Declared: s.form.declared,
+		GiveBack: s.giveBack,
 	}
+	if s.form.lacks {
+		a.AddColumns = s.addColumns
+	}
+	if s.chain != nil {
+		a.Chain = s.chain.chain
+	}
+	return a
 }
 
 func (s *File) found() []source.Found {

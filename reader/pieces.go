@@ -256,8 +256,8 @@ var usedTexts sync.Pool
 // reuse gives back text that nothing points into.
 func reuse(data []byte) { usedTexts.Put(&data) }
 
-// GiveBack has later pieces take the memory of a split's text. The first one may be text that was put back after sampling.
-func (s *File) GiveBack(sp source.Split) {
+// giveBack has later pieces take the memory of a split's text. The first one may be text that was put back after sampling.
+func (s *File) giveBack(sp source.Split) {
 	if n := cap(sp.Data); sp.Number > 0 && n >= s.o.SplitBytes && n <= 2*(s.o.SplitBytes+slack) {
 		reuse(sp.Data)
 	}

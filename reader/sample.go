@@ -27,7 +27,7 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 	look := func(splits []source.Split) {
 		read += s.parseSample(splits, used, budget-read, each)
 		for _, sp := range splits {
-			s.GiveBack(sp)
+			s.giveBack(sp)
 		}
 	}
 	for read < budget {

@@ -55,15 +55,6 @@ func (s *File) Begin() source.Place {
 	return source.Place{Line: int64(s.text.lines), Offset: s.text.offset}
 }
 
-// Chain returns what is known of a stream's text as far as it was read, and false for sources that are not streams. It is safe
-// to call while the source is read.
-func (s *File) Chain() (source.Chain, bool) {
-	if s.chain == nil {
-		return source.Chain{}, false
-	}
-	return s.chain.chain(), true
-}
-
 // seekText begins a new reading of the text at the place that is sought.
 func (r *textReader) seekText() {
 	s := r.s

@@ -63,7 +63,9 @@ func readFrom(item input.Item, o Options, from *source.Place, known source.Chain
 	if p != nil {
 		p.Close()
 	}
-	r.chain, _ = s.Chain()
+	if chain := s.About().Chain; chain != nil {
+		r.chain = chain()
+	}
 	return r, err
 }
 

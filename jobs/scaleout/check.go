@@ -53,7 +53,7 @@ func checkPlan(p *plan.Plan) error {
 		return usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)
 	}
 	for _, s := range p.Sources {
-		if _, stream := s.Chain(); stream {
+		if s.Chain != nil {
 			return usagef("--job-dir: %s can be read once; write it to a file that all processes can read", s.Name)
 		}
 	}

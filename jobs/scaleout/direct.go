@@ -98,11 +98,7 @@ func (o *splitOrigin) Open(context.Context, []byte) ([]source.Source, error) {
 		if part.Record > 0 {
 			s.from = part.from()
 		}
-		if open, ok := s.Source.(source.Open); ok {
-			all = append(all, &openPart{s, open})
-		} else {
-			all = append(all, s)
-		}
+		all = append(all, s)
 	}
 	return all, nil
 }
@@ -119,15 +115,3 @@ func (s *partOfSource) Suspend() error {
 	s.Seek(s.from, source.Chain{})
 	return err
 }
-
-// openPart is one whose records may lack columns.
-type openPart struct {
-	*partOfSource
-	open source.Open
-}
-
-// MayLackColumns reports whether they may.
-func (s *openPart) MayLackColumns() bool { return s.open.MayLackColumns() }
-
-// AddColumns adds columns.
-func (s *openPart) AddColumns(names []string) { s.open.AddColumns(names) }

@@ -94,7 +94,8 @@ type shardFrame struct {
 
 // About says that rows are what they are.
 func (r *shardRows) About() source.About {
-	return r.Keyed(r.of.key, source.About{Name: r.of.name, Bytes: r.bytes})
+	notKept := func(source.Split, table.Span) []byte { return []byte{} } // Finish reads rejected records again where they come from
+	return r.Keyed(r.of.key, source.About{Name: r.of.name, Bytes: r.bytes, Rejects: source.Rejects{Raw: notKept}})
 }
 
 // Identity is the sum of the frames.
@@ -153,9 +154,6 @@ func (r *shardRows) Next() (source.Piece, error) {
 func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{p.(shardPiece).split}, nil
 }
-
-// Raw keeps nothing: Finish reads rejected records again where they come from.
-func (r *shardRows) Raw(source.Split, table.Span) []byte { return []byte{} }
 
 // Suspend goes back to the beginning.
 func (r *shardRows) Suspend() error {

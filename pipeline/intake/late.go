@@ -52,7 +52,7 @@ func (f *Flow) watching(sources []*plan.Source) *watch {
 // reading stops is read again from its beginning, but what was read of a stream would be lost.
 func beforeStream(sources []*plan.Source) []*plan.Source {
 	for i, s := range sources {
-		if _, stream := s.Chain(); stream && i > 0 {
+		if s.Chain != nil && i > 0 {
 			return sources[:i]
 		}
 	}

@@ -87,11 +87,8 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 		m.shown = show(split.Key)
 	}
 	_, err = p.inTurn(ctx, sp, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
-	if part, ok := split.Part.(source.Reusable); ok && err == nil {
-		part.Reuse() // what is left of it are rows and rejects of their own
-	}
-	if texts, ok := s.Source.(source.TextReader); ok && err == nil && !m.keepsText {
-		texts.GiveBack(split)
+	if s.GiveBack != nil && err == nil && !m.keepsText { // what is left of it are rows and rejects of their own
+		s.GiveBack(split)
 	}
 	return err
 }
@@ -209,7 +206,7 @@ func (m *partMaker) flush(next table.Span) {
 func (m *partMaker) add(rec *record.Record) {
 	at := rec.Span
 	var raw []byte
-	if m.flow.plan.Request.Keep == plan.KeepRecord {
+	if m.flow.plan.Request.Keep == plan.KeepRecord && m.source.Raw != nil {
 		raw = m.source.Raw(m.split, at)
 	}
 	rec.Span.Start -= m.start
@@ -224,7 +221,7 @@ func (m *partMaker) add(rec *record.Record) {
 		return
 	}
 	m.refused += rejectBytes
-	if raw == nil {
+	if raw == nil && m.source.Raw != nil {
 		raw = m.source.Raw(m.split, at)
 	}
 	m.keepsText = m.keepsText || raw != nil

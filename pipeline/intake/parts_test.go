@@ -15,7 +15,6 @@ import (
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/plan"
-	"example.com/tsimport/reader"
 	"example.com/tsimport/reader/source"
 )
 
@@ -90,19 +89,6 @@ func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
 	}
 }
 
-// spoiling overwrites each text that is given back.
-type spoiling struct {
-	*reader.File
-	spoiled atomic.Int64
-}
-
-func (s *spoiling) GiveBack(sp source.Split) {
-	s.spoiled.Add(1)
-	for i := range sp.Data {
-		sp.Data[i] = 0xdd
-	}
-}
-
 // TestNothingPointsIntoATextThatWasGivenBack reads files of which some splits have rejected records, and looks at rows and rejects when
 // all splits have been read.
 func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
@@ -123,14 +109,18 @@ func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
 				fmt.Fprintf(&text, "{\"id\":\"k%04d\",\"n\":%s,\"s\":\"tab\\t%d\"}\n", i, n, rnd.Uint64())
 			}
 		}
-		read := func(wrap bool) (all []string, spoiled int64) {
+		read := func(spoil bool) (all []string, spoiled int64) {
 			r := ask(file(t, name, text.String()))
 			r.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
 			f := flow(t, r)
-			s := &spoiling{}
-			if wrap {
-				s.File = f.plan.Sources[0].Source.(*reader.File)
-				f.plan.Sources[0].Source = s
+			var spoils atomic.Int64
+			if spoil {
+				f.plan.Sources[0].GiveBack = func(sp source.Split) {
+					spoils.Add(1)
+					for i := range sp.Data {
+						sp.Data[i] = 0xdd
+					}
+				}
 			}
 			var splits []*Parsed
 			if err := runs(t, f, func(p *Parsed) { splits = append(splits, p) }); err != nil {
@@ -145,7 +135,7 @@ func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
 				}
 			}
 			slices.Sort(all)
-			return all, s.spoiled.Load()
+			return all, spoils.Load()
 		}
 		want, _ := read(false)
 		got, spoiled := read(true)

@@ -282,7 +282,10 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 		}
 	}
 	for _, source := range k.Sources {
-		if c, ok := source.Chain(); ok && len(c.Sums) > 0 {
+		if source.Chain == nil {
+			continue
+		}
+		if c := source.Chain(); len(c.Sums) > 0 {
 			s.Chains = append(s.Chains, checkpoint.Chain{Source: source.Ordinal, Every: c.Every, Sums: c.Sums})
 		}
 	}

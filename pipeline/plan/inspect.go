@@ -192,7 +192,7 @@ func (i *inspector) read(from source.Source, count bool) error {
 	}
 	parser := from.NewParser(used)
 	defer parser.Close()
-	texts, _ := from.(source.TextReader)
+	giveBack := from.About().GiveBack
 	parse := func(splits []source.Split) error {
 		for _, sp := range splits {
 			i.in.Splits++
@@ -202,8 +202,8 @@ func (i *inspector) read(from source.Source, count bool) error {
 			if err != nil {
 				return err
 			}
-			if texts != nil { // nothing points into it
-				texts.GiveBack(sp)
+			if giveBack != nil { // nothing points into it
+				giveBack(sp)
 			}
 		}
 		return nil

@@ -56,8 +56,7 @@ func (p *planner) checkLive() error {
 // lacking reports whether records of a source may lack columns.
 func (p *planner) lacking() bool {
 	return slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
-		open, ok := s.Source.(source.Open)
-		return s.About().Wide || ok && open.MayLackColumns()
+		return s.About().AddColumns != nil
 	})
 }
 

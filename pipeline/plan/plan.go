@@ -66,6 +66,10 @@ type Source struct {
 	Header  int // in Plan.Headers
 	Ordinal int // in Plan.Sources
 
+	Chain    func() source.Chain                   // as source.About has it
+	GiveBack func(source.Split)                    // likewise
+	Raw      func(source.Split, table.Span) []byte // as source.Rejects has it
+
 	looked looked
 	// beginning is where the first record of a frozen source begins.
 	beginning source.Place
@@ -270,7 +274,10 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 // addSource adds a source to the plan, and what it has to say.
 func (p *planner) addSource(s source.Source) {
 	about := s.About()
-	p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Name: about.Name, Header: p.headerOf(about.Rejects), Ordinal: len(p.plan.Sources), beginning: s.Begin()})
+	p.plan.Sources = append(p.plan.Sources, &Source{
+		Source: s, Name: about.Name, Header: p.headerOf(about.Rejects), Ordinal: len(p.plan.Sources), beginning: s.Begin(),
+		Chain: about.Chain, GiveBack: about.GiveBack, Raw: about.Rejects.Raw,
+	})
 	p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
 	for _, note := range about.Notes {
 		if !slices.Contains(p.plan.Notes, note) { // that of a folder's column is that of every file
@@ -432,8 +439,8 @@ func (p *planner) joinColumns() error {
 		return p.joinWide()
 	}
 	for _, s := range p.plan.Sources {
-		if open, ok := s.Source.(source.Open); ok && open.MayLackColumns() {
-			open.AddColumns(p.columns)
+		if add := s.About().AddColumns; add != nil {
+			add(p.columns)
 			continue
 		}
 		if err := p.checkColumns(s); err != nil {

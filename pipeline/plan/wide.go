@@ -8,7 +8,6 @@ import (
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/convert"
-	"example.com/tsimport/reader/source"
 )
 
 // checkWide sees to it that all sources describe their records themselves, or none.
@@ -65,8 +64,8 @@ func (p *planner) askForColumns() error {
 // joinWide makes the sources deliver the columns that the load names.
 func (p *planner) joinWide() error {
 	for _, s := range p.plan.Sources {
-		open, ok := s.Source.(source.Open)
-		has := places(s.About().Columns)
+		about := s.About()
+		has := places(about.Columns)
 		var lacks []string
 		for _, c := range p.all {
 			if _, there := has[c]; !there && (slices.Contains(p.columns, c) || c == p.request.Read.Convert.VersionColumn) {
@@ -75,10 +74,10 @@ func (p *planner) joinWide() error {
 		}
 		switch {
 		case len(lacks) == 0:
-		case !ok:
+		case about.AddColumns == nil:
 			return usagef("%s has no column %q", s.Name, lacks[0])
 		default:
-			open.AddColumns(lacks)
+			about.AddColumns(lacks)
 		}
 	}
 	return nil

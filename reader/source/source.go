@@ -92,8 +92,6 @@ type Source interface {
 	// Begin returns where the reading begins: the place of the first Next, not of the following one. After Seek it is known when
 	// the first piece is there.
 	Begin() Place
-	// Chain returns what is known of a stream as far as it was read, and false for other sources. Any goroutine may call it.
-	Chain() (Chain, bool)
 	// Next returns the next piece, or io.EOF after the last. Any other error means that the source cannot be read to its end:
 	// the pieces before it are good. It fails too, in place of io.EOF, if the content is known to have changed meanwhile.
 	Next() (Piece, error)
@@ -107,9 +105,6 @@ type Source interface {
 
 	// NewParser makes a parser that delivers the columns used, by their places in About().Columns; the others may be Null.
 	NewParser(used []int) Parser
-	// Raw returns a record of a split as it is kept among the rejects, so that it can be loaded again: nil if its values are to
-	// be kept as a line of JSON, empty if it is not kept.
-	Raw(Split, table.Span) []byte
 	// Suspend gives back what an idle source need not hold; Next opens it again, at its first record or where Seek said.
 	Suspend() error
 	// Close gives back everything. It may be called more than once.
@@ -138,12 +133,8 @@ type Parser interface {
 	Close() error
 }
 
-// Pages is embedded by a Source whose pieces become splits as they are: it has no stream, and nothing is left at its end. Its rejects are
-// kept as lines of JSON.
+// Pages is embedded by a Source whose pieces become splits as they are: nothing is left at its end.
 type Pages struct{}
-
-// Chain is that of no stream.
-func (Pages) Chain() (Chain, bool) { return Chain{}, false }
 
 // Finish has nothing left.
 func (Pages) Finish() ([]Split, error) { return nil, nil }
@@ -151,10 +142,7 @@ func (Pages) Finish() ([]Split, error) { return nil, nil }
 // Whole has nothing left.
 func (Pages) Whole() []Split { return nil }
 
-// Raw leaves it to the load to make a line of JSON.
-func (Pages) Raw(Split, table.Span) []byte { return nil }
-
-// TableRows is embedded by a Source of rows of a table: each record has the columns of the key, and its cells are all else. It is Open.
+// TableRows is embedded by a Source of rows of a table: each record has the columns of the key, and its cells are all else.
 type TableRows struct {
 	Added []string // columns that are asked for by name
 }
@@ -166,15 +154,10 @@ func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
 		a.Columns = append(a.Columns, k.Name)
 		a.Unique = append(a.Unique, KeyColumn{k.Name, kinds[k.Type]})
 	}
-	a.Columns, a.Wide, a.Rejects = append(a.Columns, r.Added...), true, Rejects{Kind: ".ndjson"}
+	a.Columns, a.Wide, a.Rejects.Kind = append(a.Columns, r.Added...), true, ".ndjson"
+	a.AddColumns = func(names []string) { r.Added = slices.Concat(r.Added, names) }
 	return a
 }
-
-// MayLackColumns is true: a row has the columns that it has.
-func (*TableRows) MayLackColumns() bool { return true }
-
-// AddColumns puts the newest versions of the columns into the fields of rows.
-func (r *TableRows) AddColumns(names []string) { r.Added = slices.Concat(r.Added, names) }
 
 // Plain is embedded by a Parser that has nothing to bound beside the split, and nothing to give back.
 type Plain struct{}
@@ -251,16 +234,6 @@ type Random interface {
 	Finished() error
 }
 
-// Open is a Source whose records may lack columns.
-type Open interface {
-	Source
-	// MayLackColumns reports whether they may, as objects of JSON may lack members.
-	MayLackColumns() bool
-	// AddColumns adds columns to About().Columns: those that other sources have and, where About says Wide, those that the load
-	// asks for by name. It is called before parsers are made.
-	AddColumns(names []string)
-}
-
 // Split is a part of a source that can be parsed alone: whole records.
 type Split struct {
 	Number int    // 0 is the source's first; others need not be in a row
@@ -273,12 +246,6 @@ type Split struct {
 	Part   any    // what the source knows the split by
 	Key    []byte // as Place.Key of its first record; nil where a place needs none
 }
-
-// Reusable is a Split.Part with memory that later splits can take, once nobody parses the split again.
-type Reusable interface{ Reuse() }
-
-// TextReader is a Source that can use the memory of a split's text again, once nothing points into it any more.
-type TextReader interface{ GiveBack(Split) }
 
 // Stretch is records of a source that follow each other.
 type Stretch struct {
@@ -315,8 +282,17 @@ type About struct {
 	Columns []string // in the source's order
 	// Wide says that records describe themselves: Cells are all attributes of a record, each with its type. Fields are then what
 	// keys and expressions are made of: what every record has beside its cells, and of the columns that AddColumns has added the
-	// newest value, Absent where a record has no such cell. The source is an Open one.
-	Wide    bool
+	// newest value, Absent where a record has no such cell. Records may lack columns then.
+	Wide bool
+	// AddColumns adds columns to About().Columns where records may lack some, as objects of JSON may lack members: those that other sources
+	// have and, of a Wide source, those that the load asks for by name. It is called before parsers are made. Nil means that no record
+	// lacks a column.
+	AddColumns func(names []string)
+	// GiveBack has later splits take the memory of one that nobody parses again, once nothing points into its text. Any goroutine may call it.
+	// Nil has no use for it.
+	GiveBack func(Split)
+	// Chain returns what is known of a stream as far as it was read; nil for other sources. Any goroutine may call it.
+	Chain   func() Chain
 	Lines   bool  // records begin on lines, which messages name
 	Pieces  int64 // bytes of the next piece, about
 	Rejects Rejects
@@ -382,6 +358,9 @@ type Rejects struct {
 	Ended    func(record []byte) bool
 	Encoding string   // of the records; empty is UTF-8
 	Flags    []string // of a command that reads them
+	// Raw returns a record of a split as it is kept, so that it can be loaded again: nil if its values are to be kept as a line of JSON, empty
+	// if it is not kept. Nil makes lines of JSON of all.
+	Raw func(Split, table.Span) []byte
 }
 
 // Identity says what a source is, for a later process to know it again.

@@ -33,8 +33,8 @@ func newText(budget int) []byte {
 	return make([]byte, 0, budget+budget/8)
 }
 
-// Reuse gives the text's memory to a later page. What a large row has made large is not kept.
-func (pg *page) Reuse() {
+// reuse gives the text's memory to a later page. What a large row has made large is not kept.
+func (pg *page) reuse() {
 	if cap(pg.text) <= 2*pageBytes {
 		text := pg.text
 		texts.Put(&text)

@@ -55,7 +55,7 @@ func (p *part) About() source.About {
 	t := p.t
 	a := source.About{
 		Name: p.name, Bytes: -1, Live: true, Pieces: 2 * int64(cmp.Or(p.bytes, pageBytes)), Rejects: source.Rejects{Kind: ".ndjson"},
-		ShowKey: p.showPlace,
+		ShowKey: p.showPlace, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	}
 	a.Declared, a.AlsoUnique = &source.Declared{}, t.Unique
 	for _, c := range t.Columns {

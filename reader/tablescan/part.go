@@ -43,7 +43,7 @@ func (p *part) About() source.About {
 	key := p.of.cfg.Table.Key
 	return p.Keyed(key, source.About{
 		Name: p.name, Bytes: -1, Live: true, Pieces: pieceBytes,
-		ShowKey: func(place []byte) string { return showPlace(key, place) },
+		ShowKey: func(place []byte) string { return showPlace(key, place) }, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	})
 }
 
@@ -163,7 +163,7 @@ func (p *part) Next() (source.Piece, error) {
 			p.row = pg.size / len(pg.rows)
 			return pg, nil
 		}
-		pg.Reuse()
+		pg.reuse()
 	}
 }
 
@@ -175,7 +175,7 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
 	p.of.left.Add(pg.left) // not of a sample, whose rows come again
 	if len(pg.rows) == 0 {
-		pg.Reuse()
+		pg.reuse()
 		return nil, nil
 	}
 	number := p.splits
@@ -247,8 +247,8 @@ func (pg *page) take() {
 // sizedRows is of how many rows one is measured: the others are about as large for as many bytes.
 const sizedRows = 16
 
-// Reuse gives the memory to pages to come.
-func (pg *page) Reuse() { pg.of.of.pages.Put(pg) }
+// reuse gives the memory to pages to come.
+func (pg *page) reuse() { pg.of.of.pages.Put(pg) }
 
 // sizeOf is about how many bytes a row has.
 func sizeOf(row []byte) (n int) {

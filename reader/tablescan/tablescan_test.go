@@ -347,7 +347,7 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 		splits, known = append(splits, sp), append(known, string(sp.Key))
 		_, _, err = parser.Parse(sp, func(rec *record.Record) { got = append(got, show(rec)) })
 		must(t, err)
-		sp.Part.(source.Reusable).Reuse()
+		s.About().GiveBack(sp)
 	}
 	if len(splits) < 5 || len(got) != rows {
 		t.Fatalf("%d splits with %d rows", len(splits), len(got))

@@ -117,12 +117,12 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 	inference := convert.NewInference(len(r.columns), r.input.Convert)
 	fields := make([]record.Datum, len(r.columns))
 	for _, s := range r.sources {
-		if open, ok := s.(source.Open); ok && open.MayLackColumns() {
+		if add := s.About().AddColumns; add != nil {
 			var names []string
 			for _, c := range r.columns {
 				names = append(names, c.Name)
 			}
-			open.AddColumns(names)
+			add(names)
 		}
 		about := s.About()
 		place := make([]int, len(r.columns))

@@ -394,7 +394,9 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 		at.Record, at.Line = at.Record+int64(len(records[i])), at.Line+int64(lines[i])
 	}
 	r.records, r.last = slices.Concat(records...), slices.Concat(last...)
-	r.chain, _ = s.Chain()
+	if chain := s.About().Chain; chain != nil {
+		r.chain = chain()
+	}
 	return r
 }
 

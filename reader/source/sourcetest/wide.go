@@ -88,6 +88,7 @@ func (w *Wide) Open(context.Context, []byte) ([]source.Source, error) {
 func (w *Wide) About() source.About {
 	about := w.Rows.About()
 	about.Wide, about.Columns = true, slices.Concat(w.Columns, w.added)
+	about.AddColumns = func(names []string) { w.added = append(w.added, names...) } // the newest versions come into the fields of rows
 	return about
 }
 
@@ -99,12 +100,6 @@ func (w *Wide) Identity() (source.Identity, error) {
 	id.Content = fmt.Sprintf("%x", h.Sum64())
 	return id, err
 }
-
-// Lacks is true: no row need have a column.
-func (w *Wide) MayLackColumns() bool { return true }
-
-// AddColumns puts the newest versions of the columns into the fields of rows.
-func (w *Wide) AddColumns(names []string) { w.added = append(w.added, names...) }
 
 // Sample looks at the first rows.
 func (w *Wide) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {

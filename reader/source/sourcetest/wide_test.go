@@ -22,19 +22,19 @@ type brokenWide struct {
 
 func (b *brokenWide) About() source.About {
 	about := b.Wide.About()
+	add := about.AddColumns
+	if about.AddColumns = nil; b.lacks {
+		about.AddColumns = func(names []string) {
+			if b.adds != nil {
+				names = b.adds(names)
+			}
+			add(names)
+		}
+	}
 	if b.about != nil {
 		b.about(&about)
 	}
 	return about
-}
-
-func (b *brokenWide) MayLackColumns() bool { return b.lacks }
-
-func (b *brokenWide) AddColumns(names []string) {
-	if b.adds != nil {
-		names = b.adds(names)
-	}
-	b.Wide.AddColumns(names)
 }
 
 func (b *brokenWide) NewParser(used []int) source.Parser {
@@ -64,7 +64,7 @@ var brokenWides = map[string]struct {
 }{
 	"as it should be":       {brokenWide{lacks: true}, ""},
 	"it does not say so":    {brokenWide{lacks: true, about: func(a *source.About) { a.Wide = false }}, "does not say Wide"},
-	"it lacks nothing":      {brokenWide{}, "not a source.Open"},
+	"it lacks nothing":      {brokenWide{}, "it has no AddColumns"},
 	"it adds no columns":    {brokenWide{lacks: true, adds: func([]string) []string { return nil }}, "after AddColumns"},
 	"cells of columns used": {brokenWide{lacks: true, change: func(used []int, rec *record.Record) { rec.Cells = rec.Cells[:min(len(rec.Cells), 1+len(used)*2)] }}, "has the cells"},
 	"a cell without a type": {brokenWide{lacks: true, change: func(_ []int, rec *record.Record) {

@@ -61,9 +61,7 @@ func Each(t testing.TB, parts []source.Source, onPage func(n int), each func(*re
 			if err != nil {
 				t.Fatal(err)
 			}
-			if of, ok := splits[0].Part.(source.Reusable); ok {
-				of.Reuse()
-			}
+			p.About().GiveBack(splits[0])
 			if n++; onPage != nil {
 				onPage(n)
 			}
