@@ -119,7 +119,7 @@ func (s *File) look() error {
 		s.Compression = compress.Detect(raw, len(raw) < headBytes)
 	}
 	if !s.Compression.Supported() {
-		return s.refusal(s.Compression.String(), packedWays[s.Compression], false)
+		return s.refusal(s.Compression.String(), s.Compression.Way(), false)
 	}
 	if err := s.readHead(raw, headBytes); err != nil {
 		return err

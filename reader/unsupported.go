@@ -66,19 +66,6 @@ func isTar(head []byte) bool {
 	return len(head) > at+5 && string(head[at:at+5]) == "ustar"
 }
 
-// packedWays are ways to read the containers that are known by name only.
-var packedWays = map[compress.Kind]string{
-	compress.Zip:        "unpack it: unzip -p FILE | tsimport load -",
-	compress.SevenZip:   "unpack it: 7z x -so FILE | tsimport load -",
-	compress.Rar:        "unpack it: unrar p -inul FILE | tsimport load -",
-	compress.Tar:        "unpack it into a folder and load that: mkdir out && tar -xf FILE -C out && tsimport load out",
-	compress.Z:          "decompress it: gzip -dc FILE | tsimport load -",
-	compress.Lzop:       "decompress it: lzop -dc FILE | tsimport load -",
-	compress.Lzip:       "decompress it: lzip -dc FILE | tsimport load -",
-	compress.Lzma:       "decompress it: xz --format=lzma -dc FILE | tsimport load -",
-	compress.ZstdLegacy: "decompress it with the program that wrote it",
-}
-
 var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
 
 // refuse returns why a text that begins with head is not one of rows, unless the user has said what it is. Inner says that
@@ -102,9 +89,7 @@ func (s *File) refuse(head []byte, inner bool) error {
 	}
 	if _, _, marked := charset.DetectBOM(head); inner && !marked {
 		if kind := compress.Detect(head, len(head) < headBytes); kind != compress.None {
-			way := packedWays[kind]
-			way = cmp.Or(way, "it was compressed twice: decompress it once")
-			return s.refusal(kind.String(), way, true)
+			return s.refusal(kind.String(), cmp.Or(kind.Way(), "it was compressed twice: decompress it once"), true)
 		}
 	}
 	return nil

@@ -2,8 +2,14 @@ package compress
 
 import (
 	"bytes"
+	"compress/bzip2"
 	"encoding/binary"
+	"io"
+	"slices"
 	"unicode/utf8"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/pierrec/lz4/v4"
 )
 
 // Kind is a container of compressed data.
@@ -32,23 +38,58 @@ const (
 	Lzip
 )
 
-var names = [...]string{
-	None: "none", Gzip: "gzip", Zstd: "zstd", Bzip2: "bzip2", Xz: "xz", Lz4: "lz4", Snappy: "snappy", S2: "s2",
-	Zip: "zip", SnappyRaw: "snappy without framing", SevenZip: "7z", Rar: "rar",
-	Tar: "tar", Z: "compress (.Z)", Lzop: "lzop", ZstdLegacy: "zstd before 0.8",
-	Lzma: "lzma", Lzip: "lzip",
+// kind is what is known of a container. Those whose blocks can be inflated alone are in blocks.go too.
+type kind struct {
+	name   string
+	magics []string                         // a file begins with one of them
+	is     func(head []byte) bool           // or by this; nil says nothing
+	open   func(*reader) (io.Reader, error) // makes a decoder; nil: it is not supported
+	way    string                           // to read one that is not; FILE is its name
+}
+
+var kinds = [...]kind{
+	None: {name: "none"},
+	Gzip: {name: "gzip", magics: []string{"\x1f\x8b"},
+		open: func(r *reader) (io.Reader, error) { return &gzipReader{src: r.src, continued: r.continued}, nil }},
+	Zstd: {name: "zstd", is: func(head []byte) bool { return detectFrame(head) == Zstd },
+		open: func(r *reader) (io.Reader, error) { return newZstd(r.src, r.src.window) }},
+	Bzip2: {name: "bzip2", is: isBzip2,
+		open: func(r *reader) (io.Reader, error) { return bzip2.NewReader(r.src), nil }},
+	Xz: {name: "xz", magics: []string{"\xfd7zXZ\x00"},
+		open: func(r *reader) (io.Reader, error) { return &xzReader{src: r.src}, nil }},
+	Lz4: {name: "lz4", is: func(head []byte) bool { return detectFrame(head) == Lz4 },
+		open: func(r *reader) (io.Reader, error) { return lz4.NewReader(r.src), nil }},
+	Snappy: {name: "snappy", magics: []string{"\xff\x06\x00\x00sNaPpY"},
+		open: func(r *reader) (io.Reader, error) { return s2.NewReader(r.src, s2.ReaderMaxBlockSize(64<<10)), nil }},
+	S2: {name: "s2", magics: []string{"\xff\x06\x00\x00S2sTwO"},
+		open: func(r *reader) (io.Reader, error) { return s2.NewReader(r.src), nil }},
+	SnappyRaw: {name: "snappy without framing",
+		open: func(r *reader) (io.Reader, error) {
+			return &snappyRawReader{src: r.src, window: min(r.src.window, snappyWindow)}, nil
+		}},
+
+	Zip:      {name: "zip", magics: []string{"PK\x03\x04", "PK\x05\x06", "PK\x07\x08"}, way: "unpack it: unzip -p FILE | tsimport load -"},
+	SevenZip: {name: "7z", magics: []string{"7z\xbc\xaf\x27\x1c"}, way: "unpack it: 7z x -so FILE | tsimport load -"},
+	Rar:      {name: "rar", magics: []string{"Rar!\x1a\x07"}, way: "unpack it: unrar p -inul FILE | tsimport load -"},
+	Tar: {name: "tar", is: func(head []byte) bool { return len(head) >= 262 && string(head[257:262]) == "ustar" },
+		way: "unpack it into a folder and load that: mkdir out && tar -xf FILE -C out && tsimport load out"},
+	Z:    {name: "compress (.Z)", magics: []string{"\x1f\x9d"}, way: "decompress it: gzip -dc FILE | tsimport load -"},
+	Lzop: {name: "lzop", magics: []string{"\x89LZO\x00\r\n\x1a\n"}, way: "decompress it: lzop -dc FILE | tsimport load -"},
+	ZstdLegacy: {name: "zstd before 0.8", is: func(head []byte) bool { return detectFrame(head) == ZstdLegacy },
+		way: "decompress it with the program that wrote it"},
+	Lzma: {name: "lzma", is: isLzma, way: "decompress it: xz --format=lzma -dc FILE | tsimport load -"},
+	Lzip: {name: "lzip", is: func(head []byte) bool { return len(head) >= 6 && string(head[:4]) == "LZIP" && head[4] <= 1 },
+		way: "decompress it: lzip -dc FILE | tsimport load -"},
 }
 
 // String returns the name of the container.
-func (k Kind) String() string {
-	if int(k) < len(names) {
-		return names[k]
-	}
-	return "unknown"
-}
+func (k Kind) String() string { return kinds[k].name }
 
 // Supported says whether NewReader reads the kind.
-func (k Kind) Supported() bool { return k < Zip }
+func (k Kind) Supported() bool { return k == None || kinds[k].open != nil }
+
+// Way is how to read a file of a kind that is not supported, by its name FILE; empty for others.
+func (k Kind) Way() string { return kinds[k].way }
 
 // HeadBytes is how much of a file Detect can make use of; less will do for most kinds.
 const HeadBytes = 4096
@@ -60,41 +101,14 @@ const (
 	skippableMagic = 0x184D2A50 // the low 4 bits vary
 )
 
-var magics = []struct {
-	magic string
-	kind  Kind
-}{
-	{"\x1f\x8b", Gzip},
-	{"\xfd7zXZ\x00", Xz},
-	{"\xff\x06\x00\x00sNaPpY", Snappy},
-	{"\xff\x06\x00\x00S2sTwO", S2},
-	{"PK\x03\x04", Zip}, {"PK\x05\x06", Zip}, {"PK\x07\x08", Zip},
-	{"7z\xbc\xaf\x27\x1c", SevenZip},
-	{"Rar!\x1a\x07", Rar},
-	{"\x1f\x9d", Z},
-	{"\x89LZO\x00\r\n\x1a\n", Lzop},
-}
-
 // Detect tells the container from the first bytes of a file; whole says that they are all of it. What no container begins
 // with is None.
 func Detect(head []byte, whole bool) Kind {
-	for _, m := range magics {
-		if bytes.HasPrefix(head, []byte(m.magic)) {
-			return m.kind
+	for k := range kinds {
+		of := &kinds[k]
+		if of.is != nil && of.is(head) || slices.ContainsFunc(of.magics, func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }) {
+			return Kind(k)
 		}
-	}
-	switch {
-	case isBzip2(head):
-		return Bzip2
-	case len(head) >= 6 && string(head[:4]) == "LZIP" && head[4] <= 1:
-		return Lzip
-	case isLzma(head):
-		return Lzma
-	case len(head) >= 262 && string(head[257:262]) == "ustar":
-		return Tar
-	}
-	if k := detectFrame(head); k != None {
-		return k
 	}
 	if isRawSnappy(head, whole) {
 		return SnappyRaw

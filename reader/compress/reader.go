@@ -2,14 +2,11 @@ package compress
 
 import (
 	"bufio"
-	"compress/bzip2"
 	"errors"
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 )
 
 // MaxWindow bounds what a decoder keeps of the bytes already delivered: the zstd window and the xz
@@ -169,27 +166,12 @@ func (r *reader) open() error {
 			return io.ErrUnexpectedEOF
 		}
 	}
-	switch r.kind {
-	case Gzip:
-		r.decoder = &gzipReader{src: r.src, continued: r.continued}
-	case Zstd:
-		d, err := newZstd(r.src, r.src.window)
-		if err != nil {
-			return err
-		}
-		r.decoder, r.close = d, d.Close
-	case Bzip2:
-		r.decoder = bzip2.NewReader(r.src)
-	case Xz:
-		r.decoder = &xzReader{src: r.src}
-	case Lz4:
-		r.decoder = lz4.NewReader(r.src)
-	case Snappy:
-		r.decoder = s2.NewReader(r.src, s2.ReaderMaxBlockSize(64<<10))
-	case S2:
-		r.decoder = s2.NewReader(r.src)
-	case SnappyRaw:
-		r.decoder = &snappyRawReader{src: r.src, window: min(r.src.window, snappyWindow)}
+	var err error
+	if r.decoder, err = kinds[r.kind].open(r); err != nil {
+		return err
+	}
+	if held, ok := r.decoder.(interface{ Close() }); ok {
+		r.close = held.Close
 	}
 	return nil
 }
