@@ -68,10 +68,10 @@ func (a *attempt) planLess(ctx context.Context, request *plan.Request) (*plan.Pl
 
 // leaveStillBad leaves inputs out that were bad before, and are so now: nothing of them is sent again.
 func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) error {
-	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil || !a.cfg.Resume.Once() {
+	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil {
 		return nil
 	}
-	bad := a.planned.StillBad(func(name string) bool { return a.cfg.Resume.Known.Nights(name) > 0 })
+	bad := a.planned.StillBad(func(name string) bool { return a.cfg.Resume.Nights(name) > 0 })
 	if len(bad) == 0 {
 		return nil
 	}
@@ -132,7 +132,7 @@ func (f *badFinder) together(ctx context.Context) error {
 	}
 	names := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return f.bad[name] != "" })
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(f.nights(a), f.nights(b)), cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
+		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)), cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
 	// The first of those with the same columns says whether each of them is looked at: they may be many, and all together are planned for often.
 	var firsts []string
@@ -191,14 +191,6 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 		names = slices.Delete(names, n, n+1)
 	}
 	return nil
-}
-
-// nights is on how many nights an input was bad before.
-func (f *badFinder) nights(name string) int {
-	if !f.attempt.cfg.Resume.Once() {
-		return 0
-	}
-	return f.attempt.cfg.Resume.Known.Nights(name)
 }
 
 // unlike says how the columns of an input differ from those of another; "" if they do not.

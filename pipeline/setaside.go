@@ -104,14 +104,11 @@ func (a *asides) check(source int, end bool) {
 
 // add notes a source that is set aside. One that is held is tried again only when it, or the limit, has changed.
 func (a *asides) add(source int, reason string, held bool) {
-	for i := range a.report.BadInputs {
-		if a.report.BadInputs[i].Source == source {
-			return
-		}
+	if slices.ContainsFunc(a.report.BadInputs, func(b keep.BadInput) bool { return b.Source == source }) {
+		return
 	}
 	a.added()
-	n := a.counts[source]
-	a.report.BadInputs = append(a.report.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source, Read: n.read, Sent: a.once && n.read > n.rejected})
+	a.report.BadInputs = append(a.report.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source})
 }
 
 // end looks at the share of rejected rows of every source, and completes what is said of bad ones.
@@ -153,7 +150,7 @@ func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
 	}
 	bad = append(bad, cfg.Resume.Known.Copies(bad)...)
 	for i := range bad {
-		bad[i].Nights = cfg.Resume.Known.Nights(bad[i].Name)
+		bad[i].Nights = cfg.Resume.Nights(bad[i].Name)
 	}
 	return bad
 }

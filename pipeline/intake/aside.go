@@ -19,24 +19,13 @@ type Aside struct {
 // asides are the sources that are set aside.
 type asides struct {
 	ask      func(s *plan.Source, err error) bool
-	mu       sync.Mutex
-	ordinals map[int]bool
+	ordinals sync.Map     // as keys
 	stopped  *plan.Source // at which reading in order has stopped; nil if it has not. It belongs to who reads the sources.
 }
 
-func (a *asides) add(source int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ordinals == nil {
-		a.ordinals = map[int]bool{}
-	}
-	a.ordinals[source] = true
-}
-
 func (a *asides) has(source int) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.ordinals[source]
+	_, is := a.ordinals.Load(source)
+	return is
 }
 
 // OnFault has ask be called when a source cannot be read on. If it reports that the source is at fault, what was handed over of it stays and
@@ -44,7 +33,7 @@ func (a *asides) has(source int) bool {
 func (f *Flow) OnFault(ask func(s *plan.Source, err error) bool) { f.aside.ask = ask }
 
 // SetAside has no more be read of a source. What was read of it is still handed over. Any goroutine may call it.
-func (f *Flow) SetAside(source int) { f.aside.add(source) }
+func (f *Flow) SetAside(source int) { f.aside.ordinals.Store(source, nil) }
 
 // fails ends reading with the error of a job, or sets its source aside.
 func (f *Flow) fails(ctx context.Context, j *job, err error) (complete, failed bool) {
@@ -60,7 +49,7 @@ func (f *Flow) setsAside(ctx context.Context, j *job, err error) bool {
 	if f.aside.ask == nil || ctx.Err() != nil || !f.aside.ask(j.source, err) {
 		return false
 	}
-	f.aside.add(j.source.Ordinal)
+	f.SetAside(j.source.Ordinal)
 	return send(ctx, f.splits, Handed{Aside: &Aside{j.source.Ordinal, err}})
 }
 

@@ -38,3 +38,11 @@ type Known interface {
 
 // Once reports whether inputs are loaded once for the table.
 func (r *Resume) Once() bool { return r.Known != nil && r.Known.Once() }
+
+// Nights is on how many nights an input was bad before.
+func (r *Resume) Nights(name string) int {
+	if !r.Once() {
+		return 0
+	}
+	return r.Known.Nights(name)
+}

@@ -49,8 +49,12 @@ func (e *ending) count(outcome string, n int64) {
 // ofLoad says how a load has ended.
 func (e *ending) ofLoad(r *pipeline.Report) {
 	e.table, e.runDir, e.bad = r.Table, r.RunDir, int64(len(r.BadInputs))
-	e.rows = countsOfRows(&job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed,
-		Archived: r.Archived, Unfinished: r.Unfinished})
+	e.rows = countsOfRows(countsOfReport(r))
+}
+
+func countsOfReport(r *pipeline.Report) *job.Counts {
+	return &job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished,
+		BadInputs: int64(len(r.BadInputs))}
 }
 
 // ofSync says how a sync has ended.

@@ -529,8 +529,7 @@ func countsOf(dir string, after time.Time) (n job.Counts) {
 	if err != nil || sum.FirstStarted.Before(after) {
 		return n
 	}
-	return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed, Archived: sum.Archived, Unfinished: sum.Unfinished,
-		BadInputs: int64(len(sum.BadInputs))}
+	return *countsOfReport(sum)
 }
 
 // told says how a load goes.
@@ -565,14 +564,10 @@ func (o *jobRunner) told(s *job.State) {
 
 func countsText(n *job.Counts) string {
 	text := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", words.Grouped(n.Read), words.Grouped(n.Written), words.Grouped(n.Rejected), words.Grouped(n.Superseded))
-	if n.ConditionFailed > 0 {
-		text += fmt.Sprintf(", %s left by --when", words.Grouped(n.ConditionFailed))
-	}
-	if n.Archived > 0 {
-		text += fmt.Sprintf(", %s archived", words.Grouped(n.Archived))
-	}
-	if n.Unfinished > 0 {
-		text += fmt.Sprintf(", %s unfinished", words.Grouped(n.Unfinished))
+	for _, more := range []runmetrics.Rows{{Outcome: "left by --when", N: n.ConditionFailed}, {Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}} {
+		if more.N > 0 {
+			text += fmt.Sprintf(", %s %s", words.Grouped(more.N), more.Outcome)
+		}
 	}
 	if n.BadInputs > 0 {
 		text += fmt.Sprintf(", %s set aside", counted(n.BadInputs, "input"))
@@ -580,10 +575,15 @@ func countsText(n *job.Counts) string {
 	return text
 }
 
+// counts says how the job has ended, without why.
+func (o *jobRunner) counts() string {
+	done, all := o.record.DoneOf()
+	return fmt.Sprintf("job %s: %d of %d loads done, %s", o.record.State, done, all, countsText(&o.record.Counts))
+}
+
 // brief says in one line how the job has ended, and why: by the first load that has ended so.
 func (o *jobRunner) brief() string {
-	done, all := o.record.DoneOf()
-	text := fmt.Sprintf("job %s: %d of %d loads done, %s", o.record.State, done, all, countsText(&o.record.Counts))
+	text := o.counts()
 	for _, s := range o.record.Loads {
 		if s.Error != "" && s.ExitCode == o.record.ExitCode {
 			return fmt.Sprintf("%s; load %s: %s", text, s.Name, s.Error)
@@ -594,8 +594,7 @@ func (o *jobRunner) brief() string {
 
 // summarize says how the job has ended.
 func (o *jobRunner) summarize(took time.Duration) {
-	done, all := o.record.DoneOf()
-	say(o.c, o.show, "job %s: %d of %d loads done, %s, in %v", o.record.State, done, all, countsText(&o.record.Counts), round(took))
+	say(o.c, o.show, "%s, in %v", o.counts(), round(took))
 	if n, differ := o.verified(); n > 0 {
 		say(o.c, o.show, "%s verified, %s differ", counted(int64(n), "load"), counted(differ, "row"))
 	}

@@ -13,7 +13,6 @@ import (
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/words"
-	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/keep"
@@ -239,9 +238,7 @@ func (s *screen) next(r *pipeline.Report, look string) {
 
 // briefOf says in one line how a load ended: the counts and the first reason.
 func briefOf(r *pipeline.Report) string {
-	n := job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished,
-		BadInputs: int64(len(r.BadInputs))}
-	what := r.State + ": " + countsText(&n)
+	what := r.State + ": " + countsText(countsOfReport(r))
 	switch {
 	case r.DryRun:
 		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Unfinished), words.Grouped(r.Rejected))
