@@ -17,8 +17,10 @@ import (
 	"testing"
 
 	"example.com/tsimport/reader"
+	inputs "example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 )
 
 // avro is the room of a new format: Avro files without compression, of records of plain types and unions of them. Beside it, a format is its
@@ -235,10 +237,27 @@ func avroRows(codec string, blocks, each int) []byte {
 	return b
 }
 
-func TestANewFormatIsItsRoomAndOneLine(t *testing.T) {
-	defer func(before []reader.Format) { reader.Formats = before }(reader.Formats)
-	reader.Formats = append(slices.Clone(reader.Formats), avro)
+func addAvro(t *testing.T) {
+	before := reader.Formats
+	t.Cleanup(func() { reader.Formats = before })
+	reader.Formats = append(slices.Clone(before), avro)
+}
 
+func TestANewFormatIsResumedAndReadInAnyOrderLikeOthers(t *testing.T) {
+	addAvro(t)
+	in := filepath.Join(t.TempDir(), "in.avro")
+	must(t, os.WriteFile(in, avroRows("null", 9, 40), 0o600))
+	set, err := inputs.Expand(t.Context(), []string{in}, inputs.Options{})
+	must(t, err)
+	sourcetest.Check(t, func() source.Source {
+		s, err := reader.Open(t.Context(), set.Items[0], reader.Options{})
+		must(t, err)
+		return s
+	})
+}
+
+func TestANewFormatIsItsRoomAndOneLine(t *testing.T) {
+	addAvro(t)
 	for name, tt := range map[string]struct {
 		file []byte
 		want string // of the error; empty is none

@@ -51,7 +51,7 @@ type RowFile struct {
 }
 
 // RowParser reads the rows of a RowFile, as source.Parser says. It calls each with every row of a split, in order: exactly as many as the split
-// has, or it returns an error that names the file.
+// has, or it returns an error that names the file. Which record of the split one is need not be said.
 type RowParser interface {
 	Parse(rows record.Rows, each func(*record.Record) error) error
 	LimitMemory(int64)
@@ -289,6 +289,7 @@ func (s *File) newRowParser(columns []int) source.Parser {
 // Parse implements source.Parser.
 func (p *rowParser) Parse(sp source.Split, each func(*record.Record)) (n, lines int, err error) {
 	one := func(rec *record.Record) error {
+		rec.Span.Record = uint32(n)
 		n++
 		each(rec)
 		return nil

@@ -82,9 +82,6 @@ func (s *File) refuse(head []byte, inner bool) error {
 		if !strings.HasPrefix(string(head[:min(len(head), len(k.magic))]), k.magic) || k.is != nil && !k.is(head) {
 			continue
 		}
-		if !inner && k.magic == "PAR1" {
-			continue
-		}
 		return s.refusal(k.what, k.way, inner)
 	}
 	if _, _, marked := charset.DetectBOM(head); inner && !marked {

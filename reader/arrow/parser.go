@@ -128,7 +128,7 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 	}
 	columns := p.vectors(s)
 	for i := range s.Rows {
-		p.rec.Span.Record, p.rec.Bad = uint32(i), nil
+		p.rec.Bad = nil
 		p.read(columns, i)
 		p.begun = true
 		err := each(&p.rec)

@@ -92,8 +92,8 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 	}()
 	p.at = nil
 	p.seek(s)
-	for i := range s.Rows {
-		p.rec.Span.Record, p.rec.Bad = uint32(i), nil
+	for range s.Rows {
+		p.rec.Bad = nil
 		p.read()
 		p.calling = true
 		err := each(&p.rec)
