@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,56 +24,39 @@ type change struct {
 	State State  `json:"state"` // without what the file of the job says of it
 }
 
-// changes keeps what changes while a job runs.
-type changes struct {
-	record *Record
-	file   *rundir.Journal
-}
-
-// begin keeps the whole record. Changes of an earlier one do not count from then on.
-func (c *changes) begin(folder string) (err error) {
-	c.record.Changes = time.Now().UTC().Format(time.RFC3339Nano)
-	if err = c.record.Write(folder); err != nil {
+// keep keeps how loads are now; where it is the first, the whole record. Changes of an earlier one do not count from then on.
+func (j *running) keep(changed []*State) (err error) {
+	r := j.record
+	if j.changes == nil {
+		r.Changes = time.Now().UTC().Format(time.RFC3339Nano)
+		if err = r.Write(j.folder); err == nil {
+			j.changes, err = rundir.OpenJournal(filepath.Join(j.folder, ChangesFile), 0)
+		}
 		return err
 	}
-	if c.file, err = rundir.OpenJournal(filepath.Join(folder, ChangesFile), 0); err != nil {
-		return fmt.Errorf("keep job: %w", err)
-	}
-	return nil
-}
-
-// note keeps how loads are now.
-func (c *changes) note(states []*State) error {
-	var lines bytes.Buffer
-	to := json.NewEncoder(&lines)
-	for i, s := range c.record.Loads {
-		if slices.Contains(states, s) {
-			now := change{c.record.Changes, i, *s}
+	for i, s := range r.Loads {
+		if slices.Contains(changed, s) {
+			now := change{r.Changes, i, *s}
 			now.State.Single = Single{}
-			if err := to.Encode(now); err != nil {
-				return fmt.Errorf("keep job: %w", err)
+			line, err := json.Marshal(now)
+			if err == nil {
+				err = j.changes.Append(append(line, '\n'))
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
-	err := c.file.Append(lines.Bytes())
-	if err == nil {
-		err = c.file.Sync()
-	}
-	if err != nil {
-		return fmt.Errorf("keep job: %w", err)
-	}
-	return nil
+	return j.changes.Sync()
 }
 
-// end keeps the whole record, in place of the changes.
-func (c *changes) end(folder string) error {
-	c.record.Changes = ""
-	err := c.record.Write(folder)
-	if c.file != nil {
-		_ = c.file.Close() // each line was synced
-		if err == nil {
-			err = os.Remove(filepath.Join(folder, ChangesFile))
-		}
+// keepAll keeps the whole record, in place of the changes.
+func (j *running) keepAll() error {
+	j.record.Changes = ""
+	err := j.record.Write(j.folder)
+	if j.changes != nil && err == nil {
+		_ = j.changes.Close() // each line was synced
+		err = os.Remove(filepath.Join(j.folder, ChangesFile))
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // Outcome is how a load has ended.
@@ -37,6 +38,8 @@ type running struct {
 	ended  chan ended
 	group  sync.WaitGroup
 	now    int // loads that run
+	// changes is open from when the whole record was kept.
+	changes *rundir.Journal
 }
 
 type ended struct {
@@ -52,13 +55,12 @@ func (j *running) all(ctx context.Context) (err error) {
 		}
 	}
 	r.State, r.Ended = Running, time.Time{}
-	kept := &changes{record: r}
 	for over := (*State)(nil); ; {
 		var next []*State
 		if err == nil && ctx.Err() == nil {
 			next = j.ready()
 		}
-		if e := j.keep(kept, append(next, over)); e != nil { // that one has ended and others begin is one change
+		if e := j.keep(append(next, over)); e != nil { // that one has ended and others begin is one change
 			err = cmp.Or(err, e)
 			for _, s := range next {
 				s.State = Waiting
@@ -78,18 +80,10 @@ func (j *running) all(ctx context.Context) (err error) {
 	}
 	j.group.Wait()
 	r.conclude()
-	if e := kept.end(j.folder); err == nil {
+	if e := j.keepAll(); err == nil {
 		err = e
 	}
 	return err
-}
-
-// keep keeps changes of loads, or all where it is the first.
-func (j *running) keep(to *changes, changed []*State) error {
-	if to.file == nil {
-		return to.begin(j.folder)
-	}
-	return to.note(changed)
 }
 
 // ready returns the loads that are to begin now, and those that cannot. Their states say so.
