@@ -75,15 +75,22 @@ type Own struct {
 // optionsOf are the options that each command has.
 var optionsOf = map[string]Commands{
 	"load": Load | Ending, "copy": Copy | Ending, "sync": Sync | Ending, "verify": Verify | Ending, "export": Export | Ending,
+	"work": Machine,
 }
 
 // OfCommand returns the options of a command by its name, in the order of help.
 func OfCommand(name string) []*Option { return Of(optionsOf[name]) }
 
+// Having is the set of a command by its name, which is empty for what a Command cannot be.
+func Having(name string) Commands { return optionsOf[name] }
+
 // For returns the option of a command, nil if the command does not have it.
-func For(command, name string) *Option {
+func For(command, name string) *Option { return optionsOf[command].Option(name) }
+
+// Option returns the option of a name that one of the commands has, nil if none has it.
+func (c Commands) Option(name string) *Option {
 	for _, o := range everyOption {
-		if o.Name == name && o.In&optionsOf[command] != 0 {
+		if o.Name == name && o.In&c != 0 {
 			return o
 		}
 	}
@@ -105,6 +112,17 @@ func (o *Option) Value(c *Command) any {
 		panic(fmt.Sprintf("default of --%s: %v", o.Name, err)) // a test reads all defaults
 	}
 	return def.Interface()
+}
+
+// Full is the command with what options that are not given mean, of those that it has.
+func (c *Command) Full(having Commands) *Command {
+	full := *c
+	for _, o := range Of(having) {
+		if o.Default != "" && !o.ByDialect {
+			o.of(&full).Set(reflect.ValueOf(o.Value(c)))
+		}
+	}
+	return &full
 }
 
 // IsSet reports whether a command has an option.

@@ -73,6 +73,7 @@ const (
 	Check             // inputs, by what a load and a comparison have in common
 	Looking           // at inputs: inspect, check, advise and so on
 	Reaching          // a service, for anything
+	Machine           // continue what was begun: options of their own machine
 	Ending            // that may run for long
 )
 

@@ -34,7 +34,7 @@ func adviseCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
 		}...),
-		Action: in.act(adviseRun),
+		Action: in.with(options.Looking, adviseRun),
 	}
 }
 
@@ -62,7 +62,7 @@ func adviseRun(c *call) error {
 		}
 		k.CommandText = commandLine(args)
 	})
-	if c.Bool("json") {
+	if c.of.JSON {
 		return printJSON(c, report)
 	}
 	return newAdvicePrinter(c.App.Writer).print(report)
@@ -80,11 +80,7 @@ func adviseConfig(c *call) (cfg advise.Config, err error) {
 		Input:      advise.Input{Args: c.Args().Slice(), Options: read.Options, Convert: read.Convert, Find: read.Find},
 		Partitions: c.Int("partitions"), Rate: c.Int("rate"), ArrivalBy: c.String("arrival-by"), Growth: c.Float64("growth"),
 	}
-	of, err := c.command()
-	if err != nil {
-		return cfg, err
-	}
-	from, err := fromdatabase.Config(of)
+	from, err := fromdatabase.Config(c.given)
 	if err != nil {
 		return cfg, err
 	}
@@ -138,11 +134,11 @@ func readFlagsOf(c *call) (args []string) {
 		case *cli.BoolFlag:
 			args = append(args, fmt.Sprintf("--%s=%v", name, c.Bool(name)))
 		case *cli.GenericFlag:
-			for _, text := range textsOf(c.own, name) {
+			for _, text := range textsOf(c.line, name) {
 				args = append(args, "--"+name, text)
 			}
 		default:
-			args = append(args, "--"+name, fmt.Sprint(c.own.Value(name)))
+			args = append(args, "--"+name, fmt.Sprint(c.Value(name)))
 		}
 	}
 	return args

@@ -32,7 +32,7 @@ func ageCommand(in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests of what comes with the months
 		}...),
-		Action: in.act(ageTables),
+		Action: in.with(options.Reaching, ageTables),
 	}
 }
 
@@ -127,7 +127,7 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 		result = stopped
 	}
 	show := printAges
-	if c.Bool("json") {
+	if c.of.JSON {
 		show = printAgesJSON
 	}
 	if err := show(c, plan, t, result); err != nil {

@@ -35,10 +35,7 @@ func originOf(ctx context.Context, c *call, args []string, find input.Options) (
 	if m == nil || err != nil {
 		return nil, err
 	}
-	r, err := requestOf(c)
-	if err == nil {
-		_, err = restore.New(m, r, nil)
-	}
+	_, err = restore.New(m, &c.given.Request, nil)
 	return archiveReader.New(m), err
 }
 

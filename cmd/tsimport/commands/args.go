@@ -141,6 +141,11 @@ func flagErrorText(err error, flags []cli.Flag) string {
 	return fmt.Sprintf("%s %s: %s", dash(name), value, why)
 }
 
+// wrongFlag is bad usage by an error of the flag package.
+func wrongFlag(err error, command string, flags []cli.Flag) error {
+	return usagef("%s; see %s --help%s", flagErrorText(err, flags), command, flagHint(err, flags))
+}
+
 // texts is the value of a flag that may be repeated: every text as it was given. The library's own kind trims spaces,
 // which may be what a null looks like.
 type texts []string

@@ -63,7 +63,7 @@ func benchWriteCommand(in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
-		Action: in.act(func(c *call) error { return benchWrite(c) }),
+		Action: in.with(options.Reaching, benchWrite),
 	}
 }
 
@@ -120,7 +120,7 @@ func benchWriteConfig(c *call) (cfg write.Config, err error) {
 	}
 	cfg = write.Config{
 		TablePrefix: c.String("table-prefix"), Keep: c.Bool("keep"),
-		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")), Seed: c.own.Uint64("seed")},
+		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")), Seed: c.Uint64("seed")},
 		Rows:  c.Int64("rows"), Duration: c.Duration("duration"), WarmUp: c.Duration("warmup"), BatchRows: c.Int("batch-rows"),
 		Concurrency: c.Int("concurrency"), Rate: c.Float64("rate"), RetryFor: c.Duration("retry-for"),
 		Say: func(format string, a ...any) { say(c, c.App.ErrWriter, format, a...) },
@@ -217,7 +217,7 @@ func (f *benchFiles) close() (err error) {
 }
 
 func printResult(c *call, r *result.Result) error {
-	if c.Bool("json") {
+	if c.of.JSON {
 		return printJSON(c, r)
 	}
 	if err := r.WriteText(results(c)); err != nil {

@@ -1,16 +1,12 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
-	"os"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,59 +16,72 @@ import (
 
 // call is a command with what it was asked for.
 type call struct {
-	asked
-	Command *cli.Command
-	Context context.Context
-	App     *cli.App     // whose writers the command has
-	own     *cli.Context // the command line; nil if the command was not typed: a load of a job, a run that is resumed, a part of a plan
-	in      *invocation
+	*line                  // the command line: flags that are not options, and the arguments. Of a command that was not typed it has no flags
+	given *options.Command // the options that were given
+	of    *options.Command // the same, and what the others mean
+	in    *invocation
 
 	interrupts *interrupts
 	show       *display
 }
 
-// asked are the values of options, and the arguments.
-type asked interface {
-	IsSet(name string) bool
-	String(name string) string
-	Bool(name string) bool
-	Int(name string) int
-	Int64(name string) int64
-	Float64(name string) float64
-	Duration(name string) time.Duration
-	Args() cli.Args
-	NArg() int
-}
+// line is a command line; by this name its context can be asked for.
+type line = cli.Context
 
-// typedLine are the values of a command that was typed. The library looks through all flags, with a regular expression for each, to say whether one is
-// given; a load asks that of all of them.
-type typedLine struct {
-	*cli.Context
-	given map[string]bool // by all names of a flag
-}
+// act makes an action of what does a command.
+func (in *invocation) act(do func(*call) error) cli.ActionFunc { return in.with(0, do) }
 
-func (l typedLine) IsSet(name string) bool { return l.given[name] }
-
-// act makes an action of what does the command.
-func (in *invocation) act(do func(*call) error) cli.ActionFunc {
-	return func(c *cli.Context) error { return do(in.typed(c)) }
-}
-
-// typed is the call of a command line.
-func (in *invocation) typed(c *cli.Context) *call {
-	given := map[string]bool{}
-	for _, name := range c.LocalFlagNames() {
-		given[name] = true
+// with makes an action of what does a command that has such options.
+func (in *invocation) with(of options.Commands, do func(*call) error) cli.ActionFunc {
+	return func(l *line) error {
+		if err := in.takeEnvironment(l); err != nil {
+			return err
+		}
+		c, err := in.typed(l, of)
+		run := func(c *call) error {
+			if err != nil {
+				return err
+			}
+			return do(c)
+		}
+		if of&options.Ending != 0 {
+			return told(c, c.Command.Name, run)
+		}
+		return run(c)
 	}
-	return &call{asked: typedLine{c, given}, Command: c.Command, Context: c.Context, App: c.App, own: c, in: in, interrupts: in.interrupts, show: in.show}
 }
 
-// again is the call of a command that was not typed now.
+// typed is the call of a command line. It has what can be read, also if there is an error.
+func (in *invocation) typed(l *line, commands options.Commands) (c *call, err error) {
+	set := map[string]bool{} // the library looks through all flags, with a regular expression for each, to say whether one is given
+	for _, name := range l.LocalFlagNames() {
+		set[name] = true
+	}
+	of := &options.Command{Name: l.Command.Name, Request: options.Request{From: l.Args().Slice()}}
+	for _, f := range l.Command.Flags {
+		name := f.Names()[0]
+		o := commands.Option(name)
+		if o == nil && commands&(options.Looking|options.Check) != 0 {
+			o = options.Find(name) // what looks at inputs has flags of its own that mean what those of a load do
+		}
+		if o == nil || !set[name] {
+			continue
+		}
+		if wrong := o.Set(of, valuesOf(l, f)); wrong != nil && err == nil {
+			err = usagef("%v", wrong)
+		}
+	}
+	of.Quiet, of.JSON, of.MetricsFile = l.Bool("quiet"), l.Bool("json"), l.String("metrics-file")
+	return &call{line: l, given: of, of: of.Full(commands), in: in, interrupts: in.interrupts, show: in.show}, err
+}
+
+// again is the call of a command that was not typed now: a load of a job, a run that is resumed, a part of a plan.
 func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.Writer, interrupts *interrupts, show *display) *call {
-	return &call{
-		asked: notTyped{of}, Command: &cli.Command{Name: of.Name}, Context: ctx, App: &cli.App{Writer: stdout, ErrWriter: show}, in: in,
-		interrupts: interrupts, show: show,
-	}
+	arguments := flag.NewFlagSet(of.Name, flag.ContinueOnError)
+	_ = arguments.Parse(append([]string{"--"}, of.From...)) // there are no flags to be wrong
+	l := cli.NewContext(&cli.App{Writer: stdout, ErrWriter: show}, arguments, &cli.Context{Context: ctx})
+	l.Command = &cli.Command{Name: of.Name}
+	return &call{line: l, given: of, of: of.Full(options.Having(of.Name)), in: in, interrupts: interrupts, show: show}
 }
 
 // again is the call of another command in place of this one.
@@ -80,77 +89,11 @@ func (c *call) again(in *invocation, of *options.Command) *call {
 	return in.again(c.Context, of, c.App.Writer, c.interrupts, c.show)
 }
 
-// command is the command that a call asks for.
-func (c *call) command() (*options.Command, error) {
-	if again, ok := c.asked.(notTyped); ok {
-		of := *again.Command
-		return &of, nil
-	}
-	of := &options.Command{Name: c.Command.Name, Request: options.Request{From: c.Args().Slice()}}
-	for _, f := range c.Command.Flags {
-		name := f.Names()[0]
-		o := cmp.Or(options.For(of.Name, name), options.Find(name))
-		if o == nil || !c.IsSet(name) {
-			continue
-		}
-		if err := o.Set(of, valuesOf(c.own, f)); err != nil {
-			return of, usagef("%v", err)
-		}
-	}
-	return of, nil
+// command is what a call asks for, to be completed.
+func (c *call) command() *options.Command {
+	of := *c.given
+	return &of
 }
-
-// requestOf is what the options of a command ask for. From has its arguments.
-func requestOf(c *call) (*options.Request, error) {
-	of, err := c.command()
-	return &of.Request, err
-}
-
-// notTyped are the values of a command that was not typed.
-type notTyped struct{ *options.Command }
-
-// value is nil if the command has no such option.
-func (n notTyped) value(name string) any {
-	if o := options.For(n.Name, name); o != nil {
-		return o.Value(n.Command)
-	}
-	return nil
-}
-
-func (n notTyped) String(name string) string { s, _ := n.value(name).(string); return s }
-func (n notTyped) Bool(name string) bool     { on, _ := n.value(name).(bool); return on }
-func (n notTyped) Int(name string) int       { return int(n.Int64(name)) }
-func (n notTyped) Int64(name string) int64 {
-	switch v := n.value(name).(type) {
-	case int:
-		return int64(v)
-	case int64:
-		return v
-	}
-	return 0
-}
-func (n notTyped) Float64(name string) float64 { f, _ := n.value(name).(float64); return f }
-func (n notTyped) Duration(name string) time.Duration {
-	d, _ := n.value(name).(time.Duration)
-	return d
-}
-func (n notTyped) Args() cli.Args { return arguments(n.From) }
-func (n notTyped) NArg() int      { return len(n.From) }
-
-// arguments are those of a command that was not typed.
-type arguments []string
-
-func (a arguments) Get(n int) string {
-	if n < 0 || n >= len(a) {
-		return ""
-	}
-	return a[n]
-}
-func (a arguments) First() string   { return a.Get(0) }
-func (a arguments) Tail() []string  { return a[min(1, len(a)):] }
-func (a arguments) Len() int        { return len(a) }
-func (a arguments) Present() bool   { return len(a) > 0 }
-func (a arguments) Slice() []string { return slices.Clone(a) }
 
 // perform does a command that was not typed, and tells how it ends.
 func perform(c *call) error {
@@ -182,10 +125,11 @@ func commandOf(request json.RawMessage, arguments []string) (*options.Command, e
 	in := new(invocation)
 	app := &cli.App{Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard}
 	for name, flags := range commandsOfJobs() {
-		app.Commands = append(app.Commands, &cli.Command{Name: name, Flags: append(flags, flagNamed("metrics-file")), Action: in.act(func(c *call) (err error) {
-			of, err = c.command()
+		app.Commands = append(app.Commands, &cli.Command{Name: name, Flags: append(flags, flagNamed("metrics-file")), Action: func(l *line) error {
+			c, err := in.typed(l, options.Having(name))
+			of = c.given
 			return err
-		})})
+		}})
 	}
 	setUsageErrors(app)
 	args, err := withoutGone(arguments)
@@ -221,44 +165,34 @@ func takeEnvironment(of *options.Command) error {
 		if contradicts(&named, o.Name) {
 			continue
 		}
-		variable := variableOf(o.Name)
-		text := os.Getenv(variable)
-		if variable == "" || text == "" || !o.Shown(of.Name) || of.IsSet(o.Name) {
+		values := environmentOf(o.Name, o.Kind.Repeated())
+		if values == nil || !o.Shown(of.Name) || of.IsSet(o.Name) {
 			continue
 		}
-		values := []string{text}
-		if o.Kind.Repeated() {
-			values = strings.Split(text, "\n")
-		}
 		if err := o.Set(of, values); err != nil {
-			return usagef("%s: %v", variable, err)
+			return usagef("%s: %v", variableOf(o.Name), err)
 		}
 	}
-	for _, g := range goneFlags {
-		if g.of == "" && g.rows && os.Getenv(variableOf(g.name)) != "" {
-			return usagef("%s: --%s is gone: %s", variableOf(g.name), g.name, g.instead)
-		}
-	}
-	return nil
+	return goneInEnvironment()
 }
 
 // ownCommand is the command without what the environment says.
-func (c *call) ownCommand() (*options.Command, error) {
-	if c.own == nil {
-		return options.ReadCommand(c.in.request)
+func (c *call) ownCommand() *options.Command {
+	if c.in.own != nil {
+		of := *c.in.own
+		return &of
 	}
-	of, err := c.command()
+	of := c.command()
 	of.Clear(c.in.ofEnv...)
-	return of, err
+	return of
 }
 
 // kept is the command as it may be kept to be done again, nil if it holds a secret.
 func (c *call) kept() json.RawMessage {
-	of, err := c.ownCommand()
-	if err != nil || c.in.kept() == nil {
+	if c.in.kept() == nil {
 		return nil
 	}
-	return written(of)
+	return written(c.ownCommand())
 }
 
 func written(of *options.Command) json.RawMessage {

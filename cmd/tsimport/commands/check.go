@@ -34,7 +34,7 @@ func checkCommand(in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
 		}, flagsOf(options.Check)...),
-		Action: in.act(func(c *call) error { return check(c) }),
+		Action: in.with(options.Check, check),
 	}
 }
 
@@ -70,7 +70,7 @@ func check(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
+	if c.of.JSON {
 		err = printJSON(c, r)
 	} else {
 		err = writeCheck(results(c), r, &cfg)

@@ -53,9 +53,17 @@ func checkGiven(app *cli.App, args []string) error {
 			return usagef("%s is given twice, with %s and %s, and takes one value; see %s --help", typed, redacted(before), redacted(value), command)
 		}
 		given[first] = value
-		if s, ok := f.(*cli.StringFlag); ok && isPath(s.Usage) && isAddress(value) {
-			return usagef("%s %s: want a path on this machine; files are not written to or read from addresses here", typed, redacted(value))
+		if err := checkPath(f, typed, value); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkPath refuses an address as the value of a flag, as it was typed, that is a path.
+func checkPath(f cli.Flag, typed, value string) error {
+	if s, ok := f.(*cli.StringFlag); ok && isPath(s.Usage) && isAddress(value) {
+		return usagef("%s %s: want a path on this machine; files are not written to or read from addresses here", typed, redacted(value))
 	}
 	return nil
 }

@@ -1,22 +1,22 @@
 package commands
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/reader/input"
 )
 
 // invocation is a load as it was requested: by the command line, or by a run that is resumed or whose rejects are loaded.
 type invocation struct {
-	args    []string        // after the program's name, as they are kept
-	ofEnv   []string        // options that the environment has given
-	request json.RawMessage // the command, of one that is not typed
-	goOn    bool            // with the run in the folder
+	args  []string         // after the program's name, as they are kept
+	ofEnv []string         // options that the environment has given
+	own   *options.Command // what was asked for, of one that is not typed, without what is of this machine now
+	goOn  bool             // with the run in the folder
 	// mayChange says that a run that cannot be resumed, because the command has changed, is started over.
 	mayChange bool
 	folder    string          // the run's, if not empty

@@ -34,7 +34,7 @@ func configCommand(in *invocation) *cli.Command {
 		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, profile, default. Nothing is\n" +
 			"connected to, and secrets are not shown.",
 		Flags:  flags,
-		Action: in.act(func(c *call) error { return showConfig(c) }),
+		Action: in.with(options.Reaching, showConfig),
 	}
 }
 
@@ -110,10 +110,10 @@ func originsOf(c *call, flags []cli.Flag, settings []job.Setting, file string) (
 		switch {
 		case i >= 0 && namesTarget(settings) && slices.Contains(targetKeys, name) && (!c.IsSet(name) || slices.Contains(c.in.ofEnv, name)):
 			r.value, r.from = strings.Join(settings[i].Values, " "), fmt.Sprintf("%s:%d", file, settings[i].Line())
-		case ok && (!c.IsSet(name) || strings.Join(valuesOf(c.own, f), "\n") == value):
+		case ok && (!c.IsSet(name) || strings.Join(valuesOf(c.line, f), "\n") == value):
 			r.value, r.from = value, variable
 		case c.IsSet(name):
-			r.value, r.from = strings.Join(valuesOf(c.own, f), " "), "flag"
+			r.value, r.from = strings.Join(valuesOf(c.line, f), " "), "flag"
 		case i >= 0:
 			r.value, r.from = strings.Join(settings[i].Values, " "), fmt.Sprintf("%s:%d", file, settings[i].Line())
 		}

@@ -23,8 +23,8 @@ func copyCommand(in *invocation) *cli.Command {
 			"Each row is copied as it is when its page is read: the copy is not of one moment. Rows of the source may change meanwhile, and an\n" +
 			"interrupted copy resumes at the keys that it has reached. Run folder, exit codes and signals are those of tsimport load.\n" +
 			signalHelp(),
-		Flags:  flagsOf(options.Copy),
-		Action: in.act(func(c *call) error { return copyTable(c) }),
+		Flags:  flagsOf(options.Copy | options.Ending),
+		Action: in.with(options.Copy|options.Ending, copyTable),
 	}
 }
 
@@ -63,7 +63,7 @@ func (k *copying) config(c *call, asked *options.Command) (cfg pipeline.Config, 
 		return cfg, err
 	}
 	k.Read.Gate, k.Read.Waits = gateOf(c), waitsOf(c, k.show)
-	if c.IsSet("job-dir") || c.in.task != nil {
+	if c.given.IsSet("job-dir") || c.in.task != nil {
 		asked.Order = plan.LastWins.String() // each row is sent as one process has read it
 	}
 	if cfg, err = loadConfigOf(&asked.Request, c); err != nil {

@@ -79,7 +79,7 @@ func countsOfRows(n *job.Counts) []runmetrics.Rows {
 
 // checkEnding refuses what could not be told at the end, before anything is done.
 func checkEnding(c *call) error {
-	if path := c.String("metrics-file"); path != "" {
+	if path := c.of.MetricsFile; path != "" {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 			return usagef("--metrics-file %s: there is no folder %s", path, filepath.Dir(path))
 		}
@@ -100,7 +100,7 @@ func told(c *call, command string, action func(*call) error) error {
 		e = new(ending)
 		c.in.ending = e
 	}
-	err := c.interrupts.limit(c.Duration("timeout"))
+	err := c.interrupts.limit(c.of.Timeout)
 	if err == nil {
 		err = c.interrupts.codeOf(profiled(c, action))
 	}
@@ -108,7 +108,7 @@ func told(c *call, command string, action func(*call) error) error {
 		Command: command, Table: cmp.Or(tableGiven(c), e.table), Load: e.load, Ended: time.Now(),
 		Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows, BadInputs: e.bad,
 	}
-	if c.show.log != nil && !c.Bool("quiet") && c.in.task == nil {
+	if c.show.log != nil && !c.of.Quiet && c.in.task == nil {
 		e.log(c.show, &run)
 	}
 	err = e.lastLine(err, &run)
@@ -116,7 +116,7 @@ func told(c *call, command string, action func(*call) error) error {
 		return err // the job tells of all its loads; a plan has nothing to tell
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
-	if path := c.String("metrics-file"); path != "" {
+	if path := c.of.MetricsFile; path != "" {
 		// What was done is done: the exit code stays.
 		if err := runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs); err != nil {
 			fmt.Fprintf(c.show, "tsimport: warning: --metrics-file: %s\n", printable(client.OneLine(err.Error())))
@@ -130,7 +130,7 @@ func tableGiven(c *call) string {
 	if c.Command.Name == job.Copy && c.NArg() > 1 {
 		return path.Base(c.Args().Get(1)) // of an address, too
 	}
-	return c.String("table")
+	return c.of.Table
 }
 
 // lastLine is the error of a command that ends with a code other than 0, as it is shown: the cause, how far it came, and

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -38,76 +39,51 @@ func fromEnvironment(flag string) (value, variable string, ok bool) {
 	return "", "", false
 }
 
-// withEnvironment adds the flags that variables of the environment give and the arguments do not, and names them. Args are as flagsFirst
-// has sorted them.
-func withEnvironment(app *cli.App, args []string) (all, added []string) {
-	rest := args[min(1, len(args)):]
-	commands, flags, acts := app.Commands, app.Flags, false
-	for len(rest) > 0 {
-		c := findCommand(commands, rest[0])
-		if c == nil {
-			break
-		}
-		commands, flags, rest, acts = c.Subcommands, c.Flags, rest[1:], c.Action != nil
+// environmentOf are the values that a flag has by its variable, nil without one.
+func environmentOf(flag string, repeated bool) []string {
+	variable := variableOf(flag)
+	text := os.Getenv(variable)
+	switch {
+	case variable == "" || text == "":
+		return nil
+	case repeated:
+		return strings.Split(text, "\n")
 	}
-	if !acts {
-		return args, nil // it only has commands
-	}
-	given, inputs := rest, []string(nil)
-	if i := slices.Index(rest, "--"); i >= 0 {
-		given, inputs = rest[:i], rest[i+1:]
-	}
-	names := givenNames(flags, given)
-	out := slices.Clone(args[:len(args)-len(rest)])
-	for _, f := range flags {
-		name := f.Names()[0]
-		variable := variableOf(name)
-		if v, ok := f.(cli.VisibleFlag); names[name] || variable == "" || ok && !v.IsVisible() {
-			continue
-		}
-		value := os.Getenv(variable)
-		if value == "" {
-			continue
-		}
-		values := []string{value}
-		if repeatable(f) {
-			values = strings.Split(value, "\n")
-		}
-		added = append(added, name)
-		for _, v := range values {
-			out = append(out, "--"+name+"="+v)
-		}
-	}
-	if valueFlags(flags)["format"] { // it reads inputs
-		for _, g := range goneFlags {
-			if value := os.Getenv(variableOf(g.name)); g.of == "" && g.rows && value != "" {
-				out = append(out, "--"+g.name+"="+value) // and is answered
-			}
-		}
-	}
-	out = append(out, given...)
-	if len(given) < len(rest) {
-		out = append(append(out, "--"), inputs...)
-	}
-	return out, added
+	return []string{text}
 }
 
-// givenNames are the flags that sorted arguments have, by their first names.
-func givenNames(flags []cli.Flag, args []string) map[string]bool {
-	first := map[string]string{}
-	for _, f := range flags {
-		for _, name := range f.Names() {
-			first[name] = f.Names()[0]
+// takeEnvironment sets the flags that variables of the environment give and the command line does not, and notes which.
+func (in *invocation) takeEnvironment(l *line) error {
+	for _, f := range l.Command.Flags {
+		name := f.Names()[0]
+		values := environmentOf(name, repeatable(f))
+		if v, ok := f.(cli.VisibleFlag); values == nil || l.IsSet(name) || ok && !v.IsVisible() {
+			continue
+		}
+		for _, value := range values {
+			if err := l.Set(name, value); err != nil {
+				return wrongFlag(fmt.Errorf("invalid value %q for flag -%s: %w", value, name, err), l.Command.HelpName, l.Command.Flags)
+			}
+			if err := checkPath(f, "--"+name, value); err != nil {
+				return err
+			}
+		}
+		if !slices.Contains(in.ofEnv, name) {
+			in.ofEnv = append(in.ofEnv, name)
 		}
 	}
-	takesValue := valueFlags(flags)
-	given := map[string]bool{}
-	for i := 0; i < len(args); i++ {
-		name, _, inOne := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		given[first[name]] = true
-		if takesValue[name] && !inOne {
-			i++
+	if valueFlags(l.Command.Flags)["format"] { // it reads inputs
+		return goneInEnvironment()
+	}
+	return nil
+}
+
+// goneInEnvironment answers variables of flags that are gone and that would change which rows a load makes.
+func goneInEnvironment() error {
+	for _, g := range goneFlags {
+		if g.of == "" && g.rows && environmentOf(g.name, false) != nil {
+			return usagef("%s: --%s is gone: %s", variableOf(g.name), g.name, g.instead)
 		}
 	}
-	return given
+	return nil
 }

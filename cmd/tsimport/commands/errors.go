@@ -42,7 +42,7 @@ func explainErrors(c *call) error {
 	for _, e := range entries {
 		var err error
 		switch {
-		case c.Bool("json"):
+		case c.of.JSON:
 			var text []byte
 			if text, err = json.Marshal(e); err == nil {
 				_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)

@@ -39,17 +39,14 @@ func explainCommand(in *invocation) *cli.Command {
 			&cli.IntFlag{Name: "examples", Usage: "show the keys of the first `N` records", Value: 5},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		}...),
-		Action: in.act(explain),
+		Action: in.with(options.Looking, explain),
 	}
 }
 
 func explain(c *call) error {
 	r := &plan.Request{Inputs: c.Args().Slice(), Memory: options.MinMemory}
 	r.Target = plan.Target{Name: "explain", Table: "explain", Create: true, Absent: true}
-	asked, err := requestOf(c)
-	if err != nil {
-		return err
-	}
+	asked, err := &c.given.Request, error(nil)
 	if r.Read, err = parseRead(c); err != nil {
 		return usagef("%v", err)
 	}
@@ -82,11 +79,11 @@ func explain(c *call) error {
 	if typesOnly && p.Separator() != "" {
 		return usagef("splice(auto, …) chooses its separator from a sample: name a file, or write the separator")
 	}
-	x, err := explainPlan(p, c.Int("examples"), textsOf(c.own, "value"))
+	x, err := explainPlan(p, c.Int("examples"), textsOf(c.line, "value"))
 	if err != nil {
 		return err
 	}
-	if !c.Bool("json") {
+	if !c.of.JSON {
 		_, err = fmt.Fprint(results(c), x.Text())
 		return err
 	}

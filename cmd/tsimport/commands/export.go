@@ -30,13 +30,13 @@ func exportCommand(in *invocation) *cli.Command {
 		Usage: "write a table's rows as CSV, JSON lines or Parquet, primary key first, in key order, or an exact archive of the table",
 		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
 			"CSV, JSON lines and Parquet have the newest version of each cell, without its timestamp; jsonl with --typed keeps all of a row.",
-		Flags:  flagsOf(options.Export),
-		Action: in.act(export),
+		Flags:  flagsOf(options.Export | options.Ending),
+		Action: in.with(options.Export|options.Ending, export),
 	}
 }
 
 func export(c *call) (err error) {
-	name, format := c.String("table"), exportFormat(c)
+	name, format := c.of.Table, exportFormat(c)
 	if err := checkExport(c, name, format); err != nil {
 		return err
 	}
@@ -57,12 +57,12 @@ func export(c *call) (err error) {
 	case format == formatArchive:
 		return exportArchive(c, sdk, described, t)
 	}
-	cfg := exporting.Config{Target: t.name, Format: format, Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
+	cfg := exporting.Config{Target: t.name, Format: format, Limit: c.of.Limit, Path: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency}
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
 		return err
 	}
 	cfg.Scan.Client = sdk
-	if c.Bool("typed") {
+	if c.of.Typed {
 		cfg.Format = exporting.Typed
 	}
 	if text := beforehand[cfg.Format]; text != "" {
@@ -85,7 +85,7 @@ func checkExport(c *call, name, format string) error {
 		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
 	case format != exporting.CSV && format != exporting.JSONL && format != exporting.Parquet && format != formatArchive:
 		return usagef("--format %q: want csv, jsonl, parquet or archive", format)
-	case c.Int64("limit") < 0:
+	case c.of.Limit < 0:
 		return usagef("--limit: want 0 (no limit) or more")
 	}
 	return checkExportFlags(c, format)
@@ -138,7 +138,7 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 		}
 		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(quoted, " "))
 	}
-	if c.Bool("json") {
+	if c.of.JSON {
 		return printJSON(c, exportSummary{Table: name, Format: exportFormat(c), Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
 	}
 	return nil
@@ -172,9 +172,9 @@ func nothingNotes(c *call, cfg *exporting.Config, r *exporting.Result) (notes []
 			notes = append(notes, fmt.Sprintf("warning: no row that was exported has the column %s (--columns)", name))
 		}
 	}
-	for _, flag := range []string{"filter", "where"} {
-		if condition := c.String(flag); condition != "" && r.Rows == 0 {
-			notes = append(notes, fmt.Sprintf("warning: no row passes --%s %s; a row without one of its columns does not pass", flag, suggest.Arg(condition)))
+	for _, condition := range [][2]string{{"filter", c.of.Filter}, {"where", c.of.Where}} {
+		if condition[1] != "" && r.Rows == 0 {
+			notes = append(notes, fmt.Sprintf("warning: no row passes --%s %s; a row without one of its columns does not pass", condition[0], suggest.Arg(condition[1])))
 		}
 	}
 	return notes
@@ -247,7 +247,7 @@ func stoppedExport(c *call, err error, kept int64) error {
 			them = "it"
 		}
 		endingOf(c).said = fmt.Sprintf("%s kept; give the same command again to continue after %s", are(kept, "row"), them)
-	case errors.As(err, new(*pipeline.Interrupted)) && c.String("output") != "-" && (c.String("output") != "" || c.Command.Name == "copy"):
+	case errors.As(err, new(*pipeline.Interrupted)) && c.of.Output != "-" && (c.of.Output != "" || c.Command.Name == "copy"):
 		endingOf(c).said = "no rows are kept yet; give the same command again to start over"
 	}
 	return plainFull(err)

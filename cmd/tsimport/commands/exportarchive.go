@@ -14,7 +14,7 @@ const formatArchive = "archive"
 
 // exportArchive writes an archive of a table.
 func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
-	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
+	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency}
 	var err error
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
 		return err

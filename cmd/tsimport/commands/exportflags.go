@@ -16,17 +16,17 @@ import (
 
 // exportFormat is what --format says, and without it what the output is: a folder, or a file whose name has an ending.
 func exportFormat(c *call) string {
-	output := c.String("output")
+	output := c.of.Output
 	switch ending := strings.ToLower(filepath.Ext(output)); {
-	case c.IsSet("format"):
-		return c.String("format")
+	case c.given.IsSet("format"):
+		return c.of.Format
 	case isFolder(output):
 		return formatArchive
 	case ending == ".jsonl", ending == ".ndjson", ending == ".json":
 		return exporting.JSONL
 	case ending == ".parquet":
 		return exporting.Parquet
-	case c.Bool("typed") && ending != ".csv":
+	case c.of.Typed && ending != ".csv":
 		return exporting.JSONL
 	}
 	return exporting.CSV
@@ -35,44 +35,41 @@ func exportFormat(c *call) string {
 // checkExportFlags refuses flags that do not fit a format.
 func checkExportFlags(c *call, format string) error {
 	toArchive := format == formatArchive
-	output := c.String("output")
+	output := c.of.Output
 	switch address := isAddress(output); {
 	case address && !toArchive:
 		return usagef("-o %s: want a path on this machine; only archives are written to oss:// and s3:// addresses", redacted(output))
 	case address && !jobdir.IsAddress(output):
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
-	switch n, ending := c.Int("concurrency"), strings.ToLower(filepath.Ext(output)); {
+	switch n, ending := c.of.Concurrency, strings.ToLower(filepath.Ext(output)); {
 	case !toArchive && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
 		return usagef("-o %s: an export is not compressed; leave %s out of the name, or write to stdout and pipe it into a compressor", output, ending)
 	case !toArchive && output != "" && isFolder(output):
 		return usagef("-o %s: it is a folder, and --format %s writes a file; name a file, or leave --format out for an archive", output, format)
-	case c.Bool("typed") && format != exporting.JSONL:
+	case c.of.Typed && format != exporting.JSONL:
 		return usagef("--typed: it is for --format jsonl; an archive and Parquet have types")
-	case c.IsSet("versions") && !toArchive && !c.Bool("typed"):
+	case c.given.IsSet("versions") && !toArchive && !c.of.Typed:
 		return usagef("--versions: --format %s has the newest version of each cell; give --format archive, or jsonl with --typed", format)
-	case toArchive && c.Bool("json"):
+	case toArchive && c.of.JSON:
 		return usagef("--json: the archive's manifest.json says what was exported")
-	case c.Bool("json") && (output == "" || output == "-"):
+	case c.of.JSON && (output == "" || output == "-"):
 		return usagef("--json: the rows go to stdout; name a file for them with -o")
-	case toArchive && c.IsSet("limit"):
+	case toArchive && c.given.IsSet("limit"):
 		return usagef("--limit: an archive has all rows of a range of keys; give --from-key and --to-key")
 	case toArchive && (output == "" || output == "-"):
 		return usagef("--format archive: an archive is a folder; name it with -o")
 	case n < 1 || n > 4096:
 		return usagef("--concurrency: want 1 to 4096")
-	case !(c.Float64("max-rcu") >= 0):
-		return usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
+	case !(c.of.MaxRCU >= 0):
+		return usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.of.MaxRCU)
 	}
 	return nil
 }
 
 // exportOf reads the flags that say what of a table is exported, also in words.
 func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
-	of, err := c.command()
-	if err != nil {
-		return s, holds, err
-	}
+	of := c.given
 	if s, err = fromtable.Scan(of); err != nil {
 		return s, holds, err
 	}

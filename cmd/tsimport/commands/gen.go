@@ -62,7 +62,7 @@ func genCommand(in *invocation) *cli.Command {
 				if err != nil {
 					return err
 				}
-				cards := bench.StudentCards{Rows: c.own.Uint64("rows"), Order: order, Seed: c.own.Uint64("seed"), Days: c.Int("days"), From: from}
+				cards := bench.StudentCards{Rows: c.Uint64("rows"), Order: order, Seed: c.Uint64("seed"), Days: c.Int("days"), From: from}
 				err = writeOutput(c.Context, c.String("output"), c.App.Writer, func(w io.Writer) error { return cards.WriteCSV(c.Context, w) })
 				if err != nil {
 					return fmt.Errorf("generate student cards: %w", err)

@@ -26,7 +26,7 @@ func inspectCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each file"},
 		}...),
-		Action: in.act(inspect),
+		Action: in.with(options.Looking, inspect),
 	}
 }
 
@@ -51,7 +51,7 @@ func inspect(c *call) error {
 	if err != nil && len(found) == 0 {
 		return usagef("%v", err)
 	}
-	if c.Bool("json") {
+	if c.of.JSON {
 		for i := range found {
 			if err := printJSONLine(c.App.Writer, &found[i]); err != nil {
 				return err

@@ -3,12 +3,14 @@ package commands
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline/options"
 )
 
 var updateSchema = flag.Bool("update", false, "write docs/job.schema.json")
@@ -52,19 +54,16 @@ func TestFlagsThatDestroyComeFromNoVariable(t *testing.T) {
 	t.Setenv("TSIMPORT_PK", "a:integer\nb")
 	t.Setenv("TSIMPORT_MODE", "delete")
 	t.Setenv("TSIMPORT_NOW", "2020-01-01T00:00:00Z") // of a hidden flag
-	app := newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))})
-	for given, want := range map[string]string{
-		"load a.csv":                          "load --pk=a:integer --pk=b --max-errors=7 -- a.csv",
-		"load a.csv --max-errors 1 --pk c":    "load --max-errors 1 --pk c -- a.csv",
-		"load a.csv --max-errors=1 --pk=c -q": "load --max-errors=1 --pk=c -q -- a.csv",
-		"table list":                          "table list",
-		"table":                               "table",
+	for args, want := range map[string]string{
+		"":                         "[a:integer b] 7   [pk max-errors]",
+		"--max-errors 1 --pk c":    "[c] 1   []",
+		"--max-errors=1 --pk=c -q": "[c] 1   []",
 	} {
-		args, err := flagsFirst(app, append([]string{"tsimport"}, strings.Fields(given)...))
-		must(t, err)
-		args, _ = withEnvironment(app, args)
-		if got := strings.Join(args[1:], " "); got != want {
-			t.Errorf("%s: %s, want %s", given, got, want)
-		}
+		must(t, given(t, options.Load, flagsOf(options.Load), strings.Fields(args), func(c *call) error {
+			if got := fmt.Sprint(c.given.PK, " ", c.given.MaxErrors, " ", c.given.Mode, " ", c.given.Now, " ", c.in.ofEnv); got != want {
+				t.Errorf("%s: %s, want %s", args, got, want)
+			}
+			return nil
+		}))
 	}
 }

@@ -64,7 +64,7 @@ func planJob(c *call, r *job.Record) (err error) {
 	slices.SortStableFunc(p.plan.Loads, func(a, b *loadPlan) int { return placeOfLoad(r, a.Name) - placeOfLoad(r, b.Name) })
 	p.plan.Notes = append(p.plan.Notes, ownMoments(r)...)
 	p.total()
-	if c.Bool("json") {
+	if c.of.JSON {
 		err = printJSON(c, p.plan)
 	} else {
 		err = writeLines(results(c), p.plan.lines())

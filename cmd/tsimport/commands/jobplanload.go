@@ -122,7 +122,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 			l.Rows, l.RowsAre = exporting.RowsOf(size, l.RowBytes), rowsAtMost
 		}
 	}
-	if c.Bool("dry-run") {
+	if c.of.DryRun {
 		l.note("the job says --dry-run: nothing will be written, and the table not made")
 	}
 	l.cost(&cfg)
@@ -296,7 +296,7 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 
 // export plans an export of a table.
 func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
-	l.Output, l.WriteUnits, l.Seconds = redacted(c.String("output")), 0, -1
+	l.Output, l.WriteUnits, l.Seconds = redacted(c.of.Output), 0, -1
 	rows, _, err := exportOf(c, described)
 	if err != nil {
 		return err
@@ -313,7 +313,7 @@ func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *
 	} else if l.Rows >= 0 {
 		l.RowsAre = rowsAbout // it may change until the export
 	}
-	if most := c.Int64("limit"); most > 0 && (l.Rows < 0 || l.Rows > most) {
+	if most := c.of.Limit; most > 0 && (l.Rows < 0 || l.Rows > most) {
 		l.Rows, l.RowsAre = most, rowsAtMost
 	}
 	if looked.Sampled > 0 {
@@ -325,7 +325,7 @@ func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *
 	for _, col := range looked.Columns {
 		l.Columns = append(l.Columns, planColumn{Name: col.Name, Type: strings.Join(col.Types, " or ")})
 	}
-	if _, err := os.Lstat(c.String("output")); err == nil && exportFormat(c) != formatArchive {
+	if _, err := os.Lstat(c.of.Output); err == nil && exportFormat(c) != formatArchive {
 		l.note("the output exists and would be replaced")
 	}
 	if by := l.plans.writers(t.place(described.Name), l.Name); len(by) > 0 {

@@ -43,7 +43,7 @@ func statusCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if c.Bool("json") {
+			if c.of.JSON {
 				return printJSON(c, s)
 			}
 			return writeLines(results(c), jobLines(s))

@@ -35,19 +35,16 @@ func loadCommand(in *invocation) *cli.Command {
 			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
 			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
-		Flags:  flagsOf(options.Load),
-		Action: in.act(func(c *call) error { return load(c) }),
+		Flags:  flagsOf(options.Load | options.Ending),
+		Action: in.with(options.Load|options.Ending, load),
 	}
 }
 
 func load(c *call) (err error) {
-	if c.String("retry-rejects") != "" {
+	if c.of.RetryRejects != "" {
 		return retryRejects(c)
 	}
-	of, err := c.command()
-	if err != nil {
-		return err
-	}
+	of := c.command()
 	l, err := fromdatabase.Of(of, sayer(c, c.show))
 	if err != nil {
 		return err
@@ -122,10 +119,7 @@ func (l plainLoad) ended(r *pipeline.Report) []string {
 
 // runLoad runs a load of any kind, or what was asked for in its place.
 func runLoad(c *call, of kind) (err error) {
-	asked, err := c.command()
-	if err != nil {
-		return err
-	}
+	asked := c.command()
 	cfg, err := of.config(c, asked)
 	if err != nil {
 		return err
@@ -148,7 +142,7 @@ func runLoad(c *call, of kind) (err error) {
 		limitMemory(cfg.Limits.Memory, false)
 		collectLate(cfg.Limits.Memory)
 		return doWork(c, c.in.task, &cfg)
-	case c.IsSet("job-dir"):
+	case c.given.IsSet("job-dir"):
 		limitMemory(cfg.Limits.Memory, false)
 		return planJobDir(c, &cfg)
 	}
@@ -168,7 +162,7 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	}
 	screen := newScreen(c, c.show)
 	screen.attach(&cfg)
-	cfg.Drain, cfg.Checkpoint.Keep = c.interrupts.drain, c.Bool("verify")
+	cfg.Drain, cfg.Checkpoint.Keep = c.interrupts.drain, c.of.Verify
 	c.interrupts.drains()
 	report, err := pipeline.Run(c.interrupts.hard, cfg)
 	screen.stop()
@@ -197,7 +191,7 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	} else {
 		screen.line("report: %s", path)
 	}
-	if c.Bool("json") {
+	if c.of.JSON {
 		if wrong := printJSON(c, report); err == nil && wrong != nil {
 			err, report.ExitCode = wrong, exitcode.Failed
 		}
@@ -216,10 +210,7 @@ type readyLoad struct {
 
 // prepare opens the target and what a load that comes again needs, and completes the load.
 func (r *readyLoad) prepare(c *call, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
-	noSync, err := parseSync(c.String("sync"))
-	if err != nil {
-		return err
-	}
+	noSync := c.of.Sync == "none"
 	if r.target, err = of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}); err != nil {
 		return err
 	}
@@ -255,10 +246,7 @@ func closed(err, failed error) error {
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
 func loadConfig(c *call) (cfg pipeline.Config, err error) {
-	r, err := requestOf(c)
-	if err != nil {
-		return cfg, err
-	}
+	r := &c.command().Request
 	for _, from := range r.From {
 		if err := open.Check(from, r.Table); err != nil && !address.Is(from) { // before a target is opened
 			return cfg, usagef("%v", err)
@@ -275,7 +263,7 @@ func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) 
 	}
 	completeRead(c, r, &cfg.Read)
 	cfg.Invocation = keep.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
-	cfg.Resume = keep.Resume{Look: in.goOn || !c.Bool("fresh"), MayChange: in.mayChange, AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
+	cfg.Resume = keep.Resume{Look: in.goOn || !c.of.Fresh, MayChange: in.mayChange, AcceptChanged: c.of.AcceptChangedInput, Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
 	}
@@ -324,16 +312,13 @@ func parseSync(text string) (noSync bool, err error) {
 
 // lookHint says how to look at the rows of a load; "" where it takes keys of a profile of the target.
 func lookHint(c *call, r *pipeline.Report, to *target) string {
-	at := func(name string) string { return c.String(name) }
-	given := c.IsSet
+	at := map[string]string{"store": c.given.Store, "endpoint": c.given.Endpoint, "instance": c.given.Instance}
 	if c.Command.Name == "copy" {
 		if a, err := parseTableArgument(c.Args().Get(1)); err == nil && a.address != nil {
 			if a.address.Profile != "" {
 				return ""
 			}
-			of := map[string]string{"endpoint": to.Endpoint, "instance": to.Instance}
-			at = func(name string) string { return of[name] }
-			given = func(name string) bool { return of[name] != "" }
+			at = map[string]string{"endpoint": to.Endpoint, "instance": to.Instance}
 		}
 	}
 	name := r.Table
@@ -344,8 +329,8 @@ func lookHint(c *call, r *pipeline.Report, to *target) string {
 	}
 	hint := commandName() + " export --table " + name
 	for _, f := range []string{"store", "endpoint", "instance"} {
-		if given(f) {
-			hint += " --" + f + " " + suggest.Arg(at(f))
+		if at[f] != "" {
+			hint += " --" + f + " " + suggest.Arg(at[f])
 		}
 	}
 	return hint + " --limit 10"

@@ -19,7 +19,6 @@ import (
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
-	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -50,7 +49,6 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 		args, err = flagsFirst(app, args)
 	}
 	if err == nil {
-		args, in.ofEnv = withEnvironment(app, args)
 		err = checkGiven(app, args)
 	}
 	if formatErr := formatLog(show, args); err == nil {
@@ -157,10 +155,10 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			limited(loadCommand(in), in),
-			limited(copyCommand(in), in),
-			limited(runCommand(in), in),
-			limited(workCommand(in), in),
+			loadCommand(in),
+			copyCommand(in),
+			runCommand(in),
+			workCommand(in),
 			statusCommand(in),
 			manifestsCommand(in),
 			resumeCommand(in),
@@ -168,14 +166,14 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 			configCommand(in),
 			convertCommand(in),
 			filesCommand(in),
-			limited(verifyCommand(in), in),
-			limited(syncCommand(in), in),
+			verifyCommand(in),
+			syncCommand(in),
 			checkCommand(in),
 			inspectCommand(in),
 			tablesCommand(in),
 			explainCommand(in),
 			adviseCommand(in),
-			limited(exportCommand(in), in),
+			exportCommand(in),
 			tableCommand(in),
 			serveCommand(in),
 			genCommand(in),
@@ -200,7 +198,7 @@ func setUsageErrors(app *cli.App) {
 					return usagef("--%s is gone: %s", g.name, g.instead)
 				}
 			}
-			return usagef("%s; see %s --help%s", flagErrorText(err, flags), name, flagHint(err, flags))
+			return wrongFlag(err, name, flags)
 		}
 	}
 	app.OnUsageError = onError(app.Name, app.Flags)
@@ -306,16 +304,6 @@ func (in *interrupts) limit(d time.Duration) error {
 		}
 	})
 	return nil
-}
-
-// limited gives a command the flags that bound how long it runs and say who is told how it ends.
-func limited(c *cli.Command, in *invocation) *cli.Command {
-	c.Flags = append(c.Flags, flagsOf(options.Ending)...)
-	action := c.Action
-	c.Action = in.act(func(c *call) error {
-		return told(c, c.Command.Name, func(c *call) error { return action(c.own) })
-	})
-	return c
 }
 
 // drains says that the command stops by itself when drain ends.

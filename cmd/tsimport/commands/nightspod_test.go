@@ -60,7 +60,6 @@ func (p *pod) run(args ...string) (code int, stdout, stderr string) {
 	app := newApp(checked, in)
 	args, err := flagsFirst(app, append([]string{"tsimport"}, args...))
 	if err == nil {
-		args, in.ofEnv = withEnvironment(app, args)
 		err = app.RunContext(p.interrupts.hard, args)
 	}
 	code = exitCode(in.show, checked.end(err), checked.silent(in.show))

@@ -42,7 +42,7 @@ func nothingNew(c *call, err error) error {
 		say(c, c.show, "%s", note)
 	}
 	text := fmt.Sprintf("nothing new: none of %d inputs is to be loaded", nothing.Found)
-	if c.Bool("fail-if-nothing-new") {
+	if c.of.FailIfNothingNew {
 		return &exitError{code: exitcode.NoInput, err: errors.New(text)}
 	}
 	say(c, c.show, "%s", text)
@@ -58,10 +58,10 @@ func filesCommand(in *invocation) *cli.Command {
 			"With --state bad, a line for each that was set aside: since when, on how many nights, name, why.",
 		Flags: append(slices.Clone(flags), &cli.BoolFlag{Name: "json", Usage: "print JSON"}, &cli.StringSliceFlag{Name: "state",
 			Usage: "bad: inputs that were set aside; or `PLACE` as load --state, in which known files are (default: in ./tsimport-runs); may be given for both"}),
-		Action: in.act(listFiles),
+		Action: in.with(options.Reaching, listFiles),
 		Subcommands: []*cli.Command{{
 			Name: "forget", Usage: "forget files, so that they are loaded again when they are found", ArgsUsage: "NAME...",
-			Flags: append(flags, flagNamed("state")), Action: in.act(forgetFiles),
+			Flags: append(flags, flagNamed("state")), Action: in.with(options.Reaching, forgetFiles),
 		}},
 	}
 }
@@ -94,7 +94,7 @@ func listFiles(c *call) error {
 	}
 	r := new(options.Request)
 	var bad bool
-	if r.State, bad, err = statesGiven(c.own.StringSlice("state")); err != nil {
+	if r.State, bad, err = statesGiven(c.StringSlice("state")); err != nil {
 		return err
 	}
 	ledger, err := recurring.List(c.Context, r, storesOf(c), place)
@@ -105,7 +105,7 @@ func listFiles(c *call) error {
 		return listBad(c, ledger.Bad())
 	}
 	files := takenFiles(ledger.Files())
-	if c.Bool("json") {
+	if c.of.JSON {
 		return printJSON(c, files)
 	}
 	w := results(c)
@@ -166,7 +166,7 @@ func statesGiven(given []string) (place string, bad bool, err error) {
 
 // listBad lists inputs that were set aside.
 func listBad(c *call, all []knownfiles.Bad) error {
-	if c.Bool("json") {
+	if c.of.JSON {
 		return printJSON(c, append([]knownfiles.Bad{}, all...))
 	}
 	for _, b := range all {
@@ -182,10 +182,7 @@ func forgetFiles(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := requestOf(c)
-	if err != nil {
-		return err
-	}
+	r := &options.Request{Recurring: options.Recurring{State: c.String("state")}}
 	o, ledger, err := recurring.Change(c.Context, r, storesOf(c), place, sayer(c, c.App.ErrWriter))
 	if err != nil {
 		return err

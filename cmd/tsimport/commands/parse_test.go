@@ -24,9 +24,18 @@ import (
 var must = conformance.Must
 
 // given calls do with the context that flags have for arguments.
-func given(t *testing.T, flags []cli.Flag, args []string, do func(c *call) error) error {
+func given(t *testing.T, of options.Commands, flags []cli.Flag, args []string, do func(c *call) error) error {
 	t.Helper()
-	app := &cli.App{Flags: flags, Action: new(invocation).act(do), Writer: io.Discard, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
+	read := func(l *line) error {
+		in := new(invocation)
+		must(t, in.takeEnvironment(l))
+		c, err := in.typed(l, of)
+		if err != nil {
+			return err
+		}
+		return do(c)
+	}
+	app := &cli.App{Flags: flags, Action: read, Writer: io.Discard, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
 	return app.Run(append([]string{"tsimport"}, args...))
 }
 
@@ -107,12 +116,8 @@ func TestColumnFlagsAreReadOrRefused(t *testing.T) {
 		"--rename a=b --rename a=c": "given twice", "--rename a=": "want old=new", "--rename =b": "want old=new",
 		"--types x": "want table, strict or infer",
 	} {
-		err := given(t, flagsOf(options.Load), strings.Fields(args), func(c *call) error {
-			r, err := requestOf(c)
-			if err != nil {
-				return err
-			}
-			columns, err := options.Columns(r)
+		err := given(t, options.Load, flagsOf(options.Load), strings.Fields(args), func(c *call) error {
+			columns, err := options.Columns(&c.given.Request)
 			if err != nil {
 				return err
 			}
@@ -149,7 +154,7 @@ func TestDialectFlagsAreReadOrRefused(t *testing.T) {
 		`--no-header --names a,"b`:               "--names",
 		"--dialect postgres-csv --delimiter \\t": "",
 	} {
-		err := given(t, flagsOf(options.Looking), strings.Fields(args), func(c *call) error {
+		err := given(t, options.Looking, flagsOf(options.Looking), strings.Fields(args), func(c *call) error {
 			r, err := parseRead(c)
 			if err != nil {
 				return err

@@ -20,7 +20,7 @@ func profiled(c *call, action func(*call) error) error {
 // startProfiles begins the profiles that the user asked for and returns what ends and writes them.
 func startProfiles(c *call) (stop func() error, err error) {
 	stop = func() error { return nil }
-	if name := c.String("cpu-profile"); name != "" {
+	if name := c.of.CPUProfile; name != "" {
 		f, err := createOutput(c, name, os.O_TRUNC)
 		if err == nil {
 			err = pprof.StartCPUProfile(f)
@@ -33,7 +33,7 @@ func startProfiles(c *call) (stop func() error, err error) {
 			return closeProfile(f, nil)
 		}
 	}
-	if name := c.String("allocations-profile"); name != "" {
+	if name := c.of.AllocationsProfile; name != "" {
 		f, err := createOutput(c, name, os.O_TRUNC)
 		if err != nil {
 			return nil, errors.Join(usagef("--allocations-profile %s: %v", name, err), stop())

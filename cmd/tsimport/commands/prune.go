@@ -83,7 +83,7 @@ func pruneRuns(c *call) error {
 	if !c.Bool("plan") {
 		failed = p.remove(all)
 	}
-	if c.Bool("json") {
+	if c.of.JSON {
 		err = printJSON(c, all)
 	} else {
 		err = writeLines(results(c), pruneLines(all, c.Bool("plan")))

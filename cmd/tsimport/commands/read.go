@@ -32,18 +32,14 @@ func ossCredentials(c *call) func(context.Context) (id, secret, token string, er
 
 // parseRead reads how a command reads inputs.
 func parseRead(c *call) (read plan.Read, err error) {
-	r, err := requestOf(c)
-	if err != nil {
-		return read, err
-	}
-	if read, err = options.Read(r); err == nil {
-		completeRead(c, r, &read)
+	if read, err = options.Read(&c.given.Request); err == nil {
+		completeRead(c, &c.given.Request, &read)
 	}
 	return read, err
 }
 
 // completeRead adds what only the command knows of reading inputs.
 func completeRead(c *call, r *options.Request, read *plan.Read) {
-	read.Find.NotData = notData(r, c.String("store"))
+	read.Find.NotData = notData(r, c.of.Store)
 	read.Find.OSS.Credentials = ossCredentials(c)
 }

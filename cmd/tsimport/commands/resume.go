@@ -27,8 +27,8 @@ func resumeCommand(in *invocation) *cli.Command {
 		ArgsUsage: "[FOLDER|JOBDIR]",
 		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. Without FOLDER it resumes the newest unfinished run;\n" +
 			"tsimport runs lists them all. Of a job directory (docs/scale-out.md) it does what is left on this machine, also after the job was stopped.",
-		Flags: append([]cli.Flag{flagNamed("metrics-file")}, workFlags()...),
-		Action: in.act(func(c *call) error {
+		Flags: append([]cli.Flag{flagNamed("metrics-file")}, flagsOf(options.Machine)...),
+		Action: in.with(options.Machine, func(c *call) error {
 			if c.NArg() > 1 {
 				return told(c, "resume", func(c *call) error {
 					return usagef("tsimport resume takes one run folder, not %d", c.NArg())
@@ -83,14 +83,10 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 		return nil, err
 	}
 	of.AcceptChangedInput = false // what was accepted then was another change
-	kept := written(of)           // what was asked for, without what is of this machine now
-	given, err := c.ownCommand()
-	if err != nil {
-		return nil, err
-	}
-	takeMachine(of, given)
-	of.MetricsFile = cmp.Or(c.String("metrics-file"), of.MetricsFile)
-	again := &invocation{args: r.job.Args, goOn: true, folder: folder, request: kept, within: c.in.within}
+	own := *of
+	takeMachine(of, c.ownCommand())
+	of.MetricsFile = cmp.Or(c.of.MetricsFile, of.MetricsFile)
+	again := &invocation{args: r.job.Args, goOn: true, folder: folder, own: &own, within: c.in.within}
 	if err := takeEnvironment(of); err != nil {
 		return nil, err
 	}
@@ -168,7 +164,7 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 		return fail(usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, suggest.Arg(folder)))
 	case len(r.job.Args) == 0:
 		return fail(usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files with a command of your own", folder))
-	case len(r.Retried) > 0 && !c.Bool("fresh"):
+	case len(r.Retried) > 0 && !c.of.Fresh:
 		by := r.Retried[len(r.Retried)-1]
 		if left := readRun(by); left != nil && left.Rejected > 0 {
 			return fail(usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
@@ -188,7 +184,7 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 
 // retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.
 func retryRejects(c *call) error {
-	folder := c.String("retry-rejects")
+	folder := c.of.RetryRejects
 	r, files, sum, err := rejectsToRetry(c, folder)
 	if err != nil {
 		return err
@@ -197,17 +193,14 @@ func retryRejects(c *call) error {
 	if err != nil {
 		return err
 	}
-	of, err := c.ownCommand()
-	if err != nil {
-		return err
-	}
+	of := c.ownCommand()
 	of.RetryRejects = ""
 	inputs := before.From
 	before.Clear(append(onceNames(), otherSettings...)...)
 	switch {
 	case len(sum.RejectsFlags) > 0:
 		before.Clear(options.DialectFlags...)
-		if !c.IsSet("dialect") {
+		if !c.given.IsSet("dialect") {
 			if err := setFlags(before, sum.RejectsFlags); err != nil {
 				return err
 			}
@@ -224,7 +217,7 @@ func retryRejects(c *call) error {
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{args: c.in.args, goOn: c.in.goOn, mayChange: c.in.mayChange, folder: c.in.folder, settings: r.job, rejects: folder, request: c.kept(), within: c.in.within, ending: c.in.ending}
+	in := &invocation{args: c.in.args, goOn: c.in.goOn, mayChange: c.in.mayChange, folder: c.in.folder, settings: r.job, rejects: folder, own: c.ownCommand(), within: c.in.within, ending: c.in.ending}
 	return load(c.again(in, of))
 }
 

@@ -48,7 +48,7 @@ func runCommand(in *invocation) *cli.Command {
 			"requests in flight and ceilings are those of all loads together.\n" +
 			"The exit code is the first of 130, 143, 1, 5, 4, 2, 6, 7, 3 and 0 that a load has ended with.",
 		Flags:  runFlags(),
-		Action: in.act(func(c *call) error { return runJob(c, in) }),
+		Action: in.with(options.Reaching|options.Ending, func(c *call) error { return runJob(c, in) }),
 	}
 }
 
@@ -68,7 +68,7 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
 		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-	}, flagsOf(options.Reaching|options.Jobs)...)
+	}, flagsOf(options.Reaching|options.Jobs|options.Ending)...)
 }
 
 // ownFlags are those of tsimport run that a job file does not have as keys.
@@ -161,7 +161,7 @@ func readJobFile(c *call, names []string) (*job.File, error) {
 			return tableAddresses(ctx, pattern)
 		}
 		find := storesOf(c)
-		find.NotData = notData(&options.Request{Running: options.Running{RunDir: c.String("run-dir")}}, c.String("store"))
+		find.NotData = notData(&options.Request{Running: options.Running{RunDir: c.String("run-dir")}}, c.of.Store)
 		set, err := input.Expand(ctx, []string{pattern}, find)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -204,7 +204,7 @@ func overrideJob(c *call, file *job.File, v *job.Vocabulary) {
 		if !c.IsSet(name) || slices.Contains(ownFlags, name) {
 			continue
 		}
-		s := job.Setting{Key: name, Values: valuesOf(c.own, f)}
+		s := job.Setting{Key: name, Values: valuesOf(c.line, f)}
 		if ofAllLoads(name) {
 			file.Common = with(file.Common, s)
 			continue
@@ -364,7 +364,7 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	if err != nil {
 		return err
 	}
-	s.quiet = c.Bool("quiet")
+	s.quiet = c.of.Quiet
 	defer func() { err = closed(err, s.close()) }()
 	limitMemory(s.memory, false)
 	c.interrupts.drains()
@@ -379,7 +379,7 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	stop()
 	o.summarize(time.Since(began))
 	o.ending(endingOf(c))
-	if c.Bool("json") {
+	if c.of.JSON {
 		text, jsonErr := json.MarshalIndent(r, "", "  ")
 		if jsonErr == nil {
 			_, jsonErr = fmt.Fprintf(c.App.Writer, "%s\n", text)
@@ -441,7 +441,8 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	if err != nil {
 		return err
 	}
-	in.args, in.session, in.request = resolved.Arguments(), o.session, written(of)
+	own := *of
+	in.args, in.session, in.own = resolved.Arguments(), o.session, &own
 	o.share(of)
 	of.Fresh = of.Fresh || !in.goOn
 	if err := takeEnvironment(of); err != nil {
@@ -457,7 +458,7 @@ func (o *jobRunner) share(of *options.Command) {
 		of.Concurrency = cmp.Or(of.Concurrency, o.session.requests)
 	}
 	of.AcceptChangedInput = o.c.Bool("accept-changed-input")
-	of.Quiet = !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet"))
+	of.Quiet = !o.session.readOnly && (o.show.log == nil || o.c.of.Quiet)
 }
 
 // requested is the command that a load is, without what the environment says otherwise.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -98,7 +97,7 @@ func runByRunner(c *call, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *
 		for _, v := range workerEnv(p) {
 			l.Env[v.Name] = v.Value
 		}
-		failed = r.Run(c.interrupts.drain, c.own, l)
+		failed = r.Run(c.interrupts.drain, c.line, l)
 		// What counts is in the job directory, not what the runner says.
 		if s, err = scaleout.ReadSummary(c.interrupts.hard, store, p); s == nil {
 			if failed == nil && err == nil {
@@ -107,7 +106,7 @@ func runByRunner(c *call, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *
 			return errors.Join(failed, err)
 		}
 	}
-	if c.Bool("json") && err == nil {
+	if c.of.JSON && err == nil {
 		text, wrong := s.JSON()
 		if wrong == nil {
 			_, wrong = fmt.Fprintf(results(c), "%s\n", text)
@@ -126,12 +125,8 @@ func Work(ctx context.Context, place string, stderr io.Writer, do func(ctx conte
 	defer context.AfterFunc(ctx, func() { stopGently(context.Cause(ctx)) })()
 	interrupts := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, gentle: make(chan bool, 1)}
 	of := &options.Command{Name: "work"}
-	for _, name := range append(slices.Clone(machineFlags), "quiet") {
-		if text := os.Getenv(variableOf(name)); text != "" {
-			if err := options.Find(name).Set(of, []string{text}); err != nil {
-				return usagef("%s: %v", variableOf(name), err)
-			}
-		}
+	if err := takeEnvironment(of); err != nil {
+		return err
 	}
 	c := new(invocation).again(hard, of, io.Discard, interrupts, show)
 	return told(c, of.Name, func(c *call) error { return workOn(c, place, &workTask{index: -1, do: do}) })

@@ -81,7 +81,7 @@ func runsCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if c.Bool("json") {
+			if c.of.JSON {
 				if all == nil {
 					all = []*runInfo{}
 				}

@@ -45,7 +45,7 @@ type screen struct {
 }
 
 func newScreen(c *call, w *display) *screen {
-	return &screen{w: w, quiet: c.Bool("quiet"), dryRun: c.Bool("dry-run"), start: time.Now(), stopping: make(chan struct{})}
+	return &screen{w: w, quiet: c.of.Quiet, dryRun: c.of.DryRun, start: time.Now(), stopping: make(chan struct{})}
 }
 
 // attach has the screen show a load.

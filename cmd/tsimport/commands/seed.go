@@ -106,7 +106,7 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 	}}
 	interrupts, stop := c.interrupts.ofLoad()
 	defer stop()
-	in := &invocation{request: written(of), within: within{target: at}}
+	in := &invocation{own: of, within: within{target: at}}
 	err := perform(in.again(interrupts.hard, of, io.Discard, interrupts, newDisplay(io.Discard)))
 	if err == nil {
 		return nil

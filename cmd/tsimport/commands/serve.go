@@ -52,7 +52,7 @@ func serve(c *call) (err error) {
 		return err
 	}
 	var seeds []seed
-	for _, text := range c.own.StringSlice("seed") {
+	for _, text := range c.StringSlice("seed") {
 		s, err := parseSeed(text)
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ const (
 // if it is the built-in one. The environment's secret is that of a key the user names: it may well be the one of a real
 // account, which would not fit the built-in key, and which nobody meant to give to this server.
 func account(c *call, o *server.Options) (shown string, err error) {
-	names := c.own.StringSlice("instance")
+	names := c.StringSlice("instance")
 	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"), server.DefaultAccessKeySecret
 	if slices.Contains(names, "") {
 		return "", usagef("--instance is empty; leave it out for %s", server.DefaultInstance)

@@ -41,7 +41,7 @@ func gateOf(c *call) *scan.Gate {
 	if s := c.in.session; s != nil && s.gate != nil {
 		return s.gate
 	}
-	return scan.NewGate(c.Float64("max-rcu"))
+	return scan.NewGate(c.of.MaxRCU)
 }
 
 // waitsOf tells a user of reading that the service refuses for a while.

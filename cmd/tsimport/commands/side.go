@@ -62,8 +62,8 @@ func openSide(c *call, arg tableArgument, a access) (*target, error) {
 	}
 	endpoint := named.Endpoint
 	if of.Profile == "" {
-		endpoint = cmp.Or(c.String("endpoint"), os.Getenv(endpointEnv), endpoint)
-		endpoint = address.EndpointOf(of.Instance, endpoint, cmp.Or(c.String("instance"), os.Getenv(instanceEnv), named.Instance))
+		endpoint = cmp.Or(c.of.Endpoint, os.Getenv(endpointEnv), endpoint)
+		endpoint = address.EndpointOf(of.Instance, endpoint, cmp.Or(c.of.Instance, os.Getenv(instanceEnv), named.Instance))
 	}
 	if endpoint == "" {
 		return nil, usagef("%s: no endpoint: set %s", of, address.Variable(endpointEnv, of.Profile))

@@ -95,7 +95,7 @@ func simulation(c *call) (*server.Simulation, error) {
 	}
 	s := &server.Simulation{Config: sim.Config{
 		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), TableUnits: c.Float64("limit-table"), Burst: c.Duration("burst"),
-		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.own.Uint64("random-seed"),
+		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("random-seed"),
 		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"), Unavailable: time.Second},
 		Answers:   sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"), Locations: c.String("locations"), PreSplit: c.String("pre-split"), Indexes: c.Int("indexes")},
 	}}
@@ -108,7 +108,7 @@ func simulation(c *call) (*server.Simulation, error) {
 		return nil, usagef("--burst is for --limiter %s; %s saves nothing up", limiter.TokenBucket, s.Limiter)
 	}
 	var err error
-	if s.Slow, err = parseSlow(c.own.StringSlice("slow")); err != nil {
+	if s.Slow, err = parseSlow(c.StringSlice("slow")); err != nil {
 		return nil, err
 	}
 	if s.Splits, err = parseSplits(c.String("splits")); err != nil {
@@ -210,10 +210,10 @@ func faultPlan(c *call) (*faults.Plan, error) {
 		}
 	}
 	var kinds []string
-	for _, list := range c.own.StringSlice("fault-kinds") {
+	for _, list := range c.StringSlice("fault-kinds") {
 		kinds = slices.Concat(kinds, strings.Split(list, ","))
 	}
-	p, err := faults.Random{Rate: c.Float64("fault-rate"), Kinds: kinds, Delay: c.Duration("fault-delay"), Seed: c.own.Uint64("random-seed")}.Plan()
+	p, err := faults.Random{Rate: c.Float64("fault-rate"), Kinds: kinds, Delay: c.Duration("fault-delay"), Seed: c.Uint64("random-seed")}.Plan()
 	if err != nil {
 		return nil, usagef("%v; see tsimport serve --help", err)
 	}

@@ -17,16 +17,13 @@ const databaseHelp = "In place of files, one table of a database can be given: p
 
 // sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
 func sqlOrigin(c *call, args []string) (source.Origin, error) {
-	of, err := c.command()
-	if err != nil {
-		return nil, err
-	}
+	of := c.command()
 	of.From = args
 	cfg, err := fromdatabase.Config(of)
 	if cfg == nil || err != nil {
 		return nil, err
 	}
-	cfg.Whole, cfg.RetryFor = cfg.Whole || c.Command.Name == job.Sync, c.Duration("retry-for")
+	cfg.Whole, cfg.RetryFor = cfg.Whole || c.Command.Name == job.Sync, c.of.RetryFor
 	return sqltable.New(*cfg), nil
 }
 

@@ -33,34 +33,34 @@ func syncCommand(in *invocation) *cli.Command {
 			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport load. The same\n" +
 			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
 			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed meanwhile: exit code 3.",
-		Flags:  flagsOf(options.Sync),
-		Action: in.act(func(c *call) error { return syncTable(c) }),
+		Flags:  flagsOf(options.Sync | options.Ending),
+		Action: in.with(options.Sync|options.Ending, syncTable),
 	}
 }
 
 // syncConfig reads the flags of a sync.
 func syncConfig(c *call) (cfg tablesync.Config, err error) {
 	for _, o := range options.Of(options.Sync) {
-		if o.Unused&options.Sync != 0 && c.IsSet(o.Name) {
+		if o.Unused&options.Sync != 0 && c.given.IsSet(o.Name) {
 			return cfg, usagef("--%s: it is for tsimport load; sync compares with a table that exists and writes the differences; leave it out", o.Name)
 		}
 	}
 	if cfg.Load, err = loadConfig(c); err != nil {
 		return cfg, err
 	}
-	cfg.Delete, cfg.Range, cfg.Examples, cfg.Fresh = c.Bool("delete"), c.String("range"), c.Int("examples"), c.Bool("fresh") && !c.in.goOn
-	cfg.IfUnchanged = c.Bool("if-unchanged")
-	text := c.String("max-delete")
+	cfg.Delete, cfg.Range, cfg.Examples, cfg.Fresh = c.of.Delete, c.of.Range, c.of.Examples, c.of.Fresh && !c.in.goOn
+	cfg.IfUnchanged = c.of.IfUnchanged
+	text := c.of.MaxDelete
 	cfg.MaxDelete, err = pipeline.ParseMaxErrors(text)
 	switch {
 	case err != nil || cfg.MaxDelete.Rows < 0:
 		return cfg, usagef("--max-delete %q: want a number of rows, or a percentage such as 1%%", text)
-	case c.IsSet("range") && cfg.Range == "":
+	case c.given.IsSet("range") && cfg.Range == "":
 		return cfg, usagef("--range is empty: want FROM..TO, or a key; leave it out to compare the whole table")
-	case c.IsSet("max-delete") && !cfg.Delete:
+	case c.given.IsSet("max-delete") && !cfg.Delete:
 		return cfg, usagef("--max-delete: nothing is deleted without --delete")
-	case !(c.Float64("max-rcu") >= 0):
-		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
+	case !(c.of.MaxRCU >= 0):
+		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.of.MaxRCU)
 	case cfg.Examples < 0:
 		return cfg, usagef("--examples: want 0 or more")
 	}
@@ -75,11 +75,8 @@ func syncTable(c *call) (err error) {
 	if err := checkTable(cfg.Load.Target.Table); err != nil {
 		return err
 	}
-	noSync, err := parseSync(c.String("sync"))
-	if err != nil {
-		return err
-	}
-	planOnly, l := c.Bool("plan") || c.in.plan != nil, &cfg.Load
+	noSync := c.of.Sync == "none"
+	planOnly, l := c.of.Plan || c.in.plan != nil, &cfg.Load
 	stopWatching, err := watchLoad(c, &l.Watch)
 	if err != nil {
 		return err
@@ -159,10 +156,10 @@ func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 		for _, line := range doneLines(s) {
 			say(c, c.show, "%s", line)
 		}
-	case err == nil && !c.Bool("json"):
+	case err == nil && !c.of.JSON:
 		err = writeLines(results(c), foundLines(s, true))
 	}
-	if c.Bool("json") {
+	if c.of.JSON {
 		err = errors.Join(err, printJSON(c, s))
 	}
 	if err == nil && !planOnly && s.Withheld != "" {

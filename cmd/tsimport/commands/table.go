@@ -23,10 +23,10 @@ func tableCommand(in *invocation) *cli.Command {
 		Name:  "table",
 		Usage: "list, describe, create and drop tables",
 		Subcommands: []*cli.Command{
-			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON), Action: in.act(tableList)},
+			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON), Action: in.with(options.Reaching, tableList)},
 			{Name: "describe", Usage: "show a table's key and options", ArgsUsage: "TABLE",
-				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name), Action: in.act(tableDescribe)},
-			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: in.act(tableCreate),
+				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name), Action: in.with(options.Reaching, tableDescribe)},
+			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: in.with(options.Reaching, tableCreate),
 				Flags: append(flagsOf(options.Reaching), quiet, name,
 					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
@@ -34,7 +34,7 @@ func tableCommand(in *invocation) *cli.Command {
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"})},
-			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE", Action: in.act(tableUpdate),
+			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE", Action: in.with(options.Reaching, tableUpdate),
 				Description: "Changes what flags name, in one request, and shows it before and after; without a difference nothing is sent. The service lets reserved\n" +
 					"throughput change once in two minutes. What would lose data at once, a shorter time to live or fewer versions, needs --yes.",
 				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name,
@@ -45,7 +45,7 @@ func tableCommand(in *invocation) *cli.Command {
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock"},
 					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them"},
 					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
-			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: in.act(tableDrop),
+			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: in.with(options.Reaching, tableDrop),
 				Flags: append(flagsOf(options.Reaching), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
 		},
 	}
@@ -105,7 +105,7 @@ func tableList(c *call) error {
 		if err != nil {
 			return err
 		}
-		if c.Bool("json") {
+		if c.of.JSON {
 			if names == nil {
 				names = []string{}
 			}
@@ -148,7 +148,7 @@ func tableDescribe(c *call) error {
 			return noTable(err, target)
 		}
 		d := describe(t)
-		if c.Bool("json") {
+		if c.of.JSON {
 			return printJSON(c, d)
 		}
 		return printDescription(c, d)
@@ -212,7 +212,7 @@ func tableCreate(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := parseKey(textsOf(c.own, "pk"))
+	key, err := parseKey(textsOf(c.line, "pk"))
 	if err != nil {
 		return usagef("%v", err)
 	}

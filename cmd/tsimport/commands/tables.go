@@ -35,7 +35,7 @@ func tables(c *call) error {
 	if err != nil {
 		return usagef("%v", err)
 	}
-	if !c.Bool("json") {
+	if !c.of.JSON {
 		return writeTables(results(c), found)
 	}
 	for i := range found {

@@ -161,10 +161,10 @@ func tooSoon(a *client.Admin, t *target, name string, err error) error {
 
 // showChange prints what is different.
 func showChange(c *call, was, now description) error {
-	if c.Bool("json") {
+	if c.of.JSON {
 		return printJSON(c, tableChange{Changed: changed(was, now), Before: was, After: now})
 	}
-	if c.Bool("quiet") {
+	if c.of.Quiet {
 		return nil
 	}
 	return writeChange(results(c), was, now)

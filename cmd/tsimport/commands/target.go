@@ -60,7 +60,7 @@ func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
 	if c.in.target != nil {
 		return c.in.target, nil
 	}
-	endpoint, store := c.String("endpoint"), c.String("store")
+	endpoint, store := c.of.Endpoint, c.of.Store
 	if endpoint != "" && store != "" {
 		return nil, usagef("--endpoint and --store: give one of them")
 	}
@@ -80,8 +80,8 @@ func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
 			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name, address.Variable(endpointEnv, of.Name), profile.File())
 		}
 	}
-	if c.Duration("request-timeout") <= 0 {
-		return nil, usagef("--request-timeout %v: want more than 0", c.Duration("request-timeout"))
+	if c.of.RequestTimeout <= 0 {
+		return nil, usagef("--request-timeout %v: want more than 0", c.of.RequestTimeout)
 	}
 	if endpoint != "" {
 		if err := client.CheckEndpoint(endpoint); err != nil {
@@ -91,14 +91,14 @@ func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
 	}
 	store = cmp.Or(store, defaultStore)
 	t := &target{name: "embedded store " + store, embedded: true, dir: store}
-	if c.String("instance") != "" {
-		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
+	if c.of.Instance != "" {
+		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.of.Instance)
 	}
 	tellTarget(c, stderr, a.as()+": "+t.name)
 	if s := c.in.session; s != nil {
-		return s.openStore(t, a, c.Duration("request-timeout"))
+		return s.openStore(t, a, c.of.RequestTimeout)
 	}
-	return t.openStore(a, c.Duration("request-timeout"))
+	return t.openStore(a, c.of.RequestTimeout)
 }
 
 // of makes the target that of a load.
@@ -173,10 +173,10 @@ func (t *target) close() error {
 
 // profileOf is the profile that --profile names, an empty one without it.
 func profileOf(c *call) (*profile.Profile, error) {
-	if c.String("profile") == "" {
+	if c.of.Profile == "" {
 		return new(profile.Profile), nil
 	}
-	p, err := profile.Find(c.String("profile"))
+	p, err := profile.Find(c.of.Profile)
 	if err != nil {
 		return nil, usagef("--profile: %v", err)
 	}
@@ -193,7 +193,7 @@ func serviceOf(c *call) (endpoint, instance string, err error) {
 	if c.in.session != nil && of.Name != "" { // a profile that a job names comes before the environment
 		endpoint, instance = cmp.Or(of.Endpoint, endpoint), cmp.Or(of.Instance, instance)
 	}
-	return cmp.Or(c.String("endpoint"), endpoint, of.Endpoint), cmp.Or(c.String("instance"), instance, of.Instance), nil
+	return cmp.Or(c.of.Endpoint, endpoint, of.Endpoint), cmp.Or(c.of.Instance, instance, of.Instance), nil
 }
 
 func remoteTarget(c *call, endpoint string, a access, stderr io.Writer) (*target, error) {
@@ -227,7 +227,7 @@ func tellTarget(c *call, stderr io.Writer, text string) {
 
 // remote makes the target that of a service.
 func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider, stderr io.Writer) error {
-	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, Transport: toServices, RequestTimeout: c.Duration("request-timeout")}
+	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, Transport: toServices, RequestTimeout: c.of.RequestTimeout}
 	accept, err := client.AcceptUnsigned()
 	switch {
 	case err != nil:
@@ -248,7 +248,7 @@ func destroys(c *call) bool {
 	case "age", "drop", "update":
 		return true
 	}
-	return c.Bool("delete") || c.String("mode") == "delete"
+	return c.of.Delete || c.of.Mode == "delete"
 }
 
 // warnOfPlainHTTP says what others on the way can read and use. --quiet does not hide it.
@@ -269,7 +269,7 @@ func warnOfPlainHTTP(stderr io.Writer, endpoint string, provider common.Credenti
 
 // say shows a line to the user unless --quiet.
 func say(c *call, stderr io.Writer, format string, a ...any) {
-	if !c.Bool("quiet") {
+	if !c.of.Quiet {
 		fmt.Fprintf(stderr, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
 	}
 }

@@ -39,8 +39,8 @@ func verifyCommand(in *invocation) *cli.Command {
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
 			"writes to it. Exit code 0: nothing is missing or different; 6: something is; 1: the comparison failed; 2: bad usage.",
-		Flags:  flagsOf(options.Verify),
-		Action: in.act(func(c *call) error { return verifyTable(c) }),
+		Flags:  flagsOf(options.Verify | options.Ending),
+		Action: in.with(options.Verify|options.Ending, verifyTable),
 	}
 }
 
@@ -54,18 +54,18 @@ type comparison struct {
 }
 
 func parseComparison(c *call) (o comparison, err error) {
-	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run"), Manner: scan.Manner{Gate: gateOf(c)}}
+	o = comparison{examples: c.of.Examples, extraFail: c.of.Extra == "fail", run: c.of.Run, Manner: scan.Manner{Gate: gateOf(c)}}
 	switch {
 	case o.examples < 0:
 		return o, usagef("--examples: want 0 or more")
-	case !(c.Float64("max-rcu") >= 0):
-		return o, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
-	case c.IsSet("max-rcu") && c.String("sample") != "":
+	case !(c.of.MaxRCU >= 0):
+		return o, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.of.MaxRCU)
+	case c.given.IsSet("max-rcu") && c.of.Sample != "":
 		return o, usagef("--max-rcu: a sample reads rows one by one, without it; leave one of them out")
 	case o.run != "" && c.Args().Present():
 		return o, usagef("--run %s names the files too; leave %q out", o.run, c.Args().First())
 	}
-	if text := c.String("sample"); text != "" {
+	if text := c.of.Sample; text != "" {
 		if o.sample, err = parseShare(text); err != nil {
 			return o, usagef("--sample %q: want a share above 0 and at most 100%%, such as 1%% or 0.01", text)
 		}
@@ -121,8 +121,8 @@ func verifyTable(c *call) (err error) {
 	if cfg.Write.When != nil {
 		return usagef("--when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing")
 	}
-	cfg.Target.DropExpired = load.Bool("drop-expired")
-	if c.String("archive") != "" {
+	cfg.Target.DropExpired = load.of.DropExpired
+	if c.of.Archive != "" {
 		if run != nil || cfg.Target.Table != "" {
 			return usagef("--archive: it takes the place of the table; leave --table and --run out")
 		}
@@ -167,11 +167,7 @@ func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.
 // verifyCopy compares the tables of a run that has copied one, as they are now.
 func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 	k := &copying{show: c.show}
-	asked, err := copied.command()
-	if err != nil {
-		return err
-	}
-	cfg, err := k.config(copied, asked)
+	cfg, err := k.config(copied, copied.command())
 	if err != nil {
 		return err
 	}
@@ -226,9 +222,9 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 
 // verifyArchive compares an archive with files, a table or another archive.
 func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
-	m, err := restore.At(c.interrupts.drain, c.String("archive"), cfg.Read.Find)
+	m, err := restore.At(c.interrupts.drain, c.of.Archive, cfg.Read.Find)
 	if err == nil && m == nil {
-		m, err = archive.Read(c.String("archive")) // which says why it is none
+		m, err = archive.Read(c.of.Archive) // which says why it is none
 	}
 	if err != nil {
 		return usagef("--archive: %v", err)
@@ -286,7 +282,7 @@ func showComparison(c *call, r *verify.Result) (err error) {
 	e.count("missing", r.Missing)
 	e.count("different", r.Different)
 	e.count("surplus", r.Extra)
-	if c.Bool("json") {
+	if c.of.JSON {
 		err = printJSON(c, r)
 	} else {
 		err = writeComparison(results(c), r)
@@ -299,17 +295,13 @@ func showComparison(c *call, r *verify.Result) (err error) {
 
 // takeOwn takes what the machine may give from the comparison's own flags, not from those of the run.
 func takeOwn(c *call, cfg *pipeline.Config) error {
-	own := pipeline.Config{}
-	r, err := requestOf(c)
-	if err != nil {
-		return err
-	}
+	own, r := pipeline.Config{}, c.of.Request
 	r.BatchBytes = table.MaxBatchBytes // a comparison writes nothing
-	if err := options.Speed(r, &own); err != nil {
+	if err := options.Speed(&r, &own); err != nil {
 		return usagef("%v", err)
 	}
 	cfg.Limits.Memory, cfg.Limits.TempDir = own.Limits.Memory, own.Limits.TempDir
-	cfg.Write.Concurrency, cfg.Write.RetryFor = c.Int("concurrency"), c.Duration("retry-for")
+	cfg.Write.Concurrency, cfg.Write.RetryFor = c.of.Concurrency, c.of.RetryFor
 	return nil
 }
 
@@ -375,11 +367,11 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 		}
 		return run, load, err
 	}
-	if of := load.String("retry-rejects"); of != "" {
+	if of := load.of.RetryRejects; of != "" {
 		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
 	for _, name := range onceNames() {
-		if load.IsSet(name) && name != "state" { // which says where, not what
+		if load.given.IsSet(name) && name != "state" { // which says where, not what
 			return nil, nil, usagef("--run %s: which files it chose, and in which order, its flags do not say (--%s); compare with the files: tsimport verify FILE...", path, name)
 		}
 	}
@@ -395,7 +387,7 @@ const comparing = "verify: %s records read, %s rows of the table compared"
 
 // watchComparison shows how far a comparison is until the returned function is called.
 func watchComparison(c *call, format string, p *verify.Progress) (stop func()) {
-	if c.Bool("quiet") || !c.show.terminal {
+	if c.of.Quiet || !c.show.terminal {
 		return func() {}
 	}
 	stopping, stopped := make(chan struct{}), make(chan struct{})

@@ -88,10 +88,10 @@ func showState(ctx context.Context, load stateSource, show *display, begun bool)
 
 // serveStatus shows the load at the address of --status, if there is one, until stop is called.
 func serveStatus(c *call, load stateSource, stderr *display) (stop func(), err error) {
-	if !c.IsSet("status") {
+	if !c.given.IsSet("status") {
 		return func() {}, nil
 	}
-	address := c.String("status")
+	address := c.of.Status
 	if address == "" {
 		// The system would take a port that nobody can know of beforehand, for all the world.
 		return nil, usagef(`--status "": give an address of this machine, such as 127.0.0.1:0`)
@@ -101,7 +101,7 @@ func serveStatus(c *call, load stateSource, stderr *display) (stop func(), err e
 		return nil, usagef("--status %s: %v; give an address of this machine whose port is free, such as 127.0.0.1:0", address, client.OneLine(err.Error()))
 	}
 	// Who lets the system choose a port must be told which even when little else is said.
-	if _, port, _ := net.SplitHostPort(address); port == "0" || !c.Bool("quiet") {
+	if _, port, _ := net.SplitHostPort(address); port == "0" || !c.of.Quiet {
 		fmt.Fprintf(stderr, "tsimport: status: %s\n", server.URL())
 	}
 	if !server.Loopback() {

@@ -25,19 +25,6 @@ import (
 	"example.com/tsimport/reader/open"
 )
 
-// machineFlags are flags of the load that a worker may give for its own machine.
-var machineFlags = []string{"memory", "concurrency", "status"}
-
-// workFlags are flags of commands that work on a job directory.
-func workFlags() (flags []cli.Flag) {
-	for _, f := range flagsOf(options.Load) {
-		if slices.Contains(machineFlags, f.Names()[0]) {
-			flags = append(flags, f)
-		}
-	}
-	return append(flags, &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"})
-}
-
 func workCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "work",
@@ -48,8 +35,8 @@ func workCommand(in *invocation) *cli.Command {
 			&cli.StringFlag{Name: "job-dir", Usage: "`PLACE` that tsimport load --job-dir has planned"},
 			&cli.StringFlag{Name: "stage", Usage: "do one task of this `STAGE`: read, write, verify or finish"},
 			&cli.IntFlag{Name: "index", Usage: "which task of the stage, from 0 (default: JOB_COMPLETION_INDEX, as Kubernetes sets it)", Value: -1},
-		}, workFlags()...),
-		Action: in.act(func(c *call) error { return workTyped(c) }),
+		}, flagsOf(options.Machine|options.Ending)...),
+		Action: in.with(options.Machine|options.Ending, workTyped),
 	}
 }
 
@@ -144,15 +131,11 @@ func workOn(c *call, place string, t *workTask) error {
 	endingOf(c).runDir = store.String()
 	// This machine's environment may name another service, or none.
 	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)
-	given, err := c.command()
-	if err != nil {
-		return err
-	}
-	takeMachine(of, given)
+	takeMachine(of, c.given)
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{goOn: true, request: written(of), within: within{task: t}, ending: c.in.ending}
+	in := &invocation{goOn: true, own: of, within: within{task: t}, ending: c.in.ending}
 	again := c.again(in, of)
 	endingOf(c).table = tableGiven(again)
 	return perform(again)
@@ -202,11 +185,11 @@ func takeMachine(of, given *options.Command) {
 func refuseInJobs(c *call) error {
 	sql := slices.ContainsFunc(c.Args().Slice(), open.IsDatabase)
 	switch {
-	case c.Bool("require-snapshot"):
+	case c.of.RequireSnapshot:
 		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")
-	case sql && c.IsSet("max-rows-per-second"):
+	case sql && c.given.IsSet("max-rows-per-second"):
 		return usagef("--job-dir: --max-rows-per-second: each process would read so many rows of the database; load without --job-dir")
-	case c.Float64("max-rcu") > 0:
+	case c.of.MaxRCU > 0:
 		return usagef("--job-dir: --max-rcu: each process would read so much of the source; copy without --job-dir")
 	}
 	return nil
@@ -224,7 +207,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	if err := refuseInJobs(c); err != nil {
 		return err
 	}
-	workers := c.Int("workers")
+	workers := c.of.Workers
 	if workers < 1 || workers > 4096 {
 		return usagef("--workers %d: want 1 to 4096", workers)
 	}
@@ -233,7 +216,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 		return err
 	}
 	if run {
-		if err := runner.Check(c.own); err != nil {
+		if err := runner.Check(c.line); err != nil {
 			return err
 		}
 	} else if runner != nil {
@@ -249,7 +232,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	}
 	p, isNew, err := scaleout.Make(c.interrupts.drain, store, scaleout.Request{
 		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, c.show, format, a...) }},
-		Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.Bool("verify"),
+		Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.of.Verify,
 	})
 	if err != nil {
 		return err
@@ -264,7 +247,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 		return runByRunner(c, runner, store, p, cfg)
 	}
 	say(c, c.show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
-	if c.Bool("json") {
+	if c.of.JSON {
 		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
 	}
 	return nil
