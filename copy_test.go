@@ -61,7 +61,7 @@ func TestACopyThatCannotBeIsRefused(t *testing.T) {
 		"FromKey: ":                            func(r *CopyRequest) { r.FromKey = "x" },
 		"FromKey 5 ToKey 5":                    func(r *CopyRequest) { r.FromKey, r.ToKey = "5", "5" },
 		"Columns: a name is empty":             func(r *CopyRequest) { r.Columns = []string{""} },
-		"Concurrency: want 1":                  func(r *CopyRequest) { r.Concurrency = 5000 },
+		"Concurrency 5000: want":               func(r *CopyRequest) { r.Concurrency = 5000 },
 	} {
 		r := w.copyOf(t)
 		t.Setenv("TABLESTORE_INSTANCE", "")

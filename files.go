@@ -9,7 +9,6 @@ import (
 	"example.com/tsimport/internal/tablestore/accesskey"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
-	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
@@ -72,26 +71,15 @@ func Load(ctx context.Context, r Request) (*Summary, error) {
 		keys := provider.GetCredentials()
 		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
 	}
-	database, err := fromdatabase.Of(&options.Command{Request: r}, quiet)
-	if err != nil {
-		return nil, public(err)
-	}
-	archive, err := restore.Of(ctx, &r, cfg.Read.Find, quiet)
+	from, err := restore.Open(ctx, &options.Command{Request: r}, cfg.Read.Find, quiet)
 	if err != nil {
 		return nil, public(err)
 	}
 	if cfg.Target.Client, cfg.Target.Name, err = r.Target.Open(ctx); err != nil {
 		return nil, public(err)
 	}
-	switch {
-	case database != nil:
-		database.Config(&cfg, false)
-		err = database.Begin(ctx, &cfg, &cfg.Target.Client, false)
-	case archive != nil:
-		archive.Config(&cfg, false)
-		err = archive.Begin(ctx, &cfg, &cfg.Target.Client, false)
-	}
-	if err != nil {
+	from.Config(&cfg, false)
+	if err := from.Begin(ctx, &cfg, &cfg.Target.Client, false); err != nil {
 		return nil, public(err)
 	}
 	return run(ctx, &r, cfg)

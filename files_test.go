@@ -52,18 +52,18 @@ func TestErrorsOfALoadCanBeTold(t *testing.T) {
 		t.Errorf("error limit: %v, %+v", err, s)
 	}
 	for text, o := range map[string]Request{
-		`Mode "x": want put`:  {Writing: Writing{Mode: "x"}},
-		"Names needs":         {Text: Text{Names: []string{"a"}}},
-		"OnNull delete needs": {Mapping: Mapping{OnNull: "delete"}},
-		"BatchBytes 1":        {Rates: Rates{BatchBytes: 1 << 30}},
-		"Memory":              {Rates: Rates{Memory: 5}},
-		"Rename":              {Mapping: Mapping{Rename: map[string]string{"a": ""}}},
-		"--max-errors":        {Writing: Writing{MaxErrors: "x"}},
-		`column "none"`:       {Mapping: Mapping{Exclude: []string{"none"}}},
-		"no expression; want": {Mapping: Mapping{Set: []string{"x"}}},
-		"Concurrency: want 1": {Rates: Rates{Concurrency: 5000}},
-		"Compress \"zip\"":    {Rates: Rates{Compress: "zip"}},
-		"RetryFor and Settl":  {Rates: Rates{RetryFor: -1}},
+		`Mode "x": want put`:     {Writing: Writing{Mode: "x"}},
+		"Names needs":            {Text: Text{Names: []string{"a"}}},
+		"OnNull delete needs":    {Mapping: Mapping{OnNull: "delete"}},
+		"BatchBytes 1":           {Rates: Rates{BatchBytes: 1 << 30}},
+		"Memory":                 {Rates: Rates{Memory: 5}},
+		"Rename":                 {Mapping: Mapping{Rename: map[string]string{"a": ""}}},
+		"--max-errors":           {Writing: Writing{MaxErrors: "x"}},
+		`column "none"`:          {Mapping: Mapping{Exclude: []string{"none"}}},
+		"no expression; want":    {Mapping: Mapping{Set: []string{"x"}}},
+		"Concurrency 5000: want": {Rates: Rates{Concurrency: 5000}},
+		"Compress \"zip\"":       {Rates: Rates{Compress: "zip"}},
+		"RetryFor -1ns: want":    {Rates: Rates{RetryFor: -1}},
 	} {
 		var usage *UsageError
 		o.Fresh = true

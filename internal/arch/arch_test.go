@@ -20,7 +20,7 @@ const module = "example.com/tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them;
 // engine/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".":            {"pipeline/keep", "internal/exitcode", "pipeline/fromdatabase", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
+	".":            {"pipeline/keep", "internal/exitcode", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport": {"cmd/tsimport/commands"},
 	"cmd/tsimport/commands": {"pipeline/keep",
 		"pipeline/fromdatabase", "reader/open", "transfer/restore", "internal/words",
@@ -71,7 +71,7 @@ var arrows = map[string][]string{
 		"transfer/verify",
 	},
 	"jobs/job/datax":               {"internal/tablestore/address", "jobs/job"},
-	"jobs/job":                     {"internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
+	"jobs/job":                     {"internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/options", "pipeline/rundir", "reader/input"},
 	"jobs/knownfiles":              {"internal/exitcode", "internal/jobdir", "pipeline/checkpoint", "reader/input"},
 	"cmd/tsimport/advise":          {"internal/words", "internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"internal/lifecycle":           {"internal/table"},
@@ -106,7 +106,7 @@ var arrows = map[string][]string{
 	"transfer/export":    {"internal/keyexpr", "reader/jsonl", "reader/archivefile", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
 	"transfer/tablesync": {"pipeline/keep", "ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
-	"transfer/restore":   {"internal/jobdir", "internal/suggest", "internal/table", "internal/tablestore/client", "internal/words", "pipeline", "pipeline/options", "pipeline/plan", "reader/archive", "reader/archivefile", "reader/input", "reader/source", "transfer/copytable", "transfer/verify"},
+	"transfer/restore":   {"internal/jobdir", "internal/suggest", "internal/table", "internal/tablestore/client", "internal/words", "pipeline", "pipeline/fromdatabase", "pipeline/options", "pipeline/plan", "reader/archive", "reader/archivefile", "reader/input", "reader/source", "transfer/copytable", "transfer/verify"},
 	"internal/words":     {},
 	"transfer/fromtable": {"internal/keyexpr", "internal/table", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "internal/words", "pipeline", "pipeline/options", "pipeline/plan", "reader/tablescan", "transfer/copytable", "transfer/restore"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "transfer/verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},

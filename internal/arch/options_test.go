@@ -28,6 +28,21 @@ func TestFunctionsOfTheCommandLineAreShort(t *testing.T) {
 	})
 }
 
+// What a resumed load must find as it was is compared by the plan; what may change is said by the table of options.
+func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
+	table := pageText(t, "pipeline/options/table.go")
+	compared := flagInText.FindAllString(pageText(t, "pipeline/plan/facts.go"), -1)
+	if len(compared) < 15 {
+		t.Fatalf("only %q are compared", compared)
+	}
+	for _, flag := range compared {
+		entry := regexp.MustCompile(`\{Name: "` + flag[2:] + `"[^\n]*`).FindString(table)
+		if entry == "" || strings.Contains(entry, "MayChange") {
+			t.Errorf("%s is compared with what it was when a load is resumed, and its entry is %q", flag, entry)
+		}
+	}
+}
+
 // filesOfOption bounds how many files outside tests name an option as a flag, on average. Each file that speaks of one has to change with
 // it: lower the bound when the average falls.
 const filesOfOption = 5.8

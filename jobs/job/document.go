@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"example.com/tsimport/pipeline/options"
 )
 
 // Error is what is wrong with a job file, in one line.
@@ -133,35 +135,35 @@ func isNull(n *yaml.Node) bool {
 }
 
 // values reads the value of a key as texts: those that its flag would be given.
-func (d *document) values(e entry, k Key) (values []string, err error) {
+func (d *document) values(e entry, k *options.Option) (values []string, err error) {
 	n := e.value
 	switch {
-	case n.Kind == yaml.MappingNode && (k.Name == "rename" || k.Name == "type"):
+	case n.Kind == yaml.MappingNode && (k.Kind == options.Renamings || k.Kind == options.Typings):
 		pairs, err := d.entries(n, k.Name)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range pairs {
-			of, err := d.scalar(p, Key{Name: k.Name})
+			of, err := d.scalar(p, &options.Option{Name: k.Name})
 			if err != nil {
 				return nil, err
 			}
 			from := p.name
-			if k.Name == "rename" {
+			if k.Kind == options.Renamings {
 				from = `"` + strings.ReplaceAll(from, `"`, `""`) + `"`
 			}
 			values = append(values, from+"="+of)
 		}
 		return values, nil
-	case n.Kind == yaml.SequenceNode && (k.Kind == List || k.Kind == Names):
+	case n.Kind == yaml.SequenceNode && (k.Kind.Repeated() || k.Kind == options.List):
 		for _, item := range n.Content {
-			text, err := d.scalar(entry{k.Name, item.Line, item}, Key{Name: k.Name})
+			text, err := d.scalar(entry{k.Name, item.Line, item}, &options.Option{Name: k.Name})
 			if err != nil {
 				return nil, err
 			}
 			values = append(values, text)
 		}
-		if k.Kind == Names {
+		if k.Kind == options.List {
 			return []string{joinNames(values)}, nil
 		}
 		return values, nil
@@ -182,13 +184,14 @@ func joinNames(names []string) string {
 }
 
 // wants says of each kind what it takes.
-var wants = map[Kind]string{
-	Text: "a text", Bool: "true or false", Whole: "a whole number in digits", Number: "a number",
-	Duration: "a duration with a unit, such as 30s", List: "a list of texts", Names: "a list of names",
+var wants = map[options.Kind]string{
+	options.Plain: "a text", options.Size: "a text", options.Switch: "true or false", options.Whole: "a whole number in digits", options.Number: "a number",
+	options.Duration: "a duration with a unit, such as 30s", options.List: "a list of names",
+	options.Texts: "a list of texts", options.Lists: "a list of texts", options.Renamings: "a list of texts", options.Typings: "a list of texts",
 }
 
 // scalar reads one value. A text with ${ in it is looked at when the variable is known.
-func (d *document) scalar(e entry, k Key) (string, error) {
+func (d *document) scalar(e entry, k *options.Option) (string, error) {
 	n := e.value
 	wrong := func() error {
 		return d.errorf(n.Line, "%s: want %s, not %s", k.Name, wants[k.Kind], kindName(n))
@@ -209,21 +212,21 @@ func (d *document) scalar(e entry, k Key) (string, error) {
 var errKind = errors.New("another kind of value")
 
 // check reports whether a text, with the tag that YAML gives it, is of a kind.
-func check(k Kind, text, tag string) (err error) {
+func check(k options.Kind, text, tag string) (err error) {
 	switch k {
-	case Bool:
+	case options.Switch:
 		if text != "true" && text != "false" || tag == "!!str" {
 			return errKind
 		}
-	case Whole:
+	case options.Whole:
 		if _, err = strconv.ParseInt(text, 10, 64); tag == "!!str" {
 			return errKind
 		}
-	case Number:
+	case options.Number:
 		if _, err = strconv.ParseFloat(text, 64); tag == "!!str" {
 			return errKind
 		}
-	case Duration:
+	case options.Duration:
 		_, err = time.ParseDuration(text)
 	default:
 		if tag == "!!bool" || tag == "!!binary" {

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/pipeline/options"
 )
 
 // Limits of a job file.
@@ -147,7 +148,7 @@ func Parse(path string, text []byte, v *Vocabulary) (*File, error) {
 }
 
 func (d *document) parallel(n *yaml.Node) (parallel int, err error) {
-	text, err := d.scalar(entry{"parallel", n.Line, n}, Key{Name: "parallel", Kind: Whole})
+	text, err := d.scalar(entry{"parallel", n.Line, n}, &options.Option{Name: "parallel", Kind: options.Whole})
 	if err == nil {
 		if _, err = fmt.Sscan(text, &parallel); err != nil || parallel < 1 {
 			err = d.errorf(n.Line, "parallel: want the number of loads to run at a time, 1 or more, not %s", quoted(text))
@@ -198,8 +199,8 @@ func (r *fileReader) defaults(n *yaml.Node) error {
 
 // add adds a setting for all loads.
 func (r *fileReader) add(e entry, command string) error {
-	k, ok := r.vocabulary.any(e.name)
-	if !ok {
+	k := r.vocabulary.any(e.name)
+	if k == nil {
 		return r.unknown(e, "defaults", r.vocabulary.names(command))
 	}
 	if isNull(e.value) {
@@ -210,7 +211,7 @@ func (r *fileReader) add(e entry, command string) error {
 		return err
 	}
 	to := &r.shared
-	if k.OfJob || k.Shared {
+	if k.Scope == options.OfJob || k.Scope == options.OfBoth {
 		to = &r.common
 	}
 	if i := slices.IndexFunc(*to, func(t Setting) bool { return t.Key == s.Key }); i >= 0 {
@@ -221,7 +222,7 @@ func (r *fileReader) add(e entry, command string) error {
 	return nil
 }
 
-func (r *fileReader) setting(e entry, k Key) (s Setting, err error) {
+func (r *fileReader) setting(e entry, k *options.Option) (s Setting, err error) {
 	s = Setting{Key: k.Name, line: e.line}
 	if s.Values, err = r.values(e, k); err != nil {
 		return s, err
@@ -280,11 +281,10 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 		return l, err
 	}
 	if i := slices.IndexFunc(all, func(e entry) bool { return e.name == keyCommand }); i >= 0 {
-		if l.Command, err = r.scalar(all[i], Key{Name: keyCommand}); err != nil {
+		if l.Command, err = r.scalar(all[i], &options.Option{Name: keyCommand}); err != nil {
 			return l, err
 		}
 		if _, ok := r.vocabulary.Commands[l.Command]; !ok {
-			commands := []string{Load, Copy, Sync, Export}
 			return l, r.errorf(all[i].value.Line, "command %s: want %s%s", quoted(l.Command), strings.Join(commands, ", "), suggest.Hint(l.Command, commands))
 		}
 	}
@@ -293,7 +293,7 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 		own[e.name] = true
 	}
 	for _, s := range r.shared {
-		if _, ok := r.vocabulary.key(l.Command, s.Key); ok && !own[s.Key] {
+		if r.vocabulary.key(l.Command, s.Key) != nil && !own[s.Key] {
 			l.Settings = append(l.Settings, s)
 		}
 	}
@@ -327,7 +327,7 @@ func (r *fileReader) loadKey(l *Single, e entry) error {
 		if isNull(e.value) {
 			return nil
 		}
-		s, err := r.setting(e, Key{Name: e.name, Kind: List})
+		s, err := r.setting(e, &options.Option{Name: e.name, Kind: options.Texts})
 		switch e.name {
 		case keyFrom:
 			l.From = s.Values
@@ -338,14 +338,14 @@ func (r *fileReader) loadKey(l *Single, e entry) error {
 		}
 		return err
 	}
-	k, ok := r.vocabulary.key(l.Command, e.name)
-	if !ok {
-		if _, other := r.vocabulary.any(e.name); other {
+	k := r.vocabulary.key(l.Command, e.name)
+	if k == nil {
+		if r.vocabulary.any(e.name) != nil {
 			return r.errorf(e.line, "%s: tsimport %s has no flag --%s", e.name, l.Command, e.name)
 		}
 		return r.unknown(e, "load "+l.Name, append(r.vocabulary.names(l.Command), keyFrom, keyAfter, keyExcept, keyCommand))
 	}
-	if k.OfJob {
+	if k.Scope == options.OfJob {
 		return r.errorf(e.line, "%s: all loads of the job have it together; put it into defaults", e.name)
 	}
 	if isNull(e.value) {

@@ -11,16 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/pipeline/options"
 )
 
 var must = conformance.Must
 
 // small is a vocabulary for tests.
 var small = &Vocabulary{
-	Commands: map[string][]Key{
-		Load: {{Name: "table"}, {Name: "pk", Kind: List}, {Name: "create", Kind: Bool}, {Name: "max-errors"}, {Name: "ttl", Kind: Whole}, {Name: "retry-for", Kind: Duration}, {Name: "columns", Kind: Names},
-			{Name: "rename", Kind: List}, {Name: "null", Kind: List}, {Name: "memory", OfJob: true}, {Name: "max-wcu", Kind: Number, Shared: true}, {Name: "store"}, {Name: "endpoint"}},
-		Sync:   {{Name: "table"}, {Name: "delete", Kind: Bool}, {Name: "store"}, {Name: "endpoint"}},
+	Commands: map[string][]*options.Option{
+		Load: {{Name: "table"}, {Name: "pk", Kind: options.Texts}, {Name: "create", Kind: options.Switch}, {Name: "max-errors"}, {Name: "ttl", Kind: options.Whole}, {Name: "retry-for", Kind: options.Duration}, {Name: "columns", Kind: options.List},
+			{Name: "rename", Kind: options.Renamings}, {Name: "null", Kind: options.Texts}, {Name: "memory", Scope: options.OfJob}, {Name: "max-wcu", Kind: options.Number, Scope: options.OfBoth}, {Name: "store"}, {Name: "endpoint"}},
+		Sync:   {{Name: "table"}, {Name: "delete", Kind: options.Switch}, {Name: "store"}, {Name: "endpoint"}},
 		Copy:   {{Name: "table"}, {Name: "since"}, {Name: "store"}, {Name: "endpoint"}},
 		Export: {{Name: "table"}, {Name: "output"}, {Name: "store"}, {Name: "endpoint"}},
 	},

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"example.com/tsimport/pipeline/options"
 )
 
 // Marshal writes the file with target, what all loads have together, and its loads. What Parse would not read as it is, is refused.
@@ -62,11 +64,13 @@ func (v *Vocabulary) putAll(n *yaml.Node, settings []Setting) error {
 				return fmt.Errorf("write job: %s: ${ would be read as a variable", s.Key)
 			}
 		}
-		k, _ := v.any(s.Key)
+		k := v.any(s.Key)
 		switch {
-		case k.Kind == List:
+		case k == nil:
+			return fmt.Errorf("write job: %s is not a key", s.Key)
+		case k.Kind.Repeated():
 			put(n, s.Key, texts(s.Values))
-		case k.Kind == Bool || k.Kind == Whole || k.Kind == Number:
+		case k.Kind == options.Switch || k.Kind == options.Whole || k.Kind == options.Number:
 			put(n, s.Key, plain(s.Values[0]))
 		default:
 			put(n, s.Key, quotedText(s.Values[0]))

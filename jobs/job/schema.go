@@ -1,6 +1,11 @@
 package job
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+
+	"example.com/tsimport/pipeline/options"
+)
 
 // schema is a part of a JSON schema.
 type schema map[string]any
@@ -18,15 +23,12 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		"number": withVariable(schema{"type": "number"}), "list": withVariable(list),
 		"pairs": withVariable(schema{"anyOf": []any{list, schema{"type": "object", "additionalProperties": text}}}),
 	}
-	kinds := map[Kind]string{Text: "text", Bool: "bool", Whole: "whole", Number: "number", Duration: "text", List: "list", Names: "list"}
-	value := func(k Key) schema {
+	kinds := map[options.Kind]string{options.Switch: "bool", options.Whole: "whole", options.Number: "number", options.List: "list", options.Texts: "list", options.Lists: "list",
+		options.Renamings: "pairs", options.Typings: "pairs"}
+	value := func(k *options.Option) schema {
 		name := "key-" + k.Name
 		if definitions[name] == nil { // a key has one meaning for all commands that have it
-			of := kinds[k.Kind]
-			if k.Name == "rename" || k.Name == "type" {
-				of = "pairs"
-			}
-			definitions[name] = schema{"$ref": "#/$defs/" + of, "description": k.Usage}
+			definitions[name] = schema{"$ref": "#/$defs/" + cmp.Or(kinds[k.Kind], "text"), "description": k.Usage}
 		}
 		return schema{"$ref": "#/$defs/" + name}
 	}
@@ -35,16 +37,15 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 	}
 	target, defaults := schema{}, schema{}
 	for _, name := range v.Target {
-		k, _ := v.any(name)
-		target[name] = value(k)
+		target[name] = value(v.any(name))
 	}
 	for _, name := range v.names("") {
-		if k, _ := v.any(name); name != keyTable {
-			defaults[name] = value(k)
+		if name != keyTable {
+			defaults[name] = value(v.any(name))
 		}
 	}
-	var commands []any
-	for _, command := range []string{Load, Copy, Sync, Export} {
+	var loads []any
+	for _, command := range commands {
 		properties := schema{keyAfter: schema{"anyOf": []any{list, null}}, keyCommand: schema{"const": command}}
 		required := []string{keyCommand}
 		switch command {
@@ -59,7 +60,7 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		}
 		for _, k := range v.Commands[command] {
 			switch {
-			case k.OfJob:
+			case k.Scope == options.OfJob:
 			case k.Values != nil: // which may be others for another command
 				of := withVariable(schema{"enum": k.Values})
 				of["description"] = k.Usage
@@ -71,12 +72,12 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		definition := object(properties)
 		definition["type"], definition["required"] = "object", required
 		definitions[command] = definition
-		commands = append(commands, schema{"$ref": "#/$defs/" + command})
+		loads = append(loads, schema{"$ref": "#/$defs/" + command})
 	}
 	root := object(schema{
 		"version": schema{"const": Version}, "parallel": schema{"type": "integer", "minimum": 1},
 		"target": object(target), "defaults": object(defaults),
-		"loads": schema{"type": "object", "minProperties": 1, "additionalProperties": schema{"oneOf": commands}},
+		"loads": schema{"type": "object", "minProperties": 1, "additionalProperties": schema{"oneOf": loads}},
 	})
 	root["$schema"], root["title"], root["$defs"] = "https://json-schema.org/draft/2020-12/schema", "tsimport job", definitions
 	root["type"], root["required"] = "object", []string{"version", "loads"}

@@ -1,41 +1,39 @@
 package job
 
-import "slices"
+import (
+	"slices"
 
-// Kind is what the value of a key is.
-type Kind uint8
-
-const (
-	Text     Kind = iota // a text or a number, as it is written
-	Bool                 // true or false
-	Whole                // a whole number
-	Number               // a number
-	Duration             // a text such as 30s
-	List                 // texts; a text alone is a list of one
-	Names                // a text with commas, or a list of names
+	"example.com/tsimport/pipeline/options"
 )
-
-// Key is a flag of a command as a key of a job file.
-type Key struct {
-	Name  string
-	Kind  Kind
-	Usage string
-	// Values are all that it may be; nil is anything of the kind.
-	Values []string
-	// OfJob says that it is one for all loads of a job: it stands in defaults, not in a load.
-	OfJob bool
-	// Shared says that in defaults it is one for all loads together; in a load it is beside that for this load alone.
-	Shared bool
-}
 
 // Vocabulary is the keys of a job file.
 type Vocabulary struct {
-	// Commands are the keys of each command that a load may be.
-	Commands map[string][]Key
+	// Commands are the keys of each command that a load may be: its options.
+	Commands map[string][]*options.Option
 	// Target are the keys of the target.
 	Target []string
 	// Refused says of keys that are flags, but not keys, what to do instead.
 	Refused map[string]string
+}
+
+// NewVocabulary has the options of the commands that a load may be. Refused are flags that are gone, and what to do instead.
+func NewVocabulary(refused map[string]string) *Vocabulary {
+	v := &Vocabulary{Commands: map[string][]*options.Option{}, Refused: refused}
+	for _, command := range commands {
+		for _, o := range options.OfCommand(command) {
+			if o.InJobs(command) {
+				v.Commands[command] = append(v.Commands[command], o)
+			} else if o.Instead != "" {
+				v.Refused[o.Name] = o.Instead
+			}
+		}
+	}
+	for _, o := range options.Of(options.Reaching) {
+		v.Target = append(v.Target, o.Name)
+	}
+	// An export and a copy name what they write otherwise.
+	v.Commands[Copy] = append(v.Commands[Copy], &options.Option{Name: keyTable, Usage: "table to copy to"})
+	return v
 }
 
 // Commands that a load may be. The first is what a load is that does not say.
@@ -46,6 +44,8 @@ const (
 	Export = "export"
 )
 
+var commands = []string{Load, Copy, Sync, Export}
+
 // Keys that are not flags.
 const (
 	keyFrom    = "from"
@@ -55,29 +55,29 @@ const (
 	keyTable   = "table"
 )
 
-// key returns a key of a command.
-func (v *Vocabulary) key(command, name string) (Key, bool) {
-	keys := v.Commands[command]
-	i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
-	if i < 0 {
-		return Key{}, false
+// key returns a key of a command, nil if it has none of the name.
+func (v *Vocabulary) key(command, name string) *options.Option {
+	for _, k := range v.Commands[command] {
+		if k.Name == name {
+			return k
+		}
 	}
-	return keys[i], true
+	return nil
 }
 
 // any returns a key of any command.
-func (v *Vocabulary) any(name string) (Key, bool) {
-	for _, command := range []string{Load, Copy, Sync, Export} {
-		if k, ok := v.key(command, name); ok {
-			return k, true
+func (v *Vocabulary) any(name string) *options.Option {
+	for _, command := range commands {
+		if k := v.key(command, name); k != nil {
+			return k
 		}
 	}
-	return Key{}, false
+	return nil
 }
 
 // names returns the names of the keys of a command, or of all without one.
 func (v *Vocabulary) names(command string) (names []string) {
-	for _, c := range []string{Load, Copy, Sync, Export} {
+	for _, c := range commands {
 		if command != "" && c != command {
 			continue
 		}

@@ -100,6 +100,11 @@ func (c Commands) Option(name string) *Option {
 // Shown reports whether the help of the command has the option.
 func (o *Option) Shown(command string) bool { return !o.Hidden && o.Unused&optionsOf[command] == 0 }
 
+// InJobs reports whether a job file has the option as a key of the command.
+func (o *Option) InJobs(command string) bool {
+	return o.Scope != NotInJobs && o.Unused&optionsOf[command] == 0
+}
+
 // Value is what a command says of an option, or what it means if the command does not: a text, a switch, a number, a time or a list.
 func (o *Option) Value(c *Command) any {
 	f := o.of(c)

@@ -32,8 +32,11 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 	}
 	cfg.Write.Marks = pipeline.Marks{ReturnedKeys: r.ReturnedKeys, Column: r.MarkColumn, LookFirst: r.LookFirst, AtLeastOnce: r.AtLeastOnce}
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
-	if err := checkNumbers(&r, &cfg); err != nil {
-		return cfg, err
+	if r.DryRun && r.Verify {
+		return cfg, usagef("--verify: a dry run writes nothing that could be compared")
+	}
+	if err := table.CheckTimeToLive(r.TTL); err != nil {
+		return cfg, usagef("--ttl %d: %v", r.TTL, err)
 	}
 	for _, parse := range []func() error{
 		func() (err error) {
@@ -52,29 +55,6 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		}
 	}
 	return cfg, nil
-}
-
-// checkNumbers refuses numbers out of range.
-func checkNumbers(r *Request, cfg *pipeline.Config) error {
-	for _, check := range []struct {
-		bad     bool
-		message string
-	}{
-		{cfg.Write.Concurrency < 1 || cfg.Write.Concurrency > 4096, "--concurrency: want 1 to 4096"},
-		{cfg.DryRun && r.Verify, "--verify: a dry run writes nothing that could be compared"},
-		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
-		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than 0"},
-		{r.MaxVersions < 1, "--max-versions: want 1 or more"},
-		{r.MaxTables < 1, "--max-tables: want 1 or more"},
-	} {
-		if check.bad {
-			return usagef("%s", check.message)
-		}
-	}
-	if err := table.CheckTimeToLive(r.TTL); err != nil {
-		return usagef("--ttl %d: %v", r.TTL, err)
-	}
-	return nil
 }
 
 func usagef(format string, a ...any) error {

@@ -1,7 +1,9 @@
 package options
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -23,15 +25,23 @@ type Option struct {
 	In     Commands // that have it
 	Unused Commands // of those, the ones that do not show it: a load's command line has it, and they ignore or refuse it
 	Hidden bool     // from all help
+	// MayChange says that it changes nothing of the rows that a load makes: a run that is resumed may have another, and so may a load of its
+	// rejects.
+	MayChange bool
+	// OfInputs says that it is of the inputs of one load, or of its run: a load of its rejects does not take it over.
+	OfInputs bool
+	// Typed says that it destroys something, or changes what a command means: it does not come from the environment.
+	Typed bool
 	// ByDialect says that the default depends on the dialect: a field that is zero stays so.
 	ByDialect bool
-	// Zero says that a zero may be given in place of the default.
-	Zero bool
 	// NotEmpty refuses an empty text or a zero that is given, also without a Default.
 	NotEmpty bool
+	// Want says what a number is to be: Least or more and, if it is not 0, Most or less. "" is any.
+	Want        string
+	Least, Most float64
 
 	Scope   Scope
-	Instead string // of a key of a job file, if Scope is NotInJobs
+	Instead string // of a key of a job file, if Scope is NotInJobs; "" is an unknown key
 
 	field []int // of Command
 }
@@ -57,6 +67,12 @@ const (
 // Repeated reports whether an option may be given more than once.
 func (k Kind) Repeated() bool {
 	return k == Texts || k == Lists || k == Renamings || k == Typings
+}
+
+// Wants says what the value of a switch, a number or a time is to be.
+func (k Kind) Wants() string {
+	return map[Kind]string{Switch: "true or false", Whole: "a whole number in digits only, such as 1000", Number: "a number in digits, such as 1000 or 0.5",
+		Duration: "a duration with a unit, such as 500ms, 30s or 15m"}[k]
 }
 
 // Commands is a set of commands.
@@ -151,7 +167,11 @@ func (o *Option) Set(c *Command, given []string) error {
 	if err := o.set(o.of(c), given); err != nil {
 		return fmt.Errorf("--%s%w", o.Name, err)
 	}
-	if f := o.of(c); f.IsZero() && (o.NotEmpty || o.Default != "" && !o.ByDialect && !o.Zero) && o.Kind != Switch {
+	if err := o.inBounds(o.of(c)); err != nil {
+		o.of(c).SetZero()
+		return err
+	}
+	if f := o.of(c); f.IsZero() && o.Want == "" && (o.NotEmpty || o.Default != "" && !o.ByDialect) && o.Kind != Switch {
 		if o.Kind == Plain {
 			return fmt.Errorf("--%s is empty; leave it out or give a value", o.Name)
 		}
@@ -160,6 +180,27 @@ func (o *Option) Set(c *Command, given []string) error {
 		c.Zeros = append(slices.Clone(c.Zeros), o.Name)
 	}
 	return nil
+}
+
+// inBounds refuses a number that the option may not be.
+func (o *Option) inBounds(f reflect.Value) error {
+	var n float64
+	switch {
+	case o.Want == "":
+		return nil
+	case f.CanFloat():
+		n = f.Float()
+	default:
+		n = float64(f.Int())
+	}
+	if n >= o.Least && n <= cmp.Or(o.Most, math.MaxFloat64) {
+		return nil
+	}
+	shown := fmt.Sprint(f.Interface())
+	if o.Kind == Size {
+		shown = fmt.Sprintf("%gMiB", n/(1<<20))
+	}
+	return fmt.Errorf("--%s %s: want %s", o.Name, shown, o.Want)
 }
 
 // oneOf is a text as the option's values have it, in upper or lower case. Others are refused.
@@ -176,7 +217,7 @@ func (o *Option) oneOf(text string) (string, error) {
 
 func (o *Option) set(field reflect.Value, given []string) (err error) {
 	text := given[len(given)-1]
-	wrong := func(err error) error { return fmt.Errorf(" %s: %w", text, err) }
+	wrong := func() error { return fmt.Errorf(" %q: want %s", text, o.Kind.Wants()) }
 	switch o.Kind {
 	case Plain:
 		if text == "" && o.ByDialect {
@@ -188,19 +229,19 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 	case Switch:
 		on, err := strconv.ParseBool(text)
 		if err != nil {
-			return wrong(err)
+			return wrong()
 		}
 		field.SetBool(on)
 	case Whole:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return wrong(err)
+			return wrong()
 		}
 		field.SetInt(n)
 	case Number:
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return wrong(err)
+			return wrong()
 		}
 		field.SetFloat(n)
 	case Size:
@@ -212,7 +253,7 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 	case Duration:
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return wrong(err)
+			return wrong()
 		}
 		field.SetInt(int64(d))
 	case Texts:
@@ -263,7 +304,7 @@ func pairsOf(kind Kind, given []string) (map[string]string, error) {
 	return pairs, nil
 }
 
-// withDefaults has what zero fields mean in their place. It refuses texts that an option may not be.
+// withDefaults has what zero fields mean in their place. It refuses what an option may not be.
 func (r Request) withDefaults() (Request, error) {
 	c := &Command{Request: r}
 	for _, o := range everyOption {
@@ -277,6 +318,10 @@ func (r Request) withDefaults() (Request, error) {
 			f.SetString(text)
 		case f.IsZero() && !o.ByDialect:
 			f.Set(reflect.ValueOf(o.Value(c)))
+			continue
+		}
+		if err := o.inBounds(o.of(c)); err != nil && o.InRequest() && o.In != Export {
+			return r, err
 		}
 	}
 	return c.Request, nil

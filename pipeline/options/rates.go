@@ -2,10 +2,8 @@ package options
 
 import (
 	"fmt"
-	"math"
 	"os"
 
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -23,15 +21,7 @@ func Speed(r *Request, cfg *pipeline.Config) (err error) {
 		w.Order = plan.OrderNone
 	}
 	w.Rates = pipeline.Rates{MaxWCU: r.MaxWCU, MaxRows: r.MaxRowsPerSecond, MaxBytes: float64(r.MaxBytesPerSecond)}
-	for name, rate := range map[string]float64{"max-wcu": r.MaxWCU, "max-rows-per-second": r.MaxRowsPerSecond} {
-		if !(rate >= 0) || math.IsInf(rate, 0) {
-			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", name, rate)
-		}
-	}
-	w.Compress = r.Compress
-	if w.BatchBytes = int(r.BatchBytes); r.BatchBytes < 1 || r.BatchBytes > table.MaxBatchBytes {
-		return fmt.Errorf("--batch-bytes %gMiB: want up to 4MiB", float64(r.BatchBytes)/(1<<20))
-	}
+	w.Compress, w.BatchBytes = r.Compress, int(r.BatchBytes)
 	if l.Memory = r.Memory; l.Memory == 0 {
 		l.Memory = DefaultMemory()
 	}

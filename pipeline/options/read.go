@@ -33,9 +33,6 @@ func parseHeader(r *Request, to *plan.Read) error {
 	if len(r.Names) > 0 && !r.NoHeader {
 		return errors.New("--names needs --no-header")
 	}
-	if to.HeaderLine < 1 {
-		return errors.New("--skip-lines: want 0 or more")
-	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/pipeline/options"
 )
 
 // flagsFirst moves flags that follow file names to the front: the flag package stops reading flags at the first
@@ -131,11 +132,11 @@ func flagErrorText(err error, flags []cli.Flag) string {
 		case *cli.BoolFlag:
 			why = "it takes no value"
 		case *cli.IntFlag, *cli.Int64Flag, *cli.Uint64Flag:
-			why = "want a whole number in digits only, such as 1000"
+			why = "want " + options.Whole.Wants()
 		case *cli.Float64Flag:
-			why = "want a number in digits, such as 1000 or 0.5"
+			why = "want " + options.Number.Wants()
 		case *cli.DurationFlag:
-			why = "want a duration with a unit, such as 500ms, 30s or 15m"
+			why = "want " + options.Duration.Wants()
 		}
 	}
 	return fmt.Sprintf("%s %s: %s", dash(name), value, why)

@@ -124,8 +124,8 @@ func commandOf(request json.RawMessage, arguments []string) (*options.Command, e
 	var of *options.Command
 	in := new(invocation)
 	app := &cli.App{Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard}
-	for name, flags := range commandsOfJobs() {
-		app.Commands = append(app.Commands, &cli.Command{Name: name, Flags: append(flags, flagNamed("metrics-file")), Action: func(l *line) error {
+	for _, name := range []string{job.Load, job.Copy, job.Sync, job.Export} {
+		app.Commands = append(app.Commands, &cli.Command{Name: name, Flags: flagsOf(options.Having(name)), Action: func(l *line) error {
 			c, err := in.typed(l, options.Having(name))
 			of = c.given
 			return err

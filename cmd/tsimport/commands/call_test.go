@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline/options"
 )
 
@@ -14,12 +15,13 @@ func TestACommandThatIsNotTypedSaysTheSame(t *testing.T) {
 		options.Plain: "text", options.Whole: "0", options.Number: "2.5", options.Size: "3MiB", options.Duration: "90s", options.Texts: "a", options.List: `a,"b,c"`,
 		options.Lists: "d", options.Renamings: `"x=y"=z`, options.Typings: "a=integer",
 	}
-	for command, flags := range commandsOfJobs() {
+	for _, command := range []string{job.Load, job.Copy, job.Sync, job.Export} {
+		flags := flagsOf(options.Having(command))
 		for _, o := range options.OfCommand(command) {
 			args := []string{"--" + o.Name}
 			if value := values[o.Kind]; o.Kind != options.Switch {
 				switch {
-				case o.Kind == options.Whole && !o.Zero:
+				case o.Kind == options.Whole && o.Name != "examples":
 					value = "7"
 				case o.Values != nil:
 					value = o.Values[len(o.Values)-1]

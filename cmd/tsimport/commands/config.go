@@ -22,9 +22,9 @@ func configCommand(in *invocation) *cli.Command {
 		&cli.BoolFlag{Name: "all", Usage: "show defaults, too"},
 		&cli.IntFlag{Name: "parallel", Usage: "as of tsimport run"},
 	}
-	for _, f := range flagsOf(options.Load) {
-		if notAKey(f.Names()[0]) == "" {
-			flags = append(flags, f)
+	for _, o := range options.Of(options.Load) {
+		if o.Instead == "" {
+			flags = append(flags, flagOf(o, o.Hidden))
 		}
 	}
 	return &cli.Command{
@@ -44,7 +44,7 @@ type origin struct{ key, value, from string }
 func showConfig(c *call) error {
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	if !c.Args().Present() {
-		rows, err := originsOf(c, flagsOf(options.Load), nil, "")
+		rows, err := originsOf(c, job.Load, options.Of(options.Load), nil, "")
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func showConfig(c *call) error {
 		if err != nil {
 			return jobError(err)
 		}
-		rows, err := originsOf(c, commandsOfJobs()[l.Command], slices.Concat(resolved.Settings, common), file.Path)
+		rows, err := originsOf(c, l.Command, options.OfCommand(l.Command), slices.Concat(resolved.Settings, common), file.Path)
 		if err != nil {
 			return err
 		}
@@ -90,12 +90,12 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 	}
 }
 
-// originsOf finds the values of a load's flags, which are those of its command. Settings are those of a job file, nil without one.
-func originsOf(c *call, flags []cli.Flag, settings []job.Setting, file string) (rows []origin, err error) {
+// originsOf finds the values of the options of a load, which are among those of its command. Settings are those of a job file, nil without one.
+func originsOf(c *call, command string, all []*options.Option, settings []job.Setting, file string) (rows []origin, err error) {
 	values := map[string]string{}
-	for _, f := range flags { // what comes from the environment was given to this command as a flag, if it has that
-		name := f.Names()[0]
-		if _, isKey := jobKey(job.Load, f); !isKey {
+	for _, o := range all { // what comes from the environment was given to this command as a flag, if it has that
+		name, f := o.Name, flagOf(o, false)
+		if !o.InJobs(command) {
 			continue
 		}
 		r := origin{key: name, from: "default"}

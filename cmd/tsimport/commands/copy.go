@@ -96,7 +96,3 @@ func (k *copying) open(c *call, a access) (*target, error) {
 func (k *copying) begin(c *call, cfg *pipeline.Config, t *target) error {
 	return k.Begin(c.interrupts.drain, cfg, k.source.Target, k.source.name, t.embedded)
 }
-
-func (k *copying) compared(cfg *pipeline.Config) { k.Compared(cfg) }
-
-func (k *copying) ended(r *pipeline.Report) []string { return k.Ended(r) }

@@ -100,10 +100,8 @@ func told(c *call, command string, action func(*call) error) error {
 		e = new(ending)
 		c.in.ending = e
 	}
-	err := c.interrupts.limit(c.of.Timeout)
-	if err == nil {
-		err = c.interrupts.codeOf(profiled(c, action))
-	}
+	c.interrupts.limit(c.of.Timeout)
+	err := c.interrupts.codeOf(profiled(c, action))
 	run := runmetrics.Run{
 		Command: command, Table: cmp.Or(tableGiven(c), e.table), Load: e.load, Ended: time.Now(),
 		Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows, BadInputs: e.bad,

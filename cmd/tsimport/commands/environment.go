@@ -7,20 +7,19 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/pipeline/options"
 )
 
-// notFromEnvironment are flags that destroy something or change what a command means: they must be typed.
-var notFromEnvironment = []string{
-	"delete", "mode", "create", "fresh", "drop-expired", "apply", "yes", "force", "accept-changed-input", "retry-rejects", "reload-changed", "schema",
-	"older-than", "help", "version",
-}
+// notFromEnvironment are flags of commands' own that must be typed, as options that are Typed.
+var notFromEnvironment = []string{"apply", "yes", "force", "schema", "older-than", "help", "version"}
 
 // olderNames are the variables of flags that had one before every flag had.
 var olderNames = map[string]string{"endpoint": endpointEnv, "instance": instanceEnv}
 
 // variableOf is the variable of the environment of a flag, "" if it has none.
 func variableOf(flag string) string {
-	if slices.Contains(notFromEnvironment, flag) {
+	if o := options.Find(flag); o != nil && o.Typed || slices.Contains(notFromEnvironment, flag) {
 		return ""
 	}
 	return "TSIMPORT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))

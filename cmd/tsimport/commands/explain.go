@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -87,11 +86,7 @@ func explain(c *call) error {
 		_, err = fmt.Fprint(results(c), x.Text())
 		return err
 	}
-	text, err := json.MarshalIndent(x, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)
-	}
-	return err
+	return printJSON(c, x)
 }
 
 // inputOfTypes stands an input without records in for the files: its columns are those that have a type.

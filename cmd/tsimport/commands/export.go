@@ -85,8 +85,6 @@ func checkExport(c *call, name, format string) error {
 		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
 	case format != exporting.CSV && format != exporting.JSONL && format != exporting.Parquet && format != formatArchive:
 		return usagef("--format %q: want csv, jsonl, parquet or archive", format)
-	case c.of.Limit < 0:
-		return usagef("--limit: want 0 (no limit) or more")
 	}
 	return checkExportFlags(c, format)
 }

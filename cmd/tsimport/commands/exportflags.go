@@ -42,7 +42,7 @@ func checkExportFlags(c *call, format string) error {
 	case address && !jobdir.IsAddress(output):
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
-	switch n, ending := c.of.Concurrency, strings.ToLower(filepath.Ext(output)); {
+	switch ending := strings.ToLower(filepath.Ext(output)); {
 	case !toArchive && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
 		return usagef("-o %s: an export is not compressed; leave %s out of the name, or write to stdout and pipe it into a compressor", output, ending)
 	case !toArchive && output != "" && isFolder(output):
@@ -59,10 +59,6 @@ func checkExportFlags(c *call, format string) error {
 		return usagef("--limit: an archive has all rows of a range of keys; give --from-key and --to-key")
 	case toArchive && (output == "" || output == "-"):
 		return usagef("--format archive: an archive is a folder; name it with -o")
-	case n < 1 || n > 4096:
-		return usagef("--concurrency: want 1 to 4096")
-	case !(c.of.MaxRCU >= 0):
-		return usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.of.MaxRCU)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 		if g.of != "" {
 			continue
 		}
-		if has := slices.ContainsFunc(keys.Commands[job.Load], func(k job.Key) bool { return k.Name == g.name }); has ||
+		if has := slices.ContainsFunc(keys.Commands[job.Load], func(k *options.Option) bool { return k.Name == g.name }); has ||
 			!strings.Contains(keys.Refused[g.name], g.instead) {
 			t.Errorf("the key %s of a job is answered %q", g.name, keys.Refused[g.name])
 		}

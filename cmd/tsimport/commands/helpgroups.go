@@ -21,9 +21,12 @@ const manyFlags = 20
 
 // group puts commands and flags into their groups.
 func group(commands []*cli.Command) {
-	of := groupOf(commandGroups)
+	for category, names := range commandGroups {
+		for _, name := range strings.Fields(names) {
+			findCommand(commands, name).Category = category
+		}
+	}
 	for _, c := range commands {
-		c.Category = of[c.Name]
 		if len(c.Flags) < manyFlags {
 			continue
 		}
@@ -33,15 +36,4 @@ func group(commands []*cli.Command) {
 			}
 		}
 	}
-}
-
-// groupOf has the group of each name.
-func groupOf(groups map[string]string) map[string]string {
-	of := map[string]string{}
-	for group, names := range groups {
-		for _, name := range strings.Fields(names) {
-			of[name] = group
-		}
-	}
-	return of
 }

@@ -37,7 +37,7 @@ func TestEveryVisibleFlagOfALoadIsAKeyOrSaysWhatToDo(t *testing.T) {
 		}
 		for _, f := range findCommand(newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))}).Commands, command).Flags {
 			name := f.Names()[0]
-			if visible, ok := f.(interface{ IsVisible() bool }); ok && visible.IsVisible() && !known[name] && notAKey(name) == "" {
+			if visible, ok := f.(interface{ IsVisible() bool }); ok && visible.IsVisible() && !known[name] && options.For(command, name).Instead == "" {
 				t.Errorf("%s --%s is neither a key nor says what to do instead", command, name)
 			}
 		}

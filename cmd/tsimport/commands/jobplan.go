@@ -53,7 +53,7 @@ func planJob(c *call, r *job.Record) (err error) {
 	s.readOnly = true
 	defer func() { err = errors.Join(err, s.close()) }()
 	limitMemory(s.memory, false)
-	p.jobRunner = jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r, loads: jobVocabulary()}
+	p.jobRunner = jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r}
 	p.measured = measureRuns(rundir.Root)
 	for _, s := range inOrder(r.Loads) {
 		if c.interrupts.drain.Err() != nil {
@@ -100,16 +100,12 @@ func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err erro
 		}
 		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the job is running now, as %s: what it loads meanwhile is not in this plan", who))
 	}
-	switch {
-	case c.Bool("fresh") && c.String("run-dir") != "":
-		return "", usagef("--fresh: %s is the folder of the job that is started over; name another with --run-dir", folder)
-	case c.Bool("fresh"):
+	if c.Bool("fresh") && c.String("run-dir") == "" {
 		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("--fresh: the unfinished job %s would be left, and every load begin with its first record", folder))
 		return fresh, nil
-	case before.Identity != r.Identity:
-		return "", usagef("--run-dir %s is the folder of another job: %s; name another", folder, before.Command)
-	case !before.Unfinished():
-		return "", usagef("--run-dir %s: the job in it has finished; name another", folder)
+	}
+	if err := continues(c, r, before, folder); err != nil {
+		return "", err
 	}
 	p.plan.Folder = folder
 	err = r.Continue(before)

@@ -98,7 +98,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	}
 	l.askState(c.interrupts.drain, asked, &cfg)
 	if copies != nil || c.Command.Name == job.Load && cfg.Read.Sources != nil {
-		of.compared(&cfg) // which reads the source without the checks that read all of it
+		of.Compared(&cfg) // which reads the source without the checks that read all of it
 	}
 	if cfg.Read.Look != nil {
 		cfg.Read.Look = looksLater
@@ -107,7 +107,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 		return err
 	}
 	plain, _ := of.(plainLoad)
-	if archived, ok := plain.other.(*restore.Load); ok {
+	if archived, ok := plain.Source.(*restore.Load); ok {
 		l.Rows, l.RowsAre = archived.Archive.Rows, rowsExact
 	}
 	if l.Rows < 0 && cfg.Read.Sources != nil && asked.Query == "" && len(asked.From) == 1 && open.IsDatabase(asked.From[0]) {

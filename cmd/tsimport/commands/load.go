@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
-	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
@@ -44,21 +42,11 @@ func load(c *call) (err error) {
 	if c.of.RetryRejects != "" {
 		return retryRejects(c)
 	}
-	of := c.command()
-	l, err := fromdatabase.Of(of, sayer(c, c.show))
+	l, err := restore.Open(c.interrupts.drain, c.command(), storesOf(c), sayer(c, c.show))
 	if err != nil {
 		return err
 	}
-	archived, err := restore.Of(c.interrupts.drain, &of.Request, storesOf(c), sayer(c, c.show))
-	switch {
-	case err != nil:
-		return err
-	case archived != nil:
-		return runLoad(c, plainLoad{archived})
-	case l != nil:
-		return runLoad(c, plainLoad{l})
-	}
-	return runLoad(c, plainLoad{})
+	return runLoad(c, plainLoad{l})
 }
 
 // kind is what loads differ by: where their rows come from.
@@ -69,27 +57,18 @@ type kind interface {
 	open(c *call, a access) (*target, error)
 	// begin completes the load, once the target is open.
 	begin(c *call, cfg *pipeline.Config, t *target) error
-	// compared changes the load into what the table is compared with.
-	compared(cfg *pipeline.Config)
-	// ended says what the user should know when the load has ended.
-	ended(report *pipeline.Report) []string
+	// Compared changes the load into what the table is compared with.
+	Compared(cfg *pipeline.Config)
+	// Ended says what the user should know when the load has ended.
+	Ended(report *pipeline.Report) []string
 }
 
-// plainLoad is a load of files or, where other is not nil, of a table of a database or an archive.
-type plainLoad struct {
-	other interface {
-		Config(cfg *pipeline.Config, byParts bool)
-		Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error
-		Compared(cfg *pipeline.Config)
-		Ended(report *pipeline.Report) []string
-	}
-}
+// plainLoad is a load of files, of a table of a database or of an archive.
+type plainLoad struct{ restore.Source }
 
 func (l plainLoad) config(c *call, asked *options.Command) (pipeline.Config, error) {
 	cfg, err := loadConfigOf(&asked.Request, c)
-	if l.other != nil {
-		l.other.Config(&cfg, c.in.task != nil)
-	}
+	l.Config(&cfg, c.in.task != nil)
 	return cfg, err
 }
 
@@ -98,23 +77,7 @@ func (plainLoad) open(c *call, a access) (*target, error) {
 }
 
 func (l plainLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
-	if l.other == nil {
-		return nil
-	}
-	return l.other.Begin(c.interrupts.drain, cfg, &t.Target, t.missing)
-}
-
-func (l plainLoad) compared(cfg *pipeline.Config) {
-	if l.other != nil {
-		l.other.Compared(cfg)
-	}
-}
-
-func (l plainLoad) ended(r *pipeline.Report) []string {
-	if l.other == nil {
-		return nil
-	}
-	return l.other.Ended(r)
+	return l.Begin(c.interrupts.drain, cfg, &t.Target, t.missing)
 }
 
 // runLoad runs a load of any kind, or what was asked for in its place.
@@ -175,15 +138,15 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	}
 	if cfg.Checkpoint.Keep && err == nil && report.State == pipeline.StateFinished {
 		if report.Read > 0 {
-			of.compared(&cfg)
-			err = verifyLoad(cfg, r.target, c, report)
+			of.Compared(&cfg)
+			err = verifyLoad(c, cfg, report)
 		}
 		if err == nil { // else the same command compares again
 			err = report.RemoveCheckpoint()
 		}
 	}
 	screen.report(report, cfg.Write.Mode, lookHint(c, report, r.target))
-	for _, text := range of.ended(report) {
+	for _, text := range of.Ended(report) {
 		screen.line("%s", text)
 	}
 	if path, err := loadpage.Write(report); err != nil {

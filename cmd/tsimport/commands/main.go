@@ -289,12 +289,9 @@ func (in *interrupts) codeOf(err error) error {
 
 // limit stops the command after a time, gently if it can; 0 is never. What it leaves can be resumed like anything that a signal has
 // stopped, and whoever runs it is told to try again.
-func (in *interrupts) limit(d time.Duration) error {
-	switch {
-	case d < 0:
-		return usagef("--timeout %v: want a time such as 90m", d)
-	case d == 0:
-		return nil
+func (in *interrupts) limit(d time.Duration) {
+	if d == 0 {
+		return
 	}
 	cause := &pipeline.Interrupted{Signal: fmt.Sprintf("--timeout %v", d), ExitCode: exitcode.Failed}
 	time.AfterFunc(d, func() {
@@ -303,7 +300,6 @@ func (in *interrupts) limit(d time.Duration) error {
 			in.stop(cause)
 		}
 	})
-	return nil
 }
 
 // drains says that the command stops by itself when drain ends.

@@ -60,23 +60,9 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 	if left := r.toRestore(); left != "" {
 		say(c, c.show, "warning: %s", left)
 	}
-	folder := "" // of a load that was killed before it had one
-	if r.Folder != "" {
-		full, err := filepath.Abs(r.Folder)
-		if err != nil {
-			return nil, fmt.Errorf("find run folder: %w", err)
-		}
-		folder = full
-	}
-	if r.job.Dir != "" && !sameFolder(r.job.Dir, ".") {
-		if err := os.Chdir(r.job.Dir); err != nil {
-			return nil, fmt.Errorf("go to the folder in which the load was started: %w", err)
-		}
-	}
-	if base, err := os.Getwd(); err == nil && folder != "" {
-		if rel, err := filepath.Rel(base, folder); err == nil && !strings.HasPrefix(rel, "..") {
-			folder = rel
-		}
+	folder, err := goBack(r.job.Dir, r.Folder, "load")
+	if err != nil {
+		return nil, err
 	}
 	of, err := commandOf(r.job.Request, r.job.Args)
 	if err != nil {
@@ -91,6 +77,29 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 		return nil, err
 	}
 	return c.again(again, of), nil
+}
+
+// goBack goes to the folder in which a load or job was started, and returns what its own folder is called there; "" of a load that was killed
+// before it had one.
+func goBack(dir, folder, what string) (string, error) {
+	full, err := filepath.Abs(folder)
+	if err != nil {
+		return "", fmt.Errorf("find the folder of the %s: %w", what, err)
+	}
+	if dir != "" && !sameFolder(dir, ".") {
+		if err := os.Chdir(dir); err != nil {
+			return "", fmt.Errorf("go to the folder in which the %s was started: %w", what, err)
+		}
+	}
+	if folder == "" {
+		return "", nil
+	}
+	if base, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(base, full); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel, nil
+		}
+	}
+	return full, nil
 }
 
 // runToResume finds the run in the folder, or the newest one that did not finish.
@@ -134,13 +143,6 @@ func runToResume(folder string) (*runInfo, error) {
 		return nil, usagef("no run below %s is unfinished", rundir.Root)
 	}
 	return runToResume(all[i].Folder)
-}
-
-// otherSettings are flags that a load of rejects does not take over from the load that rejected them: rejects have a form
-// of their own, and are loaded whole.
-var otherSettings = []string{
-	"format", "source-table", "encoding", "skip-lines", "limit", "run-dir", "fresh", "accept-changed-input", "retry-rejects", "dry-run",
-	"query", "require-snapshot",
 }
 
 // rejectsToRetry finds the rejects of a run that may be loaded now.
@@ -196,7 +198,8 @@ func retryRejects(c *call) error {
 	of := c.ownCommand()
 	of.RetryRejects = ""
 	inputs := before.From
-	before.Clear(append(onceNames(), otherSettings...)...)
+	// Rejects have a form of their own, and are loaded whole.
+	before.Clear(options.Names(func(o *options.Option) bool { return o.OfInputs || o.In == options.Load })...)
 	switch {
 	case len(sum.RejectsFlags) > 0:
 		before.Clear(options.DialectFlags...)

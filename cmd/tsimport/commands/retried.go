@@ -11,9 +11,6 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// quietFlags change nothing of the rows that a load of rejects makes.
-var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "json", "max-errors", "verify", "memory", "concurrency", "status"}
-
 // addRetried adds to a comparison with what a run has loaded the files of the runs that have loaded its rejects, after its own
 // inputs: their rows are not surplus. Without are the runs whose files are to be read in another way than the run's inputs.
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
@@ -28,7 +25,7 @@ func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	}
 	for queue := slices.Clone(run.Retried); len(queue) > 0; queue = queue[1:] {
 		by, err := rundir.ReadRun(queue[0])
-		if err != nil || !alike || !onlyQuiet(by) {
+		if err != nil || !alike || !sameRows(by) {
 			without = append(without, queue[0])
 			continue
 		}
@@ -51,13 +48,13 @@ func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	return without
 }
 
-// onlyQuiet reports whether a load of rejects has no options that change its rows.
-func onlyQuiet(run *rundir.Run) bool {
+// sameRows reports whether a load of rejects has no options that change its rows.
+func sameRows(run *rundir.Run) bool {
 	load, err := commandOf(run.Request, run.Arguments)
 	if err != nil {
 		return false
 	}
 	return !slices.ContainsFunc(options.OfCommand(load.Name), func(o *options.Option) bool {
-		return load.IsSet(o.Name) && !slices.Contains(quietFlags, o.Name)
+		return load.IsSet(o.Name) && !o.MayChange
 	})
 }

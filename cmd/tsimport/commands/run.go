@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -146,13 +145,11 @@ func wholeJob(c *call, named *job.Record) (*job.Record, error) {
 
 // readJobFile reads the file of the command's first argument, with the loads that the names mean.
 func readJobFile(c *call, names []string) (*job.File, error) {
-	vocabulary := jobVocabulary()
-	path := c.Args().First()
-	file, err := job.Read(path, vocabulary)
+	file, err := job.Read(c.Args().First(), jobVocabulary())
 	if err != nil {
 		return nil, jobError(fileError(err))
 	}
-	overrideJob(c, file, vocabulary)
+	overrideJob(c, file)
 	find := func(ctx context.Context, l *job.Single, pattern string) ([]job.Found, error) {
 		if err := open.Check(pattern, l.Table()); err != nil {
 			return nil, usagef("%v", err)
@@ -194,7 +191,7 @@ func fileError(err error) error {
 }
 
 // overrideJob puts flags and variables of the environment into the place of what the file says.
-func overrideJob(c *call, file *job.File, v *job.Vocabulary) {
+func overrideJob(c *call, file *job.File) {
 	if c.IsSet("parallel") {
 		file.Parallel = c.Int("parallel")
 	}
@@ -214,7 +211,7 @@ func overrideJob(c *call, file *job.File, v *job.Vocabulary) {
 			if slices.Contains(targetKeys, name) && slices.Contains(c.in.ofEnv, name) && namesTarget(l.Settings) {
 				continue // rows of the file's target do not go to that of a shell
 			}
-			if slices.ContainsFunc(v.Commands[l.Command], func(k job.Key) bool { return k.Name == name }) {
+			if o := options.For(l.Command, name); o != nil && o.InJobs(l.Command) {
 				l.Settings = with(l.Settings, s)
 			}
 		}
@@ -288,22 +285,20 @@ func claimJob(c *call, r *job.Record) (folder string, release func(), err error)
 // continueJob reports whether a job resumes the one in a folder; otherwise it starts that over.
 func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, err error) {
 	switch own := c.String("run-dir") != ""; {
-	case c.Bool("fresh") && own:
-		return false, usagef("--fresh: %s is the folder of the job that is started over; name another with --run-dir", folder)
-	case c.Bool("fresh") && c.NArg() > 1:
+	case own || !c.Bool("fresh"):
+	case c.NArg() > 1:
 		if err := r.Continue(before); err != nil {
 			return false, err
 		}
 		r.Restart(c.Args().Tail(), time.Now().UTC())
 		say(c, c.show, "resuming job %s; %s started over", folder, strings.Join(c.Args().Tail(), ", "))
 		return true, nil
-	case c.Bool("fresh"):
+	default:
 		before.State = job.Replaced
 		return false, before.Write(folder)
-	case before.Identity != r.Identity:
-		return false, usagef("--run-dir %s is the folder of another job: %s; name another", folder, before.Command)
-	case !before.Unfinished():
-		return false, usagef("--run-dir %s: the job in it has finished; name another", folder)
+	}
+	if err := continues(c, r, before, folder); err != nil {
+		return false, err
 	}
 	if err := r.Continue(before); err != nil {
 		return false, err
@@ -315,6 +310,19 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 	done, all := r.DoneOf()
 	say(c, c.show, "resuming job %s: %d of %d loads are done%s (--fresh starts over)", folder, done, all, again)
 	return true, nil
+}
+
+// continues refuses to resume another job than the one in a folder.
+func continues(c *call, r, before *job.Record, folder string) error {
+	switch {
+	case c.Bool("fresh"):
+		return usagef("--fresh: %s is the folder of the job that is started over; name another with --run-dir", folder)
+	case before.Identity != r.Identity:
+		return usagef("--run-dir %s is the folder of another job: %s; name another", folder, before.Command)
+	case !before.Unfinished():
+		return usagef("--run-dir %s: the job in it has finished; name another", folder)
+	}
+	return nil
 }
 
 // resumeJob runs what is left of a job.
@@ -335,18 +343,8 @@ func resumeJob(c *call, found *runInfo) error {
 	case !r.Unfinished():
 		return usagef("job %s is done: there is nothing to resume", folder)
 	}
-	if folder, err = filepath.Abs(folder); err != nil {
-		return fmt.Errorf("find job folder: %w", err)
-	}
-	if r.Dir != "" && !sameFolder(r.Dir, ".") {
-		if err := os.Chdir(r.Dir); err != nil {
-			return fmt.Errorf("go to the folder in which the job was started: %w", err)
-		}
-	}
-	if base, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(base, folder); err == nil && !strings.HasPrefix(rel, "..") {
-			folder = rel
-		}
+	if folder, err = goBack(r.Dir, folder, "job"); err != nil {
+		return err
 	}
 	if err := r.SameVariables(os.LookupEnv); err != nil {
 		return jobError(err)
@@ -374,17 +372,13 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 		c.show.board = new(board)
 		stop = c.show.board.watch(c.show)
 	}
-	o := &jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r, loads: jobVocabulary()}
+	o := &jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r}
 	err = r.Run(c.interrupts.drain, folder, o.run, o.told)
 	stop()
 	o.summarize(time.Since(began))
 	o.ending(endingOf(c))
 	if c.of.JSON {
-		text, jsonErr := json.MarshalIndent(r, "", "  ")
-		if jsonErr == nil {
-			_, jsonErr = fmt.Fprintf(c.App.Writer, "%s\n", text)
-		}
-		err = errors.Join(err, jsonErr)
+		err = errors.Join(err, printJSON(c, r))
 	}
 	code := r.ExitCode
 	switch {
@@ -406,7 +400,6 @@ type jobRunner struct {
 	session    *session
 	folder     string
 	record     *job.Record
-	loads      *job.Vocabulary
 }
 
 // run runs one load: the command that it is, in this process.

@@ -107,11 +107,7 @@ func runByRunner(c *call, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *
 		}
 	}
 	if c.of.JSON && err == nil {
-		text, wrong := s.JSON()
-		if wrong == nil {
-			_, wrong = fmt.Fprintf(results(c), "%s\n", text)
-		}
-		err = wrong
+		err = printJSON(c, s)
 	}
 	return endWork(c, s, err)
 }

@@ -85,11 +85,7 @@ func runsCommand(in *invocation) *cli.Command {
 				if all == nil {
 					all = []*runInfo{}
 				}
-				text, err := json.MarshalIndent(all, "", "  ")
-				if err == nil {
-					_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)
-				}
-				return err
+				return printJSON(c, all)
 			}
 			w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 			for _, r := range withLoads(all, c.Args().Present()) {

@@ -47,6 +47,18 @@ func TestAResumedRunTakesTheFlagsOfItsMachine(t *testing.T) {
 	asked := &options.Command{Name: "load", Request: options.Request{From: []string{"in.csv"}, Table: "t"}}
 	asked.Create, asked.PK = true, []string{"id"}
 	aRun(t, "killed", &checkpoint.Job{Args: []string{"load", "in.csv"}, Request: written(asked)})
+	for variable, want := range map[string]string{
+		"TSIMPORT_RETRY_FOR": `TSIMPORT_RETRY_FOR: --retry-for "soon": want a duration with a unit`, "TSIMPORT_MAX_WCU": `TSIMPORT_MAX_WCU: --max-wcu "soon": want a number`,
+		"TSIMPORT_CONCURRENCY": `--concurrency "soon": want a whole number`,
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, "soon")
+			var said bytes.Buffer
+			if code := Run([]string{"tsimport", "resume"}, io.Discard, &said); code != 2 || !strings.Contains(said.String(), want) {
+				t.Errorf("exit code %d, %s", code, &said)
+			}
+		})
+	}
 	for _, tt := range []struct {
 		flags, says string
 		code        int

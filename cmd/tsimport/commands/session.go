@@ -1,14 +1,13 @@
 package commands
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -54,65 +53,27 @@ func waitsOf(c *call, stderr io.Writer) *scan.Waits {
 // newSession reads what defaults say of all loads together. So many run at a time.
 func newSession(common []job.Setting, parallel int) (*session, error) {
 	s := &session{stores: map[string]*server.Server{}, said: map[string]bool{}}
-	given := map[string]string{}
+	of := &options.Command{Name: "run"}
 	for _, t := range common {
-		given[t.Key] = t.Values[0]
-	}
-	number := func(name string) (n float64, err error) {
-		if given[name] == "" {
-			return 0, nil
-		}
-		if n, err = strconv.ParseFloat(given[name], 64); err != nil || !(n >= 0) || math.IsInf(n, 0) {
-			return 0, usagef("--%s %s: want a number above 0, or 0 for none", name, given[name])
-		}
-		return n, nil
-	}
-	size := func(name string) (n int64, err error) {
-		if given[name] == "" {
-			return 0, nil
-		}
-		if n, err = options.ParseSize(given[name]); err != nil {
-			return 0, usagef("--%s: %v", name, err)
-		}
-		return n, nil
-	}
-	var rates pipeline.Rates
-	var rcu float64
-	for name, to := range map[string]*float64{"max-wcu": &rates.MaxWCU, "max-rows-per-second": &rates.MaxRows, "max-rcu": &rcu} {
-		var err error
-		if *to, err = number(name); err != nil {
-			return nil, err
+		if err := options.Find(t.Key).Set(of, t.Values); err != nil {
+			return nil, usagef("%v", err)
 		}
 	}
-	bytes, err := size("max-bytes-per-second")
-	if err != nil {
-		return nil, err
-	}
-	rates.MaxBytes = float64(bytes)
-	if s.memory, err = size("memory"); err != nil {
-		return nil, err
-	}
-	if given["memory"] == "" {
-		s.memory = options.DefaultMemory()
-	}
+	s.memory, s.requests = cmp.Or(of.Memory, options.DefaultMemory()), cmp.Or(of.Concurrency, pipeline.DefaultConcurrency)
+	s.rates = pipeline.Rates{MaxWCU: of.MaxWCU, MaxRows: of.MaxRowsPerSecond, MaxBytes: float64(of.MaxBytesPerSecond)}
 	if s.each = s.memory / int64(parallel); s.each < options.MinMemory {
-		return nil, usagef("--memory %s for %d loads at a time: each needs 16MiB at least; give %dMiB, or fewer loads at a time with --parallel", sizeText(given["memory"], s.memory), parallel, 16*parallel)
+		return nil, usagef("--memory %s for %d loads at a time: each needs 16MiB at least; give %dMiB, or fewer loads at a time with --parallel", sizeText(common, s.memory), parallel, 16*parallel)
 	}
-	requests := pipeline.DefaultConcurrency
-	if text := given["concurrency"]; text != "" {
-		if requests, err = strconv.Atoi(text); err != nil || requests < 1 || requests > 4096 {
-			return nil, usagef("--concurrency %s: want 1 to 4096", text)
-		}
-	}
-	s.requests = requests
-	s.rates = rates
-	s.limits, s.gate = pipeline.NewSharedLimits(rates, requests), scan.NewGate(rcu)
+	s.limits, s.gate = pipeline.NewSharedLimits(s.rates, s.requests), scan.NewGate(of.MaxRCU)
 	return s, nil
 }
 
-func sizeText(given string, bytes int64) string {
-	if given != "" {
-		return given
+// sizeText is the memory as the job says it.
+func sizeText(common []job.Setting, bytes int64) string {
+	for _, t := range common {
+		if t.Key == "memory" {
+			return t.Values[0]
+		}
 	}
 	return fmt.Sprintf("%dMiB", bytes>>20)
 }

@@ -59,10 +59,6 @@ func syncConfig(c *call) (cfg tablesync.Config, err error) {
 		return cfg, usagef("--range is empty: want FROM..TO, or a key; leave it out to compare the whole table")
 	case c.given.IsSet("max-delete") && !cfg.Delete:
 		return cfg, usagef("--max-delete: nothing is deleted without --delete")
-	case !(c.of.MaxRCU >= 0):
-		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.of.MaxRCU)
-	case cfg.Examples < 0:
-		return cfg, usagef("--examples: want 0 or more")
 	}
 	return cfg, nil
 }

@@ -80,9 +80,6 @@ func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
 			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name, address.Variable(endpointEnv, of.Name), profile.File())
 		}
 	}
-	if c.of.RequestTimeout <= 0 {
-		return nil, usagef("--request-timeout %v: want more than 0", c.of.RequestTimeout)
-	}
 	if endpoint != "" {
 		if err := client.CheckEndpoint(endpoint); err != nil {
 			return nil, usagef("%v", err)

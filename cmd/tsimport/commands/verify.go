@@ -16,7 +16,6 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/suggest"
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -56,10 +55,6 @@ type comparison struct {
 func parseComparison(c *call) (o comparison, err error) {
 	o = comparison{examples: c.of.Examples, extraFail: c.of.Extra == "fail", run: c.of.Run, Manner: scan.Manner{Gate: gateOf(c)}}
 	switch {
-	case o.examples < 0:
-		return o, usagef("--examples: want 0 or more")
-	case !(c.of.MaxRCU >= 0):
-		return o, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.of.MaxRCU)
 	case c.given.IsSet("max-rcu") && c.of.Sample != "":
 		return o, usagef("--max-rcu: a sample reads rows one by one, without it; leave one of them out")
 	case o.run != "" && c.Args().Present():
@@ -141,11 +136,9 @@ func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	if err := t.mustExist(); err != nil {
+	if err := t.compared(&cfg); err != nil {
 		return err
 	}
-	limitMemory(cfg.Limits.Memory, t.embedded)
-	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
 	stopSource, _, err := tableSource(load, &cfg, t, o.Manner, false)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err != nil {
@@ -154,10 +147,7 @@ func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.
 	if err := wholeForExtra(c.interrupts, &cfg, o); err != nil {
 		return err
 	}
-	progress := new(verify.Progress)
-	stop := watchComparison(c, comparing, progress)
-	r, err := compare(c.interrupts, &cfg, o, t, run, progress)
-	stop()
+	r, err := compare(c, &cfg, o, run)
 	if err != nil {
 		return noTable(err, t)
 	}
@@ -183,26 +173,31 @@ func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	if err := t.mustExist(); err != nil {
+	if err := t.compared(&cfg); err != nil {
 		return err
 	}
-	limitMemory(cfg.Limits.Memory, t.embedded)
-	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
 	if err := k.begin(copied, &cfg, t); err != nil {
 		return err
 	}
 	if o.Gate != nil {
 		k.Read.Gate = o.Gate
 	}
-	k.compared(&cfg)
-	progress := new(verify.Progress)
-	stop := watchComparison(c, comparing, progress)
-	r, err := compare(c.interrupts, &cfg, o, t, run, progress)
-	stop()
+	k.Compared(&cfg)
+	r, err := compare(c, &cfg, o, run)
 	if err != nil {
 		return noTable(err, t)
 	}
 	return showComparison(c, r)
+}
+
+// compared makes the target that of a comparison.
+func (t *target) compared(cfg *pipeline.Config) error {
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	limitMemory(cfg.Limits.Memory, t.embedded)
+	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	return nil
 }
 
 // wholeForExtra refuses to take rows for surplus that an archive was never to hold.
@@ -295,9 +290,8 @@ func showComparison(c *call, r *verify.Result) (err error) {
 
 // takeOwn takes what the machine may give from the comparison's own flags, not from those of the run.
 func takeOwn(c *call, cfg *pipeline.Config) error {
-	own, r := pipeline.Config{}, c.of.Request
-	r.BatchBytes = table.MaxBatchBytes // a comparison writes nothing
-	if err := options.Speed(&r, &own); err != nil {
+	own := pipeline.Config{}
+	if err := options.Speed(&c.of.Request, &own); err != nil {
 		return usagef("%v", err)
 	}
 	cfg.Limits.Memory, cfg.Limits.TempDir = own.Limits.Memory, own.Limits.TempDir
@@ -306,37 +300,37 @@ func takeOwn(c *call, cfg *pipeline.Config) error {
 }
 
 // compare compares the table of a load with its inputs.
-func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *target, run *rundir.Run, progress *verify.Progress) (*verify.Result, error) {
+func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*verify.Result, error) {
 	cfg.Target.Client.Connections = cfg.Write.Concurrency
 	traffic := new(client.Traffic)
-	sdk, err := client.New(interrupts.drain, cfg.Target.Client, traffic)
+	sdk, err := client.New(c.interrupts.drain, cfg.Target.Client, traffic)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
 		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir,
-		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock,
+		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: new(verify.Progress), Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock,
 	}
-	(&client.Admin{Client: sdk, Context: interrupts.drain}).AskTime(&traffic.Clock)
+	(&client.Admin{Client: sdk, Context: c.interrupts.drain}).AskTime(&traffic.Clock)
 	if v.Request.Target.PolicyNow.IsZero() {
 		v.Request.Target.PolicyNow = traffic.Clock.Now().UTC()
 	}
 	v.Request.RunDir = ""
+	var without []string
 	if run != nil {
 		v.Rejected, v.Loaded = run.Rejected, run.Started
 		if !run.PolicyNow.IsZero() {
 			v.Request.Target.PolicyNow = run.PolicyNow
 		}
-	}
-	var without []string
-	if run != nil {
 		if v.Snapshots, err = sqlAgain(cfg, run); err != nil {
 			return nil, err
 		}
 		without = addRetried(&v, run)
 	}
-	r, err := verify.Run(interrupts.drain, v)
+	stop := watchComparison(c, comparing, v.Progress)
+	r, err := verify.Run(c.interrupts.drain, v)
+	stop()
 	if err == nil {
 		for _, by := range without {
 			r.Notes = append(r.Notes, fmt.Sprintf("rejects of the run were loaded by run %s, whose files cannot be read together with the inputs (an archive or a database, or flags such as --delimiter, --dialect or --encoding); its rows count as surplus or different", by))
@@ -518,7 +512,7 @@ func sideText(versions []string) string {
 }
 
 // verifyLoad compares the table with what a load has just written and enters the result into its report.
-func verifyLoad(cfg pipeline.Config, t *target, c *call, report *pipeline.Report) error {
+func verifyLoad(c *call, cfg pipeline.Config, report *pipeline.Report) error {
 	cfg.Target.Absent = false
 	rejected, err := rundir.ReadRejected(report.RunDir)
 	if err != nil {
@@ -531,10 +525,7 @@ func verifyLoad(cfg pipeline.Config, t *target, c *call, report *pipeline.Report
 	if report.PolicyNow != nil {
 		run.PolicyNow = *report.PolicyNow
 	}
-	progress := new(verify.Progress)
-	stop := watchComparison(c, comparing, progress)
-	r, err := compare(c.interrupts, &cfg, comparison{examples: 10}, t, run, progress)
-	stop()
+	r, err := compare(c, &cfg, comparison{examples: 10}, run)
 	switch {
 	case err != nil:
 		report.ExitCode, report.Error = exitcode.Of(err), client.OneLine(err.Error())

@@ -207,10 +207,6 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	if err := refuseInJobs(c); err != nil {
 		return err
 	}
-	workers := c.of.Workers
-	if workers < 1 || workers > 4096 {
-		return usagef("--workers %d: want 1 to 4096", workers)
-	}
 	runner, run, err := runnerOf(c)
 	if err != nil {
 		return err
@@ -232,7 +228,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	}
 	p, isNew, err := scaleout.Make(c.interrupts.drain, store, scaleout.Request{
 		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, c.show, format, a...) }},
-		Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.of.Verify,
+		Endpoint: endpoint, Instance: instance, Workers: c.of.Workers, Verify: c.of.Verify,
 	})
 	if err != nil {
 		return err
