@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/open"
 	"example.com/tsimport/transfer/restore"
 )
 
@@ -26,6 +27,7 @@ type Summary struct {
 	RunDir                              string   // summary.json there says more
 	RejectsFiles                        []string // with the rejected records; the one with the reasons is the last
 	BadInputs                           []BadInput
+	NextSince                           string // of a copy with Since that has finished: Since of the next one, which misses nothing of this one's time
 }
 
 // BadInput is a file that a load with OnlyNew has set aside for what it holds, and has loaded the others.
@@ -63,6 +65,7 @@ func Load(ctx context.Context, r Request) (*Summary, error) {
 		return nil, public(err)
 	}
 	cfg.Read.Find.NotData = options.NotData(&r, "")
+	cfg.Read.Find.Unread = func(address string) error { return open.Check(address, r.Table) }
 	cfg.Read.Find.OSS.Credentials = func(context.Context) (id, secret, token string, err error) {
 		provider, err := accesskey.Find(ctx, nil)
 		if err != nil {
@@ -82,13 +85,13 @@ func Load(ctx context.Context, r Request) (*Summary, error) {
 	if err := from.Begin(ctx, &cfg, &cfg.Target.Client, false); err != nil {
 		return nil, public(err)
 	}
-	return run(ctx, &r, cfg)
+	return run(ctx, &r, cfg, func(*pipeline.Report) string { return "" })
 }
 
 func quiet(string, ...any) {}
 
-// run runs a load.
-func run(ctx context.Context, r *Request, cfg pipeline.Config) (summary *Summary, err error) {
+// run runs a load. Next is what the next one begins with.
+func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeline.Report) string) (summary *Summary, err error) {
 	cfg.Resume = keep.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
 	again, err := recurring.Open(ctx, r, &cfg, quiet)
 	if err != nil {
@@ -121,7 +124,7 @@ func run(ctx context.Context, r *Request, cfg pipeline.Config) (summary *Summary
 	s := &Summary{
 		Read: report.Read, Written: report.Written, Rejected: report.Rejected, Superseded: report.Superseded, ConditionFailed: report.ConditionFailed, MaybeApplied: report.MaybeApplied,
 		Archived: report.Archived, Unfinished: report.Unfinished, RunDir: report.RunDir, RejectsFiles: report.RejectsFiles,
-		BadInputs: badInputs(report.BadInputs),
+		BadInputs: badInputs(report.BadInputs), NextSince: next(report),
 	}
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func proxied(t *testing.T) (version string, env []string) {
 const module = "example.com/tsimport"
 
 // A program of another module takes the library from a proxy, is built without a network and loads into tsimport serve, while the
-// command loads into the same table. The command that go install makes says which version it is.
+// command loads into the same table. The command says which version it is, of go install, of go run and of a release.
 func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	dir := t.TempDir()
 	version, env := proxied(t)
@@ -76,6 +77,23 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	goes("install", "-ldflags=-s -w", module+"/cmd/tsimport@"+version)
 	if said, err := exec.Command(filepath.Join(dir, "tsimport"), "--version").Output(); err != nil || !strings.Contains(string(said), version) {
 		t.Errorf("--version: %v, %s", err, said)
+	}
+	tree := clonedTree(t)
+	commit, err := exec.Command("git", "-C", tree, "rev-parse", "HEAD").Output()
+	must(t, err)
+	built := exec.Command("bash", "packaging/dist.sh")
+	built.Dir, built.Env = tree, append(os.Environ(), "BARE=1", "GOFLAGS=", "DIST="+filepath.Join(dir, "dist"), "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH)
+	if out, err := built.CombinedOutput(); err != nil {
+		t.Fatalf("dist: %v\n%s", err, out)
+	}
+	for name, c := range map[string]*exec.Cmd{
+		"go run": exec.Command("go", "run", "./cmd/tsimport", "--version"),
+		"dist":   exec.Command(filepath.Join(dir, "dist", "tsimport-"+runtime.GOOS+"-"+runtime.GOARCH), "--version"),
+	} {
+		c.Dir = tree
+		if said, err := c.CombinedOutput(); err != nil || !strings.Contains(string(said), "version v0.0.0-") || !strings.Contains(string(said), "revision "+string(commit[:12])) || strings.Contains(string(said), "modified") {
+			t.Errorf("%s: --version: %v, %s", name, err, said)
+		}
 	}
 	text, err := os.ReadFile("testdata/importer/main.go")
 	must(t, err)

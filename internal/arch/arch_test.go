@@ -20,7 +20,7 @@ const module = "example.com/tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them;
 // engine/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".":            {"pipeline/keep", "internal/exitcode", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
+	".":            {"pipeline/keep", "internal/exitcode", "reader/open", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport": {"cmd/tsimport/commands"},
 	"cmd/tsimport/commands": {"pipeline/keep",
 		"pipeline/fromdatabase", "reader/open", "transfer/restore", "internal/words",

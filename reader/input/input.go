@@ -141,6 +141,8 @@ type Options struct {
 	// NotData says what a folder or file is that holds no data, such as "run folder"; "" is data. It is asked about those that
 	// a walk or a glob reaches, not about those that an argument names. Nil is data everywhere.
 	NotData func(name string, folder bool) string
+	// Unread says how to get at an address that does not name files, such as one in a list; nil if it has nothing to say. May be nil.
+	Unread func(address string) error
 }
 
 // Set is what arguments mean.
@@ -259,6 +261,12 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	case scheme == "oss" || scheme == "s3":
 		err = e.objects(ctx, scheme, arg[len(scheme)+len("://"):])
 	default: // one that is read in another way, or not at all, is known to package open
+		if e.Unread != nil {
+			err = e.Unread(arg)
+		}
+		if err != nil {
+			break
+		}
 		err = fmt.Errorf("open input %s: it does not name files; those of this machine, http://, https://, oss:// and s3:// do", Redact(arg))
 	}
 	if err != nil {

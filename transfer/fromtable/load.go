@@ -186,17 +186,21 @@ func (l *Load) Ended(r *pipeline.Report) (notes []string) {
 	if r.ExpiredCells > 0 {
 		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells)))
 	}
-	if !l.since.IsZero() && r.State == pipeline.StateFinished {
-		notes = append(notes, "to copy what is new from now on: --since "+l.next(r).Format(time.RFC3339Nano))
+	if next := l.Next(r); next != "" {
+		notes = append(notes, "to copy what is new from now on: --since "+next)
 	}
 	return notes
 }
 
-// next is the time for the next copy of new cells: when this one began, by the service's clock, less what a timestamp may differ from it.
-func (l *Load) next(r *pipeline.Report) time.Time {
+// Next is the time for the next copy of new cells: when this one began, by the service's clock, less what a timestamp may differ from it. It is
+// "" of a copy of all cells, and of one that has not finished.
+func (l *Load) Next(r *pipeline.Report) string {
+	if l.since.IsZero() || r.State != pipeline.StateFinished {
+		return ""
+	}
 	began := l.clock.Now().Add(-time.Since(r.FirstStarted))
 	seconds := min(cmp.Or(l.Read.Table.MaxDeviation, client.DefaultDeviation), began.Unix()-1)
-	return began.Add(-time.Duration(seconds) * time.Second).UTC().Truncate(time.Millisecond)
+	return began.Add(-time.Duration(seconds) * time.Second).UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)
 }
 
 func usagef(format string, a ...any) error {

@@ -3,6 +3,7 @@ package commands
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/tsimport"
 	"example.com/tsimport/engine/enginetest"
@@ -65,6 +66,10 @@ func TestTheLibraryCopiesATableAsTheCommandDoes(t *testing.T) {
 			return command(0, "export", "-t", of+"_"+name, "--format", "jsonl", "--typed", "-q") + command(0, "table", "describe", of+"_"+name)
 		}
 		want := strings.ReplaceAll(rows("command"), "command_", "library_")
+		next, err := time.Parse(time.RFC3339Nano, s.NextSince)
+		if said := err == nil && next.Before(time.Now()); said != (r.Since != "") {
+			t.Errorf("%s: the next copy is to be of what is new since %q", name, s.NextSince)
+		}
 		if got := rows("library"); got != want || strings.Count(got, `"TS"`) != tt.cells || s.Written == 0 || s.Written != s.Read {
 			t.Errorf("%s: %+v\n%s\nwant\n%s", name, s, got, want)
 		}

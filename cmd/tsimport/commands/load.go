@@ -83,6 +83,9 @@ func (l plainLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
 // runLoad runs a load of any kind, or what was asked for in its place.
 func runLoad(c *call, of kind) (err error) {
 	asked := c.command()
+	if c.in.own == nil && c.ownCommand().IsSet("workers") && asked.JobDir == "" {
+		return usagef("--workers: it says how many processes do a load that --job-dir plans; leave it out, or give --job-dir too")
+	}
 	cfg, err := of.config(c, asked)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/reader/open"
 )
 
 var must = conformance.Must
@@ -273,5 +274,38 @@ func TestLinesOfASampleAreItsKeys(t *testing.T) {
 	}
 	if _, err := readLines(name + "missing"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+func TestALineOfAListIsRefusedAsTheAddressIs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, address := range []string{"kafka://h/t", "gs://b/o.csv", "postgre://h/d", "jdbc:mysql://h/d", "postgres://h/d?table=t"} {
+		put(t, "list", "# inputs\n"+address+"\n")
+		want := "it does not name files" // a table is read by itself
+		if err := open.Check(address, "t"); err != nil {
+			want = err.Error()
+		}
+		for _, command := range []string{"load -t t --pk id --create", "check -t t --pk id", "inspect"} {
+			var said bytes.Buffer
+			args := append([]string{"tsimport"}, strings.Fields(command)...)
+			if code := Run(append(args, "@list"), io.Discard, &said); code != 2 || !strings.Contains(said.String(), "list line 2: ") || !strings.Contains(strings.ReplaceAll(said.String(), "TARGET", "t"), strings.ReplaceAll(want, "TARGET", "t")) {
+				t.Errorf("%s of a list with %s: exit code %d, %s, want %s", command, address, code, &said, want)
+			}
+		}
+	}
+}
+
+func TestProcessesAreForALoadThatIsPlanned(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "in.csv", "id\n1\n")
+	for flags, want := range map[string]string{"--workers 3": "or give --job-dir too", "--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {
+		var said bytes.Buffer
+		if code := Run(append([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, strings.Fields(flags)...), io.Discard, &said); code != 2 || !strings.Contains(said.String(), want) {
+			t.Errorf("%s: exit code %d, %s", flags, code, &said)
+		}
+	}
+	t.Setenv("TSIMPORT_WORKERS", "3") // of all loads of a shell
+	if code := Run([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, io.Discard, io.Discard); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }

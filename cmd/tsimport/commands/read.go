@@ -7,6 +7,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/open"
 )
 
 const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name on each line,\n" +
@@ -42,4 +43,5 @@ func parseRead(c *call) (read plan.Read, err error) {
 func completeRead(c *call, r *options.Request, read *plan.Read) {
 	read.Find.NotData = notData(r, c.of.Store)
 	read.Find.OSS.Credentials = ossCredentials(c)
+	read.Find.Unread = func(address string) error { return open.Check(address, r.Table) }
 }
