@@ -108,6 +108,38 @@ func TestEachDecisionNamesItsFunction(t *testing.T) {
 	}
 }
 
+// mostOfOption bounds the functions that read or change the value of an option on its way to the lane.
+const mostOfOption = 8
+
+// TestTheWayOfAnOptionIsShort counts the functions of each way that the page names. That they exist, TestTheArchitecturePageNamesWhatExists
+// checks; here, that each of them speaks of the option or of all options.
+func TestTheWayOfAnOptionIsShort(t *testing.T) {
+	root := filepath.Join("..", "..")
+	_, section, _ := strings.Cut(string(read(t, filepath.Join(root, architecturePage))), "## From a flag to the lane\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := 0
+	for line := range strings.Lines(section) {
+		name, way, found := strings.Cut(strings.TrimPrefix(line, "| `--"), "` | ")
+		if !found || !strings.HasPrefix(line, "| `--") {
+			continue
+		}
+		rows++
+		functions := namedCode.FindAllStringSubmatch(way, -1)
+		if n := len(functions); n < 4 || n > mostOfOption {
+			t.Errorf("--%s is read or changed by %d functions, want 4 to %d", name, n, mostOfOption)
+		}
+		field := strings.ToLower(strings.ReplaceAll(name, "-", ""))
+		for _, f := range functions[2:] { // the first two read any option
+			if text := strings.ToLower(string(read(t, filepath.Join(root, f[1])))); !strings.Contains(text, field) {
+				t.Errorf("--%s: %s says nothing of it", name, f[1])
+			}
+		}
+	}
+	if rows < 3 {
+		t.Errorf("%s has the ways of only %d options", architecturePage, rows)
+	}
+}
+
 // declaredIn returns the names of functions, methods, types, constants and variables that a file declares; none if there is no
 // such file.
 func declaredIn(t *testing.T, name string) map[string]bool {
