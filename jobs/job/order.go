@@ -95,7 +95,7 @@ func (f *File) orderWrites() {
 		}
 		place := l.place()
 		for _, o := range into[place] {
-			if !comes(byName, o.Name, l.Name) && !slices.Contains(l.After, o.Name) {
+			if !comes(func(name string) []string { return byName[name].After }, o.Name, l.Name) && !slices.Contains(l.After, o.Name) {
 				l.After = append(slices.Clone(l.After), o.Name)
 			}
 		}
@@ -103,8 +103,15 @@ func (f *File) orderWrites() {
 	}
 }
 
-// comes reports whether a load comes after another, by however many between them.
-func comes(loads map[string]*Single, name, after string) bool {
+// ComesAfter reports whether a load of the job is run after another has ended, by however many between them.
+func (r *Record) ComesAfter(name, before string) bool {
+	return comes(func(name string) []string {
+		return r.Loads[slices.IndexFunc(r.Loads, func(s *State) bool { return s.Name == name })].After
+	}, name, before)
+}
+
+// comes reports whether a load comes after another, by those that each comes after.
+func comes(all func(name string) []string, name, after string) bool {
 	seen := map[string]bool{}
 	var reaches func(string) bool
 	reaches = func(n string) bool {
@@ -115,7 +122,7 @@ func comes(loads map[string]*Single, name, after string) bool {
 			return false
 		}
 		seen[n] = true
-		return slices.ContainsFunc(loads[n].After, reaches)
+		return slices.ContainsFunc(all(n), reaches)
 	}
 	return reaches(name)
 }

@@ -2,7 +2,6 @@ package scaleout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -330,6 +329,3 @@ func (f *finisher) page(ctx context.Context) error {
 	}
 	return nil
 }
-
-// JSON is the summary as text.
-func (s *Summary) JSON() ([]byte, error) { return json.MarshalIndent(s, "", "  ") }

@@ -217,7 +217,7 @@ func (o *Option) oneOf(text string) (string, error) {
 
 func (o *Option) set(field reflect.Value, given []string) (err error) {
 	text := given[len(given)-1]
-	wrong := func() error { return fmt.Errorf(" %q: want %s", text, o.Kind.Wants()) }
+	var value any
 	switch o.Kind {
 	case Plain:
 		if text == "" && o.ByDialect {
@@ -227,37 +227,19 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 		field.SetString(text)
 		return err
 	case Switch:
-		on, err := strconv.ParseBool(text)
-		if err != nil {
-			return wrong()
-		}
-		field.SetBool(on)
+		value, err = strconv.ParseBool(text)
 	case Whole:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return wrong()
-		}
-		field.SetInt(n)
+		value, err = strconv.ParseInt(text, 10, 64)
 	case Number:
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return wrong()
-		}
-		field.SetFloat(n)
+		value, err = strconv.ParseFloat(text, 64)
+	case Duration:
+		value, err = time.ParseDuration(text)
 	case Size:
-		n, err := ParseSize(text)
-		if err != nil {
+		if value, err = ParseSize(text); err != nil {
 			return fmt.Errorf(": %w", err)
 		}
-		field.SetInt(n)
-	case Duration:
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return wrong()
-		}
-		field.SetInt(int64(d))
 	case Texts:
-		field.Set(reflect.ValueOf(slices.Clone(given)))
+		value = slices.Clone(given)
 	case List, Lists:
 		all := []string{}
 		for _, text := range given {
@@ -267,14 +249,16 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 			}
 			all = append(all, names...)
 		}
-		field.Set(reflect.ValueOf(all))
+		value = all
 	case Renamings, Typings:
-		pairs, err := pairsOf(o.Kind, given)
-		if err != nil {
+		if value, err = pairsOf(o.Kind, given); err != nil {
 			return err
 		}
-		field.Set(reflect.ValueOf(pairs))
 	}
+	if err != nil {
+		return fmt.Errorf(" %q: want %s", text, o.Kind.Wants())
+	}
+	field.Set(reflect.ValueOf(value).Convert(field.Type()))
 	return nil
 }
 

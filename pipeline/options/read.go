@@ -49,11 +49,10 @@ func parseDialect(r *Request, to *plan.Read) (err error) {
 		to.Sniff = true
 		return nil
 	}
-	d, emptyIsText, known := csv.Named(name)
-	switch {
-	case name == "" && !given:
+	if name == "" && !given {
 		return nil
 	}
+	d, emptyIsText, known := csv.Named(name)
 	to.Convert.EmptyIsText = emptyIsText
 	d.Comment = cmp.Or(r.Comment, d.Comment)
 	if r.Delimiter != "" {

@@ -132,19 +132,7 @@ func placeOfLoad(r *job.Record, name string) int {
 
 // comesAfter reports whether a load of the job is run after another has ended, which was planned before.
 func (p *jobPlanner) comesAfter(name, before string) bool {
-	if p.plan.Parallel == 1 {
-		return true
-	}
-	seen := map[string]bool{}
-	var reaches func(string) bool
-	reaches = func(n string) bool {
-		if n == before || seen[n] {
-			return n == before
-		}
-		seen[n] = true
-		return slices.ContainsFunc(p.record.Loads[placeOfLoad(p.record, n)].After, reaches)
-	}
-	return reaches(name)
+	return p.plan.Parallel == 1 || p.record.ComesAfter(name, before)
 }
 
 // load plans one load: the command that it is makes the plan of itself.

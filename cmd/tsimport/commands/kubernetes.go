@@ -133,12 +133,12 @@ func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 // planInNames is how much of a plan's ID stands in the names of its Jobs.
 const planInNames = 8
 
-// missingSummary is an error if all Jobs are complete and the load has not ended.
-func missingSummary(missing bool, store jobdir.Store) error {
+// missingSummary is an error if all is done and the load has not ended.
+func missingSummary(missing bool, done string, store jobdir.Store) error {
 	if !missing {
 		return nil
 	}
-	return fmt.Errorf("all Jobs are complete, and %s has no summary: pods had another job directory, or it was changed", store)
+	return fmt.Errorf("%s, and %s has no summary: processes had another job directory, or it was changed", done, store)
 }
 
 // applyJobs has the Jobs of a plan run.
@@ -147,7 +147,7 @@ func applyJobs(c *call, o *kubernetes.Options, store jobdir.Store, p *scaleout.P
 	// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
 	s, err := scaleout.ReadSummary(c.interrupts.hard, store, p)
 	if s == nil {
-		return errors.Join(failed, err, missingSummary(failed == nil && err == nil, store))
+		return errors.Join(failed, err, missingSummary(failed == nil && err == nil, "all Jobs are complete", store))
 	}
 	return endWork(c, s, err)
 }

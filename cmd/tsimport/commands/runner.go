@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -100,10 +99,7 @@ func runByRunner(c *call, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *
 		failed = r.Run(c.interrupts.drain, c.line, l)
 		// What counts is in the job directory, not what the runner says.
 		if s, err = scaleout.ReadSummary(c.interrupts.hard, store, p); s == nil {
-			if failed == nil && err == nil {
-				err = fmt.Errorf("the runner has done all tasks, and %s has no summary: workers had another job directory, or it was changed", store)
-			}
-			return errors.Join(failed, err)
+			return errors.Join(failed, err, missingSummary(failed == nil && err == nil, "the runner has done all tasks", store))
 		}
 	}
 	if c.of.JSON && err == nil {

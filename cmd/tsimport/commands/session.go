@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -98,13 +96,11 @@ func (s *session) openStore(t *target, a access, timeout time.Duration) (*target
 	defer s.mu.Unlock()
 	open := s.stores[path]
 	if open == nil {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !a.create {
-			t.missing = true
-			return t, nil
+		a.readOnly = s.readOnly
+		if t, err = t.openStore(a, timeout); err != nil || t.missing {
+			return t, err
 		}
-		if open, err = server.Open(t.dir, server.Options{NoSync: a.noSync, ReadOnly: s.readOnly}); err != nil {
-			return nil, err
-		}
+		open = t.store
 		s.stores[path] = open
 		limitMemory(s.memory, true)
 	}
