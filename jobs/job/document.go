@@ -183,18 +183,11 @@ func joinNames(names []string) string {
 	return strings.Join(all, ",")
 }
 
-// wants says of each kind what it takes.
-var wants = map[options.Kind]string{
-	options.Plain: "a text", options.Size: "a text", options.Switch: "true or false", options.Whole: "a whole number in digits", options.Number: "a number",
-	options.Duration: "a duration with a unit, such as 30s", options.List: "a list of names",
-	options.Texts: "a list of texts", options.Lists: "a list of texts", options.Renamings: "a list of texts", options.Typings: "a list of texts",
-}
-
 // scalar reads one value. A text with ${ in it is looked at when the variable is known.
 func (d *document) scalar(e entry, k *options.Option) (string, error) {
 	n := e.value
 	wrong := func() error {
-		return d.errorf(n.Line, "%s: want %s, not %s", k.Name, wants[k.Kind], kindName(n))
+		return d.errorf(n.Line, "%s: want %s, not %s", k.Name, k.Kind.Wants(), kindName(n))
 	}
 	if n.Kind != yaml.ScalarNode || isNull(n) {
 		return "", wrong()

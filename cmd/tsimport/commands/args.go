@@ -18,19 +18,10 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil
 	}
-	out := args[:1:1]
-	rest := args[1:]
-	commands, flags, acts := app.Commands, app.Flags, false
-	for len(rest) > 0 {
-		c := findCommand(commands, rest[0])
-		if c == nil {
-			break
-		}
-		out = append(out, rest[0])
-		commands, flags, rest, acts = c.Subcommands, c.Flags, rest[1:], c.Action != nil
-	}
-	if !acts {
-		return append(out, rest...), nil // it only has commands: nothing to sort
+	named, flags, rest := namedCommand(app, args)
+	out := args[: len(args)-len(rest) : len(args)-len(rest)]
+	if named == nil || named.Action == nil {
+		return args, nil // it only has commands: nothing to sort
 	}
 	command := out[:len(out):len(out)]
 	takesValue := valueFlags(flags)
@@ -63,6 +54,19 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 		return out, nil
 	}
 	return append(append(out, "--"), files...), nil
+}
+
+// namedCommand is the command that arguments name, nil for none, its flags, and what follows its name.
+func namedCommand(app *cli.App, args []string) (named *cli.Command, flags []cli.Flag, rest []string) {
+	commands, flags, rest := app.Commands, app.Flags, args[min(1, len(args)):]
+	for len(rest) > 0 {
+		c := findCommand(commands, rest[0])
+		if c == nil {
+			break
+		}
+		named, commands, flags, rest = c, c.Subcommands, c.Flags, rest[1:]
+	}
+	return named, flags, rest
 }
 
 // valueFlags says of each flag's name whether a value follows it.

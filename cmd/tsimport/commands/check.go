@@ -70,14 +70,10 @@ func check(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.of.JSON {
-		err = printJSON(c, r)
-	} else {
-		err = writeCheck(results(c), r, &cfg)
+	if err := printed(c, r, func(w io.Writer) error { return writeCheck(w, r, &cfg) }); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return err
 	case r.Collisions > 0, r.Repeated > 0 && c.Bool("fail-on-duplicates"):
 		return &exitError{code: exitcode.Differences}
 	case r.Rejected > 0:

@@ -15,15 +15,7 @@ import (
 // would win without a word, and a local path that is an address, which would be made below the current folder. Args are
 // as flagsFirst has sorted them.
 func checkGiven(app *cli.App, args []string) error {
-	rest := args[min(1, len(args)):]
-	command, commands, flags := app.Name, app.Commands, app.Flags
-	for len(rest) > 0 {
-		c := findCommand(commands, rest[0])
-		if c == nil {
-			break
-		}
-		command, commands, flags, rest = command+" "+c.Name, c.Subcommands, c.Flags, rest[1:]
-	}
+	_, flags, rest := namedCommand(app, args)
 	byName := map[string]cli.Flag{}
 	for _, f := range flags {
 		for _, name := range f.Names() {
@@ -50,7 +42,7 @@ func checkGiven(app *cli.App, args []string) error {
 		}
 		first := f.Names()[0]
 		if before, twice := given[first]; twice && !repeatable(f) {
-			return usagef("%s is given twice, with %s and %s, and takes one value; see %s --help", typed, redacted(before), redacted(value), command)
+			return usagef("%s is given twice, with %s and %s, and takes one value; see %s --help", typed, redacted(before), redacted(value), strings.Join(append([]string{app.Name}, args[1:len(args)-len(rest)]...), " "))
 		}
 		given[first] = value
 		if err := checkPath(f, typed, value); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,11 +65,7 @@ func planJob(c *call, r *job.Record) (err error) {
 	slices.SortStableFunc(p.plan.Loads, func(a, b *loadPlan) int { return placeOfLoad(r, a.Name) - placeOfLoad(r, b.Name) })
 	p.plan.Notes = append(p.plan.Notes, ownMoments(r)...)
 	p.total()
-	if c.of.JSON {
-		err = printJSON(c, p.plan)
-	} else {
-		err = writeLines(results(c), p.plan.lines())
-	}
+	err = printed(c, p.plan, func(w io.Writer) error { return writeLines(w, p.plan.lines()) })
 	if err == nil && p.plan.ExitCode != exitcode.OK {
 		i := slices.IndexFunc(p.plan.Loads, func(l *loadPlan) bool { return l.ExitCode == p.plan.ExitCode })
 		l := p.plan.Loads[max(0, i)]

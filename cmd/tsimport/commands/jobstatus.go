@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -43,10 +44,7 @@ func statusCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if c.of.JSON {
-				return printJSON(c, s)
-			}
-			return writeLines(results(c), jobLines(s))
+			return printed(c, s, func(w io.Writer) error { return writeLines(w, jobLines(s)) })
 		}),
 	}
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -83,11 +84,7 @@ func pruneRuns(c *call) error {
 	if !c.Bool("plan") {
 		failed = p.remove(all)
 	}
-	if c.of.JSON {
-		err = printJSON(c, all)
-	} else {
-		err = writeLines(results(c), pruneLines(all, c.Bool("plan")))
-	}
+	err = printed(c, all, func(w io.Writer) error { return writeLines(w, pruneLines(all, c.Bool("plan"))) })
 	if err == nil && failed != nil {
 		err = &exitError{code: exitcode.Failed, err: failed}
 	}

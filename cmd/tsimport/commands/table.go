@@ -148,10 +148,7 @@ func tableDescribe(c *call) error {
 			return noTable(err, target)
 		}
 		d := describe(t)
-		if c.of.JSON {
-			return printJSON(c, d)
-		}
-		return printDescription(c, d)
+		return printed(c, d, d.print)
 	})
 }
 
@@ -164,8 +161,8 @@ func describe(t *client.Table) description {
 	return d
 }
 
-func printDescription(c *call, d description) error {
-	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
+func (d *description) print(to io.Writer) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "table\t%s\n", d.Table)
 	for i, k := range d.PrimaryKey {
 		auto := ""
@@ -196,6 +193,14 @@ func printJSONLine(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// printed prints a result as JSON, if that is asked for, or for people.
+func printed(c *call, result any, write func(io.Writer) error) error {
+	if c.of.JSON {
+		return printJSON(c, result)
+	}
+	return write(results(c))
 }
 
 func printJSON(c *call, v any) error {

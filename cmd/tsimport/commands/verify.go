@@ -277,11 +277,7 @@ func showComparison(c *call, r *verify.Result) (err error) {
 	e.count("missing", r.Missing)
 	e.count("different", r.Different)
 	e.count("surplus", r.Extra)
-	if c.of.JSON {
-		err = printJSON(c, r)
-	} else {
-		err = writeComparison(results(c), r)
-	}
+	err = printed(c, r, func(w io.Writer) error { return writeComparison(w, r) })
 	if err == nil && !r.OK {
 		return endsWith(c, exitcode.Differences, nil, firstDifference(r))
 	}
