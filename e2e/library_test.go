@@ -86,8 +86,8 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	if out, err := built.CombinedOutput(); err != nil {
 		t.Fatalf("dist: %v\n%s", err, out)
 	}
-	for name, c := range map[string]*exec.Cmd{
-		"go run": exec.Command("go", "run", "./cmd/tsimport", "--version"),
+	for name, c := range map[string]*exec.Cmd{ // go run alone stamps nothing
+		"go run": exec.Command("go", "run", "-buildvcs=true", "./cmd/tsimport", "--version"),
 		"dist":   exec.Command(filepath.Join(dir, "dist", "tsimport-"+runtime.GOOS+"-"+runtime.GOARCH), "--version"),
 	} {
 		c.Dir = tree

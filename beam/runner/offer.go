@@ -49,10 +49,10 @@ type options struct {
 func optionsOf(c *cli.Context) (*options, error) {
 	o := &options{runner: c.String("runner"), endpoint: c.String("job-endpoint"), parallelism: c.Int("parallelism")}
 	if o.runner == flink && o.endpoint == "" {
-		return nil, usagef("--runner flink: give --job-endpoint, where Beam's job server is (docs/flink.md)")
+		return nil, plan.Usagef("--runner flink: give --job-endpoint, where Beam's job server is (docs/flink.md)")
 	}
 	if o.parallelism < 0 {
-		return nil, usagef("--parallelism %d: want 0 or more", o.parallelism)
+		return nil, plan.Usagef("--parallelism %d: want 0 or more", o.parallelism)
 	}
 	text := c.String("environment")
 	if text == "" && o.runner == prism {
@@ -60,13 +60,9 @@ func optionsOf(c *cli.Context) (*options, error) {
 	}
 	var err error
 	if o.environment, err = parseEnvironment(text); err != nil {
-		return nil, usagef("--environment %q: %v", text, err)
+		return nil, plan.Usagef("--environment %q: %v", text, err)
 	}
 	return o, nil
-}
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }
 
 // Kinds of environments.

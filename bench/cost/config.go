@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -39,10 +38,6 @@ type Config struct {
 	Say        func(format string, a ...any)
 }
 
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
-}
-
 // loads returns the loads to run, in order.
 func (c *Config) loads() ([]string, error) {
 	all := append([]string{Tool}, baselines...)
@@ -57,7 +52,7 @@ func (c *Config) loads() ([]string, error) {
 	}
 	for _, name := range c.Only {
 		if !slices.Contains(all, name) {
-			return nil, usagef("--only %s: want %s", name, strings.Join(all, ", "))
+			return nil, plan.Usagef("--only %s: want %s", name, strings.Join(all, ", "))
 		}
 	}
 	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(c.Only, name) }), nil
@@ -69,15 +64,15 @@ func (c *Config) check() error {
 	}
 	switch {
 	case c.Rows < 1 || c.Rows > bench.LastID-bench.FirstID+1:
-		return usagef("--rows %d: want 1 to 900,000,000", c.Rows)
+		return plan.Usagef("--rows %d: want 1 to 900,000,000", c.Rows)
 	case c.Rounds < 1:
-		return usagef("--rounds %d: want 1 or more", c.Rounds)
+		return plan.Usagef("--rounds %d: want 1 or more", c.Rounds)
 	case c.Timeout < 0:
-		return usagef("--timeout: want 0 (none) or more")
+		return plan.Usagef("--timeout: want 0 (none) or more")
 	case c.Timeout > 0 && c.Command == "":
-		return usagef("--timeout is for the command of --baseline-cmd; give that too")
+		return plan.Usagef("--timeout is for the command of --baseline-cmd; give that too")
 	case c.Latency < 0 || c.Partitions < 0 || c.Procs < 0:
-		return usagef("--latency, --partitions and --procs: want 0 or more")
+		return plan.Usagef("--latency, --partitions and --procs: want 0 or more")
 	}
 	_, err := c.loads()
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/bench/null"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // What is measured.
@@ -109,10 +110,10 @@ func (c *Config) written() uint64 {
 func checkWhat(c *Config) error {
 	c.What = cmp.Or(c.What, Loading)
 	if !slices.Contains(Whats, c.What) {
-		return usagef("--what %s: want %s", c.What, strings.Join(Whats, ", "))
+		return plan.Usagef("--what %s: want %s", c.What, strings.Join(Whats, ", "))
 	}
 	if c.What != Loading && (c.Command != "" || c.Only != nil && !slices.Equal(c.Only, []string{Tool})) {
-		return usagef("--what %s: there is tsimport alone to measure", c.What)
+		return plan.Usagef("--what %s: there is tsimport alone to measure", c.What)
 	}
 	return nil
 }

@@ -75,10 +75,6 @@ func (t *Table) ceiling() float64 {
 	return max(t.TableWCU, t.InstanceWCU)
 }
 
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
-}
-
 // Check returns a *plan.UsageError if the Config asks for what is not there.
 func (c *Config) Check() error {
 	for _, check := range []struct {
@@ -99,17 +95,17 @@ func (c *Config) Check() error {
 		{len(c.Table.Slow) > 0 && c.Table.SplitsMS > 0, "--slow and --splits: give one of them"},
 	} {
 		if check.bad {
-			return usagef("%s", check.message)
+			return plan.Usagef("%s", check.message)
 		}
 	}
 	for n, factor := range c.Table.Slow {
 		if n < 0 || n >= c.Table.Partitions || !(factor > 0 && factor <= 1) {
-			return usagef("--slow %d:%g: want a partition of 0 to %d and a share above 0, at most 1", n, factor, c.Table.Partitions-1)
+			return plan.Usagef("--slow %d:%g: want a partition of 0 to %d and a share above 0, at most 1", n, factor, c.Table.Partitions-1)
 		}
 	}
 	for _, name := range c.Scenarios {
 		if !slices.Contains(Names, name) {
-			return usagef("--only %q: want names of %s", name, strings.Join(Names, ", "))
+			return plan.Usagef("--only %q: want names of %s", name, strings.Join(Names, ", "))
 		}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (l *loader) run(ctx context.Context) error {
 	}
 	switch cmd.ProcessState.ExitCode() {
 	case exitUsage:
-		return usagef("%s", strings.TrimPrefix(client.OneLine(stderr.String()), "tsimport: "))
+		return plan.Usagef("%s", strings.TrimPrefix(client.OneLine(stderr.String()), "tsimport: "))
 	case exitRejects:
 		err = nil // the comparison tells which rows are missing, and the summary how many were rejected
 	}

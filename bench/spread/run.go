@@ -100,7 +100,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if r.data.keys.seen == 0 {
-		return usagef("%s has no rows", report.Input)
+		return plan.Usagef("%s has no rows", report.Input)
 	}
 	report.Rows, report.Notes = r.data.rows, r.data.notes
 	if r.Table.SplitsMS > 0 && r.Input.File == "" && r.Input.Order == bench.Sorted {

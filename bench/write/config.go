@@ -52,10 +52,6 @@ type Search struct {
 	Step         time.Duration // how long each rate is tried; 0 takes 5 s
 }
 
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
-}
-
 // Bounds of a measurement.
 const (
 	maxRate        = 1e7
@@ -86,14 +82,14 @@ func (c *Config) check() error {
 		{c.RetryFor < 0, "--retry-for: want more than 0"},
 	} {
 		if check.bad {
-			return usagef("%s", check.message)
+			return plan.Usagef("%s", check.message)
 		}
 	}
 	if err := table.CheckTableName(c.TablePrefix + "x"); err != nil {
-		return usagef("--table-prefix: %v", err)
+		return plan.Usagef("--table-prefix: %v", err)
 	}
 	if c.TablePrefix == "" {
-		return usagef("--table-prefix: the prefix must tell a bench's tables from others")
+		return plan.Usagef("--table-prefix: the prefix must tell a bench's tables from others")
 	}
 	return c.checkSearch()
 }
@@ -106,17 +102,17 @@ func (c *Config) checkSearch() error {
 	s.Start, s.Step = cmp.Or(s.Start, defaultStart), cmp.Or(s.Step, defaultStep)
 	switch {
 	case c.Duration <= 0:
-		return usagef("--find-max needs --duration: it holds the rate that it found for this long")
+		return plan.Usagef("--find-max needs --duration: it holds the rate that it found for this long")
 	case c.Rows > 0:
-		return usagef("--find-max and --rows: give one of them")
+		return plan.Usagef("--find-max and --rows: give one of them")
 	case c.Rate > 0:
-		return usagef("--find-max and --rate: give one of them; --start-rate says where the search begins")
+		return plan.Usagef("--find-max and --rate: give one of them; --start-rate says where the search begins")
 	case s.MaxP99 < 0 || s.Step < 100*time.Millisecond:
-		return usagef("--max-p99 and --step: want more than 0, and --step at least 100ms")
+		return plan.Usagef("--max-p99 and --step: want more than 0, and --step at least 100ms")
 	case !(s.MaxThrottled >= 0 && s.MaxThrottled < 1):
-		return usagef("--max-throttled: want 0%% to 99%%")
+		return plan.Usagef("--max-throttled: want 0%% to 99%%")
 	case !(s.Start >= 1 && s.Start <= maxRate) || math.IsNaN(s.Start):
-		return usagef("--start-rate: want 1 to %.0f rows a second", maxRate)
+		return plan.Usagef("--start-rate: want 1 to %.0f rows a second", maxRate)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"example.com/tsimport/bench"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/encode"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // rows makes the rows of a shape, one after the other. It is not safe for concurrent use.
@@ -31,11 +32,11 @@ const leastLetters = 1 << 16
 // newRows makes the rows of a shape for about n rows of a table.
 func newRows(s Shape, n uint64, name string) (*rows, error) {
 	if s.Columns < 1 || s.Columns > table.MaxColumns {
-		return nil, usagef("--columns %d: want 1 to %d", s.Columns, table.MaxColumns)
+		return nil, plan.Usagef("--columns %d: want 1 to %d", s.Columns, table.MaxColumns)
 	}
 	keys, err := bench.NewKeys(s.Keys, n, s.Seed)
 	if err != nil {
-		return nil, usagef("--%v", err)
+		return nil, plan.Usagef("--%v", err)
 	}
 	r := &rows{schema: table.Schema{Table: name}, keys: keys, text: -1, random: rand.NewPCG(s.Seed, 1)}
 	size := 0
@@ -67,11 +68,11 @@ func newRows(s Shape, n uint64, name string) (*rows, error) {
 func (r *rows) divide(s Shape, fixed int) error {
 	left := s.RowSize - fixed
 	if left < s.Columns {
-		return usagef("--row-size %d: names and keys alone take %d bytes, and each of %d columns one more", s.RowSize, fixed, s.Columns)
+		return plan.Usagef("--row-size %d: names and keys alone take %d bytes, and each of %d columns one more", s.RowSize, fixed, s.Columns)
 	}
 	longest := (left + s.Columns - 1) / s.Columns
 	if longest > table.MaxValueBytes || s.RowSize > table.MaxRowBytes {
-		return usagef("--row-size %d: the service takes %d bytes a row and %d a value", s.RowSize, table.MaxRowBytes, table.MaxValueBytes)
+		return plan.Usagef("--row-size %d: the service takes %d bytes a row and %d a value", s.RowSize, table.MaxRowBytes, table.MaxValueBytes)
 	}
 	for i := range s.Columns {
 		r.lengths = append(r.lengths, (left+i)/s.Columns) // they add up to left

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/writer"
 )
 
@@ -49,10 +50,10 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 	}
 	r := &run{Config: &c, name: c.TablePrefix + time.Now().UTC().Format("20060102T150405") + "_" + rand.Text()[:6], asked: make(chan struct{}, 1)}
 	if r.sdk, err = client.New(hard, c.Client, nil); err != nil {
-		return nil, usagef("%s", err.Error())
+		return nil, plan.Usagef("%s", err.Error())
 	}
 	if r.wire, err = client.Connect(hard, c.Client, nil); err != nil {
-		return nil, usagef("%s", err.Error())
+		return nil, plan.Usagef("%s", err.Error())
 	}
 	made, err := newRows(c.Shape, uint64(c.Rows), r.name)
 	if err != nil {
@@ -60,7 +61,7 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 	}
 	making, err := client.New(gentle, c.Client, nil)
 	if err != nil {
-		return nil, usagef("%s", err.Error())
+		return nil, plan.Usagef("%s", err.Error())
 	}
 	r.gentle = gentle
 	admin := &client.Admin{Client: making, Context: gentle}

@@ -10,6 +10,7 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/bench/cost"
+	"example.com/tsimport/pipeline/plan"
 )
 
 func clientCommand() *cli.Command {
@@ -52,11 +53,11 @@ func clientCommand() *cli.Command {
 
 func measureClient(c *cli.Context) (err error) {
 	if c.Args().Present() {
-		return usagef("client takes no arguments (%q)", c.Args().First())
+		return plan.Usagef("client takes no arguments (%q)", c.Args().First())
 	}
 	shape, err := bench.FindShape(c.String("shape"))
 	if err != nil {
-		return usagef("--%v", err)
+		return plan.Usagef("--%v", err)
 	}
 	cfg := cost.Config{
 		What: c.String("what"), Rows: c.Uint64("rows"), Shape: shape, Rounds: c.Int("rounds"), Command: c.String("baseline-cmd"), Timeout: c.Duration("timeout"), LoadFlags: c.StringSlice("load-flag"),

@@ -66,10 +66,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
-}
-
 // say shows progress.
 func say(c *cli.Context) func(format string, a ...any) {
 	return func(format string, a ...any) { fmt.Fprintf(c.App.ErrWriter, "tsbench: "+format+"\n", a...) }

@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/bench"
 	"example.com/tsimport/bench/spread"
 	"example.com/tsimport/engine/limiter"
+	"example.com/tsimport/pipeline/plan"
 )
 
 func spreadCommand() *cli.Command {
@@ -68,7 +69,7 @@ func measureSpread(c *cli.Context) error {
 
 func spreadConfig(c *cli.Context) (cfg spread.Config, err error) {
 	if c.NArg() > 1 {
-		return cfg, usagef("spread takes flags, then one file, not %q", c.Args().Slice())
+		return cfg, plan.Usagef("spread takes flags, then one file, not %q", c.Args().Slice())
 	}
 	cfg = spread.Config{
 		Input: spread.Input{
@@ -85,17 +86,17 @@ func spreadConfig(c *cli.Context) (cfg spread.Config, err error) {
 	switch cfg.Input.Order {
 	case bench.Sorted, bench.Arrival, bench.Random:
 	default:
-		return cfg, usagef("--order %q: want sorted, arrival or random", cfg.Input.Order)
+		return cfg, plan.Usagef("--order %q: want sorted, arrival or random", cfg.Input.Order)
 	}
 	if cfg.Input.File != "" && (c.IsSet("rows") || c.IsSet("order")) {
-		return cfg, usagef("--rows and --order are for the student cards, not for a file")
+		return cfg, plan.Usagef("--rows and --order are for the student cards, not for a file")
 	}
 	for _, text := range c.StringSlice("slow") {
 		number, factor, _ := strings.Cut(text, ":")
 		n, err1 := strconv.Atoi(number)
 		f, err2 := strconv.ParseFloat(factor, 64)
 		if err1 != nil || err2 != nil {
-			return cfg, usagef("--slow %q: want N:FACTOR, such as 7:0.1", text)
+			return cfg, plan.Usagef("--slow %q: want N:FACTOR, such as 7:0.1", text)
 		}
 		cfg.Table.Slow[n] = f
 	}

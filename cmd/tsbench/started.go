@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/bench/null"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // What client starts. Each has its endpoint, instance and access key from the environment.
@@ -105,7 +106,7 @@ func baselineCommand() *cli.Command {
 func loadBaseline(c *cli.Context) error {
 	load, ok := baseline.Ways[c.Args().First()]
 	if !ok {
-		return usagef("baseline: want sequential, workers or timeline")
+		return plan.Usagef("baseline: want sequential, workers or timeline")
 	}
 	l := baseline.Load{File: os.Getenv("BENCH_FILE"), Table: os.Getenv("BENCH_TABLE")}
 	for _, text := range strings.Split(os.Getenv("BENCH_COLUMNS"), ",") {
@@ -113,7 +114,7 @@ func loadBaseline(c *cli.Context) error {
 		kinds := map[string]baseline.Kind{"integer": baseline.Integer, "double": baseline.Double, "string": baseline.String}
 		k, ok := kinds[kind]
 		if !ok {
-			return usagef("BENCH_COLUMNS: %q: want NAME:integer, :double or :string", text)
+			return plan.Usagef("BENCH_COLUMNS: %q: want NAME:integer, :double or :string", text)
 		}
 		l.Columns = append(l.Columns, baseline.Column{Name: name, Kind: k})
 	}

@@ -81,5 +81,5 @@ func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, s
 	if before.Twice {
 		why, begin = "if it is not the place of the loads before, their rows would be there twice", is.twice
 	}
-	return false, usagef("--state %s %s table %s, which has rows: %s; mount or name the right place or, for a first load, give: %s", r.State, is.what, cfg.Target.Table, why, begin)
+	return false, plan.Usagef("--state %s %s table %s, which has rows: %s; mount or name the right place or, for a first load, give: %s", r.State, is.what, cfg.Target.Table, why, begin)
 }

@@ -47,12 +47,12 @@ func OpenStore(ctx context.Context, r *options.Request, find input.Options) (job
 	}
 	if place := r.State; !jobdir.IsAddress(place) {
 		if err := rundir.CheckShared(place); err != nil {
-			return nil, usagef("--state %v", err)
+			return nil, plan.Usagef("--state %v", err)
 		}
 	}
 	s, err := jobdir.Open(ctx, r.State, jobdir.Options{OSS: find.OSS, S3: find.S3})
 	if err != nil {
-		return nil, usagef("--state %v", err)
+		return nil, plan.Usagef("--state %v", err)
 	}
 	return s, nil
 }
@@ -80,7 +80,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 		return store, known, err
 	}
 	if cfg.Target.Policy != nil {
-		return nil, known, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
+		return nil, known, plan.Usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
 	}
 	var marked error
 	if missing { // before anything else is there
@@ -164,14 +164,14 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 // check refuses flags with which nobody could say what was loaded.
 func check(r *options.Request, cfg *pipeline.Config) error {
 	if r.SettleFiles < 0 {
-		return usagef("--settle-files: want 0s or more")
+		return plan.Usagef("--settle-files: want 0s or more")
 	}
 	if err := knownfiles.CheckMarker(r.DoneMarker); err != nil {
-		return usagef("--done-marker %s: %v", r.DoneMarker, err)
+		return plan.Usagef("--done-marker %s: %v", r.DoneMarker, err)
 	}
 	if !r.OnlyNew {
 		if r.ReloadChanged {
-			return usagef("--reload-changed needs --only-new")
+			return plan.Usagef("--reload-changed needs --only-new")
 		}
 		return nil
 	}
@@ -187,7 +187,7 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 		{r.RetryRejects != "", "--retry-rejects", "rejects are loaded by the run that has them"},
 	} {
 		if bad.is {
-			return usagef("--only-new and %s: %s", bad.flag, bad.why)
+			return plan.Usagef("--only-new and %s: %s", bad.flag, bad.why)
 		}
 	}
 	return nil
@@ -258,7 +258,7 @@ func List(ctx context.Context, r *options.Request, find input.Options, place str
 // storeThere is OpenStore of a place that is not made.
 func storeThere(ctx context.Context, r *options.Request, find input.Options) (jobdir.Store, error) {
 	if _, err := os.Stat(r.State); r.State != "" && !jobdir.IsAddress(r.State) && errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("--state %s is missing: it may be a share that is not mounted", r.State)
+		return nil, plan.Usagef("--state %s is missing: it may be a share that is not mounted", r.State)
 	}
 	return OpenStore(ctx, r, find)
 }
@@ -266,9 +266,4 @@ func storeThere(ctx context.Context, r *options.Request, find input.Options) (jo
 // openKnown reads which files a table has taken.
 func openKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*knownfiles.Ledger, error) {
 	return knownfiles.Open(ctx, knownIn(r, store, place))
-}
-
-// usagef says what was asked for wrongly.
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }

@@ -1,16 +1,10 @@
 package scaleout
 
 import (
-	"fmt"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 )
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
-}
 
 // Check refuses, by name, what many processes cannot do exactly.
 func Check(cfg *pipeline.Config) error {
@@ -36,12 +30,12 @@ func Check(cfg *pipeline.Config) error {
 		{cfg.Read.Merges, "--since: cells are merged into rows, and several updates of a key cannot be made one yet; copy without --job-dir"},
 	} {
 		if c.is {
-			return usagef("--job-dir: %s", c.why)
+			return plan.Usagef("--job-dir: %s", c.why)
 		}
 	}
 	for _, in := range cfg.Inputs {
 		if in == "-" {
-			return usagef("--job-dir: standard input can be read by one process, once; write it to a file that all processes can read")
+			return plan.Usagef("--job-dir: standard input can be read by one process, once; write it to a file that all processes can read")
 		}
 	}
 	return nil
@@ -50,11 +44,11 @@ func Check(cfg *pipeline.Config) error {
 // checkPlan refuses what only the plan shows.
 func checkPlan(p *plan.Plan) error {
 	if p.Schema.Numbered > 0 {
-		return usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)
+		return plan.Usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)
 	}
 	for _, s := range p.Sources {
 		if s.Chain != nil {
-			return usagef("--job-dir: %s can be read once; write it to a file that all processes can read", s.Name)
+			return plan.Usagef("--job-dir: %s can be read once; write it to a file that all processes can read", s.Name)
 		}
 	}
 	if p.Empty {

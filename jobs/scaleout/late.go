@@ -7,6 +7,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // A request of a process that was killed, or of which the answer was lost, may be applied after its row was written by another attempt. Within
@@ -57,7 +58,7 @@ func (j *Job) service(ctx context.Context) (*tablestore.TableStoreClient, *clien
 	to.Connections = max(j.o.Load.Write.Concurrency, 1)
 	sdk, err := client.New(ctx, to, traffic)
 	if err != nil {
-		return nil, nil, usagef("%v", err)
+		return nil, nil, plan.Usagef("%v", err)
 	}
 	(&client.Admin{Client: sdk, Context: ctx}).AskTime(&traffic.Clock)
 	return sdk, &traffic.Clock, nil

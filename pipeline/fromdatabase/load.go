@@ -30,28 +30,28 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 	}
 	for _, from := range r.From {
 		if err := open.Check(from, target); err != nil {
-			return nil, usagef("%v", err)
+			return nil, plan.Usagef("%v", err)
 		}
 	}
 	if !slices.ContainsFunc(r.From, open.IsDatabase) {
 		for option, given := range map[string]bool{"query": r.Query != "", "require-snapshot": r.RequireSnapshot} {
 			if given {
-				return nil, usagef("--%s is for tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", option)
+				return nil, plan.Usagef("--%s is for tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", option)
 			}
 		}
 		return nil, nil
 	}
 	if len(r.From) > 1 {
-		return nil, usagef("a table of a database is read by itself; give no other input beside it")
+		return nil, plan.Usagef("a table of a database is read by itself; give no other input beside it")
 	}
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
-			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", o.Name)
+			return nil, plan.Usagef("--%s: it says how text is read, and a database gives its values types; leave it out", o.Name)
 		}
 	}
 	cfg, err := open.Config(r.From[0], r.Query)
 	if err != nil {
-		return nil, usagef("%v", err)
+		return nil, plan.Usagef("%v", err)
 	}
 	memory := cmp.Or(r.Memory, options.DefaultMemory())
 	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows, cfg.Whole = memory/4, r.RetryFor, r.MaxRowsPerSecond, r.RequireSnapshot
@@ -87,7 +87,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		return nil // the load says so
 	}
 	if err := table.CheckTableName(name); err != nil && !plan.IsTemplate(name) {
-		return usagef("%v; give another with --table", err)
+		return plan.Usagef("%v; give another with --table", err)
 	}
 	columns, key, err := l.Origin.Describe(ctx)
 	if input.Passing(err) {
@@ -100,7 +100,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 	if !missing && !plan.IsTemplate(name) {
 		sdk, err := client.New(ctx, *at, nil)
 		if err != nil {
-			return usagef("%v", err)
+			return plan.Usagef("%v", err)
 		}
 		admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Write.RetryFor}
 		if to, err = admin.Describe(name); err != nil && !errors.Is(err, client.ErrNoTable) {
@@ -114,7 +114,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		}
 	} else {
 		if len(cfg.Target.Key) == 0 && len(key) > table.MaxKeyColumns {
-			return usagef("the primary key of the source has %d columns, and a table here takes 1 to %d: make one of several with --pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
+			return plan.Usagef("the primary key of the source has %d columns, and a table here takes 1 to %d: make one of several with --pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
 				len(key), table.MaxKeyColumns, columns[key[0]].Name, columns[key[1]].Name)
 		}
 		l.proposeKey(cfg, columns, key)
@@ -178,8 +178,4 @@ func (l *Load) Ended(r *pipeline.Report) (notes []string) {
 		return append(notes, "all rows are of one snapshot of the source")
 	}
 	return append(notes, fmt.Sprintf("warning: the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots)))
-}
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/condition"
@@ -136,6 +137,34 @@ func parseWrite(r *Request, w *pipeline.Write) error {
 		if w.When, err = condition.ParseWhen(text); err != nil {
 			return fmt.Errorf("--when %s: %w", text, err)
 		}
+	}
+	return nil
+}
+
+// Computed reads --pk and --set.
+func Computed(r *Request, target *plan.Target, columns *plan.Columns) error {
+	for _, text := range r.PK {
+		col, err := keyexpr.ParseColumn(text)
+		if err != nil {
+			return fmt.Errorf("--pk %w", err)
+		}
+		if col.Type != table.Null && !col.Type.KeyType() {
+			return fmt.Errorf("--pk %s: a primary-key column is string, integer or binary", text)
+		}
+		target.Key = append(target.Key, table.KeyColumn{Name: col.Name, Type: col.Type, Auto: col.Auto})
+		if col.Expr != "" {
+			columns.Keys = append(columns.Keys, col)
+		}
+	}
+	for _, text := range r.Set {
+		col, err := keyexpr.ParseColumn(text)
+		if err != nil {
+			return fmt.Errorf("--set %w", err)
+		}
+		if col.Expr == "" {
+			return fmt.Errorf("--set %q: no expression; want NAME[:TYPE]=EXPR", text)
+		}
+		columns.Set = append(columns.Set, col)
 	}
 	return nil
 }

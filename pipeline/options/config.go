@@ -1,8 +1,6 @@
 package options
 
 import (
-	"fmt"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
@@ -12,7 +10,7 @@ import (
 func Config(asked *Request) (cfg pipeline.Config, err error) {
 	r, err := asked.withDefaults()
 	if err != nil {
-		return cfg, usagef("%v", err)
+		return cfg, plan.Usagef("%v", err)
 	}
 	cfg = pipeline.Config{
 		Inputs: r.From,
@@ -33,10 +31,10 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 	cfg.Write.Marks = pipeline.Marks{ReturnedKeys: r.ReturnedKeys, Column: r.MarkColumn, LookFirst: r.LookFirst, AtLeastOnce: r.AtLeastOnce}
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
 	if r.DryRun && r.Verify {
-		return cfg, usagef("--verify: a dry run writes nothing that could be compared")
+		return cfg, plan.Usagef("--verify: a dry run writes nothing that could be compared")
 	}
 	if err := table.CheckTimeToLive(r.TTL); err != nil {
-		return cfg, usagef("--ttl %d: %v", r.TTL, err)
+		return cfg, plan.Usagef("--ttl %d: %v", r.TTL, err)
 	}
 	for _, parse := range []func() error{
 		func() (err error) {
@@ -51,12 +49,8 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		func() error { return Speed(&r, &cfg) },
 	} {
 		if err := parse(); err != nil {
-			return cfg, usagef("%v", err)
+			return cfg, plan.Usagef("%v", err)
 		}
 	}
 	return cfg, nil
-}
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }

@@ -13,6 +13,7 @@ import (
 
 	"example.com/tsimport/internal/tablestore/accesskey"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Target is an instance of Tablestore, and who asks. The zero value takes all of it from the environment, as the command does.
@@ -41,19 +42,19 @@ func (t *Target) Open(ctx context.Context) (to client.Target, name string, err e
 	}
 	switch {
 	case to.Endpoint == "":
-		return to, "", usagef("no endpoint: set Target.Endpoint or TABLESTORE_ENDPOINT")
+		return to, "", plan.Usagef("no endpoint: set Target.Endpoint or TABLESTORE_ENDPOINT")
 	case to.Instance == "":
-		return to, "", usagef("no instance: set Target.Instance or TABLESTORE_INSTANCE")
+		return to, "", plan.Usagef("no instance: set Target.Instance or TABLESTORE_INSTANCE")
 	case t.RequestTimeout < 0:
-		return to, "", usagef("Target.RequestTimeout %v: want more than 0", t.RequestTimeout)
+		return to, "", plan.Usagef("Target.RequestTimeout %v: want more than 0", t.RequestTimeout)
 	case (t.AccessKeyID == "") != (t.AccessKeySecret == ""):
-		return to, "", usagef("Target.AccessKeyID and Target.AccessKeySecret: only one of them is set")
+		return to, "", plan.Usagef("Target.AccessKeyID and Target.AccessKeySecret: only one of them is set")
 	}
 	if err := client.CheckEndpoint(to.Endpoint); err != nil {
-		return to, "", usagef("%v", err)
+		return to, "", plan.Usagef("%v", err)
 	}
 	if to.AcceptUnsigned, err = client.AcceptUnsigned(); err != nil {
-		return to, "", usagef("%v", err)
+		return to, "", plan.Usagef("%v", err)
 	}
 	if to.Credentials == nil && t.AccessKeyID != "" {
 		to.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: t.AccessKeyID, AccessKeySecret: t.AccessKeySecret, SecurityToken: t.SecurityToken}
@@ -62,7 +63,7 @@ func (t *Target) Open(ctx context.Context) (to client.Target, name string, err e
 		if to.Credentials, err = accesskey.Find(ctx, nil); errors.As(err, new(*accesskey.DownError)) {
 			return to, "", err
 		} else if err != nil {
-			return to, "", usagef("%v", err)
+			return to, "", plan.Usagef("%v", err)
 		}
 	}
 	return to, fmt.Sprintf("instance %s at %s", to.Instance, to.Endpoint), nil

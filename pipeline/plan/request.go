@@ -212,6 +212,9 @@ func (e *UsageError) Exit() int {
 
 func (e *UsageError) Error() string { return e.Message }
 
+// Usagef is bad usage, in one line.
+func Usagef(format string, a ...any) error { return usagef(format, a...) }
+
 func usagef(format string, a ...any) error {
 	return &UsageError{Message: fmt.Sprintf(format, a...)}
 }

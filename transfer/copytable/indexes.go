@@ -15,7 +15,7 @@ import (
 func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table, rename map[string]string) (notes []string, err error) {
 	for name := range rename {
 		if !slices.Contains(from.Indexes, name) {
-			return nil, usagef("--rename-index %s=%s: %s has no index of that name", name, rename[name], from.Name)
+			return nil, plan.Usagef("--rename-index %s=%s: %s has no index of that name", name, rename[name], from.Name)
 		}
 	}
 	leave := func(what, why string) {
@@ -28,9 +28,9 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 			leave("index "+name, ", of which the archive has the name alone")
 			continue
 		case d.MaxVersions != 1:
-			return nil, usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or make the table first with tsimport table create, without indexes", d.MaxVersions, name)
+			return nil, plan.Usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or make the table first with tsimport table create, without indexes", d.MaxVersions, name)
 		case d.TimeToLive != -1 && !d.NoUpdates:
-			return nil, usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or make the table first with tsimport table create, without indexes", d.TimeToLive, name)
+			return nil, plan.Usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or make the table first with tsimport table create, without indexes", d.TimeToLive, name)
 		}
 		to, why := indexOfTarget(target, columns, from, from.IndexesAre[i])
 		if to == nil {

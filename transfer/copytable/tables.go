@@ -30,12 +30,12 @@ func Distinct(from, to Side) error {
 		return nil
 	}
 	if from.Endpoint == to.Endpoint {
-		return usagef("source and target are the same table: %s of instance %s", from.Name, from.Instance)
+		return plan.Usagef("source and target are the same table: %s of instance %s", from.Name, from.Instance)
 	}
 	if from.Table == nil || to.Table == nil || from.Table.Created != 0 && to.Table.Created != 0 && from.Table.Created != to.Table.Created {
 		return nil
 	}
-	return usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
+	return plan.Usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
 }
 
 // Define completes the target with the key and the options of the source, where the user has given none: given says by its flag whether
@@ -102,7 +102,7 @@ func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	for _, k := range key {
 		plain += " --pk " + k.Name + ":" + k.Type.String()
 	}
-	return usagef("table %s has the auto-increment key column %s, and the service takes no number of %s for a new row; %s; into a new table with%s the numbers of the source are kept as plain integers",
+	return plan.Usagef("table %s has the auto-increment key column %s, and the service takes no number of %s for a new row; %s; into a new table with%s the numbers of the source are kept as plain integers",
 		to, key[i].Name, source, instead, plain)
 }
 
@@ -116,7 +116,7 @@ func KeepsVersions(to string, define *table.Definition, source string, from *cli
 	if read <= kept {
 		return nil
 	}
-	return usagef("table %s keeps %d versions of a cell, and %s up to %d; give the target as many (--max-versions %d where the copy creates it), or copy the newest only with --versions %d",
+	return plan.Usagef("table %s keeps %d versions of a cell, and %s up to %d; give the target as many (--max-versions %d where the copy creates it), or copy the newest only with --versions %d",
 		to, kept, source, read, read, kept)
 }
 
@@ -133,8 +133,4 @@ func Oldest(t *table.Definition, now time.Time) time.Time {
 // them no more either.
 func Expires(from *client.Table, to *table.Definition) bool {
 	return from.TimeToLive > 0 && int64(from.TimeToLive) <= cmp.Or(to.MaxDeviation, client.DefaultDeviation) && (to.TimeToLive < 0 || from.TimeToLive <= to.TimeToLive)
-}
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }

@@ -48,7 +48,7 @@ func New(of *options.Command, name, shown string, say func(format string, a ...a
 		return nil, err
 	}
 	if len(of.Exclude) > 0 {
-		return nil, usagef("--exclude with --since: a row whose new cells are all excluded could not be written; name the columns to copy with --columns")
+		return nil, plan.Usagef("--exclude with --since: a row whose new cells are all excluded could not be written; name the columns to copy with --columns")
 	}
 	of.Mode = "update"
 	return l, nil
@@ -144,7 +144,7 @@ func Describe(ctx context.Context, cfg *pipeline.Config, at client.Target, name 
 	traffic := new(client.Traffic)
 	s = copytable.Side{Endpoint: at.Endpoint, Instance: at.Instance, Name: name, Clock: &traffic.Clock}
 	if s.Client, err = client.New(ctx, at, traffic); err != nil {
-		return s, usagef("%v", err)
+		return s, plan.Usagef("%v", err)
 	}
 	admin := &client.Admin{Client: s.Client, Context: ctx, RetryFor: cfg.Write.RetryFor}
 	if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
@@ -201,8 +201,4 @@ func (l *Load) Next(r *pipeline.Report) string {
 	began := l.clock.Now().Add(-time.Since(r.FirstStarted))
 	seconds := min(cmp.Or(l.Read.Table.MaxDeviation, client.DefaultDeviation), began.Unix()-1)
 	return began.Add(-time.Duration(seconds) * time.Second).UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)
-}
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }

@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/condition"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/tablescan"
 )
 
@@ -19,25 +20,25 @@ const OnlyKeys = "--columns is empty: rows come with their keys alone"
 // Scan is how a command says that a table is read, without what needs its key, which SetBounds adds, and without Since.
 func Scan(s *options.Command) (to tablescan.Config, err error) {
 	if slices.Contains(s.Columns, "") {
-		return to, usagef("--columns: a name is empty; give names with one comma between them")
+		return to, plan.Usagef("--columns: a name is empty; give names with one comma between them")
 	}
 	if s.Filter != "" {
 		to.FilterText = s.Filter
 		if to.Filter, to.FilterUses, err = condition.ParseFilter(s.Filter); err != nil {
-			return to, usagef("--filter %s: %v", s.Filter, err)
+			return to, plan.Usagef("--filter %s: %v", s.Filter, err)
 		}
 	}
 	if s.Versions != "" && s.Versions != "all" {
 		if to.Versions, err = strconv.Atoi(s.Versions); err != nil || to.Versions < 1 || to.Versions > 1<<30 {
-			return to, usagef("--versions %q: want all, or a number of 1 or more", s.Versions)
+			return to, plan.Usagef("--versions %q: want all, or a number of 1 or more", s.Versions)
 		}
 	}
 	if !(s.MaxRCU >= 0) {
-		return to, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", s.MaxRCU)
+		return to, plan.Usagef("--max-rcu %v: want a number above 0, or 0 for no limit", s.MaxRCU)
 	}
 	if s.Where != "" {
 		if to.Where, err = keyexpr.CompileWhere(s.Where); err != nil {
-			return to, usagef("--where: %v", err)
+			return to, plan.Usagef("--where: %v", err)
 		}
 	}
 	return to, nil
@@ -53,11 +54,11 @@ func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (er
 			continue
 		}
 		if *f.to, err = scan.ParseKey(f.text, key); err != nil {
-			return usagef("--%s: %v", f.flag, err)
+			return plan.Usagef("--%s: %v", f.flag, err)
 		}
 	}
 	if to.From != nil && to.To != nil && scan.CompareBounds(to.From, to.To) >= 0 {
-		return usagef("--from-key %s --to-key %s: no key is in that range: it ends before it begins; the first is inclusive and the last exclusive", s.FromKey, s.ToKey)
+		return plan.Usagef("--from-key %s --to-key %s: no key is in that range: it ends before it begins; the first is inclusive and the last exclusive", s.FromKey, s.ToKey)
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ func parseSince(text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.UnixMilli() <= 0 {
-		return t, usagef("--since %q: want a time as in RFC 3339, such as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
+		return t, plan.Usagef("--since %q: want a time as in RFC 3339, such as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
 	}
 	return t.UTC(), nil
 }

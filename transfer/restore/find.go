@@ -22,7 +22,7 @@ func Find(ctx context.Context, args []string, find input.Options) (*archive.Mani
 			continue
 		}
 		if len(args) > 1 {
-			return nil, usagef("%s is an archive of a table; load or compare it alone", suggest.Arg(arg))
+			return nil, plan.Usagef("%s is an archive of a table; load or compare it alone", suggest.Arg(arg))
 		}
 		return m, err
 	}

@@ -3,7 +3,6 @@ package restore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -34,7 +33,7 @@ func MarkColumn(cfg *pipeline.Config) string {
 
 // MarkTaken is the refusal of marks in a column that rows have.
 func MarkTaken(source, mark, column string) error {
-	return usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
+	return plan.Usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
 }
 
 // FitsKey refuses a key with a column that rows do not have in theirs, unless flags say how it is made: a value of another type is another key.
@@ -47,7 +46,7 @@ func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target
 		computed := slices.ContainsFunc(columns.Keys, func(c plan.Column) bool { return c.Name == k.Name })
 		missing, another := at < 0 && !renamed && len(columns.Keys) == 0, at >= 0 && from[at].Type != k.Type
 		if !k.Auto && !said && !computed && (missing || another) {
-			return usagef("%s has another primary key (%s) than %s (%s); say with --pk how it is made, with types", target, columnsText(key), source, columnsText(from))
+			return plan.Usagef("%s has another primary key (%s) than %s (%s); say with --pk how it is made, with types", target, columnsText(key), source, columnsText(from))
 		}
 	}
 	return nil
@@ -78,8 +77,4 @@ func columnsText(key []table.KeyColumn) (text string) {
 		text += k.Name + " " + k.Type.String()
 	}
 	return text
-}
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }

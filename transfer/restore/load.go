@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
 	archiveReader "example.com/tsimport/reader/archive"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
@@ -34,9 +35,9 @@ func Of(ctx context.Context, r *options.Request, find input.Options, say func(fo
 	case m != nil:
 		return New(m, r, say)
 	case r.DropExpired:
-		return nil, usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
+		return nil, plan.Usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
 	case r.RenameIndex != nil:
-		return nil, usagef("--rename-index: only an archive of a table has indexes; leave it out")
+		return nil, plan.Usagef("--rename-index: only an archive of a table has indexes; leave it out")
 	}
 	return nil, nil
 }
@@ -45,7 +46,7 @@ func Of(ctx context.Context, r *options.Request, find input.Options, say func(fo
 func New(m *archive.Manifest, r *options.Request, say func(format string, a ...any)) (*Load, error) {
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
-			return nil, usagef("--%s: an archive says itself how it is read; leave it out", o.Name)
+			return nil, plan.Usagef("--%s: an archive says itself how it is read; leave it out", o.Name)
 		}
 	}
 	return &Load{Archive: m, asked: r, say: say}, nil
@@ -69,7 +70,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 	traffic := new(client.Traffic)
 	sdk, err := client.New(ctx, *at, traffic)
 	if err != nil {
-		return usagef("%v", err)
+		return plan.Usagef("%v", err)
 	}
 	m := l.Archive
 	from := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, IndexesAre: m.IndexesAre, Definition: m.Options.Definition()}
@@ -120,7 +121,7 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 		return err
 	}
 	if m.Versions > max(to.MaxVersions, 1) {
-		return usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with --max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
+		return plan.Usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with --max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
 	}
 	if m.Smallest == nil || cfg.Target.DropExpired {
 		return nil
@@ -131,11 +132,11 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 		if to.TimeToLive > 0 {
 			flags = "--ttl and --max-deviation"
 		}
-		return usagef("table %s does not take cells of before %s, and the archive has some from %s on; load it into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
+		return plan.Usagef("table %s does not take cells of before %s, and the archive has some from %s on; load it into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
 			name, oldest.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), flags)
 	}
 	if newest := now.Add(now.Sub(copytable.Oldest(&table.Definition{TimeToLive: -1, MaxDeviation: to.MaxDeviation}, now))); time.UnixMilli(*m.Largest).After(newest) {
-		return usagef("table %s does not take cells of after %s, and the archive has some up to %s; load it into a table with a larger --max-deviation",
+		return plan.Usagef("table %s does not take cells of after %s, and the archive has some up to %s; load it into a table with a larger --max-deviation",
 			name, newest.UTC().Format(time.RFC3339), time.UnixMilli(*m.Largest).UTC().Format(time.RFC3339))
 	}
 	return nil

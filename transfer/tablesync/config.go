@@ -62,31 +62,27 @@ func (c *Config) check() error {
 	l := &c.Load
 	switch {
 	case l.Write.Mode != table.Put && l.Write.Mode != table.Update:
-		return usagef("--mode: sync makes rows what the input says, whole (put) or the columns that it has (update)")
+		return plan.Usagef("--mode: sync makes rows what the input says, whole (put) or the columns that it has (update)")
 	case l.Write.Condition != table.Ignore:
-		return usagef("--condition: sync compares rows before it writes them; leave it out")
+		return plan.Usagef("--condition: sync compares rows before it writes them; leave it out")
 	case l.Write.When != nil && c.Delete:
-		return usagef("--when with --delete: a row that no record has is compared with nothing; sync without --delete, or without --when")
+		return plan.Usagef("--when with --delete: a row that no record has is compared with nothing; sync without --delete, or without --when")
 	case c.IfUnchanged && c.Delete:
-		return usagef("--if-unchanged with --delete: a row is deleted by its key alone, whatever others have made of it meanwhile; give only one of them")
+		return plan.Usagef("--if-unchanged with --delete: a row is deleted by its key alone, whatever others have made of it meanwhile; give only one of them")
 	case c.IfUnchanged && l.Write.When != nil:
-		return usagef("--if-unchanged with --when: the service says that a condition failed, not which of the two; leave one of them out")
+		return plan.Usagef("--if-unchanged with --when: the service says that a condition failed, not which of the two; leave one of them out")
 	case plan.IsTemplate(l.Target.Table), l.Target.Policy != nil:
-		return usagef("--table %s: sync works on one table; sync each one by itself, with the inputs that belong to it", l.Target.Table)
+		return plan.Usagef("--table %s: sync works on one table; sync each one by itself, with the inputs that belong to it", l.Target.Table)
 	case c.Delete && l.Limits.Records > 0:
-		return usagef("--limit with --delete: rows of records that are not read would be deleted; leave one of them out")
+		return plan.Usagef("--limit with --delete: rows of records that are not read would be deleted; leave one of them out")
 	case c.Delete && len(l.Inputs) > 1 && l.Read.Sources == nil && isStream(l.Inputs):
-		return usagef("--delete: a stream among several inputs cannot be read again, so nobody could say before the deletes whether the other inputs have changed; write the stream to a file first")
+		return plan.Usagef("--delete: a stream among several inputs cannot be read again, so nobody could say before the deletes whether the other inputs have changed; write the stream to a file first")
 	case l.Target.Absent:
 		return &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name, l.Target.Table), NoTable: true}
 	case c.MaxDelete.Rows < 0:
-		return usagef("--max-delete: want a number of rows, or a percentage such as 1%%")
+		return plan.Usagef("--max-delete: want a number of rows, or a percentage such as 1%%")
 	}
 	return nil
-}
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }
 
 // longAgo is how old a comparison is before a user is told when it was.

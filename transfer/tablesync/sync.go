@@ -105,7 +105,7 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	l.Target.Client.Connections = max(l.Target.Client.Connections, l.Write.Concurrency)
 	var err error
 	if r.sdk, err = client.New(r.drain, l.Target.Client, &r.traffic); err != nil {
-		return nil, usagef("%v", err)
+		return nil, plan.Usagef("%v", err)
 	}
 	r.admin = &client.Admin{Client: r.sdk, Context: r.drain, RetryFor: l.Write.RetryFor}
 	if r.table, err = r.admin.Describe(l.Target.Table); err != nil {
@@ -119,11 +119,11 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 		// The service takes a number that is not its own for a row that is there only. Inputs without the column are refused.
 		l.Write.Condition = table.ExpectExist
 		if l.Write.When != nil || cfg.IfUnchanged {
-			return nil, usagef("--when, --if-unchanged: table %s has an auto-increment column, and the service takes no other condition for its rows than that they exist; leave them out", l.Target.Table)
+			return nil, plan.Usagef("--when, --if-unchanged: table %s has an auto-increment column, and the service takes no other condition for its rows than that they exist; leave them out", l.Target.Table)
 		}
 	}
 	if r.from, r.to, err = scan.ParseRange(cfg.Range, r.table.Key); err != nil {
-		return nil, usagef("--range %s: %v", cfg.Range, err)
+		return nil, plan.Usagef("--range %s: %v", cfg.Range, err)
 	}
 	return r, r.holdsAll()
 }
@@ -138,7 +138,7 @@ func (r *run) holdsAll() error {
 	if len(columns.Keys) > 0 || !slices.EqualFunc(h.Key, r.table.Key, func(a, b table.KeyColumn) bool {
 		return a.Name == b.Name && a.Type == b.Type && columns.To(a.Name) == a.Name
 	}) {
-		return usagef("--delete: %s holds only a range of keys, and the table has another key: which of its rows belong to that range nobody can tell; leave --delete out", h.Name)
+		return plan.Usagef("--delete: %s holds only a range of keys, and the table has another key: which of its rows belong to that range nobody can tell; leave --delete out", h.Name)
 	}
 	for _, b := range []struct {
 		text    string
@@ -152,10 +152,10 @@ func (r *run) holdsAll() error {
 		}
 		held, err := scan.ParseKey(b.text, h.Key)
 		if err != nil {
-			return usagef("%s: the range of keys that it holds cannot be read: %v", h.Name, err)
+			return plan.Usagef("%s: the range of keys that it holds cannot be read: %v", h.Name, err)
 		}
 		if b.outside(held) {
-			return usagef("--delete: %s holds only a range of keys, %s..%s; the rows outside it would be deleted; give a --range within it", h.Name, h.From, h.To)
+			return plan.Usagef("--delete: %s holds only a range of keys, %s..%s; the rows outside it would be deleted; give a --range within it", h.Name, h.From, h.To)
 		}
 	}
 	return nil
@@ -206,7 +206,7 @@ func (r *run) open() (err error) {
 	}
 	if found != "" {
 		if r.state, err = readState(r.dir); err != nil {
-			return usagef("%v", err)
+			return plan.Usagef("%v", err)
 		}
 		if r.state != nil {
 			if err := r.resume(); err != nil {
@@ -273,11 +273,11 @@ func (r *run) unfinished(identity string) (string, error) {
 		case r.cfg.Fresh:
 			return "", nil
 		case err != nil:
-			return "", usagef("%v", err)
+			return "", plan.Usagef("%v", err)
 		case s == nil || s.Phase == finished:
 			return "", nil
 		case s.Identity != identity:
-			return "", usagef("--run-dir %s holds an unfinished sync of other inputs, of another range or of another table; give another --run-dir, or start over with --fresh", dir)
+			return "", plan.Usagef("--run-dir %s holds an unfinished sync of other inputs, of another range or of another table; give another --run-dir, or start over with --fresh", dir)
 		}
 		return dir, nil
 	}
@@ -293,7 +293,7 @@ func (r *run) unfinished(identity string) (string, error) {
 		}
 		return "", nil
 	case len(found) > 1:
-		return "", usagef("%d runs of this sync are unfinished: %s; start over with --fresh", len(found), strings.Join(found, ", "))
+		return "", plan.Usagef("%d runs of this sync are unfinished: %s; start over with --fresh", len(found), strings.Join(found, ", "))
 	case len(found) == 1:
 		return found[0], nil
 	}
@@ -344,7 +344,7 @@ func (r *run) resume() error {
 	}
 	for _, p := range slices.Concat(s.Put, s.Delete) {
 		if err := p.check(filepath.Join(r.dir, changesDir)); err != nil {
-			return usagef("%v", err)
+			return plan.Usagef("%v", err)
 		}
 	}
 	r.resumed = true
@@ -362,7 +362,7 @@ func (r *run) resume() error {
 // details are what a comparison depends on.
 func (r *run) details() ([]checkpoint.Detail, error) {
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
-		return nil, usagef("run %s cannot be resumed: its input is a stream, which cannot be looked at again; start over with --fresh", r.dir)
+		return nil, plan.Usagef("run %s cannot be resumed: its input is a stream, which cannot be looked at again; start over with --fresh", r.dir)
 	}
 	facts, err := verify.Facts(r.drain, r.cfg.Load.Request(), r.admin)
 	if err != nil {
@@ -499,12 +499,12 @@ func (r *run) compare(c *changes) error {
 			return context.Cause(r.drain)
 		}
 		if usage := new(plan.UsageError); r.numbered() != "" && errors.As(err, &usage) && !usage.Input {
-			return usagef("table %s has the auto-increment column %s, whose values the service assigns: sync compares rows by their keys, so the inputs must have the column (%v)", r.table.Name, r.numbered(), err)
+			return plan.Usagef("table %s has the auto-increment column %s, whose values the service assigns: sync compares rows by their keys, so the inputs must have the column (%v)", r.table.Name, r.numbered(), err)
 		}
 		return err
 	}
 	if name := r.numbered(); name != "" && found.Missing > 0 {
-		return usagef("%d rows of the inputs are not in table %s, and the service takes no chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
+		return plan.Usagef("%d rows of the inputs are not in table %s, and the service takes no chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
 			found.Missing, r.table.Name, name)
 	}
 	if err := errors.Join(r.checkWindow(c), r.checkConditions(c)); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/transfer/verify"
 )
@@ -79,7 +80,7 @@ func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cel
 // checkConditions refuses rows that no condition can be given, before the first row is written.
 func (r *run) checkConditions(c *changes) error {
 	if n := c.total.unconditional; n > 0 {
-		return usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with values of more than %d KiB, or of several updates: the service takes none such; --mode update compares only the columns that it writes; nothing was written",
+		return plan.Usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with values of more than %d KiB, or of several updates: the service takes none such; --mode update compares only the columns that it writes; nothing was written",
 			n, mostParts-1, mostCondition>>10)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // window are the timestamps that a table takes, in milliseconds.
@@ -39,6 +40,6 @@ func (r *run) checkWindow(c *changes) error {
 	if r.table.TimeToLive > 0 {
 		flags = "--ttl and --max-deviation"
 	}
-	return usagef("table %s does not take cells of %s, and %d of the rows that are missing or different have some, %s: give the table a larger %s with tsimport table update, or write only columns that differ with --mode update; nothing was written",
+	return plan.Usagef("table %s does not take cells of %s, and %d of the rows that are missing or different have some, %s: give the table a larger %s with tsimport table update, or write only columns that differ with --mode update; nothing was written",
 		r.table.Name, takes, n, has, flags)
 }

@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/internal/extsort"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
 )
@@ -46,7 +47,7 @@ func (v *verifier) readReturned() error {
 	}
 	f, err := os.Open(v.cfg.Returned)
 	if err != nil {
-		return usagef("--returned-keys: %v", err)
+		return plan.Usagef("--returned-keys: %v", err)
 	}
 	defer f.Close()
 	sorter, err := v.sorter()
@@ -87,11 +88,11 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 	key := v.plan.Schema.Key
 	header, err := lines.Read()
 	if err != nil && !errors.Is(err, io.EOF) {
-		return usagef("--returned-keys %s: %v", v.cfg.Returned, err)
+		return plan.Usagef("--returned-keys %s: %v", v.cfg.Returned, err)
 	}
 	want := v.plan.ReturnedHeader()
 	if !slices.Equal(header, want) {
-		return usagef("--returned-keys %s: it is not a file of returned keys of this table: its header is %q, want %q", v.cfg.Returned, header, want)
+		return plan.Usagef("--returned-keys %s: it is not a file of returned keys of this table: its header is %q, want %q", v.cfg.Returned, header, want)
 	}
 	oldKey := make([]table.KeyColumn, len(v.returned.key))
 	for i := range oldKey {
@@ -109,7 +110,7 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 			break
 		}
 		if err != nil {
-			return usagef("--returned-keys %s: %v", v.cfg.Returned, err)
+			return plan.Usagef("--returned-keys %s: %v", v.cfg.Returned, err)
 		}
 		source, ok := sources[fields[0]]
 		if !ok && len(oldKey) == 0 {
@@ -127,7 +128,7 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 		}
 		if err != nil {
 			line, _ := lines.FieldPos(0)
-			return usagef("--returned-keys %s, line %d: %v", v.cfg.Returned, line, err)
+			return plan.Usagef("--returned-keys %s, line %d: %v", v.cfg.Returned, line, err)
 		}
 		if ordering == nil {
 			continue // the answer did not say

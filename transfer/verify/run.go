@@ -122,12 +122,12 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
 	request := *cfg.Request
 	if request.Mode == table.Increment {
-		return nil, usagef("--mode increment: a table of sums cannot be compared with records that were added to it")
+		return nil, plan.Usagef("--mode increment: a table of sums cannot be compared with records that were added to it")
 	}
 	var tables []*target
 	switch {
 	case cfg.Stored != nil && cfg.Sample > 0:
-		return nil, usagef("--sample: an archive is read as a whole")
+		return nil, plan.Usagef("--sample: an archive is read as a whole")
 	case cfg.Stored != nil:
 		to := &request.Target
 		to.Table, to.Key, to.Absent = cfg.Stored.Table.Name, slices.Clone(cfg.Stored.Table.Key), true
@@ -142,7 +142,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		}
 		for _, k := range described.Key {
 			if k.Auto && request.Condition != table.ExpectExist && cfg.Returned == "" {
-				return nil, usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; give the file that the load has written with --returned-keys", described.Name, k.Name)
+				return nil, plan.Usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; give the file that the load has written with --returned-keys", described.Name, k.Name)
 			}
 		}
 		tables = append(tables, &target{Table: described})
@@ -189,10 +189,6 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		v.result.Notes = append(v.result.Notes, "only the run knows which rows the condition refused; name it with --run, or they count as different or missing")
 	}
 	return v, nil
-}
-
-func usagef(format string, a ...any) error {
-	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }
 
 func (v *verifier) sorter() (*extsort.Sorter, error) {

@@ -8,6 +8,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // target is a table that is compared.
@@ -42,7 +43,7 @@ func (v *verifier) findTables() error {
 		case err != nil:
 			return err
 		case !slices.Equal(described.Key, v.plan.Schema.Key):
-			return usagef("table %s has another primary key than the load", name)
+			return plan.Usagef("table %s has another primary key than the load", name)
 		default:
 			t.Table = described
 		}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -41,4 +42,55 @@ func flagOf(o *options.Option, hidden bool) cli.Flag {
 		return &cli.GenericFlag{Name: o.Name, Usage: o.Usage, Value: new(texts), Hidden: hidden}
 	}
 	return &cli.StringFlag{Name: o.Name, Aliases: aliases, Usage: o.Usage, Value: o.Default, DefaultText: o.DefaultText, Hidden: hidden}
+}
+
+// libraryFlagText is the line of a flag in --help as the library makes it.
+var libraryFlagText = cli.FlagStringer
+
+func init() { cli.FlagStringer = flagText }
+
+// flagText is the line of a flag in --help. The library adds a zero value as the default, also where the usage names what happens without the
+// flag; and a switch is always off by default.
+func flagText(f cli.Flag) string {
+	text := libraryFlagText(f)
+	at := strings.LastIndex(text, " (default: ")
+	if at < 0 {
+		return text
+	}
+	before, after := text[:at], text[at:]
+	end := strings.Index(after, ")") + 1
+	if strings.Contains(before, "(default") || strings.HasPrefix(after, " (default: false)") {
+		return before + after[end:]
+	}
+	return text
+}
+
+// commandGroups are the groups of commands in --help. The library sorts them by name.
+var commandGroups = map[string]string{
+	"Load":                 "load copy sync run work status manifests resume runs files config convert",
+	"Look and compare":     "verify check inspect explain advise export table tables age",
+	"Simulate and measure": "serve gen bench",
+	"Help and shells":      "errors completion man",
+}
+
+// manyFlags is how many flags a command has whose help is in groups.
+const manyFlags = 20
+
+// group puts commands and flags into their groups.
+func group(commands []*cli.Command) {
+	for category, names := range commandGroups {
+		for _, name := range strings.Fields(names) {
+			findCommand(commands, name).Category = category
+		}
+	}
+	for _, c := range commands {
+		if len(c.Flags) < manyFlags {
+			continue
+		}
+		for _, f := range c.Flags {
+			if o := options.Find(f.Names()[0]); o != nil {
+				setCategory(f, o.Group)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "time/tzdata" // time zones of --type timestamp(…) on machines that have none
 
+	"example.com/tsimport/engine/server"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/input"
@@ -44,4 +45,18 @@ func completeRead(c *call, r *options.Request, read *plan.Read) {
 	read.Find.NotData = notData(r, c.of.Store)
 	read.Find.OSS.Credentials = ossCredentials(c)
 	read.Find.Unread = func(address string) error { return open.Check(address, r.Table) }
+}
+
+// notData says which folders and files no glob and no folder makes inputs of: what loads have written, and stores.
+func notData(r *options.Request, store string) func(name string, folder bool) string {
+	written := options.NotData(r, store)
+	return func(name string, folder bool) string {
+		if why := written(name, folder); why != "" {
+			return why
+		}
+		if folder && (options.Same(name, defaultStore) || server.IsStore(name)) {
+			return "embedded store"
+		}
+		return ""
+	}
 }

@@ -2,18 +2,32 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/fromdatabase"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	archiveReader "example.com/tsimport/reader/archive"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/copytable"
 	"example.com/tsimport/transfer/fromtable"
@@ -178,4 +192,65 @@ func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) 
 		return restore.MarkTaken("table "+from.Name, mark, name)
 	}
 	return nil
+}
+
+// databaseHelp says how a table of a database takes the place of files.
+const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or sqlite:FILE, with ?table=TABLE (docs/sql.md)."
+
+// sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
+func sqlOrigin(c *call, args []string) (source.Origin, error) {
+	of := c.command()
+	of.From = args
+	cfg, err := fromdatabase.Config(of)
+	if cfg == nil || err != nil {
+		return nil, err
+	}
+	cfg.Whole, cfg.RetryFor = cfg.Whole || c.Command.Name == job.Sync, c.of.RetryFor
+	return sqltable.New(*cfg), nil
+}
+
+// sqlAgain makes a comparison with a run read the ranges of a database that the run has read, and returns its snapshots of them.
+func sqlAgain(cfg *pipeline.Config, run *rundir.Run) (all []source.Snapshot, err error) {
+	origin, ok := cfg.Read.Sources.(*sqltable.Origin)
+	if !ok || run.Division == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(run.Snapshots, &all); err != nil {
+		return nil, fmt.Errorf("read the snapshots of the run: %w", err)
+	}
+	origin.Again(run.Division)
+	return all, nil
+}
+
+// refuseArchives is for commands that read files of rows, and databases. They would take an archive's manifest and parts for such files.
+func refuseArchives(c *call) error {
+	for _, arg := range c.Args().Slice() {
+		if m, err := restore.At(c.Context, arg, storesOf(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
+			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", suggest.Arg(arg), c.Command.Name)
+		}
+	}
+	return nil
+}
+
+// originOf returns the sources that the arguments of a command are, nil if they are files.
+func originOf(ctx context.Context, c *call, args []string, find input.Options) (source.Origin, error) {
+	if origin, err := sqlOrigin(c, args); origin != nil || err != nil {
+		return origin, err
+	}
+	m, err := restore.Find(ctx, args, find)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	_, err = restore.New(m, &c.given.Request, nil)
+	return archiveReader.New(m), err
+}
+
+// isFolder reports whether the output of an export is to be a folder, or what is one in a store of objects: there is one, or the name ends as that
+// of one.
+func isFolder(name string) bool {
+	if jobdir.IsAddress(name) {
+		return name[len(name)-1] == '/' || path.Ext(name) == ""
+	}
+	info, err := os.Stat(name)
+	return name != "" && (name[len(name)-1] == '/' || name[len(name)-1] == filepath.Separator || err == nil && info.IsDir())
 }
