@@ -14,9 +14,9 @@ type rejects interface {
 	Flush() error
 }
 
-// account counts how every record ends, of the load and of each of its tables. Its counts are those of the report.
+// account counts how every record ends, of the load and of each of its tables. The report has its counts.
 type account struct {
-	report   *Report
+	counts   *Counted
 	rejects  rejects
 	onReject func(*rundir.Reason) // nil if nobody is told
 	onKept   func(source int, r *table.Reject)
@@ -39,7 +39,7 @@ func (a *account) final(r table.Ref, end partitioner.End, o table.Outcome) {
 	case partitioner.Written:
 		a.written(r, o)
 	case partitioner.Superseded:
-		a.report.Superseded++
+		a.counts.Superseded++
 		if a.ends != nil {
 			a.ends.Superseded(r.Block.Split.Ordinal, r.Number())
 		}
@@ -56,8 +56,8 @@ func (a *account) final(r table.Ref, end partitioner.End, o table.Outcome) {
 }
 
 func (a *account) written(r table.Ref, o table.Outcome) {
-	a.report.Written++
-	a.report.ExpiredCells += int64(o.Expired)
+	a.counts.Written++
+	a.counts.ExpiredCells += int64(o.Expired)
 	if a.ends != nil {
 		a.ends.Written(r.Block.Split.Ordinal, r.Number())
 	}
@@ -68,7 +68,7 @@ func (a *account) written(r table.Ref, o table.Outcome) {
 	}
 	a.hot.Add(key)
 	if o.Restamped {
-		a.report.ExtraVersions++
+		a.counts.ExtraVersions++
 	}
 	if a.options.AutoIncrement != nil {
 		a.numbered(r, o)
@@ -83,14 +83,14 @@ func (a *account) allWritten(rows []table.Ref) {
 		}
 		return
 	}
-	a.report.Written += int64(len(rows))
+	a.counts.Written += int64(len(rows))
 	a.hot.AddAll(len(rows), func(i int) []byte { return rows[i].Key() })
 }
 
 // numbered enters a row that the service has numbered.
 func (a *account) numbered(r table.Ref, o table.Outcome) {
 	if o.Repeated && a.files.repeatedRows == nil {
-		a.report.MaybeTwice++
+		a.counts.MaybeTwice++
 	}
 	err := a.files.repeatedRows.add(r, o)
 	if err == nil {
@@ -105,7 +105,7 @@ func (a *account) numbered(r table.Ref, o table.Outcome) {
 func (a *account) refused(r table.Ref, o table.Outcome) {
 	rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message, MaybeApplied: o.MaybeApplied})
 	if o.MaybeApplied {
-		a.report.MaybeApplied++
+		a.counts.MaybeApplied++
 	}
 	if c := a.options.Increments; c != nil {
 		c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
@@ -121,7 +121,7 @@ func (a *account) refused(r table.Ref, o table.Outcome) {
 
 // unmet enters a row that was not written because of what the table has.
 func (a *account) unmet(r table.Ref) {
-	a.report.ConditionFailed++
+	a.counts.ConditionFailed++
 	if a.tables != nil {
 		a.tables.row(r.Key()).ConditionFailed++
 	}
@@ -136,9 +136,9 @@ func (a *account) rejected(s *table.Split, r *intake.Reject) {
 }
 
 func (a *account) reject(s *table.Split, r table.Reject) {
-	a.report.Rejected++
+	a.counts.Rejected++
 	if r.Reason.Code == table.CodeSeam {
-		a.report.Seams++
+		a.counts.Seams++
 	}
 	if a.ends != nil {
 		a.ends.Rejected(s.Ordinal, r.Location.Record-1, &r.Reason)
@@ -154,7 +154,7 @@ func (a *account) reject(s *table.Split, r table.Reject) {
 		}
 	}
 	switch {
-	case a.asides == nil && a.report.overLimit(a.limit, false):
+	case a.asides == nil && a.counts.overLimit(a.limit, false):
 		a.stop.stop(errLimit)
 	case a.asides != nil && r.Reason.Code != table.CodeSeam:
 		a.asides.countRejected(s.Ordinal)
@@ -163,7 +163,7 @@ func (a *account) reject(s *table.Split, r table.Reject) {
 
 // archived enters a record that is kept in the archive in place of a table.
 func (a *account) archived(name string) {
-	a.report.Archived++
+	a.counts.Archived++
 	a.tables.named(name).Archived++
 }
 

@@ -39,7 +39,7 @@ func blockOf(s *table.Split, keys ...string) *table.Block {
 func newAccount(limit int64) (*account, *keptRejects) {
 	kept := new(keptRejects)
 	return &account{
-		report: new(Report), rejects: kept, files: new(files), limit: MaxErrors{Rows: limit},
+		counts: new(Counted), rejects: kept, files: new(files), limit: MaxErrors{Rows: limit},
 		stop: newStopper(func() {}), hot: partitioner.NewHotKeys(table.String),
 	}, kept
 }
@@ -47,13 +47,13 @@ func newAccount(limit int64) (*account, *keptRejects) {
 func TestTheAccountCountsEveryRowOnce(t *testing.T) {
 	a, kept := newAccount(-1)
 	b := blockOf(&table.Split{Source: "in.csv", FirstRecord: 7}, "a", "b", "c")
-	a.report.Read = 3
+	a.counts.Read = 3
 	for i, end := range []partitioner.End{partitioner.Written, partitioner.Superseded, partitioner.Rejected} {
 		a.final(table.Ref{Block: b, Index: int32(i)}, end, table.Outcome{Code: "OTSParameterInvalid", MaybeApplied: true})
 	}
 	want := ReportCounts{Read: 3, Written: 1, Superseded: 1, Rejected: 1, MaybeApplied: 1}
-	if a.report.ReportCounts != want || a.report.balance() != nil {
-		t.Errorf("counts %+v, want %+v", a.report.ReportCounts, want)
+	if a.counts.ReportCounts != want || a.counts.balance() != nil {
+		t.Errorf("counts %+v, want %+v", a.counts.ReportCounts, want)
 	}
 	if len(kept.rows) != 1 || kept.rows[0].Location.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
 		t.Errorf("kept %+v", kept.rows)
@@ -66,8 +66,8 @@ func TestTheAccountCountsEveryRowOnce(t *testing.T) {
 func TestTheAccountOfADryRunLeavesRowsUnfinished(t *testing.T) {
 	a, _ := newAccount(-1)
 	a.dry(blockOf(new(table.Split), slices.Repeat([]string{"a"}, 2000)...))
-	if hot := a.hot.ReportWhole(); a.dryRows != 2000 || len(hot) != 1 || hot[0].Share != 1 || a.report.Written != 0 {
-		t.Errorf("%d rows, hot %+v, %+v", a.dryRows, hot, a.report.ReportCounts)
+	if hot := a.hot.ReportWhole(); a.dryRows != 2000 || len(hot) != 1 || hot[0].Share != 1 || a.counts.Written != 0 {
+		t.Errorf("%d rows, hot %+v, %+v", a.dryRows, hot, a.counts.ReportCounts)
 	}
 }
 
@@ -75,8 +75,8 @@ func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
 	a, kept := newAccount(-1)
 	kept.failed = errors.New("the disk is full")
 	a.rejected(new(table.Split), &intake.Reject{Reason: table.Reason{Code: "WrongType"}})
-	if !errors.Is(a.stop.cause, kept.failed) || a.report.Rejected != 1 {
-		t.Errorf("%v, %d rejected", a.stop.cause, a.report.Rejected)
+	if !errors.Is(a.stop.cause, kept.failed) || a.counts.Rejected != 1 {
+		t.Errorf("%v, %d rejected", a.stop.cause, a.counts.Rejected)
 	}
 	a.stop.stop(errLimit)
 	if !errors.Is(a.stop.cause, kept.failed) || a.stop.ended.Err() == nil {
@@ -106,8 +106,8 @@ func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
 			t.Errorf("split %d: %d records and %d rows are left, want %d", i, p.Records, len(p.Blocks[0].Block.Rows), want)
 		}
 	}
-	if account.report.Read != 5 || account.report.BytesRead != 200 {
-		t.Errorf("%d records of %d bytes read", account.report.Read, account.report.BytesRead)
+	if account.counts.Read != 5 || account.counts.BytesRead != 200 {
+		t.Errorf("%d records of %d bytes read", account.counts.Read, account.counts.BytesRead)
 	}
 }
 

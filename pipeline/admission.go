@@ -26,7 +26,7 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 		return false
 	}
 	// Records that an earlier attempt has counted come first: such a load is read in order.
-	read := a.account.report.Read
+	read := a.account.counts.Read
 	fresh := a.readProgress.Fresh(p.Split, 0, int64(p.Records))
 	if read+fresh < a.limit || !a.readProgress.Reached(p) {
 		return false
@@ -38,7 +38,7 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 // enter counts a split and its records that become no rows. When the load stops at one of them, those after it are not read.
 func (a *admission) enter(p *intake.Parsed) {
 	a.limitTables(p)
-	report := a.account.report
+	counts := a.account.counts
 	read := int64(0) // records of this split counted so far
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
@@ -53,16 +53,16 @@ func (a *admission) enter(p *intake.Parsed) {
 	}
 	a.countRead(p.Split, read, int64(p.Records)-read)
 	if a.readProgress != nil {
-		a.readProgress.Counted(p, report.BytesRead)
+		a.readProgress.Counted(p, counts.BytesRead)
 	}
-	report.BytesRead += p.Split.Input
-	report.EmptyLines += int64(p.EmptyLines)
+	counts.BytesRead += p.Split.Input
+	counts.EmptyLines += int64(p.EmptyLines)
 	if p.Split.Number == 0 {
-		report.BytesRead += p.Split.Offset // the header
+		counts.BytesRead += p.Split.Offset // the header
 	}
-	a.account.report.readMoment(p.Split.Ordinal, p.Moment)
+	a.account.counts.readMoment(p.Split.Ordinal, p.Moment)
 	for _, e := range p.Expired {
-		report.ExpiredCells += int64(e.Cells)
+		counts.ExpiredCells += int64(e.Cells)
 	}
 	a.keepArchived(p)
 }
@@ -70,14 +70,14 @@ func (a *admission) enter(p *intake.Parsed) {
 // countRead counts those of n records of a split from one on that no attempt has counted before.
 func (a *admission) countRead(s *table.Split, from, n int64) {
 	n = a.readProgress.Fresh(s, from, n)
-	a.account.report.Read += n
+	a.account.counts.Read += n
 	a.account.asides.countRead(s.Ordinal, n)
 }
 
 // ended notes that a source was read to its end.
 func (a *admission) ended(e *intake.Ended) {
 	a.readProgress.Ended(e)
-	a.account.report.readMoment(e.Source, e.Moment)
+	a.account.counts.readMoment(e.Source, e.Moment)
 }
 
 // limitTables stops the load at a record whose table would be one too many, before it is counted.

@@ -49,7 +49,7 @@ func (a *attempt) newAnnotations() *annotations {
 	mark, run := a.planned.Mark, a.from.Job.Run
 	switch at := a.planned.Schema.Numbered; {
 	case a.cfg.Write.Mode == table.Increment:
-		a.report.MarkColumn = mark
+		a.counts.MarkColumn = mark
 		x.Increments = writer.NewIncrements(a.service.sdk, mark, run)
 		x.rowBytes = markBytes(mark) + x.Increments.ConditionBytes()
 	case at > 0:
@@ -59,7 +59,7 @@ func (a *attempt) newAnnotations() *annotations {
 		if mark != "" {
 			x.rowBytes = markBytes(mark)
 		}
-		a.report.MarkColumn, a.report.ReturnedKeys = mark, a.cfg.Write.Marks.ReturnedKeys
+		a.counts.MarkColumn, a.counts.ReturnedKeys = mark, a.cfg.Write.Marks.ReturnedKeys
 		a.cfg.Watch.Progress.numbers.Store(x.AutoIncrement)
 	}
 	return x

@@ -63,11 +63,11 @@ func (a *archive) failure() error {
 	return a.failed
 }
 
-func (a *archive) close(report *Report) error {
+func (a *archive) close(counts *Counted) error {
 	if a == nil || a.files == nil {
 		return nil
 	}
-	report.ArchiveFiles = a.files.Paths()
+	counts.ArchiveFiles = a.files.Paths()
 	return a.files.Close()
 }
 

@@ -24,7 +24,7 @@ func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
 	cfg.setDefaults()
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
 	return &attempt{
-		cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0), service: service{traffic: new(client.Traffic)}, report: new(Report),
+		cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0), service: service{traffic: new(client.Traffic)}, counts: new(Counted),
 		from:    &keep.Point{Load: cfg.kept(), Job: &checkpoint.Job{Run: "run"}, Snapshot: before},
 		planned: &plan.Plan{Schema: &table.Schema{Table: "t", Key: key}, Bytes: 77, Mark: "m", Request: cfg.Request()},
 	}
@@ -42,15 +42,15 @@ func TestAnAttemptTellsWhatItResumesBeforeWhatIsPlanned(t *testing.T) {
 			cfg.Resume.OnResume = func(r keep.Resumed) { told, resumed = append(told, "resume"), r }
 			cfg.Watch.OnPlan = func(*plan.Plan) { told = append(told, "plan") }
 			a := attemptAt(cfg, snapshot)
-			a.beginReport()
+			a.beginCounts()
 			a.announce()
 			want, steps, attempts := keep.Resumed{}, []string{"plan"}, 1
 			if snapshot != nil {
 				want = keep.Resumed{RunDir: "run", Attempt: 3, Final: 8, Read: 10, Written: 4, Since: before.Begun}
 				steps, attempts = []string{"resume", "plan"}, 3
 			}
-			if !slices.Equal(told, steps) || !reflect.DeepEqual(resumed, want) || a.report.Attempts != attempts || a.cfg.Watch.Progress.BytesTotal.Load() != 77 {
-				t.Errorf("told %q, %+v; %d attempts of %d bytes", told, resumed, a.report.Attempts, a.cfg.Watch.Progress.BytesTotal.Load())
+			if !slices.Equal(told, steps) || !reflect.DeepEqual(resumed, want) || a.counts.Attempts != attempts || a.cfg.Watch.Progress.BytesTotal.Load() != 77 {
+				t.Errorf("told %q, %+v; %d attempts of %d bytes", told, resumed, a.counts.Attempts, a.cfg.Watch.Progress.BytesTotal.Load())
 			}
 		})
 	}
@@ -79,15 +79,15 @@ func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
 			if x.Size == nil || (x.Stamps != nil) != tt.stamps || (x.rowExtra != nil) != tt.stamps || x.Increments != nil || (x.AutoIncrement != nil) != tt.numbered {
 				t.Errorf("%+v", x)
 			}
-			if x.rowBytes != tt.rowBytes || a.report.MarkColumn != tt.column {
-				t.Errorf("%d bytes a row, mark column %q", x.rowBytes, a.report.MarkColumn)
+			if x.rowBytes != tt.rowBytes || a.counts.MarkColumn != tt.column {
+				t.Errorf("%d bytes a row, mark column %q", x.rowBytes, a.counts.MarkColumn)
 			}
 		})
 	}
 	a := attemptAt(Config{Write: Write{Mode: table.Increment}}, nil)
 	x := a.newAnnotations()
-	if x.Increments == nil || x.AutoIncrement != nil || x.rowBytes != mark+x.Increments.ConditionBytes() || a.report.MarkColumn != "m" {
-		t.Errorf("increments: %+v, mark column %q", x, a.report.MarkColumn)
+	if x.Increments == nil || x.AutoIncrement != nil || x.rowBytes != mark+x.Increments.ConditionBytes() || a.counts.MarkColumn != "m" {
+		t.Errorf("increments: %+v, mark column %q", x, a.counts.MarkColumn)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestHowALoadEnds(t *testing.T) {
 		"a dry run":                          {counts: ReportCounts{Read: 2, Unfinished: 2}, dry: true, state: StateFinished},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Report{ReportCounts: tt.counts}
+			r := &Report{Counted: Counted{ReportCounts: tt.counts}}
 			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: cmp.Or(tt.limit, MaxErrors{Rows: 3})}}, tt.err)
 			if r.State != tt.state || r.ExitCode != tt.exit || (err != nil) != tt.failed {
 				t.Errorf("%q, exit %d, %v", r.State, r.ExitCode, err)

@@ -24,10 +24,10 @@ import (
 var errLimit = errors.New("too many rejected rows")
 
 // dispatcher wires the parts of a load, each of which has a file of its own. It runs in one goroutine, which alone touches
-// them, the run folder and the report.
+// them, the run folder and what is counted.
 type dispatcher struct {
 	cfg    *Config
-	report *Report
+	counts *Counted
 
 	input        input
 	admission    *admission
@@ -61,7 +61,7 @@ type settling struct {
 }
 
 func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead context.CancelFunc) *dispatcher {
-	cfg, report, from := a.cfg, a.report, a.from
+	cfg, counts, from := a.cfg, a.counts, a.from
 	m, w := a.survey.current.Load(), &cfg.Write
 	in, keyType := intake.New(a.planned, m), a.planned.Schema.Key[0].Type
 	var checkpointer *keep.Checkpointer
@@ -78,9 +78,9 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
-		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
+		cfg: cfg, counts: counts, input: input{flow: in, splits: in.Splits()},
 		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks, free), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight, cfg.Target.Client.RequestTimeout),
-		record: newTimelineRecorder(report, a.hooks.used()), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
+		record: newTimelineRecorder(counts, a.started, a.hooks.used()), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.Hold, suspectUntil: from.SuspectUntil}, stopper: newStopper(stopRead),
 	}
 	d.lanes.ceilings.share = a.share
@@ -94,13 +94,13 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	if d.settling.hold.After(time.Now()) {
 		cfg.Watch.Progress.Waiting.Store(&Wait{d.settling.hold, "nothing is sent while requests of the process before this one may still be applied"})
 	}
-	report.LateUntil = from.Late
-	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
-	d.account.asides = newAsides(cfg, report, a.planned, from.Snapshot, in)
+	counts.LateUntil = from.Late
+	d.account = &account{counts: counts, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
+	d.account.asides = newAsides(cfg, counts, a.planned, from.Snapshot, in)
 	if d.account.asides != nil {
 		d.account.asides.added = d.withhold
 	}
-	if d.account.asides == nil && report.overLimit(cfg.Limits.MaxErrors, false) {
+	if d.account.asides == nil && counts.overLimit(cfg.Limits.MaxErrors, false) {
 		d.stopper.stop(errLimit) // earlier attempts have passed it
 	}
 	if m.Several() {
@@ -109,7 +109,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	d.admission = &admission{
 		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.archive, want: a.survey.want, stop: d.stopper,
-		hotKeyWatch: newCrowd(keyType, m.Several(), report.Schema[0].Name, cfg.Watch.OnHotKey),
+		hotKeyWatch: newCrowd(keyType, m.Several(), a.planned.Schema.Columns[0].Name, cfg.Watch.OnHotKey),
 	}
 	if checkpointer != nil {
 		d.admission.readProgress = checkpointer.ReadProgress
@@ -241,11 +241,11 @@ func (d *dispatcher) reads() bool {
 	full := d.lanes.queues.Full()
 	waits := !d.input.ended() && !d.stopper.stopped() && full
 	if waits && !d.input.waits {
-		d.report.ReadWaits++
+		d.counts.ReadWaits++
 	}
 	d.input.waits = waits
 	if d.flights.waitsMore() {
-		d.report.SendWaits++
+		d.counts.SendWaits++
 	}
 	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
 	return !d.stopper.stopped() && !full && !d.lanes.queues.Saturated() && !(d.files.archive != nil && d.checkpointer.When().AwaitsFirst())
@@ -322,7 +322,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 	until, unsettled := d.lanes.cutter.Unsettled(now)
 	switch {
 	case unsettled && d.cfg.Checkpoint.Repeats:
-		d.report.LateUntil = keep.Later(d.report.LateUntil, until)
+		d.counts.LateUntil = keep.Later(d.counts.LateUntil, until)
 		return true
 	case unsettled:
 		d.cfg.Watch.Progress.Waiting.Store(&Wait{until, "requests without an answer may still be applied"})
@@ -333,7 +333,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 // leave tells who holds the lease next whether requests may still be applied, and for how long.
 func (d *dispatcher) leave(l *jobdir.Lease, now time.Time) {
 	until, _ := d.lanes.cutter.Unsettled(now)
-	until = keep.Later(keep.Later(until, d.report.LateUntil), keep.Later(d.settling.hold, d.settling.suspectUntil))
+	until = keep.Later(keep.Later(until, d.counts.LateUntil), keep.Later(d.settling.hold, d.settling.suspectUntil))
 	l.Unsettled, l.UnsettledFor = until.After(now), max(0, until.Sub(now))
 }
 
@@ -406,7 +406,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 		f.MaxRows = 1
 	}
 	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
-	from := limitedQueue{l, d.checkpointer, &d.report.ReportAttempts}
+	from := limitedQueue{l, d.checkpointer, &d.counts.ReportAttempts}
 	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.lanes.ceilings.batchUnits(l.table, l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.lanes.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
@@ -422,7 +422,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	f.onLink = d.lanes.ceilings.window.Takes()
 	d.flights.began(now)
 	d.flights.leave(now)
-	d.report.Retried += int64(f.Retried)
+	d.counts.Retried += int64(f.Retried)
 	if err := d.files.stamps.sending(&f.Flight); err != nil {
 		for i := range f.Outcomes {
 			f.Outcomes[i].Fate = table.Again
@@ -454,7 +454,7 @@ func (e *impatient) Unwrap() error {
 func (d *dispatcher) landed(r result) {
 	f, l := r.flight, r.flight.lane
 	a := sum(&f.Flight)
-	d.report.count(f, a, r.stats)
+	d.counts.count(f, a, r.stats)
 	d.lanes.ceilings.landed(&r, a.units > 0 || a.flow > 0 || a.final > 0)
 	if a.failed < a.rows {
 		d.flights.answered(f, r.sent, r.done)
@@ -496,8 +496,8 @@ func (d *dispatcher) landed(r result) {
 	d.publish()
 }
 
-// count adds an answer to the report.
-func (r *Report) count(f *flight, a answer, stats writer.Stats) {
+// count counts an answer.
+func (r *Counted) count(f *flight, a answer, stats writer.Stats) {
 	r.Requests += int64(stats.Requests)
 	r.RowsSent += int64(a.rows - stats.Found)
 	r.Searched += int64(stats.Searched)
@@ -536,5 +536,5 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	}
 	d.survey.current.Store(m)
 	d.input.flow.Recut(m)
-	d.report.Recuts++
+	d.counts.Recuts++
 }

@@ -187,7 +187,7 @@ func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 			final++
 		}
 	}
-	r := d.report
+	r := d.counts
 	if counted := r.Written + r.Rejected + r.Superseded + r.ConditionFailed; read != r.Read || final != counted {
 		m.t.Errorf("attempt %d: the checkpoint has %d records read and %d final, the ledger %d and %d", r.Attempts, read, final, r.Read, counted)
 	}

@@ -32,7 +32,7 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 	f := &files{folder: a.folder}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, f.close(a.report))
+			err = errors.Join(err, f.close(a.counts))
 		}
 	}()
 	if x.Stamps != nil {
@@ -124,11 +124,11 @@ func (f *files) open() []*os.File {
 	return all
 }
 
-// close closes the files but the run folder, and enters their paths into the report.
-func (f *files) close(report *Report) error {
+// close closes the files but the run folder, and notes their paths.
+func (f *files) close(counts *Counted) error {
 	err := f.stamps.close()
 	for _, j := range f.journals() {
 		err = errors.Join(err, j.Close())
 	}
-	return errors.Join(err, f.archive.close(report))
+	return errors.Join(err, f.archive.close(counts))
 }

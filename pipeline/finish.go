@@ -29,7 +29,7 @@ func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 		return err // nothing may be deleted from other tables
 	}
 	if s := d.files.stamps; s != nil {
-		a.report.Stamp = s.Last()
+		a.counts.Stamp = s.Last()
 	}
 	if err := a.sweep(ctx, d, admin); err != nil || a.from.Job.IndexesFirst {
 		return err
@@ -44,7 +44,7 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 	}
 	s := &sweeper{
 		numbers: d.annotations.AutoIncrement, table: a.cfg.Target.Table, write: &a.cfg.Write, drain: a.cfg.Drain,
-		report: &a.report.ReportMarks, progress: a.cfg.Watch.Progress,
+		report: &a.counts.ReportMarks, progress: a.cfg.Watch.Progress,
 	}
 	err := d.files.repeatedRows.each(sweepRows, func(byKey [][]writer.Doubt) error { return s.sweepKeys(ctx, byKey) })
 	if err != nil {
@@ -57,31 +57,31 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 // load early, if anything did.
 func (a *attempt) end(d *dispatcher, err error) error {
 	if n := d.annotations.AutoIncrement; n != nil {
-		a.report.SearchRequests = n.Requests.Load()
+		a.counts.SearchRequests = n.Requests.Load()
 	}
 	if by, known := a.service.clock().Lag(); known {
-		a.report.ClockBehind = float64(by.Round(time.Millisecond)) / float64(time.Second)
+		a.counts.ClockBehind = float64(by.Round(time.Millisecond)) / float64(time.Second)
 	}
-	if late := &a.report.LateUntil; late.After(time.Now()) {
+	if late := &a.counts.LateUntil; late.After(time.Now()) {
 		_, *late, _ = a.service.clock().Range(*late)
 	} else {
 		*late = time.Time{}
 	}
-	a.report.Sections = d.input.flow.Sections()
+	a.counts.Sections = d.input.flow.Sections()
 	d.account.asides.end()
-	finished := err == nil && (a.cfg.Limits.SetAside || !a.report.overLimit(a.cfg.Limits.MaxErrors, true))
+	finished := err == nil && (a.cfg.Limits.SetAside || !a.counts.overLimit(a.cfg.Limits.MaxErrors, true))
 	if d.checkpointer != nil && (!finished || a.cfg.Checkpoint.Keep) {
 		if keepErr := d.keepLast(); keepErr != nil {
-			a.report.CheckpointError = keepErr.Error() // the one before still holds
+			a.counts.CheckpointError = keepErr.Error() // the one before still holds
 		}
 	}
 	if finished {
 		err = errors.Join(d.files.stamps.close(), d.files.stamps.remove())
 	}
 	if closeErr := d.disk.close(); closeErr != nil {
-		a.report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+		a.counts.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
-	return errors.Join(err, d.files.close(a.report))
+	return errors.Join(err, d.files.close(a.counts))
 }
 
 // finish closes the ledger and the run folder. err is what ended the load early, if anything did.

@@ -25,7 +25,7 @@ func (a *attempt) makeIndexes(ctx context.Context) error {
 		if err := admin.CreateIndex(a.cfg.Target.Table, i); err != nil {
 			return err
 		}
-		a.report.IndexesMade = append(a.report.IndexesMade, i.Name)
+		a.counts.IndexesMade = append(a.counts.IndexesMade, i.Name)
 	}
 	return nil
 }

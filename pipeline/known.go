@@ -27,7 +27,7 @@ func (a *attempt) nothingNew(ctx context.Context, err error) error {
 		}
 	}
 	if len(a.bad) > 0 {
-		r := &Report{ReportBad: ReportBad{BadInputs: a.bad, inputs: len(a.bad)}}
+		r := &ReportBad{BadInputs: a.bad, inputs: len(a.bad)}
 		return &OnlyBadError{NothingNew: nothing, Bad: a.bad, code: r.badCode(exitcode.OK)}
 	}
 	return err

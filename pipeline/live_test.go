@@ -199,7 +199,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 		at = moment{save: 1 + c.rnd.IntN(8), gently: c.rnd.IntN(4) == 0}
 	}
 	cfg.onSnapshot = func(d *dispatcher, s *checkpoint.Snapshot) {
-		r := d.report
+		r := d.counts
 		if open := r.Read - r.Written - r.Rejected - r.Superseded; open < int64(d.lanes.cutter.Remaining()) {
 			c.t.Errorf("%d rows are not final, %d are under way", open, d.lanes.cutter.Remaining())
 		}

@@ -14,11 +14,9 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		ReportTarget:   ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete},
 		ReportSource:   ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
-		ReportAttempts: ReportAttempts{Attempts: 1},
-		ReportTime:     ReportTime{FirstStarted: start.UTC(), Started: start.UTC()},
+		ReportTime:     ReportTime{Started: start.UTC()},
 		Order:          cfg.Write.Order.String(),
 	}
-	r.Indexes = planned.Indexes()
 	noteRejectsDialect(r, planned.Sources)
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{

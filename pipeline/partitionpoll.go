@@ -28,7 +28,7 @@ func (a *attempt) tablePartitions() partitions {
 		return onePartition{}
 	}
 	p := scan.NewPartitions(a.service.watcher, a.service.sdk, a.cfg.Target.Table)
-	p.Created, p.See = a.report.Created, func(at int64) error { return a.from.IDs.See(a.cfg.Target.Table, at) }
+	p.Created, p.See = a.counts.Created, func(at int64) error { return a.from.IDs.See(a.cfg.Target.Table, at) }
 	return p
 }
 

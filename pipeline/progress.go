@@ -11,7 +11,7 @@ import (
 // publish says how far the load has come.
 func (d *dispatcher) publish() {
 	p := d.cfg.Watch.Progress
-	p.show(d.report)
+	p.show(d.counts)
 	p.Trouble.Store(d.lanes.lastError())
 	if left, ok := d.lanes.sample(time.Now()); ok {
 		p.SlowestLeft.Store(int64(min(left*1000, math.MaxInt32*1000)))
@@ -19,7 +19,7 @@ func (d *dispatcher) publish() {
 }
 
 // show takes over what has been counted so far.
-func (p *Progress) show(r *Report) {
+func (p *Progress) show(r *Counted) {
 	p.Read.Store(r.Read)
 	read := r.BytesRead
 	if total := p.BytesTotal.Load(); total > 0 {
@@ -44,18 +44,18 @@ func (d *dispatcher) unfinished() int64 {
 	return n
 }
 
-// complete adds to the report what is known at the end of the load.
+// complete counts what is known at the end of the load.
 func (d *dispatcher) complete() {
-	r := d.report
+	r := d.counts
 	r.Unfinished = d.unfinished()
 	r.completeMoments()
 	d.account.tables.complete(r, d.survey.tables)
 	r.PartitionReads = d.survey.reads.Load()
 	r.SpilledRows = d.lanes.queues.SpilledRows()
 	d.disk.count(&r.ReportMemory)
-	d.lanes.count(&r.ReportPartitions, r.Started)
+	d.lanes.count(&r.ReportPartitions, d.record.started)
 	for _, h := range d.account.hotKeys(d.lanes.sending(), d.cfg.DryRun) {
-		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
+		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: d.admission.hotKeyWatch.column, Value: plan.ShowKey(h.Value), Share: h.Share})
 	}
 	d.record.meter.End(time.Now())
 	for _, p := range d.record.meter.Parts() {

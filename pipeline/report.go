@@ -20,35 +20,21 @@ const (
 )
 
 // Report says how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// ConditionFailed + Archived + Unfinished, or the run has failed. It has many fields because it is made of parts: they are embedded, so that JSON has their fields on one level, in this
-// order.
+// ConditionFailed + Archived + Unfinished, or the run has failed. It is made of parts, which are embedded: JSON has their fields on one level, in
+// this order.
 type Report struct {
 	ReportOutcome
 	ReportTarget
 	ReportRejects
-	ReportBad
 	ReportSource
-	ReportCounts
-	ReportTables
-	ReportAttempts
-	ReportLive
-	ReportTraffic
-	ReportIndexes
-	ReportMarks
-	ReportStamps
 	Order string `json:"order"`
-	ReportOrder
-	ReportPartitions
-	ReportMemory
-	ReportCheckpoints
+	Counted
 	ReportTime
 	ReportMachine
-	// LimitedBy says what kept this attempt from being faster, the longest first (docs/why-slow.md).
-	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
-
 	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
 
-	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight
+	folder *rundir.Folder
+	mirror *jobdir.Mirror
 }
 
 // ReportOutcome is how a load ended.
@@ -62,7 +48,6 @@ type ReportOutcome struct {
 type ReportTarget struct {
 	Target  string `json:"target"`
 	Table   string `json:"table"`
-	Created bool   `json:"created"` // the run made the table
 	DryRun  bool   `json:"dry_run"` // rows that would have been written count as unfinished
 	RunDir  string `json:"run_dir"`
 	Deletes bool   `json:"-"` // the load deletes rows
@@ -115,12 +100,11 @@ type ReportCounts struct {
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
 	writtenBefore int64 // by earlier attempts
-	folder        *rundir.Folder
-	mirror        *jobdir.Mirror
 }
 
 // ReportTables is what several tables and the files of expired ones have got.
 type ReportTables struct {
+	Created      bool          `json:"created"`                 // the run made the table
 	Tables       []ReportTable `json:"tables,omitempty"`        // where there are several, by name
 	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // that ages are counted from
 	ArchiveFiles []string      `json:"archive_files,omitempty"` // with archived rows
@@ -133,6 +117,8 @@ type ReportAttempts struct {
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
 	// LateUntil is until when, by the service's clock, a request may still repeat a row (Checkpoint.Repeats); zero if none may.
 	LateUntil time.Time `json:"-"`
+
+	firstStarted time.Time // the first attempt
 }
 
 // ReportTraffic is what went over the wire.

@@ -159,18 +159,18 @@ func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 
 func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	start := time.Now()
-	report := &Report{ReportTime: ReportTime{Started: start.UTC()}}
-	r := newTimelineRecorder(report, idle)
+	counts := new(Counted)
+	r := newTimelineRecorder(counts, start, idle)
 	one := &lane{}
 	r.recut([]*lane{one}, partitioner.NewMap(nil))
-	report.Read, report.Rejected = 1000, 3
+	counts.Read, counts.Rejected = 1000, 3
 	r.point(start)
-	report.Written = 200
+	counts.Written = 200
 	r.landed(start.Add(time.Second), one, answer{final: 200, accepted: 200, rows: 200}, 0, 1)
 	// The partition splits; an answer to the old lane comes later than that.
 	a, b := &lane{}, &lane{}
 	r.recut([]*lane{a, b}, partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 5}}))
-	report.Written = 600
+	counts.Written = 600
 	r.landed(start.Add(2*time.Second), one, answer{final: 150, throttled: 50, accepted: 150, rows: 200}, 10, 2)
 	r.landed(start.Add(2*time.Second), b, answer{final: 250, accepted: 500, rows: 250}, 0, 1)
 	tl := r.timeline()
@@ -186,12 +186,12 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 
 func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	start := time.Now()
-	report := &Report{ReportTime: ReportTime{Started: start}}
-	r := newTimelineRecorder(report, idle)
+	counts := new(Counted)
+	r := newTimelineRecorder(counts, start, idle)
 	l := &lane{}
 	r.recut([]*lane{l}, partitioner.NewMap(nil))
 	for s := range 86400 {
-		report.Written++
+		counts.Written++
 		r.landed(start.Add(time.Duration(s)*time.Second), l, answer{final: 1}, 0, 1)
 	}
 	tl := r.timeline()

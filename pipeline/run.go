@@ -56,7 +56,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	if err := a.openFolder(); err != nil {
 		return nil, err
 	}
-	a.beginReport()
+	a.beginCounts()
 	a.announce()
 	err = a.makeTable()
 	if err == nil && a.from.Job.IndexesFirst {
@@ -73,8 +73,8 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	}
 	cfg.Watch.Progress.Done.Store(true)
 	t := a.service.traffic
-	a.report.BytesSent, a.report.UncheckedAnswers, a.report.ReplayedAnswers = t.BytesSent.Load(), t.Unchecked.Load(), t.Replayed.Load()
-	return finish(ctx, &cfg, a.report, a.folder, a.started, err)
+	a.counts.BytesSent, a.counts.UncheckedAnswers, a.counts.ReplayedAnswers = t.BytesSent.Load(), t.Unchecked.Load(), t.Replayed.Load()
+	return finish(ctx, &cfg, a.report(), a.folder, a.started, err)
 }
 
 // attempt is one run of a load. Its steps fill in the fields in their order.
@@ -88,7 +88,7 @@ type attempt struct {
 	from    *keep.Point
 	planned *plan.Plan
 	folder  *rundir.Folder
-	report  *Report
+	counts  *Counted
 	survey  *partitionPoller
 	share   *share // of limits that several loads keep together; nil without them
 	looks   []look
@@ -209,26 +209,34 @@ func (a *attempt) openFolder() (err error) {
 	return err
 }
 
-// beginReport begins the report with what the attempts before have counted.
-func (a *attempt) beginReport() {
-	a.report = newReport(a.cfg, a.planned, a.started)
+// beginCounts begins with what the attempts before have counted.
+func (a *attempt) beginCounts() {
+	a.counts = &Counted{ReportAttempts: ReportAttempts{Attempts: 1, firstStarted: a.started.UTC()}}
+	a.counts.Indexes = a.planned.Indexes()
 	if a.cfg.Target.Policy != nil {
-		a.report.PolicyNow = &a.cfg.Target.PolicyNow
+		a.counts.PolicyNow = &a.cfg.Target.PolicyNow
 	}
 	if a.from.Snapshot != nil {
-		a.report.resume(a.from.Snapshot)
+		a.counts.resume(a.from.Snapshot)
 	}
 	a.beginBad()
-	a.report.beginMoments(a.planned, a.from.Snapshot)
+	a.counts.beginMoments(a.planned, a.from.Snapshot)
+}
+
+// report makes the report of what was counted.
+func (a *attempt) report() *Report {
+	r := newReport(a.cfg, a.planned, a.started)
+	r.Counted, r.FirstStarted = *a.counts, a.counts.firstStarted
+	return r
 }
 
 // announce tells whoever watches what is about to be loaded.
 func (a *attempt) announce() {
 	if a.from.Snapshot != nil && a.cfg.Resume.OnResume != nil {
-		r := a.report
+		r := a.counts
 		a.cfg.Resume.OnResume(keep.Resumed{
-			RunDir: r.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.final(), Written: r.Written, BytesRead: r.BytesRead,
-			Since: r.FirstStarted, Rereads: a.from.Rereads(a.planned),
+			RunDir: a.cfg.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.final(), Written: r.Written, BytesRead: r.BytesRead,
+			Since: r.firstStarted, Rereads: a.from.Rereads(a.planned),
 		})
 	}
 	a.planned.Notes = append(a.planned.Notes, a.cfg.Resume.Notes...)
@@ -250,19 +258,19 @@ func (a *attempt) makeTable() (err error) {
 
 // makePlanned makes the table of a plan that says Create.
 func (a *attempt) makePlanned() error {
-	report := a.report
+	counts := a.counts
 	t, made, refused, err := a.planned.MakeTable(a.admin)
-	report.Created = made
+	counts.Created = made
 	if err != nil {
 		return err
 	}
 	if made && len(a.planned.Bounds) > 0 {
 		// It matters for the report alone: rows follow the partitions that are there.
-		report.PreSplit = &ReportPreSplit{Ranges: len(a.planned.Bounds) + 1, Heard: 1}
+		counts.PreSplit = &ReportPreSplit{Ranges: len(a.planned.Bounds) + 1, Heard: 1}
 		if refused != nil {
-			report.PreSplit.Refused = refused.Error()
+			counts.PreSplit.Refused = refused.Error()
 		} else if bounds, err := a.admin.Splits(t.Name); err == nil {
-			report.PreSplit.Heard = len(bounds) + 1
+			counts.PreSplit.Heard = len(bounds) + 1
 		}
 	}
 	if made {

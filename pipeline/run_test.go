@@ -438,7 +438,7 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 	}{{4, exitcode.OK}, {5, exitcode.Failed}, {3, exitcode.Failed}} {
 		folder, err := rundir.Create(t.TempDir(), nil)
 		must(t, err)
-		r := &Report{ReportCounts: ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}
+		r := &Report{Counted: Counted{ReportCounts: ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}}
 		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: MaxErrors{Rows: -1}}} // which may leave rows unfinished
 		if r, err = finish(t.Context(), &cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != exitcode.OK) {
 			t.Errorf("%d written: exit %d, %v", tt.written, r.ExitCode, err)

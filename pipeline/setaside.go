@@ -26,7 +26,7 @@ type bySource struct{ read, rejected int64 }
 
 // asides sets bad inputs aside. It belongs to the dispatcher's goroutine. Nil sets none aside.
 type asides struct {
-	report  *Report
+	counted *Counted
 	sources []*plan.Source
 	limit   MaxErrors // of each input
 	counts  []bySource
@@ -37,7 +37,7 @@ type asides struct {
 }
 
 // newAsides has what the attempts before have counted.
-func newAsides(cfg *Config, report *Report, planned *plan.Plan, from *checkpoint.Snapshot, flow *intake.Flow) *asides {
+func newAsides(cfg *Config, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot, flow *intake.Flow) *asides {
 	if !cfg.Limits.SetAside || planned.Parallel || planned.Live {
 		return nil
 	}
@@ -46,7 +46,7 @@ func newAsides(cfg *Config, report *Report, planned *plan.Plan, from *checkpoint
 			return nil // what was read ahead of it would be lost
 		}
 	}
-	a := &asides{report: report, sources: planned.Sources, limit: cfg.Limits.MaxErrors, counts: make([]bySource, len(planned.Sources)), flow: flow,
+	a := &asides{counted: counted, sources: planned.Sources, limit: cfg.Limits.MaxErrors, counts: make([]bySource, len(planned.Sources)), flow: flow,
 		once: cfg.Write.Mode == table.Increment || planned.Schema.Numbered > 0}
 	flow.OnFault(func(s *plan.Source, err error) bool { return planned.AtFault(s, err) })
 	if from == nil {
@@ -104,11 +104,11 @@ func (a *asides) check(source int, end bool) {
 
 // add notes a source that is set aside. One that is held is tried again only when it, or the limit, has changed.
 func (a *asides) add(source int, reason string, held bool) {
-	if slices.ContainsFunc(a.report.BadInputs, func(b keep.BadInput) bool { return b.Source == source }) {
+	if slices.ContainsFunc(a.counted.BadInputs, func(b keep.BadInput) bool { return b.Source == source }) {
 		return
 	}
 	a.added()
-	a.report.BadInputs = append(a.report.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source})
+	a.counted.BadInputs = append(a.counted.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source})
 }
 
 // end looks at the share of rejected rows of every source, and completes what is said of bad ones.
@@ -119,8 +119,8 @@ func (a *asides) end() {
 	for source := range a.counts {
 		a.check(source, true)
 	}
-	for i := range a.report.BadInputs {
-		if b := &a.report.BadInputs[i]; b.Source >= 0 {
+	for i := range a.counted.BadInputs {
+		if b := &a.counted.BadInputs[i]; b.Source >= 0 {
 			n := a.counts[b.Source]
 			b.Read, b.Sent = n.read, a.once && n.read > n.rejected
 			if b.Held {
@@ -131,7 +131,7 @@ func (a *asides) end() {
 }
 
 // tooManyBad reports whether so many inputs of all are bad now, and were not before, that it cannot be their fault.
-func (r *Report) tooManyBad() bool {
+func (r *ReportBad) tooManyBad() bool {
 	bad, inputs := 0, r.inputs
 	for _, b := range r.BadInputs {
 		if b.Nights == 0 {
@@ -156,7 +156,7 @@ func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
 }
 
 // badCode is the exit code of a load that has finished, whose own would be so.
-func (r *Report) badCode(code int) int {
+func (r *ReportBad) badCode(code int) int {
 	switch {
 	case len(r.BadInputs) == 0:
 		return code
@@ -166,9 +166,9 @@ func (r *Report) badCode(code int) int {
 	return exitcode.Rejects
 }
 
-// beginBad begins the report with the inputs that are bad already.
+// beginBad begins with the inputs that are bad already.
 func (a *attempt) beginBad() {
-	r := a.report
+	r := a.counts
 	r.BadInputs = a.bad
 	if a.from.Snapshot != nil {
 		r.BadInputs = slices.Clone(a.from.Snapshot.Bad)

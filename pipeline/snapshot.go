@@ -46,15 +46,15 @@ func (d *dispatcher) kept(s keep.Saved) {
 		if keep.IsLost(err) {
 			d.stopper.stop(err)
 		}
-		d.report.CheckpointError = err.Error()
+		d.counts.CheckpointError = err.Error()
 		return // the one before still holds, and so does what it lets lanes send
 	}
 	if err := d.files.stamps.kept(); err != nil {
-		d.report.CheckpointError = err.Error() // files are left behind
+		d.counts.CheckpointError = err.Error() // files are left behind
 		return
 	}
-	d.report.CheckpointError = ""
-	d.report.Checkpoints++
+	d.counts.CheckpointError = ""
+	d.counts.Checkpoints++
 	k.Counts(s)
 	for _, l := range d.lanes.all {
 		l.saved()
@@ -88,8 +88,8 @@ func (d *dispatcher) keepLast() error {
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k, begun := d.checkpointer, time.Now()
 	s := k.Describe(now)
-	s.Counters = d.report.counters()
-	s.Bad = slices.Clone(d.report.BadInputs)
+	s.Counters = d.counts.counters()
+	s.Bad = slices.Clone(d.counts.BadInputs)
 	d.account.asides.keep(s.Counters)
 	d.annotations.keep(s.Counters)
 	d.account.tables.keep(s.Counters, d.survey.tables)
@@ -115,12 +115,12 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	})
 	k.DescribeRows(s, d.lanes.out(), ranges, d.lanes.waiting(k.Ordered, k.ReadTo()), d.readToEnd())
 	k.DescribeSources(s)
-	s.Moments = d.report.keepMoments()
+	s.Moments = d.counts.keepMoments()
 	var err error
-	if s.Snapshots, err = d.report.keepSnapshots(); err != nil {
+	if s.Snapshots, err = d.counts.keepSnapshots(); err != nil {
 		return nil, err
 	}
-	d.report.CheckpointSeconds += k.Took(time.Since(begun)).Seconds()
+	d.counts.CheckpointSeconds += k.Took(time.Since(begun)).Seconds()
 	if hook := d.lanes.hooks.onSnapshot; hook != nil {
 		hook(d, s)
 	}

@@ -32,7 +32,7 @@ func (a *attempt) openDisk() (*disk, error) {
 	case err != nil && a.cfg.Limits.TempDir != "":
 		return nil, err
 	case err != nil:
-		a.report.SpillError = err.Error()
+		a.counts.SpillError = err.Error()
 		return newDisk(nil), nil
 	}
 	return newDisk(store), nil
@@ -79,7 +79,7 @@ func (d *dispatcher) startJobs(now time.Time) {
 func (d *dispatcher) jobDone(j *shuffle.Job) {
 	d.disk.busy--
 	if err := j.WriteError(); err != nil {
-		d.report.SpillError = err.Error()
+		d.counts.SpillError = err.Error()
 	}
 	if err := d.lanes.queues.Done(j, d.lanes.partitions.Find); err != nil {
 		d.stopper.stop(err)

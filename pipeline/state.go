@@ -120,7 +120,8 @@ type StateLane struct {
 
 // state describes the load.
 func (d *dispatcher) state(now time.Time) *State {
-	s := d.report.state(now)
+	s := d.counts.state()
+	s.Table, s.Order, s.Seconds = d.cfg.Target.Table, d.cfg.Write.Order.String(), now.Sub(d.record.started).Seconds()
 	s.StateWork = StateWork{
 		Reading: !d.input.ended(), InFlight: d.flights.flying(), Workers: d.cfg.Write.Concurrency,
 		RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
@@ -128,18 +129,17 @@ func (d *dispatcher) state(now time.Time) *State {
 	}
 	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.budget, Full: d.lanes.queues.Full()}
 	s.Spill = d.disk.state()
-	s.Spill.Rows, s.Spill.Error = d.lanes.queues.SpilledRows(), d.report.SpillError
+	s.Spill.Rows, s.Spill.Error = d.lanes.queues.SpilledRows(), d.counts.SpillError
 	s.Map = d.survey.state()
-	s.Map.Partitions, s.Map.Recuts = len(d.lanes.all), d.report.Recuts
+	s.Map.Partitions, s.Map.Recuts = len(d.lanes.all), d.counts.Recuts
 	s.Marks.BytesRead, s.Marks.BytesTotal = d.cfg.Watch.Progress.BytesRead.Load(), d.cfg.Watch.Progress.BytesTotal.Load()
 	s.Lanes = d.lanes.state()
 	return s
 }
 
 // state says what has been counted so far.
-func (r *Report) state(now time.Time) *State {
+func (r *Counted) state() *State {
 	return &State{
-		Table: r.Table, Order: r.Order, Seconds: now.Sub(r.Started).Seconds(),
 		StateCounts: StateCounts{
 			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived,
 			Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,

@@ -110,8 +110,8 @@ func (l *tableLedger) resume(s *checkpoint.Snapshot) {
 	}
 }
 
-// complete adds the tables to the report.
-func (l *tableLedger) complete(r *Report, from *tables) {
+// complete adds the tables to what was counted.
+func (l *tableLedger) complete(r *Counted, from *tables) {
 	if l == nil {
 		return
 	}

@@ -52,7 +52,8 @@ func mergePoints(into *Point, later Point) {
 
 // timelineRecorder keeps the timeline: once a request and once a split, so that rows pay nothing for it.
 type timelineRecorder struct {
-	report *Report
+	counts  *Counted
+	started time.Time
 	points *timeline.Line[Point]
 	heat   *timeline.Heat
 	meter  *bottleneck.Meter // of what limits the load
@@ -61,9 +62,9 @@ type timelineRecorder struct {
 }
 
 // newTimelineRecorder makes a recorder. Processors is what the load has used of them.
-func newTimelineRecorder(report *Report, processors func() float64) *timelineRecorder {
+func newTimelineRecorder(counts *Counted, started time.Time, processors func() float64) *timelineRecorder {
 	// What earlier attempts have read is none of this one's.
-	r := &timelineRecorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
+	r := &timelineRecorder{counts: counts, started: started, read: counts.Read, rejected: counts.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
 	o := bottleneck.Options{Used: processors, Processors: runtime.GOMAXPROCS(0), Each: r.limited}
 	r.meter = bottleneck.NewMeter(o)
 	return r
@@ -82,8 +83,8 @@ func (r *timelineRecorder) recut(lanes []*lane, m *partitioner.Map) {
 
 // point returns that of a moment, with what the ledger has counted since the last.
 func (r *timelineRecorder) point(now time.Time) *Point {
-	l := r.report
-	p := r.points.At(now.Sub(l.Started))
+	l := r.counts
+	p := r.points.At(now.Sub(r.started))
 	p.Read += l.Read - r.read
 	p.Rejected += l.Rejected - r.rejected
 	r.read, r.rejected = l.Read, l.Rejected
@@ -100,12 +101,12 @@ func (r *timelineRecorder) landed(at time.Time, l *lane, a answer, retried, requ
 	p.Retried += int64(retried)
 	p.Requests += int64(requests)
 	p.Units += a.accepted
-	r.heat.Add(at.Sub(r.report.Started), l.slot, int64(a.final))
+	r.heat.Add(at.Sub(r.started), l.slot, int64(a.final))
 }
 
 // limited takes what limited the load for a while.
 func (r *timelineRecorder) limited(begun time.Time, s *bottleneck.Spent) {
-	r.points.At(begun.Sub(r.report.Started)).Limited.Add(s)
+	r.points.At(begun.Sub(r.started)).Limited.Add(s)
 }
 
 func (r *timelineRecorder) timeline() *Timeline {

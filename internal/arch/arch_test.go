@@ -433,7 +433,6 @@ var loadPath = []string{"pipeline", "shuffle", "partitioner", "writer", "reader"
 
 // wideStructs are the structs that have more fields. The comment of each says why.
 var wideStructs = []string{
-	"pipeline.Report",
 	"pipeline/checkpoint.About",
 	"pipeline/checkpoint.Job",
 	"pipeline/intake.partMaker",

@@ -20,14 +20,16 @@ func example(dir string) *pipeline.Report {
 			Inputs: []string{"a.csv", "<b>.csv"}, Command: "tsimport load a.csv",
 			Schema: []pipeline.ReportColumn{{Source: "id", Name: "id", Type: "integer", Key: true}},
 		},
-		ReportCounts:  pipeline.ReportCounts{Read: 1000, Written: 990, Rejected: 10},
-		ReportTraffic: pipeline.ReportTraffic{Requests: 5, RowsSent: 1000, WriteCU: 1980},
-		ReportPartitions: pipeline.ReportPartitions{
-			Partitions: 2, PartitionsUsed: 2, HotKeys: []pipeline.ReportHotKey{{Column: "id", Value: "7", Share: .5}},
-		},
 		ReportTime: pipeline.ReportTime{Seconds: 2.5, RowsPerSecond: 396, Started: time.Unix(0, 0).UTC()},
-		Timeline: &pipeline.Timeline{Every: time.Second, Points: []pipeline.Point{{Final: 400, Read: 1000}, {Final: 400}, {Final: 200, Queued: 1}},
-			Heat: timeline.Map{Every: time.Second, Partitions: []string{"", "m"}, Counts: [][]int64{{400, 0}, {0, 400}, {100, 100}}}},
+		Counted: pipeline.Counted{
+			ReportCounts:  pipeline.ReportCounts{Read: 1000, Written: 990, Rejected: 10},
+			ReportTraffic: pipeline.ReportTraffic{Requests: 5, RowsSent: 1000, WriteCU: 1980},
+			ReportPartitions: pipeline.ReportPartitions{
+				Partitions: 2, PartitionsUsed: 2, HotKeys: []pipeline.ReportHotKey{{Column: "id", Value: "7", Share: .5}},
+			},
+			Timeline: &pipeline.Timeline{Every: time.Second, Points: []pipeline.Point{{Final: 400, Read: 1000}, {Final: 400}, {Final: 200, Queued: 1}},
+				Heat: timeline.Map{Every: time.Second, Partitions: []string{"", "m"}, Counts: [][]int64{{400, 0}, {0, 400}, {100, 100}}}},
+		},
 	}
 }
 

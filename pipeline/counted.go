@@ -4,8 +4,29 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// counters are the parts of a report that count over all attempts.
-func (r *Report) counters() map[string]int64 {
+// Counted is what a load counts while it runs. The dispatcher's goroutine keeps it while rows are in flight.
+type Counted struct {
+	ReportBad
+	ReportCounts
+	ReportTables
+	ReportAttempts
+	ReportLive
+	ReportTraffic
+	ReportIndexes
+	ReportMarks
+	ReportStamps
+	ReportOrder
+	ReportPartitions
+	ReportMemory
+	ReportCheckpoints
+	// LimitedBy says what kept this attempt from being faster, the longest first (docs/why-slow.md).
+	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
+
+	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight
+}
+
+// counters are what counts over all attempts.
+func (r *Counted) counters() map[string]int64 {
 	c := map[string]int64{}
 	for name, n := range r.lasting() {
 		c[name] = *n
@@ -14,7 +35,7 @@ func (r *Report) counters() map[string]int64 {
 }
 
 // lasting names the counters that count over all attempts.
-func (r *Report) lasting() map[string]*int64 {
+func (r *Counted) lasting() map[string]*int64 {
 	return map[string]*int64{
 		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived, "condition_failed": &r.ConditionFailed, "maybe_applied": &r.MaybeApplied,
 		"retried": &r.Retried, "replayed": &r.Replayed, "rows_sent": &r.RowsSent, "throttled": &r.Throttled, "unavailable": &r.Unavailable,
@@ -24,12 +45,12 @@ func (r *Report) lasting() map[string]*int64 {
 }
 
 // resume takes over what the attempts before have counted.
-func (r *Report) resume(s *checkpoint.Snapshot) {
+func (r *Counted) resume(s *checkpoint.Snapshot) {
 	for name, n := range r.lasting() {
 		*n = s.Counters[name]
 	}
 	r.Attempts, r.Resumed = s.Attempt+1, true
-	r.FirstStarted = s.Begun
+	r.firstStarted = s.Begun
 	r.Unfinished = r.Read - r.final() // until the ledger says it
 	r.writtenBefore = r.Written
 	if s.Ordered && len(s.Starts) > 0 {
