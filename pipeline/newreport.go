@@ -12,10 +12,10 @@ import (
 // newReport begins the report of a load, with what is known before its first row.
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
-		ReportTarget:   ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete},
-		ReportSource:   ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
-		ReportTime:     ReportTime{Started: start.UTC()},
-		Order:          cfg.Write.Order.String(),
+		ReportTarget: ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete},
+		ReportSource: ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
+		ReportTime:   ReportTime{Started: start.UTC()},
+		Order:        cfg.Write.Order.String(),
 	}
 	noteRejectsDialect(r, planned.Sources)
 	for i, c := range planned.Schema.Columns {

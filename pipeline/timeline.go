@@ -54,9 +54,9 @@ func mergePoints(into *Point, later Point) {
 type timelineRecorder struct {
 	counts  *Counted
 	started time.Time
-	points *timeline.Line[Point]
-	heat   *timeline.Heat
-	meter  *bottleneck.Meter // of what limits the load
+	points  *timeline.Line[Point]
+	heat    *timeline.Heat
+	meter   *bottleneck.Meter // of what limits the load
 
 	read, rejected int64 // as far as they are counted
 }
