@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestRowsArriveAsTheyWerePut(t *testing.T) {
@@ -27,9 +29,7 @@ func TestRowsArriveAsTheyWerePut(t *testing.T) {
 	must(t, l.Put(ctx, row))
 	raw[0] = 9 // the row was copied
 	must(t, l.Flush(ctx))
-	if c := l.Counts(); c != (Counts{Accepted: 1, Written: 1}) {
-		t.Errorf("%+v", c)
-	}
+	conformance.Equal(t, l.Counts(), Counts{Accepted: 1, Written: 1}, "counts")
 	w.close(l)
 	got := w.rows(3)
 	text := got["a/-5/[1 2]"]
@@ -66,9 +66,7 @@ func TestModesAndConditionsAreThoseOfTheCommand(t *testing.T) {
 	id := func(v string, more ...Column) []Column { return append([]Column{String("id", v)}, more...) }
 	check := func(got []string, want ...string) {
 		t.Helper()
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("ends are %q, want %q", got, want)
-		}
+		conformance.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "ends")
 	}
 	check(put(o, id("a", Int64("x", 1), Int64("y", 1)), id("b", Int64("x", 1)), id("c")), "written", "written", "written")
 	o.Mode = "update"

@@ -197,9 +197,7 @@ func TestNoTwoKeysAreAlikeAndTheSeedDecidesThem(t *testing.T) {
 			t.Errorf("%s: another seed gives the same keys", kind)
 		}
 		slices.Sort(keys)
-		if n := len(slices.Compact(keys)); n != 20000 {
-			t.Errorf("%s: %d different keys of 20000", kind, n)
-		}
+		conformance.Equal(t, len(slices.Compact(keys)), 20000, "%s: different keys of 20000", kind)
 	}
 	if _, err := NewKeys("sorted", 1, 1); err == nil {
 		t.Error("keys of no kind are made")
@@ -256,9 +254,7 @@ func TestShapesAreWhatTheirNamesSay(t *testing.T) {
 			checkRecord(t, s, r)
 			ids[r[0]] = true
 		}
-		if len(ids) != 1000 {
-			t.Errorf("shape %s: %d ids for 1,000 rows", name, len(ids))
-		}
+		conformance.Equal(t, len(ids), 1000, "shape %s: ids for 1,000 rows", name)
 	}
 	if _, err := FindShape("13"); err == nil {
 		t.Error("a shape that there is not was found")

@@ -17,6 +17,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/postgres/pgtest"
@@ -231,9 +232,7 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 		t.Errorf("by hand: got %s, want %s", got, want)
 	}
 	want := `{"id":1,"b":{"base64":"AP8="},"n":7,"r":3.0,"s":1.0,"t":"5"}` + "\n" + `{"id":2,"b":{"base64":""},"n":8,"r":0.5,"s":2.0,"t":"x"}` + "\n"
-	if got := d.run(0, "export", "--table", "t", "--store", "store", "--format", "jsonl", "-q"); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	conformance.Equal(t, d.run(0, "export", "--table", "t", "--store", "store", "--format", "jsonl", "-q"), want, "result")
 	must(t, os.Rename(d.path("first"), d.path("moved")))
 	d.ends(2, []string{"load", "--retry-rejects", "second", "--fresh"}, "which no longer says its settings")
 }
@@ -305,9 +304,7 @@ func TestDumpsOfDatabasesAreLoadedCellByCell(t *testing.T) {
 			for key, cells := range got {
 				got[key] = untimed(cells)
 			}
-			if diff := differs(of.held, got); diff != "" {
-				t.Errorf("the table differs from what the database holds (-database +table):\n%s", diff)
-			}
+			conformance.Equal(t, differs(of.held, got), "", "the table differs from what the database holds (-database +table)")
 		})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 const ownSecret = "S3cretOfTheTest+/="
@@ -47,13 +49,9 @@ func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 			_, err := newClient(s.URL, "mine", v.id, v.secret).ListTable()
 			must(t, err)
 			_, err = newClient(s.URL, "mine", v.id, v.secret+"x").ListTable()
-			if codeOf(err) != "OTSAuthFailed" {
-				t.Errorf("another secret: %v", err)
-			}
+			conformance.Equal(t, codeOf(err), "OTSAuthFailed", "another secret: %v", err)
 			_, err = newClient(s.URL, "tsimport", v.id, v.secret).ListTable()
-			if codeOf(err) != "OTSAuthFailed" {
-				t.Errorf("another instance: %v", err)
-			}
+			conformance.Equal(t, codeOf(err), "OTSAuthFailed", "another instance: %v", err)
 			s.stop(t)
 			if said := s.said.String(); strings.Contains(said, ownSecret) || strings.Contains(said, "can be reached from other machines, and traffic is not encrypted") != slices.Contains(v.args, "0.0.0.0:0") {
 				t.Errorf("stderr shows the secret, or who can reach it: %s", said)
@@ -124,9 +122,7 @@ func TestServeKeepsAStoreInMemory(t *testing.T) {
 	res, err := http.Post(s.URL+"/_engine/reset", "", nil)
 	must(t, err)
 	res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		t.Errorf("reset: %s", res.Status)
-	}
+	conformance.Equal(t, res.StatusCode, http.StatusOK, "reset: %s", res.Status)
 	p.ends(2, []string{"verify", "orders.csv", "--instance", "another", "--table", "orders", "--pk", "id"}, "orders")
 }
 
@@ -164,9 +160,7 @@ func TestServeSpeaksTLS(t *testing.T) {
 		res, err := web.Do(r)
 		must(t, err)
 		res.Body.Close()
-		if res.StatusCode != want {
-			t.Errorf("%d, want %d", res.StatusCode, want)
-		}
+		conformance.Equal(t, res.StatusCode, want, "status")
 	}
 	p := newPlace(t, s.env()...)
 	p.write("in.csv", "id,v\na,1\n")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/shuffle"
 )
@@ -370,12 +371,8 @@ func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {
 	fly(2, table.Refused)
 	fly(1, table.Written)
 	want := map[int]End{0: Written, 1: Written, 2: Rejected, 3: Rejected}
-	if fmt.Sprint(ends) != fmt.Sprint(want) {
-		t.Errorf("got %v, want %v", ends, want)
-	}
-	if c.Remaining() != 0 {
-		t.Error("rows remain")
-	}
+	conformance.Equal(t, fmt.Sprint(ends), fmt.Sprint(want), "ends")
+	conformance.Equal(t, c.Remaining(), 0, "rows that remain")
 }
 
 func TestRowsOfAKeyInFrontOfALaneGiveWayToTheLastWhenABatchIsCut(t *testing.T) {
@@ -401,9 +398,7 @@ func TestRowsOfAKeyInFrontOfALaneGiveWayToTheLastWhenABatchIsCut(t *testing.T) {
 			}
 			f.Outcomes[0] = table.Outcome{Fate: table.Written}
 		}
-		if fmt.Sprint(ends) != fmt.Sprint(tt.want) {
-			t.Errorf("got %v, want %v", ends, tt.want)
-		}
+		conformance.Equal(t, fmt.Sprint(ends), fmt.Sprint(tt.want), "ends")
 	}
 }
 

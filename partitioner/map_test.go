@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -146,9 +147,7 @@ func TestAKeyTableIsAMapByHash(t *testing.T) {
 		}
 		seen := 0
 		table.each(func(k *key) {
-			if want[k.hash] != k {
-				t.Errorf("seed %d: key %d is there and should not be", seed, k.hash)
-			}
+			conformance.Equal(t, want[k.hash], k, "seed %d: key %d is there and should not be", seed, k.hash)
 			seen++
 		})
 		if seen != len(want) || table.count != len(want) {
@@ -181,17 +180,13 @@ func TestRowsOfTablesThatAreNotKnownWaitInTheGapsBetweenThose(t *testing.T) {
 			t.Errorf("key %d of %s: lane %d of %q, want %d of %q", tt.key, tt.name, lane, m.Table(lane), tt.lane, tt.of)
 		}
 	}
-	if m.Len() != 10 {
-		t.Errorf("%d lanes, want 10", m.Len())
-	}
+	conformance.Equal(t, m.Len(), 10, "lanes")
 	for lane, want := range map[int]string{1: "none", 2: "10", 4: "none", 7: "-5", 9: "none"} {
 		got := "none"
 		if v, ok := m.LowerValue(lane); ok {
 			got = fmt.Sprint(v.Int)
 		}
-		if got != want {
-			t.Errorf("lane %d begins with %s, want %s", lane, got, want)
-		}
+		conformance.Equal(t, got, want, "lane %d begins", lane)
 	}
 }
 

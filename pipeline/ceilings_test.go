@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 )
@@ -213,9 +214,7 @@ func TestLoadsTogetherKeepTheirRequestsInFlight(t *testing.T) {
 			cfg.Shared, cfg.Write.BatchRows, cfg.Target.Client.Transport = shared, 5, link
 			cfg.pacer = func() pacer { return restless{} }
 		})
-		if link.most != most {
-			t.Errorf("%d requests were in flight at most, want %d", link.most, most)
-		}
+		conformance.Equal(t, link.most, most, "requests were in flight at most")
 		shared.mu.Lock()
 		defer shared.mu.Unlock()
 		if shared.inFlight != 0 || len(shared.loads) != 0 {
@@ -246,14 +245,10 @@ func TestNoLoadStarvesBesideOthers(t *testing.T) {
 	if greedy.begin(now) == 0 {
 		t.Error("the load with more requests comes before the one that waits")
 	}
-	if late.begin(now) != 0 {
-		t.Error("the load that waits is refused the free request")
-	}
+	conformance.Equal(t, late.begin(now), 0, "the load that waits is refused the free request")
 	late.sent(now, 1, 1, 1)
 	greedy.leave()
-	if l.inFlight != 1 {
-		t.Errorf("%d in flight after a load with one more has left", l.inFlight)
-	}
+	conformance.Equal(t, l.inFlight, 1, "in flight after a load with one more has left")
 }
 
 // together runs loads of a file each into one table, with keys of their own.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
@@ -108,9 +109,7 @@ func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
 				}
 			}
 		}
-		if got := s.limitedBy(now, tt.limits); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		conformance.Equal(t, s.limitedBy(now, tt.limits), tt.want, "%s", tt.name)
 	}
 }
 
@@ -124,9 +123,7 @@ func TestIndexesAreBlamedOnlyForWhatMostPartitionsLack(t *testing.T) {
 		s := lanesOf(t, now, tt.lanes...)
 		s.indexes = 1
 		s.choose(now, true)
-		if got := s.limitedBy(now, limits{reading: true}); got != tt.want {
-			t.Errorf("%v, want %v", got, tt.want)
-		}
+		conformance.Equal(t, s.limitedBy(now, limits{reading: true}), tt.want, "limitedBy")
 	}
 }
 
@@ -231,9 +228,7 @@ func TestATableThatWasFoundToLimitIsTheWordForLanesThatPaceThemselves(t *testing
 		{"another first trial", true, true, true, bottleneck.Partition},
 	} {
 		r.note(step.on, step.trying, step.held)
-		if got := s.limitedBy(now, limits{reading: true}); got != step.want {
-			t.Errorf("%s: %v, want %v", step.name, got, step.want)
-		}
+		conformance.Equal(t, s.limitedBy(now, limits{reading: true}), step.want, "%s", step.name)
 		if got := r.word(); r.limits && got != bottleneck.Table || !r.found && got != bottleneck.Partition {
 			t.Errorf("%s: a lane that waits for the table's rate: %v", step.name, got)
 		}

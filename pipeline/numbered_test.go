@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
@@ -76,9 +77,7 @@ func wantReturned(t *testing.T, want []string, cfg trial) {
 	got := lines(t, cfg.Write.Marks.ReturnedKeys)
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("returned keys (-want +got):\n%.3000s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "returned keys (-want +got)")
 }
 
 // An attempt may be applied even later than settle, after its repeat. The test does that in its place, before the last row
@@ -140,9 +139,7 @@ func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 			t.Errorf("%d rows, %d written, %d maybe twice, %d searched", len(rows), r.Written, r.MaybeTwice, r.Searched)
 		}
 		for key, cells := range rows {
-			if len(cells) != 1 {
-				t.Errorf("%s: %v", key, cells)
-			}
+			conformance.Equal(t, len(cells), 1, "%s: %v", key, cells)
 		}
 	})
 }

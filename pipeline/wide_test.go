@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -109,9 +110,7 @@ func TestRowsThatDescribeThemselvesArePutWithEveryCell(t *testing.T) {
 		cfg.Write.Order = order
 		r := w.load(cfg)
 		w.verifies(cfg, r)
-		if diff := cmp.Diff(wantOf(rows), w.wideRows(began)); diff != "" {
-			t.Errorf("the table (-want +got):\n%s", diff)
-		}
+		conformance.Equal(t, cmp.Diff(wantOf(rows), w.wideRows(began)), "", "the table (-want +got)")
 		if r.Read != 1500 || r.Written != 1500 {
 			t.Errorf("%d read, %d written", r.Read, r.Written)
 		}
@@ -296,9 +295,7 @@ func TestRejectedRowsThatDescribeThemselvesLoadAgain(t *testing.T) {
 	}
 	want := wantOf(rows)
 	delete(want, fmt.Sprint(slices.Index(codes, "id"+table.CodeColumnName)))
-	if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
-		t.Errorf("the table (-want +got):\n%.4000s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, w.wideRows(began)), "", "the table (-want +got)")
 }
 
 // reasons are those of a run's rejects, by record.
@@ -359,9 +356,7 @@ func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 			change(&straight)
 			straight.Columns.Types = cfg.Columns.Types
 			other.load(straight)
-			if diff := cmp.Diff(other.wideRows(began), got); diff != "" {
-				t.Errorf("the rejects, loaded again (-want +got):\n%.3000s", diff)
-			}
+			conformance.Equal(t, cmp.Diff(other.wideRows(began), got), "", "the rejects, loaded again (-want +got)")
 		}))
 	}
 }
@@ -384,18 +379,15 @@ func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 		w.killedAfter(cfg, 400)
 		other := cfg
 		other.Columns.Exclude = []string{"always"}
-		if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
-			t.Errorf("resumed with other cells: %v", err)
-		}
+		_, err := other.run(context.Background())
+		conformance.Refused(t, err, "--exclude", "resumed with other cells")
 		r := w.load(cfg)
 		w.verifies(cfg, r)
 		want := wantOf(rows)
 		if order == plan.OrderNone {
 			delete(want, "1500")
 		}
-		if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
-			t.Errorf("the table (-want +got):\n%.3000s", diff)
-		}
+		conformance.Equal(t, cmp.Diff(want, w.wideRows(began)), "", "the table (-want +got)")
 		if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
 			t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
 		}
@@ -460,9 +452,8 @@ func TestSourcesOfTwoKindsAreNotLoadedTogether(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.fromWide(wideOf(nil))
 	cfg.Read.Sources = twoKinds{}
-	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "of one of wide and rows describe themselves") {
-		t.Errorf("%v", err)
-	}
+	_, err := cfg.run(context.Background())
+	conformance.Refused(t, err, "of one of wide and rows describe themselves", "error")
 }
 
 type twoKinds struct{}

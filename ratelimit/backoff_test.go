@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestBackoffGrowsStaysBoundedAndIsSpread(t *testing.T) {
@@ -90,22 +92,14 @@ func TestABucketKeepsNoMoreThanItsBurstAndItsTakersPayTheirDebt(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	b.Take(now, 150)
-	if w := b.Wait(now); w != 500*time.Millisecond {
-		t.Errorf("150 of a burst of 100: %v", w)
-	}
+	conformance.Equal(t, b.Wait(now), 500*time.Millisecond, "150 of a burst of 100")
 	b.Take(now, math.Inf(1))
 	b.Take(now, math.NaN())
 	b.Take(now, -5)
-	if w := b.Wait(now); w != 500*time.Millisecond {
-		t.Errorf("nonsense was taken: %v", w)
-	}
-	if w := b.Wait(now.Add(-time.Hour)); w != 500*time.Millisecond {
-		t.Errorf("a clock that went back: %v", w)
-	}
+	conformance.Equal(t, b.Wait(now), 500*time.Millisecond, "nonsense was taken")
+	conformance.Equal(t, b.Wait(now.Add(-time.Hour)), 500*time.Millisecond, "a clock that went back")
 	b.Take(now, 1e15)
-	if w := b.Wait(now); w != longest {
-		t.Errorf("a wait without bounds: %v", w)
-	}
+	conformance.Equal(t, b.Wait(now), longest, "a wait without bounds")
 }
 
 func TestABucketWithoutARateNeverMakesAnyoneWait(t *testing.T) {

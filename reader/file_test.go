@@ -218,9 +218,7 @@ func TestHeadersGiveUsableNames(t *testing.T) {
 		"\n\r\na,b\n": "a b",
 	} {
 		columns, _ := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{})
-		if got := strings.Join(columns, " "); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
+		conformance.Equal(t, strings.Join(columns, " "), want, "%q", text)
 	}
 	for name, tt := range map[string]struct {
 		o    Options
@@ -366,9 +364,7 @@ func TestTheAcidTestsStatedValues(t *testing.T) {
 			}
 			got = append(got, object)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", filepath.Base(path), diff)
-		}
+		conformance.Equal(t, cmp.Diff(want, got), "", "%s (-want +got)", filepath.Base(path))
 	}
 }
 
@@ -403,9 +399,7 @@ func TestJSONIsReadHoweverItsObjectsFollowEachOther(t *testing.T) {
 				continue
 			}
 			_, rows := valuesOf(t, item, Options{SplitBytes: split})
-			if diff := cmp.Diff(want, rows); diff != "" {
-				t.Errorf("%s in splits of %d: %s", name, split, diff)
-			}
+			conformance.Equal(t, cmp.Diff(want, rows), "", "%s in splits of %d", name, split)
 		}
 	}
 }
@@ -433,9 +427,7 @@ func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {
 		`["a", 1]`:                `no element of the array is a JSON object`,
 	} {
 		_, _, err := tryValues(itemOf(t, "a.json", []byte(text)), Options{})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", text, err, want)
-		}
+		conformance.Refused(t, err, want, "%s", text)
 		if strings.Contains(want, "at byte") && !errors.As(err, new(*source.Lasting)) {
 			t.Errorf("%s: trying again would help, says %v", text, err)
 		}
@@ -547,9 +539,7 @@ func TestAFirstRecordOfJSONThatIsLongIsReadToItsEnd(t *testing.T) {
 		}
 	}
 	_, err := Open(context.Background(), itemOf(t, "in.jsonl", []byte(long)), Options{Memory: Memory{RecordBytes: headBytes}})
-	if err == nil || !strings.Contains(err.Error(), "the first record is longer than 1 MiB") {
-		t.Errorf("got %v", err)
-	}
+	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
 }
 
 func TestLinesThatMostlyEndWithCRAreNotAHeader(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	tcsv "example.com/tsimport/reader/csv"
 	"example.com/tsimport/reader/input"
@@ -114,9 +115,7 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 			if both := s.inBoth([]int{0}); len(both) > 0 {
 				t.Errorf("%v are compared, of which the folder's are not loaded", both)
 			}
-			if noted := len(s.Notes) > 0; noted != (name != "others") {
-				t.Errorf("notes %q", s.Notes)
-			}
+			conformance.Equal(t, len(s.Notes) > 0, name != "others", "notes %q", s.Notes)
 		})
 	}
 }
@@ -214,9 +213,7 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 			if s.Doubt != "" {
 				got = refused
 			}
-			if got != tt.want {
-				t.Errorf("%q: %q, %q", got, s.Notes, s.Doubt)
-			}
+			conformance.Equal(t, got, tt.want, "%q, %q", s.Notes, s.Doubt)
 		})
 	}
 }

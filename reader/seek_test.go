@@ -12,6 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/convert"
 	tcsv "example.com/tsimport/reader/csv"
 	"example.com/tsimport/reader/input"
@@ -175,9 +176,8 @@ func TestAStreamThatIsNotTheSameIsRefused(t *testing.T) {
 	for _, at := range []int{700, int(place.Offset) - 50, int(place.Offset) + 300} {
 		other := bytes.Clone(text)
 		other[at] = '#'
-		if _, err := readFrom(streamOf(t, other), o, &place, all.chain); err == nil || !strings.Contains(err.Error(), "differs from what the run read before") {
-			t.Errorf("byte %d changed: %v", at, err)
-		}
+		_, err := readFrom(streamOf(t, other), o, &place, all.chain)
+		conformance.Refused(t, err, "differs from what the run read before", "byte %d changed", at)
 		if _, err := readFrom(streamOf(t, other), o, &place, source.Chain{}); err != nil {
 			t.Errorf("byte %d changed, nothing known: %v", at, err)
 		}
@@ -223,9 +223,7 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 		return print
 	}
 	same := of(text)
-	if of(text) != same {
-		t.Error("the same file has two fingerprints")
-	}
+	conformance.Equal(t, of(text), same, "the same file has two fingerprints")
 	for _, at := range []int{0, len(text) / 2, len(text) - 2} {
 		other := bytes.Clone(text)
 		other[at] = 'x'

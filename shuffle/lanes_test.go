@@ -393,8 +393,6 @@ func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
 		if r.lanes.Saturated() {
 			t.Errorf("%d lanes: an empty lane is fed", lanes)
 		}
-		if wants := r.lanes.Next() != nil; wants != (lanes > 1) {
-			t.Errorf("%d lanes, one of them empty: a frame is to be written: %v", lanes, wants)
-		}
+		conformance.Equal(t, r.lanes.Next() != nil, lanes > 1, "%d lanes, one of them empty: a frame is to be written", lanes)
 	}
 }

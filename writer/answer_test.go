@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -30,9 +31,7 @@ func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
 	must(t, err)
 	got, err := decodeAnswer(nil, body, "t", len(rows))
 	must(t, err)
-	if len(got) != 4 {
-		t.Errorf("%d runs of rows that fare alike", len(got))
-	}
+	conformance.Equal(t, len(got), 4, "runs of rows that fare alike")
 	for i, r := range rows {
 		a := answerOf(got, i)
 		if a.ok != r.GetIsOk() || string(a.code) != r.GetError().GetCode() || string(a.message) != r.GetError().GetMessage() ||
@@ -100,15 +99,11 @@ func FuzzAnswer(f *testing.F) {
 				continue
 			}
 			for _, r := range table.Rows {
-				if answerOf(got, i).ok != r.GetIsOk() {
-					t.Errorf("row %d of %x", i, body)
-				}
+				conformance.Equal(t, answerOf(got, i).ok, r.GetIsOk(), "row %d of %x", i, body)
 				i++
 			}
 		}
-		if i != rows {
-			t.Errorf("%d rows, not %d, in %x", i, rows, body)
-		}
+		conformance.Equal(t, i, rows, "rows in %x", body)
 	})
 }
 

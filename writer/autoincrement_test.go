@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/encode"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -223,9 +224,7 @@ func TestARowThatCannotBeLookedForIsNotSent(t *testing.T) {
 		if (err != nil) != fatal || o[0].Fate != table.Again || o[0].Throttled {
 			t.Errorf("%s: %+v, %v", code, o[0], err)
 		}
-		if o[0].Unavailable != (code == "OTSPartitionUnavailable") {
-			t.Errorf("%s: unavailable is %v", code, o[0].Unavailable)
-		}
+		conformance.Equal(t, o[0].Unavailable, code == "OTSPartitionUnavailable", "%s: unavailable", code)
 		if sent := len(f.batches) > 0; sent == fatal || !fatal && len(f.batches[0]) != 1 {
 			t.Errorf("%s: sent %q", code, f.batches)
 		}
@@ -263,9 +262,7 @@ func TestOfCopiesTheRecordedOneStays(t *testing.T) {
 		}
 	}
 	want := map[int64]string{1: "others", 3: mark(0), 4: mark(1), 6: mark(2)}
-	if diff := cmp.Diff(want, f.rows); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, f.rows), "", "(-want +got)")
 }
 
 func TestADoubtSurvivesTheRoundTrip(t *testing.T) {
@@ -313,9 +310,7 @@ func TestTheHighestNumbersOfManyKeysTakeBoundedMemory(t *testing.T) {
 		t.Error("what was used last is forgotten first")
 	}
 	n.note([]byte("often"), 3)
-	if n.from([]byte("often")) != keys+1 {
-		t.Error("a lower number counts")
-	}
+	conformance.Equal(t, n.from([]byte("often")), keys+1, "a lower number counts")
 }
 
 func TestOnlyWhoLooksFirstTakesRowsOfOtherRuns(t *testing.T) {

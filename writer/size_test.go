@@ -8,6 +8,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -19,20 +20,14 @@ func TestARefusedSizeIsHalvedAndOneThatPassedIsKept(t *testing.T) {
 	s := new(Size)
 	s.took(700)
 	s.failed(1000, tooLarge(tablestore.OTS_CLIENT_UNKNOWN))
-	if s.Limit() != 700 {
-		t.Errorf("limit %d, want what passed", s.Limit())
-	}
+	conformance.Equal(t, s.Limit(), 700, "limit")
 	s = new(Size)
 	for _, want := range []int{2000, 1000, 500} {
 		s.failed(2*want, tooLarge(tablestore.OTS_CLIENT_UNKNOWN))
-		if s.Limit() != want {
-			t.Errorf("limit %d, want %d", s.Limit(), want)
-		}
+		conformance.Equal(t, s.Limit(), want, "limit")
 	}
 	s.failed(4000, tooLarge("OTSRequestBodyTooLarge")) // one that was in flight
-	if s.Limit() != 500 {
-		t.Errorf("limit %d, want 500", s.Limit())
-	}
+	conformance.Equal(t, s.Limit(), 500, "limit")
 	s.failed(400, errors.New("EOF"))
 	if s.Limit() != 500 {
 		t.Errorf("limit %d after a lost answer", s.Limit())

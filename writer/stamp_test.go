@@ -8,6 +8,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/encode"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -57,14 +58,10 @@ func TestWhetherARowWasRefusedForItsTimestamp(t *testing.T) {
 	c := &clock{now: 1_000_000, unsure: 5}
 	s := NewStamps(c.service, 10*time.Second)
 	for at, want := range map[int64]bool{999_000: false, 995_100: false, 994_900: true, 1_004_900: false, 1_005_100: true} {
-		if s.AtFault(at) != want {
-			t.Errorf("%d: at fault: %v", at, !want)
-		}
+		conformance.Equal(t, s.AtFault(at), want, "%d: at fault: %v", at, !want)
 	}
 	for at, want := range map[int64]bool{999_000: true, 990_600: true, 990_400: false, 980_000: false, 1_008_000: true, 1_010_000: false} {
-		if s.Takes(at) != want {
-			t.Errorf("%d: taken: %v", at, !want)
-		}
+		conformance.Equal(t, s.Takes(at), want, "%d: taken: %v", at, !want)
 	}
 }
 
@@ -73,9 +70,7 @@ func TestTimestampsOfAKeyRiseNoFasterThanTime(t *testing.T) {
 	c := &clock{now: 1_000_000}
 	s := NewStamps(c.service, time.Hour)
 	for after, want := range map[int64]time.Duration{999_999: 0, 1_000_000: time.Millisecond, 1_000_040: time.Millisecond, 1_900_000: 0} {
-		if got := s.Wait(after); got != want {
-			t.Errorf("after %d: %v", after, got)
-		}
+		conformance.Equal(t, s.Wait(after), want, "after %d", after)
 	}
 }
 

@@ -144,9 +144,7 @@ func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 			t.Errorf("%q: %+v", codes[i], o)
 		}
 	}
-	if outcomes[0].WriteCU != 2 {
-		t.Errorf("%d capacity units", outcomes[0].WriteCU)
-	}
+	conformance.Equal(t, outcomes[0].WriteCU, 2, "capacity units")
 }
 
 func TestAnswersThatSayNothingLeaveEveryRowUnknown(t *testing.T) {
@@ -164,9 +162,7 @@ func TestAnswersThatSayNothingLeaveEveryRowUnknown(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, o := range outcomes {
-			if o.Fate != table.Unknown {
-				t.Errorf("%s: %+v", name, o)
-			}
+			conformance.Equal(t, o.Fate, table.Unknown, "%s: %+v", name, o)
 		}
 	}
 }
@@ -192,13 +188,9 @@ func TestAnUndocumentedCodeOfAWholeBatchStops(t *testing.T) {
 		rows, repeated, outcomes := batch(t, 3, table.Put)
 		repeated[0], repeated[1], repeated[2] = again, again, again
 		_, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
-		if err == nil || !strings.Contains(err.Error(), "OTSNobodyKnows") {
-			t.Errorf("repeated %v: %v", again, err)
-		}
+		conformance.Refused(t, err, "OTSNobodyKnows", "repeated %v", again)
 		for _, o := range outcomes {
-			if o.Fate != table.Unknown {
-				t.Errorf("repeated %v: %+v", again, o)
-			}
+			conformance.Equal(t, o.Fate, table.Unknown, "repeated %v: %+v", again, o)
 		}
 	}
 }
@@ -295,9 +287,7 @@ func TestAFatalAnswerWhileHalvingStops(t *testing.T) {
 		t.Error("no error")
 	}
 	for i, o := range outcomes {
-		if o.Fate != table.Again {
-			t.Errorf("row %d: %+v", i, o)
-		}
+		conformance.Equal(t, o.Fate, table.Again, "row %d: %+v", i, o)
 	}
 }
 
@@ -319,9 +309,7 @@ func TestARowThatMayNotBeReadBackStopsAtOnceAndNamesThePermission(t *testing.T) 
 		t.Errorf("%v, asked %d times", err, reader.asked)
 	}
 	for i, o := range outcomes {
-		if o.Fate != table.Unknown {
-			t.Errorf("row %d: %+v", i, o)
-		}
+		conformance.Equal(t, o.Fate, table.Unknown, "row %d: %+v", i, o)
 	}
 }
 

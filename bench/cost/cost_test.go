@@ -97,17 +97,14 @@ func TestBadMeasurementsAreRefused(t *testing.T) {
 	}
 	c := good
 	c.Binary, c.Dir, c.Say = filepath.Join(t.TempDir(), "missing"), t.TempDir(), func(string, ...any) {}
-	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "start null server") {
-		t.Errorf("a missing binary: %v", err)
-	}
+	_, err := Run(t.Context(), c)
+	conformance.Refused(t, err, "start null server", "a missing binary")
 }
 
 func TestEachMeasurementHasAFloorOfItsOwn(t *testing.T) {
 	f := Floor{CSV: 1, Encode: 10, MD5: 100, AnswerMD5: 1000, Decode: 10_000, File: 100_000}
 	for what, want := range map[string]float64{Loading: 111, Scanning: 11_000, Exporting: 11_000, Verifying: 11_001, Copying: 11_110, Counting: 100_000, Checking: 100_000} {
-		if got := f.sum(what); got != want {
-			t.Errorf("%s: %v, want %v", what, got, want)
-		}
+		conformance.Equal(t, f.sum(what), want, "%s", what)
 		if !slices.Contains(Whats, what) {
 			t.Errorf("%s is not among %v", what, Whats)
 		}
@@ -122,9 +119,7 @@ func TestRowsToReadAreThoseOfTheInput(t *testing.T) {
 		}
 		rows := 0
 		stored.Pages(func(_ []byte, n int) { rows += n })
-		if rows != 12 {
-			t.Errorf("shape %s: %d rows, want 12", shape.Name, rows)
-		}
+		conformance.Equal(t, rows, 12, "shape %s: rows", shape.Name)
 	}
 }
 

@@ -118,9 +118,7 @@ func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
 		admin, traffic := signing(t, Options{}, secret)
 		for range 2 { // the second answer is the first one again
 			_, err := admin.Client.BatchWriteRow(batch("t", 3, 1))
-			if wrong != (err != nil) {
-				t.Errorf("secret %s: %v", secret, err)
-			}
+			conformance.Equal(t, wrong, err != nil, "secret %s: %v", secret, err)
 		}
 		if _, err := admin.List(); wrong != (err != nil) {
 			t.Errorf("secret %s: %v", secret, err)
@@ -138,9 +136,7 @@ func TestPartitionsAreCutEvenly(t *testing.T) {
 		t.Fatalf("%v, %v", bounds, err)
 	}
 	for i, b := range bounds {
-		if b.Int != int64(200+100*i) {
-			t.Errorf("partition %d begins at %d", i+1, b.Int)
-		}
+		conformance.Equal(t, b.Int, int64(200+100*i), "partition %d begins", i+1)
 	}
 }
 

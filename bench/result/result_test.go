@@ -123,9 +123,7 @@ func TestLatenciesAreKeptWithinAHundredth(t *testing.T) {
 			t.Errorf("quantile %v is %v ms, want %v", q, got, want)
 		}
 	}
-	if got := Counts(nil).Quantile(.5); got != 0 {
-		t.Errorf("the median of nothing is %v", got)
-	}
+	conformance.Equal(t, Counts(nil).Quantile(.5), 0, "the median of nothing")
 }
 
 func TestManyLateBatchesCountAsManyAsTheyAre(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -34,9 +35,7 @@ func TestEvenValuesAreCutIntoEqualPartitions(t *testing.T) {
 			t.Errorf("partition %d has %d rows, want 2500", i, n)
 		}
 	}
-	if got := bounds[0].Int; got != -874 {
-		t.Errorf("the second partition begins at %d, want -874", got)
-	}
+	conformance.Equal(t, bounds[0].Int, -874, "the second partition begins")
 	if notes := cutNotes(parts, 8); notes != nil {
 		t.Errorf("notes %q about even partitions", notes)
 	}
@@ -112,8 +111,6 @@ func TestASampleKeepsItsSizeAndTakesFromEverywhere(t *testing.T) {
 
 func TestKeysAreReadable(t *testing.T) {
 	for raw, want := range map[string]string{"null": "-inf", "": "-inf", "-5": "-5", `"a\"b"`: `a"b`, `{"binary":"AA=="}`: `{"binary":"AA=="}`} {
-		if got := keyText([]byte(raw)); got != want {
-			t.Errorf("%s is shown as %s, want %s", raw, got, want)
-		}
+		conformance.Equal(t, keyText([]byte(raw)), want, "%s", raw)
 	}
 }

@@ -85,9 +85,7 @@ func TestAStallAtAFixedRateIsCountedFromWhenBatchesWereDue(t *testing.T) {
 			}
 		}
 	}
-	if slow != 11 {
-		t.Errorf("%d batches are counted as late, want 11", slow)
-	}
+	conformance.Equal(t, slow, 11, "batches are counted as late")
 	// Who sends only when the last answer is in meets the stall once, which is no more than the request itself took.
 	if closed := stalling(0); closed.Latency.P(.99) > 11 || closed.Latency.Max < 1000 {
 		t.Errorf("closed loop: p99 %v ms, max %v ms; want 10 and 1010", closed.Latency.P(.99), closed.Latency.Max)
@@ -319,9 +317,7 @@ func TestARateThatDoesNotLastNamesTheLimitThatBroke(t *testing.T) {
 	}
 	s := &searcher{limits: Search{MaxThrottled: .01, Start: maxRate}, try: at(0), hold: at(5), say: t.Logf}
 	_, err := s.run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "5.00 % throttled, more than --max-throttled 1%") {
-		t.Errorf("%v", err)
-	}
+	conformance.Refused(t, err, "5.00 % throttled, more than --max-throttled 1%", "error")
 }
 
 func TestARateFarBelowWhatShortStepsTookIsHeld(t *testing.T) {
@@ -387,9 +383,7 @@ func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 			rows += int64(len(b.rows.Rows))
 			c.done(b)
 		}
-		if rows != 10000 {
-			t.Errorf("%s: %d rows", kind, rows)
-		}
+		conformance.Equal(t, rows, 10000, "%s: rows", kind)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/internal/conformance"
 )
 
 func createTable(t *testing.T, c *tablestore.TableStoreClient, live int) {
@@ -44,13 +45,9 @@ func TestARowExpiresWhenTheClockIsMoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Advance(t, 23*time.Hour)
-		if n := columns(t, c); n != 1 {
-			t.Errorf("%d columns within the time to live", n)
-		}
+		conformance.Equal(t, columns(t, c), 1, "columns within the time to live")
 		e.Advance(t, 2*time.Hour)
-		if n := columns(t, c); n != 0 {
-			t.Errorf("%d columns after the time to live", n)
-		}
+		conformance.Equal(t, columns(t, c), 0, "columns after the time to live")
 		if ahead := time.Until(e.Now()); ahead < 24*time.Hour {
 			t.Errorf("the clock is %s ahead", ahead)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestWithASecretOfItsOwnTheServerAsksForItBelowEngine(t *testing.T) {
@@ -36,9 +37,7 @@ func TestWithASecretOfItsOwnTheServerAsksForItBelowEngine(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		if w.Code != v.want {
-			t.Errorf("%+v: %d %q", v, w.Code, w.Body)
-		}
+		conformance.Equal(t, w.Code, v.want, "%+v: %q", v, w.Body)
 	}
 }
 
@@ -95,7 +94,5 @@ func TestRequestIDsAreUniqueAlsoAfterARestart(t *testing.T) {
 			time.Sleep(time.Millisecond) // of the bubble's clock: a restart takes longer than a microsecond
 		}
 	})
-	if len(seen) != 800 {
-		t.Errorf("%d ids", len(seen))
-	}
+	conformance.Equal(t, len(seen), 800, "ids")
 }

@@ -16,6 +16,7 @@ import (
 
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
@@ -84,9 +85,7 @@ func TestTheAdminAPIListsWhatThereIs(t *testing.T) {
 	for _, path := range []string{"/_engine", "/_engine/"} {
 		var got struct{ Endpoints map[string][]string }
 		tell(t, s, "GET", path, "", &got)
-		if diff := cmp.Diff(want, got.Endpoints); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", path, diff)
-		}
+		conformance.Equal(t, cmp.Diff(want, got.Endpoints), "", "%s (-want +got)", path)
 	}
 	if a := s.serve(testContext, &request{method: "GET", path: "/_engines", header: http.Header{}}); strings.Contains(string(a.body), "endpoints") {
 		t.Errorf("/_engines is mistaken for the admin API: %s", a.body)
@@ -101,9 +100,7 @@ func TestAWebPageCannotDriveTheEngine(t *testing.T) {
 	}{{"Origin", "http://elsewhere", 403}, {"Origin", "null", 403}, {"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-site", 403},
 		{"Sec-Fetch-Site", "same-origin", 200}, {"Sec-Fetch-Site", "none", 200}} {
 		a := s.serve(testContext, &request{method: "GET", path: "/_engine/stats", header: http.Header{v.name: {v.value}}})
-		if a.status != v.status {
-			t.Errorf("%s: %s: %d, want %d", v.name, v.value, a.status, v.status)
-		}
+		conformance.Equal(t, a.status, v.status, "%s: %s", v.name, v.value)
 	}
 }
 
@@ -167,9 +164,7 @@ func TestKeysOfEveryTypeAreReadAndWritten(t *testing.T) {
 	}
 	for _, keys := range []string{`["a"]`, `[{"binary":"%"}]`, `[{"binary":"","x":1}]`, `[{}]`} {
 		name := fmt.Sprintf("/_engine/tables/t%d/split", tablestore.PrimaryKeyType_BINARY)
-		if status := admin(t, s, "POST", name, `{"keys":`+keys+`}`, nil); status != http.StatusBadRequest {
-			t.Errorf("%s: %d", keys, status)
-		}
+		conformance.Equal(t, admin(t, s, "POST", name, `{"keys":`+keys+`}`, nil), http.StatusBadRequest, "%s", keys)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestAnInstanceRefusesWholeRequests(t *testing.T) {
@@ -34,9 +35,7 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 		}
 		tell(t, s, "DELETE", "/_engine/stats", "", nil)
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
-		if stats.Instance != (sim.InstanceCount{}) {
-			t.Errorf("simulated %v: %+v", simulated, stats)
-		}
+		conformance.Equal(t, stats.Instance, sim.InstanceCount{}, "simulated %v: %+v", simulated, stats)
 	}
 }
 
@@ -62,13 +61,9 @@ func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
 		{tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 1, AllowUpdate: &off}, true},
 	} {
 		_, err := c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &o.option})
-		if (err == nil) != o.taken {
-			t.Errorf("%+v: %v", o.option, err)
-		}
+		conformance.Equal(t, err == nil, o.taken, "%+v: %v", o.option, err)
 	}
-	if status := admin(t, s, "POST", "/_engine/tables/t/simulate", `{"indexes": 6}`, nil); status != 400 {
-		t.Errorf("six indexes: %d", status)
-	}
+	conformance.Equal(t, admin(t, s, "POST", "/_engine/tables/t/simulate", `{"indexes": 6}`, nil), 400, "six indexes")
 	tell(t, s, "POST", "/_engine/tables/t/simulate", `{}`, nil)
 	if d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"}); err != nil || len(d.IndexMetas) != 0 {
 		t.Errorf("%v, %+v", err, d)

@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
@@ -24,9 +25,7 @@ func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
 		t.Helper()
 		now.at = start.Add(at)
 		_, err := c.ListTable()
-		if got := code(err); got != want {
-			t.Errorf("at %s: got %q, want %q", at, got, want)
-		}
+		conformance.Equal(t, code(err), want, "at %s", at)
 	}
 	const no = wire.CodeQuotaExhausted
 	list(0, "")
@@ -96,9 +95,7 @@ func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing
 		must(t, err)
 		last := map[any]int64{}
 		for i, row := range r.TableToRowsResult["t"] {
-			if row.IsSucceed != (i < 6) {
-				t.Errorf("row %d: %v", i, row.Error)
-			}
+			conformance.Equal(t, row.IsSucceed, i < 6, "row %d: %v", i, row.Error)
 			if !row.IsSucceed {
 				continue
 			}
@@ -113,9 +110,7 @@ func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing
 		}
 		time.Sleep(time.Second)
 		for i, code := range writeRows(t, c, batch(true, changes[0], changes[2], changes[4], changes[6])) { // three units for four rows: none is applied
-			if code != sim.NotEnoughCapacityUnit {
-				t.Errorf("row %d of an atomic batch: %q", i, code)
-			}
+			conformance.Equal(t, code, sim.NotEnoughCapacityUnit, "row %d of an atomic batch", i)
 		}
 		hasRows(t, c, 6)
 		must(t, s.Close())
@@ -154,9 +149,7 @@ func TestFaultsOfNumberedAndAtomicRows(t *testing.T) {
 			four := batch(v.atomic, numbering("a"), numbering("a"), numbering("a"), numbering("a"))
 			if v.fault.Action == faults.RefuseRows {
 				applied := slices.DeleteFunc(writeRows(t, c, four), func(code string) bool { return code != "" })
-				if len(applied) != v.applied {
-					t.Errorf("%d rows are answered as applied", len(applied))
-				}
+				conformance.Equal(t, len(applied), v.applied, "rows are answered as applied")
 			} else if _, err := c.BatchWriteRow(four); err == nil {
 				t.Error("it succeeded")
 			}

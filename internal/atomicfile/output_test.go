@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func writeTo(ctx context.Context, path, text string) error {
@@ -63,9 +65,7 @@ func TestAFolderASocketAndALinkToNothingAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if content(t, victim) != "none" {
-		t.Error("a link to nothing was followed")
-	}
+	conformance.Equal(t, content(t, victim), "none", "a link to nothing was followed")
 	put(t, victim, "precious")
 	if err := WriteNew(t.Context(), dangling, 0o600, nil); err == nil || content(t, victim) != "precious" {
 		t.Errorf("a file that must be new: %v, %s", err, content(t, victim))
@@ -83,9 +83,7 @@ func TestAPipeAndADeviceAreWrittenStraightThrough(t *testing.T) {
 		read <- string(text)
 	}()
 	must(t, writeTo(t.Context(), pipe, "rows"))
-	if got := <-read; got != "rows" {
-		t.Errorf("the reader has got %q", got)
-	}
+	conformance.Equal(t, <-read, "rows", "the reader")
 	must(t, writeTo(t.Context(), os.DevNull, "rows"))
 	for _, path := range []string{pipe, os.DevNull} {
 		if info, err := os.Lstat(path); err != nil || info.Mode().IsRegular() {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -105,18 +104,12 @@ func TestWhicheverOperationFailsAReaderFindsOldOrNew(t *testing.T) {
 			switch renamed := slices.Index(s.calls, "rename a.part a"); {
 			case fail == renamed && previous != "":
 				want = "none"
-				if got := content(t, filepath.Join(dir, previous)); got != "old" {
-					t.Errorf("%s failed: %q before", what, got)
-				}
+				conformance.Equal(t, content(t, filepath.Join(dir, previous)), "old", "%s failed: before", what)
 			case renamed >= 0 && fail > renamed:
 				want = "new"
 			}
-			if got := content(t, name); got != want {
-				t.Errorf("%s failed: %q, want %q", what, got, want)
-			}
-			if got := content(t, name+Suffix); got != "none" {
-				t.Errorf("%s failed: %q is left", what, got)
-			}
+			conformance.Equal(t, content(t, name), want, "%s failed", what)
+			conformance.Equal(t, content(t, name+Suffix), "none", "%s failed: what is left", what)
 		}
 	}
 }
@@ -182,9 +175,7 @@ func TestOfTwoWritersOneCommits(t *testing.T) {
 		_, err = second.WriteString("second")
 		return errors.Join(err, second.Close())
 	})
-	if err == nil || !strings.Contains(err.Error(), "another process") {
-		t.Errorf("the first: %v", err)
-	}
+	conformance.Refused(t, err, "another process", "the first")
 	if got := fmt.Sprint(content(t, name), " ", content(t, name+Suffix)); got != "none second" {
 		t.Error(got)
 	}

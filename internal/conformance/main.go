@@ -1,8 +1,11 @@
 package conformance
 
 import (
+	"fmt"
 	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -28,4 +31,28 @@ func Must(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Equal reports a value that is not the one that is wanted. Format and args say of what.
+func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %s, want %s", fmt.Sprintf(format, args...), shown(got), shown(want))
+	}
+}
+
+// Refused reports an error that does not say what is wanted, or that there is none.
+func Refused(t testing.TB, err error, want, format string, args ...any) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got %v, want an error with %q", fmt.Sprintf(format, args...), err, want)
+	}
+}
+
+// shown is a text in quotes if it has one line, and any other value with the names of its fields.
+func shown(value any) string {
+	if text, ok := value.(string); ok && !strings.Contains(text, "\n") {
+		return strconv.Quote(text)
+	}
+	return fmt.Sprintf("%+v", value)
 }

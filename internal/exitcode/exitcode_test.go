@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 type coded int
@@ -39,9 +41,7 @@ func TestCodesOfErrors(t *testing.T) {
 		{answer("OTSTimeout", "late"), Failed},
 		{answer("OTSNobodyKnows", "?"), Failed},
 	} {
-		if got := Of(c.err); got != c.want {
-			t.Errorf("%v: %d, want %d", c.err, got, c.want)
-		}
+		conformance.Equal(t, Of(c.err), c.want, "%v", c.err)
 	}
 }
 
@@ -63,8 +63,6 @@ func TestTheCodeOfSeveral(t *testing.T) {
 		{[]int{Terminated, Interrupted}, Interrupted},
 		{[]int{Rejects, 77}, Failed},
 	} {
-		if got := First(c.codes...); got != c.want {
-			t.Errorf("%d: %v: %d, want %d", i, c.codes, got, c.want)
-		}
+		conformance.Equal(t, First(c.codes...), c.want, "%d: %v", i, c.codes)
 	}
 }

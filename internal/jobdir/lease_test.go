@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/ratelimit"
 )
@@ -345,9 +346,7 @@ func (listsLate) List(context.Context, string) ([]string, error) { return nil, n
 
 func TestALeaseInAPlaceThatListsLateIsRefused(t *testing.T) {
 	_, err := Acquire(t.Context(), listsLate{newMemory()}, LeaseOptions{})
-	if err == nil || !strings.Contains(err.Error(), "does not list lease.") {
-		t.Errorf("%v", err)
-	}
+	conformance.Refused(t, err, "does not list lease.", "error")
 }
 
 func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
@@ -363,18 +362,12 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 			}
 			return owner
 		}
-		if owner := ask(); owner != "" {
-			t.Errorf("nobody: %q", owner)
-		}
+		conformance.Equal(t, ask(), "", "nobody")
 		l, err := Acquire(t.Context(), s, LeaseOptions{Owner: "pod-1"})
 		must(t, err)
-		if owner := ask(); owner != "pod-1" {
-			t.Errorf("held: %q", owner)
-		}
+		conformance.Equal(t, ask(), "pod-1", "held")
 		must(t, l.Release())
-		if owner := ask(); owner != "" {
-			t.Errorf("given back: %q", owner)
-		}
+		conformance.Equal(t, ask(), "", "given back")
 		s.Objects[leaseName(9)] = "damaged"
 		if _, err := Holder(t.Context(), s); err == nil {
 			t.Error("a lease that is damaged is not noticed")

@@ -105,9 +105,7 @@ func TestOfManyPutsOneWins(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if won.Load() != 1 {
-			t.Errorf("%d have won", won.Load())
-		}
+		conformance.Equal(t, won.Load(), 1, "how many have won")
 	})
 }
 

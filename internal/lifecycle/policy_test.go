@@ -40,9 +40,7 @@ func TestAPolicyIsRead(t *testing.T) {
 		{Number: 4, From: 25, UpTo: Unbounded, Archive: "./archive"},
 	}}
 	same := cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() })
-	if diff := cmp.Diff(want, parsed(t, example), same); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, parsed(t, example), same), "", "(-want +got)")
 	least := parsed(t, "period: day\nclasses: [{}]")
 	if diff := cmp.Diff(&Policy{Unit: Day, Zone: time.UTC, Classes: []Class{{Number: 1, UpTo: Unbounded}}}, least, same); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -83,26 +81,20 @@ func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
 		"2024-03-29T22:59:59Z": -1, "2024-03-29T23:00:00Z": 0, "2024-03-30T22:59:59Z": 0, "2024-03-30T23:00:00Z": 1,
 		"2024-03-31T21:59:59Z": 1, "2024-03-31T22:00:00Z": 2, "2025-03-30T12:00:00Z": 365,
 	} {
-		if got := p.Age(period, at(t, now)); got != age {
-			t.Errorf("at %s: age %d, want %d", now, got, age)
-		}
+		conformance.Equal(t, p.Age(period, at(t, now)), age, "at %s: age", now)
 	}
 }
 
 func TestAFinerPeriodHasTheAgeOfWhatItLiesIn(t *testing.T) {
 	day, err := parseTableName("c{day}", "c20240229")
 	must(t, err)
-	if age := parsed(t, "period: month\nclasses: [{}]").Age(day, at(t, "2024-03-01T00:00:00Z")); age != 1 {
-		t.Errorf("age %d", age)
-	}
+	conformance.Equal(t, parsed(t, "period: month\nclasses: [{}]").Age(day, at(t, "2024-03-01T00:00:00Z")), 1, "age")
 }
 
 func TestAClassNamesItsAges(t *testing.T) {
 	p := parsed(t, "period: year\nclasses: [{up_to: 0}, {up_to: 3}, {}]")
 	for i, want := range []string{"0", "1–3", "4 and older"} {
-		if got := p.Classes[i].Ages(); got != want {
-			t.Errorf("class %d: %q, want %q", i+1, got, want)
-		}
+		conformance.Equal(t, p.Classes[i].Ages(), want, "class %d", i+1)
 	}
 }
 
@@ -188,9 +180,8 @@ func TestAnArchiveIsRelativeToThePolicysFile(t *testing.T) {
 			t.Errorf("%s: %+v, %v", folder, p, err)
 		}
 	}
-	if _, err := Read(filepath.Join(dir, "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
-		t.Errorf("a missing file: %v", err)
-	}
+	_, err := Read(filepath.Join(dir, "none.yaml"))
+	conformance.Refused(t, err, "none.yaml", "a missing file")
 	if _, err := Read(dir); err == nil {
 		t.Error("a folder is read as a policy")
 	}

@@ -183,9 +183,7 @@ func TestRequestsForAnObjectWithoutAKeyAreNotMade(t *testing.T) {
 	withoutAWS(t)
 	s, err := NewS3(t.Context(), S3{Endpoint: "http://127.0.0.1:1"})
 	must(t, err)
-	if err := s.Delete(t.Context(), "bucket", ""); err == nil || !strings.Contains(err.Error(), "no key") {
-		t.Error(err)
-	}
+	conformance.Refused(t, s.Delete(t.Context(), "bucket", ""), "no key", "error")
 }
 
 func TestBucketsHaveThreeTo63Bytes(t *testing.T) {
@@ -205,9 +203,7 @@ func TestBucketsHaveThreeTo63Bytes(t *testing.T) {
 
 func TestRetryAfterIsHeededWithinBounds(t *testing.T) {
 	for value, want := range map[string]time.Duration{"2": 2 * time.Second, "999999999": maxRetryAfter, "-1": 0, "": 0, "soon": 0} {
-		if got := RetryAfter(http.Header{"Retry-After": {value}}); got != want {
-			t.Errorf("%q: %v, want %v", value, got, want)
-		}
+		conformance.Equal(t, RetryAfter(http.Header{"Retry-After": {value}}), want, "%q", value)
 	}
 }
 

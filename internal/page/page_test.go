@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func example() *Page {
@@ -63,17 +65,13 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 
 func TestNamesAndValuesAreTextOnThePage(t *testing.T) {
 	html := render(t, example())
-	if n := strings.Count(html, "</script>"); n != 2 {
-		t.Errorf("%d scripts end, want 2", n)
-	}
+	conformance.Equal(t, strings.Count(html, "</script>"), 2, "scripts end")
 	for _, bad := range []string{"<b>t</b>", "<i>x", "<script>alert"} {
 		if strings.Contains(html, bad) {
 			t.Errorf("the page holds %s as it is", bad)
 		}
 	}
-	if got := drawn(t, html).Heat.Partitions[1]; got != "</script>" {
-		t.Errorf("the partition is called %q", got)
-	}
+	conformance.Equal(t, drawn(t, html).Heat.Partitions[1], "</script>", "the partition")
 }
 
 func TestAMissingNumberIsAGap(t *testing.T) {

@@ -45,9 +45,7 @@ tsimport_last_run_success_timestamp_seconds{command="load",load="",table="orders
 # TYPE tsimport_last_run_timestamp_seconds gauge
 tsimport_last_run_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09
 `
-	if diff := cmp.Diff(want, read(t, path)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, read(t, path)), "", "(-want +got)")
 }
 
 func TestAFailedRunKeepsWhenTheLastOneSucceeded(t *testing.T) {

@@ -75,9 +75,7 @@ func TestAFrameReadsBackAsTheConcatenationOfWhatWasWritten(t *testing.T) {
 	} {
 		want := append([]byte("before"), bytes.Join(parts, nil)...)
 		f := write(t, s, parts...)
-		if f.kept.raw != len(want)-len("before") {
-			t.Errorf("frame of %d bytes says %d", len(want)-len("before"), f.kept.raw)
-		}
+		conformance.Equal(t, f.kept.raw, len(want)-len("before"), "frame of %d bytes", len(want)-len("before"))
 		for range 2 { // reading does not use a frame up
 			got, err := s.Read(f, []byte("before"))
 			if err != nil || !bytes.Equal(got, want) {
@@ -182,9 +180,7 @@ func TestTheFileIsAsLongAsUsageSays(t *testing.T) {
 		}
 		s.Free(frames[len(frames)-1-i])
 	}
-	if length() != 0 {
-		t.Errorf("%d bytes without a frame", length())
-	}
+	conformance.Equal(t, length(), 0, "bytes without a frame")
 }
 
 func TestALongLivedFrameDoesNotKeepSpaceFromOthers(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestALocalTimeIsAnInstantOrNone(t *testing.T) {
@@ -44,13 +46,9 @@ func TestALocalTimeIsAnInstantOrNone(t *testing.T) {
 		got := ""
 		if ok {
 			got = at.UTC().Format(time.RFC3339)
-			if shown := at.In(zone).Format(time.DateTime); shown != tt.wall {
-				t.Errorf("%s in %s is shown as %s", tt.wall, tt.zone, shown)
-			}
+			conformance.Equal(t, at.In(zone).Format(time.DateTime), tt.wall, "%s in %s", tt.wall, tt.zone)
 		}
-		if got != tt.want {
-			t.Errorf("%s in %s: %q, want %q", tt.wall, tt.zone, got, tt.want)
-		}
+		conformance.Equal(t, got, tt.want, "%s in %s", tt.wall, tt.zone)
 	}
 }
 

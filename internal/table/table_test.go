@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestKeysCompareAsTheServiceOrdersRows(t *testing.T) {
@@ -40,9 +42,7 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 		0: "0", 1.5: "1.5", 5: "5", -12.25: "-12.25", 1e20: "100000000000000000000", 1e21: "1e+21",
 		1e-7: "0.0000001", 1e-8: "1e-08", math.MaxFloat64: "1.7976931348623157e+308",
 	} {
-		if got := string(AppendDouble(nil, v)); got != want {
-			t.Errorf("%v is written %s, want %s", v, got, want)
-		}
+		conformance.Equal(t, string(AppendDouble(nil, v)), want, "%v written", v)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Float64().Draw(t, "v")
@@ -103,9 +103,7 @@ func TestABatchEndsAtTheServicesLimits(t *testing.T) {
 		if !batch.Add(rowOf(block, tt.size, tt.body)) {
 			t.Fatalf("%s: the first row does not fit", tt.name)
 		}
-		if got := batch.Add(rowOf(block, tt.size, tt.body)); got != tt.want {
-			t.Errorf("%s: fits is %v", tt.name, got)
-		}
+		conformance.Equal(t, batch.Add(rowOf(block, tt.size, tt.body)), tt.want, "%s: fits", tt.name)
 	}
 	var batch Batch
 	if !batch.Add(rowOf(new(Block), 2*MaxBatchBytes, 10)) {

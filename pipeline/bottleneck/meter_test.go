@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func at(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
@@ -19,9 +21,7 @@ func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
 	}
 	m.Note(at(100), Partition, false)
 	m.Note(at(700), Link, false)
-	if m.Now() != Partition {
-		t.Errorf("most of the window was partition, not %v", m.Now())
-	}
+	conformance.Equal(t, m.Now(), Partition, "most of the window")
 	m.Note(at(1000), Partition, false)
 	m.End(at(1000))
 	parts := m.Parts()
@@ -116,16 +116,12 @@ func TestEachWindowIsToldOnce(t *testing.T) {
 		m.Note(at(70*i), Words()[i%len(Words())], false)
 	}
 	m.End(at(7000))
-	if told != m.total {
-		t.Errorf("%v, want %v", told, m.total)
-	}
+	conformance.Equal(t, told, m.total, "told of")
 	sum := time.Duration(0)
 	for _, d := range told {
 		sum += d
 	}
-	if sum != 7*time.Second {
-		t.Errorf("%v in all", sum)
-	}
+	conformance.Equal(t, sum, 7*time.Second, "sum")
 }
 
 func TestEveryWordHasATextAReasonAndAnAdvice(t *testing.T) {
@@ -135,13 +131,9 @@ func TestEveryWordHasATextAReasonAndAnAdvice(t *testing.T) {
 			t.Errorf("word %d: %q, %q, %q", w, w, w.Reason(), w.Advice())
 		}
 		seen[w.String()] = true
-		if Parse(w.String()) != w {
-			t.Errorf("%v is read back as %v", w, Parse(w.String()))
-		}
+		conformance.Equal(t, Parse(w.String()), w, "%v read back", w)
 	}
-	if len(seen) != int(count)-1 {
-		t.Errorf("%d words are listed, there are %d", len(seen), count-1)
-	}
+	conformance.Equal(t, len(seen), int(count)-1, "words listed")
 	if Parse("") != None || Parse("nothing") != None {
 		t.Error("a word was made of nothing")
 	}
@@ -173,9 +165,7 @@ func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
 		if got := m.Parts(); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
-		if told != m.total {
-			t.Errorf("%s: told %v, want %v", tt.name, told, m.total)
-		}
+		conformance.Equal(t, told, m.total, "%s: told of", tt.name)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func sample(read Position) *Snapshot {
@@ -35,9 +37,7 @@ func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
 		must(t, err)
 		back, err := Decode(file)
 		must(t, err)
-		if diff := cmp.Diff(s, back); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		conformance.Equal(t, cmp.Diff(s, back), "", "(-want +got)")
 	}
 }
 
@@ -70,9 +70,7 @@ func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
 		t.Helper()
 		s, err := Read(dir)
 		must(t, err)
-		if s.Read[0].To != read {
-			t.Errorf("read up to %d, want %d", s.Read[0].To, read)
-		}
+		conformance.Equal(t, s.Read[0].To, read, "read up to")
 	}
 	want(3)
 	newest := filepath.Join(dir, File)
@@ -120,9 +118,7 @@ func TestEveryOpenRecordMayHaveBeenSentWhenTheNewestCheckpointIsTorn(t *testing.
 		}
 		return n
 	}
-	if n := suspects(); n != 1 {
-		t.Errorf("%d records may have been sent, want the one that is allowed", n)
-	}
+	conformance.Equal(t, suspects(), 1, "records that may have been sent, of which one is allowed")
 	must(t, os.WriteFile(filepath.Join(dir, File), []byte("torn"), 0o644))
 	if n := suspects(); n != 35 {
 		t.Errorf("with the newest torn %d records may have been sent, want all 35 from number 5 on", n)
@@ -186,9 +182,7 @@ func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	must(t, j.Write(dir))
 	back, err := ReadJob(dir)
 	must(t, err)
-	if diff := cmp.Diff(j, back); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(j, back), "", "(-want +got)")
 	if Identify("a", "b") == Identify("ab") {
 		t.Error("different jobs have the same identity")
 	}
@@ -215,9 +209,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was decoded and encoded again: %v", err)
 		}
-		if diff := cmp.Diff(s, back); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		conformance.Equal(t, cmp.Diff(s, back), "", "(-want +got)")
 	})
 }
 
@@ -294,9 +286,8 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	name := filepath.Join(dir, OrderFile)
 	for _, bad := range []string{"", "some Order", "some order "} {
 		must(t, os.WriteFile(name, []byte(bad), 0o600))
-		if _, err := kept.ReadOrder(dir); err == nil || !strings.Contains(err.Error(), OrderFile) {
-			t.Errorf("%q: error %v", bad, err)
-		}
+		_, err := kept.ReadOrder(dir)
+		conformance.Refused(t, err, OrderFile, "%q: error", bad)
 	}
 	must(t, os.Remove(name))
 	if _, err := kept.ReadOrder(dir); err == nil {

@@ -173,12 +173,8 @@ func TestAnAttemptContinuesFromTheStateBeforeIt(t *testing.T) {
 func TestNeighboursKeepTheirAllowances(t *testing.T) {
 	lanes := []LaneRange{{Allowance: 5}, {Lower: []byte{3}, Allowance: 5}, {Lower: []byte{6}}, {Lower: []byte{8}}}
 	pieces := Tile(lanes, nil)
-	if len(pieces) != 3 {
-		t.Errorf("%d pieces, want one for each lane with an allowance and one for the others", len(pieces))
-	}
-	if n := len(Continue(&State{Pieces: pieces}, nil, Tile(nil, nil))); n != 3 {
-		t.Errorf("%d pieces, want the 3 from before", n)
-	}
+	conformance.Equal(t, len(pieces), 3, "pieces, want one for each lane with an allowance and one for the others")
+	conformance.Equal(t, len(Continue(&State{Pieces: pieces}, nil, Tile(nil, nil))), 3, "pieces, want the 3 from before")
 }
 
 func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
@@ -198,9 +194,7 @@ func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
 	}
 	want := []string{"1/1 true", "1/7 true", "4/1 true", "5/1 true", "6/1 true", "7/1 false", "8/1 false", "9/1 false",
 		"10/1 false", "10/7 false", "11/1 false", "11/7 false"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("records that are not final, and whether they are suspect (-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "records that are not final, and whether they are suspect (-want +got)")
 	if !r.Unknown(0, 10) || r.Unknown(0, 9) {
 		t.Errorf("behind what was read, and with no allowance left, nothing is known; before it something is")
 	}
@@ -212,14 +206,10 @@ func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
 func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
 	s := &State{Read: Set{{At(0, 0), At(0, 5)}, {At(1, 0), At(1, 7)}, {At(2, 0), At(2, 3)}}, Pieces: []Piece{{Waiting: Set{{At(1, 6), At(2, 1)}}}}}
 	for source, want := range []bool{true, false, false, false} {
-		if got := s.Complete(source, true); got != want {
-			t.Errorf("source %d complete: %v, want %v", source, got, want)
-		}
+		conformance.Equal(t, s.Complete(source, true), want, "source %d complete", source)
 	}
 	for source, want := range []int64{5, 6, 0, 0} {
-		if got := s.FirstOpen(source); got != want {
-			t.Errorf("first open record of source %d: %d, want %d", source, got, want)
-		}
+		conformance.Equal(t, s.FirstOpen(source), want, "first open record of source %d", source)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/plan"
@@ -148,9 +149,7 @@ func TestSplitsComeInSourceOrderWithTheirPlaces(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(append(want, more...), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(append(want, more...), got), "", "(-want +got)")
 	if splits < 20 {
 		t.Errorf("%d splits only", splits)
 	}
@@ -163,9 +162,7 @@ func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
 	f.Recut(m)
 	rows := make([]int, m.Len())
 	if err := runs(t, f, func(p *Parsed) {
-		if p.Partitions != m {
-			t.Error("divided under another map")
-		}
+		conformance.Equal(t, p.Partitions, m, "divided under another map")
 		for _, b := range p.Blocks {
 			rows[b.Lane] += len(b.Block.Rows)
 			for i := range b.Block.Rows {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/shuffle/readorder"
@@ -93,9 +94,7 @@ func TestTablesAreNumberedAsTheyCome(t *testing.T) {
 		names []string
 		want  int32
 	}{{[]string{"west"}, 0}, {[]string{"east", "west"}, 0}, {[]string{"east"}, 1}, {nil, 0}, {[]string{"a", "b"}, 2}, {[]string{"b"}, 3}, {[]string{"b", "east"}, 1}} {
-		if got := numbers.of(of(c.names...)); got != c.want {
-			t.Errorf("%d: section of tables %v has number %d, want %d", i, c.names, got, c.want)
-		}
+		conformance.Equal(t, numbers.of(of(c.names...)), c.want, "%d: section of tables %v has number", i, c.names)
 	}
 	if numbers = numberTables(&plan.Plan{}); numbers.of(of("west")) != 0 || numbers.of(of("east")) != 0 {
 		t.Error("keys of one table have numbers")
@@ -129,11 +128,7 @@ func TestASwitchToAScheduleLosesNothingOfTheStreamThatFollows(t *testing.T) {
 		if len(kept) == 0 {
 			t.Error("the load does not switch")
 		}
-		if diff := cmp.Diff(want.records, got.records); diff != "" {
-			t.Errorf("records (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(want.byKey, got.byKey); diff != "" {
-			t.Errorf("rows by key (-want +got):\n%s", diff)
-		}
+		conformance.Equal(t, cmp.Diff(want.records, got.records), "", "records (-want +got)")
+		conformance.Equal(t, cmp.Diff(want.byKey, got.byKey), "", "rows by key (-want +got)")
 	})
 }

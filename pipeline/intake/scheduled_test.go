@@ -223,9 +223,7 @@ func TestTheBeginningOfAShuffledInputShowsThatNoSchedulePays(t *testing.T) {
 			return got
 		}
 		_, data, _ := strings.Cut(text, "\n")
-		if got := begins([]byte(data)); got != shuffled {
-			t.Errorf("%s: shuffled is %v", shape, got)
-		}
+		conformance.Equal(t, begins([]byte(data)), shuffled, "%s: shuffled", shape)
 		if begins([]byte(data[:probeBytes])) || begins(nil) {
 			t.Errorf("%s: a split that is hardly longer than the look, or never was text, was looked at", shape)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
 )
@@ -100,9 +101,7 @@ func TestOnlyACheckpointThatIsWrittenMovesTheMomentOnTheDisk(t *testing.T) {
 	close(s.jobs)
 	must(t, s.work())
 	for i, want := range []Saved{{first.UTC(), nil}, {second.UTC(), failed}} {
-		if got := <-s.done; got != want {
-			t.Errorf("checkpoint %d: %+v, want %+v", i+1, got, want)
-		}
+		conformance.Equal(t, <-s.done, want, "checkpoint %d", i+1)
 	}
 	if last := s.onDisk.Load(); last == nil || !last.Equal(first) {
 		t.Errorf("the moment on the disk is %v, want %v", last, first)
@@ -117,9 +116,7 @@ func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
 	}
 	s.built = now
 	s.saving()
-	if s.Due(now) != math.MaxInt64 {
-		t.Error("a second one is due while the first is on its way")
-	}
+	conformance.Equal(t, s.Due(now), math.MaxInt64, "a second one is due while the first is on its way")
 	s.Busy, s.last = false, now
 	if s.Due(now) != keepEvery || s.MayWait(now) != 0 || s.AwaitsFirst() || !s.SendUntil().Equal(now.Add(keptFor)) {
 		t.Errorf("after the first: due in %v", s.Due(now))

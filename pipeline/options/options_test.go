@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestNamesWithCommasAndEqualSignsAreQuoted(t *testing.T) {
@@ -34,9 +36,7 @@ func TestTypesInOneFlagAreSplitAtCommas(t *testing.T) {
 		"a=double,b=integer": "a=double b=integer", "a=timestamp(,Asia/Shanghai,ns),b=binary(hex),c=string": "a=timestamp(,Asia/Shanghai,ns) b=binary(hex) c=string",
 		"a,b=integer": "a,b=integer", "a=b=double": "a=b=double", "a=double,b": "a=double,b", "a=doubel,b=integer": "a=doubel,b=integer",
 	} {
-		if got := strings.Join(cutTypes(text), " "); got != want {
-			t.Errorf("%s: %s", text, got)
-		}
+		conformance.Equal(t, strings.Join(cutTypes(text), " "), want, "%s", text)
 	}
 }
 
@@ -86,16 +86,12 @@ func TestMemoryIsTheMachinesOrTheSmallestLimitAroundTheProcess(t *testing.T) {
 		for path, text := range tt.files {
 			root[path] = &fstest.MapFile{Data: []byte(text)}
 		}
-		if got := machineMemory(root); got != tt.want {
-			t.Errorf("%s: %d bytes, want %d", name, got, tt.want)
-		}
+		conformance.Equal(t, machineMemory(root), tt.want, "%s: bytes", name)
 	}
 }
 
 func TestALoadTakesAQuarterOfTheMachineWithinBounds(t *testing.T) {
 	for machine, want := range map[int64]int64{0: 1 << 30, 1 << 40: 1 << 30, 4 << 30: 1 << 30, 2 << 30: 512 << 20, 1 << 20: 16 << 20} {
-		if got := defaultMemory(machine); got != want {
-			t.Errorf("of %d bytes it takes %d, want %d", machine, got, want)
-		}
+		conformance.Equal(t, defaultMemory(machine), want, "of %d bytes it takes", machine)
 	}
 }

@@ -118,9 +118,7 @@ func TestColumnsAreChosenNamedAndTyped(t *testing.T) {
 			r := ask(file(t, "in.csv", text))
 			r.Target.Key = []table.KeyColumn{{Name: "id"}}
 			tt.change(r)
-			if diff := cmp.Diff(tt.want, planned(t, r)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			conformance.Equal(t, cmp.Diff(tt.want, planned(t, r)), "", "(-want +got)")
 		})
 	}
 }
@@ -185,9 +183,7 @@ func TestRaggedRecordsThatAreTakenCountForTypes(t *testing.T) {
 	} {
 		r := ask(file(t, "in.csv", tt.text))
 		r.Target.Key, r.Read.Convert.Ragged = []table.KeyColumn{{Name: "id"}}, tt.ragged
-		if diff := cmp.Diff(tt.want, planned(t, r)); diff != "" {
-			t.Errorf("%q: (-want +got):\n%s", tt.text, diff)
-		}
+		conformance.Equal(t, cmp.Diff(tt.want, planned(t, r)), "", "%q: (-want +got)", tt.text)
 	}
 }
 
@@ -236,9 +232,7 @@ func TestEveryInputIsSampled(t *testing.T) {
 		inputs = append(inputs, file(t, fmt.Sprintf("%d.csv", i), fmt.Sprintf("id,amount\n%d,5\n", i)))
 	}
 	inputs = append(inputs, file(t, "last.csv", "id,amount\nx,much\n"))
-	if diff := cmp.Diff([]string{"id:string", "amount:string!"}, planned(t, ask(inputs...))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff([]string{"id:string", "amount:string!"}, planned(t, ask(inputs...))), "", "(-want +got)")
 }
 
 func TestInputsWithoutRecordsMakeAnEmptyPlan(t *testing.T) {

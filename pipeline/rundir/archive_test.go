@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
@@ -22,9 +24,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	add("t1", 0, "2,b") // the last record of its file
 	add("t2", 0, "3,c\n")
 	must(t, a.Close())
-	if got := read(t, filepath.Join(dir, "t1.csv")); got != "id,v\n1,a\n2,b\n" {
-		t.Errorf("%q", got)
-	}
+	conformance.Equal(t, read(t, filepath.Join(dir, "t1.csv")), "id,v\n1,a\n2,b\n", "contents read")
 	a, err = OpenArchive(run, headers, kept)
 	must(t, err)
 	if _, err := os.Stat(filepath.Join(dir, "t2.csv")); !os.IsNotExist(err) {
@@ -37,9 +37,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	}
 	must(t, a.Close())
 	for name, want := range map[string]string{"t1.csv": "id,v\n1,a\n2,b\n", "t1.jsonl": "{}\n", "t2.csv": "id,v\n3,c\n"} {
-		if got := read(t, filepath.Join(dir, name)); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		conformance.Equal(t, read(t, filepath.Join(dir, name)), want, "%s", name)
 	}
 }
 

@@ -52,9 +52,7 @@ func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
 	if got, want := read(t, filepath.Join(dir, "rejects-2.csv")), "no header, no line end\n"; got != want {
 		t.Errorf("rejects-2.csv: %q, want %q", got, want)
 	}
-	if n := strings.Count(read(t, filepath.Join(dir, ReasonsFile)), `"code":"Why"`); n != 3 {
-		t.Errorf("%d reasons", n)
-	}
+	conformance.Equal(t, strings.Count(read(t, filepath.Join(dir, ReasonsFile)), `"code":"Why"`), 3, "reasons")
 	if made := f.RejectsFiles(); len(made) != 3 || filepath.Base(made[2]) != ReasonsFile {
 		t.Errorf("made %q", made)
 	}
@@ -68,9 +66,7 @@ func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
 		must(t, f.Close())
 	}
 	for name, want := range map[string]string{"attempt-1/rejects.csv": "r\n", "attempt-2/rejects.csv": "rr\n", "rejects.csv": "rrr\n"} {
-		if got := read(t, filepath.Join(dir, name)); got != "a,b\r\n"+want {
-			t.Errorf("%s: %q", name, got)
-		}
+		conformance.Equal(t, read(t, filepath.Join(dir, name)), "a,b\r\n"+want, "%s", name)
 	}
 	stray := filepath.Join(t.TempDir(), "stray")
 	must(t, os.MkdirAll(stray, 0o755))
@@ -87,9 +83,7 @@ func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
 		"rejects.csv": true, "rejects-2.csv": true, ReasonsFile: true, SummaryFile: true, "input.csv": false, "attempt-1/rejects.csv": false,
 	} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
-		if got := Touches(dir+"/.", filepath.Join(dir, name)); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
+		conformance.Equal(t, Touches(dir+"/.", filepath.Join(dir, name)), want, "%s", name)
 	}
 	if Touches(filepath.Join(dir, "none"), filepath.Join(dir, "rejects.csv")) {
 		t.Error("a folder that does not exist touches a file")
@@ -103,9 +97,7 @@ func TestTheSummaryIsReplacedWhole(t *testing.T) {
 		t.Errorf("at the start: %s", got)
 	}
 	must(t, f.WriteSummary(map[string]int{"read": 5}))
-	if got := read(t, filepath.Join(dir, SummaryFile)); got != "{\n  \"read\": 5\n}\n" {
-		t.Errorf("at the end: %s", got)
-	}
+	conformance.Equal(t, read(t, filepath.Join(dir, SummaryFile)), "{\n  \"read\": 5\n}\n", "at the end")
 	if _, err := os.Stat(filepath.Join(dir, SummaryFile+atomicfile.Suffix)); err == nil {
 		t.Error("the new summary stands beside the old one")
 	}
@@ -120,21 +112,15 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	reject(t, f, 2, "no line end")
 	must(t, f.Flush())
 	kept := f.Kept()
-	if n := len(f.Files()); n != 3 {
-		t.Errorf("%d open files, want 3", n)
-	}
+	conformance.Equal(t, len(f.Files()), 3, "open files")
 	reasons := read(t, filepath.Join(dir, ReasonsFile))
 	reject(t, f, 0, "2,2\r\n")
 	reject(t, f, 1, "3\n")
 	must(t, f.Close())
 	again, err := Reopen(dir, headers, kept)
 	must(t, err)
-	if got := read(t, filepath.Join(dir, "rejects.csv")); got != "a,b\r\n1,1\r\n" {
-		t.Errorf("cut back to %q", got)
-	}
-	if got := read(t, filepath.Join(dir, ReasonsFile)); got != reasons {
-		t.Errorf("reasons cut back to %q, want %q", got, reasons)
-	}
+	conformance.Equal(t, read(t, filepath.Join(dir, "rejects.csv")), "a,b\r\n1,1\r\n", "cut back")
+	conformance.Equal(t, read(t, filepath.Join(dir, ReasonsFile)), reasons, "reasons cut back")
 	if _, err := os.Stat(filepath.Join(dir, "rejects-2.csv")); !os.IsNotExist(err) {
 		t.Errorf("a file that was made later is still there: %v", err)
 	}
@@ -145,13 +131,9 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	for name, want := range map[string]string{
 		"rejects.csv": "a,b\r\n1,1\r\n4,4\r\n", "rejects-2.csv": "5\n", "k=v/rejects-3.csv": "x\nno line end\n6\n",
 	} {
-		if got := read(t, filepath.Join(dir, name)); got != want {
-			t.Errorf("%s holds %q, want %q", name, got, want)
-		}
+		conformance.Equal(t, read(t, filepath.Join(dir, name)), want, "%s", name)
 	}
-	if n := strings.Count(read(t, filepath.Join(dir, ReasonsFile)), "\n"); n != 5 {
-		t.Errorf("%d reasons, want 5", n)
-	}
+	conformance.Equal(t, strings.Count(read(t, filepath.Join(dir, ReasonsFile)), "\n"), 5, "reasons")
 	for name, length := range again.Kept().Lengths {
 		if got := len(read(t, filepath.Join(dir, name))); int64(got) != length {
 			t.Errorf("%s has %d bytes, said to have %d", name, got, length)
@@ -198,9 +180,7 @@ func TestARecordIsKeptWithTheEndOfItsDialect(t *testing.T) {
 		{Header{End: "&|"}, "1,a&|", ""}, {Header{End: "&|"}, "1,a\n", "&|"},
 		{Header{End: "\n", Ended: escapes}, "1,a\\\n", "\n"}, {Header{End: "\n", Ended: escapes}, "1,a\n", ""},
 	} {
-		if got := tt.header.missingEnd([]byte(tt.record)); got != tt.want {
-			t.Errorf("%q under %q lacks %q, want %q", tt.record, tt.header.End, got, tt.want)
-		}
+		conformance.Equal(t, tt.header.missingEnd([]byte(tt.record)), tt.want, "%q under %q lacks", tt.record, tt.header.End)
 	}
 }
 
@@ -229,16 +209,12 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 	reject(t, f, 0, "3,worse\n")
 	must(t, f.Close())
 	for _, name := range own {
-		if got := read(t, filepath.Join(dir, name)); got != "the user's" {
-			t.Errorf("%s holds %q", name, got)
-		}
+		conformance.Equal(t, read(t, filepath.Join(dir, name)), "the user's", "%s", name)
 	}
 	for name, want := range map[string]string{
 		"rejects.edited-1.csv": "id,v\n1,corrected\n", "rejects.csv": "id,v\n3,worse\n", "rejects-2.later-1.csv": "x,y\n2,later\n",
 	} {
-		if got := read(t, filepath.Join(dir, name)); got != want {
-			t.Errorf("%s holds %q, want %q", name, got, want)
-		}
+		conformance.Equal(t, read(t, filepath.Join(dir, name)), want, "%s", name)
 	}
 	want := []string{filepath.Join(dir, "rejects.csv"), filepath.Join(dir, "rejects.edited-1.csv"), filepath.Join(dir, ReasonsFile)}
 	if got := f.RejectsFiles(); !slices.Equal(got, want) {
@@ -284,9 +260,7 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	must(t, j.Append([]byte("again;")))
 	err = j.Read(func(r *bufio.Reader) error {
 		text, err := io.ReadAll(r)
-		if string(text) != "kept;again;" {
-			t.Errorf("it reads %q", text)
-		}
+		conformance.Equal(t, string(text), "kept;again;", "it reads %q", text)
 		return err
 	})
 	must(t, err)
@@ -300,9 +274,8 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	must(t, os.WriteFile(path, []byte("1234"), 0o644))
-	if _, err := OpenJournal(path, 5); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
-		t.Errorf("%v", err)
-	}
+	_, err := OpenJournal(path, 5)
+	conformance.Refused(t, err, "changed meanwhile", "error")
 	if text, _ := os.ReadFile(path); string(text) != "1234" {
 		t.Errorf("it is touched: %q", text)
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // The file of a claim is taken away with it: nobody may hold one that has no name any more.
@@ -29,9 +31,7 @@ func TestOneProcessAtATimeHasAClaim(t *testing.T) {
 					}
 					continue
 				}
-				if inside.Add(1) != 1 {
-					t.Error("two have the claim")
-				}
+				conformance.Equal(t, inside.Add(1), 1, "two have the claim")
 				taken.Add(1)
 				inside.Add(-1)
 				if err := l.Release(); err != nil {
@@ -79,9 +79,7 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	}
 	must(t, l.Release())
 	left, _ := os.ReadDir(dir)
-	if len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
+	conformance.Equal(t, len(left), 0, "left: %v", left)
 	l, err = TakePassing(dir)
 	must(t, err)
 	must(t, l.Release())
@@ -168,9 +166,7 @@ func TestTheHolderIsReadWithoutTheFirstByte(t *testing.T) {
 		"{\"pid\":7,\"h": {},
 	} {
 		must(t, os.WriteFile(name, []byte(text), 0o600))
-		if got := holderOf(name); got != want {
-			t.Errorf("%q: %+v, want %+v", text, got, want)
-		}
+		conformance.Equal(t, holderOf(name), want, "%q", text)
 	}
 	if err := (Holder{8, "b"}).note(name); err != nil || holderOf(name) != (Holder{8, "b"}) {
 		t.Errorf("%v, %+v", err, holderOf(name))

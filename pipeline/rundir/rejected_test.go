@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -48,17 +49,15 @@ func TestARunThatCannotBeReadIsAnError(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	write(SummaryFile, "{")
-	if _, err := ReadRun(dir); err == nil || !strings.Contains(err.Error(), SummaryFile) {
-		t.Errorf("half a summary: %v", err)
-	}
+	_, err := ReadRun(dir)
+	conformance.Refused(t, err, SummaryFile, "half a summary")
 	write(SummaryFile, "{}")
 	if r, err := ReadRun(dir); err != nil || r.Rejected.Has("a.csv", 1) {
 		t.Errorf("a run without rejects: %v", err)
 	}
 	write(ReasonsFile, "{\"file\":\"a.csv\",\"record\":1}\n{\"file\":")
-	if _, err := ReadRun(dir); err == nil || !strings.Contains(err.Error(), "line 2") {
-		t.Errorf("half a reject: %v", err)
-	}
+	_, err = ReadRun(dir)
+	conformance.Refused(t, err, "line 2", "half a reject")
 }
 
 func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
@@ -77,9 +76,7 @@ func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
 		{"OutOfRange", 3, Reason{File: "a.csv", Record: 2, Line: 3, Column: "n", Code: "OutOfRange", Message: "not so", Value: "x"}},
 		{"WrongType", 2, Reason{File: "a.csv", Record: 1, Line: 2, Column: "n", Code: "WrongType", Message: "not so", Value: "x"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 	if none, err := CountReasons(t.TempDir()); none != nil || err != nil {
 		t.Errorf("a run without rejects: %v, %v", none, err)
 	}
@@ -122,9 +119,7 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 	}
 	var at []string
 	must(t, EachReason(dir, func(r *Reason) { at = append(at, fmt.Sprint(r.File, r.Record)) }))
-	if got := strings.Join(at, " "); got != "a.csv4 a.csv30 b.csv9 c.csv1 c.csv2" {
-		t.Errorf("reasons of %s", got)
-	}
+	conformance.Equal(t, strings.Join(at, " "), "a.csv4 a.csv30 b.csv9 c.csv1 c.csv2", "reasons")
 	if _, err := os.Stat(filepath.Join(dir, RejectIndexFile)); !os.IsNotExist(err) {
 		t.Errorf("the index is left: %v", err)
 	}

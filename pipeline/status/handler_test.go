@@ -67,9 +67,7 @@ func TestTheStateIsAnsweredUnchanged(t *testing.T) {
 	}
 	var got pipeline.State
 	must(t, json.Unmarshal(w.Body.Bytes(), &got))
-	if diff := cmp.Diff(want, &got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, &got), "", "(-want +got)")
 }
 
 func TestALoadThatDoesNotAnswerIsReportedAsStartingOrEnding(t *testing.T) {
@@ -83,9 +81,7 @@ func TestALoadThatDoesNotAnswerIsReportedAsStartingOrEnding(t *testing.T) {
 			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("answer %d %s, want 503 and %q", w.Code, w.Body, want)
 			}
-			if d := time.Since(start); d != patience {
-				t.Errorf("answered after %v, want %v", d, patience)
-			}
+			conformance.Equal(t, time.Since(start), patience, "answered")
 		}
 		check(`"error": "the load has not started writing yet"`)
 		load.state = sample()
@@ -226,7 +222,5 @@ func TestTheFrontPageNamesTheOthersAndNothingElseIsThere(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/status", nil))
-	if w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("POST: answer %d", w.Code)
-	}
+	conformance.Equal(t, w.Code, http.StatusMethodNotAllowed, "POST: answer")
 }

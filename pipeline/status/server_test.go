@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline"
 )
 
@@ -61,9 +62,7 @@ func TestClosingEndsARequestThatWaits(t *testing.T) {
 	}()
 	<-load
 	s.Close()
-	if code := <-answered; code != http.StatusServiceUnavailable {
-		t.Errorf("answer %d", code)
-	}
+	conformance.Equal(t, <-answered, http.StatusServiceUnavailable, "answer")
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
@@ -97,9 +96,7 @@ func TestAListenerThatFailsIsNamed(t *testing.T) {
 	must(t, err)
 	defer s.Close()
 	s.listener.Close()
-	if err := s.Serve(); err == nil || !strings.Contains(err.Error(), s.listener.Addr().String()) {
-		t.Errorf("%v", err)
-	}
+	conformance.Refused(t, s.Serve(), s.listener.Addr().String(), "error")
 }
 
 func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
@@ -128,9 +125,7 @@ func TestOnlyLoopbackAddressesCountAsSuch(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false, ":0": false} {
 		s, err := Listen(address, &fake{})
 		must(t, err)
-		if got := s.Loopback(); got != want {
-			t.Errorf("%s: loopback %v", address, got)
-		}
+		conformance.Equal(t, s.Loopback(), want, "%s: loopback", address)
 		s.Close()
 	}
 }
@@ -145,8 +140,6 @@ func TestNamesOfElsewhereAreRefused(t *testing.T) {
 		r.Host = host
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if w.Code != want {
-			t.Errorf("%s: %d, want %d", host, w.Code, want)
-		}
+		conformance.Equal(t, w.Code, want, "%s", host)
 	}
 }

@@ -197,9 +197,7 @@ func TestBytesThatAreSafeAreNeverPartOfACharacter(t *testing.T) {
 	} {
 		e := find(t, name)
 		got := [3]bool{e.SafeBytes(ascii), e.SafeBytes([]byte("\n\r,;\"'\t \x01")), e.SafeBytes([]byte(`|\`))}
-		if got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		conformance.Equal(t, got, want, "%s", name)
 	}
 	if find(t, "gb18030").SafeBytes([]byte("0")) || !find(t, "gbk").SafeBytes([]byte("0")) {
 		t.Error("digits are second bytes in gb18030 and not in gbk")
@@ -368,9 +366,7 @@ func TestEncodingsAreGuessed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text, err := tt.enc.NewEncoder().String(tt.text)
 			must(t, err)
-			if got := Guess([]byte(text)); got != tt.want {
-				t.Errorf("guessed %q, want %q", got, tt.want)
-			}
+			conformance.Equal(t, Guess([]byte(text)), tt.want, "guessed")
 		})
 	}
 }
@@ -384,14 +380,10 @@ func TestUTF16WithoutAMarkIsGuessed(t *testing.T) {
 		coded, err := enc.NewEncoder().String(text)
 		must(t, err)
 		want := map[encoding.Encoding]string{le: "utf-16le", be: "utf-16be"}[enc]
-		if got := GuessUTF16([]byte(coded)); got != want {
-			t.Errorf("%q: guessed %q, want %q", text, got, want)
-		}
+		conformance.Equal(t, GuessUTF16([]byte(coded)), want, "%q: guessed", text)
 	}
 	for _, text := range []string{"id,v\n1,\x00\n2,a\x00b\n", "", "a", "\x00", "a,b\n"} {
-		if got := GuessUTF16([]byte(text)); got != "" {
-			t.Errorf("%q: guessed %q", text, got)
-		}
+		conformance.Equal(t, GuessUTF16([]byte(text)), "", "%q: guessed", text)
 	}
 }
 

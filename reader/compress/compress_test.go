@@ -91,9 +91,7 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 		}
 		want := bytes.Join(parts, nil)
 		data := pack(t, k, parts...)
-		if got := Detect(data[:min(len(data), HeadBytes)], len(data) <= HeadBytes); got != k {
-			t.Errorf("%v is detected as %v", k, got)
-		}
+		conformance.Equal(t, Detect(data[:min(len(data), HeadBytes)], len(data) <= HeadBytes), k, "%v", k)
 		r, err := NewReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file")
 		must(t, err)
 		got, err := io.ReadAll(iotest.HalfReader(r))
@@ -217,21 +215,15 @@ func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
 func TestTextIsNotAContainer(t *testing.T) {
 	for _, text := range []string{"", "a,b\n", "BZh9,b\n", "LZIPcode,x\n", "]\x00a\x00", "PK,1\n", "\xc4\xe3\xba\xc3,1\n", "7z,rar\n",
 		strings.Repeat("\xd6\xd0\xb9\xfa,\xc8\xcb\xc3\xf1\n", 200), "\x80\x08<hello, world: a,b,c,d,e,f\n" + strings.Repeat("x,y\n", 50)} {
-		if k := Detect([]byte(text), true); k != None {
-			t.Errorf("%.12q is mistaken for %v", text, k)
-		}
+		conformance.Equal(t, Detect([]byte(text), true), None, "%.12q", text)
 	}
 	raw := s2.EncodeSnappy(nil, sample(2000))
-	if k := Detect(raw[:HeadBytes], false); k != SnappyRaw {
-		t.Errorf("raw snappy is mistaken for %v", k)
-	}
+	conformance.Equal(t, Detect(raw[:HeadBytes], false), SnappyRaw, "raw snappy")
 	skippable := binary.LittleEndian.AppendUint32(nil, skippableMagic+3)
 	skippable = append(skippable, 2, 0, 0, 0, 'x', 'y')
 	for _, k := range []Kind{Zstd, Lz4} {
 		data := append(bytes.Clone(skippable), pack(t, k, sample(3))...)
-		if got := Detect(data, true); got != k {
-			t.Errorf("%v behind a skippable frame is mistaken for %v", k, got)
-		}
+		conformance.Equal(t, Detect(data, true), k, "%v after a skippable frame", k)
 		if out, err := decompress(k, data); err != nil || !bytes.Equal(out, sample(3)) {
 			t.Errorf("%v behind a skippable frame: %v", k, err)
 		}
@@ -278,9 +270,7 @@ func TestWholeFileSnappyIsReadAndKnown(t *testing.T) {
 		want := jsonLines(n)
 		for name, data := range map[string][]byte{"fast": s2.EncodeSnappy(nil, want), "best": s2.EncodeSnappyBest(nil, want)} {
 			head := data[:min(len(data), 1<<20)]
-			if k := Detect(head, len(head) == len(data)); k != SnappyRaw {
-				t.Errorf("%d lines, %s: taken for %v", n, name, k)
-			}
+			conformance.Equal(t, Detect(head, len(head) == len(data)), SnappyRaw, "%d lines, %s: taken", n, name)
 			r, err := NewReader(SnappyRaw, bytes.NewReader(data), "file")
 			must(t, err)
 			if got, err := io.ReadAll(iotest.HalfReader(r)); err != nil || !bytes.Equal(got, want) {
@@ -313,9 +303,7 @@ func TestACopyOfSnappyThatReachesTooFarIsRefused(t *testing.T) {
 	src := newSource(bytes.NewReader(s2.EncodeSnappy(nil, bytes.Repeat(jsonLines(2000), 3))), 0)
 	src.limit(1 << 10)
 	_, err := io.Copy(io.Discard, newReader(SnappyRaw, src, "file", false))
-	if err == nil || !strings.Contains(err.Error(), "reaches back") {
-		t.Errorf("%v", err)
-	}
+	conformance.Refused(t, err, "reaches back", "error")
 }
 
 // deviations are the files on which this package and the manifest differ, and why.

@@ -319,9 +319,7 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 				got += string(v.Bytes)
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
-		}
+		conformance.Equal(t, got, tt.want, "%s", name)
 	}
 	if _, err := New([]string{"a"}, columns, Options{}); err == nil {
 		t.Error("a missing column was accepted")
@@ -401,17 +399,13 @@ func TestTypesAreInferredOnlyFromCanonicalText(t *testing.T) {
 			in.Add(&record.Record{Fields: []record.Datum{{Kind: record.Text, Bytes: []byte(v)}}})
 		}
 		in.Add(&record.Record{Fields: []record.Datum{text("x"), text("ragged")}})
-		if got := in.Type(0); got != tt.want {
-			t.Errorf("%q is %s, want %s", tt.values, got, tt.want)
-		}
+		conformance.Equal(t, in.Type(0), tt.want, "%q", tt.values)
 	}
 	in := NewInference(1, Options{})
 	for _, v := range []string{"", "1"} {
 		in.Add(&record.Record{Fields: []record.Datum{text(v)}})
 	}
-	if got := in.Type(0); got != table.String {
-		t.Errorf("a quoted empty string among integers: %s", got)
-	}
+	conformance.Equal(t, in.Type(0), table.String, "a quoted empty string among integers")
 }
 
 func TestTypesOfTheFileAreKept(t *testing.T) {
@@ -437,9 +431,7 @@ func TestTypesOfTheFileAreKept(t *testing.T) {
 		for _, d := range tt.data {
 			in.Add(&record.Record{Fields: []record.Datum{d}})
 		}
-		if got := in.Type(0); got != tt.want {
-			t.Errorf("%v is %s, want %s", tt.data, got, tt.want)
-		}
+		conformance.Equal(t, in.Type(0), tt.want, "%v", tt.data)
 	}
 }
 

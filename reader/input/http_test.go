@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // site is a server of one object under any path.
@@ -198,9 +200,7 @@ func TestRedirectsLeakNothingAndStayEncrypted(t *testing.T) {
 	defer redirect.Close()
 	expand(t, Options{Retry: soon, HTTPClient: redirect.Client()}, redirect.URL+"/a.csv?Signature=geheim")
 	for _, r := range referers {
-		if r != "" {
-			t.Errorf("Referer: %s", r)
-		}
+		conformance.Equal(t, r, "", "Referer")
 	}
 	_, err := Expand(t.Context(), []string{redirect.URL + "/down"}, Options{Retry: soon, HTTPClient: redirect.Client()})
 	wantError(t, err, nil, "redirects from https to http")
@@ -234,9 +234,7 @@ func TestRedirectsTakeNoCredentialsAlongAndStayOutsideThisNetwork(t *testing.T) 
 	for _, target = range []string{"http://other.example/a", "http://sub.data.example/a"} {
 		expand(t, o, "http://user:geheim@data.example/a?Signature=geheim")
 	}
-	if len(arrived) != 2 {
-		t.Errorf("%d requests arrived", len(arrived))
-	}
+	conformance.Equal(t, len(arrived), 2, "requests arrived")
 	for _, h := range arrived {
 		if all := fmt.Sprint(h); h.Get("Authorization") != "" || strings.Contains(all, "geheim") || strings.Contains(all, "Referer") {
 			t.Errorf("headers %v", h)

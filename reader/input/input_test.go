@@ -95,18 +95,14 @@ func readAll(t *testing.T, i *Item) string {
 
 func wantText(t *testing.T, i *Item, want string) {
 	t.Helper()
-	if got := readAll(t, i); got != want {
-		t.Errorf("read %q, want %q", got, want)
-	}
+	conformance.Equal(t, readAll(t, i), want, "contents read")
 }
 
 func TestArgumentsKeepTheirOrderAndFoldersAreSorted(t *testing.T) {
 	tree(t, "z.csv", "d/b.csv", "d/a/9.csv", "d/a/10.csv", "d/a.csv", "a.csv")
 	set := expand(t, Options{}, "z.csv", "d", "./a.csv")
 	wantNames(t, set, "z.csv", "d/a/10.csv", "d/a/9.csv", "d/a.csv", "d/b.csv", "./a.csv")
-	if len(set.Warnings) != 0 {
-		t.Errorf("warnings %q", set.Warnings)
-	}
+	conformance.Equal(t, len(set.Warnings), 0, "warnings %q", set.Warnings)
 	for _, i := range set.Items {
 		if want := "in " + filepath.Clean(i.Name); readAll(t, &i) != want || i.Size != int64(len(want)) || !i.Seekable() || i.Version == "" {
 			t.Errorf("%+v holds %q", i, readAll(t, &i))
@@ -209,9 +205,7 @@ func TestAManifestNamesInputsOfEveryKind(t *testing.T) {
 	must(t, os.WriteFile("lists/l.txt", []byte(list), 0o644))
 	set := expand(t, Options{Stdin: strings.NewReader("")}, "@lists/l.txt")
 	wantNames(t, set, "both.csv", "lists/beside.csv", "d/1.csv", "d/2.csv", "-", "lists/g[/1.csv")
-	if len(set.Warnings) != 1 {
-		t.Errorf("warnings %q", set.Warnings)
-	}
+	conformance.Equal(t, len(set.Warnings), 1, "warnings %q", set.Warnings)
 }
 
 func TestManifestsThatCannotBeUsedAreErrorsWithTheirLine(t *testing.T) {
@@ -248,9 +242,7 @@ func TestAFileThatChangesAfterItWasFoundIsAnError(t *testing.T) {
 	b := make([]byte, 10)
 	n, err := part.ReadAt(b, 1)
 	wantError(t, err, ErrChanged, "a.csv", "ends at byte 3")
-	if n != 2 {
-		t.Errorf("%d bytes", n)
-	}
+	conformance.Equal(t, n, 2, "bytes")
 	_, err = io.ReadAll(whole)
 	wantError(t, err, ErrChanged, "a.csv", "ends at byte 3")
 	_, err = i.Open(t.Context())
@@ -389,17 +381,12 @@ func TestFilesThatAreNotDataAreReadOnlyByName(t *testing.T) {
 		{"store", "store/data/x", ""},
 	} {
 		set := expand(t, o, tt.arg)
-		if got := strings.Join(names(set), " "); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.arg, got, tt.want)
-		}
-		if got := strings.Join(set.Warnings, "\n"); got != tt.warning {
-			t.Errorf("%s: warns %q, want %q", tt.arg, got, tt.warning)
-		}
+		conformance.Equal(t, strings.Join(names(set), " "), tt.want, "%s", tt.arg)
+		conformance.Equal(t, strings.Join(set.Warnings, "\n"), tt.warning, "%s: warns", tt.arg)
 	}
 	for _, arg := range []string{"runs", "runs/*/rejects.csv", "runs/r?"} {
-		if _, err := Expand(t.Context(), []string{arg}, o); err == nil || !strings.Contains(err.Error(), "run folder runs/r1, run folder runs/r2") {
-			t.Errorf("%s: %v", arg, err)
-		}
+		_, err := Expand(t.Context(), []string{arg}, o)
+		conformance.Refused(t, err, "run folder runs/r1, run folder runs/r2", "%s", arg)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestNoSecretOfAnAddressIsShown(t *testing.T) {
@@ -52,18 +54,12 @@ func TestNoSecretOfAnAddressIsShown(t *testing.T) {
 	} {
 		for _, prefix := range []string{"", "@", "--endpoint=", "--flag=@"} {
 			got := Redact(prefix + address)
-			if got != prefix+want {
-				t.Errorf("%s is shown as %s, want %s", prefix+address, got, prefix+want)
-			}
-			if again := Redact(got); again != got {
-				t.Errorf("%s is shown as %s", got, again)
-			}
+			conformance.Equal(t, got, prefix+want, "%s", prefix+address)
+			conformance.Equal(t, Redact(got), got, "%s", got)
 		}
 	}
 	for _, arg := range []string{"a?.csv", "data//part-?.csv", "@list", "c:/a?b@c", "-", `u="https://x/?id=" + id`, "a@b:c", "http: Server gave HTTP response"} {
-		if got := Redact(arg); got != arg {
-			t.Errorf("%s is shown as %s", arg, got)
-		}
+		conformance.Equal(t, Redact(arg), arg, "%s", arg)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // cutter lets only half of what is written through and then cuts the connection, at once or when the request is over.
@@ -61,9 +63,7 @@ func TestAFaultOfAnyRequestIsMendedWhereTheServerHasRanges(t *testing.T) {
 				retry.Stall, retry.Attempts = 50*time.Millisecond, 1000 // a busy machine may look like a stall too
 			}
 			i := expand(t, Options{Retry: retry}, s.address).Items[0]
-			if got := readAll(t, &i); got != text {
-				t.Errorf("%s of request %d: read %q", name, failing, got)
-			}
+			conformance.Equal(t, readAll(t, &i), text, "%s of request %d: read", name, failing)
 			r, err := i.OpenAt(t.Context())
 			must(t, err)
 			b := make([]byte, 20)
@@ -83,9 +83,7 @@ func TestAServerThatKeepsFailingIsGivenUp(t *testing.T) {
 		s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
 		_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
 		wantError(t, err, nil, s.address, fmt.Sprint(code), "4 attempts")
-		if n := s.requests.Load(); n != 4 {
-			t.Errorf("%d requests", n)
-		}
+		conformance.Equal(t, s.requests.Load(), 4, "requests")
 	}
 	s := newSite(t, text)
 	i := s.item(t)
@@ -103,9 +101,7 @@ func TestARefusalIsNotRepeated(t *testing.T) {
 		s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
 		_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
 		wantError(t, err, is, s.address, fmt.Sprint(code))
-		if n := s.requests.Load(); n != 1 {
-			t.Errorf("%d: %d requests", code, n)
-		}
+		conformance.Equal(t, s.requests.Load(), 1, "%d: requests", code)
 	}
 }
 
@@ -124,9 +120,7 @@ func TestAnObjectThatChangesBetweenRequestsIsAnError(t *testing.T) {
 		s.etag.Store(tags[1])
 		n, err := r.ReadAt(b, 10)
 		wantError(t, err, ErrChanged, s.address, "ETag")
-		if n != 0 {
-			t.Errorf("%d bytes of two versions", n)
-		}
+		conformance.Equal(t, n, 0, "bytes of two versions")
 		_, err = i.Open(t.Context())
 		wantError(t, err, ErrChanged, s.address)
 	}
@@ -145,9 +139,7 @@ func TestAnObjectThatChangesInTheMiddleOfAStreamIsAnError(t *testing.T) {
 	s.etag.Store(`"v2"`)
 	b, err := io.ReadAll(r)
 	wantError(t, err, ErrChanged, s.address, "byte 18 of 36")
-	if string(b) != text[:18] {
-		t.Errorf("read %q", b)
-	}
+	conformance.Equal(t, string(b), text[:18], "contents read")
 }
 
 func TestWithoutETagsTheTimeOfChangeAndTheSizeTell(t *testing.T) {
@@ -206,9 +198,7 @@ func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
 		b, err := io.ReadAll(r)
 		r.Close()
 		wantError(t, err, io.ErrUnexpectedEOF, s.address, "byte 12", "cannot continue")
-		if string(b) != text[:12] {
-			t.Errorf("read %q", b)
-		}
+		conformance.Equal(t, string(b), text[:12], "contents read")
 	}
 }
 
@@ -384,9 +374,7 @@ func TestAStreamOfUnknownSizeThatIsCutBeforeItsFirstByteIsAskedForAgain(t *testi
 		return false
 	}
 	wantText(t, &i, text)
-	if n := s.requests.Load(); n != 5 {
-		t.Errorf("%d requests", n)
-	}
+	conformance.Equal(t, s.requests.Load(), 5, "requests")
 }
 
 // An address of https at a server of http, or the other way round, is asked once: it stays wrong.

@@ -53,9 +53,7 @@ func TestTheLayoutIsGuessedFromTheBeginning(t *testing.T) {
 		{"{\"a\":\"x}\n{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"b\":\"}\n", true, Lines},
 		{"{\n{\"a\":1}\n{\"a\":2}\n", true, Lines},
 	} {
-		if got := Guess([]byte(c.text), c.whole); got != c.want {
-			t.Errorf("%q is %v, want %v", c.text, got, c.want)
-		}
+		conformance.Equal(t, Guess([]byte(c.text), c.whole), c.want, "%q", c.text)
 	}
 }
 

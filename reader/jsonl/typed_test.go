@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -151,16 +152,12 @@ func TestTypeTagsAreFoundWhereTheyAreCertain(t *testing.T) {
 		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"a":1}`: MongoDB, `{"_id":7,"at":{"$date":"2020-01-01T00:00:00Z"}}`: MongoDB, `{"_id":7}`: NoTags,
 		`{"a":{"$set":{"b":1}}}`: NoTags, `{"_id":{"$oid":"x"}}`: NoTags, `{"a":1}` + "\n" + `{"a":{"$numberInt":"1"}}`: MongoDB, ``: NoTags,
 	} {
-		if got := GuessTags([]byte(text), Lines); got != want {
-			t.Errorf("%s: %d, want %d", text, got, want)
-		}
+		conformance.Equal(t, GuessTags([]byte(text), Lines), want, "%s", text)
 	}
 	for text, want := range map[string]bool{
 		`{"Item":{"M":{"a":{"S":"x"}}}}`: false, `{"Item":{}}`: true, `{"Item":{"S":"x"}}`: false, `{"id":{"S":"x"}}`: false,
 	} {
-		if got := Wrapped([]byte(text), Lines); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
+		conformance.Equal(t, Wrapped([]byte(text), Lines), want, "%s", text)
 	}
 }
 

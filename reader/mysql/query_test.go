@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/sqltable"
@@ -23,16 +24,13 @@ func TestAQueryNeedsAKey(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.arg, err, c.want)
 		}
 	}
-	if _, err := Parse("mysql://u@h/d?table=t&key=a"); err == nil || !strings.Contains(err.Error(), "--query") {
-		t.Error(err)
-	}
+	_, err := Parse("mysql://u@h/d?table=t&key=a")
+	conformance.Refused(t, err, "--query", "error")
 }
 
 func TestNamesAreFoundAsWords(t *testing.T) {
 	for text, want := range map[string]bool{"SELECT * FROM Log": true, "SELECT log.id FROM a": true, "`log`": true, "SELECT catalog, login, log_ FROM a, slog WHERE x = log2": false, "": false} {
-		if names(text, "log") != want {
-			t.Errorf("%q: %v", text, !want)
-		}
+		conformance.Equal(t, names(text, "log"), want, "%q: %v", text, !want)
 	}
 }
 
@@ -172,16 +170,13 @@ func TestTablesAreListed(t *testing.T) {
 			}
 			got += fmt.Sprintf("%s %s%s %v%s, ", one.Table, one.Kind, rows, one.Key, why)
 		}
-		if got != want {
-			t.Errorf("%s:\n%s, want\n%s", pattern, got, want)
-		}
+		conformance.Equal(t, got, want, "%s", pattern)
 	}
 	if _, err := List(context.Background(), s.Address("[")); err == nil {
 		t.Error("a pattern that is none was taken")
 	}
-	if _, err := List(context.Background(), strings.Replace(s.Address(""), "/shop", "/", 1)); err == nil || !strings.Contains(err.Error(), "names no database") {
-		t.Error(err)
-	}
+	_, err := List(context.Background(), strings.Replace(s.Address(""), "/shop", "/", 1))
+	conformance.Refused(t, err, "names no database", "error")
 	s.Kill()
 	if _, err := List(context.Background(), s.Address("")); err == nil {
 		t.Error("a server that is down was listed")

@@ -158,9 +158,7 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 		}
 		whole := []byte("CREATE TABLE `t` (\n  `id` int(11),\n  `v` varchar(9)\n);\n" + text)
 		for _, size := range []int{1, 5, 1000} {
-			if got := strings.Join(rowsOf(t, whole, d.Find("t"), size), " "); got != want {
-				t.Errorf("%q by %d: %q, want %q", text, size, got, want)
-			}
+			conformance.Equal(t, strings.Join(rowsOf(t, whole, d.Find("t"), size), " "), want, "%q by %d", text, size)
 		}
 	}
 	d, err := Index(strings.NewReader("USE `a b`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\nUSE `c`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\n"))

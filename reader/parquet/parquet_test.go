@@ -16,6 +16,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/jsontext"
 	"example.com/tsimport/reader/record"
@@ -109,9 +110,7 @@ func TestEveryTypeArrivesAsItsKindWithItsValue(t *testing.T) {
 
 func TestHalfFloatsWidenExactly(t *testing.T) {
 	for h, want := range map[uint16]float64{0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: math.Ldexp(1, -24), 0x3555: 0.333251953125, 0xfc00: math.Inf(-1)} {
-		if got := jsontext.Half(h); got != want {
-			t.Errorf("%04x is %v, not %v", h, got, want)
-		}
+		conformance.Equal(t, jsontext.Half(h), want, "%04x", h)
 	}
 	if !math.IsNaN(jsontext.Half(0x7e01)) {
 		t.Error("NaN is not NaN")
@@ -207,9 +206,7 @@ func TestDecimalsHaveAllTheirDigits(t *testing.T) {
 		{[]byte{0x80, 0, 0, 0, 0, 0, 0, 0, 0}, 3, "-2361183241434822606.848"}, {nil, 1, "0.0"},
 	} {
 		d := record.Datum{Bytes: c.b, Scale: c.scale}
-		if got := string(d.AppendDecimal(nil)); got != c.want {
-			t.Errorf("%x scale %d is %s, not %s", c.b, c.scale, got, c.want)
-		}
+		conformance.Equal(t, string(d.AppendDecimal(nil)), c.want, "%x scale %d", c.b, c.scale)
 	}
 }
 
@@ -353,9 +350,7 @@ func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
 			counts <- n
 		}()
 	}
-	if n := <-counts + <-counts + <-counts; n != 900 {
-		t.Errorf("%d rows", n)
-	}
+	conformance.Equal(t, <-counts+<-counts+<-counts, 900, "rows")
 }
 
 // TestPagesAreCountedBeforeTheyAreRead reads a file of compressed pages under every limit: it is read whole, or refused.
@@ -423,9 +418,7 @@ func TestLargePagesAreNoticed(t *testing.T) {
 		}
 		must(t, w.Close())
 		f := opened(t, b.Bytes(), Options{})
-		if large := f.LargePages(512 << 10); large != (page > 512<<10) {
-			t.Errorf("pages of %d bytes: large %v", page, large)
-		}
+		conformance.Equal(t, f.LargePages(512<<10), page > 512<<10, "pages of %d bytes: large", page)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/pierrec/lz4/v4"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -131,9 +132,7 @@ func TestAKeyThatIsTwiceInAMapRejectsTheRecord(t *testing.T) {
 		}))
 	}
 	want := []string{`{"a":0,"b":1}`, table.CodeType + ` key "a" occurs twice in a map`, table.CodeType + ` key "x" occurs twice in a map`, `{}`, `{"b":0,"a":1}`}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got %q", got)
-	}
+	conformance.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"), "rows")
 }
 
 func TestTwoFieldsOfOneNameRejectTheRecord(t *testing.T) {
@@ -164,7 +163,5 @@ func TestINT96NamesNoZoneAndMustBeWithinItsDay(t *testing.T) {
 			return nil
 		}))
 	}
-	if bad != 2 {
-		t.Errorf("%d of 4 are rejected, not 2", bad)
-	}
+	conformance.Equal(t, bad, 2, "of 4 are rejected")
 }

@@ -73,9 +73,7 @@ func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
 		}
 	}
 	for micros, want := range map[int64]string{math.MaxInt64: "infinity", math.MinInt64: "-infinity", 0: "2000-01-01T00:00:00", -1: "1999-12-31T23:59:59.999999"} {
-		if got := write(micros); got != want {
-			t.Errorf("%d: %s, want %s", micros, got, want)
-		}
+		conformance.Equal(t, write(micros), want, "%d", micros)
 	}
 	for base, read := range binaries {
 		d := record.Datum{}

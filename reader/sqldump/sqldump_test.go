@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 )
 
@@ -27,9 +28,7 @@ func TestStatementsAreReadAsTheirDatabaseReadsThem(t *testing.T) {
 			got = append(got, token.Text)
 		}
 		want := strings.ReplaceAll(tt.want, "E [E']", `E ['\';']`)
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: %s, want %s", tt.text, strings.Join(got, " "), want)
-		}
+		conformance.Equal(t, strings.Join(got, " "), want, "%s", tt.text)
 		for n := range tt.text { // line by line it ends where it ends
 			if n > 0 && tt.text[n-1] != '\n' {
 				continue
@@ -76,12 +75,10 @@ func TestATableIsChosenByItsName(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %s", name, of, err, want)
 		}
 	}
-	if _, err := odd.Choose("c"); err == nil || !strings.Contains(err.Error(), `s.c, "s.c".c`) {
-		t.Error(err)
-	}
-	if _, err := new(Dump).Choose(""); err == nil || !strings.Contains(err.Error(), "holds no rows (tables: none)") {
-		t.Error(err)
-	}
+	_, err := odd.Choose("c")
+	conformance.Refused(t, err, `s.c, "s.c".c`, "error")
+	_, err = new(Dump).Choose("")
+	conformance.Refused(t, err, "holds no rows (tables: none)", "error")
 	for i := range 30 {
 		d.Add(fmt.Sprint("more", i)).Rows = 1
 	}
@@ -102,9 +99,7 @@ func TestANumberOfADumpIsReadExactlyOrRefusedInWords(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
+		conformance.Equal(t, got, want, "%q", text)
 	}
 	for text, want := range map[string]string{"-9223372036854775808": "-9223372036854775808", "9223372036854775808": "it is too large", "1.0": "want an integer", "": "want an integer", "0x1": "want an integer"} {
 		n, err := Integer(text)
@@ -112,9 +107,7 @@ func TestANumberOfADumpIsReadExactlyOrRefusedInWords(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
+		conformance.Equal(t, got, want, "%q", text)
 	}
 	if f, err := Double([]byte("0.1"), true); err != nil || f != float64(float32(0.1)) {
 		t.Errorf("the single 0.1 is %v, %v", f, err)

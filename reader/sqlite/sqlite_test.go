@@ -175,9 +175,7 @@ func TestKeysAreInTheOrderOfTheirOwnIndex(t *testing.T) {
 			break
 		}
 	}
-	if got := strings.Join(keys, ","); got != ",A,B,a,b" {
-		t.Errorf("keys %q", got)
-	}
+	conformance.Equal(t, strings.Join(keys, ","), ",A,B,a,b", "keys")
 }
 
 // explaining asks how a question would be answered.
@@ -238,9 +236,8 @@ func TestWhatCannotBeExactIsRefusedByName(t *testing.T) {
 		}
 	}
 	for arg, want := range map[string]string{"sqlite:a.db": "names no table", "sqlite:?table=t": "names no file", "sqlite::memory:?table=t": "names no file", "sqlite:a.db?table=t&mode=rw": "no parameter mode"} {
-		if _, err := Parse(arg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", arg, err, want)
-		}
+		_, err := Parse(arg)
+		conformance.Refused(t, err, want, "%s", arg)
 	}
 }
 
@@ -393,9 +390,7 @@ func TestTablesAreListed(t *testing.T) {
 			t.Errorf("no %s in %s", want, got)
 		}
 	}
-	if len(all) != 5 {
-		t.Errorf("%d tables", len(all))
-	}
+	conformance.Equal(t, len(all), 5, "tables")
 	for _, one := range all {
 		if one.Kind == "view" {
 			continue

@@ -315,9 +315,7 @@ func TestAServerIsReadByTheSessionsThatItHas(t *testing.T) {
 			default:
 			}
 			s.giveBack(lent[0], 0, "")
-			if one := <-came; one != lent[0] {
-				t.Errorf("%v, want that which was given back", one)
-			}
+			conformance.Equal(t, <-came, lent[0], "a buffer that was given back")
 			want := fmt.Sprintf("reading with %d of 3 sessions, because the server has no more (too many connections); sessions=%[1]d asks for no others", max(left, 1))
 			if len(notes) != 1 || notes[0] != want {
 				t.Errorf("%q, want %q", notes, want)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 )
 
@@ -34,9 +35,7 @@ func TestAnAddressOfAPatternBecomesThatOfATable(t *testing.T) {
 		"postgres://u@h/d?sslmode=disable&table=%2A":   "postgres://u@h/d?sslmode=disable&table=s.t",
 		"mysql://u@h/d?ssl-ca=/a&&ssl-mode=VERIFY_CA&": "mysql://u@h/d?ssl-ca=/a&ssl-mode=VERIFY_CA&table=s.t",
 	} {
-		if got := OfTable(arg, "s.t"); got != want {
-			t.Errorf("%s: %s, want %s", arg, got, want)
-		}
+		conformance.Equal(t, OfTable(arg, "s.t"), want, "%s", arg)
 	}
 	if got := OfTable("mysql://h/d", `a&b="c"`); got != "mysql://h/d?table=a%26b%3D%22c%22" {
 		t.Error(got)
@@ -106,9 +105,7 @@ func TestTheRangeOfAKeyIsSaidOnlyWhereItIsCertain(t *testing.T) {
 		if !ok {
 			got = -1
 		}
-		if got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.what, got, tt.want)
-		}
+		conformance.Equal(t, got, tt.want, "%s", tt.what)
 	}
 }
 
@@ -129,9 +126,7 @@ func TestPagesAreAskedForNoFasterThanTheirRowsMayBeRead(t *testing.T) {
 			must(t, p.wait(t.Context()))
 			p.took(1000)
 		}
-		if d := time.Since(begun); d != time.Second {
-			t.Errorf("the second page came after %v", d)
-		}
+		conformance.Equal(t, time.Since(begun), time.Second, "the second page came")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if err := p.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -224,9 +219,7 @@ func TestAReadingThatIsHeldUpForTooLongEnds(t *testing.T) {
 
 func TestALagThatCanNeverBeKnownIsRefused(t *testing.T) {
 	l := &lagWatch{server: &scripted{lags: []any{&Unwatched{"nobody says"}, nil}}}
-	if err := l.check(t.Context()); err == nil || !strings.Contains(err.Error(), "max-lag: nobody says") {
-		t.Error(err)
-	}
+	conformance.Refused(t, l.check(t.Context()), "max-lag: nobody says", "error")
 	if err := l.check(t.Context()); err != nil { // it may come
 		t.Error(err)
 	}

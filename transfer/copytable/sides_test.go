@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/plan"
@@ -67,9 +68,7 @@ func TestANewTableIsMadeAsItsSource(t *testing.T) {
 		t.Errorf("key %+v", to.Key)
 	}
 	to.Key[0].Auto = true
-	if err := CheckKey("t", to.Key, "ots://a/s", "give it up"); err == nil || !strings.Contains(err.Error(), "column hash") {
-		t.Error(err)
-	}
+	conformance.Refused(t, CheckKey("t", to.Key, "ots://a/s", "give it up"), "column hash", "error")
 }
 
 func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
@@ -138,9 +137,7 @@ func TestWhatATargetStillTakes(t *testing.T) {
 	}{{-1, -1, 0, false}, {100, -1, 100, true}, {100, -1, 99, false}, {100, 100, 500, true}, {100, 99, 500, false}} {
 		from := &client.Table{}
 		from.TimeToLive = c.from
-		if got := Expires(from, &table.Definition{TimeToLive: c.to, MaxDeviation: c.deviation}); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
+		conformance.Equal(t, Expires(from, &table.Definition{TimeToLive: c.to, MaxDeviation: c.deviation}), c.want, "%+v", c)
 	}
 }
 

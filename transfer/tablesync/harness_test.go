@@ -161,7 +161,5 @@ func (s *Summary) counts() string {
 
 func wantCounts(t testing.TB, s *Summary, want string) {
 	t.Helper()
-	if got := s.counts(); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	conformance.Equal(t, s.counts(), want, "result")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/condition"
@@ -61,9 +62,7 @@ func TestOnlyTheDifferencesAreWritten(t *testing.T) {
 
 	s := w.sync(cfg)
 	wantCounts(t, s, "equal 80, missing 9, different 10, surplus 10: written 19, deleted 10, kept 0, rejected 0, exit 0")
-	if s.Costs.WriteCU != 29 {
-		t.Errorf("%d write units for 19 rows and 10 deletes", s.Costs.WriteCU)
-	}
+	conformance.Equal(t, s.Costs.WriteCU, 29, "write units for 19 rows and 10 deletes")
 	wantCounts(t, w.sync(cfg), "equal 99, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
 }
 
@@ -212,9 +211,7 @@ func TestAnUpdateWritesTheColumnsThatDiffer(t *testing.T) {
 	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
 	s := w.sync(cfg)
 	wantCounts(t, s, "equal 1, missing 1, different 1, surplus 0: written 2, deleted 0, kept 0, rejected 0, exit 0")
-	if s.Superseded != 1 {
-		t.Errorf("%d superseded", s.Superseded)
-	}
+	conformance.Equal(t, s.Superseded, 1, "superseded")
 	w.wantRows("a m=1 n=2 own=kept", "b m=1 n=1", "c n=3")
 
 	cfg = w.config(w.write("b.csv", "id,n,m\na,,1\nb,1,1\nc,3,\n"))
@@ -384,9 +381,8 @@ func TestASourceOfARangeDeletesWithinItOnly(t *testing.T) {
 			w.sync(cfg)
 			continue
 		}
-		if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s of %+v: %v", tt.keys, tt.held, err)
-		}
+		_, err := Run(context.Background(), cfg)
+		conformance.Refused(t, err, tt.want, "%s of %+v", tt.keys, tt.held)
 	}
 	w.wantRows("a n=1", "b n=1", "d n=1", "e n=1")
 }
@@ -478,13 +474,9 @@ func TestNumbersAreNotChosen(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, stringID, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 	_, err := Run(context.Background(), w.config(w.write("a.csv", "id,v\na,1\n")))
-	if err == nil || !strings.Contains(err.Error(), "auto-increment column n") {
-		t.Errorf("without the column: %v", err)
-	}
+	conformance.Refused(t, err, "auto-increment column n", "without the column")
 	_, err = Run(context.Background(), w.config(w.write("b.csv", "id,n,v\na,7,1\n")))
-	if err == nil || !strings.Contains(err.Error(), "takes no chosen number") {
-		t.Errorf("with a row that is not there: %v", err)
-	}
+	conformance.Refused(t, err, "takes no chosen number", "with a row that is not there")
 }
 
 func TestWhatCannotBeSynchronisedIsRefused(t *testing.T) {
@@ -693,9 +685,8 @@ func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
 	w.put("a", cells)
 	cfg := w.config(w.write("a.csv", head+"\n"+strings.Replace(line, "a,1", "a,2", 1)+"\n"))
 	cfg.Delete, cfg.IfUnchanged = false, true
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "1 of the rows to put would need a condition with more than 31 columns") {
-		t.Errorf("%v", err)
-	}
+	_, err := Run(context.Background(), cfg)
+	conformance.Refused(t, err, "1 of the rows to put would need a condition with more than 31 columns", "error")
 	cfg.Load.Write.Mode = table.Update
 	wantCounts(t, w.sync(cfg), "equal 0, missing 0, different 1, surplus 0: written 1, deleted 0, kept 0, rejected 0, exit 0")
 	for i := 31; i < 40; i++ {
@@ -706,9 +697,8 @@ func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
 	cfg.Delete, cfg.IfUnchanged = false, true
 	wantCounts(t, w.sync(cfg), "equal 0, missing 0, different 1, surplus 0: written 1, deleted 0, kept 0, rejected 0, exit 0")
 	cfg.Delete = true
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "--if-unchanged with --delete") {
-		t.Errorf("with --delete: %v", err)
-	}
+	_, err = Run(context.Background(), cfg)
+	conformance.Refused(t, err, "--if-unchanged with --delete", "with --delete")
 }
 
 // TestARunThatHasFinishedHasItsSummary stops between the two notes of a run's end.
@@ -802,11 +792,9 @@ func TestASyncAsksForTheUnitsOfTheLastRunAndKeepsThem(t *testing.T) {
 	w.sync(config(ms))
 	w.sync(w.config(w.write("a.csv", "id,w\na,5\n"))) // without the column
 	want := "the last run has it as timestamp, ms, and us.parquet as timestamp, µs"
-	if _, err := Run(t.Context(), config(us)); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("sync: %v", err)
-	}
+	_, err := Run(t.Context(), config(us))
+	conformance.Refused(t, err, want, "sync")
 	load := config(us).Load
-	if _, err := pipeline.Run(t.Context(), load); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("load: %v", err)
-	}
+	_, err = pipeline.Run(t.Context(), load)
+	conformance.Refused(t, err, want, "load")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -184,9 +185,7 @@ func TestVersionsOfOneCellAreTheNewestThatAreKept(t *testing.T) {
 		"all that are kept are newer but one": {2, 270, []cell{of(300, 3), of(260, 2), of(-1, 1)}, []got{{300, 3}, {260, 2}}, false},
 	} {
 		j := newJudge(table.Put, c.versions, 100, c.loaded)
-		if got := j.sameVersions(c.want, c.have); got != c.same {
-			t.Errorf("%s: %v", what, got)
-		}
+		conformance.Equal(t, j.sameVersions(c.want, c.have), c.same, "%s", what)
 		// Among other columns, in any place and order.
 		j.wide = true
 		for _, other := range []uint64{1, 9} {
@@ -266,14 +265,10 @@ func TestUnitsOfARowAreThoseOfItsBytes(t *testing.T) {
 			} else {
 				r.CellAt(&c, v, at)
 			}
-			if got := UnitsOf(r.End()); got != units {
-				t.Errorf("%d bytes at %d: %d units, want %d", bytes, at, got, units)
-			}
+			conformance.Equal(t, UnitsOf(r.End()), units, "%d bytes at %d: units", bytes, at)
 		}
 	}
-	if got := UnitsOf([]byte("damaged")); got != 1 {
-		t.Errorf("damaged: %d units", got)
-	}
+	conformance.Equal(t, UnitsOf([]byte("damaged")), 1, "damaged: units")
 }
 
 // oddSource fails once, where fails says.

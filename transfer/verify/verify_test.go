@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/extsort"
 	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
@@ -102,9 +103,7 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 	}
 	want := `missing id="k0007" [] 8, missing id="k0107" [] 108, missing id="k0207" [] 208, ` +
 		`different id="k0009" [m] 10, different id="k0109" [m] 110, different id="k0209" [m] 210`
-	if strings.Join(got, ", ") != want {
-		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
-	}
+	conformance.Equal(t, strings.Join(got, ", "), want, "result")
 	if r.SpilledRows == 0 || r.Ranges < 2 {
 		t.Errorf("%d rows on disk, %d ranges: what was to be tried did not happen", r.SpilledRows, r.Ranges)
 	}
@@ -165,9 +164,8 @@ func TestASampleReadsItsKeysAlone(t *testing.T) {
 			t.Errorf("faults %v: not each of them happened", w.faults.Done())
 		}
 		w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
-		if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
-			t.Errorf("got %v", err)
-		}
+		_, err := Run(context.Background(), cfg)
+		conformance.Refused(t, err, "OTSAuthFailed", "result")
 	})
 }
 
@@ -190,9 +188,7 @@ func TestThrottledReadsAndMovingPartitionsAreReadAgain(t *testing.T) {
 		if r := run(t, w.config(t, name, text)); !r.OK || r.Equal != 300 || r.Extra != 0 {
 			t.Error(r.counts())
 		}
-		if n := w.faults.Done()[faults.Refuse]; n != 12 {
-			t.Errorf("%d requests were refused", n)
-		}
+		conformance.Equal(t, w.faults.Done()[faults.Refuse], 12, "requests were refused")
 	})
 }
 
@@ -302,9 +298,8 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	}
 	over := w.config(t, name, text)
 	over.TempMax, over.Memory = 1, 1
-	if _, err := Run(context.Background(), over); err == nil || !strings.Contains(err.Error(), "no space") {
-		t.Errorf("no disk: %v", err)
-	}
+	_, err := Run(context.Background(), over)
+	conformance.Refused(t, err, "no space", "no disk")
 }
 
 func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
@@ -441,9 +436,7 @@ func TestValuesShowTheirTypes(t *testing.T) {
 		{strings.Repeat("列", 30), `"` + strings.Repeat("列", 20) + `"… (90 bytes)`}, {strings.Repeat("a", 59) + "列", `"` + strings.Repeat("a", 59) + `"… (62 bytes)`},
 		{make([]byte, 2<<20), "0x" + strings.Repeat("00", 30) + "… (2097152 bytes)"},
 	} {
-		if got := showValue(c.value); got != c.want {
-			t.Errorf("%v: %s, want %s", c.value, got, c.want)
-		}
+		conformance.Equal(t, showValue(c.value), c.want, "%v", c.value)
 	}
 }
 

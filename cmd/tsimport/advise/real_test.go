@@ -86,9 +86,7 @@ func TestRealDataGetAnExpertsVerdicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, Config{Input: Input{Options: reader.Options{NoHeader: want.noHeader}}}, filepath.Join(dir, "real", want.file))
 			checkVerdicts(t, r, want.verdicts)
-			if r.Arrival.Column != want.arrival {
-				t.Errorf("arrival by %q, want %q", r.Arrival.Column, want.arrival)
-			}
+			conformance.Equal(t, r.Arrival.Column, want.arrival, "arrival")
 			if r.Design == nil || r.Design.Keys[0] != want.key {
 				t.Errorf("design %+v, want the partition key %s", r.Design, want.key)
 			}

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/conformance"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -58,9 +59,7 @@ func checkVerdicts(t *testing.T, r *Report, want string) {
 		if c.Fix != nil && strings.Contains(verdict, ", fix ") {
 			got += ", fix " + c.Fix.Name
 		}
-		if got != verdict {
-			t.Errorf("%s: %s, want %s: %s", name, got, verdict, c.Reason)
-		}
+		conformance.Equal(t, got, verdict, "%s: %s", name, c.Reason)
 	}
 }
 
@@ -84,9 +83,7 @@ func TestStudentCardsAreJudgedAlikeInEveryOrderOfTheFile(t *testing.T) {
 				OrderTime: not recommended, fix hash prefix
 				Amount: not recommended
 				Item: not recommended`)
-			if r.Arrival.Column != "OrderTime" {
-				t.Errorf("arrival by %q", r.Arrival.Column)
-			}
+			conformance.Equal(t, r.Arrival.Column, "OrderTime", "arrival")
 			for name, want := range loads {
 				if c := candidate(t, r, name); c.Load < want-0.1 || c.Load > want+0.1 {
 					t.Errorf("%s: a load in file order is said to use %.3f, measured were %.2f", name, c.Load, want)
@@ -324,9 +321,7 @@ func TestAnInterruptedRunSaysWhy(t *testing.T) {
 
 func TestColumnsWhoseNamesAreNotIdentifiersAreQuoted(t *testing.T) {
 	for name, want := range map[string]string{"CardID": "CardID", "订单号": `col("订单号")`, "a b": `col("a b")`, "text": `col("text")`, `q"`: `col("q\"")`} {
-		if got := identifier(name); got != want {
-			t.Errorf("%s is written %s, want %s", name, got, want)
-		}
+		conformance.Equal(t, identifier(name), want, "%s written", name)
 	}
 }
 
@@ -345,9 +340,7 @@ func TestAValueThatGrowsTooLargeIsSplicedThoughTheSpliceSpreadsALittleLess(t *te
 		for _, c := range r.Candidates {
 			parts := strings.Split(c.Column, "+")
 			slices.Sort(parts)
-			if len(slices.Compact(parts)) != len(c.parts) {
-				t.Errorf("%s is proposed", c.Column)
-			}
+			conformance.Equal(t, len(slices.Compact(parts)), len(c.parts), "%s is proposed", c.Column)
 		}
 	}
 	// The verdict on size does not depend on which of two nearly equal shares is the larger.

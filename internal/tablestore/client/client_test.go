@@ -21,6 +21,7 @@ import (
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -73,12 +74,8 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 		t.Error("nothing says when the table was made")
 	}
 	want := &Table{Name: "t", Key: key, Defined: map[string]table.Type{}, Created: got.Created, Definition: d}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if err := a.Create("t", key, d); err == nil || !strings.Contains(err.Error(), "OTSObjectAlreadyExist") {
-		t.Errorf("creating it again: %v", err)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
+	conformance.Refused(t, a.Create("t", key, d), "OTSObjectAlreadyExist", "creating it again")
 	if names, err := a.List(); err != nil || fmt.Sprint(names) != "[t]" {
 		t.Errorf("%v, %v", names, err)
 	}
@@ -124,9 +121,7 @@ func TestTableOperationsSurvivePassingFaults(t *testing.T) {
 			if err := a.Drop("t"); err != nil {
 				t.Errorf("drop after %s: %v", f.Code, err)
 			}
-			if len(failed) != 3 {
-				t.Errorf("only %v failed", failed)
-			}
+			conformance.Equal(t, len(failed), 3, "%v failed", failed)
 		}
 	})
 }
@@ -174,9 +169,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		{fmt.Errorf("%w: by the user", context.Canceled), Canceled},
 		{errors.New("unreadable answer"), Ambiguous},
 	} {
-		if got := Classify(tt.err); got != tt.want {
-			t.Errorf("%v is class %d, want %d", tt.err, got, tt.want)
-		}
+		conformance.Equal(t, Classify(tt.err), tt.want, "class of %v", tt.err)
 	}
 }
 
@@ -301,9 +294,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	if requests != 1 {
 		t.Errorf("a wrong endpoint is tried %d times", requests)
 	}
-	if got := OneLine("a\nb\r\tc\x1b[0m  "); got != "a; b c [0m" {
-		t.Errorf("%q", got)
-	}
+	conformance.Equal(t, OneLine("a\nb\r\tc\x1b[0m  "), "a; b c [0m", "one line")
 }
 
 func TestTrafficIsCounted(t *testing.T) {
@@ -315,9 +306,7 @@ func TestTrafficIsCounted(t *testing.T) {
 				t.Fatal("no error")
 			}
 		}
-		if traffic.BytesSent.Load() != want {
-			t.Errorf("way %d: %d bytes", way, traffic.BytesSent.Load())
-		}
+		conformance.Equal(t, traffic.BytesSent.Load(), want, "way %d: bytes", way)
 	}
 	traffic := new(Traffic)
 	c, err := Connect(t.Context(), embedded(t, nil), traffic)
@@ -335,9 +324,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		_, err := sdk.ListTable()
 		must(t, err)
 	}
-	if n := made.Load(); n != 1 {
-		t.Errorf("%d connections for 20 requests in a row", n)
-	}
+	conformance.Equal(t, made.Load(), 1, "connections for 20 requests in a row")
 }
 
 func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
@@ -449,7 +436,5 @@ func TestAClockThatTheServiceRefusesIsNamed(t *testing.T) {
 	s := engine(t, server.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	target := of(s)
 	_, err := admin(t, target).List()
-	if err == nil || !strings.Contains(err.Error(), "this machine's clock is too far from the service's: set it") {
-		t.Error(err)
-	}
+	conformance.Refused(t, err, "this machine's clock is too far from the service's: set it", "error")
 }

@@ -254,9 +254,7 @@ func TestAnswersAreReadHoweverTheyAreFramed(t *testing.T) {
 		if strings.Contains(tt.answer, "close") {
 			want = 3
 		}
-		if n := connections.Load(); n != want {
-			t.Errorf("%s: %d connections for 3 requests, want %d", name, n, want)
-		}
+		conformance.Equal(t, connections.Load(), want, "%s: connections for 3 requests", name)
 		s.Close()
 	}
 }
@@ -355,9 +353,7 @@ func TestEndpointsAreReachedHoweverTheyAreWritten(t *testing.T) {
 			}
 			want, _ := io.ReadAll(res.Body)
 			res.Body.Close()
-			if string(got) != string(want) {
-				t.Errorf("%s: asks host %q, net/http %q", endpoint, got, want)
-			}
+			conformance.Equal(t, string(got), string(want), "%s: host", endpoint)
 			s.Close()
 		}
 	}
@@ -460,9 +456,7 @@ func TestTLSIsSpokenOnOneConnectionAndTheCertificateChecked(t *testing.T) {
 			t.Fatalf("%q, %v", answer, err)
 		}
 	}
-	if n := made.Load(); n != 1 {
-		t.Errorf("%d connections for 20 requests", n)
-	}
+	conformance.Equal(t, made.Load(), 1, "connections for 20 requests")
 }
 
 func TestConnectionsAreReusedByManySendersAndClosedWithThem(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -142,9 +144,7 @@ func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 		_, err := s.Post("BatchWriteRow", text("x"))
 		must(t, err)
 	}
-	if n := connections.Load(); n != 1 {
-		t.Errorf("%d connections for 50 senders that send one after the other", n)
-	}
+	conformance.Equal(t, connections.Load(), 1, "connections for 50 senders that send one after the other")
 }
 
 // A link that a request of the SDK has made ends with the run when another sends on it, and not with that request.
@@ -170,9 +170,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 			s.c.pool.free[0].until = time.Now()
 		}
 	}
-	if n := connections.Load(); n != 3 {
-		t.Errorf("%d connections, want 3", n)
-	}
+	conformance.Equal(t, connections.Load(), 3, "connections")
 }
 
 func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
@@ -192,9 +190,7 @@ func TestALimitOnConnectionsIsTriedAgain(t *testing.T) {
 		p := newPool(nil, 100)
 		p.short(10)
 		for _, want := range []int{10, 11, 13, 17} {
-			if got := p.room(); got != want {
-				t.Errorf("room %d, want %d", got, want)
-			}
+			conformance.Equal(t, p.room(), want, "room")
 			time.Sleep(firstRaise)
 		}
 		p.short(10)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -50,9 +51,7 @@ func TestAWhenComparesStoredColumnsWithNewValues(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := shown(w.Filter(value)); got != want {
-			t.Errorf("%s is %s, want %s", text, got, want)
-		}
+		conformance.Equal(t, shown(w.Filter(value)), want, "%s", text)
 		if len(w.Filter(value).Serialize()) == 0 || w.String() != text {
 			t.Errorf("%s has no bytes", text)
 		}
@@ -87,9 +86,7 @@ func TestAFilterComparesColumnsWithValues(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := shown(f); got != want {
-			t.Errorf("%s is %s, want %s", text, got, want)
-		}
+		conformance.Equal(t, shown(f), want, "%s", text)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"example.com/tsimport/engine/enginetest"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -121,9 +122,7 @@ func TestPartitionsThatTheServiceNamesAreExact(t *testing.T) {
 	if err != nil || !exact || fmt.Sprint(integers(bounds)) != "[-7 7]" {
 		t.Errorf("%v, exact %v, %v", bounds, exact, err)
 	}
-	if fmt.Sprint(service.seen) != "[DescribeTable]" {
-		t.Errorf("requests %v", service.seen)
-	}
+	conformance.Equal(t, fmt.Sprint(service.seen), "[DescribeTable]", "requests %v", service.seen)
 }
 
 func TestWithoutNamesPartitionsAreGuessedFromSizes(t *testing.T) {
@@ -152,9 +151,7 @@ func TestWithoutNamesPartitionsAreGuessedFromSizes(t *testing.T) {
 		if err != nil || exact || len(bounds) != tt.bounds || !slices.IsSorted(integers(bounds)) {
 			t.Errorf("%s: %d bounds, exact %v, %v", tt.name, len(bounds), exact, err)
 		}
-		if got := fmt.Sprint(service.sizes); got != tt.sizes {
-			t.Errorf("%s: sizes %s, want %s", tt.name, got, tt.sizes)
-		}
+		conformance.Equal(t, fmt.Sprint(service.sizes), tt.sizes, "%s: sizes", tt.name)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
 )
@@ -138,9 +139,7 @@ func TestCSVSurvivesTheRoundTrip(t *testing.T) {
 	records, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(out.String(), "\r\n", "␍\n"))).ReadAll()
 	must(t, err)
 	want := "-9223372036854775808|AP8=|1.5|||false|9223372036854775807|1e+300||a,\"b\"␍\n|5|<中文>"
-	if got := strings.Join(records[1], "|"); got != want {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	conformance.Equal(t, strings.Join(records[1], "|"), want, "result")
 	if !strings.Contains(out.String(), `1.5,"","",false`) {
 		t.Error("empty values are not told from absent ones")
 	}
@@ -164,9 +163,7 @@ func TestJSONLinesRefuseWhatTheyCannotHold(t *testing.T) {
 		`column "a" has a string that is not UTF-8`: "a\xff", `column "a" has the double NaN`: math.NaN(), `column "a" has the double -Inf`: math.Inf(-1),
 	} {
 		r := &Row{PrimaryKey: new(tablestore.PrimaryKey), Columns: []*tablestore.AttributeColumn{{ColumnName: "a", Value: v}}}
-		if err := NewJSONL(new(bytes.Buffer)).Write(r); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v", v, err)
-		}
+		conformance.Refused(t, NewJSONL(new(bytes.Buffer)).Write(r), want, "%v", v)
 	}
 }
 

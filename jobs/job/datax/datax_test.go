@@ -40,9 +40,7 @@ func TestOtherJobsAreConverted(t *testing.T) {
 			must(t, err)
 			l := j.File.Loads[0]
 			for key, want := range c.want {
-				if got := l.Value(key); got != want {
-					t.Errorf("%s is %q, want %q", key, got, want)
-				}
+				conformance.Equal(t, l.Value(key), want, "%s", key)
 			}
 			if len(l.From) != 1 || l.From[0] != c.from {
 				t.Errorf("from %q", l.From)
@@ -62,9 +60,7 @@ func TestATextFileJobIsConverted(t *testing.T) {
 	l := j.File.Loads[0]
 	for key, want := range map[string]string{"pk": "id:integer", "names": "id,unused_1,city", "columns": "city", "delimiter": "|", "skip-lines": "1",
 		"max-errors": "0", "create": "true", "null": "", "empty": "string", "type": "city=string"} {
-		if got := l.Value(key); got != want {
-			t.Errorf("%s is %q, want %q", key, got, want)
-		}
+		conformance.Equal(t, l.Value(key), want, "%s", key)
 	}
 	for _, s := range append(l.Settings, j.Target...) {
 		if text := strings.Join(s.Values, " "); strings.Contains(text, "s3cret") || strings.Contains(text, "AKID") {

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	exact "example.com/tsimport/reader/archivefile"
@@ -84,9 +85,7 @@ func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
 	w := expired(t)
 	before := w.tables()
 	p := w.mustRun()
-	if got := w.contents(); got != exported {
-		t.Errorf("archive: %s", got)
-	}
+	conformance.Equal(t, w.contents(), exported, "archive")
 	if w.tables() != before || w.count("DeleteTable") != 0 {
 		t.Errorf("tables %s", w.tables())
 	}
@@ -101,9 +100,7 @@ func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
 	}
 	w.requests = nil
 	w.mustRun()
-	if w.count("GetRange") != 0 {
-		t.Error("a complete export is made again")
-	}
+	conformance.Equal(t, w.count("GetRange"), 0, "a complete export is made again")
 }
 
 func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.T) {
@@ -115,12 +112,8 @@ func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.
 		w.request.DropExpired = true
 		w.requests = nil
 		p := w.mustRun()
-		if got := w.contents(); got != exported {
-			t.Errorf("archive: %s", got)
-		}
-		if got := w.tables(); got != "c_202408 0/50 -1 1" {
-			t.Errorf("tables %s", got)
-		}
+		conformance.Equal(t, w.contents(), exported, "archive")
+		conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
 		for _, i := range p.Items[:2] {
 			if i.State != Done || !i.Dropped || w.manifest(i.Period.String()).State != archive.Dropped {
 				t.Errorf("%+v", i)
@@ -143,9 +136,7 @@ func TestATableThatWasWrittenSinceItsExportIsExportedAgainBeforeItIsDropped(t *t
 	w.put("c_202402", 3)
 	w.request.DropExpired = true
 	w.mustRun()
-	if got := w.contents(); got != "c_202401 2, c_202402 3, c_202402-2 4" {
-		t.Errorf("archive: %s", got)
-	}
+	conformance.Equal(t, w.contents(), "c_202401 2, c_202402 3, c_202402-2 4", "archive")
 	if got := w.tables(); got != "c_202408 0/50 -1 1" || !w.heard("has changed since it was exported") {
 		t.Errorf("tables %s", got)
 	}
@@ -182,9 +173,7 @@ func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
 	if i := p.Items[0]; i.State != Failed || !errors.As(i.Err, &changed) || i.Dropped {
 		t.Errorf("%s, %v", i.State, i.Err)
 	}
-	if got := w.tables(); got != "c_202401 0/50 -1 1, c_202408 0/50 -1 1" {
-		t.Errorf("tables %s", got)
-	}
+	conformance.Equal(t, w.tables(), "c_202401 0/50 -1 1, c_202408 0/50 -1 1", "tables")
 }
 
 // TestEveryVersionIsExportedBeforeATableIsDropped has a cell with two versions and a binary one.
@@ -196,9 +185,7 @@ func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w.updateValue("c_202402", 0, []byte{0, 255})
 	w.request.DropExpired = true
 	w.mustRun()
-	if got := w.tables(); got != "c_202408 0/50 -1 1" {
-		t.Errorf("tables %s", got)
-	}
+	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
 	want := fmt.Sprintf(`{"PK":{"Values":[0]},"Attr":{"Values":[{"C":"v","V":"AP8=","T":"binary","TS":%d},{"C":"v","V":"c_202402 0","T":"string","TS":%d}]}}`, w.clock.UnixMilli(), first.UnixMilli())
 	if got := w.lines(filepath.Join(w.dir, "c_202402", "archive-00001-00001.jsonl.zst")); got[0] != want {
 		t.Errorf("%s, want %s", got[0], want)
@@ -245,9 +232,7 @@ func TestARecreatedTableIsAnotherTable(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	w.mustRun()
-	if got := w.contents(); got != strings.Replace(exported, ", ", ", c_202401-2 6, ", 1) {
-		t.Errorf("archive: %s", got)
-	}
+	conformance.Equal(t, w.contents(), strings.Replace(exported, ", ", ", c_202401-2 6, ", 1), "archive")
 }
 
 // TestATableThatIsReplacedWhileItIsRetiredStays replaces the table by one with the same rows, before each of the requests
@@ -293,9 +278,7 @@ func TestAnArchiveThatCannotBeWrittenFailsTheTable(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 	}
-	if w.count("DeleteTable") != 0 {
-		t.Error("a table was dropped")
-	}
+	conformance.Equal(t, w.count("DeleteTable"), 0, "a table was dropped")
 }
 
 func TestALongExportSaysHowFarItIs(t *testing.T) {
@@ -347,12 +330,8 @@ func TestARunThatIsCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 					t.Errorf("request %d, applied %v: %s is %s, %v", at, applied, i.Have.Name, i.State, i.Err)
 				}
 			}
-			if got := w.contents(); got != exported {
-				t.Errorf("request %d, applied %v: archive %s", at, applied, got)
-			}
-			if got := w.tables(); got != "c_202408 0/50 -1 1" {
-				t.Errorf("request %d, applied %v: tables %s", at, applied, got)
-			}
+			conformance.Equal(t, w.contents(), exported, "request %d, applied %v: archive", at, applied)
+			conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "request %d, applied %v: tables", at, applied)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -44,9 +45,7 @@ func TestLookingSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 	if got := outline(p); got != want || fmt.Sprint(p.Others) != "[c_old]" {
 		t.Errorf("%s\nothers %v", got, p.Others)
 	}
-	if w.tables() != before {
-		t.Errorf("now there is %s", w.tables())
-	}
+	conformance.Equal(t, w.tables(), before, "tables now there")
 	if len(w.requests) != 6 || w.count("ListTable") != 1 || w.count("DescribeTable") != 5 {
 		t.Errorf("requests %v", w.requests)
 	}
@@ -67,9 +66,7 @@ func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
 		}
 	}
 	want := "c_202401 1/2 -1 1, c_202403 20/1 864000 1, c_202404 20/1 864000 1, c_202405 0/50 -1 1, c_202406 0/50 -1 1, " + others
-	if got := w.tables(); got != want {
-		t.Errorf("tables %s", got)
-	}
+	conformance.Equal(t, w.tables(), want, "tables")
 	if len(w.waits) != 0 || w.count("UpdateTable") != 6 || w.count("DeleteTable") != 0 {
 		t.Errorf("waits %v, requests %v", w.waits, w.requests)
 	}
@@ -94,9 +91,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 	w.clock = w.clock.Add(30 * time.Second)
 	p := w.mustRun()
 	for _, i := range p.Items {
-		if i.State != Done {
-			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
-		}
+		conformance.Equal(t, i.State, Done, "%s: %v", i.Have.Name, i.Err)
 	}
 	if took := w.clock.Sub(changed); took != DefaultInterval+time.Second {
 		t.Errorf("the change came %v after the last", took)
@@ -114,9 +109,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 			t.Errorf("%q came behind the first wait", line)
 		}
 	}
-	if w.count("UpdateTable") != 6 {
-		t.Errorf("%d changes were sent", w.count("UpdateTable"))
-	}
+	conformance.Equal(t, w.count("UpdateTable"), 6, "changes were sent")
 }
 
 func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
@@ -240,13 +233,9 @@ func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 	}
 	w.before = nil
 	p.Admin = w.adminWith(context.Background(), "wrong")
-	if err := p.Run(context.Background(), w.pace); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
-		t.Errorf("%v", err)
-	}
+	conformance.Refused(t, p.Run(context.Background(), w.pace), "OTSAuthFailed", "error")
 	for _, i := range p.Items {
-		if i.State != Planned {
-			t.Errorf("%s is %s", i.Have.Name, i.State)
-		}
+		conformance.Equal(t, i.State, Planned, "%s", i.Have.Name)
 	}
 	if _, err := Look(context.Background(), p.Request); err == nil {
 		t.Error("looking with a wrong key succeeds")
@@ -284,7 +273,6 @@ func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
 func TestAnArchiveThatCannotBeReadEndsTheLook(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	must(t, os.WriteFile(w.dir, nil, 0o600))
-	if _, err := Look(context.Background(), w.requestOf(context.Background())); err == nil || !strings.Contains(err.Error(), filepath.Base(w.dir)) {
-		t.Errorf("%v", err)
-	}
+	_, err := Look(context.Background(), w.requestOf(context.Background()))
+	conformance.Refused(t, err, filepath.Base(w.dir), "error")
 }

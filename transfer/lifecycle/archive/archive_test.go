@@ -123,16 +123,12 @@ func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
 	var beside map[string]any
 	must(t, json.Unmarshal([]byte(read(t, filepath.Join(dir, "t.manifest.json"))), &beside))
 	for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive", "state": "verified", "rows": 1000.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
-		if beside[name] != want {
-			t.Errorf("%s is %v, want %v", name, beside[name], want)
-		}
+		conformance.Equal(t, beside[name], want, "%s", name)
 	}
 	if beside["exported_at"] == nil || beside["verified_at"] == nil || beside["dropped_at"] != nil {
 		t.Errorf("%v", beside)
 	}
-	if got := files(t, dir); got != "t t.manifest.json" {
-		t.Errorf("files %s", got)
-	}
+	conformance.Equal(t, files(t, dir), "t t.manifest.json", "files")
 }
 
 func TestALargeExportHasSeveralParts(t *testing.T) {
@@ -149,9 +145,7 @@ func TestALargeExportHasSeveralParts(t *testing.T) {
 			t.Errorf("%d parts, %d rows", len(is.Parts), is.Rows)
 		}
 	}
-	if texts[0] != texts[1] {
-		t.Error("the parts have other rows")
-	}
+	conformance.Equal(t, texts[0], texts[1], "the parts have other rows")
 }
 
 func TestAnEmptyTableIsExportedToo(t *testing.T) {
@@ -197,9 +191,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for name, text := range foreign {
-		if got := read(t, filepath.Join(f.Dir, name)); got != text {
-			t.Errorf("%s is now %q", name, got)
-		}
+		conformance.Equal(t, read(t, filepath.Join(f.Dir, name)), text, "%s", name)
 	}
 	if other, err := Latest(f.Dir, "elsewhere", "t"); err != nil || other != nil {
 		t.Errorf("a table of another instance has the export %+v, %v", other, err)
@@ -382,16 +374,14 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	}
 	blocked := filepath.Join(dir, "blocked")
 	must(t, os.MkdirAll(filepath.Join(blocked, "t.manifest.json.part"), 0o755))
-	if _, err := open(t, blocked).Export(t.Context(), of(1).subject()); err == nil || !strings.Contains(err.Error(), "write manifest of table t") {
-		t.Errorf("%v", err)
-	}
+	_, err := open(t, blocked).Export(t.Context(), of(1).subject())
+	conformance.Refused(t, err, "write manifest of table t", "error")
 	blocked = filepath.Join(dir, "blocked-too")
 	must(t, os.Mkdir(blocked, 0o755))
 	write(t, filepath.Join(blocked, "t.manifest.json"), `{"table":"t","target":"here","file":"t","state":"exporting"}`)
 	write(t, filepath.Join(blocked, "t"), "a file in place of the folder")
-	if _, err := open(t, blocked).Export(t.Context(), of(1).subject()); err == nil || !strings.Contains(err.Error(), "export table t") {
-		t.Errorf("%v", err)
-	}
+	_, err = open(t, blocked).Export(t.Context(), of(1).subject())
+	conformance.Refused(t, err, "export table t", "error")
 	folder := filepath.Join(dir, "folder")
 	must(t, os.MkdirAll(filepath.Join(folder, "t.manifest.json"), 0o755))
 	if _, err := Latest(folder, "here", "t"); err == nil {
@@ -414,7 +404,5 @@ func TestLinksInThePlaceOfPartsAreNotFollowed(t *testing.T) {
 	if err != nil || m.Rows != 3 || m.File != "t-2" {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	if text := read(t, victim); text != "precious" {
-		t.Errorf("the file behind the links holds %q", text)
-	}
+	conformance.Equal(t, read(t, victim), "precious", "the file behind the links")
 }

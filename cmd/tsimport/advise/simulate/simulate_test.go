@@ -3,6 +3,8 @@ package simulate
 import (
 	"math"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func keysOf(rows int, key func(int) uint64) Keys {
@@ -39,9 +41,7 @@ func TestPartitionsHoldEqualNumbersOfRows(t *testing.T) {
 			t.Errorf("partition %d holds %d rows of 32000", p, c)
 		}
 	}
-	if n != 32 {
-		t.Errorf("%d partitions", n)
-	}
+	conformance.Equal(t, n, 32, "partitions")
 }
 
 func TestOneValueIsNeverDivided(t *testing.T) {
@@ -163,9 +163,7 @@ func TestAPartitionSavesUpOneSecondAtMost(t *testing.T) {
 }
 
 func TestNoRowsUseNothing(t *testing.T) {
-	if share := Live(nil, nil, Traffic{Partitions: 4, Rate: 4}); share != 0 {
-		t.Errorf("live share %v", share)
-	}
+	conformance.Equal(t, Live(nil, nil, Traffic{Partitions: 4, Rate: 4}), 0, "live share")
 	if l := Load(nil, 4, 1); l.Share != 0 || l.Rows != 0 {
 		t.Errorf("load %+v", l)
 	}
