@@ -38,9 +38,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := w.Server.Close(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, w.Server.Close(), nil, "Close")
 		if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
 			t.Errorf("%v is left in the temporary folder, %v", left, err)
 		}

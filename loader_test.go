@@ -37,9 +37,7 @@ func TestRowsArriveAsTheyWerePut(t *testing.T) {
 		"bytes=[]uint8 [1 2]@", "double=float64 0.5@", "empty=string @", "no=bool false@", "yes=bool true@",
 		fmt.Sprintf("v=int64 1@%d v=int64 2@%d v=string 3@%d", now.UnixMilli(), now.UnixMilli()-1000, now.UnixMilli()-2000),
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in %q", want, text)
-		}
+		conformance.Contains(t, text, want, "text")
 	}
 	if len(got) != 1 || strings.Contains(text, "null=") {
 		t.Errorf("%q", got)
@@ -118,9 +116,7 @@ func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
 	for i, c := range cases {
 		var got Outcome
 		must(t, l.Put(ctx, Row{Columns: c.columns, Done: func(o Outcome) { got = o }}))
-		if err := l.Flush(ctx); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, l.Flush(ctx), nil, "Flush")
 		if got.End != Rejected || got.Code != c.code || c.column != "" && got.Column != c.column || got.Message == "" || got.Number != int64(i)+1 {
 			t.Errorf("row %d: %+v, want code %s", i+1, got, c.code)
 		}
@@ -147,9 +143,7 @@ func TestRejectedRowsThatNobodyHearsOfAreAnError(t *testing.T) {
 	if err := l.Flush(ctx); !errors.As(err, &rejected) || rejected.Rows != 5 || rejected.First.Number != 1 || rejected.First.Code != "WrongType" {
 		t.Errorf("flush: %v", err)
 	}
-	if err := l.Flush(ctx); err != nil {
-		t.Errorf("flush again: %v", err)
-	}
+	conformance.Equal(t, l.Flush(ctx), nil, "flush again")
 	for range 2 {
 		c, err := l.Close(ctx)
 		if rejected = nil; !errors.As(err, &rejected) || rejected.Rows != 5 || !strings.Contains(err.Error(), "5 rows were rejected, the first of them is row 1: WrongType: column id: ") {
@@ -162,9 +156,7 @@ func TestRejectedRowsThatNobodyHearsOfAreAnError(t *testing.T) {
 	if err := l.Put(ctx, Row{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("put after close: %v", err)
 	}
-	if err := l.Flush(ctx); err != nil {
-		t.Errorf("flush after close: %v", err)
-	}
+	conformance.Equal(t, l.Flush(ctx), nil, "flush after close")
 }
 
 func TestErrorsOfOpenCanBeTold(t *testing.T) {

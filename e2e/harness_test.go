@@ -173,9 +173,7 @@ func (s *served) stop(t testing.TB) {
 	s.stopped = true
 	killer := time.AfterFunc(processTimeout, s.process.kill)
 	defer killer.Stop()
-	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Errorf("stop serve: %v", err)
-	}
+	conformance.Equal(t, s.Process.Signal(syscall.SIGTERM), nil, "stop serve")
 	if code := s.wait(); code != 0 && code != 128+int(syscall.SIGTERM) {
 		t.Errorf("serve ended with %v, want exit code 0 or 143; stderr:\n%s", s.ProcessState, &s.said)
 	}

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // loadAndExport loads a file into a store of its own and returns the table as lines of JSON, what the load has said, and the folder, in which
@@ -53,9 +55,7 @@ func writeGzip(t *testing.T, name, text string) string {
 
 func same(t *testing.T, got, want []string) {
 	t.Helper()
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	conformance.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"), "result")
 }
 
 func TestAnExportOfDynamoDBIsLoadedWithItsTypes(t *testing.T) {
@@ -71,9 +71,7 @@ func TestAnExportOfDynamoDBIsLoadedWithItsTypes(t *testing.T) {
 		`{"id":"a","b":{"base64":"AAH/"},"big":"12345678901234567890123456789012345678","d":0.5,"doc":"{\"x\":[1.50,\"é\\\"\"]}","n":9223372036854775807,"ok":true,"tags":"[\"p\",\"q\"]"}`,
 		`{"id":"b","d":2.0,"n":-1}`,
 	})
-	if !strings.Contains(shown, "--format dynamodb") {
-		t.Errorf("the format that was found is not shown: %s", shown)
-	}
+	conformance.Contains(t, shown, "--format dynamodb", "the format that was found is not shown")
 	rejects := strings.Split(p.read("run/rejects.jsonl"), "\n")
 	for i, want := range []string{`N holds \"abc\", which is not a number`, "a member beside N", `B holds \"?\", which is not base64`} {
 		line := rejects[i]
@@ -111,9 +109,7 @@ func TestADumpOfADatabaseIsLoadedByItsTable(t *testing.T) {
 		"table public.orders, 3 rows; skipped: 5 other tables with 7 rows", "the new table's primary key is that of the source: --pk id:integer",
 		"rejected 1 with OutOfRange", "shop.sql:225, column w",
 	} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("%q is not in %s", want, shown)
-		}
+		conformance.Contains(t, shown, want, "shown")
 	}
 	if got := p.retried(`"NaN"`, "1.5"); len(got) != 3 || !strings.Contains(got[1], `"w":1.5`) {
 		t.Errorf("%q", got)

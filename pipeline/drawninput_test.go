@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -404,9 +405,7 @@ func damageParquet(t *testing.T, name string) {
 			t.Error(err)
 		}
 	}
-	if err := os.Chtimes(name, was.ModTime(), was.ModTime()); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, os.Chtimes(name, was.ModTime(), was.ModTime()), nil, "Chtimes")
 }
 
 // cutShort cuts off the second half of a file.
@@ -415,9 +414,7 @@ func cutShort(t *testing.T, name string) {
 	if err == nil {
 		err = os.Truncate(name, was.Size()/2)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, err, nil, "error")
 }
 
 // parquetFooter reads what a file says of itself, and where that begins.
@@ -425,8 +422,6 @@ func parquetFooter(t *testing.T, file []byte) (footer *format.FileMetaData, at i
 	const tail = 8 // the footer's length and the magic
 	length := int(binary.LittleEndian.Uint32(file[len(file)-tail:]))
 	at, footer = len(file)-tail-length, new(format.FileMetaData)
-	if err := thrift.Unmarshal(new(thrift.CompactProtocol), file[at:at+length], footer); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, thrift.Unmarshal(new(thrift.CompactProtocol), file[at:at+length], footer), nil, "Unmarshal")
 	return footer, at
 }

@@ -92,9 +92,7 @@ func TestBadMeasurementsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := good.check(); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, good.check(), nil, "check")
 	c := good
 	c.Binary, c.Dir, c.Say = filepath.Join(t.TempDir(), "missing"), t.TempDir(), func(string, ...any) {}
 	_, err := Run(t.Context(), c)

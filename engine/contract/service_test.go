@@ -80,9 +80,7 @@ func serve(t testing.TB, o server.Options) (s *service, end func()) {
 	h := httptest.NewServer(e)
 	end = sync.OnceFunc(func() {
 		h.Close()
-		if err := e.Close(); err != nil {
-			t.Errorf("stop the engine: %v", err)
-		}
+		conformance.Equal(t, e.Close(), nil, "stop the engine")
 	})
 	t.Cleanup(end)
 	s = &service{endpoint: h.URL, instance: server.DefaultInstance, keyID: server.DefaultAccessKeyID, secret: server.DefaultAccessKeySecret}

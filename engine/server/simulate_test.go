@@ -15,6 +15,7 @@ import (
 
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // admin asks the admin API and decodes the answer into out, which may be nil.
@@ -71,9 +72,7 @@ func inBubble(t *testing.T, f func(t *testing.T, s *Server, c *tablestore.TableS
 		c := inProcess(s)
 		createTable(t, c, "t", 1)
 		f(t, s, c)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, s.Close(), nil, "Close")
 	})
 }
 
@@ -231,9 +230,7 @@ func TestARowTheTableRefusesIsCountedAsFailed(t *testing.T) {
 	r, err := c.BatchWriteRow(b)
 	must(t, err)
 	for i, want := range []string{wire.CodeConditionCheckFail, "", wire.CodeInvalidPK} {
-		if got := r.TableToRowsResult["t"][i].Error.Code; got != want {
-			t.Errorf("row %d: %q, want %q", i, got, want)
-		}
+		conformance.Equal(t, r.TableToRowsResult["t"][i].Error.Code, want, "row %d", i)
 	}
 	if row := r.TableToRowsResult["elsewhere"][0]; row.Error.Code != wire.CodeObjectNotExist {
 		t.Errorf("%+v", row)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // patience ends a test that hangs; no test passes or fails by how long something takes.
@@ -31,9 +32,7 @@ func onPort(t testing.TB, s *Server, limits Limits) (addr string) {
 	go func() { ended <- s.ServeListener(ctx, listener, limits) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, <-ended, nil, "error")
 	})
 	return listener.Addr().String()
 }
@@ -76,9 +75,7 @@ func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
 	for _, op := range []string{"ListTable", "PutRow"} { // the second is refused
 		answer := exchange(t, addr, onWire(t, s, op, nil))()
 		for _, name := range []string{"contentmd5", "contenttype", "date", "requestid"} {
-			if !strings.Contains(answer, "\r\nx-ots-"+name+": ") {
-				t.Errorf("%s: no x-ots-%s in\n%q", op, name, answer)
-			}
+			conformance.Contains(t, answer, "\r\nx-ots-"+name+": ", "%s", op)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestADirectoryThatHoldsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
@@ -107,9 +108,7 @@ func TestAnInterruptedCreationIsTakenUp(t *testing.T) {
 					continue
 				}
 				newTable(t, s, -1, 1)
-				if err := s.Close(); err != nil {
-					t.Errorf("before write %d: %v", i, err)
-				}
+				conformance.Equal(t, s.Close(), nil, "before write %d", i)
 			}
 		})
 	}
@@ -138,9 +137,7 @@ func TestOneOfManyCreatesAStore(t *testing.T) {
 				s.Close()
 			}
 		}
-		if open != 1 {
-			t.Errorf("%d are open", open)
-		}
+		conformance.Equal(t, open, 1, "how many are open")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 var indexRounds = flag.Int("index-rounds", 5, "seeds of each random test of indexes, with losses of power and without")
@@ -236,9 +237,7 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 3))
 			for n := 0; next(); n++ {
-				if err := s.upToDate(ctx, s.Table([]byte("by_a")).meta.Load()); err != nil {
-					t.Error(err)
-				}
+				conformance.Equal(t, s.upToDate(ctx, s.Table([]byte("by_a")).meta.Load()), nil, "upToDate")
 				if client == 0 && n%7 == 3 {
 					switch x := []wire.IndexMeta{byB, byNP}[rng.IntN(2)]; rng.IntN(2) {
 					case 0: // it may be there, or not
@@ -256,9 +255,7 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 		})
 	}
 	all.Wait()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, s.Close(), nil, "Close")
 	return after
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // putBatch is a BatchWriteRow of rows with one value in each of the columns.
@@ -53,9 +55,7 @@ func TestNamesAreThoseOfTheirOwnRow(t *testing.T) {
 	}
 	for _, rows := range [][][]string{{{"a"}, {"#"}}, {{"#"}, {"a"}}, {{"a"}, {"#"}, {"a"}}, {{"a", "#b"}, {"a", "b"}}, {{"a"}, {"\xff"}}, {{"a"}, {"k"}}, {{"k", "a"}}} {
 		r.Reset()
-		if err := r.DecodeBatch(putBatch(rows...)); err == nil {
-			t.Errorf("%q is taken", rows)
-		}
+		conformance.Refused(t, r.DecodeBatch(putBatch(rows...)), "", "%q is taken", rows)
 	}
 }
 
@@ -68,8 +68,6 @@ func TestAChangedByteOfARowIsFoundInEveryRowOfABatch(t *testing.T) {
 		changed := bytes.Clone(body)
 		changed[at] ^= 0x10
 		r.Reset()
-		if err := r.DecodeBatch(changed); err == nil {
-			t.Errorf("byte %d of %d can be changed", at, len(body))
-		}
+		conformance.Refused(t, r.DecodeBatch(changed), "", "byte %d of %d can be changed", at, len(body))
 	}
 }

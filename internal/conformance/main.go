@@ -41,7 +41,15 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 	}
 }
 
-// Refused reports an error that does not say what is wanted, or that there is none.
+// Contains reports a text without what is wanted in it.
+func Contains(t testing.TB, text, want, format string, args ...any) {
+	t.Helper()
+	if !strings.Contains(text, want) {
+		t.Errorf("%s: %q is not in\n%s", fmt.Sprintf(format, args...), want, text)
+	}
+}
+
+// Refused reports an error that does not say what is wanted, or that there is none. Every error says "".
 func Refused(t testing.TB, err error, want, format string, args ...any) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {

@@ -195,9 +195,7 @@ func TestBucketsHaveThreeTo63Bytes(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"lake--use1-az4--x-s3", "lake--op-s3"} {
-		if got := CheckBucket("s3", name); !strings.Contains(got, "general purpose bucket") {
-			t.Errorf("%s: %q", name, got)
-		}
+		conformance.Contains(t, CheckBucket("s3", name), "general purpose bucket", "%s", name)
 	}
 }
 

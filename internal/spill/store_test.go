@@ -289,9 +289,7 @@ func TestOthersCannotReadSpilledRows(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, err, nil, "error")
 }
 
 // TestSpaceIsNeverGivenTwiceAndNeverLost keeps a list of who has each block.

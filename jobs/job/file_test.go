@@ -196,9 +196,7 @@ func TestVariablesTakeTheirPlaces(t *testing.T) {
 	must(t, err)
 	must(t, r.SameVariables(lookup))
 	delete(values, "DIR")
-	if err := r.SameVariables(lookup); err == nil || !strings.Contains(err.Error(), "DIR of the environment, which is not set now") {
-		t.Errorf("%v", err)
-	}
+	conformance.Refused(t, r.SameVariables(lookup), "DIR of the environment, which is not set now", "error")
 	if _, err := f.Loads[0].Resolve("job.yaml", lookup); err == nil || !strings.Contains(err.Error(), "job.yaml:3: load a: from: the variable DIR of the environment is not set") {
 		t.Errorf("%v", err)
 	}
@@ -284,9 +282,7 @@ func TestWhatExceptNamesIsLeftOut(t *testing.T) {
 	must(t, err)
 	var names []string
 	for _, l := range f.Loads {
-		if l.Refused != "" {
-			t.Errorf("%s is refused: %s", l.Name, l.Refused)
-		}
+		conformance.Equal(t, l.Refused, "", "%s is refused", l.Name)
 		names = append(names, l.Name+" from "+strings.Join(l.From, ","))
 	}
 	if got, want := strings.Join(names, "; "), "a from mysql://h/shop?table=a; items from mysql://h/shop?table=items; weird from mysql://h/shop?table=we%60ird.na+me"; got != want {
@@ -297,9 +293,8 @@ func TestWhatExceptNamesIsLeftOut(t *testing.T) {
 		{"version: 1\nloads:\n  plain: {from: d/a.csv, except: [b]}", "the name has no part such as {table}"},
 		{"version: 1\ndefaults: {except: [b]}\nloads:\n  plain: {from: d/a.csv}", "it says what one load is"},
 	} {
-		if _, err := prepare(tt.job, "d/a.csv"); err == nil || !strings.Contains(err.Error(), tt.wants) {
-			t.Errorf("%s: %v, want %q", tt.job, err, tt.wants)
-		}
+		_, err := prepare(tt.job, "d/a.csv")
+		conformance.Refused(t, err, tt.wants, "%s", tt.job)
 	}
 	if f, err = prepare("version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: [b, tmp_*]}", "d/a.csv", "d/b.csv", "d/tmp_1.csv"); err != nil || len(f.Loads) != 1 || f.Loads[0].Name != "a" {
 		t.Errorf("%v, %v", f, err)
@@ -308,8 +303,6 @@ func TestWhatExceptNamesIsLeftOut(t *testing.T) {
 
 func TestNamesOfLoadsHaveAtMost255Bytes(t *testing.T) {
 	for name, right := range map[string]bool{"": false, "a": true, "-a": false, "a.b-c_1": true, "a/b": false, "a\n": false, strings.Repeat("a", 255): true, strings.Repeat("a", 256): false} {
-		if got := IsName(name); got != right {
-			t.Errorf("a name of %d bytes, %.10q: %v", len(name), name, got)
-		}
+		conformance.Equal(t, IsName(name), right, "a name of %d bytes, %.10q", len(name), name)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 )
 
@@ -224,15 +225,11 @@ func TestAFailureOfAPartOfAProcessEndsTheProcessAndIsReported(t *testing.T) {
 		if err := stop(); !errors.Is(err, errStore) {
 			t.Errorf("the parts have failed with %v", err)
 		}
-		if j.o.Drain != before {
-			t.Error("the process cannot work any more")
-		}
+		conformance.Equal(t, j.o.Drain, before, "the process cannot work any more")
 		p.goesWrong(nil)
 		s, err := j.Work(p.ctx)
 		must(t, err)
 		w.check(s)
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, j.Close(), nil, "Close")
 	})(t)
 }

@@ -14,6 +14,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
@@ -74,9 +75,7 @@ func TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad(t *testing.T) 
 		w.nextLoad()
 		all.Wait()
 		w.late.Wait()
-		if diff := gocmp.Diff(w.want, w.rows()); diff != "" {
-			t.Errorf("a request of the job has undone the next load (-want +got)\n%s", diff)
-		}
+		conformance.Equal(t, gocmp.Diff(w.want, w.rows()), "", "a request of the job has undone the next load (-want +got)")
 	})
 }
 
@@ -136,9 +135,7 @@ func TestShardsThatAreTakenOverAreCommittedAtOnceAndTheJobWaitsOnce(t *testing.T
 		if all := time.Since(began); wrote == 0 || wrote > 2*time.Minute || all < 5*time.Minute || all > 7*time.Minute {
 			t.Errorf("all shards were written after %v, and the job has ended after %v", wrote, all)
 		}
-		if !strings.Contains(heard(), "waiting until") {
-			t.Errorf("it has said %s", heard())
-		}
+		conformance.Contains(t, heard(), "waiting until", "what it says")
 		w.check(s)
 		w.late.Wait()
 		w.check(s)
@@ -169,9 +166,7 @@ func TestAWorkerThatWaitsEndsWithinTwoSeconds(t *testing.T) {
 				if took := time.Since(at); !errors.Is(err, errSignal) || at.IsZero() || took > 2*time.Second {
 					t.Errorf("%v after the signal: %v", took, err)
 				}
-				if err := j.Close(); err != nil {
-					t.Error(err)
-				}
+				conformance.Equal(t, j.Close(), nil, "Close")
 				w.late.Wait()
 			})
 		})

@@ -72,9 +72,7 @@ func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 		take(h.Parsed)
 		h.Arrived()
 	}
-	if err := <-ended; err != nil {
-		t.Errorf("run: %v", err)
-	}
+	conformance.Equal(t, <-ended, nil, "run")
 	return failed
 }
 
@@ -207,9 +205,7 @@ func TestAStoppedFlowIsNotComplete(t *testing.T) {
 		t.Error(h.Err)
 	}
 	cancel(errors.New("stopped"))
-	if err := <-ended; err != nil {
-		t.Errorf("run: %v", err)
-	}
+	conformance.Equal(t, <-ended, nil, "run")
 	select {
 	case _, open := <-f.Splits():
 		if !open {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/plan"
@@ -41,9 +42,7 @@ func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%.2000s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 	if parts < 10 || input != int64(len(text)-len("id,n\n")) {
 		t.Errorf("%d parts of %d bytes, want 10 or more of %d", parts, input, len(text)-len("id,n\n"))
 	}
@@ -84,9 +83,7 @@ func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
 	time.AfterFunc(10*time.Millisecond, cancel)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, <-ended, nil, "error")
 }
 
 // TestNothingPointsIntoATextThatWasGivenBack reads files of which some splits have rejected records, and looks at rows and rejects when
@@ -123,9 +120,7 @@ func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
 				}
 			}
 			var splits []*Parsed
-			if err := runs(t, f, func(p *Parsed) { splits = append(splits, p) }); err != nil {
-				t.Error(err)
-			}
+			conformance.Equal(t, runs(t, f, func(p *Parsed) { splits = append(splits, p) }), nil, "runs")
 			for _, p := range splits {
 				for r := range rows(p) {
 					all = append(all, fmt.Sprintf("%q %q %q", r.Key(), r.Body(), r.Record()))

@@ -35,9 +35,7 @@ func TestWhatAZeroFieldWouldSayOtherwiseIsRefused(t *testing.T) {
 	}
 	r := new(Command)
 	for name, given := range map[string]string{"quote": "", "columns": "", "settle": "0s", "max-wcu": "0", "create": "false"} {
-		if err := Find(name).Set(r, []string{given}); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, Find(name).Set(r, []string{given}), nil, "%s=%s", name, given)
 	}
 	if r.Quote != "none" || r.Columns == nil {
 		t.Errorf("%+v", r)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 )
@@ -54,9 +55,7 @@ func TestComputedColumnsStandInTheSchemaWithTheirTypes(t *testing.T) {
 		if tt.change != nil {
 			tt.change(r)
 		}
-		if got := strings.Join(planned(t, r), " "); got != tt.want {
-			t.Errorf("%v %v: %s, want %s", tt.pk, tt.set, got, tt.want)
-		}
+		conformance.Equal(t, strings.Join(planned(t, r), " "), tt.want, "%v %v", tt.pk, tt.set)
 		p := makes(t, r, nil)
 		var fields []string
 		for _, f := range p.Fields {
@@ -117,9 +116,7 @@ func TestWrongExpressionsAreRefusedBeforeTheFirstRow(t *testing.T) {
 
 func TestSpliceAutoTakesItsSeparatorFromTheSampleAndSaysSo(t *testing.T) {
 	p := makes(t, askComputed(t, cards, []string{"k=splice(auto, seller, name)"}, nil), nil)
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, `joins with "\x1f"`) {
-		t.Errorf("notes %q", notes)
-	}
+	conformance.Contains(t, strings.Join(p.Notes, "\n"), `joins with "\x1f"`, "notes")
 	d, err := p.Design()
 	must(t, err)
 	var rows [][]table.Value

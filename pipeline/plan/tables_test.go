@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/table"
@@ -81,9 +82,7 @@ func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 		tables, err := parseTables(text, nil)
 		must(t, err)
 		p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{{Name: "at", Type: table.String}, {Name: "shop", Type: table.String}}}}}
-		if err := p.compileTables(); err == nil {
-			t.Errorf("%s compiles", text)
-		}
+		conformance.Refused(t, p.compileTables(), "", "%s compiles", text)
 	}
 }
 
@@ -121,9 +120,7 @@ func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
 		if p, err := lifecycle.ParseTemplate(tt.text); err == nil {
 			tables.period = p
 		}
-		if got := tables.matches(tt.name); got != tt.want {
-			t.Errorf("%s, %s: %v", tt.text, tt.name, got)
-		}
+		conformance.Equal(t, tables.matches(tt.name), tt.want, "%s, %s", tt.text, tt.name)
 	}
 }
 

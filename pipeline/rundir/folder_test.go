@@ -93,9 +93,7 @@ func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
 func TestTheSummaryIsReplacedWhole(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, dir)
-	if got := read(t, filepath.Join(dir, SummaryFile)); !strings.Contains(got, "running") {
-		t.Errorf("at the start: %s", got)
-	}
+	conformance.Contains(t, read(t, filepath.Join(dir, SummaryFile)), "running", "at the start")
 	must(t, f.WriteSummary(map[string]int{"read": 5}))
 	conformance.Equal(t, read(t, filepath.Join(dir, SummaryFile)), "{\n  \"read\": 5\n}\n", "at the end")
 	if _, err := os.Stat(filepath.Join(dir, SummaryFile+atomicfile.Suffix)); err == nil {
@@ -155,13 +153,9 @@ func TestOneProcessWorksOnARun(t *testing.T) {
 		t.Errorf("a second lock: %v", err)
 	}
 	must(t, lock.Release())
-	if err := lock.Release(); err != nil {
-		t.Errorf("released twice: %v", err)
-	}
+	conformance.Equal(t, lock.Release(), nil, "released twice")
 	lock, err = TakeLock(dir)
-	if err != nil {
-		t.Errorf("locked again: %v", err)
-	}
+	conformance.Equal(t, err, nil, "locked again")
 	must(t, lock.Release())
 	if _, err := TakeLock(filepath.Join(dir, "none")); err == nil {
 		t.Error("a folder that does not exist was locked")
@@ -288,10 +282,6 @@ func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
 	j, err := OpenJournal(filepath.Join(t.TempDir(), "journal"), 0)
 	must(t, err)
 	j.file.Close()
-	if err := j.Append(make([]byte, 1<<20)); err == nil {
-		t.Error("a megabyte is appended to a closed file")
-	}
-	if err := j.Close(); err == nil {
-		t.Error("it is closed without an error")
-	}
+	conformance.Refused(t, j.Append(make([]byte, 1<<20)), "", "a megabyte is appended to a closed file")
+	conformance.Refused(t, j.Close(), "", "it is closed without an error")
 }

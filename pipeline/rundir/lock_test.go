@@ -34,9 +34,7 @@ func TestOneProcessAtATimeHasAClaim(t *testing.T) {
 				conformance.Equal(t, inside.Add(1), 1, "two have the claim")
 				taken.Add(1)
 				inside.Add(-1)
-				if err := l.Release(); err != nil {
-					t.Error(err)
-				}
+				conformance.Equal(t, l.Release(), nil, "Release")
 			}
 		})
 	}
@@ -64,9 +62,7 @@ func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
 		t.Errorf("the lock of a process that runs: %v", err)
 	}
 	for _, l := range []*Lock{l, held} {
-		if err := l.Release(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, l.Release(), nil, "Release")
 	}
 }
 
@@ -144,9 +140,7 @@ func TestAFileSystemWithoutLocksIsNotAFailedLock(t *testing.T) {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
-	if err := tryLock(&answers{syscall.EINTR, nil}); err != nil {
-		t.Errorf("interrupted once: %v", err)
-	}
+	conformance.Equal(t, tryLock(&answers{syscall.EINTR, nil}), nil, "interrupted once")
 	if err := tryLock(&answers{syscall.EIO}); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "the-lock") {
 		t.Errorf("a disk that fails: %v", err)
 	}

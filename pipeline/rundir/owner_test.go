@@ -9,44 +9,33 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
 func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := CheckOwner(dir); err != nil {
-		t.Error(err)
-	}
-	if err := CheckOwner(filepath.Join(dir, "missing")); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, CheckOwner(dir), nil, "CheckOwner")
+	conformance.Equal(t, CheckOwner(filepath.Join(dir, "missing")), nil, "CheckOwner")
 	info, err := os.Stat(dir)
 	must(t, err)
-	if err := checkOwner(dir, info, os.Geteuid()+1); err == nil || !strings.Contains(err.Error(), "belongs to user") {
-		t.Errorf("got %v", err)
-	}
+	conformance.Refused(t, checkOwner(dir, info, os.Geteuid()+1), "belongs to user", "result")
 }
 
 func TestASharedFolderOfAnotherUserIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	info, err := os.Stat(dir)
 	must(t, err)
-	if err := CheckShared(dir); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, CheckShared(dir), nil, "CheckShared")
 	if err := os.Chown(dir, 12345, -1); err != nil {
 		t.Skip("folders of others are made by root only")
 	}
 	if err := CheckShared(dir); err == nil || !strings.Contains(err.Error(), "belongs to user 12345") || !strings.Contains(err.Error(), SharedVariable+"=trust") {
 		t.Errorf("got %v", err)
 	}
-	if err := checkShared(dir, info, os.Geteuid()); err != nil {
-		t.Errorf("of root, or of one's own: %v", err)
-	}
+	conformance.Equal(t, checkShared(dir, info, os.Geteuid()), nil, "of root, or of one's own")
 	t.Setenv(SharedVariable, "trust")
-	if err := CheckShared(dir); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, CheckShared(dir), nil, "CheckShared")
 }
 
 func TestWhatARunKeepsOnlyItsOwnerReads(t *testing.T) {

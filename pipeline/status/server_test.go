@@ -26,9 +26,7 @@ func TestAServerAnswersUntilItIsClosed(t *testing.T) {
 		t.Errorf("%v %s", err, body)
 	}
 	s.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, <-served, nil, "error")
 	if resp, err := http.Get(s.URL()); err == nil {
 		resp.Body.Close()
 		t.Error("a closed server answers")
@@ -63,9 +61,7 @@ func TestClosingEndsARequestThatWaits(t *testing.T) {
 	<-load
 	s.Close()
 	conformance.Equal(t, <-answered, http.StatusServiceUnavailable, "answer")
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, <-served, nil, "error")
 }
 
 func TestAnAddressInUseIsAnError(t *testing.T) {
@@ -83,9 +79,7 @@ func TestAServerThatNeverServedGivesItsAddressUp(t *testing.T) {
 	must(t, err)
 	address := s.listener.Addr().String()
 	s.Close()
-	if err := s.Serve(); err != nil {
-		t.Errorf("serve after close: %v", err)
-	}
+	conformance.Equal(t, s.Serve(), nil, "serve after close")
 	l, err := net.Listen("tcp", address)
 	must(t, err)
 	l.Close()
@@ -115,9 +109,7 @@ func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
 			resp.Body.Close()
 		}
 		s.Close()
-		if err := <-served; err != nil {
-			t.Errorf("%s: %v", address, err)
-		}
+		conformance.Equal(t, <-served, nil, "%s", address)
 	}
 }
 

@@ -328,9 +328,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 				if err == nil && tt.key != nil {
 					err = w.Admin.Create("t", tt.key, tabletest.Plain)
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				conformance.Equal(t, err, nil, "error")
 				return faults.Fault{}
 			}
 			c := w.config(tt.format)

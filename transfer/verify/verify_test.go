@@ -314,9 +314,7 @@ func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
 		w.faults.Decide = func(faults.Request) faults.Fault {
 			if !replaced {
 				replaced = true
-				if err := errors.Join(w.Admin.Drop(name), w.Admin.Create(name, stringID, tabletest.Plain)); err != nil {
-					t.Error(err)
-				}
+				conformance.Equal(t, errors.Join(w.Admin.Drop(name), w.Admin.Create(name, stringID, tabletest.Plain)), nil, "error")
 			}
 			return faults.Fault{}
 		}
@@ -561,9 +559,7 @@ func TestTheKeyOfARejectThatCannotBeKeptIsAnError(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil { // what does not fit in memory cannot be written
 		t.Fatal(err)
 	}
-	if err := v.takeRejects(parsed, sorter); err == nil {
-		t.Error("no error")
-	}
+	conformance.Refused(t, v.takeRejects(parsed, sorter), "", "no error")
 	v.cfg.Changes = &told{at: 1}
 	if err := v.takeRejects(&intake.Parsed{Split: parsed.Split, Apart: intake.Apart{Rejects: make([]intake.Reject, 2)}}, sorter); !errors.Is(err, errTold) {
 		t.Errorf("the second reject cannot be kept: %v", err)

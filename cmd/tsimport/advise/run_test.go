@@ -137,9 +137,7 @@ func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
 	if !device.Over10GB || seller.GrownBytes != device.GrownBytes || card.Over10GB {
 		t.Errorf("largest values: %d bytes, with the seller %d, with the card %d", device.GrownBytes, seller.GrownBytes, card.GrownBytes)
 	}
-	if !strings.Contains(seller.Reason, "each DeviceID has one SellerID") {
-		t.Errorf("the seller's reason: %s", seller.Reason)
-	}
+	conformance.Contains(t, seller.Reason, "each DeviceID has one SellerID", "the seller's reason")
 	if want := `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))`; device.Fix.Expression != want {
 		t.Errorf("fix %s, want %s", device.Fix.Expression, want)
 	}
@@ -188,9 +186,7 @@ func TestFaultsOfAColumnAreNamed(t *testing.T) {
 	for name, part := range map[string]string{
 		"half": "50 % of the rows have no half", "flag": "only 2 values", "same": "has 1 value", "price": "decimal numbers", "visits": "count or a measure", "long": "1,025 bytes",
 	} {
-		if reason := strings.ReplaceAll(candidate(t, r, name).Reason, "1025", "1,025"); !strings.Contains(reason, part) {
-			t.Errorf("%s: %s", name, reason)
-		}
+		conformance.Contains(t, strings.ReplaceAll(candidate(t, r, name).Reason, "1025", "1,025"), part, "%s", name)
 	}
 	if c := candidate(t, run(t, Config{Candidates: []string{"visits"}}, r.Files[0]), "visits"); c.Verdict != Recommended {
 		t.Errorf("visits, asked for by name: %s: %s", c.Verdict, c.Reason)
@@ -256,9 +252,7 @@ func TestALongInputIsSampledInBlocksAndReported(t *testing.T) {
 	if c := candidate(t, r, "CardID"); c.Distinct < 3900 || c.Distinct > 4100 {
 		t.Errorf("%d cards counted, there are 4000", c.Distinct)
 	}
-	if !strings.Contains(r.Design.Unique, "looked at") {
-		t.Errorf("unique: %s", r.Design.Unique)
-	}
+	conformance.Contains(t, r.Design.Unique, "looked at", "unique")
 }
 
 func TestRowsThatShareTheirKeyAreReported(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // screenOf is what a terminal of so many columns shows after it was sent a text: a small one that knows only what display
@@ -73,9 +75,7 @@ func TestPaintedLinesAreReplacedAndStayBelowWhatIsWritten(t *testing.T) {
 	d.paint("bar 22", "lane c", "lane dd")
 	check := func(want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, screenOf(t, out.String(), 20)); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		conformance.Equal(t, cmp.Diff(want, screenOf(t, out.String(), 20)), "", "(-want +got)")
 	}
 	check("first", "bar 22", "lane c", "lane dd")
 	d.Write([]byte("second\n"))
@@ -96,9 +96,7 @@ func TestALineWiderThanTheTerminalIsTruncated(t *testing.T) {
 	d, out := terminal(10)
 	d.paint("123456789", "1234567890", "日本語日本語", "a\x1b[2Jb")
 	want := []string{"123456789", "12345678…", "日本語日…", "a�[2Jb"}
-	if diff := cmp.Diff(want, screenOf(t, out.String(), 10)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, screenOf(t, out.String(), 10)), "", "(-want +got)")
 }
 
 func TestNothingIsPaintedWithoutATerminal(t *testing.T) {
@@ -140,8 +138,6 @@ func TestADifferenceOfVersionsSaysWhatOneSideLacks(t *testing.T) {
 		{[]string{"1 at 5", "0 at 3"}, []string{"1 at 5", "0 at 4"}, "0 at 3, in the table 0 at 4"},
 		{[]string{`"x"… (900 bytes)`}, []string{`"x"… (900 bytes)`}, `"x"… (900 bytes), in the table equal as far as it is shown`},
 	} {
-		if got := differenceText(c.input, c.table); got != c.want {
-			t.Errorf("%q and %q: %s, want %s", c.input, c.table, got, c.want)
-		}
+		conformance.Equal(t, differenceText(c.input, c.table), c.want, "%q and %q", c.input, c.table)
 	}
 }

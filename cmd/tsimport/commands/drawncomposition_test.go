@@ -199,9 +199,7 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 	folder := t.TempDir()
 	t.Chdir(folder)
 	defer func() {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, os.RemoveAll(folder), nil, "RemoveAll")
 	}()
 	for _, f := range l.Files {
 		must(t, os.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o700))

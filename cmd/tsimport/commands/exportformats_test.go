@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // typedRows are rows as lines that describe themselves: every type at its limits, columns of several types, several versions, and a row
@@ -150,9 +152,7 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(said.Lost, got.Lost); diff != "" {
-			t.Errorf("%s: (-said +lost)\n%s", format, diff)
-		}
+		conformance.Equal(t, cmp.Diff(said.Lost, got.Lost), "", "%s: (-said +lost)", format)
 		if format == "typed" == (said.Lost.Timestamps+said.Lost.Older > 0) {
 			t.Errorf("%s says %+v", format, said.Lost)
 		}
@@ -199,9 +199,7 @@ func TestEveryFormatTakesTheSameSelection(t *testing.T) {
 		tsimport(append(args, selection...)...)
 		tsimport("load", file, "--table", "again_"+format, "--create", "--pk", "id:integer", "-q")
 		got := strings.Split(strings.TrimSpace(tsimport("export", "--table", "again_"+format, "-q")), "\n")
-		if diff := cmp.Diff(append([]string{"id,n"}, want...), got); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", format, diff)
-		}
+		conformance.Equal(t, cmp.Diff(append([]string{"id,n"}, want...), got), "", "%s: (-want +got)", format)
 	}
 }
 

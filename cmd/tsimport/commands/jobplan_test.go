@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 )
@@ -34,9 +35,7 @@ func TestThePlannedTimeIsThatOfTheLoadsInTheirOrder(t *testing.T) {
 		"after each other": {plannerOf(3, "a", 10.0, []string{"b"}, "b", 20.0, []string{"c"}, "c", 5.0, none), 35},
 		"one is unknown":   {plannerOf(3, "a", 10.0, none, "b", -1.0, none), -1},
 	} {
-		if got := tt.p.schedule(); got != tt.want {
-			t.Errorf("%s: %v, want %v", name, got, tt.want)
-		}
+		conformance.Equal(t, tt.p.schedule(), tt.want, "%s", name)
 	}
 	p := plannerOf(3, "a", 10.0, none, "b", 20.0, none, "out", -1.0, none, "wrong", -1.0, none, "done", 100.0, none)
 	p.plan.Loads[2].Command, p.plan.Loads[3].State, p.plan.Loads[3].ExitCode, p.plan.Loads[4].State = job.Export, planRefused, 2, planDone
@@ -50,9 +49,7 @@ func TestThePlannedTimeIsThatOfTheLoadsInTheirOrder(t *testing.T) {
 	p.plan.Loads[0].Files, p.plan.Loads[0].Bytes = new(planFiles), 7
 	p.plan.Totals = planTotals{}
 	p.total()
-	if got := p.plan.Totals.Bytes; got != 7 {
-		t.Errorf("a load of 7 bytes and one of a database: %d", got)
-	}
+	conformance.Equal(t, p.plan.Totals.Bytes, 7, "a load of 7 bytes and one of a database")
 	p.plan.Totals = planTotals{}
 	p.session.rates.MaxWCU = 1 // of all loads together
 	if p.total(); p.plan.Totals.Seconds != 40 {
@@ -122,9 +119,7 @@ func TestTheLastRunThatTookAWhileMeasuresARate(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o644))
 	}
 	rate := func() float64 { r, _ := measureRuns(root).of("here", "t"); return r.rowsPerSecond }
-	if rate() != 0 {
-		t.Error("without runs")
-	}
+	conformance.Equal(t, rate(), 0, "without runs")
 	summary("20260101T000000.000Z-t", 10_000, 10, "")
 	summary("20260102T000000.000Z-t", 10_000, 5, "")
 	for i, more := range []string{`,"dry_run":true`, `,"attempts":2`, `,"state":"failed"`, `,"table":"u"`, `,"target":"there"`} {
@@ -133,13 +128,9 @@ func TestTheLastRunThatTookAWhileMeasuresARate(t *testing.T) {
 	summary("20260301T000000.000Z-t", 999, 100, "")
 	summary("20260302T000000.000Z-t", 10_000, 0.5, "")
 	must(t, os.WriteFile(filepath.Join(root, "a file"), nil, 0o644))
-	if got := rate(); got != 2000 {
-		t.Errorf("%v rows a second", got)
-	}
+	conformance.Equal(t, rate(), 2000, "rows a second")
 	// Of a job, its loads have the runs.
 	summary("20260401T000000.000Z-job/t", 10_000, 2, "")
 	must(t, os.WriteFile(filepath.Join(root, "20260401T000000.000Z-job", job.FolderFile), []byte(`{"version":1,"loads":[{"name":"t"}]}`), 0o644))
-	if got := rate(); got != 5000 {
-		t.Errorf("of a job: %v rows a second", got)
-	}
+	conformance.Equal(t, rate(), 5000, "of a job: rows a second")
 }

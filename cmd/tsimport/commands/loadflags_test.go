@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
@@ -16,16 +17,12 @@ func TestTheMemoryLimitIsSetUnlessTheUserSetIt(t *testing.T) {
 	defer debug.SetMemoryLimit(before)
 	t.Setenv("GOMEMLIMIT", "9GiB")
 	limitMemory(100<<20, false)
-	if got := debug.SetMemoryLimit(-1); got != before {
-		t.Errorf("GOMEMLIMIT is set, and the limit has become %d", got)
-	}
+	conformance.Equal(t, debug.SetMemoryLimit(-1), before, "the limit, with GOMEMLIMIT set")
 	t.Setenv("GOMEMLIMIT", "")
 	for embedded, want := range map[bool]int64{false: plan.MemoryLimit(100 << 20), true: plan.MemoryLimit(100<<20) + 512<<20} {
 		debug.SetMemoryLimit(math.MaxInt64)
 		limitMemory(100<<20, embedded)
-		if got := debug.SetMemoryLimit(-1); got != want {
-			t.Errorf("embedded %v: the limit is %d, want %d", embedded, got, want)
-		}
+		conformance.Equal(t, debug.SetMemoryLimit(-1), want, "embedded %v: the limit", embedded)
 	}
 }
 

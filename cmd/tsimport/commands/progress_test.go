@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/keep"
 )
@@ -24,16 +25,10 @@ func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
 	p.Written.Store(70)
 	p.Rejected.Store(10)
 	p.Superseded.Store(20)
-	if got := s.bytesDone(); got != 200 {
-		t.Errorf("%d bytes are done, want a quarter of what was read", got)
-	}
-	if text := s.progressText(); !strings.Contains(text, "800 bytes read of 1000 bytes (80%), about ") {
-		t.Errorf("shown: %s", text)
-	}
+	conformance.Equal(t, s.bytesDone(), 200, "bytes done: a quarter of what was read")
+	conformance.Contains(t, s.progressText(), "800 bytes read of 1000 bytes (80%), about ", "shown")
 	s.dryRun = true
-	if got := s.bytesDone(); got != 800 {
-		t.Errorf("%d bytes of a dry run are done, want what was read", got)
-	}
+	conformance.Equal(t, s.bytesDone(), 800, "bytes done of a dry run: what was read")
 }
 
 func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
@@ -77,9 +72,7 @@ func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
 	s := &screen{start: time.Now().Add(-2 * time.Second), quiet: true}
 	s.resume(keep.Resumed{Written: 600_000, Final: 600_000, Read: 600_000, BytesRead: 600_000})
 	p := &s.progress
-	if text := s.counts(); !strings.Contains(text, "0 rows, 0 rows/s") {
-		t.Errorf("before anything is counted: %s", text)
-	}
+	conformance.Contains(t, s.counts(), "0 rows, 0 rows/s", "before anything is counted")
 	p.BytesTotal.Store(1_000_000)
 	p.BytesRead.Store(620_000)
 	p.Read.Store(620_000)
@@ -126,15 +119,11 @@ func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
 	} {
 		p.BytesTotal.Store(tt.total)
 		p.Limit.Store(tt.limit)
-		if got := s.left(s.start.Add(time.Second)); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		conformance.Equal(t, s.left(s.start.Add(time.Second)), tt.want, "%s", tt.name)
 		s.marks = nil
 	}
 	p.Limit.Store(1000)
-	if text := s.progressText(); !strings.Contains(text, "3.9 KiB read, 400 of at most 1,000 records") {
-		t.Errorf("shown: %s", text)
-	}
+	conformance.Contains(t, s.progressText(), "3.9 KiB read, 400 of at most 1,000 records", "shown")
 }
 
 func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
@@ -154,9 +143,7 @@ func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
 		s.stop()
 		const want = "tsimport: no rows yet after 15s: the inputs are being opened and sampled (limited by reader)\n" +
 			"tsimport: no rows yet after 35s: the inputs are being opened and sampled (limited by reader)\n"
-		if shown.String() != want {
-			t.Errorf("shown:\n%s\nwant:\n%s", shown.String(), want)
-		}
+		conformance.Equal(t, shown.String(), want, "shown")
 	})
 }
 

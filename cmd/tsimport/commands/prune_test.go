@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/rundir"
 )
 
@@ -143,9 +144,7 @@ func TestOldRunsAreRemovedAndNewOnesOfEachTableKept(t *testing.T) {
 		t.Errorf("planned:\n%sdone:\n%s", before, after)
 	}
 	for name, there := range map[string]bool{"a1": false, "a2": false, "a3": true, "a4": true, "b1": true, "dry": true, "j1": false, "j2": true} {
-		if exists(filepath.Join(rundir.Root, name)) != there {
-			t.Errorf("%s is there: %v", name, !there)
-		}
+		conformance.Equal(t, exists(filepath.Join(rundir.Root, name)), there, "%s is there: %v", name, !there)
 	}
 	// What is left works on: the types of the table, the list.
 	newRun(t, "a5", 0, 0, "in.csv", "-t", "a")
@@ -207,9 +206,7 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 		"raised": "write throughput of table t to be restored to 7 units", "resumable": "it can be resumed", "job": "it can be resumed", "held": "a process works on it", "notes": "notes.txt is not a file that tsimport has made", "link": "rejects.csv",
 		"edited": "not old enough", "crashed": "it can be resumed", "future": "one of the newest", "nothing": "it can be resumed", "newest": "not old enough",
 	} {
-		if got := kept[name]; !strings.Contains(got, why) {
-			t.Errorf("%s: kept for %q, want %q", name, got, why)
-		}
+		conformance.Contains(t, kept[name], why, "%s: kept", name)
 		if !exists(filepath.Join(root, name)) {
 			t.Errorf("%s is gone", name)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/suggest"
 )
 
@@ -114,9 +115,7 @@ func TestShellsAreToldWhatMayFollow(t *testing.T) {
 	ask := func(args ...string) string {
 		var out strings.Builder
 		os.Args = append([]string{"tsimport"}, args...) // the library looks there
-		if code := Run(os.Args, &out, io.Discard); code != 0 {
-			t.Errorf("%q: exit code %d", args, code)
-		}
+		conformance.Equal(t, Run(os.Args, &out, io.Discard), 0, "%q: exit code", args)
 		return out.String()
 	}
 	for args, want := range map[string]string{
@@ -125,8 +124,6 @@ func TestShellsAreToldWhatMayFollow(t *testing.T) {
 		"completion bash": "complete ", "completion zsh": "compdef", "completion fish": "complete -c tsimport", "completion powershell": "Register-ArgumentCompleter",
 		"man": ".TH tsimport 1",
 	} {
-		if got := ask(strings.Fields(args)...); !strings.Contains(got, want) {
-			t.Errorf("%s: %.200q, want %q", args, got, want)
-		}
+		conformance.Contains(t, ask(strings.Fields(args)...), want, "%s", args)
 	}
 }

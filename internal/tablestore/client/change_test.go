@@ -11,6 +11,7 @@ import (
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -44,9 +45,7 @@ func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
 	}
 	adjusted(first)
 	now = now.Add(time.Minute)
-	if err := a.Reserve("t", 5, 6); err != nil {
-		t.Errorf("two minutes later: %v", err)
-	}
+	conformance.Equal(t, a.Reserve("t", 5, 6), nil, "two minutes later")
 	adjusted(now) // a decrease
 	got, err := a.Describe("t")
 	if err != nil || got.ReservedRead != 5 || got.ReservedWrite != 6 || got.TimeToLive != 86400 || got.MaxVersions != 3 {
@@ -71,9 +70,7 @@ func TestChangesOfTablesSurvivePassingFaults(t *testing.T) {
 				"an update": func() error { return a.Update("t", Change{MaxDeviation: new(int64(7))}) },
 				"adjusted":  func() error { _, err := a.Adjusted("t"); return err },
 			} {
-				if err := change(); err != nil {
-					t.Errorf("%s after %s: %v", what, f.Code, err)
-				}
+				conformance.Equal(t, change(), nil, "%s after %s", what, f.Code)
 			}
 			if failed["UpdateTable"] != 6 || failed["DescribeTable"] != 2 {
 				t.Errorf("requests: %v", failed)

@@ -19,6 +19,7 @@ import (
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
@@ -153,9 +154,7 @@ func TestAnswersToRequestsSignedWithV4AreChecked(t *testing.T) {
 	plain := common.DefaultCredentials{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}
 	target.Credentials = common.CreateByCredentials(&plain, "cn-hangzhou")
 	for transport, err := range describe(t, target) {
-		if err != nil {
-			t.Errorf("%s: %v", transport, err)
-		}
+		conformance.Equal(t, err, nil, "%s", transport)
 	}
 }
 
@@ -231,9 +230,7 @@ func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 	}
 	for name, read := range map[string]func() error{"GetRow": get, "GetRange": scan, "BatchGetRow": batch} {
 		damage = false
-		if err := read(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		conformance.Equal(t, read(), nil, "%s", name)
 		damage = true
 		if err := read(); err == nil || Classify(err) != Ambiguous || !strings.Contains(err.Error(), "checksum") {
 			t.Errorf("%s of a damaged row: %v", name, err)

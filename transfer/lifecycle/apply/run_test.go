@@ -123,9 +123,7 @@ func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
 	if n := w.count("UpdateTable") - 6; n < 3 || n >= client.MaxPostponed {
 		t.Errorf("%d changes were refused", n)
 	}
-	if !strings.Contains(w.tables(), "c_202405 0/50") {
-		t.Errorf("tables %s", w.tables())
-	}
+	conformance.Contains(t, w.tables(), "c_202405 0/50", "tables")
 }
 
 func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
@@ -252,9 +250,7 @@ func TestTheContextEndsLookingAndWaiting(t *testing.T) {
 	if err := SystemClock.Wait(ended, time.Hour); !errors.Is(err, errKilled) {
 		t.Errorf("%v", err)
 	}
-	if err := SystemClock.Wait(context.Background(), 0); err != nil {
-		t.Errorf("%v", err)
-	}
+	conformance.Equal(t, SystemClock.Wait(context.Background(), 0), nil, "Wait")
 	if err := w.look().Run(ended, w.pace); !errors.Is(err, errKilled) {
 		t.Errorf("%v", err)
 	}
