@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -64,6 +65,9 @@ func TestASecondOpenNamesTheDirectoryAndOnlyItsOwnerReadsIt(t *testing.T) {
 				return err
 			}
 			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) { // Pebble deletes a log that it has read back, in its own time
+				return nil
+			}
 			if err == nil && e.Name() != "LOCK" && info.Mode().Perm()&0o077 != 0 { // it is empty
 				t.Errorf("%s has mode %v", path, info.Mode())
 			}
