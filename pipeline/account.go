@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"errors"
+
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/intake"
@@ -14,6 +16,9 @@ type rejects interface {
 	Flush() error
 }
 
+// errLimit ends a load whose rows are bad.
+var errLimit = errors.New("too many rejected rows")
+
 // account counts how every record ends, of the load and of each of its tables. The report has its counts.
 type account struct {
 	counts   *Counted
@@ -24,7 +29,7 @@ type account struct {
 	options  writer.Options // of the writers
 	files    *files
 	limit    MaxErrors
-	stop     *stopper
+	stop     func(error)          // the load
 	tables   *tableLedger         // nil if there is one table
 	hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
 	dryRows  int64                // of a dry run
@@ -97,7 +102,7 @@ func (a *account) numbered(r table.Ref, o table.Outcome) {
 		err = a.files.returned.add(r, o)
 	}
 	if err != nil {
-		a.stop.stop(err)
+		a.stop(err)
 	}
 }
 
@@ -143,7 +148,7 @@ func (a *account) reject(s *table.Split, r table.Reject) {
 	if a.ends != nil {
 		a.ends.Rejected(s.Ordinal, r.Location.Record-1, &r.Reason)
 	} else if err := a.rejects.Reject(s.Header, r); err != nil {
-		a.stop.stop(err)
+		a.stop(err)
 	} else {
 		if a.onReject != nil {
 			why := rundir.ReasonOf(&r)
@@ -155,7 +160,7 @@ func (a *account) reject(s *table.Split, r table.Reject) {
 	}
 	switch {
 	case a.asides == nil && a.counts.overLimit(a.limit, false):
-		a.stop.stop(errLimit)
+		a.stop(errLimit)
 	case a.asides != nil && r.Reason.Code != table.CodeSeam:
 		a.asides.countRejected(s.Ordinal)
 	}
@@ -186,6 +191,6 @@ func (a *account) flush() {
 		a.ends.Flush()
 	}
 	if err := a.rejects.Flush(); err != nil {
-		a.stop.stop(err)
+		a.stop(err)
 	}
 }

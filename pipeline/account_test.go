@@ -36,16 +36,16 @@ func blockOf(s *table.Split, keys ...string) *table.Block {
 	return b
 }
 
-func newAccount(limit int64) (*account, *keptRejects) {
-	kept := new(keptRejects)
+func newAccount(limit int64) (*account, *keptRejects, *stopper) {
+	kept, stop := new(keptRejects), newStopper(func() {})
 	return &account{
 		counts: new(Counted), rejects: kept, files: new(files), limit: MaxErrors{Rows: limit},
-		stop: newStopper(func() {}), hot: partitioner.NewHotKeys(table.String),
-	}, kept
+		stop: stop.stop, hot: partitioner.NewHotKeys(table.String),
+	}, kept, stop
 }
 
 func TestTheAccountCountsEveryRowOnce(t *testing.T) {
-	a, kept := newAccount(-1)
+	a, kept, stop := newAccount(-1)
 	b := blockOf(&table.Split{Source: "in.csv", FirstRecord: 7}, "a", "b", "c")
 	a.counts.Read = 3
 	for i, end := range []partitioner.End{partitioner.Written, partitioner.Superseded, partitioner.Rejected} {
@@ -58,13 +58,13 @@ func TestTheAccountCountsEveryRowOnce(t *testing.T) {
 	if len(kept.rows) != 1 || kept.rows[0].Location.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
 		t.Errorf("kept %+v", kept.rows)
 	}
-	if a.stop.stopped() {
-		t.Error(a.stop.cause)
+	if stop.stopped() {
+		t.Error(stop.cause)
 	}
 }
 
 func TestTheAccountOfADryRunLeavesRowsUnfinished(t *testing.T) {
-	a, _ := newAccount(-1)
+	a, _, _ := newAccount(-1)
 	a.dry(blockOf(new(table.Split), slices.Repeat([]string{"a"}, 2000)...))
 	if hot := a.hot.ReportWhole(); a.dryRows != 2000 || len(hot) != 1 || hot[0].Share != 1 || a.counts.Written != 0 {
 		t.Errorf("%d rows, hot %+v, %+v", a.dryRows, hot, a.counts.ReportCounts)
@@ -72,15 +72,15 @@ func TestTheAccountOfADryRunLeavesRowsUnfinished(t *testing.T) {
 }
 
 func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
-	a, kept := newAccount(-1)
+	a, kept, stop := newAccount(-1)
 	kept.failed = errors.New("the disk is full")
 	a.rejected(new(table.Split), &intake.Reject{Reason: table.Reason{Code: "WrongType"}})
-	if !errors.Is(a.stop.cause, kept.failed) || a.counts.Rejected != 1 {
-		t.Errorf("%v, %d rejected", a.stop.cause, a.counts.Rejected)
+	if !errors.Is(stop.cause, kept.failed) || a.counts.Rejected != 1 {
+		t.Errorf("%v, %d rejected", stop.cause, a.counts.Rejected)
 	}
-	a.stop.stop(errLimit)
-	if !errors.Is(a.stop.cause, kept.failed) || a.stop.ended.Err() == nil {
-		t.Errorf("the first cause is %v, ended %v", a.stop.cause, a.stop.ended.Err())
+	stop.stop(errLimit)
+	if !errors.Is(stop.cause, kept.failed) || stop.ended.Err() == nil {
+		t.Errorf("the first cause is %v, ended %v", stop.cause, stop.ended.Err())
 	}
 }
 
@@ -90,13 +90,13 @@ func taken(first int64, keys ...string) *intake.Parsed {
 	return &intake.Parsed{Split: s, Records: len(keys), Blocks: []intake.LaneBlock{{Block: blockOf(s, keys...)}}}
 }
 
-func newAdmission(limit int64, a *account) *admission {
-	return &admission{limit: limit, account: a, stop: a.stop, hotKeyWatch: newCrowd(table.String, a.tables != nil, "id", nil)}
+func newAdmission(limit int64, a *account, stop *stopper) *admission {
+	return &admission{limit: limit, account: a, stop: stop, hotKeyWatch: newCrowd(table.String, a.tables != nil, "id", nil)}
 }
 
 func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
-	account, _ := newAccount(-1)
-	a := newAdmission(5, account)
+	account, _, stop := newAccount(-1)
+	a := newAdmission(5, account, stop)
 	for i, p := range []*intake.Parsed{taken(0, "a", "b", "c"), taken(3, "d", "e", "f")} {
 		if last := a.truncate(p); last != (i == 1) {
 			t.Errorf("split %d: last %v", i, last)
@@ -112,9 +112,9 @@ func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
 }
 
 func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
-	account, _ := newAccount(-1)
+	account, _, stop := newAccount(-1)
 	account.tables = newTableLedger(2)
-	a := newAdmission(0, account)
+	a := newAdmission(0, account, stop)
 	var wanted []string
 	a.want = func(name string) { wanted = append(wanted, name) }
 	b := &table.Block{Split: new(table.Split)}
@@ -126,7 +126,7 @@ func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
 	if !a.rows(b, true) {
 		t.Error("the rows are not sent")
 	}
-	if len(wanted) != 2 || wanted[0] != "t1" || wanted[1] != "t2" || !a.stop.stopped() {
-		t.Errorf("asked for %q, stopped by %v", wanted, a.stop.cause)
+	if len(wanted) != 2 || wanted[0] != "t1" || wanted[1] != "t2" || !stop.stopped() {
+		t.Errorf("asked for %q, stopped by %v", wanted, stop.cause)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"os"
 	"strings"
 
+	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
-	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -19,17 +19,18 @@ type archive struct {
 	failed error
 }
 
-func newArchive(cfg *Config, planned *plan.Plan, folder *rundir.Folder, from *keep.Point) (*archive, error) {
+// newArchive opens the files of an archive as the last checkpoint counts on them; nil if the plan has none. A dry run writes none.
+func newArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil
 	}
 	a := &archive{tables: planned.Tables}
-	if cfg.DryRun {
+	if dry {
 		return a, nil
 	}
 	lengths := map[string]int64{}
-	if from.Snapshot != nil {
-		for name, n := range from.Snapshot.Files {
+	if from != nil {
+		for name, n := range from.Files {
 			if path, ok := strings.CutPrefix(name, archivePrefix); ok {
 				lengths[path] = n
 			}

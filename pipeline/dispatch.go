@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,9 +18,6 @@ import (
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/writer"
 )
-
-// errLimit ends a load whose rows are bad.
-var errLimit = errors.New("too many rejected rows")
 
 // dispatcher wires the parts of a load, each of which has a file of its own. It runs in one goroutine, which alone touches
 // them, the run folder and what is counted.
@@ -95,8 +91,11 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 		cfg.Watch.Progress.Waiting.Store(&Wait{d.settling.hold, "nothing is sent while requests of the process before this one may still be applied"})
 	}
 	counts.LateUntil = from.Late
-	d.account = &account{counts: counts, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
-	d.account.asides = newAsides(cfg, counts, a.planned, from.Snapshot, in)
+	d.account = &account{counts: counts, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper.stop, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
+	if cfg.Limits.SetAside {
+		once := w.Mode == table.Increment || a.planned.Schema.Numbered > 0
+		d.account.asides = newAsides(cfg.Limits.MaxErrors, once, counts, a.planned, from.Snapshot, in)
+	}
 	if d.account.asides != nil {
 		d.account.asides.added = d.withhold
 	}
@@ -454,7 +453,7 @@ func (e *impatient) Unwrap() error {
 func (d *dispatcher) landed(r result) {
 	f, l := r.flight, r.flight.lane
 	a := sum(&f.Flight)
-	d.counts.count(f, a, r.stats)
+	countAnswer(d.counts, f, a, r.stats)
 	d.lanes.ceilings.landed(&r, a.units > 0 || a.flow > 0 || a.final > 0)
 	if a.failed < a.rows {
 		d.flights.answered(f, r.sent, r.done)
@@ -496,8 +495,8 @@ func (d *dispatcher) landed(r result) {
 	d.publish()
 }
 
-// count counts an answer.
-func (r *Counted) count(f *flight, a answer, stats writer.Stats) {
+// countAnswer counts an answer.
+func countAnswer(r *Counted, f *flight, a answer, stats writer.Stats) {
 	r.Requests += int64(stats.Requests)
 	r.RowsSent += int64(a.rows - stats.Found)
 	r.Searched += int64(stats.Searched)

@@ -24,6 +24,9 @@ type files struct {
 	rejectIndex  *rundir.Journal // of a load that reads its inputs by a schedule, perhaps
 }
 
+// blockBytes is the counter of a checkpoint for how long the journal of blocks is.
+const blockBytes = "block_bytes"
+
 // indexBytes is the counter of a checkpoint for how much of the index of rejects it counts on.
 const indexBytes = "index_bytes"
 
@@ -72,7 +75,7 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 	if f.blocks, err = a.openBlocks(); err != nil {
 		return nil, err
 	}
-	f.archive, err = newArchive(a.cfg, a.planned, a.folder, a.from)
+	f.archive, err = newArchive(a.planned, a.folder, a.from.Snapshot, a.cfg.DryRun)
 	return f, err
 }
 

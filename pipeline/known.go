@@ -44,9 +44,6 @@ func (a *attempt) beginKnown(ctx context.Context) error {
 	return a.cfg.Resume.Known.Begin(ctx, a.from.IDs.Known()[a.cfg.Target.Table], a.folder.Path)
 }
 
-// blockBytes is the counter of a checkpoint for how long the journal of blocks is.
-const blockBytes = "block_bytes"
-
 // openBlocks opens the journal of what is learned of the inputs, and tells what earlier attempts have learned.
 func (a *attempt) openBlocks() (*rundir.Journal, error) {
 	if !a.cfg.Resume.Once() || !a.cfg.keeps() {

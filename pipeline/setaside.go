@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"example.com/tsimport/internal/exitcode"
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/keep"
@@ -36,9 +35,10 @@ type asides struct {
 	added func()
 }
 
-// newAsides has what the attempts before have counted.
-func newAsides(cfg *Config, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot, flow *intake.Flow) *asides {
-	if !cfg.Limits.SetAside || planned.Parallel || planned.Live {
+// newAsides has what the attempts before have counted. Limit is that of each input, once says that a row may not be sent twice. Nil is a load whose
+// inputs cannot be set aside.
+func newAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot, flow *intake.Flow) *asides {
+	if planned.Parallel || planned.Live {
 		return nil
 	}
 	for _, s := range planned.Sources {
@@ -46,8 +46,7 @@ func newAsides(cfg *Config, counted *Counted, planned *plan.Plan, from *checkpoi
 			return nil // what was read ahead of it would be lost
 		}
 	}
-	a := &asides{counted: counted, sources: planned.Sources, limit: cfg.Limits.MaxErrors, counts: make([]bySource, len(planned.Sources)), flow: flow,
-		once: cfg.Write.Mode == table.Increment || planned.Schema.Numbered > 0}
+	a := &asides{counted: counted, sources: planned.Sources, limit: limit, once: once, counts: make([]bySource, len(planned.Sources)), flow: flow}
 	flow.OnFault(func(s *plan.Source, err error) bool { return planned.AtFault(s, err) })
 	if from == nil {
 		return a

@@ -120,7 +120,7 @@ type StateLane struct {
 
 // state describes the load.
 func (d *dispatcher) state(now time.Time) *State {
-	s := d.counts.state()
+	s := countedState(d.counts)
 	s.Table, s.Order, s.Seconds = d.cfg.Target.Table, d.cfg.Write.Order.String(), now.Sub(d.record.started).Seconds()
 	s.StateWork = StateWork{
 		Reading: !d.input.ended(), InFlight: d.flights.flying(), Workers: d.cfg.Write.Concurrency,
@@ -137,8 +137,8 @@ func (d *dispatcher) state(now time.Time) *State {
 	return s
 }
 
-// state says what has been counted so far.
-func (r *Counted) state() *State {
+// countedState says what has been counted so far.
+func countedState(r *Counted) *State {
 	return &State{
 		StateCounts: StateCounts{
 			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived,

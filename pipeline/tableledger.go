@@ -24,6 +24,12 @@ type ReportTable struct {
 	Unfinished      int64  `json:"unfinished,omitempty"` // of a dry run: rows that would have been written
 }
 
+// openTables are the tables of a load that are there.
+type openTables interface {
+	wasMade(name string) bool // by this attempt
+	class(name string) int    // of the age policy, from 1
+}
+
 // tableLedger counts the rows of each table, over all attempts. The dispatcher alone touches it.
 type tableLedger struct {
 	byName map[string]*ReportTable
@@ -73,7 +79,7 @@ func (t *ReportTable) counters() map[string]*int64 {
 }
 
 // keep enters the counts into a checkpoint.
-func (l *tableLedger) keep(counters map[string]int64, from *tables) {
+func (l *tableLedger) keep(counters map[string]int64, from openTables) {
 	if l == nil {
 		return
 	}
@@ -111,7 +117,7 @@ func (l *tableLedger) resume(s *checkpoint.Snapshot) {
 }
 
 // complete adds the tables to what was counted.
-func (l *tableLedger) complete(r *Counted, from *tables) {
+func (l *tableLedger) complete(r *Counted, from openTables) {
 	if l == nil {
 		return
 	}
@@ -120,7 +126,7 @@ func (l *tableLedger) complete(r *Counted, from *tables) {
 	}
 	for _, t := range l.byName {
 		t.Created = t.Created || from.wasMade(t.Name)
-		t.Class = from.plan.Tables.Class(t.Name)
+		t.Class = from.class(t.Name)
 		r.Created = r.Created || t.Created
 		r.Tables = append(r.Tables, *t)
 	}

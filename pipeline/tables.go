@@ -85,6 +85,9 @@ func (t *tables) take() (wanted []string, changed map[string]bool) {
 	return wanted, changed
 }
 
+// class is the class of a table by the age policy, from 1; 0 is none.
+func (t *tables) class(name string) int { return t.plan.Tables.Class(name) }
+
 // wasMade reports whether this attempt has made the table.
 func (t *tables) wasMade(name string) bool {
 	t.mu.Lock()
