@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/open"
@@ -132,7 +133,7 @@ func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeli
 	case report.State == pipeline.StateErrorLimit:
 		err = &failure{ErrErrorLimit, fmt.Errorf("load into table %s: %d of %d records were rejected, more than MaxErrors allows; see %s", r.Table, s.Rejected, s.Read, s.RunDir)}
 	case report.State == pipeline.StateFinished && report.ExitCode == exitcode.Failed:
-		err = &failure{ErrTooManyBad, fmt.Errorf("load into table %s: %s; see %s", r.Table, pipeline.BadText(report.BadInputs), s.RunDir)}
+		err = &failure{ErrTooManyBad, fmt.Errorf("load into table %s: %s; see %s", r.Table, ledger.BadText(report.BadInputs), s.RunDir)}
 	case report.State == pipeline.StateInterrupted:
 		err = &failure{ErrInterrupted, fmt.Errorf("load into table %s: interrupted: %w", r.Table, ErrInterrupted)}
 	}

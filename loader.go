@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -110,7 +111,7 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	case len(cfg.Columns.Keys) > 0:
 		return cfg, usagef("--pk %s: a loader computes no columns; the rows that are put have all of them", cfg.Columns.Keys[0].Name)
 	}
-	cfg.Limits.MaxErrors, cfg.Limits.Memory = pipeline.MaxErrors{Rows: -1}, plan.MemoryForRows(o.memory())
+	cfg.Limits.MaxErrors, cfg.Limits.Memory = ledger.MaxErrors{Rows: -1}, plan.MemoryForRows(o.memory())
 	cfg.Limits.TempDir, cfg.Limits.NoSpill = o.TempDir, o.TempDir == ""
 	cfg.Target.Define.MaxDeviation = o.MaxDeviation
 	cfg.Read.Parsers = min(runtime.GOMAXPROCS(0), mostParsers)

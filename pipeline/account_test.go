@@ -8,6 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // keptRejects are rejected records in memory.
@@ -36,24 +37,24 @@ func blockOf(s *table.Split, keys ...string) *table.Block {
 	return b
 }
 
-func newAccount(limit int64) (*account, *keptRejects, *stopper) {
+func newAccount(limit int64) (*ledger.Account, *keptRejects, *stopper) {
 	kept, stop := new(keptRejects), newStopper(func() {})
-	return &account{
-		counts: new(Counted), rejects: kept, files: new(files), limit: MaxErrors{Rows: limit},
-		stop: stop.stop, hot: partitioner.NewHotKeys(table.String),
+	return &ledger.Account{
+		Counts: new(ledger.Counted), Rejects: kept, Files: new(ledger.Files), Limit: ledger.MaxErrors{Rows: limit},
+		Stop: stop.stop, Hot: partitioner.NewHotKeys(table.String),
 	}, kept, stop
 }
 
 func TestTheAccountCountsEveryRowOnce(t *testing.T) {
 	a, kept, stop := newAccount(-1)
 	b := blockOf(&table.Split{Source: "in.csv", FirstRecord: 7}, "a", "b", "c")
-	a.counts.Read = 3
+	a.Counts.Read = 3
 	for i, end := range []partitioner.End{partitioner.Written, partitioner.Superseded, partitioner.Rejected} {
-		a.final(table.Ref{Block: b, Index: int32(i)}, end, table.Outcome{Code: "OTSParameterInvalid", MaybeApplied: true})
+		a.Final(table.Ref{Block: b, Index: int32(i)}, end, table.Outcome{Code: "OTSParameterInvalid", MaybeApplied: true})
 	}
-	want := ReportCounts{Read: 3, Written: 1, Superseded: 1, Rejected: 1, MaybeApplied: 1}
-	if a.counts.ReportCounts != want || a.counts.balance() != nil {
-		t.Errorf("counts %+v, want %+v", a.counts.ReportCounts, want)
+	want := ledger.ReportCounts{Read: 3, Written: 1, Superseded: 1, Rejected: 1, MaybeApplied: 1}
+	if a.Counts.ReportCounts != want || a.Counts.Balance() != nil {
+		t.Errorf("counts %+v, want %+v", a.Counts.ReportCounts, want)
 	}
 	if len(kept.rows) != 1 || kept.rows[0].Location.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
 		t.Errorf("kept %+v", kept.rows)
@@ -65,20 +66,20 @@ func TestTheAccountCountsEveryRowOnce(t *testing.T) {
 
 func TestTheAccountOfADryRunLeavesRowsUnfinished(t *testing.T) {
 	a, _, _ := newAccount(-1)
-	a.dry(blockOf(new(table.Split), slices.Repeat([]string{"a"}, 2000)...))
-	if hot := a.hot.ReportWhole(); a.dryRows != 2000 || len(hot) != 1 || hot[0].Share != 1 || a.counts.Written != 0 {
-		t.Errorf("%d rows, hot %+v, %+v", a.dryRows, hot, a.counts.ReportCounts)
+	a.Dry(blockOf(new(table.Split), slices.Repeat([]string{"a"}, 2000)...))
+	if hot := a.Hot.ReportWhole(); a.DryRows != 2000 || len(hot) != 1 || hot[0].Share != 1 || a.Counts.Written != 0 {
+		t.Errorf("%d rows, hot %+v, %+v", a.DryRows, hot, a.Counts.ReportCounts)
 	}
 }
 
 func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
 	a, kept, stop := newAccount(-1)
 	kept.failed = errors.New("the disk is full")
-	a.rejected(new(table.Split), &intake.Reject{Reason: table.Reason{Code: "WrongType"}})
-	if !errors.Is(stop.cause, kept.failed) || a.counts.Rejected != 1 {
-		t.Errorf("%v, %d rejected", stop.cause, a.counts.Rejected)
+	a.Rejected(new(table.Split), &intake.Reject{Reason: table.Reason{Code: "WrongType"}})
+	if !errors.Is(stop.cause, kept.failed) || a.Counts.Rejected != 1 {
+		t.Errorf("%v, %d rejected", stop.cause, a.Counts.Rejected)
 	}
-	stop.stop(errLimit)
+	stop.stop(ledger.ErrLimit)
 	if !errors.Is(stop.cause, kept.failed) || stop.ended.Err() == nil {
 		t.Errorf("the first cause is %v, ended %v", stop.cause, stop.ended.Err())
 	}
@@ -90,8 +91,8 @@ func taken(first int64, keys ...string) *intake.Parsed {
 	return &intake.Parsed{Split: s, Records: len(keys), Blocks: []intake.LaneBlock{{Block: blockOf(s, keys...)}}}
 }
 
-func newAdmission(limit int64, a *account, stop *stopper) *admission {
-	return &admission{limit: limit, account: a, stop: stop, hotKeyWatch: newCrowd(table.String, a.tables != nil, "id", nil)}
+func newAdmission(limit int64, a *ledger.Account, stop *stopper) *admission {
+	return &admission{limit: limit, account: a, stop: stop, hotKeyWatch: newCrowd(table.String, a.Tables != nil, "id", nil)}
 }
 
 func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
@@ -106,14 +107,14 @@ func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
 			t.Errorf("split %d: %d records and %d rows are left, want %d", i, p.Records, len(p.Blocks[0].Block.Rows), want)
 		}
 	}
-	if account.counts.Read != 5 || account.counts.BytesRead != 200 {
-		t.Errorf("%d records of %d bytes read", account.counts.Read, account.counts.BytesRead)
+	if account.Counts.Read != 5 || account.Counts.BytesRead != 200 {
+		t.Errorf("%d records of %d bytes read", account.Counts.Read, account.Counts.BytesRead)
 	}
 }
 
 func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
 	account, _, stop := newAccount(-1)
-	account.tables = newTableLedger(2)
+	account.Tables = ledger.NewTables(2)
 	a := newAdmission(0, account, stop)
 	var wanted []string
 	a.want = func(name string) { wanted = append(wanted, name) }

@@ -5,6 +5,7 @@ import (
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // admission takes in splits as they come from the intake. It decides how many records of one are taken, and enters all that is
@@ -12,9 +13,9 @@ import (
 type admission struct {
 	limit        int64 // records to read; 0 is all
 	dry          bool
-	account      *account
+	account      *ledger.Account
 	readProgress *keep.ReadProgress // nil if nothing is kept
-	archive      *archive
+	archive      *ledger.Archive
 	hotKeyWatch  *hotKeyWatch
 	want         func(table string) // asks for a table that is new to the load
 	stop         *stopper
@@ -26,7 +27,7 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 		return false
 	}
 	// Records that an earlier attempt has counted come first: such a load is read in order.
-	read := a.account.counts.Read
+	read := a.account.Counts.Read
 	fresh := a.readProgress.Fresh(p.Split, 0, int64(p.Records))
 	if read+fresh < a.limit || !a.readProgress.Reached(p) {
 		return false
@@ -38,14 +39,14 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 // enter counts a split and its records that become no rows. When the load stops at one of them, those after it are not read.
 func (a *admission) enter(p *intake.Parsed) {
 	a.limitTables(p)
-	counts := a.account.counts
+	counts := a.account.Counts
 	read := int64(0) // records of this split counted so far
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
 		at := int(r.Span.Record) + 1
 		a.countRead(p.Split, read, int64(at)-read)
 		read = int64(at)
-		a.account.rejected(p.Split, r)
+		a.account.Rejected(p.Split, r)
 		if a.stop.stopped() {
 			p.Truncate(at)
 			break
@@ -60,7 +61,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	if p.Split.Number == 0 {
 		counts.BytesRead += p.Split.Offset // the header
 	}
-	a.account.counts.readMoment(p.Split.Ordinal, p.Moment)
+	a.account.Counts.ReadMoment(p.Split.Ordinal, p.Moment)
 	for _, e := range p.Expired {
 		counts.ExpiredCells += int64(e.Cells)
 	}
@@ -70,20 +71,20 @@ func (a *admission) enter(p *intake.Parsed) {
 // countRead counts those of n records of a split from one on that no attempt has counted before.
 func (a *admission) countRead(s *table.Split, from, n int64) {
 	n = a.readProgress.Fresh(s, from, n)
-	a.account.counts.Read += n
-	a.account.asides.countRead(s.Ordinal, n)
+	a.account.Counts.Read += n
+	a.account.Asides.CountRead(s.Ordinal, n)
 }
 
 // ended notes that a source was read to its end.
 func (a *admission) ended(e *intake.Ended) {
 	a.readProgress.Ended(e)
-	a.account.counts.readMoment(e.Source, e.Moment)
+	a.account.Counts.ReadMoment(e.Source, e.Moment)
 }
 
 // limitTables stops the load at a record whose table would be one too many, before it is counted.
 func (a *admission) limitTables(p *intake.Parsed) {
 	for i := range p.Archived {
-		if _, err := a.account.tables.add(p.Archived[i].Table); err != nil {
+		if _, err := a.account.Tables.Add(p.Archived[i].Table); err != nil {
 			a.stop.stop(err)
 			p.Truncate(int(p.Archived[i].Span.Record))
 			return
@@ -95,10 +96,10 @@ func (a *admission) limitTables(p *intake.Parsed) {
 func (a *admission) keepArchived(p *intake.Parsed) {
 	for i := range p.Archived {
 		r := &p.Archived[i]
-		a.account.archived(r.Table)
-		a.archive.add(p.Split.Header, r)
+		a.account.Archived(r.Table)
+		a.archive.Add(p.Split.Header, r)
 	}
-	if err := a.archive.failure(); err != nil {
+	if err := a.archive.Failure(); err != nil {
 		a.stop.stop(err)
 	}
 }
@@ -110,19 +111,19 @@ func (a *admission) rows(b *table.Block, wait bool) bool {
 	}
 	a.hotKeyWatch.count(b)
 	if a.dry {
-		a.account.dry(b)
+		a.account.Dry(b)
 	}
 	return !a.dry
 }
 
 // findTables asks for the tables that rows of a block wait for.
 func (a *admission) findTables(b *table.Block) {
-	tables := a.account.tables
+	tables := a.account.Tables
 	partitioner.UnknownTables(b, func(name []byte) {
-		if tables.wanted[string(name)] {
+		if tables.Wanted[string(name)] {
 			return
 		}
-		isNew, err := tables.add(string(name))
+		isNew, err := tables.Add(string(name))
 		switch {
 		case err != nil:
 			a.stop.stop(err)

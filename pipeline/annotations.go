@@ -60,7 +60,7 @@ func (a *attempt) newAnnotations() *annotations {
 			x.rowBytes = markBytes(mark)
 		}
 		a.counts.MarkColumn, a.counts.ReturnedKeys = mark, a.cfg.Write.Marks.ReturnedKeys
-		a.cfg.Watch.Progress.numbers.Store(x.AutoIncrement)
+		a.cfg.Watch.Progress.Numbers.Store(x.AutoIncrement)
 	}
 	return x
 }

@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -24,7 +25,7 @@ func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
 	cfg.setDefaults()
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
 	return &attempt{
-		cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0), service: service{traffic: new(client.Traffic)}, counts: new(Counted),
+		cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0), service: service{traffic: new(client.Traffic)}, counts: new(ledger.Counted),
 		from:    &keep.Point{Load: cfg.kept(), Job: &checkpoint.Job{Run: "run"}, Snapshot: before},
 		planned: &plan.Plan{Schema: &table.Schema{Table: "t", Key: key}, Bytes: 77, Mark: "m", Request: cfg.Request()},
 	}
@@ -113,27 +114,27 @@ func TestNoMarkOfALoadIsOlderThanItsBeginning(t *testing.T) {
 func TestHowALoadEnds(t *testing.T) {
 	stopped := errors.New("the disk is full")
 	for name, tt := range map[string]struct {
-		counts ReportCounts
+		counts ledger.ReportCounts
 		dry    bool
 		err    error
 		state  string
 		exit   int
 		failed bool
-		limit  MaxErrors // the zero one is three rows
+		limit  ledger.MaxErrors // the zero one is three rows
 	}{
-		"every row is written":               {counts: ReportCounts{Read: 2, Written: 2}, state: StateFinished},
-		"some records are rejected":          {counts: ReportCounts{Read: 2, Written: 1, Rejected: 1}, state: StateFinished, exit: exitcode.Rejects},
-		"too many are, as seen at the end":   {counts: ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit, exit: exitcode.ErrorLimit},
-		"a share too large, seen at the end": {counts: ReportCounts{Read: 4, Written: 3, Rejected: 1}, state: StateErrorLimit, exit: exitcode.ErrorLimit, limit: MaxErrors{Share: true, Percent: 24}},
-		"too many are":                       {err: errors.Join(errLimit, stopped), state: StateErrorLimit, exit: exitcode.ErrorLimit},
-		"the user stops it":                  {counts: ReportCounts{Read: 2, Unfinished: 2}, err: &Interrupted{Signal: "SIGTERM", ExitCode: exitcode.Terminated}, state: StateInterrupted, exit: exitcode.Terminated},
-		"it fails, though many are rejected": {counts: ReportCounts{Read: 4, Rejected: 4}, err: stopped, failed: true},
-		"rows have not come again":           {counts: ReportCounts{Read: 2, Written: 1, Unfinished: 1}, state: StateFinished, failed: true},
-		"a dry run":                          {counts: ReportCounts{Read: 2, Unfinished: 2}, dry: true, state: StateFinished},
+		"every row is written":               {counts: ledger.ReportCounts{Read: 2, Written: 2}, state: StateFinished},
+		"some records are rejected":          {counts: ledger.ReportCounts{Read: 2, Written: 1, Rejected: 1}, state: StateFinished, exit: exitcode.Rejects},
+		"too many are, as seen at the end":   {counts: ledger.ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit, exit: exitcode.ErrorLimit},
+		"a share too large, seen at the end": {counts: ledger.ReportCounts{Read: 4, Written: 3, Rejected: 1}, state: StateErrorLimit, exit: exitcode.ErrorLimit, limit: ledger.MaxErrors{Share: true, Percent: 24}},
+		"too many are":                       {err: errors.Join(ledger.ErrLimit, stopped), state: StateErrorLimit, exit: exitcode.ErrorLimit},
+		"the user stops it":                  {counts: ledger.ReportCounts{Read: 2, Unfinished: 2}, err: &Interrupted{Signal: "SIGTERM", ExitCode: exitcode.Terminated}, state: StateInterrupted, exit: exitcode.Terminated},
+		"it fails, though many are rejected": {counts: ledger.ReportCounts{Read: 4, Rejected: 4}, err: stopped, failed: true},
+		"rows have not come again":           {counts: ledger.ReportCounts{Read: 2, Written: 1, Unfinished: 1}, state: StateFinished, failed: true},
+		"a dry run":                          {counts: ledger.ReportCounts{Read: 2, Unfinished: 2}, dry: true, state: StateFinished},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Report{Counted: Counted{ReportCounts: tt.counts}}
-			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: cmp.Or(tt.limit, MaxErrors{Rows: 3})}}, tt.err)
+			r := &Report{Counted: ledger.Counted{ReportCounts: tt.counts}}
+			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: cmp.Or(tt.limit, ledger.MaxErrors{Rows: 3})}}, tt.err)
 			if r.State != tt.state || r.ExitCode != tt.exit || (err != nil) != tt.failed {
 				t.Errorf("%q, exit %d, %v", r.State, r.ExitCode, err)
 			}
@@ -146,13 +147,13 @@ func TestTheErrorLimitCountsWhatTheAttemptsOfOneLoadHaveRejected(t *testing.T) {
 	before := new(checkpoint.Snapshot)
 	before.Counters = map[string]int64{"read": 100, "written": 90, "rejected": 10, "seams": 3}
 	r := new(Report)
-	r.resume(before)
+	r.Resume(before)
 	r.Read, r.Rejected, r.Seams = r.Read+11, r.Rejected+3, r.Seams+2
 	for over := range int64(2) { // 8 of 111
-		if got := r.overLimit(MaxErrors{Rows: 8 - over}, false); got != (over == 1) {
+		if got := r.OverLimit(ledger.MaxErrors{Rows: 8 - over}, false); got != (over == 1) {
 			t.Errorf("%d rows: over the limit %v", 8-over, got)
 		}
-		if got := r.overLimit(MaxErrors{Share: true, Percent: float64(8 - over)}, true); got != (over == 1) {
+		if got := r.OverLimit(ledger.MaxErrors{Share: true, Percent: float64(8 - over)}, true); got != (over == 1) {
 			t.Errorf("%d %%: over the limit %v", 8-over, got)
 		}
 	}

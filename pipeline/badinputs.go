@@ -12,6 +12,7 @@ import (
 
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -62,7 +63,7 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 // planLess plans a load without the inputs that are bad.
 func (a *attempt) planLess(ctx context.Context, request *plan.Request) (*plan.Plan, error) {
 	r := *request
-	r.Without = leftOut(a.bad)
+	r.Without = ledger.LeftOut(a.bad)
 	return plan.Make(ctx, &r, a.admin)
 }
 
@@ -161,7 +162,7 @@ func (f *badFinder) together(ctx context.Context) error {
 
 // fit finds those of some inputs that do not go with the ones before them.
 func (f *badFinder) fit(ctx context.Context, names []string) error {
-	for len(f.bad) <= mostBad && len(names) > 1 {
+	for len(f.bad) <= ledger.MostBad && len(names) > 1 {
 		_, err := f.fails(ctx, names...)
 		if err == nil {
 			return nil

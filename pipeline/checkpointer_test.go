@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // plainCSV is n records with keys of their own.
@@ -90,11 +91,11 @@ func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 func stopped(w *world, cfg trial) trial {
 	w.t.Helper()
 	cfg.Resume.Look = true
-	cfg.Limits.MaxErrors = MaxErrors{Rows: 0}
+	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: 0}
 	if r := w.load(cfg); r.State != StateErrorLimit || !checkpoint.Exists(cfg.RunDir) {
 		w.t.Fatalf("%s, with a checkpoint: %v", r.State, checkpoint.Exists(cfg.RunDir))
 	}
-	cfg.Limits.MaxErrors = MaxErrors{Rows: -1}
+	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: -1}
 	return cfg
 }
 

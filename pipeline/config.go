@@ -3,9 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"example.com/tsimport/internal/table"
@@ -13,6 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/condition"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/ratelimit"
@@ -50,28 +48,18 @@ type Watch struct {
 	OnPlan func(*plan.Plan)
 	// OnHotKey is called, at most once and while the load runs, when nearly all of the rows read so far have one
 	// partition-key value. May be nil; it must not block.
-	OnHotKey func(h ReportHotKey, rows int64)
+	OnHotKey func(h ledger.ReportHotKey, rows int64)
 	// OnReject is told of each rejected record. May be nil; it must not block.
 	OnReject func(*rundir.Reason)
 	// OnKept is told of each rejected record that was kept in the run folder, with the ordinal of its source. What it is given is valid during
 	// the call. May be nil; it must not block.
 	OnKept func(source int, r *table.Reject)
 	// Progress is kept up to date while the load runs. May be nil.
-	Progress *Progress
+	Progress *ledger.Progress
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
 	// Ends is told how every record ends, and rejected records are not kept in the run folder. May be nil.
-	Ends Ends
-}
-
-// Ends is told how the records of a load end: each once, by its source and its number, which counts from 0. One goroutine of
-// the load calls it, so it must not block. A record that it is never told of is unfinished.
-type Ends interface {
-	Written(source int, record int64)
-	Superseded(source int, record int64)
-	Rejected(source int, record int64, why *table.Reason)
-	// Flush comes after the ends of an answer or of a split.
-	Flush()
+	Ends ledger.Ends
 }
 
 // Write says how rows are written.
@@ -128,7 +116,7 @@ type Marks struct {
 // Limits end a load early.
 type Limits struct {
 	Records   int64 // records to read; 0 is all
-	MaxErrors MaxErrors
+	MaxErrors ledger.MaxErrors
 	SetAside  bool // a bad file is left out and named in the report, in place of ending the load; MaxErrors is then of each file
 	// MaxTables is how many tables rows may go to, where --table has expressions, those of the archive included; 0 takes
 	// plan.DefaultMaxTables.
@@ -145,40 +133,6 @@ const (
 	DefaultRetryFor    = 15 * time.Minute
 	DefaultMemory      = 1 << 30
 )
-
-// MaxErrors is how many rows may be rejected before the load stops.
-type MaxErrors struct {
-	Rows    int64 // -1 sets no limit
-	Percent float64
-	Share   bool // Percent counts, not Rows
-}
-
-// percentFrom is how many rows a share of errors is measured over at least: the first bad row of a file is 100 %.
-const percentFrom = 1000
-
-// ParseMaxErrors reads N or N%.
-func ParseMaxErrors(text string) (MaxErrors, error) {
-	if number, ok := strings.CutSuffix(text, "%"); ok {
-		p, err := strconv.ParseFloat(number, 64)
-		if err != nil || !(p >= 0 && p <= 100) {
-			return MaxErrors{}, fmt.Errorf("max errors %q: want 0%% to 100%%", text)
-		}
-		return MaxErrors{Percent: p, Share: true}, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < -1 {
-		return MaxErrors{}, fmt.Errorf("max errors %q: want a number, a percentage such as 1%%, or -1 for no limit", text)
-	}
-	return MaxErrors{Rows: n}, nil
-}
-
-// Exceeded reports whether the load must stop. At the end a share is measured over however few rows were read.
-func (m MaxErrors) Exceeded(rejected, read int64, end bool) bool {
-	if m.Share {
-		return rejected > 0 && (end || read >= percentFrom) && float64(rejected)*100 > m.Percent*float64(read)
-	}
-	return m.Rows >= 0 && rejected > m.Rows
-}
 
 // Interrupted is the cause of a Drain or a cancelled context: the user stopped the load.
 type Interrupted struct {
@@ -239,7 +193,7 @@ func (c *Config) setDefaults() {
 	c.Target.Client.RequestTimeout = cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
 	c.Write.Settle = cmp.Or(c.Write.Settle, c.Target.Client.RequestTimeout)
 	c.Limits.Memory = cmp.Or(c.Limits.Memory, DefaultMemory)
-	c.Watch.Progress = cmp.Or(c.Watch.Progress, new(Progress))
+	c.Watch.Progress = cmp.Or(c.Watch.Progress, new(ledger.Progress))
 	if c.Watch.Monitor == nil {
 		c.Watch.Monitor = NewMonitor()
 	}

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/writer"
 )
@@ -23,17 +24,17 @@ import (
 // them, the run folder and what is counted.
 type dispatcher struct {
 	cfg    *Config
-	counts *Counted
+	counts *ledger.Counted
 
 	input        input
 	admission    *admission
 	lanes        *lanes
 	annotations  *annotations
 	flights      *flights
-	account      *account
+	account      *ledger.Account
 	record       *timelineRecorder
 	checkpointer *keep.Checkpointer // nil if nothing is kept
-	files        *files
+	files        *ledger.Files
 	disk         *disk
 	survey       *partitionPoller
 	settling     settling
@@ -56,7 +57,7 @@ type settling struct {
 	suspectUntil time.Time // until then what the attempt before has sent may be applied
 }
 
-func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead context.CancelFunc) *dispatcher {
+func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *disk, stopRead context.CancelFunc) *dispatcher {
 	cfg, counts, from := a.cfg, a.counts, a.from
 	m, w := a.survey.current.Load(), &cfg.Write
 	in, keyType := intake.New(a.planned, m), a.planned.Schema.Key[0].Type
@@ -67,7 +68,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	in.Follow(a.scheduling())
 	// Who annotates rows may keep some; in a dry run, nobody says that they are final.
-	in.Reuses = !cfg.DryRun && x.AutoIncrement == nil && x.Increments == nil && f.stamps == nil
+	in.Reuses = !cfg.DryRun && x.AutoIncrement == nil && x.Increments == nil && f.Stamps == nil
 	free := in.Free
 	if look := a.hooks.onFree; look != nil {
 		free = func(b *table.Block) { look(b); in.Free(b) }
@@ -83,31 +84,31 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	for _, l := range a.looks {
 		d.record.meter.Before(l.from, l.to, l.used)
 	}
-	if f.repeatedRows != nil && w.Marks.LookFirst {
+	if f.RepeatedRows != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
 		d.settling.hold = keep.Later(d.settling.hold, time.Now().Add(w.Settle))
 	}
 	if d.settling.hold.After(time.Now()) {
-		cfg.Watch.Progress.Waiting.Store(&Wait{d.settling.hold, "nothing is sent while requests of the process before this one may still be applied"})
+		cfg.Watch.Progress.Waiting.Store(&ledger.Wait{Until: d.settling.hold, Why: "nothing is sent while requests of the process before this one may still be applied"})
 	}
 	counts.LateUntil = from.Late
-	d.account = &account{counts: counts, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper.stop, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
+	d.account = &ledger.Account{Counts: counts, Rejects: f.Folder, Ends: cfg.Watch.Ends, OnReject: cfg.Watch.OnReject, OnKept: cfg.Watch.OnKept, Options: x.Options, Files: f, Limit: cfg.Limits.MaxErrors, Stop: d.stopper.stop, Hot: partitioner.NewHotKeys(keyType), Form: in.RowForm()}
 	if cfg.Limits.SetAside {
 		once := w.Mode == table.Increment || a.planned.Schema.Numbered > 0
-		d.account.asides = newAsides(cfg.Limits.MaxErrors, once, counts, a.planned, from.Snapshot, in)
+		d.account.Asides = ledger.NewAsides(cfg.Limits.MaxErrors, once, counts, a.planned, from.Snapshot, in)
 	}
-	if d.account.asides != nil {
-		d.account.asides.added = d.withhold
+	if d.account.Asides != nil {
+		d.account.Asides.Added = d.withhold
 	}
-	if d.account.asides == nil && counts.overLimit(cfg.Limits.MaxErrors, false) {
-		d.stopper.stop(errLimit) // earlier attempts have passed it
+	if d.account.Asides == nil && counts.OverLimit(cfg.Limits.MaxErrors, false) {
+		d.stopper.stop(ledger.ErrLimit) // earlier attempts have passed it
 	}
 	if m.Several() {
-		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
-		d.account.tables.resume(from.Snapshot)
+		d.account.Tables = ledger.NewTables(cfg.Limits.MaxTables)
+		d.account.Tables.Resume(from.Snapshot)
 	}
 	d.admission = &admission{
-		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.archive, want: a.survey.want, stop: d.stopper,
+		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.Archive, want: a.survey.want, stop: d.stopper,
 		hotKeyWatch: newCrowd(keyType, m.Several(), a.planned.Schema.Columns[0].Name, cfg.Watch.OnHotKey),
 	}
 	if checkpointer != nil {
@@ -117,7 +118,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	d.record.recut(d.lanes.all, m)
 	d.lanes.cutter = partitioner.New(d.cutting(from.SuspectUntil))
 	d.lanes.cutter.OnWritten(func(rows []table.Ref) {
-		d.account.allWritten(rows)
+		d.account.AllWritten(rows)
 		d.lanes.queues.AllFinal(rows)
 	})
 	d.lanes.share()
@@ -130,22 +131,22 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && w.When == nil && !w.Unchanged && x.AutoIncrement == nil,
-		Settle:    w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout), SettleFirst: f.repeatedRows != nil, Repeated: f.repeatedRows != nil && w.Marks.LookFirst,
+		Settle:    w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout), SettleFirst: f.RepeatedRows != nil, Repeated: f.RepeatedRows != nil && w.Marks.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
 		Route:   m.Find,
 		Woken:   func(i int) { d.lanes.all[i].stale = true },
 		Final: func(r table.Ref, end partitioner.End, o table.Outcome) {
-			d.account.final(r, end, o)
+			d.account.Final(r, end, o)
 			d.lanes.queues.Final(r)
 		},
 	}
 	if x.Increments != nil {
 		o.Settle, o.SuspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
 	}
-	if f.stamps != nil {
-		o.Stamps = f.stamps
+	if f.Stamps != nil {
+		o.Stamps = f.Stamps
 	}
 	return o
 }
@@ -247,7 +248,7 @@ func (d *dispatcher) reads() bool {
 		d.counts.SendWaits++
 	}
 	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
-	return !d.stopper.stopped() && !full && !d.lanes.queues.Saturated() && !(d.files.archive != nil && d.checkpointer.When().AwaitsFirst())
+	return !d.stopper.stopped() && !full && !d.lanes.queues.Saturated() && !(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
 }
 
 // hand takes what the intake hands over; without ok it was the last.
@@ -260,7 +261,7 @@ func (d *dispatcher) hand(h intake.Handed, ok bool) {
 	case h.Ended != nil:
 		d.admission.ended(h.Ended)
 	case h.Aside != nil:
-		d.account.asides.add(h.Aside.Source, client.OneLine(h.Aside.Err.Error()), false)
+		d.account.Asides.Add(h.Aside.Source, client.OneLine(h.Aside.Err.Error()), false)
 	default:
 		d.take(h.Parsed)
 	}
@@ -276,7 +277,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 	now := time.Now()
 	d.record.point(now)
 	for _, b := range p.Blocks {
-		if d.admission.rows(b.Block, d.account.tables != nil && p.Partitions.Gap(b.Lane)) {
+		if d.admission.rows(b.Block, d.account.Tables != nil && p.Partitions.Gap(b.Lane)) {
 			d.lanes.put(b.Lane, b.Block, p.Partitions, now)
 		}
 	}
@@ -285,7 +286,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 		d.lanes.begin(now) // the map has changed since the rows were divided
 	}
 	p.Arrived()
-	d.account.flush()
+	d.account.Flush()
 	d.publish()
 }
 
@@ -324,7 +325,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 		d.counts.LateUntil = keep.Later(d.counts.LateUntil, until)
 		return true
 	case unsettled:
-		d.cfg.Watch.Progress.Waiting.Store(&Wait{until, "requests without an answer may still be applied"})
+		d.cfg.Watch.Progress.Waiting.Store(&ledger.Wait{Until: until, Why: "requests without an answer may still be applied"})
 	}
 	return !unsettled
 }
@@ -422,7 +423,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	d.flights.began(now)
 	d.flights.leave(now)
 	d.counts.Retried += int64(f.Retried)
-	if err := d.files.stamps.sending(&f.Flight); err != nil {
+	if err := d.files.Stamps.Sending(&f.Flight); err != nil {
 		for i := range f.Outcomes {
 			f.Outcomes[i].Fate = table.Again
 		}
@@ -491,12 +492,12 @@ func (d *dispatcher) landed(r result) {
 	if r.err != nil {
 		d.stopper.stop(r.err)
 	}
-	d.account.flush()
+	d.account.Flush()
 	d.publish()
 }
 
 // countAnswer counts an answer.
-func countAnswer(r *Counted, f *flight, a answer, stats writer.Stats) {
+func countAnswer(r *ledger.Counted, f *flight, a answer, stats writer.Stats) {
 	r.Requests += int64(stats.Requests)
 	r.RowsSent += int64(a.rows - stats.Found)
 	r.Searched += int64(stats.Searched)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // hasBadFile reports whether one file of the load is to be bad.
@@ -20,7 +21,7 @@ func (m *drawnLoad) hasBadFile() bool { return m.name == "bad file" || m.name ==
 func (m *drawnLoad) runWithBadFile(before contents) {
 	t, bad := m.t, m.rnd.IntN(len(m.cfg.Inputs))
 	name := m.cfg.Inputs[bad]
-	m.cfg.Limits.SetAside, m.cfg.Limits.MaxErrors = true, MaxErrors{Rows: 3}
+	m.cfg.Limits.SetAside, m.cfg.Limits.MaxErrors = true, ledger.MaxErrors{Rows: 3}
 	its := slices.DeleteFunc(slices.Clone(m.records), func(r drawnRecord) bool { return r.file != bad })
 	switch kind := filepath.Ext(name); {
 	case len(its) < 10:

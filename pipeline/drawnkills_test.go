@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/shuffle/readorder"
 )
@@ -96,7 +97,7 @@ func (m *drawnLoad) untilDone() *Report {
 				at.save = 0
 			}
 			if m.rnd.IntN(4) == 0 && !m.cfg.Limits.SetAside {
-				m.cfg.Limits.MaxErrors = MaxErrors{Rows: int64(m.rnd.IntN(30))}
+				m.cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: int64(m.rnd.IntN(30))}
 			}
 		}
 		r := m.attempt(at)
@@ -143,7 +144,7 @@ func (m *drawnLoad) attempt(at moment) *Report {
 	if err != nil {
 		m.t.Fatalf("attempt %d: %v", k.attempts, err)
 	}
-	if err := r.balance(); err != nil {
+	if err := r.Balance(); err != nil {
 		m.t.Error(err)
 	}
 	return r
@@ -243,7 +244,7 @@ func (m *drawnLoad) runDamaged(before contents) {
 	end := m.trouble()
 	r, err := m.cfg.run(context.Background())
 	end()
-	if balance := r.balance(); balance != nil {
+	if balance := r.Balance(); balance != nil {
 		t.Error(balance)
 	}
 	whole := r.State == StateFinished && err == nil // it was read before it was damaged

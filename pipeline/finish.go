@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/writer"
 )
@@ -28,7 +29,7 @@ func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 	if err := a.from.IDs.Confirm(admin); err != nil {
 		return err // nothing may be deleted from other tables
 	}
-	if s := d.files.stamps; s != nil {
+	if s := d.files.Stamps; s != nil {
 		a.counts.Stamp = s.Last()
 	}
 	if err := a.sweep(ctx, d, admin); err != nil || a.from.Job.IndexesFirst {
@@ -39,14 +40,14 @@ func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 
 // sweep deletes rows that repeated requests have made once too often.
 func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin) error {
-	if d.files.repeatedRows.empty() {
+	if d.files.RepeatedRows.Empty() {
 		return nil
 	}
 	s := &sweeper{
 		numbers: d.annotations.AutoIncrement, table: a.cfg.Target.Table, write: &a.cfg.Write, drain: a.cfg.Drain,
 		report: &a.counts.ReportMarks, progress: a.cfg.Watch.Progress,
 	}
-	err := d.files.repeatedRows.each(sweepRows, func(byKey [][]writer.Doubt) error { return s.sweepKeys(ctx, byKey) })
+	err := d.files.RepeatedRows.Each(sweepRows, func(byKey [][]writer.Doubt) error { return s.sweepKeys(ctx, byKey) })
 	if err != nil {
 		return err
 	}
@@ -68,27 +69,27 @@ func (a *attempt) end(d *dispatcher, err error) error {
 		*late = time.Time{}
 	}
 	a.counts.Sections = d.input.flow.Sections()
-	d.account.asides.end()
-	finished := err == nil && (a.cfg.Limits.SetAside || !a.counts.overLimit(a.cfg.Limits.MaxErrors, true))
+	d.account.Asides.End()
+	finished := err == nil && (a.cfg.Limits.SetAside || !a.counts.OverLimit(a.cfg.Limits.MaxErrors, true))
 	if d.checkpointer != nil && (!finished || a.cfg.Checkpoint.Keep) {
 		if keepErr := d.keepLast(); keepErr != nil {
 			a.counts.CheckpointError = keepErr.Error() // the one before still holds
 		}
 	}
 	if finished {
-		err = errors.Join(d.files.stamps.close(), d.files.stamps.remove())
+		err = errors.Join(d.files.Stamps.Close(), d.files.Stamps.Remove())
 	}
 	if closeErr := d.disk.close(); closeErr != nil {
 		a.counts.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
-	return errors.Join(err, d.files.close(a.counts))
+	return errors.Join(err, d.files.Close(a.counts))
 }
 
 // finish closes the ledger and the run folder. err is what ended the load early, if anything did.
 func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
 	report.BadInputs = allBad(cfg, report.BadInputs)
 	err = report.conclude(cfg, err)
-	err = errors.Join(err, report.balance(), folder.Close())
+	err = errors.Join(err, report.Balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
 	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
 		report.RejectReasons = reasons // without them the files still have all
@@ -149,7 +150,7 @@ func (r *Report) countIndexes() {
 func (r *Report) conclude(cfg *Config, err error) error {
 	var interrupted *Interrupted
 	switch {
-	case errors.Is(err, errLimit), err == nil && r.overLimit(cfg.Limits.MaxErrors, true) && !cfg.Limits.SetAside:
+	case errors.Is(err, ledger.ErrLimit), err == nil && r.OverLimit(cfg.Limits.MaxErrors, true) && !cfg.Limits.SetAside:
 		r.State, r.ExitCode = StateErrorLimit, exitcode.ErrorLimit
 	case errors.As(err, &interrupted):
 		r.State, r.ExitCode = StateInterrupted, interrupted.ExitCode
@@ -161,7 +162,7 @@ func (r *Report) conclude(cfg *Config, err error) error {
 		r.State, r.ExitCode = StateFinished, exitcode.OK
 	}
 	if r.State == StateFinished {
-		r.ExitCode = r.badCode(r.ExitCode)
+		r.ExitCode = r.BadCode(r.ExitCode)
 	}
 	if r.State == StateFinished && r.Unfinished > 0 && !cfg.DryRun {
 		return fmt.Errorf("%d rows that an earlier attempt read are missing now; has the input changed?", r.Unfinished)
@@ -178,7 +179,7 @@ func (r *Report) fail(err error) {
 func (r *Report) measure(took time.Duration) {
 	r.Seconds = took.Seconds()
 	if r.Seconds > 0 {
-		r.RowsPerSecond = float64(r.Written-r.writtenBefore) / r.Seconds
+		r.RowsPerSecond = float64(r.Written-r.WrittenBefore) / r.Seconds
 	}
 	r.CPUSeconds, r.PeakRSSBytes = Resources()
 	r.CPUWaitSeconds = processorWait()

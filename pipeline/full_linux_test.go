@@ -50,7 +50,7 @@ func fullDisk(t *testing.T, records int) bool {
 	first := cfg
 	full := false // the dispatcher's
 	first.onSnapshot = func(d *dispatcher, _ *checkpoint.Snapshot) {
-		for _, f := range d.files.folder.Files() {
+		for _, f := range d.files.Folder.Files() {
 			if !full {
 				fill(t, f)
 			}

@@ -26,6 +26,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/ratelimit"
@@ -208,7 +209,7 @@ func (w *world) config(inputs ...string) trial {
 			Settle: settle, RetryFor: time.Minute,
 			Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond},
 		},
-		Limits: Limits{MaxErrors: MaxErrors{Rows: -1}},
+		Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}},
 		RunDir: filepath.Join(w.dir, "run"),
 	}}
 }
@@ -238,7 +239,7 @@ func (w *world) load(cfg trial) *Report {
 	if err != nil {
 		w.t.Fatalf("load: %v", err)
 	}
-	if err := r.balance(); err != nil {
+	if err := r.Balance(); err != nil {
 		w.t.Error(err)
 	}
 	return r

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -18,15 +19,15 @@ const (
 // partition that takes them that is slow.
 type hotKeyWatch struct {
 	keys    *partitioner.HotKeys
-	several bool                      // keys begin with a table
-	column  string                    // of the partition key
-	tell    func(ReportHotKey, int64) // may be nil
+	several bool                             // keys begin with a table
+	column  string                           // of the partition key
+	tell    func(ledger.ReportHotKey, int64) // may be nil
 	rows    int64
 	next    int64
 	told    bool
 }
 
-func newCrowd(t table.Type, several bool, column string, tell func(ReportHotKey, int64)) *hotKeyWatch {
+func newCrowd(t table.Type, several bool, column string, tell func(ledger.ReportHotKey, int64)) *hotKeyWatch {
 	return &hotKeyWatch{keys: partitioner.NewHotKeys(t), several: several, column: column, tell: tell, next: crowdRows}
 }
 
@@ -59,6 +60,6 @@ func (c *hotKeyWatch) warn(ended bool) {
 	}
 	c.told = true
 	if c.tell != nil {
-		c.tell(ReportHotKey{Column: c.column, Value: plan.ShowKey(hot[0].Value), Share: hot[0].Share}, c.rows)
+		c.tell(ledger.ReportHotKey{Column: c.column, Value: plan.ShowKey(hot[0].Value), Share: hot[0].Share}, c.rows)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -27,8 +28,8 @@ func (a *attempt) nothingNew(ctx context.Context, err error) error {
 		}
 	}
 	if len(a.bad) > 0 {
-		r := &ReportBad{BadInputs: a.bad, inputs: len(a.bad)}
-		return &OnlyBadError{NothingNew: nothing, Bad: a.bad, code: r.badCode(exitcode.OK)}
+		r := &ledger.ReportBad{BadInputs: a.bad, OfInputs: len(a.bad)}
+		return &OnlyBadError{NothingNew: nothing, Bad: a.bad, code: r.BadCode(exitcode.OK)}
 	}
 	return err
 }
@@ -49,7 +50,7 @@ func (a *attempt) openBlocks() (*rundir.Journal, error) {
 	if !a.cfg.Resume.Once() || !a.cfg.keeps() {
 		return nil, nil
 	}
-	j, err := rundir.OpenJournal(filepath.Join(a.folder.Path, rundir.BlocksFile), a.from.Counter(blockBytes))
+	j, err := rundir.OpenJournal(filepath.Join(a.folder.Path, rundir.BlocksFile), a.from.Counter(ledger.BlockBytes))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/shuffle"
 )
@@ -307,7 +308,7 @@ func (s *lanes) name(i int) string {
 }
 
 // count adds to the report which partitions the load has used.
-func (s *lanes) count(r *ReportPartitions, start time.Time) {
+func (s *lanes) count(r *ledger.ReportPartitions, start time.Time) {
 	r.Partitions = s.sending()
 	for _, l := range s.all {
 		if !l.begun.IsZero() && !l.gap {

@@ -7,13 +7,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// ReportLimit is a word of docs/why-slow.md and how long it was true: what kept the load from being faster then.
-type ReportLimit struct {
-	By      string  `json:"by"`
-	Seconds float64 `json:"seconds"`
-	Share   float64 `json:"share"` // of the time in which rows were read and written
-}
-
 // limits is what is in the way of the lanes of a load.
 type limits struct {
 	blocked bottleneck.Word // what keeps a batch from leaving that could be sent, None if there is none such

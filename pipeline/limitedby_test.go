@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/source/sourcetest"
@@ -157,7 +158,7 @@ func TestALoadSaysWhatLimitsIt(t *testing.T) {
 		}
 		t.Run(word.String(), virtual(func(t *testing.T, w *world) {
 			cfg := start(w)
-			progress := new(Progress)
+			progress := new(ledger.Progress)
 			cfg.Watch.Progress = progress
 			r := w.load(cfg)
 			if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != word.String() || r.LimitedBy[0].Share < 0.4 {
@@ -206,7 +207,7 @@ func TestAStreamThatComesLateIsLimitedByTheReader(t *testing.T) {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			cfg := w.config("-")
 			cfg.Read.Stdin = stream
-			progress := new(Progress)
+			progress := new(ledger.Progress)
 			cfg.Watch.Progress = progress
 			var said atomic.Uint32
 			said.Store(uint32(bottleneck.None))

@@ -3,13 +3,14 @@ package pipeline
 import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // limitedQueue is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
 type limitedQueue struct {
 	lane         *lane
 	checkpointer *keep.Checkpointer // nil if nothing is kept
-	report       *ReportAttempts
+	report       *ledger.ReportAttempts
 }
 
 func (g limitedQueue) Front() (table.Ref, bool) {

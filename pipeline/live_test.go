@@ -231,7 +231,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 	defer done()
 	r, err := cfg.run(ctx)
 	must(c.t, err)
-	if err := r.balance(); err != nil {
+	if err := r.Balance(); err != nil {
 		c.t.Error(err)
 	}
 	return r

@@ -223,8 +223,8 @@ func TestAFileOfTheRunThatCannotBeUsedCostsNoRow(t *testing.T) {
 				must(t, os.RemoveAll(path))
 				must(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o755))
 				r, err := cfg.run(context.Background())
-				if r != nil && r.balance() != nil {
-					t.Error(r.balance())
+				if r != nil && r.Balance() != nil {
+					t.Error(r.Balance())
 				}
 				if err != nil {
 					must(t, os.RemoveAll(path))

@@ -6,27 +6,28 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
 // newReport begins the report of a load, with what is known before its first row.
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
-		ReportTarget: ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete},
-		ReportSource: ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
-		ReportTime:   ReportTime{Started: start.UTC()},
+		ReportTarget: ledger.ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete},
+		ReportSource: ledger.ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
+		ReportTime:   ledger.ReportTime{Started: start.UTC()},
 		Order:        cfg.Write.Order.String(),
 	}
 	noteRejectsDialect(r, planned.Sources)
 	for i, c := range planned.Schema.Columns {
-		r.Schema = append(r.Schema, ReportColumn{
+		r.Schema = append(r.Schema, ledger.ReportColumn{
 			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Unit: c.Unit, Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
 	}
 	r.Units = planned.Units()
 	r.Separator = planned.Separator()
 	for _, f := range planned.Fields {
-		field := ReportField{Name: f.Source}
+		field := ledger.ReportField{Name: f.Source}
 		if f.Type != table.Any && f.Type != table.Null {
 			field.Type = f.Type.String()
 		}

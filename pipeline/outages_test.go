@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // outageCell is a load through an outage of the service.
@@ -103,7 +104,7 @@ func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
 					t.Errorf("%s, %d partitions: %.1f s dearer after an outage of %v; %d rows are missing, %d twice; %+v",
 						kind, partitions, dearer, c.lasts, missing, doubled, r.ReportAttempts)
 				}
-				limits := func(l ReportLimit) bool { return l.By == "outage" && l.Seconds > 6 }
+				limits := func(l ledger.ReportLimit) bool { return l.By == "outage" && l.Seconds > 6 }
 				if c.kind != faults.Timeout && !slices.ContainsFunc(r.LimitedBy, limits) {
 					t.Errorf("%s, %d partitions: %+v", kind, partitions, r.LimitedBy)
 				}

@@ -23,6 +23,7 @@ import (
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -154,17 +155,17 @@ func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
 			cfg := w.config(w.file("in.csv", tt.text))
 			cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
 			cfg.DryRun, cfg.Target.Absent = tt.dryRun, tt.dryRun
-			var said []ReportHotKey
+			var said []ledger.ReportHotKey
 			written := int64(-1)
-			cfg.Watch.Progress = new(Progress)
-			cfg.Watch.OnHotKey = func(h ReportHotKey, rows int64) {
+			cfg.Watch.Progress = new(ledger.Progress)
+			cfg.Watch.OnHotKey = func(h ledger.ReportHotKey, rows int64) {
 				said, written = append(said, h), cfg.Watch.Progress.Written.Load()
 				if rows > 17_000 {
 					t.Errorf("%d rows", rows)
 				}
 			}
 			r := w.load(cfg)
-			if tt.said != (len(said) == 1) || tt.said && (said[0] != ReportHotKey{Column: "id", Value: "one", Share: 1} || !tt.dryRun && written == r.Written) {
+			if tt.said != (len(said) == 1) || tt.said && (said[0] != ledger.ReportHotKey{Column: "id", Value: "one", Share: 1} || !tt.dryRun && written == r.Written) {
 				t.Errorf("said %+v, when %d rows were written", said, written)
 			}
 			if tt.share == 0 != (len(r.HotKeys) == 0) || tt.share > 0 && math.Abs(r.HotKeys[0].Share-tt.share) > .05 {

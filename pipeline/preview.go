@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -21,7 +22,7 @@ type Preview struct {
 	plan.Forecast
 	PreviewTable
 	PreviewSample
-	Columns   []ReportColumn
+	Columns   []ledger.ReportColumn
 	Wide      bool          // records describe themselves: rows have more columns than Columns
 	Merging   *plan.Merging // as in plan.Plan
 	Decisions []plan.Decision
@@ -48,7 +49,7 @@ type PreviewSample struct {
 	FirstReject string
 	RowBytes    float64 // of a row on average, as the service counts them
 	RowUnits    float64 // write units of one, without indexes
-	HotKeys     []ReportHotKey
+	HotKeys     []ledger.ReportHotKey
 	Grows       bool           // values of the partition key rise from row to row, as numbers that are given in turn and times do
 	Tables      []PreviewShare // that rows go to, if there are several
 }
@@ -172,7 +173,7 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 		report = func() []partitioner.HotKey { return hot.Report(lanes) }
 	}
 	for _, h := range report() {
-		v.HotKeys = append(v.HotKeys, ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
+		v.HotKeys = append(v.HotKeys, ledger.ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
 	}
 	return err
 }

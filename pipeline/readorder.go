@@ -6,13 +6,6 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// ReportOrder is about the order in which inputs were read.
-type ReportOrder struct {
-	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 says that inputs were read from
-	// their beginning to their end.
-	Sections int `json:"sections,omitempty"`
-}
-
 // scheduling says when inputs are read by a schedule. It does not ask how many partitions there are: rows that come sorted by key reach
 // one of many at a time, as they reach the parts of one that is split only after each other.
 func (a *attempt) scheduling() intake.Scheduling {

@@ -117,7 +117,7 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 		if r == nil {
 			t.Fatal(err)
 		}
-		if balance := r.balance(); balance != nil {
+		if balance := r.Balance(); balance != nil {
 			t.Error(balance)
 		}
 		rows, want := w.rows(), records+500

@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 var update = flag.Bool("update", false, "write the golden files of these tests")
@@ -109,7 +110,7 @@ func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 			"k00300", "k00600", "k00900")
 		cfg := w.config(w.file("in.csv", shuffled(1200)))
 		var longest atomic.Int64
-		cfg.Watch.Progress = new(Progress)
+		cfg.Watch.Progress = new(ledger.Progress)
 		cfg.onSend = func([]table.Ref) { longest.Store(max(longest.Load(), cfg.Watch.Progress.SlowestLeft.Load())) }
 		r := w.load(cfg)
 		s := r.Slowest
@@ -129,7 +130,7 @@ func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 }
 
 func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
-	waited := func(seconds ...float64) *ReportSlowest {
+	waited := func(seconds ...float64) *ledger.ReportSlowest {
 		s := new(lanes)
 		var bounds []table.Value
 		for i, waited := range seconds {
@@ -139,7 +140,7 @@ func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 		s.partitions = partitioner.NewMap(bounds[1:])
 		return s.slowest(100 * time.Second)
 	}
-	for name, s := range map[string]*ReportSlowest{
+	for name, s := range map[string]*ledger.ReportSlowest{
 		"one partition":            waited(90),
 		"all of them":              waited(90, 80, 85, 88),
 		"half of them":             waited(90, 80, 1, 60, 70),
@@ -150,7 +151,7 @@ func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 			t.Errorf("%s: %+v is named", name, s)
 		}
 	}
-	for want, s := range []*ReportSlowest{waited(90, 1), waited(1, 90, 30), waited(1, 2, 60, 3)} {
+	for want, s := range []*ledger.ReportSlowest{waited(90, 1), waited(1, 90, 30), waited(1, 2, 60, 3)} {
 		if s == nil || s.Partition != want {
 			t.Errorf("partition %d is to be named: %+v", want, s)
 		}
@@ -159,7 +160,7 @@ func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 
 func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	start := time.Now()
-	counts := new(Counted)
+	counts := new(ledger.Counted)
 	r := newTimelineRecorder(counts, start, idle)
 	one := &lane{}
 	r.recut([]*lane{one}, partitioner.NewMap(nil))
@@ -174,7 +175,7 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	r.landed(start.Add(2*time.Second), one, answer{final: 150, throttled: 50, accepted: 150, rows: 200}, 10, 2)
 	r.landed(start.Add(2*time.Second), b, answer{final: 250, accepted: 500, rows: 250}, 0, 1)
 	tl := r.timeline()
-	want := []Point{{Read: 1000, Rejected: 3, Queued: 997}, {Final: 200, Requests: 1, Units: 200, Queued: 797}, {Final: 400, Throttled: 50, Retried: 10, Requests: 3, Units: 650, Queued: 397}}
+	want := []ledger.Point{{Read: 1000, Rejected: 3, Queued: 997}, {Final: 200, Requests: 1, Units: 200, Queued: 797}, {Final: 400, Throttled: 50, Retried: 10, Requests: 3, Units: 650, Queued: 397}}
 	if len(tl.Points) != 3 || tl.Points[0] != want[0] || tl.Points[1] != want[1] || tl.Points[2] != want[2] {
 		t.Errorf("points %+v, want %+v", tl.Points, want)
 	}
@@ -186,7 +187,7 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 
 func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	start := time.Now()
-	counts := new(Counted)
+	counts := new(ledger.Counted)
 	r := newTimelineRecorder(counts, start, idle)
 	l := &lane{}
 	r.recut([]*lane{l}, partitioner.NewMap(nil))

@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -88,7 +89,7 @@ type attempt struct {
 	from    *keep.Point
 	planned *plan.Plan
 	folder  *rundir.Folder
-	counts  *Counted
+	counts  *ledger.Counted
 	survey  *partitionPoller
 	share   *share // of limits that several loads keep together; nil without them
 	looks   []look
@@ -141,7 +142,7 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 		request.Divided, request.Division = true, f.Division
 	}
 	if a.from.Snapshot != nil {
-		request.Without = leftOut(a.from.Snapshot.Bad)
+		request.Without = ledger.LeftOut(a.from.Snapshot.Bad)
 		request.Divided = true
 		if request.Division, err = a.from.Job.ReadDivision(a.cfg.RunDir); err != nil {
 			return fmt.Errorf("%w; start over with --fresh", err)
@@ -211,22 +212,22 @@ func (a *attempt) openFolder() (err error) {
 
 // beginCounts begins with what the attempts before have counted.
 func (a *attempt) beginCounts() {
-	a.counts = &Counted{ReportAttempts: ReportAttempts{Attempts: 1, firstStarted: a.started.UTC()}}
+	a.counts = &ledger.Counted{ReportAttempts: ledger.ReportAttempts{Attempts: 1, Since: a.started.UTC()}}
 	a.counts.Indexes = a.planned.Indexes()
 	if a.cfg.Target.Policy != nil {
 		a.counts.PolicyNow = &a.cfg.Target.PolicyNow
 	}
 	if a.from.Snapshot != nil {
-		a.counts.resume(a.from.Snapshot)
+		a.counts.Resume(a.from.Snapshot)
 	}
 	a.beginBad()
-	a.counts.beginMoments(a.planned, a.from.Snapshot)
+	a.counts.BeginMoments(a.planned, a.from.Snapshot)
 }
 
 // report makes the report of what was counted.
 func (a *attempt) report() *Report {
 	r := newReport(a.cfg, a.planned, a.started)
-	r.Counted, r.FirstStarted = *a.counts, a.counts.firstStarted
+	r.Counted, r.FirstStarted = *a.counts, a.counts.Since
 	return r
 }
 
@@ -235,8 +236,8 @@ func (a *attempt) announce() {
 	if a.from.Snapshot != nil && a.cfg.Resume.OnResume != nil {
 		r := a.counts
 		a.cfg.Resume.OnResume(keep.Resumed{
-			RunDir: a.cfg.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.final(), Written: r.Written, BytesRead: r.BytesRead,
-			Since: r.firstStarted, Rereads: a.from.Rereads(a.planned),
+			RunDir: a.cfg.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.Final(), Written: r.Written, BytesRead: r.BytesRead,
+			Since: r.Since, Rereads: a.from.Rereads(a.planned),
 		})
 	}
 	a.planned.Notes = append(a.planned.Notes, a.cfg.Resume.Notes...)
@@ -266,7 +267,7 @@ func (a *attempt) makePlanned() error {
 	}
 	if made && len(a.planned.Bounds) > 0 {
 		// It matters for the report alone: rows follow the partitions that are there.
-		counts.PreSplit = &ReportPreSplit{Ranges: len(a.planned.Bounds) + 1, Heard: 1}
+		counts.PreSplit = &ledger.ReportPreSplit{Ranges: len(a.planned.Bounds) + 1, Heard: 1}
 		if refused != nil {
 			counts.PreSplit.Refused = refused.Error()
 		} else if bounds, err := a.admin.Splits(t.Name); err == nil {

@@ -20,6 +20,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader"
@@ -95,7 +96,7 @@ func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
 	cfg.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
 	cfg.Resume.Look = true
 	for i, limit := range []int64{50, 50, 50, 120, 120, 200} {
-		cfg.Limits.MaxErrors = MaxErrors{Rows: limit}
+		cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: limit}
 		r := w.load(cfg)
 		if i == 5 {
 			if r.State != StateFinished || r.Rejected != 200 || r.Written != 200 {
@@ -111,7 +112,7 @@ func TestSeamsOfJoinedFilesDoNotCountAsErrors(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\n"+strings.Repeat("1,1\nid,n\n", 150)+"2,x\n"))
 	cfg.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
-	cfg.Limits.MaxErrors = MaxErrors{Rows: 1}
+	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: 1}
 	if r := w.load(cfg); r.State != StateFinished || r.ExitCode != exitcode.Rejects || r.Rejected != 151 || r.Seams != 150 {
 		t.Errorf("%s, exit code %d, %d rejected, %d seams", r.State, r.ExitCode, r.Rejected, r.Seams)
 	}
@@ -146,7 +147,7 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 			cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 			cfg.Read.SplitBytes = 777
 			var err error
-			if cfg.Limits.MaxErrors, err = ParseMaxErrors(tt.limit); err != nil {
+			if cfg.Limits.MaxErrors, err = ledger.ParseMaxErrors(tt.limit); err != nil {
 				t.Fatal(err)
 			}
 			r := w.load(cfg)
@@ -162,7 +163,7 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"", "x", "-2", "101%", "-1%", "1.5", "NaN%"} {
-		if _, err := ParseMaxErrors(bad); err == nil {
+		if _, err := ledger.ParseMaxErrors(bad); err == nil {
 			t.Errorf("max errors %q was accepted", bad)
 		}
 	}
@@ -225,7 +226,7 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 	if err != nil || r.ExitCode != exitcode.Terminated || r.Unfinished != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if err := r.balance(); err != nil {
+	if err := r.Balance(); err != nil {
 		t.Error(err)
 	}
 }
@@ -244,7 +245,7 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 		if err == nil || r.ExitCode != exitcode.Refused || r.Rejected != 0 || r.Unfinished == 0 {
 			t.Errorf("%s: %v, %+v", f.Code, err, r)
 		}
-		if err := r.balance(); err != nil {
+		if err := r.Balance(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -438,8 +439,8 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 	}{{4, exitcode.OK}, {5, exitcode.Failed}, {3, exitcode.Failed}} {
 		folder, err := rundir.Create(t.TempDir(), nil)
 		must(t, err)
-		r := &Report{Counted: Counted{ReportCounts: ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}}
-		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: MaxErrors{Rows: -1}}} // which may leave rows unfinished
+		r := &Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}}
+		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}}} // which may leave rows unfinished
 		if r, err = finish(t.Context(), &cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != exitcode.OK) {
 			t.Errorf("%d written: exit %d, %v", tt.written, r.ExitCode, err)
 		}
@@ -478,7 +479,7 @@ func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
 		cfg.Read.SplitBytes, cfg.Read.Parsers = split, 2
 		cfg.Limits.Memory = 256 << 10
 		cfg.Write.Concurrency = 1
-		cfg.Watch.Progress = new(Progress)
+		cfg.Watch.Progress = new(ledger.Progress)
 		var readWhileBlocked atomic.Int64
 		w.plan.Decide = func(r faults.Request) faults.Fault {
 			if r.N == 0 {

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -130,7 +131,7 @@ func TestARunThatIsStartedOverIsNotResumedLater(t *testing.T) {
 	cfg := w.config(w.file("in.csv", badCSV))
 	cfg.RunDir = ""
 	cfg.Resume.Look = true
-	cfg.Limits.MaxErrors = MaxErrors{Rows: 0}
+	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: 0}
 	first := w.load(cfg)
 	if first.State != StateErrorLimit {
 		t.Fatalf("%+v", first)
@@ -141,7 +142,7 @@ func TestARunThatIsStartedOverIsNotResumedLater(t *testing.T) {
 		t.Errorf("%+v, %v", job, err)
 	}
 	cfg.Resume.Look = true
-	cfg.Limits.MaxErrors = MaxErrors{Rows: -1}
+	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: -1}
 	if third := w.load(cfg); !third.Resumed || third.RunDir != second.RunDir || third.State != StateFinished {
 		t.Errorf("resumed %s, want %s: %+v", third.RunDir, second.RunDir, third)
 	}
@@ -175,7 +176,7 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 				must(t, err)
 				cfg := w.config(in)
 				cfg.Write.Settle, cfg.Resume.Look = 0, true
-				cfg.Checkpoint.State, cfg.Watch.Progress, cfg.Watch.Monitor = jobdir.NewMirror(store, l), new(Progress), NewMonitor()
+				cfg.Checkpoint.State, cfg.Watch.Progress, cfg.Watch.Monitor = jobdir.NewMirror(store, l), new(ledger.Progress), NewMonitor()
 				return l, cfg.Config
 			}
 			killed, cfg := hold()
@@ -201,7 +202,7 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 			began := time.Now()
 			var first time.Duration
 			h := hooks{processors: idle, onSend: func([]table.Ref) { first = time.Since(began) }}
-			said := make(chan *Wait, 1)
+			said := make(chan *ledger.Wait, 1)
 			time.AfterFunc(100*time.Second, func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()

@@ -4,143 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"example.com/tsimport/internal/exitcode"
-	"example.com/tsimport/pipeline/checkpoint"
-	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
 // A load with Limits.SetAside does not end at an input that is bad, which is one that a fresh reading finds bad again at the same place, or
 // that has more rejected rows than Limits.MaxErrors allows it. It is named in the report and the others are loaded.
-
-// What share of the inputs, and how many, may be bad. Of more, something else is wrong: wrong flags, a place that is half copied.
-const (
-	mostBadShare = 10 // one of so many, but always one
-	mostBad      = 100
-)
-
-// bySource is how many records of a source were read and rejected.
-type bySource struct{ read, rejected int64 }
-
-// asides sets bad inputs aside. It belongs to the dispatcher's goroutine. Nil sets none aside.
-type asides struct {
-	counted *Counted
-	sources []*plan.Source
-	limit   MaxErrors // of each input
-	counts  []bySource
-	flow    *intake.Flow
-	once    bool // a row may not be sent twice
-	// added is called when a source is set aside.
-	added func()
-}
-
-// newAsides has what the attempts before have counted. Limit is that of each input, once says that a row may not be sent twice. Nil is a load whose
-// inputs cannot be set aside.
-func newAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot, flow *intake.Flow) *asides {
-	if planned.Parallel || planned.Live {
-		return nil
-	}
-	for _, s := range planned.Sources {
-		if s.Chain != nil {
-			return nil // what was read ahead of it would be lost
-		}
-	}
-	a := &asides{counted: counted, sources: planned.Sources, limit: limit, once: once, counts: make([]bySource, len(planned.Sources)), flow: flow}
-	flow.OnFault(func(s *plan.Source, err error) bool { return planned.AtFault(s, err) })
-	if from == nil {
-		return a
-	}
-	for i := range a.counts {
-		a.counts[i] = bySource{from.Counters[countedOf("read", i)], from.Counters[countedOf("rejected", i)]}
-	}
-	for _, b := range from.Bad {
-		if b.Source >= 0 {
-			flow.SetAside(b.Source)
-		}
-	}
-	return a
-}
-
-func countedOf(what string, source int) string { return fmt.Sprintf("%s of source %d", what, source) }
-
-// keep enters into the counters of a checkpoint what was counted.
-func (a *asides) keep(counters map[string]int64) {
-	if a == nil {
-		return
-	}
-	for i, n := range a.counts {
-		if n.read > 0 {
-			counters[countedOf("read", i)] = n.read
-		}
-		if n.rejected > 0 {
-			counters[countedOf("rejected", i)] = n.rejected
-		}
-	}
-}
-
-// countRead counts records of a source, which no attempt has counted before.
-func (a *asides) countRead(source int, n int64) {
-	if a != nil {
-		a.counts[source].read += n
-	}
-}
-
-// countRejected counts a rejected record of a source.
-func (a *asides) countRejected(source int) {
-	a.counts[source].rejected++
-	a.check(source, false)
-}
-
-// check sets a source aside of which too many rows were rejected.
-func (a *asides) check(source int, end bool) {
-	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
-		a.flow.SetAside(source)
-		// It is not tried again as it is: its rows would be sent each night, over those of files that came later.
-		a.add(source, fmt.Sprintf("%d of %d rows were rejected, which is more than --max-errors allows", n.rejected, n.read), true)
-	}
-}
-
-// add notes a source that is set aside. One that is held is tried again only when it, or the limit, has changed.
-func (a *asides) add(source int, reason string, held bool) {
-	if slices.ContainsFunc(a.counted.BadInputs, func(b keep.BadInput) bool { return b.Source == source }) {
-		return
-	}
-	a.added()
-	a.counted.BadInputs = append(a.counted.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source})
-}
-
-// end looks at the share of rejected rows of every source, and completes what is said of bad ones.
-func (a *asides) end() {
-	if a == nil {
-		return
-	}
-	for source := range a.counts {
-		a.check(source, true)
-	}
-	for i := range a.counted.BadInputs {
-		if b := &a.counted.BadInputs[i]; b.Source >= 0 {
-			n := a.counts[b.Source]
-			b.Read, b.Sent = n.read, a.once && n.read > n.rejected
-			if b.Held {
-				b.Rejected = n.rejected
-			}
-		}
-	}
-}
-
-// tooManyBad reports whether so many inputs of all are bad now, and were not before, that it cannot be their fault.
-func (r *ReportBad) tooManyBad() bool {
-	bad, inputs := 0, r.inputs
-	for _, b := range r.BadInputs {
-		if b.Nights == 0 {
-			bad++
-		} else {
-			inputs--
-		}
-	}
-	return bad >= mostBad || bad > max(1, inputs/mostBadShare)
-}
 
 // allBad adds copies of bad inputs, and notes on how many nights each was bad before.
 func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
@@ -154,17 +24,6 @@ func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
 	return bad
 }
 
-// badCode is the exit code of a load that has finished, whose own would be so.
-func (r *ReportBad) badCode(code int) int {
-	switch {
-	case len(r.BadInputs) == 0:
-		return code
-	case r.tooManyBad():
-		return exitcode.Failed
-	}
-	return exitcode.Rejects
-}
-
 // beginBad begins with the inputs that are bad already.
 func (a *attempt) beginBad() {
 	r := a.counts
@@ -174,23 +33,12 @@ func (a *attempt) beginBad() {
 	} else if a.cfg.Resume.Once() {
 		r.BadInputs = append(r.BadInputs, a.cfg.Resume.Known.Bad()...)
 	}
-	r.inputs = len(a.planned.Sources)
+	r.OfInputs = len(a.planned.Sources)
 	for _, b := range r.BadInputs {
 		if b.Source < 0 {
-			r.inputs++
+			r.OfInputs++
 		}
 	}
-}
-
-// leftOut are the names of bad inputs that are not sources of the plan.
-func leftOut(bad []keep.BadInput) map[string]bool {
-	names := map[string]bool{}
-	for _, b := range bad {
-		if b.Source < 0 {
-			names[b.Name] = true
-		}
-	}
-	return names
 }
 
 // OnlyBadError says that nothing is left to load, because inputs are bad.
@@ -204,17 +52,5 @@ type OnlyBadError struct {
 func (e *OnlyBadError) Exit() int { return e.code }
 
 func (e *OnlyBadError) Error() string {
-	return fmt.Sprintf("nothing is loaded, because %s", BadText(e.Bad))
-}
-
-// BadText says how many inputs are bad, and the first of them.
-func BadText(bad []keep.BadInput) string {
-	if len(bad) == 0 {
-		return ""
-	}
-	text := "1 input is bad"
-	if len(bad) > 1 {
-		text = fmt.Sprintf("%d inputs are bad", len(bad))
-	}
-	return fmt.Sprintf("%s: %s: %s", text, bad[0].Name, bad[0].Reason)
+	return fmt.Sprintf("nothing is loaded, because %s", ledger.BadText(e.Bad))
 }

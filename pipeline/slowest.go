@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // How lanes are followed to find the slowest.
@@ -73,21 +75,9 @@ func (l *lane) sample(passed time.Duration, rows int64) {
 	l.rate += (rate - l.rate) * (1 - math.Exp(-passed.Seconds()/rateMemory.Seconds()))
 }
 
-// ReportSlowest is the partition that held a load up.
-type ReportSlowest struct {
-	Partition     int     `json:"partition"` // in key order, from 0, at the end
-	Table         string  `json:"table,omitempty"`
-	From          string  `json:"from"` // first key value, empty for the first partition
-	Rows          int64   `json:"rows"` // of this attempt that are final
-	Waiting       float64 `json:"waiting_seconds"`
-	OthersWaiting float64 `json:"others_waiting_seconds"` // median of the other partitions
-	Throttled     int64   `json:"throttled"`
-	Unavailable   int64   `json:"unavailable"`
-}
-
 // slowest finds the partition that held the load up: the one whose rows waited far longer than those of the others. It is
 // nil if the partitions shared the wait.
-func (s *lanes) slowest(elapsed time.Duration) *ReportSlowest {
+func (s *lanes) slowest(elapsed time.Duration) *ledger.ReportSlowest {
 	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.begun.IsZero() })
 	if len(used) < 2 {
 		return nil
@@ -97,6 +87,6 @@ func (s *lanes) slowest(elapsed time.Duration) *ReportSlowest {
 	if top.waiting < slowestLeast || top.waiting.Seconds() < slowestShare*elapsed.Seconds() || top.waiting < slowestRatio*others {
 		return nil
 	}
-	return &ReportSlowest{Partition: top.index, Table: top.table, From: firstKey(s.partitions, top.index), Rows: top.written, Waiting: top.waiting.Seconds(),
+	return &ledger.ReportSlowest{Partition: top.index, Table: top.table, From: firstKey(s.partitions, top.index), Rows: top.written, Waiting: top.waiting.Seconds(),
 		OthersWaiting: others.Seconds(), Throttled: top.throttled, Unavailable: top.unavailable}
 }

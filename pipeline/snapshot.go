@@ -36,7 +36,7 @@ func (d *dispatcher) keep(now time.Time) {
 	for _, l := range d.lanes.all {
 		l.described(d.allowance(l))
 	}
-	k.Write(s, d.files.open(), d.files.archive.failure())
+	k.Write(s, d.files.Open(), d.files.Archive.Failure())
 }
 
 // kept notes that a checkpoint was written, or not.
@@ -49,7 +49,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 		d.counts.CheckpointError = err.Error()
 		return // the one before still holds, and so does what it lets lanes send
 	}
-	if err := d.files.stamps.kept(); err != nil {
+	if err := d.files.Stamps.Forget(); err != nil {
 		d.counts.CheckpointError = err.Error() // files are left behind
 		return
 	}
@@ -80,7 +80,7 @@ func (d *dispatcher) keepLast() error {
 		return err
 	}
 	s.Settled = !unsettled && !now.Before(d.settling.suspectUntil)
-	return d.checkpointer.WriteLast(s, d.files.open(), d.files.archive.failure())
+	return d.checkpointer.WriteLast(s, d.files.Open(), d.files.Archive.Failure())
 }
 
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
@@ -88,18 +88,18 @@ func (d *dispatcher) keepLast() error {
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k, begun := d.checkpointer, time.Now()
 	s := k.Describe(now)
-	s.Counters = d.counts.counters()
+	s.Counters = d.counts.Counters()
 	s.Bad = slices.Clone(d.counts.BadInputs)
-	d.account.asides.keep(s.Counters)
+	d.account.Asides.Keep(s.Counters)
 	d.annotations.keep(s.Counters)
-	d.account.tables.keep(s.Counters, d.survey.tables)
-	if err := d.files.stamps.begin(d.lanes.cutter, k.AllFinal()); err != nil {
+	d.account.Tables.Keep(s.Counters, d.survey.tables)
+	if err := d.files.Stamps.Begin(d.lanes.cutter, k.AllFinal()); err != nil {
 		return nil, err
 	}
-	if err := d.files.keep(s); err != nil {
+	if err := d.files.Keep(s); err != nil {
 		return nil, err
 	}
-	if err := d.files.archive.keep(s.Files); err != nil {
+	if err := d.files.Archive.Keep(s.Files); err != nil {
 		d.stopper.stop(err)
 	}
 	s.HoldFor = max(0, d.settling.hold.Sub(now))
@@ -115,9 +115,9 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	})
 	k.DescribeRows(s, d.lanes.out(), ranges, d.lanes.waiting(k.Ordered, k.ReadTo()), d.readToEnd())
 	k.DescribeSources(s)
-	s.Moments = d.counts.keepMoments()
+	s.Moments = d.counts.KeepMoments()
 	var err error
-	if s.Snapshots, err = d.counts.keepSnapshots(); err != nil {
+	if s.Snapshots, err = d.counts.KeepSnapshots(); err != nil {
 		return nil, err
 	}
 	d.counts.CheckpointSeconds += k.Took(time.Since(begun)).Seconds()

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"time"
+
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // Monitor shows the state of a load while it runs. It is safe for concurrent use.
@@ -63,8 +65,8 @@ type StateWork struct {
 	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
 	// LimitedBy is what keeps the load from being faster now, a word of docs/why-slow.md.
-	LimitedBy string `json:"limited_by,omitempty"`
-	Waiting   *Wait  `json:"waiting,omitempty"`
+	LimitedBy string       `json:"limited_by,omitempty"`
+	Waiting   *ledger.Wait `json:"waiting,omitempty"`
 }
 
 // StateMemory is the memory of rows in bytes.
@@ -138,13 +140,13 @@ func (d *dispatcher) state(now time.Time) *State {
 }
 
 // countedState says what has been counted so far.
-func countedState(r *Counted) *State {
+func countedState(r *ledger.Counted) *State {
 	return &State{
 		StateCounts: StateCounts{
 			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived,
 			Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
 		},
-		Marks: StateMarks{BytesRead: r.BytesRead, Final: r.final()},
+		Marks: StateMarks{BytesRead: r.BytesRead, Final: r.Final()},
 	}
 }
 

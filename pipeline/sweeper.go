@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/writer"
 )
@@ -17,8 +18,8 @@ type sweeper struct {
 	table    string
 	write    *Write
 	drain    context.Context
-	report   *ReportMarks
-	progress *Progress
+	report   *ledger.ReportMarks
+	progress *ledger.Progress
 }
 
 const (

@@ -85,11 +85,11 @@ func (t *tables) take() (wanted []string, changed map[string]bool) {
 	return wanted, changed
 }
 
-// class is the class of a table by the age policy, from 1; 0 is none.
-func (t *tables) class(name string) int { return t.plan.Tables.Class(name) }
+// Class is the class of a table by the age policy, from 1; 0 is none.
+func (t *tables) Class(name string) int { return t.plan.Tables.Class(name) }
 
-// wasMade reports whether this attempt has made the table.
-func (t *tables) wasMade(name string) bool {
+// WasMade reports whether this attempt has made the table.
+func (t *tables) WasMade(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.made[name]

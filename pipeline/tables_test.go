@@ -218,7 +218,7 @@ func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 		must(t, err)
 		done()
 	}
-	if err := r.balance(); err != nil || r.Read != 9_600 || r.Archived != 4_800 || r.Attempts < 3 {
+	if err := r.Balance(); err != nil || r.Read != 9_600 || r.Archived != 4_800 || r.Attempts < 3 {
 		t.Fatalf("%v: %d read, %d archived, %d attempts", err, r.Read, r.Archived, r.Attempts)
 	}
 	w.verifies(cfg, r)

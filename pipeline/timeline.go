@@ -8,6 +8,7 @@ import (
 	"example.com/tsimport/internal/timeline"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // The points that are kept of a load, however long it takes.
@@ -16,28 +17,7 @@ const (
 	mostColumns = 600
 )
 
-// Timeline is how a load went over time.
-type Timeline struct {
-	Every  time.Duration
-	Points []Point
-	Heat   timeline.Map // rows that became final, by partition
-}
-
-// Point is what happened in one interval.
-type Point struct {
-	Read        int64
-	Final       int64 // rows written or refused
-	Rejected    int64 // records of the input, and rows
-	Throttled   int64 // rows, at any attempt
-	Unavailable int64
-	Retried     int64
-	Requests    int64
-	Units       float64 // write capacity units of rows that were accepted, as the rows' sizes say
-	Queued      int64   // rows read and not final, at the end of the interval
-	Limited     bottleneck.Spent
-}
-
-func mergePoints(into *Point, later Point) {
+func mergePoints(into *ledger.Point, later ledger.Point) {
 	into.Read += later.Read
 	into.Final += later.Final
 	into.Rejected += later.Rejected
@@ -52,9 +32,9 @@ func mergePoints(into *Point, later Point) {
 
 // timelineRecorder keeps the timeline: once a request and once a split, so that rows pay nothing for it.
 type timelineRecorder struct {
-	counts  *Counted
+	counts  *ledger.Counted
 	started time.Time
-	points  *timeline.Line[Point]
+	points  *timeline.Line[ledger.Point]
 	heat    *timeline.Heat
 	meter   *bottleneck.Meter // of what limits the load
 
@@ -62,7 +42,7 @@ type timelineRecorder struct {
 }
 
 // newTimelineRecorder makes a recorder. Processors is what the load has used of them.
-func newTimelineRecorder(counts *Counted, started time.Time, processors func() float64) *timelineRecorder {
+func newTimelineRecorder(counts *ledger.Counted, started time.Time, processors func() float64) *timelineRecorder {
 	// What earlier attempts have read is none of this one's.
 	r := &timelineRecorder{counts: counts, started: started, read: counts.Read, rejected: counts.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
 	o := bottleneck.Options{Used: processors, Processors: runtime.GOMAXPROCS(0), Each: r.limited}
@@ -82,7 +62,7 @@ func (r *timelineRecorder) recut(lanes []*lane, m *partitioner.Map) {
 }
 
 // point returns that of a moment, with what the ledger has counted since the last.
-func (r *timelineRecorder) point(now time.Time) *Point {
+func (r *timelineRecorder) point(now time.Time) *ledger.Point {
 	l := r.counts
 	p := r.points.At(now.Sub(r.started))
 	p.Read += l.Read - r.read
@@ -109,6 +89,6 @@ func (r *timelineRecorder) limited(begun time.Time, s *bottleneck.Spent) {
 	r.points.At(begun.Sub(r.started)).Limited.Add(s)
 }
 
-func (r *timelineRecorder) timeline() *Timeline {
-	return &Timeline{Every: r.points.Every(), Points: r.points.Points(), Heat: r.heat.Map()}
+func (r *timelineRecorder) timeline() *ledger.Timeline {
+	return &ledger.Timeline{Every: r.points.Every(), Points: r.points.Points(), Heat: r.heat.Map()}
 }

@@ -20,9 +20,9 @@ const module = "example.com/tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them;
 // engine/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".":            {"pipeline/keep", "internal/exitcode", "reader/open", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
+	".":            {"pipeline/ledger", "pipeline/keep", "internal/exitcode", "reader/open", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport": {"cmd/tsimport/commands"},
-	"cmd/tsimport/commands": {"pipeline/keep",
+	"cmd/tsimport/commands": {"pipeline/ledger", "pipeline/keep",
 		"pipeline/fromdatabase", "reader/open", "transfer/restore", "internal/words",
 		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",
@@ -80,12 +80,13 @@ var arrows = map[string][]string{
 	"cmd/tsimport/advise/simulate": {},
 	"cmd/tsimport/advise/sketch":   {},
 
+	"pipeline/ledger": {"internal/atomicfile", "internal/exitcode", "internal/table", "internal/tablestore/plainbuffer", "internal/timeline", "partitioner", "pipeline/bottleneck", "pipeline/checkpoint", "pipeline/intake", "pipeline/keep", "pipeline/plan", "pipeline/rundir", "reader/jsonl", "reader/record", "reader/source", "writer"},
 	"pipeline/keep":   {"internal/atomicfile", "internal/exitcode", "internal/jobdir", "internal/table", "internal/tablestore/client", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/rundir", "ratelimit", "reader/source", "shuffle/readorder", "writer"},
-	"pipeline":        {"pipeline/keep", "internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "shuffle/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source", "reader/jsonl", "reader/record"},
+	"pipeline":        {"pipeline/ledger", "pipeline/keep", "internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "shuffle/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source", "reader/jsonl", "reader/record"},
 	"pipeline/intake": {"shuffle/readorder", "internal/keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"internal/suggest", "internal/words", "internal/exitcode", "internal/tablestore/condition", "internal/lifecycle", "internal/keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
-	"pipeline/options":      {"internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"pipeline/options":      {"pipeline/ledger", "internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
 	"jobs/recurring":        {"internal/jobdir", "internal/suggest", "internal/table", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
 	"pipeline/fromdatabase": {"internal/keyexpr", "internal/suggest", "internal/table", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/input", "reader/open", "reader/sqltable"},
 	"pipeline/bottleneck":   {},
@@ -95,7 +96,7 @@ var arrows = map[string][]string{
 	"pipeline/sendwindow": {},
 
 	// A job of many processes is loads of rows that were made before.
-	"jobs/scaleout":            {"pipeline/keep", "jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client"},
+	"jobs/scaleout":            {"pipeline/ledger", "pipeline/keep", "jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client"},
 	"jobs/scaleout/runfile":    {"internal/jobdir"},
 	"jobs/scaleout/kubernetes": {"ratelimit", "internal/exitcode"},
 
@@ -105,7 +106,7 @@ var arrows = map[string][]string{
 	"reader/archivefile": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
 	"transfer/export":    {"internal/keyexpr", "reader/jsonl", "reader/archivefile", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
-	"transfer/tablesync": {"pipeline/keep", "ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
+	"transfer/tablesync": {"pipeline/ledger", "pipeline/keep", "ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/restore":   {"internal/jobdir", "internal/suggest", "internal/table", "internal/tablestore/client", "internal/words", "pipeline", "pipeline/fromdatabase", "pipeline/options", "pipeline/plan", "reader/archive", "reader/archivefile", "reader/input", "reader/source", "transfer/copytable", "transfer/verify"},
 	"internal/words":     {},
 	"transfer/fromtable": {"internal/keyexpr", "internal/table", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "internal/words", "pipeline", "pipeline/options", "pipeline/plan", "reader/tablescan", "transfer/copytable", "transfer/restore"},
@@ -169,7 +170,7 @@ var arrows = map[string][]string{
 
 	"internal/page":     {},
 	"internal/timeline": {},
-	"pipeline/report":   {"internal/exitcode", "internal/words", "internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
+	"pipeline/report":   {"pipeline/ledger", "internal/exitcode", "internal/words", "internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
 
 	"internal/jobdir":                {"ratelimit", "internal/atomicfile", "internal/exitcode", "internal/objectstore"},
 	"internal/objectstore":           {"internal/httplimit"},
@@ -256,7 +257,7 @@ var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "r
 
 // fileRooms are the only ones that make, open for writing or rename files by themselves, tests apart: files of folders that are the program's
 // own. What is written to a path that a user has given goes through internal/atomicfile, which knows links, pipes and devices.
-var fileRooms = []string{"internal/atomicfile", "internal/spill", "internal/jobdir", "internal/notices", "pipeline", "pipeline/rundir", "pipeline/options",
+var fileRooms = []string{"pipeline/ledger", "internal/atomicfile", "internal/spill", "internal/jobdir", "internal/notices", "pipeline", "pipeline/rundir", "pipeline/options",
 	"reader/archivefile", "transfer/export", "transfer/tablesync", "cmd/tsbench", "bench/cost", "bench/spread", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
 
 // writesFiles reports whether a call is one that makes, opens for writing or renames a file.

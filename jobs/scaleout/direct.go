@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source"
 )
@@ -31,7 +32,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	cfg.Read.Sources = &splitOrigin{of: t.prepared.Plan, parts: split.Parts}
 	cfg.Target.Create = false
 	j.share(&cfg.Write.Rates)
-	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
+	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
 	if n := split.Parts[0].Records; n >= 0 {
 		cfg.Limits.Records = n // a part that ends before its source does is alone
 	}

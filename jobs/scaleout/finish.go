@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/internal/extsort"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // Summary is the object summary.json: how the whole job ended. It has many fields because it is made of parts.
@@ -26,9 +27,9 @@ type Summary struct {
 	SummaryCounts
 	SummaryLive
 	SummaryWork
-	RejectsFiles []string               `json:"rejects_files,omitempty"`
-	Reasons      []pipeline.ReasonCount `json:"reject_reasons,omitempty"`
-	Compared     *Comparison            `json:"verify,omitempty"`
+	RejectsFiles []string             `json:"rejects_files,omitempty"`
+	Reasons      []ledger.ReasonCount `json:"reject_reasons,omitempty"`
+	Compared     *Comparison          `json:"verify,omitempty"`
 }
 
 // SummaryCounts is the ledger: Read = Written + Rejected + Superseded. Rejected is in done.

@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/reader/source"
 )
 
@@ -57,8 +58,8 @@ type Plan struct {
 
 	Budget *Budget `json:"budget,omitempty"` // what each process may write; nil sets no limit
 
-	Workers   int                `json:"workers"` // processes that are expected
-	MaxErrors pipeline.MaxErrors `json:"max_errors"`
+	Workers   int              `json:"workers"` // processes that are expected
+	MaxErrors ledger.MaxErrors `json:"max_errors"`
 
 	Key    []keyColumn `json:"key"`    // of the table
 	Inputs []string    `json:"inputs"` // names of the sources, by their ordinals

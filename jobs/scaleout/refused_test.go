@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/condition"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -194,7 +195,7 @@ func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
 		if len(w.rejects) < 2 {
 			t.Fatal("the inputs have no bad records")
 		}
-		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{Rows: 1} })
+		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = ledger.MaxErrors{Rows: 1} })
 		for range 2 {
 			_, err := w.work()
 			refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
@@ -224,7 +225,7 @@ func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
 		w := newWorld(t)
 		w.inputs = []string{w.file("in.csv", "id,what\nk1,a\nid,what\nk2,b\nid,what\n")}
 		w.want, w.good, w.rejects = map[string]string{"k1": "a", "k2": "b"}, 2, []string{"id,what\n", "id,what\n"}
-		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{} })
+		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = ledger.MaxErrors{} })
 		w.finish()
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/jobs/scaleout/runfile"
-	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/reader/source"
 )
 
@@ -83,19 +83,19 @@ type shardResult struct {
 
 // written says how rows were written.
 type written struct {
-	Written   int64                  `json:"written"`
-	Refused   int64                  `json:"refused"` // rows that the service, or a limit, has rejected
-	Attempts  int                    `json:"attempts"`
-	WriteCU   int64                  `json:"write_cu"`
-	Requests  int64                  `json:"requests"`
-	RowsSent  int64                  `json:"rows_sent"`
-	BytesSent int64                  `json:"bytes_sent"` // by the last attempt
-	Throttled int64                  `json:"throttled"`
-	Retried   int64                  `json:"retried"`
-	Seconds   float64                `json:"seconds"` // of the last attempt
-	Reasons   []pipeline.ReasonCount `json:"reasons,omitempty"`
-	Maybe     int64                  `json:"maybe_applied,omitempty"`
-	Expired   int64                  `json:"expired_cells,omitempty"` // that were left out when their rows were written
+	Written   int64                `json:"written"`
+	Refused   int64                `json:"refused"` // rows that the service, or a limit, has rejected
+	Attempts  int                  `json:"attempts"`
+	WriteCU   int64                `json:"write_cu"`
+	Requests  int64                `json:"requests"`
+	RowsSent  int64                `json:"rows_sent"`
+	BytesSent int64                `json:"bytes_sent"` // by the last attempt
+	Throttled int64                `json:"throttled"`
+	Retried   int64                `json:"retried"`
+	Seconds   float64              `json:"seconds"` // of the last attempt
+	Reasons   []ledger.ReasonCount `json:"reasons,omitempty"`
+	Maybe     int64                `json:"maybe_applied,omitempty"`
+	Expired   int64                `json:"expired_cells,omitempty"` // that were left out when their rows were written
 }
 
 // direct is how the rows of a split were written that has no runs.

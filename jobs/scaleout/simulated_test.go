@@ -29,6 +29,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source/sourcetest"
 )
@@ -298,7 +299,7 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 		Read:    plan.Read{Parsers: 2},
 		Columns: plan.Columns{Types: map[string]plan.Type{}},
 		Write:   pipeline.Write{Mode: w.mode, Order: w.order, Concurrency: 4, BatchRows: 20},
-		Limits:  pipeline.Limits{MaxErrors: pipeline.MaxErrors{Rows: -1}, Memory: 64 << 20, TempDir: w.dir},
+		Limits:  pipeline.Limits{MaxErrors: ledger.MaxErrors{Rows: -1}, Memory: 64 << 20, TempDir: w.dir},
 	}
 	if w.source != nil {
 		cfg.Inputs, cfg.Read.Sources = []string{w.source.Name}, w.source

@@ -17,6 +17,7 @@ import (
 	"example.com/tsimport/jobs/scaleout/runfile"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -143,7 +144,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Write.DeleteNull = false     // rows have what is deleted
 	cfg.Write.Rates.MaxWCU, cfg.Write.Rates.MaxRows, cfg.Write.Rates.MaxBytes = 0, 0, 0
 	cfg.Shared = j.together
-	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
+	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
 	cfg.Compared = false
 	cfg.Invocation = keep.Invocation{}
 	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor}

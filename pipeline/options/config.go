@@ -3,6 +3,7 @@ package options
 import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -38,7 +39,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 	}
 	for _, parse := range []func() error{
 		func() (err error) {
-			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(r.MaxErrors)
+			cfg.Limits.MaxErrors, err = ledger.ParseMaxErrors(r.MaxErrors)
 			return
 		},
 		func() error { return parsePolicy(&r, &cfg) },

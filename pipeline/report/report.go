@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/rundir"
 )
 
@@ -40,7 +41,7 @@ func Page(r *pipeline.Report) *page.Page {
 			p.Heat = &page.Heat{Title: "Rows written by partition", Unit: "rows/s", Every: t.Heat.Every.Seconds(), Partitions: t.Heat.Partitions, Counts: t.Heat.Counts}
 		}
 	}
-	p.Tables = []page.Table{ledger(r), requests(r), settings(r), schema(r)}
+	p.Tables = []page.Table{ledgerTable(r), requests(r), settings(r), schema(r)}
 	if len(r.LimitedBy) > 0 {
 		p.Tables = append(p.Tables, limits(r))
 	}
@@ -86,11 +87,11 @@ func facts(r *pipeline.Report) []page.Fact {
 	return all
 }
 
-func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
+func charts(r *pipeline.Report, t *ledger.Timeline) []page.Chart {
 	every := t.Every.Seconds()
 	// The last interval ends with the load.
 	last := min(max(r.Seconds-every*float64(len(t.Points)-1), every/20), every)
-	over := func(name string, value func(*pipeline.Point) float64, rate bool) page.Series {
+	over := func(name string, value func(*ledger.Point) float64, rate bool) page.Series {
 		s := page.Series{Name: name, Values: make([]float64, len(t.Points))}
 		for i := range t.Points {
 			s.Values[i] = value(&t.Points[i])
@@ -104,24 +105,24 @@ func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
 		return s
 	}
 	written := []page.Series{
-		over("written", func(p *pipeline.Point) float64 { return float64(p.Final) }, true),
-		over("throttled", func(p *pipeline.Point) float64 { return float64(p.Throttled) }, true),
+		over("written", func(p *ledger.Point) float64 { return float64(p.Final) }, true),
+		over("throttled", func(p *ledger.Point) float64 { return float64(p.Throttled) }, true),
 	}
 	if r.WriteCU > r.Written {
-		written = append(written, over("capacity units", func(p *pipeline.Point) float64 { return p.Units }, true))
+		written = append(written, over("capacity units", func(p *ledger.Point) float64 { return p.Units }, true))
 	}
 	charts := []page.Chart{
 		{Title: "Rows a second", Every: page.Number(every), Series: written},
 		{Title: "Rows waiting to be written", Every: page.Number(every), Series: []page.Series{
-			over("rows", func(p *pipeline.Point) float64 { return float64(p.Queued) }, false),
+			over("rows", func(p *ledger.Point) float64 { return float64(p.Queued) }, false),
 		}},
 		{Title: "Requests a second", Every: page.Number(every), Series: []page.Series{
-			over("requests", func(p *pipeline.Point) float64 { return float64(p.Requests) }, true),
+			over("requests", func(p *ledger.Point) float64 { return float64(p.Requests) }, true),
 		}},
 		{Title: "Problems, rows a second", Every: page.Number(every), Series: []page.Series{
-			over("sent again", func(p *pipeline.Point) float64 { return float64(p.Retried) }, true),
-			over("partition unavailable", func(p *pipeline.Point) float64 { return float64(p.Unavailable) }, true),
-			over("rejected", func(p *pipeline.Point) float64 { return float64(p.Rejected) }, true),
+			over("sent again", func(p *ledger.Point) float64 { return float64(p.Retried) }, true),
+			over("partition unavailable", func(p *ledger.Point) float64 { return float64(p.Unavailable) }, true),
+			over("rejected", func(p *ledger.Point) float64 { return float64(p.Rejected) }, true),
 		}},
 	}
 	if len(r.LimitedBy) > 0 {
@@ -131,10 +132,10 @@ func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
 }
 
 // limitSeries has a line for each word that was true.
-func limitSeries(r *pipeline.Report, over func(string, func(*pipeline.Point) float64, bool) page.Series) (all []page.Series) {
+func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float64, bool) page.Series) (all []page.Series) {
 	for _, l := range r.LimitedBy {
 		w := bottleneck.Parse(l.By)
-		all = append(all, over(l.By, func(p *pipeline.Point) float64 { return p.Limited[w].Seconds() }, true))
+		all = append(all, over(l.By, func(p *ledger.Point) float64 { return p.Limited[w].Seconds() }, true))
 	}
 	return all
 }
@@ -151,7 +152,7 @@ func limits(r *pipeline.Report) page.Table {
 
 var nameAndNumber = []bool{false, true}
 
-func ledger(r *pipeline.Report) page.Table {
+func ledgerTable(r *pipeline.Report) page.Table {
 	return page.Table{Title: "Ledger", Numbers: nameAndNumber, Note: "Read is the sum of the others.", Rows: [][]string{
 		{"read", words.Grouped(r.Read)}, {"written", words.Grouped(r.Written)}, {"rejected", words.Grouped(r.Rejected)},
 		{"superseded by a later row of the same key", words.Grouped(r.Superseded)}, {"not written because of --when", words.Grouped(r.ConditionFailed)}, {"unfinished", words.Grouped(r.Unfinished)},

@@ -10,24 +10,25 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/timeline"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 func example(dir string) *pipeline.Report {
 	return &pipeline.Report{
-		ReportOutcome: pipeline.ReportOutcome{State: pipeline.StateFinished},
-		ReportTarget:  pipeline.ReportTarget{Table: "t", Target: "a store", RunDir: dir},
-		ReportSource: pipeline.ReportSource{
+		ReportOutcome: ledger.ReportOutcome{State: pipeline.StateFinished},
+		ReportTarget:  ledger.ReportTarget{Table: "t", Target: "a store", RunDir: dir},
+		ReportSource: ledger.ReportSource{
 			Inputs: []string{"a.csv", "<b>.csv"}, Command: "tsimport load a.csv",
-			Schema: []pipeline.ReportColumn{{Source: "id", Name: "id", Type: "integer", Key: true}},
+			Schema: []ledger.ReportColumn{{Source: "id", Name: "id", Type: "integer", Key: true}},
 		},
-		ReportTime: pipeline.ReportTime{Seconds: 2.5, RowsPerSecond: 396, Started: time.Unix(0, 0).UTC()},
-		Counted: pipeline.Counted{
-			ReportCounts:  pipeline.ReportCounts{Read: 1000, Written: 990, Rejected: 10},
-			ReportTraffic: pipeline.ReportTraffic{Requests: 5, RowsSent: 1000, WriteCU: 1980},
-			ReportPartitions: pipeline.ReportPartitions{
-				Partitions: 2, PartitionsUsed: 2, HotKeys: []pipeline.ReportHotKey{{Column: "id", Value: "7", Share: .5}},
+		ReportTime: ledger.ReportTime{Seconds: 2.5, RowsPerSecond: 396, Started: time.Unix(0, 0).UTC()},
+		Counted: ledger.Counted{
+			ReportCounts:  ledger.ReportCounts{Read: 1000, Written: 990, Rejected: 10},
+			ReportTraffic: ledger.ReportTraffic{Requests: 5, RowsSent: 1000, WriteCU: 1980},
+			ReportPartitions: ledger.ReportPartitions{
+				Partitions: 2, PartitionsUsed: 2, HotKeys: []ledger.ReportHotKey{{Column: "id", Value: "7", Share: .5}},
 			},
-			Timeline: &pipeline.Timeline{Every: time.Second, Points: []pipeline.Point{{Final: 400, Read: 1000}, {Final: 400}, {Final: 200, Queued: 1}},
+			Timeline: &ledger.Timeline{Every: time.Second, Points: []ledger.Point{{Final: 400, Read: 1000}, {Final: 400}, {Final: 200, Queued: 1}},
 				Heat: timeline.Map{Every: time.Second, Partitions: []string{"", "m"}, Counts: [][]int64{{400, 0}, {0, 400}, {100, 100}}}},
 		},
 	}
@@ -63,8 +64,8 @@ func TestRatesAreOfASecondAlsoInTheLastInterval(t *testing.T) {
 
 func TestALoadThatNeverWroteHasAPageToo(t *testing.T) {
 	r := &pipeline.Report{
-		ReportOutcome: pipeline.ReportOutcome{State: pipeline.StateFailed, ExitCode: exitcode.Failed, Error: "no such table"},
-		ReportTarget:  pipeline.ReportTarget{RunDir: t.TempDir()},
+		ReportOutcome: ledger.ReportOutcome{State: pipeline.StateFailed, ExitCode: exitcode.Failed, Error: "no such table"},
+		ReportTarget:  ledger.ReportTarget{RunDir: t.TempDir()},
 	}
 	if _, err := Write(r); err != nil {
 		t.Error(err)

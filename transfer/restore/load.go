@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	archiveReader "example.com/tsimport/reader/archive"
-	"example.com/tsimport/reader/archivefile"
+	archive "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/transfer/copytable"
 )

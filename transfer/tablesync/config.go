@@ -8,6 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/transfer/verify"
 )
@@ -17,10 +18,10 @@ type Config struct {
 	// Load is how the inputs would be loaded, and how rows are written. Its mode is put or update.
 	Load pipeline.Config
 
-	Delete    bool               // surplus rows are deleted
-	MaxDelete pipeline.MaxErrors // unless there are more of them, of the rows that were compared
-	Range     string             // of keys that are compared; "" is all
-	Examples  int                // of missing, different and surplus rows, each
+	Delete    bool             // surplus rows are deleted
+	MaxDelete ledger.MaxErrors // unless there are more of them, of the rows that were compared
+	Range     string           // of keys that are compared; "" is all
+	Examples  int              // of missing, different and surplus rows, each
 	// IfUnchanged writes a row only if that of the table is still what it was compared with. Rows that others have changed are left.
 	IfUnchanged bool
 	Fresh       bool // an unfinished run of the same is not resumed

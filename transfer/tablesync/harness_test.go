@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -125,11 +126,11 @@ func zipped(text string) string {
 // config syncs table t with files, deletes included and unguarded.
 func (w *world) config(files ...string) Config {
 	return Config{
-		Delete: true, MaxDelete: pipeline.MaxErrors{Percent: 100, Share: true}, Examples: 10,
+		Delete: true, MaxDelete: ledger.MaxErrors{Percent: 100, Share: true}, Examples: 10,
 		Say: func(line string) { w.said = append(w.said, line) },
 		Load: pipeline.Config{
 			Inputs: files, Target: plan.Target{Client: w.Target, Name: "here", Table: "t"}, Columns: plan.Columns{Types: map[string]plan.Type{}},
-			Write: pipeline.Write{Concurrency: 4, Settle: 1}, Limits: pipeline.Limits{MaxErrors: pipeline.MaxErrors{Rows: -1}, Memory: 64 << 20},
+			Write: pipeline.Write{Concurrency: 4, Settle: 1}, Limits: pipeline.Limits{MaxErrors: ledger.MaxErrors{Rows: -1}, Memory: 64 << 20},
 		},
 	}
 }

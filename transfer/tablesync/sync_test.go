@@ -25,6 +25,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/verify"
@@ -94,12 +95,12 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 		},
 		"more surplus rows than may be": func(w *world) Config {
 			cfg := w.config(w.write("a.csv", good))
-			cfg.MaxDelete = pipeline.MaxErrors{Percent: 50, Share: true}
+			cfg.MaxDelete = ledger.MaxErrors{Percent: 50, Share: true}
 			return cfg
 		},
 		"more surplus rows than a number": func(w *world) Config {
 			cfg := w.config(w.write("a.csv", good))
-			cfg.MaxDelete = pipeline.MaxErrors{Rows: 1}
+			cfg.MaxDelete = ledger.MaxErrors{Rows: 1}
 			return cfg
 		},
 		"an input that changes before the deletes": func(w *world) Config {

@@ -3,6 +3,7 @@ package commands
 import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -52,16 +53,16 @@ type loadPlan struct {
 	New       *planNew                `json:"new_table,omitempty"`
 	Tables    []pipeline.PreviewShare `json:"tables,omitempty"` // that the rows of the sample go to, if there are several
 
-	WriteUnits     int64                   `json:"write_units"`                // -1 unknown; of a sync, if all rows differ
-	IndexReadUnits int64                   `json:"index_read_units,omitempty"` // that secondary indexes cost
-	Seconds        float64                 `json:"seconds"`                    // -1 unknown
-	Rate           string                  `json:"rate,omitempty"`             // what Seconds rests on
-	Sampled        int64                   `json:"sampled"`                    // records that were made rows to see what they are like
-	Rejected       int64                   `json:"sampled_rejected"`           // of them, those that the load would reject
-	FirstReject    string                  `json:"first_reject,omitempty"`
-	HotKeys        []pipeline.ReportHotKey `json:"hot_keys,omitempty"` // values of the partition key that crowd
-	Warnings       []string                `json:"warnings,omitempty"`
-	Notes          []string                `json:"notes,omitempty"`
+	WriteUnits     int64                 `json:"write_units"`                // -1 unknown; of a sync, if all rows differ
+	IndexReadUnits int64                 `json:"index_read_units,omitempty"` // that secondary indexes cost
+	Seconds        float64               `json:"seconds"`                    // -1 unknown
+	Rate           string                `json:"rate,omitempty"`             // what Seconds rests on
+	Sampled        int64                 `json:"sampled"`                    // records that were made rows to see what they are like
+	Rejected       int64                 `json:"sampled_rejected"`           // of them, those that the load would reject
+	FirstReject    string                `json:"first_reject,omitempty"`
+	HotKeys        []ledger.ReportHotKey `json:"hot_keys,omitempty"` // values of the partition key that crowd
+	Warnings       []string              `json:"warnings,omitempty"`
+	Notes          []string              `json:"notes,omitempty"`
 
 	plans    *jobPlanner
 	endpoint string // of its table's service; "" is a store in this process

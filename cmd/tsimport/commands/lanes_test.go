@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // fakeLoad is a load whose state is given; without one it does not answer.
@@ -90,18 +91,18 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 }
 
 func TestTheSpreadIsReported(t *testing.T) {
-	if notes := spreadNotes(&pipeline.Report{Counted: pipeline.Counted{ReportPartitions: pipeline.ReportPartitions{Partitions: 1}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 1000, Throttled: 20}}}); notes != nil {
+	if notes := spreadNotes(&pipeline.Report{Counted: ledger.Counted{ReportPartitions: ledger.ReportPartitions{Partitions: 1}, ReportTraffic: ledger.ReportTraffic{RowsSent: 1000, Throttled: 20}}}); notes != nil {
 		t.Errorf("a plain load: %q", notes)
 	}
 	got := spreadNotes(&pipeline.Report{
-		Counted: pipeline.Counted{
-			ReportCounts:  pipeline.ReportCounts{Written: 500},
-			ReportTraffic: pipeline.ReportTraffic{RowsSent: 1000, Throttled: 500, Unavailable: 100},
-			ReportPartitions: pipeline.ReportPartitions{
-				HotKeys:    []pipeline.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
+		Counted: ledger.Counted{
+			ReportCounts:  ledger.ReportCounts{Written: 500},
+			ReportTraffic: ledger.ReportTraffic{RowsSent: 1000, Throttled: 500, Unavailable: 100},
+			ReportPartitions: ledger.ReportPartitions{
+				HotKeys:    []ledger.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
 				Partitions: 32, PartitionsUsed: 32, LastLaneSeconds: 1.25, Recuts: 1,
 			},
-			ReportMemory: pipeline.ReportMemory{
+			ReportMemory: ledger.ReportMemory{
 				SpilledRows: 5000, SpilledBytes: 1 << 20, PeakSpillBytes: 1 << 19, SpillError: "no space left for spilled rows",
 			},
 		},
@@ -127,15 +128,15 @@ func TestPartitionsWithoutRowsAreNotReportedAsWritten(t *testing.T) {
 			"warning: all rows went to one partition, so the capacity of the others was not used"},
 		0: {"8 partitions at the end, none of which got a row since"},
 	} {
-		got := spreadNotes(&pipeline.Report{Counted: pipeline.Counted{ReportCounts: pipeline.ReportCounts{Written: 10_000}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 10_000}, ReportPartitions: pipeline.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}}})
+		got := spreadNotes(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 10_000}, ReportTraffic: ledger.ReportTraffic{RowsSent: 10_000}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}}})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d used (-want +got)\n%s", used, diff)
 		}
 	}
-	if notes := spreadNotes(&pipeline.Report{Counted: pipeline.Counted{ReportCounts: pipeline.ReportCounts{Written: 9999}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 9999}, ReportPartitions: pipeline.ReportPartitions{Partitions: 8, PartitionsUsed: 1}}}); len(notes) != 1 {
+	if notes := spreadNotes(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 9999}, ReportTraffic: ledger.ReportTraffic{RowsSent: 9999}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: 1}}}); len(notes) != 1 {
 		t.Errorf("a small load: %q; want no warning", notes)
 	}
-	if notes := spreadNotes(&pipeline.Report{Counted: pipeline.Counted{ReportTraffic: pipeline.ReportTraffic{RowsSent: 9}, ReportPartitions: pipeline.ReportPartitions{Partitions: 8}}}); notes != nil {
+	if notes := spreadNotes(&pipeline.Report{Counted: ledger.Counted{ReportTraffic: ledger.ReportTraffic{RowsSent: 9}, ReportPartitions: ledger.ReportPartitions{Partitions: 8}}}); notes != nil {
 		t.Errorf("nothing was written: %q", notes)
 	}
 }

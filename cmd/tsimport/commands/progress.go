@@ -12,8 +12,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"example.com/tsimport/internal/words"
-	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // board shows the progress of a job on a terminal: a line for each load that runs.
@@ -268,7 +268,7 @@ func (s *screen) counts() string {
 }
 
 // waitText says until when a load waits, and why.
-func waitText(w *pipeline.Wait) string {
+func waitText(w *ledger.Wait) string {
 	return fmt.Sprintf("waiting until %s (%v): %s", w.Until.Local().Format(time.TimeOnly), round(time.Until(w.Until)), w.Why)
 }
 

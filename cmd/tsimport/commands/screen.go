@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/input"
@@ -27,7 +28,7 @@ type screen struct {
 	w        *display
 	quiet    bool
 	dryRun   bool
-	progress pipeline.Progress
+	progress ledger.Progress
 	existed  bool // the table
 	start    time.Time
 	written  int64  // rows, before this attempt
@@ -103,7 +104,7 @@ func (s *screen) begin() {
 }
 
 // hotKey warns while there is time to stop: rows of one partition-key value cannot be spread.
-func (s *screen) hotKey(h pipeline.ReportHotKey, rows int64) {
+func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
 	s.line("warning: %s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), words.Grouped(rows),
 		printable(h.Value), printable(h.Column), oneValue, commandName())
 }
@@ -245,7 +246,7 @@ func briefOf(r *pipeline.Report) string {
 	case r.ExitCode == exitcode.ErrorLimit:
 		what += "; too many rows were rejected (--max-errors)"
 	case len(r.BadInputs) > 0:
-		what += "; " + pipeline.BadText(r.BadInputs)
+		what += "; " + ledger.BadText(r.BadInputs)
 		if r.ExitCode == exitcode.Failed {
 			what += "; so many are bad that the flags or the place may be wrong"
 		}
@@ -450,7 +451,7 @@ func indexesText(n int) string {
 }
 
 // slowestNote names the partition that held the load up.
-func slowestNote(p *pipeline.ReportSlowest) string {
+func slowestNote(p *ledger.ReportSlowest) string {
 	name := fmt.Sprintf("partition %d", p.Partition)
 	if p.Table != "" {
 		name += " of table " + p.Table

@@ -6,11 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/rundir"
 )
 
 func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
-	r := &pipeline.Report{ReportRejects: pipeline.ReportRejects{RejectReasons: []rundir.ReasonCount{
+	r := &pipeline.Report{ReportRejects: ledger.ReportRejects{RejectReasons: []rundir.ReasonCount{
 		{Code: "WrongType", Count: 1234, First: rundir.Reason{File: "a.csv", Record: 8, Line: 9, Column: "qty", Message: "not an integer", Value: "n/a\x1b[2J"}},
 		{Code: "OTSParameterInvalid", Count: 1, First: rundir.Reason{File: "https://u:p@h/b.parquet?sig=1", Record: 7, Message: "no"}},
 		{Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"},

@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/ledger"
 )
 
 // shownAtTheEnd is what the screen says of a load that has ended.
@@ -27,7 +28,7 @@ func TestTheSlowestPartitionIsNamedAtTheEnd(t *testing.T) {
 	if text := shownAtTheEnd(r); strings.Contains(text, "slowest") {
 		t.Errorf("a partition is named that did not hold the load up:\n%s", text)
 	}
-	r.Slowest = &pipeline.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60, OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
+	r.Slowest = &ledger.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60, OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
 	const want = "tsimport: slowest: partition 2 of table t from k00600; its rows waited for 1m0s, those of most others for 1.5s at most; " +
 		"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it was unavailable\n"
 	if text := shownAtTheEnd(r); !strings.Contains(text, want) {
@@ -39,7 +40,7 @@ func TestWhatLimitedALoadIsSaidAtTheEnd(t *testing.T) {
 	r := new(pipeline.Report)
 	r.RunDir, r.Seconds = t.TempDir(), 10
 	for _, w := range bottleneck.Words() {
-		r.LimitedBy = []pipeline.ReportLimit{{By: w.String(), Seconds: 8.7, Share: 0.87}, {By: "link", Seconds: 1.3, Share: 0.13}}
+		r.LimitedBy = []ledger.ReportLimit{{By: w.String(), Seconds: 8.7, Share: 0.87}, {By: "link", Seconds: 1.3, Share: 0.13}}
 		want := fmt.Sprintf("tsimport: limited by %v 87%% of the time: %s; to load faster, %s\n", w, w.Reason(), w.Advice())
 		if text := shownAtTheEnd(r); !strings.Contains(text, want) {
 			t.Errorf("shown:\n%s\nwant\n%s", text, want)

@@ -17,6 +17,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/transfer/tablesync"
@@ -51,7 +52,7 @@ func syncConfig(c *call) (cfg tablesync.Config, err error) {
 	cfg.Delete, cfg.Range, cfg.Examples, cfg.Fresh = c.of.Delete, c.of.Range, c.of.Examples, c.of.Fresh && !c.in.goOn
 	cfg.IfUnchanged = c.of.IfUnchanged
 	text := c.of.MaxDelete
-	cfg.MaxDelete, err = pipeline.ParseMaxErrors(text)
+	cfg.MaxDelete, err = ledger.ParseMaxErrors(text)
 	switch {
 	case err != nil || cfg.MaxDelete.Rows < 0:
 		return cfg, usagef("--max-delete %q: want a number of rows, or a percentage such as 1%%", text)

@@ -25,7 +25,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
 	readarchive "example.com/tsimport/reader/archive"
-	"example.com/tsimport/reader/archivefile"
+	archive "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/transfer/restore"
 	"example.com/tsimport/transfer/verify"
 )

@@ -1,4 +1,4 @@
-package pipeline
+package ledger
 
 import (
 	"cmp"
@@ -11,20 +11,20 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// archive is where rows go that are too old for a table. A nil archive has none.
-type archive struct {
+// Archive is where rows go that are too old for a table. A nil archive has none.
+type Archive struct {
 	tables *plan.Tables
 	files  *rundir.Archive // nil in a dry run
 	// failed is why not all that is counted as archived is in the files: no checkpoint may say so then.
 	failed error
 }
 
-// newArchive opens the files of an archive as the last checkpoint counts on them; nil if the plan has none. A dry run writes none.
-func newArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*archive, error) {
+// NewArchive opens the files of an archive as the last checkpoint counts on them; nil if the plan has none. A dry run writes none.
+func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*Archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil
 	}
-	a := &archive{tables: planned.Tables}
+	a := &Archive{tables: planned.Tables}
 	if dry {
 		return a, nil
 	}
@@ -44,8 +44,8 @@ func newArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snap
 // archivePrefix tells the files of the archive from those of the run folder in a checkpoint.
 const archivePrefix = "archive:"
 
-// keep enters into a checkpoint how far the files go, which are flushed so far.
-func (a *archive) keep(lengths map[string]int64) error {
+// Keep enters into a checkpoint how far the files go, which are flushed so far.
+func (a *Archive) Keep(lengths map[string]int64) error {
 	if a == nil || a.files == nil {
 		return nil
 	}
@@ -56,15 +56,15 @@ func (a *archive) keep(lengths map[string]int64) error {
 	return a.failed
 }
 
-// failure is why no checkpoint may be written.
-func (a *archive) failure() error {
+// Failure is why no checkpoint may be written.
+func (a *Archive) Failure() error {
 	if a == nil {
 		return nil
 	}
 	return a.failed
 }
 
-func (a *archive) close(counts *Counted) error {
+func (a *Archive) close(counts *Counted) error {
 	if a == nil || a.files == nil {
 		return nil
 	}
@@ -72,15 +72,15 @@ func (a *archive) close(counts *Counted) error {
 	return a.files.Close()
 }
 
-// add keeps a record, unless one before it could not be kept.
-func (a *archive) add(header int, r *intake.Archived) {
+// Add keeps a record, unless one before it could not be kept.
+func (a *Archive) Add(header int, r *intake.Archived) {
 	if a.files != nil && a.failed == nil {
 		a.failed = a.files.Add(a.tables.Archive(r.Table), r.Table, header, r.Raw)
 	}
 }
 
 // open are the files that were written to.
-func (a *archive) open() []*os.File {
+func (a *Archive) open() []*os.File {
 	if a == nil || a.files == nil {
 		return nil
 	}

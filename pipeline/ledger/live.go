@@ -1,4 +1,4 @@
-package pipeline
+package ledger
 
 import (
 	"cmp"
@@ -54,8 +54,8 @@ type ReportMoment struct {
 // maxMoments is how many sources a report has the moments of.
 const maxMoments = 1000
 
-// beginMoments begins the moments of a load, after those of the attempts before.
-func (r *ReportLive) beginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
+// BeginMoments begins the moments of a load, after those of the attempts before.
+func (r *ReportLive) BeginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 	if r.Live = planned.Live; !r.Live {
 		return
 	}
@@ -72,13 +72,13 @@ func (r *ReportLive) beginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 	_ = json.Unmarshal(s.Snapshots, &r.earlier) // none where an older program wrote the checkpoint, and its sum was checked
 	for _, m := range s.Moments {
 		if m.Source < len(r.of) {
-			r.readMoment(m.Source, intake.Moment{From: time.UnixMilli(m.From), To: time.UnixMilli(m.To)})
+			r.ReadMoment(m.Source, intake.Moment{From: time.UnixMilli(m.From), To: time.UnixMilli(m.To)})
 		}
 	}
 }
 
-// readMoment notes when records of a live source were read.
-func (r *ReportLive) readMoment(source int, m intake.Moment) {
+// ReadMoment notes when records of a live source were read.
+func (r *ReportLive) ReadMoment(source int, m intake.Moment) {
 	if !r.Live {
 		return
 	}
@@ -105,8 +105,8 @@ func (r *ReportLive) all() []source.Snapshot {
 	return append(slices.Clone(r.earlier), r.origin.Snapshots()...)
 }
 
-// keepMoments returns the moments for the next attempt, each to the end of its millisecond.
-func (r *ReportLive) keepMoments() (all []checkpoint.Moment) {
+// KeepMoments returns the moments for the next attempt, each to the end of its millisecond.
+func (r *ReportLive) KeepMoments() (all []checkpoint.Moment) {
 	for source, m := range r.of {
 		if m != nil {
 			to := m.To.Add(time.Millisecond - time.Nanosecond)
@@ -116,16 +116,16 @@ func (r *ReportLive) keepMoments() (all []checkpoint.Moment) {
 	return all
 }
 
-// keepSnapshots returns what the next attempt reports of this one.
-func (r *ReportLive) keepSnapshots() (json.RawMessage, error) {
+// KeepSnapshots returns what the next attempt reports of this one.
+func (r *ReportLive) KeepSnapshots() (json.RawMessage, error) {
 	if all := r.all(); len(all) > 0 {
 		return json.Marshal(all)
 	}
 	return nil, nil
 }
 
-// completeMoments adds the moments of each source, and the snapshots.
-func (r *ReportLive) completeMoments() {
+// CompleteMoments adds the moments of each source, and the snapshots.
+func (r *ReportLive) CompleteMoments() {
 	if r.origin != nil {
 		r.Snapshots, r.Division = r.all(), r.division
 		// An attempt that resumes cannot join the snapshot of the one before, which may have been killed before it noted its own.

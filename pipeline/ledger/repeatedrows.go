@@ -1,4 +1,4 @@
-package pipeline
+package ledger
 
 import (
 	"bufio"
@@ -21,11 +21,11 @@ type repeatedRows struct {
 	line    []byte
 }
 
-// doubtBytes is the counter of a checkpoint for how much of the file it counts on.
-const doubtBytes = "doubt_bytes"
+// DoubtBytes is the counter of a checkpoint for how much of the file it counts on.
+const DoubtBytes = "doubt_bytes"
 
-// openRepeatedRows opens the file in a run folder, cut to what the last checkpoint counts on.
-func openRepeatedRows(folder string, keep int64, numbers *writer.AutoIncrement) (*repeatedRows, error) {
+// OpenRepeatedRows opens the file in a run folder, cut to what the last checkpoint counts on.
+func OpenRepeatedRows(folder string, keep int64, numbers *writer.AutoIncrement) (*repeatedRows, error) {
 	j, err := rundir.OpenJournal(filepath.Join(folder, rundir.DoubtsFile), keep)
 	return &repeatedRows{journal: j, numbers: numbers}, err
 }
@@ -43,11 +43,11 @@ func (d *repeatedRows) add(r table.Ref, o table.Outcome) error {
 	return d.journal.Append(d.line)
 }
 
-// empty reports whether there is none.
-func (d *repeatedRows) empty() bool { return d == nil || d.journal.Length() == 0 }
+// Empty reports whether there is none.
+func (d *repeatedRows) Empty() bool { return d == nil || d.journal.Length() == 0 }
 
-// each calls do with up to so many of them at a time, those of one ordering key together.
-func (d *repeatedRows) each(most int, do func(byKey [][]writer.Doubt) error) error {
+// Each calls do with up to so many of them at a time, those of one ordering key together.
+func (d *repeatedRows) Each(most int, do func(byKey [][]writer.Doubt) error) error {
 	return d.journal.Read(func(r *bufio.Reader) error {
 		for more := true; more; {
 			byKey := map[string][]writer.Doubt{}

@@ -1,4 +1,4 @@
-package pipeline
+package ledger
 
 import (
 	"example.com/tsimport/pipeline/checkpoint"
@@ -25,8 +25,8 @@ type Counted struct {
 	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight
 }
 
-// counters are what counts over all attempts.
-func (r *Counted) counters() map[string]int64 {
+// Counters are what counts over all attempts.
+func (r *Counted) Counters() map[string]int64 {
 	c := map[string]int64{}
 	for name, n := range r.lasting() {
 		c[name] = *n
@@ -44,15 +44,15 @@ func (r *Counted) lasting() map[string]*int64 {
 	}
 }
 
-// resume takes over what the attempts before have counted.
-func (r *Counted) resume(s *checkpoint.Snapshot) {
+// Resume takes over what the attempts before have counted.
+func (r *Counted) Resume(s *checkpoint.Snapshot) {
 	for name, n := range r.lasting() {
 		*n = s.Counters[name]
 	}
 	r.Attempts, r.Resumed = s.Attempt+1, true
-	r.firstStarted = s.Begun
-	r.Unfinished = r.Read - r.final() // until the ledger says it
-	r.writtenBefore = r.Written
+	r.Since = s.Begun
+	r.Unfinished = r.Read - r.Final() // until the ledger says it
+	r.WrittenBefore = r.Written
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again
 	}

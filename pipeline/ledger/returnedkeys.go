@@ -1,4 +1,4 @@
-package pipeline
+package ledger
 
 import (
 	"bytes"
@@ -37,12 +37,12 @@ func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
 	return k
 }
 
-// returnedBytes is the counter of a checkpoint for how much of the file it counts on.
-const returnedBytes = "returned_bytes"
+// ReturnedBytes is the counter of a checkpoint for how much of the file it counts on.
+const ReturnedBytes = "returned_bytes"
 
-// openReturnedKeys makes the file, or cuts that of the load that is resumed to what its checkpoint counts on. Another one that
+// OpenReturnedKeys makes the file, or cuts that of the load that is resumed to what its checkpoint counts on. Another one that
 // is there is not touched: it may be the only place where the keys of an earlier load stand.
-func openReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
+func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
 	place, err := atomicfile.Find(path)
 	if err == nil && place.Stream {
 		err = &atomicfile.RefusedError{Path: path, Why: "is not a file, and the keys are read again when a load resumes; name a file"}

@@ -1,4 +1,4 @@
-package pipeline
+package ledger
 
 import (
 	"cmp"
@@ -43,8 +43,8 @@ type stamps struct {
 	buf           []byte
 }
 
-// stampFiles is the counter of a checkpoint for the first of the files that it needs.
-const stampFiles = "stamp_files"
+// StampFiles is the counter of a checkpoint for the first of the files that it needs.
+const StampFiles = "stamp_files"
 
 // stamp is the timestamp in milliseconds that a row was sent with.
 type stamp struct {
@@ -61,8 +61,8 @@ func ofKey(r table.Ref) checkpoint.Position {
 
 const keys = 1 << 63
 
-// openStamps opens the folder; need is the first file that counts, 0 in a first attempt.
-func openStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) {
+// OpenStamps opens the folder; need is the first file that counts, 0 in a first attempt.
+func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) {
 	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need, passed: map[checkpoint.Position]int64{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep timestamps of updates: %w", err)
@@ -125,8 +125,8 @@ func (s *stamps) Kept(r table.Ref) int64 {
 // Passed notes that a row that may be a repeated one is final, and what its key has up to the timestamp may be hidden.
 func (s *stamps) Passed(r table.Ref, ms int64) { s.passed[ofKey(r)] = ms }
 
-// sending keeps the timestamps of a flight that is about to be sent.
-func (s *stamps) sending(f *partitioner.Flight) error {
+// Sending keeps the timestamps of a flight that is about to be sent.
+func (s *stamps) Sending(f *partitioner.Flight) error {
 	if s == nil {
 		return nil
 	}
@@ -150,13 +150,13 @@ func (s *stamps) write(rows []stamp) error {
 	return nil
 }
 
-// begin begins the file of a checkpoint with the rows that are out. Whole says that it needs no earlier file: nothing is left
+// Begin begins the file of a checkpoint with the rows that are out. Whole says that it needs no earlier file: nothing is left
 // of earlier attempts.
-func (s *stamps) begin(c *partitioner.Cutter, whole bool) error {
+func (s *stamps) Begin(c *partitioner.Cutter, whole bool) error {
 	if s == nil {
 		return nil
 	}
-	err := s.close()
+	err := s.Close()
 	if err == nil {
 		s.number++
 		s.file, err = os.OpenFile(s.path(s.number), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -178,8 +178,8 @@ func (s *stamps) begin(c *partitioner.Cutter, whole bool) error {
 	return s.write(rows)
 }
 
-// kept removes files that no checkpoint needs: neither the one that was written now nor the one before.
-func (s *stamps) kept() error {
+// Forget removes files that no checkpoint needs: neither the one that was written now nor the one before.
+func (s *stamps) Forget() error {
 	if s == nil {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (s *stamps) kept() error {
 	return err
 }
 
-func (s *stamps) close() error {
+func (s *stamps) Close() error {
 	if s == nil || s.file == nil {
 		return nil
 	}
@@ -202,8 +202,8 @@ func (s *stamps) close() error {
 	return err
 }
 
-// remove removes all of it, of a load that has finished.
-func (s *stamps) remove() error {
+// Remove removes all of it, of a load that has finished.
+func (s *stamps) Remove() error {
 	if s == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package ledger
 
 import (
 	"cmp"
@@ -26,24 +26,24 @@ type ReportTable struct {
 
 // openTables are the tables of a load that are there.
 type openTables interface {
-	wasMade(name string) bool // by this attempt
-	class(name string) int    // of the age policy, from 1
+	WasMade(name string) bool // by this attempt
+	Class(name string) int    // of the age policy, from 1
 }
 
-// tableLedger counts the rows of each table, over all attempts. The dispatcher alone touches it.
-type tableLedger struct {
+// Tables counts the rows of each table, over all attempts. The dispatcher alone touches it.
+type Tables struct {
 	byName map[string]*ReportTable
 	last   *ReportTable
-	wanted map[string]bool // tables that rows were sent to or wait for, and those whose rows are archived
+	Wanted map[string]bool // tables that rows were sent to or wait for, and those whose rows are archived
 	max    int
 }
 
-func newTableLedger(most int) *tableLedger {
-	return &tableLedger{byName: map[string]*ReportTable{}, wanted: map[string]bool{}, max: cmp.Or(most, plan.DefaultMaxTables)}
+func NewTables(most int) *Tables {
+	return &Tables{byName: map[string]*ReportTable{}, Wanted: map[string]bool{}, max: cmp.Or(most, plan.DefaultMaxTables)}
 }
 
 // named returns the counts of a table.
-func (l *tableLedger) named(name string) *ReportTable {
+func (l *Tables) named(name string) *ReportTable {
 	t := l.byName[name]
 	if t == nil {
 		t = &ReportTable{Name: name}
@@ -53,7 +53,7 @@ func (l *tableLedger) named(name string) *ReportTable {
 }
 
 // row returns the counts of the table that an ordering key begins with.
-func (l *tableLedger) row(key []byte) *ReportTable {
+func (l *Tables) row(key []byte) *ReportTable {
 	name, _ := table.CutTable(key)
 	if l.last == nil || l.last.Name != string(name) {
 		l.last = l.named(string(name))
@@ -61,15 +61,15 @@ func (l *tableLedger) row(key []byte) *ReportTable {
 	return l.last
 }
 
-// add notes a table that is new to this attempt. It returns an error for one too many.
-func (l *tableLedger) add(name string) (isNew bool, err error) {
-	if l.wanted[name] {
+// Add notes a table that is new to this attempt. It returns an error for one too many.
+func (l *Tables) Add(name string) (isNew bool, err error) {
+	if l.Wanted[name] {
 		return false, nil
 	}
-	if len(l.wanted) >= l.max {
+	if len(l.Wanted) >= l.max {
 		return false, fmt.Errorf("table %s would be one more than --max-tables %d; raise it if that many are meant, or check --table", name, l.max)
 	}
-	l.wanted[name] = true
+	l.Wanted[name] = true
 	return true, nil
 }
 
@@ -78,8 +78,8 @@ func (t *ReportTable) counters() map[string]*int64 {
 	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived, "condition_failed": &t.ConditionFailed}
 }
 
-// keep enters the counts into a checkpoint.
-func (l *tableLedger) keep(counters map[string]int64, from openTables) {
+// Keep enters the counts into a checkpoint.
+func (l *Tables) Keep(counters map[string]int64, from openTables) {
 	if l == nil {
 		return
 	}
@@ -88,8 +88,8 @@ func (l *tableLedger) keep(counters map[string]int64, from openTables) {
 			counters[tableCounter(name, what)] = *n
 		}
 	}
-	for name := range l.wanted {
-		if from.wasMade(name) || l.named(name).Created {
+	for name := range l.Wanted {
+		if from.WasMade(name) || l.named(name).Created {
 			counters[tableCounter(name, "created")] = 1
 		}
 	}
@@ -97,8 +97,8 @@ func (l *tableLedger) keep(counters map[string]int64, from openTables) {
 
 func tableCounter(name, what string) string { return "table " + name + " " + what }
 
-// resume takes over what the attempts before have counted.
-func (l *tableLedger) resume(s *checkpoint.Snapshot) {
+// Resume takes over what the attempts before have counted.
+func (l *Tables) Resume(s *checkpoint.Snapshot) {
 	if l == nil || s == nil {
 		return
 	}
@@ -116,17 +116,17 @@ func (l *tableLedger) resume(s *checkpoint.Snapshot) {
 	}
 }
 
-// complete adds the tables to what was counted.
-func (l *tableLedger) complete(r *Counted, from openTables) {
+// Complete adds the tables to what was counted.
+func (l *Tables) Complete(r *Counted, from openTables) {
 	if l == nil {
 		return
 	}
-	for name := range l.wanted {
+	for name := range l.Wanted {
 		l.named(name)
 	}
 	for _, t := range l.byName {
-		t.Created = t.Created || from.wasMade(t.Name)
-		t.Class = from.class(t.Name)
+		t.Created = t.Created || from.WasMade(t.Name)
+		t.Class = from.Class(t.Name)
 		r.Created = r.Created || t.Created
 		r.Tables = append(r.Tables, *t)
 	}

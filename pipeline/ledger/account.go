@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"errors"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/writer"
+)
+
+// rejects keeps rejected records. A *rundir.Folder does.
+type rejects interface {
+	Reject(header int, r table.Reject) error
+	Flush() error
+}
+
+// ErrLimit ends a load whose rows are bad.
+var ErrLimit = errors.New("too many rejected rows")
+
+// Ends is told how the records of a load end: each once, by its source and its number, which counts from 0. One goroutine of
+// the load calls it, so it must not block. A record that it is never told of is unfinished.
+type Ends interface {
+	Written(source int, record int64)
+	Superseded(source int, record int64)
+	Rejected(source int, record int64, why *table.Reason)
+	// Flush comes after the ends of an answer or of a split.
+	Flush()
+}
+
+// Account counts how every record ends, of the load and of each of its tables. The report has its counts.
+type Account struct {
+	Counts   *Counted
+	Rejects  rejects
+	OnReject func(*rundir.Reason) // nil if nobody is told
+	OnKept   func(source int, r *table.Reject)
+	Ends     Ends           // nil if nobody is told, and rejects are kept
+	Options  writer.Options // of the writers
+	Files    *Files
+	Limit    MaxErrors
+	Stop     func(error)          // the load
+	Tables   *Tables              // nil if there is one table
+	Hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
+	DryRows  int64                // of a dry run
+	Asides   *asides              // nil if bad inputs end the load
+	// form appends a row whose record was not kept, as rejects have it.
+	Form func(dst, body []byte) []byte
+}
+
+// Final enters how a row ended.
+func (a *Account) Final(r table.Ref, end partitioner.End, o table.Outcome) {
+	switch end {
+	case partitioner.Written:
+		a.written(r, o)
+	case partitioner.Superseded:
+		a.Counts.Superseded++
+		if a.Ends != nil {
+			a.Ends.Superseded(r.Block.Split.Ordinal, r.Number())
+		}
+		if a.Tables != nil {
+			a.Tables.row(r.Key()).Superseded++
+		}
+	case partitioner.Rejected:
+		if o.Unmet {
+			a.unmet(r)
+			return
+		}
+		a.refused(r, o)
+	}
+}
+
+func (a *Account) written(r table.Ref, o table.Outcome) {
+	a.Counts.Written++
+	a.Counts.ExpiredCells += int64(o.Expired)
+	if a.Ends != nil {
+		a.Ends.Written(r.Block.Split.Ordinal, r.Number())
+	}
+	key := r.Key()
+	if a.Tables != nil {
+		a.Tables.row(key).Written++
+		_, key = table.CutTable(key)
+	}
+	a.Hot.Add(key)
+	if o.Restamped {
+		a.Counts.ExtraVersions++
+	}
+	if a.Options.AutoIncrement != nil {
+		a.numbered(r, o)
+	}
+}
+
+// AllWritten is written of rows of which there is nothing more to say.
+func (a *Account) AllWritten(rows []table.Ref) {
+	if a.Ends != nil || a.Tables != nil || a.Options.AutoIncrement != nil {
+		for _, r := range rows {
+			a.written(r, table.Outcome{})
+		}
+		return
+	}
+	a.Counts.Written += int64(len(rows))
+	a.Hot.AddAll(len(rows), func(i int) []byte { return rows[i].Key() })
+}
+
+// numbered enters a row that the service has numbered.
+func (a *Account) numbered(r table.Ref, o table.Outcome) {
+	if o.Repeated && a.Files.RepeatedRows == nil {
+		a.Counts.MaybeTwice++
+	}
+	err := a.Files.RepeatedRows.add(r, o)
+	if err == nil {
+		err = a.Files.Returned.add(r, o)
+	}
+	if err != nil {
+		a.Stop(err)
+	}
+}
+
+// refused enters a row that the service refused.
+func (a *Account) refused(r table.Ref, o table.Outcome) {
+	rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message, MaybeApplied: o.MaybeApplied})
+	if o.MaybeApplied {
+		a.Counts.MaybeApplied++
+	}
+	if c := a.Options.Increments; c != nil {
+		c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
+	}
+	if len(rejected.Raw) == 0 && a.Ends == nil {
+		rejected.Raw = a.Form(nil, r.Body())
+	}
+	a.reject(r.Block.Split, rejected)
+	if a.Tables != nil {
+		a.Tables.row(r.Key()).Rejected++
+	}
+}
+
+// unmet enters a row that was not written because of what the table has.
+func (a *Account) unmet(r table.Ref) {
+	a.Counts.ConditionFailed++
+	if a.Tables != nil {
+		a.Tables.row(r.Key()).ConditionFailed++
+	}
+}
+
+// Rejected enters a record that did not become a row.
+func (a *Account) Rejected(s *table.Split, r *intake.Reject) {
+	a.reject(s, s.Reject(r.Span, r.Reason, r.Raw))
+	if r.Table != "" {
+		a.Tables.named(r.Table).Rejected++
+	}
+}
+
+func (a *Account) reject(s *table.Split, r table.Reject) {
+	a.Counts.Rejected++
+	if r.Reason.Code == table.CodeSeam {
+		a.Counts.Seams++
+	}
+	if a.Ends != nil {
+		a.Ends.Rejected(s.Ordinal, r.Location.Record-1, &r.Reason)
+	} else if err := a.Rejects.Reject(s.Header, r); err != nil {
+		a.Stop(err)
+	} else {
+		if a.OnReject != nil {
+			why := rundir.ReasonOf(&r)
+			a.OnReject(&why)
+		}
+		if a.OnKept != nil {
+			a.OnKept(s.Ordinal, &r)
+		}
+	}
+	switch {
+	case a.Asides == nil && a.Counts.OverLimit(a.Limit, false):
+		a.Stop(ErrLimit)
+	case a.Asides != nil && r.Reason.Code != table.CodeSeam:
+		a.Asides.countRejected(s.Ordinal)
+	}
+}
+
+// Archived enters a record that is kept in the archive in place of a table.
+func (a *Account) Archived(name string) {
+	a.Counts.Archived++
+	a.Tables.named(name).Archived++
+}
+
+// Dry enters rows of a dry run, which end unfinished.
+func (a *Account) Dry(b *table.Block) {
+	a.DryRows += int64(len(b.Rows))
+	for i := range b.Rows {
+		key := table.Ref{Block: b, Index: int32(i)}.Key()
+		if a.Tables != nil {
+			a.Tables.row(key).Unfinished++
+			_, key = table.CutTable(key)
+		}
+		a.Hot.Add(key)
+	}
+}
+
+// Flush writes out what was rejected, or says that the ends so far are whole.
+func (a *Account) Flush() {
+	if a.Ends != nil {
+		a.Ends.Flush()
+	}
+	if err := a.Rejects.Flush(); err != nil {
+		a.Stop(err)
+	}
+}
+
+// HotKeys are the partition keys that too many of the final rows have for so many lanes. Of a whole input, which a dry run
+// reads, fewer rows say so.
+func (a *Account) HotKeys(lanes int, whole bool) []partitioner.HotKey {
+	hot := a.Hot.Report(lanes)
+	if len(hot) == 0 && whole {
+		hot = a.Hot.ReportWhole()
+	}
+	return hot
+}

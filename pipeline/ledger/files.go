@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"errors"
+	"os"
+
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/rundir"
+)
+
+// Files are what a load writes beside rows, all of it below the run folder or where the user says. Those that it does not need
+// are nil.
+type Files struct {
+	Folder       *rundir.Folder
+	Stamps       *stamps
+	RepeatedRows *repeatedRows
+	Returned     *returnedKeys
+	Archive      *Archive
+	Blocks       *rundir.Journal // of hashes of inputs that are loaded once
+	Known        keep.Known
+	RejectIndex  *rundir.Journal // of a load that reads its inputs by a schedule, perhaps
+}
+
+// BlockBytes is the counter of a checkpoint for how long the journal of blocks is.
+const BlockBytes = "block_bytes"
+
+// IndexBytes is the counter of a checkpoint for how much of the index of rejects it counts on.
+const IndexBytes = "index_bytes"
+
+// journals are those of the files that only grow, by the counter of a checkpoint that says how far.
+func (f *Files) journals() map[string]*rundir.Journal {
+	all := map[string]*rundir.Journal{}
+	if f.RepeatedRows != nil {
+		all[DoubtBytes] = f.RepeatedRows.journal
+	}
+	if f.Returned != nil {
+		all[ReturnedBytes] = f.Returned.journal
+	}
+	if f.Blocks != nil {
+		all[BlockBytes] = f.Blocks
+	}
+	if f.RejectIndex != nil {
+		all[IndexBytes] = f.RejectIndex
+	}
+	return all
+}
+
+// Keep enters into a checkpoint how far the files go, which are flushed so far. The archive says so for itself.
+func (f *Files) Keep(s *checkpoint.Snapshot) error {
+	err := f.Folder.Flush()
+	kept := f.Folder.Kept()
+	s.Files, s.Sums = kept.Lengths, kept.Sums
+	if f.Stamps != nil {
+		s.Counters[StampFiles] = f.Stamps.from
+	}
+	if f.Blocks != nil {
+		err = errors.Join(err, f.Blocks.Append(f.Known.Blocks()))
+	}
+	for name, j := range f.journals() {
+		s.Counters[name] = j.Length()
+		err = errors.Join(err, j.Flush())
+	}
+	return err
+}
+
+// Open are the files that must be synced before a checkpoint says how far they go.
+func (f *Files) Open() []*os.File {
+	all := append(f.Folder.Files(), f.Archive.open()...)
+	for _, j := range f.journals() {
+		all = append(all, j.File())
+	}
+	if f.Stamps != nil && f.Stamps.file != nil {
+		all = append(all, f.Stamps.file)
+	}
+	return all
+}
+
+// Close closes the files but the run folder, and notes their paths.
+func (f *Files) Close(counts *Counted) error {
+	err := f.Stamps.Close()
+	for _, j := range f.journals() {
+		err = errors.Join(err, j.Close())
+	}
+	return errors.Join(err, f.Archive.close(counts))
+}

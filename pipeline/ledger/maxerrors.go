@@ -1,0 +1,41 @@
+package ledger
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxErrors is how many rows may be rejected before the load stops.
+type MaxErrors struct {
+	Rows    int64 // -1 sets no limit
+	Percent float64
+	Share   bool // Percent counts, not Rows
+}
+
+// percentFrom is how many rows a share of errors is measured over at least: the first bad row of a file is 100 %.
+const percentFrom = 1000
+
+// ParseMaxErrors reads N or N%.
+func ParseMaxErrors(text string) (MaxErrors, error) {
+	if number, ok := strings.CutSuffix(text, "%"); ok {
+		p, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(p >= 0 && p <= 100) {
+			return MaxErrors{}, fmt.Errorf("max errors %q: want 0%% to 100%%", text)
+		}
+		return MaxErrors{Percent: p, Share: true}, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < -1 {
+		return MaxErrors{}, fmt.Errorf("max errors %q: want a number, a percentage such as 1%%, or -1 for no limit", text)
+	}
+	return MaxErrors{Rows: n}, nil
+}
+
+// Exceeded reports whether the load must stop. At the end a share is measured over however few rows were read.
+func (m MaxErrors) Exceeded(rejected, read int64, end bool) bool {
+	if m.Share {
+		return rejected > 0 && (end || read >= percentFrom) && float64(rejected)*100 > m.Percent*float64(read)
+	}
+	return m.Rows >= 0 && rejected > m.Rows
+}

@@ -1,0 +1,75 @@
+package ledger
+
+import (
+	"sync/atomic"
+	"time"
+
+	"example.com/tsimport/writer"
+)
+
+// Progress is how far a load has come, for a user interface that polls. Safe for concurrent use.
+type Progress struct {
+	Ended
+	Retried, Throttled atomic.Int64
+	BytesRead          atomic.Int64
+	BytesTotal         atomic.Int64 // -1 when a source is a stream
+	Limit              atomic.Int64 // records that are read at most; 0 is all
+	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
+	Waiting            atomic.Pointer[Wait]
+	Swept              atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
+	Done               atomic.Bool
+	Hindrance
+
+	Numbers atomic.Pointer[writer.AutoIncrement]
+}
+
+// Wait says until when a load waits that could send rows, or end, and why.
+type Wait struct {
+	Until time.Time `json:"until"`
+	Why   string    `json:"why"`
+}
+
+// Wait returns what the load waits for now, nil for nothing.
+func (p *Progress) Wait() *Wait {
+	if w := p.Waiting.Load(); w != nil && time.Until(w.Until) > 0 {
+		return w
+	}
+	return nil
+}
+
+// Ended are the records that were read, and how those ended that are final.
+type Ended struct {
+	Read, Written, Rejected, Superseded, ConditionFailed, Archived atomic.Int64
+}
+
+// Hindrance is what keeps a load from being faster at the moment.
+type Hindrance struct {
+	LimitedBy atomic.Uint32 // bottleneck.Word
+	Trouble   atomic.Value  // string: what the service answers while it takes no row
+}
+
+// LookUps returns how many rows were looked for that an earlier attempt may have written, how many of them were there, and
+// the requests that this took.
+func (p *Progress) LookUps() (rows, found, requests int64) {
+	if n := p.Numbers.Load(); n != nil {
+		return n.Searched.Load(), n.Found.Load(), n.Requests.Load()
+	}
+	return 0, 0, 0
+}
+
+// Show takes over what has been counted so far.
+func (p *Progress) Show(r *Counted) {
+	p.Read.Store(r.Read)
+	read := r.BytesRead
+	if total := p.BytesTotal.Load(); total > 0 {
+		read = min(read, total) // a resumed load may read a little again
+	}
+	p.BytesRead.Store(read)
+	p.Written.Store(r.Written)
+	p.Rejected.Store(r.Rejected)
+	p.Superseded.Store(r.Superseded)
+	p.ConditionFailed.Store(r.ConditionFailed)
+	p.Archived.Store(r.Archived)
+	p.Retried.Store(r.Retried)
+	p.Throttled.Store(r.Throttled)
+}

@@ -1,0 +1,265 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/rundir"
+)
+
+// ReportOutcome is how a load ended.
+type ReportOutcome struct {
+	State    string `json:"state"`
+	ExitCode int    `json:"exit_code"`
+	Error    string `json:"error,omitempty"`
+}
+
+// ReportTarget is where a load wrote to.
+type ReportTarget struct {
+	Target  string `json:"target"`
+	Table   string `json:"table"`
+	DryRun  bool   `json:"dry_run"` // rows that would have been written count as unfinished
+	RunDir  string `json:"run_dir"`
+	Deletes bool   `json:"-"` // the load deletes rows
+	Remade  bool   `json:"-"` // the table was dropped and made again: the run cannot be resumed
+}
+
+// ReportRejects is where rejected records are, and how to read them.
+type ReportRejects struct {
+	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
+	RejectReasons   []ReasonCount `json:"reject_reasons,omitempty"`   // the most frequent code first
+	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
+	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // of a command that reads them, if they are CSV
+	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // the files with rejected records are not all read alike
+}
+
+// ReportBad is about inputs that were set aside.
+type ReportBad struct {
+	BadInputs []keep.BadInput `json:"bad_inputs,omitempty"`
+
+	OfInputs int `json:"-"` // all of them, those included
+}
+
+// ReportSource is what was loaded: the command, its inputs and the columns taken from them.
+type ReportSource struct {
+	Command   string            `json:"command,omitempty"`
+	Arguments []string          `json:"arguments,omitempty"` // of that command
+	Directory string            `json:"directory,omitempty"` // in which it was given
+	Inputs    []string          `json:"inputs"`
+	Schema    []ReportColumn    `json:"schema"`
+	Fields    []ReportField     `json:"-"`               // what is read of the input, columns that only expressions name too
+	Separator string            `json:"-"`               // that splice(auto, …) joins with, empty without one
+	Units     map[string]string `json:"units,omitempty"` // what the table's columns count by their names, as runs before have left them too
+}
+
+// ReportCounts says how the records that were read ended. The account keeps it.
+type ReportCounts struct {
+	Read       int64 `json:"read"`
+	Written    int64 `json:"written"`
+	Rejected   int64 `json:"rejected"`
+	Superseded int64 `json:"superseded"`
+	// MaybeApplied are rejected rows that may be in the table: the service has never said whether it has written them.
+	MaybeApplied int64 `json:"maybe_applied,omitempty"`
+	// ConditionFailed are rows that were not written, because the row in the table did not pass --when.
+	ConditionFailed int64 `json:"condition_failed,omitempty"`
+	Archived        int64 `json:"archived"` // written to files, for their period is too old for a table
+	Unfinished      int64 `json:"unfinished"`
+	// Seams are of Rejected: headers and marks of files that were joined. The data is not at fault, so --max-errors does not count them.
+	Seams int64 `json:"seams,omitempty"`
+	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired, Target.Expires). Their rows were written without them.
+	ExpiredCells int64 `json:"expired_cells,omitempty"`
+
+	WrittenBefore int64 `json:"-"` // by earlier attempts
+}
+
+// ReportTables is what several tables and the files of expired ones have got.
+type ReportTables struct {
+	Created      bool          `json:"created"`                 // the run made the table
+	Tables       []ReportTable `json:"tables,omitempty"`        // where there are several, by name
+	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // that ages are counted from
+	ArchiveFiles []string      `json:"archive_files,omitempty"` // with archived rows
+}
+
+// ReportAttempts says how often the run was begun.
+type ReportAttempts struct {
+	Attempts int   `json:"attempts"`           // of this run, this one included; the counters are those of all
+	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
+	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
+	// LateUntil is until when, by the service's clock, a request may still repeat a row (Checkpoint.Repeats); zero if none may.
+	LateUntil time.Time `json:"-"`
+
+	Since time.Time `json:"-"` // the first attempt
+}
+
+// ReportTraffic is what went over the wire.
+type ReportTraffic struct {
+	Retried   int64 `json:"retried"`   // rows sent again
+	RowsSent  int64 `json:"rows_sent"` // in all requests, those sent again included
+	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
+	// UncheckedAnswers counts answers without a checksum, from an endpoint that never sent one.
+	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
+	// ReplayedAnswers counts answers that came for a second request: either of the two may have got the other's.
+	ReplayedAnswers int64 `json:"replayed_answers,omitempty"`
+	Unavailable     int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
+	BytesRead       int64 `json:"bytes_read"`
+	EmptyLines      int64 `json:"empty_lines,omitempty"` // of CSV, skipped by this attempt
+	BytesSent       int64 `json:"bytes_sent"`            // bodies of all requests of this attempt
+	WriteCU         int64 `json:"write_cu"`              // as the service charged them
+	Requests        int64 `json:"requests"`              // BatchWriteRow requests
+}
+
+// ReportIndexes is about the secondary indexes of the table.
+type ReportIndexes struct {
+	Indexes     []string `json:"indexes,omitempty"`
+	IndexesMade []string `json:"indexes_made,omitempty"` // by this attempt, in a table that the load has made
+	// What they have cost beside WriteCU, or of a dry run would cost, at least: a unit of each kind for each row and index.
+	IndexWriteCU int64 `json:"index_write_cu,omitempty"`
+	IndexReadCU  int64 `json:"index_read_cu,omitempty"`
+}
+
+// ReportMarks is about rows with a number of the service's.
+type ReportMarks struct {
+	MarkColumn     string `json:"mark_column,omitempty"`     // that they are recognised by
+	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
+	Searched       int64  `json:"searched,omitempty"`        // such rows that were looked for before they were sent again
+	Found          int64  `json:"found,omitempty"`           // of those, rows that were there already
+	SearchRequests int64  `json:"search_requests,omitempty"` // GetRange requests of this attempt that looked for them
+	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
+	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows that were sent again blindly (--at-least-once)
+}
+
+// ReportStamps is about the timestamps of cells.
+type ReportStamps struct {
+	ExtraVersions int64 `json:"extra_versions,omitempty"` // updates that may have left a version more
+	Stamp         int64 `json:"stamp,omitempty"`          // timestamp in milliseconds of updated cells that brought none, at the end
+
+	// ClockBehind is how many seconds this machine's clock was behind the service's, negative if it was ahead; 0 is too
+	// little to tell, or unknown.
+	ClockBehind float64 `json:"clock_behind_seconds,omitempty"`
+}
+
+// ReportPartitions says how the rows were spread over the partitions.
+type ReportPartitions struct {
+	Partitions      int            `json:"partitions"`                  // at the end
+	PartitionsUsed  int            `json:"partitions_used"`             // of those, with rows of this load
+	PartitionReads  int64          `json:"partition_reads"`             // how often the partition map was read
+	Recuts          int64          `json:"recuts"`                      // how often it had changed
+	LastLaneSeconds float64        `json:"last_lane_seconds"`           // from the start until every partition had a row to write
+	Slowest         *ReportSlowest `json:"slowest_partition,omitempty"` // that held the load up, if one did
+	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
+
+	PreSplit *ReportPreSplit `json:"pre_split,omitempty"` // of the table that the load has made
+}
+
+// ReportPreSplit is what came of the ranges that a new table was to begin with.
+type ReportPreSplit struct {
+	Ranges  int    `json:"ranges"`            // asked for
+	Heard   int    `json:"heard"`             // that DescribeTable names; 1 if the service has not heard of them, or does not say
+	Refused string `json:"refused,omitempty"` // why the service refuses to make a table with them
+}
+
+// ReportMemory is about rows that did not fit in memory.
+type ReportMemory struct {
+	SpilledRows    int64  `json:"spilled_rows"`
+	SpilledBytes   int64  `json:"spilled_bytes"`         // on disk, all that was ever written
+	PeakSpillBytes int64  `json:"peak_spill_bytes"`      // on disk at a time
+	SpillError     string `json:"spill_error,omitempty"` // why rows could not be spilled; reading waited then
+	ReadWaits      int64  `json:"read_waits"`            // how often reading waited for memory
+	SendWaits      int64  `json:"send_waits"`            // how often sending waited for memory of requests
+}
+
+// ReportCheckpoints is about the checkpoints of this attempt.
+type ReportCheckpoints struct {
+	Checkpoints       int64   `json:"checkpoints"`                // that were written
+	CheckpointSeconds float64 `json:"checkpoint_seconds"`         // that sending waited for them to be made
+	CheckpointError   string  `json:"checkpoint_error,omitempty"` // why the last one could not be written
+}
+
+// ReportTime says when a load ran and how fast.
+type ReportTime struct {
+	FirstStarted  time.Time `json:"first_started"` // the first attempt
+	Started       time.Time `json:"started"`       // this one
+	Seconds       float64   `json:"seconds"`
+	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
+}
+
+// ReportMachine is what the process has used.
+type ReportMachine struct {
+	CPUSeconds   float64 `json:"cpu_seconds"` // user and system
+	PeakRSSBytes int64   `json:"peak_rss_bytes"`
+	// CPUWaitSeconds is for how long its threads could have run and had no processor: others were using it.
+	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
+	Allocations    uint64  `json:"allocations"`     // from the heap
+	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
+}
+
+// OverLimit reports whether too many rows were rejected, over all attempts: else repetition would wear the limit down.
+func (r *ReportCounts) OverLimit(m MaxErrors, end bool) bool {
+	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
+}
+
+// ReasonCount is how many records were rejected with a code, and the first of them.
+type ReasonCount = rundir.ReasonCount
+
+// ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.
+type ReportHotKey struct {
+	Column string  `json:"column"`
+	Value  string  `json:"value"`
+	Share  float64 `json:"share"` // of the rows written, estimated
+}
+
+// ReportField is a column of the input with the type that its values were read as; empty if each has its own.
+type ReportField struct{ Name, Type string }
+
+// ReportColumn is one column of the schema that was loaded.
+type ReportColumn struct {
+	Source     string `json:"source"` // empty if it is computed
+	Expression string `json:"expression,omitempty"`
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Unit       string `json:"unit,omitempty"` // what its values count, as the input's schema says; the next load into the table asks
+	Key        bool   `json:"key"`
+	Numbered   bool   `json:"numbered,omitempty"` // the service makes the values
+	Inferred   bool   `json:"inferred"`
+}
+
+// Final is how many records are final.
+func (r *ReportCounts) Final() int64 {
+	return r.Written + r.Rejected + r.Superseded + r.ConditionFailed + r.Archived
+}
+
+// Balance checks the ledger.
+func (r *ReportCounts) Balance() error {
+	if sum := r.Final() + r.Unfinished; sum != r.Read {
+		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d with a condition that failed + %d archived + %d unfinished = %d",
+			r.Read, r.Written, r.Rejected, r.Superseded, r.ConditionFailed, r.Archived, r.Unfinished, sum)
+	}
+	return nil
+}
+
+// ReportLimit is a word of docs/why-slow.md and how long it was true: what kept the load from being faster then.
+type ReportLimit struct {
+	By      string  `json:"by"`
+	Seconds float64 `json:"seconds"`
+	Share   float64 `json:"share"` // of the time in which rows were read and written
+}
+
+// ReportSlowest is the partition that held a load up.
+type ReportSlowest struct {
+	Partition     int     `json:"partition"` // in key order, from 0, at the end
+	Table         string  `json:"table,omitempty"`
+	From          string  `json:"from"` // first key value, empty for the first partition
+	Rows          int64   `json:"rows"` // of this attempt that are final
+	Waiting       float64 `json:"waiting_seconds"`
+	OthersWaiting float64 `json:"others_waiting_seconds"` // median of the other partitions
+	Throttled     int64   `json:"throttled"`
+	Unavailable   int64   `json:"unavailable"`
+}
+
+// ReportOrder is about the order in which inputs were read.
+type ReportOrder struct {
+	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 says that inputs were read from
+	// their beginning to their end.
+	Sections int `json:"sections,omitempty"`
+}
