@@ -13,8 +13,8 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// ChangesFile is the name of the file in a job's folder that says what has changed since job.json was written, while the job runs. Writing that whole at
-// each change would cost a job of many loads more than its loads.
+// ChangesFile is the name of the file in a job's folder that says what has changed since job.json was written, while
+// the job runs. Writing that whole at each change would cost a job of many loads more than its loads.
 const ChangesFile = "job.changes"
 
 // change is a line of the file.
@@ -24,7 +24,8 @@ type change struct {
 	State State  `json:"state"` // without what the file of the job says of it
 }
 
-// keep keeps how loads are now; where it is the first, the whole record. Changes of an earlier one do not count from then on.
+// keep keeps how loads are now; where it is the first, the whole record. Changes of an earlier one do not count from
+// then on.
 func (j *running) keep(changed []*State) (err error) {
 	r := j.record
 	if j.changes == nil {
@@ -61,7 +62,8 @@ func (j *running) keepAll() error {
 	return err
 }
 
-// readChanges enters into a record what has changed since it was written. A last line of which the end is missing was not kept.
+// readChanges enters into a record what has changed since it was written. A last line of which the end is missing was
+// not kept.
 func (r *Record) readChanges(folder string) error {
 	text, err := os.ReadFile(filepath.Join(folder, ChangesFile))
 	if r.Changes == "" || errors.Is(err, fs.ErrNotExist) {
