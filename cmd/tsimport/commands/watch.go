@@ -33,11 +33,13 @@ func signalHelp() string {
 // watchLoad lets a load be looked at while it runs: by signals, and over HTTP. stop ends that.
 func watchLoad(c *call, w *pipeline.Watch) (stop func(), err error) {
 	w.Monitor = pipeline.NewMonitor()
+	// Before the address is shown: a signal that nobody listens to is lost, and who reads the address may send one at once.
+	stopSignals := onStateSignals(w.Monitor, c.show)
 	stopServing, err := serveStatus(c, w.Monitor, c.show)
 	if err != nil {
+		stopSignals()
 		return nil, err
 	}
-	stopSignals := onStateSignals(w.Monitor, c.show)
 	return func() { stopSignals(); stopServing() }, nil
 }
 

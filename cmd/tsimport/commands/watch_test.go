@@ -5,6 +5,7 @@ package commands
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
 )
 
 func TestTheStateIsShownAsOftenAsItIsAskedFor(t *testing.T) {
@@ -58,6 +61,36 @@ func TestASignalShowsTheStateUntilTheEndAndNothingAfterIt(t *testing.T) {
 	case text := <-written:
 		t.Errorf("shown after the end: %s", text)
 	default:
+	}
+}
+
+// asking is a display whose reader asks for the state as soon as it is told an address, and waits until the signal has come.
+type asking chan string
+
+func (a asking) Write(b []byte) (int, error) {
+	if strings.HasPrefix(string(b), "tsimport: status: ") {
+		delivered := make(chan os.Signal, 1)
+		signal.Notify(delivered, syscall.SIGUSR1)
+		defer signal.Stop(delivered)
+		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+			return 0, err
+		}
+		<-delivered
+	}
+	a <- string(b)
+	return len(b), nil
+}
+
+func TestALoadThatHasShownItsAddressListensToSignals(t *testing.T) {
+	shown := make(asking, 2)
+	of := &options.Command{Name: job.Load}
+	must(t, options.For(job.Load, "status").Set(of, []string{"127.0.0.1:0"}))
+	stop, err := watchLoad(new(invocation).again(t.Context(), of, io.Discard, nil, newDisplay(shown)), new(pipeline.Watch))
+	must(t, err)
+	defer stop()
+	<-shown
+	if text := <-shown; text != "tsimport: the load has not started writing yet\n" {
+		t.Errorf("shown: %q", text)
 	}
 }
 
