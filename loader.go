@@ -74,7 +74,7 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 		put:         make(chan struct{}, 1), delivery: make(chan struct{}, 1), started: make(chan struct{}), done: make(chan struct{}),
 	}
 	cfg.Read.Sources = origin{l}
-	cfg.Write.FlushRequest, cfg.Watch.Ends = l.hurry, ends{l}
+	cfg.Lanes.FlushRequest, cfg.Watch.Ends = l.hurry, ends{l}
 	if cfg.RunDir, err = os.MkdirTemp(o.TempDir, "tsimport-loader-"); err != nil {
 		stop(nil)
 		return nil, fmt.Errorf("make a temporary folder: %w", err)

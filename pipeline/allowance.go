@@ -1,6 +1,9 @@
 package pipeline
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // allowance is how many rows may leave a lane's queue until the next checkpoint is written: an attempt that resumes cannot
 // know which of them were sent.
@@ -55,5 +58,35 @@ func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 	}
 	for i, l := range from {
 		a.taken += l.taken / int64(parts[i])
+	}
+}
+
+// allowanceOf is how many rows the lane may send from now until the next checkpoint.
+func (s *lanes) allowanceOf(l *lane) int64 {
+	if !s.options.checkpointer.Ordered {
+		return math.MaxInt64
+	}
+	return cmp.Or(s.options.tuning.allowance, l.following(len(s.all)))
+}
+
+// described notes that a checkpoint describes this moment.
+func (s *lanes) described() {
+	for _, l := range s.all {
+		l.described(s.allowanceOf(l))
+	}
+}
+
+// saved notes that the checkpoint is written.
+func (s *lanes) saved() {
+	for _, l := range s.all {
+		l.saved()
+	}
+	s.change()
+}
+
+// withhold lets no row leave until a checkpoint describes the load as it is now.
+func (s *lanes) withhold() {
+	for _, l := range s.all {
+		l.withhold()
 	}
 }

@@ -32,15 +32,15 @@ const (
 	ceilingBatch = 0.02 // seconds
 )
 
-func newCeilings(w *Write, learnt *writer.Size, timeout time.Duration) *ceilings {
+func newCeilings(o *laneOptions) *ceilings {
 	return &ceilings{
 		instance: ratelimit.NewShared(nil),
 		tables:   tableRates{},
-		rows:     ratelimit.NewBucket(w.Rates.MaxRows, ceilingBurst),
-		units:    ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
-		bytes:    ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
-		maxRows:  cmp.Or(w.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(w.BatchBytes, table.MaxBatchBytes), learnt: learnt,
-		window: sendwindow.New(timeout), room: func() int { return math.MaxInt },
+		rows:     ratelimit.NewBucket(o.Rates.MaxRows, ceilingBurst),
+		units:    ratelimit.NewBucket(o.Rates.MaxWCU, ceilingBurst),
+		bytes:    ratelimit.NewBucket(o.Rates.MaxBytes, ceilingBurst),
+		maxRows:  cmp.Or(o.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(o.BatchBytes, table.MaxBatchBytes), learnt: o.learnt,
+		window: sendwindow.New(o.timeout), share: o.share, room: func() int { return math.MaxInt },
 	}
 }
 

@@ -67,7 +67,7 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 			}
 			cfg := w.config(w.file("in.csv", shuffled(rows)))
 			cfg.pacer = func() pacer { return noted{sends: &left} }
-			set(&cfg.Write.Rates)
+			set(&cfg.Lanes.Rates)
 			// What is saved up at the beginning and the last request need not be waited for.
 			least := rows/rate - ceilingBurst.Seconds() - 0.2
 			if r := w.load(cfg); r.Written != rows || r.Seconds < least {
@@ -211,7 +211,7 @@ func TestLoadsTogetherKeepTheirRequestsInFlight(t *testing.T) {
 		link := &crowdedLink{RoundTripper: w.transport()}
 		shared := NewSharedLimits(Rates{}, most)
 		together(t, w, loads, rows, func(cfg *trial) {
-			cfg.Shared, cfg.Write.BatchRows, cfg.Target.Client.Transport = shared, 5, link
+			cfg.Shared, cfg.Lanes.BatchRows, cfg.Target.Client.Transport = shared, 5, link
 			cfg.pacer = func() pacer { return restless{} }
 		})
 		conformance.Equal(t, link.most, most, "requests were in flight at most")

@@ -107,7 +107,7 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	w.t.Helper()
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
-	cfg.Write.Rates.MaxRows = 2_000
+	cfg.Lanes.Rates.MaxRows = 2_000
 	cfg.keeping.OnSave = func(s *checkpoint.Snapshot) error {
 		if s.Counters["written"] > written {
 			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})

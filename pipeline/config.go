@@ -23,6 +23,7 @@ type Config struct {
 	Target     plan.Target
 	Columns    plan.Columns
 	Write      Write
+	Lanes      LaneConfig
 	Limits     Limits
 	RunDir     string // zero: rundir.DefaultPath
 	DryRun     bool   // everything but the writes
@@ -66,25 +67,12 @@ type Watch struct {
 type Write struct {
 	Mode table.Mode
 	Conditions
-	DeleteNull  bool // update: a null deletes the column
-	Order       plan.Order
-	Concurrency int // requests in flight; 0 takes DefaultConcurrency
-	BatchRows   int // rows in a request; 0 takes the service's limit
-	BatchBytes  int // bytes of a request's body, unless one row has more; 0 takes the service's limit
-	Rates       Rates
-	Marks       Marks
-	Requests
-	FlushRequest *FlushRequest // sends batches that are not full; nil never does
-
-	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
-	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
+	DeleteNull bool // update: a null deletes the column
+	Order      plan.Order
+	Marks      Marks
+	Compress   string // requests: on or off; "" is off
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes the request time-out.
 	Settle time.Duration
-}
-
-// Requests says how requests are sent.
-type Requests struct {
-	Compress string // on or off; "" is off
 }
 
 // Conditions say when a row is written.
@@ -92,14 +80,6 @@ type Conditions struct {
 	Condition table.Existence
 	When      *condition.When // only if the row in the table passes; nil writes all
 	Unchanged bool            // only if the row in the table is as the row in table.UnchangedColumn says
-}
-
-// Rates are in units a second; 0 is unknown or no limit.
-type Rates struct {
-	// Limits over all partitions.
-	MaxWCU   float64 // write capacity units
-	MaxRows  float64
-	MaxBytes float64 // of rows as the service counts them
 }
 
 // Marks is about tables with an auto-increment key column that the input has no values for, and about counters: rows cannot be
@@ -185,11 +165,11 @@ func (c *Config) Request() *plan.Request {
 }
 
 func (c *Config) setDefaults() {
-	c.Write.Concurrency = cmp.Or(c.Write.Concurrency, DefaultConcurrency)
-	if c.Write.Backoff.Base == 0 {
-		c.Write.Backoff = ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
+	c.Lanes.Concurrency = cmp.Or(c.Lanes.Concurrency, DefaultConcurrency)
+	if c.Lanes.Backoff.Base == 0 {
+		c.Lanes.Backoff = ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
 	}
-	c.Write.RetryFor = cmp.Or(c.Write.RetryFor, DefaultRetryFor)
+	c.Lanes.RetryFor = cmp.Or(c.Lanes.RetryFor, DefaultRetryFor)
 	c.Target.Client.RequestTimeout = cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
 	c.Write.Settle = cmp.Or(c.Write.Settle, c.Target.Client.RequestTimeout)
 	c.Limits.Memory = cmp.Or(c.Limits.Memory, DefaultMemory)
@@ -198,5 +178,5 @@ func (c *Config) setDefaults() {
 		c.Watch.Monitor = NewMonitor()
 	}
 	c.Drain = cmp.Or(c.Drain, context.Background())
-	c.Target.Client.Connections = max(c.Target.Client.Connections, c.Write.Concurrency)
+	c.Target.Client.Connections = max(c.Target.Client.Connections, c.Lanes.Concurrency)
 }

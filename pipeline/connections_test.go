@@ -73,7 +73,7 @@ func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 	b := rowsOf("id,n\n", 20_000, func(i int) string { return fmt.Sprintf("k%d,1\n", i) })
 	cfg := w.config(w.file("in.csv", b))
 	cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
-	cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.Order = 64, 20, plan.OrderNone
+	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows, cfg.Write.Order = 64, 20, plan.OrderNone
 	r := w.load(cfg)
 	if r.Written != 20_000 || len(w.rows()) != 20_000 {
 		t.Errorf("%d written, %d rows", r.Written, len(w.rows()))
@@ -96,7 +96,7 @@ func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 			text := users(rand.New(rand.NewPCG(1, 1)), 300, 20)
 			cfg := w.numbered(w.file("in.csv", text))
 			cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
-			cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.RetryFor = 8, 10, time.Minute
+			cfg.Lanes.Concurrency, cfg.Lanes.BatchRows, cfg.Lanes.RetryFor = 8, 10, time.Minute
 			w.fail(faults.Fault{Action: faults.DropAfter}, func(r faults.Request) bool { return r.N%5 == 1 && r.N < 40 })
 			if r := w.load(cfg); r.Written != 300 || r.Found == 0 {
 				t.Errorf("%d written, %d found", r.Written, r.Found)
@@ -160,7 +160,7 @@ func TestRequestsBecomeAsSmallAsAGatewayTakesThem(t *testing.T) {
 		var refused atomic.Int64
 		cfg := w.config(w.file("in.csv", text))
 		cfg.Target.Client.Transport = gateway{w.server.Transport(), 5000, &refused}
-		cfg.Write.Concurrency = 4
+		cfg.Lanes.Concurrency = 4
 		r := w.load(cfg)
 		if r.Written != 2999 || r.Rejected != 1 || len(w.rows()) != 2999 {
 			t.Errorf("%d written, %d rejected, %d rows", r.Written, r.Rejected, len(w.rows()))
@@ -184,7 +184,7 @@ func TestABatchKeepsTheSizesThatAreSet(t *testing.T) {
 			}
 		}
 	}
-	cfg.Write.BatchBytes, cfg.Write.BatchRows = 2000, 17
+	cfg.Lanes.BatchBytes, cfg.Lanes.BatchRows = 2000, 17
 	w.load(cfg)
 	if largest.Load() > 2000 || most.Load() > 17 || most.Load() < 10 {
 		t.Errorf("a body of %d bytes, a request of %d rows", largest.Load(), most.Load())

@@ -68,7 +68,7 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\nx,10,\ny,1,\n"))
-	cfg.Write.Concurrency, cfg.Write.BatchRows = 1, 1
+	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1, 1
 	cfg.pacer = func() pacer { return restless{} }
 	r := w.overtaken(cfg)
 	if r.Written != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
@@ -107,7 +107,7 @@ func TestARefusedRecordIsNotCountedAsAdded(t *testing.T) {
 	text := "id,n,m\nx,9223372036854775807,\nx,1,\nx,-5,\nx,-6,\n"
 	cfg := w.counted(w.file("in.csv", text))
 	cfg.Resume.Look, cfg.Checkpoint.Every = true, time.Hour
-	cfg.Write.Concurrency = 1
+	cfg.Lanes.Concurrency = 1
 	for attempt := range 3 {
 		ctx, kill := context.WithCancel(t.Context())
 		sent := 0
@@ -147,7 +147,7 @@ func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	}
 	cfg := w.counted(w.file("in.csv", text))
 	cfg.Resume.Look, cfg.Checkpoint.Every = true, time.Hour
-	cfg.Write.Concurrency, cfg.Write.RetryFor = 1, time.Minute
+	cfg.Lanes.Concurrency, cfg.Lanes.RetryFor = 1, time.Minute
 	bad := func(r table.Ref) bool { return r.Block.Split.Ordinal == 0 && r.Number() == 0 }
 	var sent []table.Ref
 	w.plan.Decide = func(faults.Request) faults.Fault {

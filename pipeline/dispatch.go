@@ -13,11 +13,13 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
-	"example.com/tsimport/writer"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/shuffle"
 )
 
 // dispatcher wires the parts of a load, each of which has a file of its own. It runs in one goroutine, which alone touches
@@ -30,15 +32,14 @@ type dispatcher struct {
 	admission    *admission
 	lanes        *lanes
 	annotations  *annotations
-	flights      *flights
 	account      *ledger.Account
 	record       *timelineRecorder
 	checkpointer *keep.Checkpointer // nil if nothing is kept
 	files        *ledger.Files
-	disk         *disk
 	survey       *partitionPoller
 	settling     settling
 	stopper      *stopper
+	onSnapshot   func(*dispatcher, *checkpoint.Snapshot) // of tests
 }
 
 // input is what is still to come of the input.
@@ -73,14 +74,16 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *disk, sto
 	if look := a.hooks.onFree; look != nil {
 		free = func(b *table.Block) { look(b); in.Free(b) }
 	}
-	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
-		cfg: cfg, counts: counts, input: input{flow: in, splits: in.Splits()},
-		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks, free), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight, cfg.Target.Client.RequestTimeout),
-		record: newTimelineRecorder(counts, a.started, a.hooks.used()), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
-		settling: settling{hold: from.Hold, suspectUntil: from.SuspectUntil}, stopper: newStopper(stopRead),
+		cfg: cfg, counts: counts, input: input{flow: in, splits: in.Splits()}, annotations: x,
+		record: newTimelineRecorder(counts, a.started, a.hooks.used()), checkpointer: checkpointer, files: f, survey: a.survey,
+		settling: settling{hold: from.Hold, suspectUntil: from.SuspectUntil}, stopper: newStopper(stopRead), onSnapshot: a.hooks.onSnapshot,
 	}
-	d.lanes.ceilings.share = a.share
+	d.lanes = newLanes(m, &laneOptions{
+		LaneConfig: &cfg.Lanes, order: w.Order, timeout: cfg.Target.Client.RequestTimeout, memory: plan.DivideMemory(cfg.Limits.Memory), disk: disk,
+		checkpointer: checkpointer, counts: counts, share: a.share, learnt: x.Size, indexes: len(a.planned.Indexes()),
+		rowBytes: x.rowBytes, rowExtra: x.rowExtra, leaves: f.Stamps.Sending, free: free, tuning: &a.hooks.laneTuning,
+	})
 	for _, l := range a.looks {
 		d.record.meter.Before(l.from, l.to, l.used)
 	}
@@ -114,33 +117,21 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *disk, sto
 	if checkpointer != nil {
 		d.admission.readProgress = checkpointer.ReadProgress
 	}
-	d.lanes.indexes = len(a.planned.Indexes())
-	d.record.recut(d.lanes.all, m)
-	d.lanes.cutter = partitioner.New(d.cutting(from.SuspectUntil))
-	d.lanes.cutter.OnWritten(func(rows []table.Ref) {
-		d.account.AllWritten(rows)
-		d.lanes.queues.AllFinal(rows)
-	})
-	d.lanes.share()
+	d.lanes.mark(d.record.slots(m))
+	d.lanes.cutBy(d.cutting(from.SuspectUntil), d.account.AllWritten)
 	return d
 }
 
 // cutting says how batches are cut.
 func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
-	w, x, f, m := &d.cfg.Write, d.annotations, d.files, d.lanes.partitions
+	w, x, f := &d.cfg.Write, d.annotations, d.files
 	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && w.When == nil && !w.Unchanged && x.AutoIncrement == nil,
 		Settle:    w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout), SettleFirst: f.RepeatedRows != nil, Repeated: f.RepeatedRows != nil && w.Marks.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
-		Backoff: w.Backoff.After,
-		Lanes:   m.Len(),
-		Route:   m.Find,
-		Woken:   func(i int) { d.lanes.all[i].stale = true },
-		Final: func(r table.Ref, end partitioner.End, o table.Outcome) {
-			d.account.Final(r, end, o)
-			d.lanes.queues.Final(r)
-		},
+		Backoff: d.cfg.Lanes.Backoff.After,
+		Final:   d.account.Final,
 	}
 	if x.Increments != nil {
 		o.Settle, o.SuspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
@@ -161,8 +152,7 @@ func settleTimedOut(settle, timeout time.Duration) time.Duration {
 // run returns nil when every row is final, or why it stopped earlier. It returns only when no request is in flight, and
 // closes flights so that the workers end.
 func (d *dispatcher) run(ctx context.Context) error {
-	defer close(d.flights.out)
-	defer close(d.disk.jobs)
+	defer d.lanes.end()
 	defer d.stopper.end()
 	saves := d.checkpointer.Saves()
 	defer d.checkpointer.End()
@@ -188,9 +178,9 @@ func (d *dispatcher) run(ctx context.Context) error {
 		select {
 		case h, ok := <-splits:
 			d.hand(h, ok)
-		case r := <-d.flights.back:
+		case r := <-d.lanes.flights.back:
 			d.landed(r)
-		case j := <-d.disk.done:
+		case j := <-d.lanes.disk.done:
 			d.jobDone(j)
 		case s := <-saves:
 			d.kept(s)
@@ -198,11 +188,11 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.recut(time.Now(), m)
 		case err := <-d.survey.fatal:
 			d.stopper.stop(err)
-		case <-d.cfg.Write.FlushRequest.begins():
+		case <-d.cfg.Lanes.FlushRequest.begins():
 			d.lanes.change()
 		case ask := <-d.cfg.Watch.Monitor.asks:
 			ask <- d.state(time.Now())
-		case <-d.lanes.ceilings.share.woken():
+		case <-d.lanes.woken():
 		case <-drain:
 			drain = nil
 			d.stopper.stop(context.Cause(d.cfg.Drain))
@@ -221,7 +211,9 @@ func (d *dispatcher) run(ctx context.Context) error {
 // start starts all that can be started now. It returns the time until another lane may send.
 func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	d.lanes.cutter.Wake(now)
-	d.noteSilence(now)
+	for _, name := range d.lanes.fallSilent(now) {
+		d.survey.askTable(name)
+	}
 	next = time.Minute
 	d.keep(now)
 	blocked := bottleneck.None
@@ -231,7 +223,7 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	}
 	d.noteLimit(now, blocked)
 	if !d.stopper.stopped() {
-		d.startJobs(now)
+		d.lanes.startJobs(now)
 	}
 	return next
 }
@@ -244,7 +236,7 @@ func (d *dispatcher) reads() bool {
 		d.counts.ReadWaits++
 	}
 	d.input.waits = waits
-	if d.flights.waitsMore() {
+	if d.lanes.flights.waitsMore() {
 		d.counts.SendWaits++
 	}
 	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
@@ -299,11 +291,11 @@ func (d *dispatcher) inputEnds() {
 
 // abandon waits for the requests in flight and starts no more.
 func (d *dispatcher) abandon() {
-	for d.flights.unanswered() > 0 || d.disk.busy > 0 {
+	for d.lanes.busy() {
 		select {
-		case r := <-d.flights.back:
+		case r := <-d.lanes.flights.back:
 			d.landed(r)
-		case j := <-d.disk.done:
+		case j := <-d.lanes.disk.done:
 			d.jobDone(j)
 		}
 	}
@@ -311,7 +303,7 @@ func (d *dispatcher) abandon() {
 
 // finished reports whether there is nothing left to do or to wait for.
 func (d *dispatcher) finished(now time.Time) bool {
-	if d.flights.unanswered() > 0 || d.disk.busy > 0 {
+	if d.lanes.busy() {
 		return false
 	}
 	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.empty()) {
@@ -339,27 +331,15 @@ func (d *dispatcher) leave(l *jobdir.Lease, now time.Time) {
 
 // nextEvent returns the time until something is due without an event coming in; next is when a lane may send.
 func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration {
-	if wait, ok := d.lanes.cutter.Wait(now); ok && !d.stopper.stopped() {
-		next = min(next, wait)
-	}
-	if until, ok := d.lanes.cutter.Unsettled(now); ok {
-		next = min(next, until.Sub(now))
-	}
-	if d.flights.flying() > 0 {
-		next = min(next, d.flights.lookAt.Sub(now))
-	}
-	if d.lanes.queues.DiskFull() && d.lanes.queues.Full() {
-		next = min(next, diskAgain)
-	}
+	next = d.lanes.nextEvent(now, next, !d.stopper.stopped())
 	if d.checkpointer != nil && !d.stopper.stopped() {
 		next = min(next, d.checkpointer.LookEvery())
 	}
-	next = min(next, d.checkpointer.When().Due(now), d.lanes.lookAgain(), d.record.meter.Due(now))
+	next = min(next, d.checkpointer.When().Due(now), d.record.meter.Due(now))
 	return max(next, 100*time.Microsecond)
 }
 
-// dispatch hands batches of lanes that may send to free workers. It returns the time until another lane may send, and what
-// keeps those that may from doing so.
+// dispatch sends what may be sent. It returns the time until more may be, and what keeps it from that.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottleneck.Word) {
 	if wait := d.settling.hold.Sub(now); wait > 0 {
 		return wait, bottleneck.Outage
@@ -367,75 +347,26 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 	if wait := d.checkpointer.When().MayWait(now); wait > 0 {
 		return wait, bottleneck.Disk
 	}
-	for d.flights.open() && d.lanes.ceilings.open(now) {
-		if wait := d.lanes.ceilings.wait(now); wait > 0 {
-			return wait, bottleneck.Ceiling
-		}
-		l, next := d.lanes.choose(now, !d.input.ended())
-		if l == nil {
-			return next, bottleneck.None
-		}
-		if wait := d.lanes.ceilings.instanceWait(now, d.lanes.batchUnits(l)); wait > 0 {
-			l.stale = true
-			return wait, bottleneck.Instance
-		}
-		if wait := d.lanes.ceilings.tables.wait(l, now, d.lanes.batchUnits(l)); wait > 0 {
-			if l.table == "" {
-				l.stale = true
-				return wait, d.lanes.ceilings.tables.of("").word()
-			}
-			l.at, l.tableLimits = now.Add(wait), true // lanes of other tables may send
-			continue
-		}
-		if wait := d.lanes.ceilings.share.begin(now); wait > 0 {
-			l.stale = true
-			return wait, bottleneck.Ceiling
-		}
-		d.cut(l, now)
-		d.lanes.ceilings.share.end()
-	}
-	return time.Minute, bottleneck.Link // until a worker is free, or an answer has made room on the link
+	return d.lanes.dispatch(now, !d.input.ended())
 }
 
-// cut hands a batch of the lane to a worker.
-func (d *dispatcher) cut(l *lane, now time.Time) {
-	f, x := d.flights.next(), d.annotations
-	l.stale = true
-	f.MaxRows, f.MaxBytes = l.cautious(d.lanes.ceilings.batchRows()), d.lanes.ceilings.batchBytes()
-	if f.probe = l.hung; f.probe {
-		f.MaxRows = 1
-	}
-	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
-	from := limitedQueue{l, d.checkpointer, &d.counts.ReportAttempts}
-	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.lanes.ceilings.batchUnits(l.table, l.units)) {
-		if l.queue.Ready() == 0 || l.left <= 0 || d.lanes.cutter.Stalled(l.index) {
-			return // all fresh rows wait for rows of their key
-		}
-	}
-	f.lane, f.table, f.until = l, l.table, d.checkpointer.When().SendUntil()
-	l.sent(now, &f.Flight)
-	if f.probe {
-		l.probing++
-	}
-	d.lanes.ceilings.sent(now, l.table, len(f.Rows), float64(f.Units), float64(f.Size()))
-	f.mark = d.lanes.ceilings.window.Sent(now, f.Size())
-	f.onLink = d.lanes.ceilings.window.Takes()
-	d.flights.began(now)
-	d.flights.leave(now)
-	d.counts.Retried += int64(f.Retried)
-	if err := d.files.Stamps.Sending(&f.Flight); err != nil {
-		for i := range f.Outcomes {
-			f.Outcomes[i].Fate = table.Again
-		}
-		d.flights.back <- result{flight: f, sent: now, done: now, err: err} // never blocks: it holds every flight
+// noteLimit notes what keeps the load from being faster, often enough.
+func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
+	m := d.record.meter
+	if !m.Wants(now, d.lanes.limitEvery()) {
 		return
 	}
-	d.flights.out <- f // never blocks: it holds every flight
+	word, unsure := d.lanes.limitedBy(now, limits{blocked: blocked, reading: !d.input.ended() && !d.input.waits, stopped: d.stopper.stopped()})
+	if w, ok := d.cfg.Read.Sources.(source.Waits); ok && word == bottleneck.Reader && w.Waiting() {
+		word = bottleneck.Source
+	}
+	m.Note(now, word, unsure)
+	d.cfg.Watch.Progress.LimitedBy.Store(uint32(m.Now()))
 }
 
 func (d *dispatcher) checkPatience(now time.Time) {
 	if l := d.lanes.hopeless(now, !d.input.ended()); l != nil {
-		d.stopper.stop(&impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", d.lanes.name(l.index), d.cfg.Write.RetryFor), l.lastError})
+		d.stopper.stop(&impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", d.lanes.name(l.index), d.cfg.Lanes.RetryFor), l.lastError})
 	}
 }
 
@@ -452,66 +383,22 @@ func (e *impatient) Unwrap() error {
 
 // landed takes the outcomes of a flight.
 func (d *dispatcher) landed(r result) {
-	f, l := r.flight, r.flight.lane
-	a := sum(&f.Flight)
-	countAnswer(d.counts, f, a, r.stats)
-	d.lanes.ceilings.landed(&r, a.units > 0 || a.flow > 0 || a.final > 0)
-	if a.failed < a.rows {
-		d.flights.answered(f, r.sent, r.done)
-		d.lanes.heardOf(l, f, r.done.Sub(r.sent))
+	l := d.lanes.landed(&r, d.input.ended())
+	d.record.landed(&l)
+	if l.changed {
+		d.survey.askTable(l.table)
 	}
-	changed, down := false, l.unserved()
-	if f.silent {
-		l.landedLate(r.done, f, a)
-	} else {
-		if f.probe {
-			l.probing--
-		}
-		// Pacers know a request by the moment of which they were told when it left.
-		d.lanes.ceilings.tables.landed(l, f.left, r.done, &a)
-		changed = l.landed(f.left, r.done, a, d.cfg.Write.Backoff)
-		d.lanes.ceilings.instance.Answered(f.left, r.done, a.units+a.flow, a.units)
-	}
-	if down && !l.unserved() {
-		d.lanes.served(r.done)
-	}
-	if l.written += int64(a.final); a.throttled > 0 {
-		d.lanes.throttled = r.done
-	} else {
-		d.lanes.clean = max(d.lanes.clean, a.accepted)
-	}
-	d.lanes.cutter.Done(r.done, &f.Flight)
-	if d.input.ended() && d.lanes.ends(l) {
-		d.lanes.ceilings.tables.ended(l)
-	}
-	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)
-	d.flights.free(f)
-	if changed {
-		d.survey.askTable(f.table)
-	}
-	if r.err != nil {
-		d.stopper.stop(r.err)
+	if l.err != nil {
+		d.stopper.stop(l.err)
 	}
 	d.account.Flush()
 	d.publish()
 }
 
-// countAnswer counts an answer.
-func countAnswer(r *ledger.Counted, f *flight, a answer, stats writer.Stats) {
-	r.Requests += int64(stats.Requests)
-	r.RowsSent += int64(a.rows - stats.Found)
-	r.Searched += int64(stats.Searched)
-	r.Found += int64(stats.Found)
-	r.Throttled += int64(a.throttled)
-	r.Unavailable += int64(a.unavailable)
-	if f.AllWritten {
-		r.WriteCU += int64(f.WriteCU)
-		return
-	}
-	for i := range f.Outcomes {
-		if f.Outcomes[i].Fate == table.Written {
-			r.WriteCU += int64(f.Outcomes[i].WriteCU)
-		}
+// jobDone takes a job of the disk that has run.
+func (d *dispatcher) jobDone(j *shuffle.Job) {
+	if err := d.lanes.jobDone(j); err != nil {
+		d.stopper.stop(err)
 	}
 }
 
@@ -521,16 +408,14 @@ func (d *dispatcher) withhold() {
 	if d.checkpointer == nil || !d.checkpointer.Ordered {
 		return
 	}
-	for _, l := range d.lanes.all {
-		l.withhold()
-	}
+	d.lanes.withhold()
 	d.checkpointer.Unknown()
 }
 
 // recut takes a new partition map.
 func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	d.lanes.recut(now, m)
-	d.record.recut(d.lanes.all, m)
+	d.lanes.mark(d.record.slots(m))
 	if d.checkpointer != nil {
 		d.checkpointer.Unknown()
 	}

@@ -259,7 +259,7 @@ func (m *drawnLoad) configure(files []string) {
 	if m.input.unique {
 		cfg.Write.Order = plan.Order(rnd.IntN(2))
 	}
-	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 5+rnd.IntN(table.MaxBatchRows-4)
+	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1+rnd.IntN(16), 5+rnd.IntN(table.MaxBatchRows-4)
 	cfg.Read.SplitBytes, cfg.Read.Parsers, cfg.Read.ChainBytes = 64+rnd.IntN(8<<10), 1+rnd.IntN(4), 1000
 	cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax = int64(1+rnd.IntN(1<<20)), w.dir, int64(rnd.IntN(3))*50_000
 	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 50*time.Millisecond, time.Duration(2+rnd.IntN(60))*time.Millisecond, int64(1+rnd.IntN(300))

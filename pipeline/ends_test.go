@@ -100,7 +100,7 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 func TestAHurriedLoadSendsBatchesThatAreNotFull(t *testing.T) {
 	s := restlessLanes()
 	h, now := NewFlushRequest(), time.Unix(1e9, 0)
-	s.write.FlushRequest = h
+	s.options.FlushRequest = h
 	s.fill(now, 0, 3)
 	if l, next := s.choose(now, true); l != nil || next != linger {
 		t.Errorf("a part of a batch: %v in %v, want it to linger", l, next)

@@ -94,7 +94,7 @@ func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int
 		return r.N == n
 	})
 	cfg := w.config(w.file("in.csv", text))
-	cfg.Write.Concurrency, cfg.Write.BatchRows = 1, 8 // one request at a time: hit needs no lock
+	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1, 8 // one request at a time: hit needs no lock
 	r := w.load(cfg)
 	w.wantRows(want)
 	if r.Rejected != 1 {
@@ -142,9 +142,9 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 					text += fmt.Sprintf("key%03d,%s\n", i, value)
 				}
 				cfg := w.config(w.file("in.csv", text))
-				cfg.Write.Order, cfg.Write.RetryFor = order, 3*time.Second
+				cfg.Write.Order, cfg.Lanes.RetryFor = order, 3*time.Second
 				w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
-				cfg.Write.Concurrency = 1 // a request is decided about right after its rows were seen
+				cfg.Lanes.Concurrency = 1 // a request is decided about right after its rows were seen
 				var sent []table.Ref
 				cfg.onSend = func(rows []table.Ref) { sent = slices.Clone(rows) }
 				w.plan.Decide = func(faults.Request) faults.Fault { return fault(sent) }
@@ -171,7 +171,7 @@ func TestAnOutageRejectsNothing(t *testing.T) {
 			text, want := plainCSV(80)
 			cfg := w.config(w.file("in.csv", text))
 			cfg.pacer = func() pacer { return restless{} }
-			cfg.Write.BatchRows = 1
+			cfg.Lanes.BatchRows = 1
 			var mu sync.Mutex
 			sent := map[string]int{}
 			w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }

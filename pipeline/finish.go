@@ -44,7 +44,7 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 		return nil
 	}
 	s := &sweeper{
-		numbers: d.annotations.AutoIncrement, table: a.cfg.Target.Table, write: &a.cfg.Write, drain: a.cfg.Drain,
+		numbers: d.annotations.AutoIncrement, table: a.cfg.Target.Table, lanes: &a.cfg.Lanes, drain: a.cfg.Drain,
 		report: &a.counts.ReportMarks, progress: a.cfg.Watch.Progress,
 	}
 	err := d.files.RepeatedRows.Each(sweepRows, func(byKey [][]writer.Doubt) error { return s.sweepKeys(ctx, byKey) })
@@ -79,7 +79,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 	if finished {
 		err = errors.Join(d.files.Stamps.Close(), d.files.Stamps.Remove())
 	}
-	if closeErr := d.disk.close(); closeErr != nil {
+	if closeErr := d.lanes.disk.close(); closeErr != nil {
 		a.counts.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
 	return errors.Join(err, d.files.Close(a.counts))

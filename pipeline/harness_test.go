@@ -205,12 +205,10 @@ func (w *world) config(inputs ...string) trial {
 			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
 		},
 		Columns: plan.Columns{Types: map[string]plan.Type{}},
-		Write: Write{
-			Settle: settle, RetryFor: time.Minute,
-			Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond},
-		},
-		Limits: Limits{MaxErrors: ledger.MaxErrors{Rows: -1}},
-		RunDir: filepath.Join(w.dir, "run"),
+		Write:   Write{Settle: settle},
+		Lanes:   LaneConfig{RetryFor: time.Minute, Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}},
+		Limits:  Limits{MaxErrors: ledger.MaxErrors{Rows: -1}},
+		RunDir:  filepath.Join(w.dir, "run"),
 	}}
 }
 

@@ -6,20 +6,18 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
-	"example.com/tsimport/ratelimit"
 )
 
 // hooks are what tests change of a load, and where they look on. Those of a user's load are zero.
 type hooks struct {
 	keeping     keep.Tuning
 	surveyEvery time.Duration // between readings of the partition map; 0 is the constant
-	allowance   int64         // rows that a lane may send until the next checkpoint; 0 is the rule
+	laneTuning
 
 	sectionRows int       // rows of a section; 0 is the constant
 	order       orderWhen // when inputs are read by a schedule
 	switchAfter int       // splits, from reading in order to a schedule; 0 goes by their keys
 
-	pacer       func() pacer                        // of a lane
 	processors  func() float64                      // CPU seconds used and waited for; nil measures them
 	serviceTime func() (earliest, latest time.Time) // nil is by the service's answers
 
@@ -44,12 +42,4 @@ func (h *hooks) used() func() float64 {
 		return h.processors
 	}
 	return processors
-}
-
-// newPacer makes the pacer of a lane.
-func (h *hooks) newPacer(alone bool) pacer {
-	if h.pacer != nil {
-		return h.pacer()
-	}
-	return ratelimit.NewPacer(ratelimit.PacerOptions{Alone: alone})
 }

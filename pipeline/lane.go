@@ -36,7 +36,7 @@ type lane struct {
 	index    int
 	table    string // of a load into several tables
 	gap      bool   // its rows wait for their table: nothing can be sent
-	slot     int    // in the recorder's heat map
+	slot     int    // by which its landings are known
 	queue    *shuffle.Queue
 	pacer    pacer
 	inFlight int

@@ -12,36 +12,72 @@ import (
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/shuffle"
+	"example.com/tsimport/writer"
 )
 
 // linger is how long a batch that is not full waits for more rows while the input continues.
 const linger = 250 * time.Millisecond
 
 // lanes are the lanes of a load, one for each partition of the map, with the rows that wait in them: in queues those that were
-// never sent, in the cutter those that are in flight or to be sent again.
+// never sent, in the cutter those that are in flight or to be sent again. They belong to the dispatcher's goroutine.
 type lanes struct {
 	all        []*lane
 	partitions *partitioner.Map
 	queues     *shuffle.Lanes
 	cutter     *partitioner.Cutter
+	flights    *flights
+	disk       *disk
 
-	write    *Write
+	options  *laneOptions
 	ceilings *ceilings // over all of them
-	budget   int64     // of memory for their rows
-	kept     bool      // checkpoints are
-	gated    bool      // no lane sends more rows than a checkpoint lets it
-	hooks    *hooks
 	ready    []*lane   // of the last choice
 	sampled  time.Time // when the lanes were last looked at to find the slowest
-	indexes  int       // secondary indexes of the table
 	said
 	hearing
 }
 
-func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks, free func(*table.Block)) *lanes {
-	s := &lanes{hearing: hearing{probes: 1}, partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins, hooks: h}
-	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone, Free: free})
+// laneOptions say what lanes send and what they are held to.
+type laneOptions struct {
+	*LaneConfig
+	order        plan.Order
+	timeout      time.Duration // of a request
+	memory       plan.Shares
+	disk         *disk
+	checkpointer *keep.Checkpointer // nil if nothing is kept
+	counts       *ledger.Counted
+	share        *share       // of limits that several loads keep together; nil without them
+	learnt       *writer.Size // what a gateway has refused
+	indexes      int          // secondary indexes of the table
+	// What is added to each row when it is sent, in bytes, and to this one beside it; nil is nothing.
+	rowBytes int
+	rowExtra func(table.Ref) int
+	leaves   func(*partitioner.Flight) error // is told of a batch before it leaves; its error stops the load
+	free     func(*table.Block)              // takes back a block whose rows are all final; may be nil
+	tuning   *laneTuning
+}
+
+// laneTuning is what tests change of lanes. That of a user's load is zero.
+type laneTuning struct {
+	pacer     func() pacer // of a lane
+	allowance int64        // rows that a lane may send until the next checkpoint; 0 is the rule
+}
+
+// newPacer makes the pacer of a lane.
+func (t *laneTuning) newPacer(alone bool) pacer {
+	if t.pacer != nil {
+		return t.pacer()
+	}
+	return ratelimit.NewPacer(ratelimit.PacerOptions{Alone: alone})
+}
+
+func newLanes(m *partitioner.Map, o *laneOptions) *lanes {
+	s := &lanes{
+		hearing: hearing{probes: 1}, partitions: m, options: o, disk: o.disk,
+		ceilings: newCeilings(o), flights: newFlights(o.Concurrency, o.memory.InFlight, o.timeout),
+	}
+	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: o.memory.Lanes, Store: o.disk.store, Unordered: o.order == plan.OrderNone, Free: o.free})
 	for i := range m.Len() {
 		keys := m.Range(i)
 		s.queues.SetKeys(i, &keys)
@@ -51,16 +87,40 @@ func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool,
 	return s
 }
 
+// cutBy says how batches are cut, but for what lanes know themselves. Of final rows both functions are told.
+func (s *lanes) cutBy(o partitioner.Options, allWritten func([]table.Ref)) {
+	final := o.Final
+	o.Lanes, o.Route = len(s.all), s.partitions.Find
+	o.Woken = func(i int) { s.all[i].stale = true }
+	o.Final = func(r table.Ref, end partitioner.End, out table.Outcome) {
+		final(r, end, out)
+		s.queues.Final(r)
+	}
+	s.cutter = partitioner.New(o)
+	s.cutter.OnWritten(func(rows []table.Ref) {
+		allWritten(rows)
+		s.queues.AllFinal(rows)
+	})
+	s.share()
+}
+
+// mark gives each lane the number by which its landings are known.
+func (s *lanes) mark(slots []int) {
+	for i, l := range s.all {
+		l.slot = slots[i]
+	}
+}
+
 // add makes the lane of a partition that is new.
 func (s *lanes) add(i int, m *partitioner.Map) *lane {
-	l := newLane(i, s.queues.Lane(i), s.hooks.newPacer(m.Len() == 1), s.write.RetryFor)
+	l := newLane(i, s.queues.Lane(i), s.options.tuning.newPacer(m.Len() == 1), s.options.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
 	l.unknown.fresh = func() pacer {
-		p := s.hooks.newPacer(len(s.all) == 1)
+		p := s.options.tuning.newPacer(len(s.all) == 1)
 		p.SetMaxInFlight(s.mayFly())
 		return p
 	}
-	if !s.kept {
+	if s.options.checkpointer == nil {
 		l.left = math.MaxInt64
 	}
 	return l
@@ -69,7 +129,7 @@ func (s *lanes) add(i int, m *partitioner.Map) *lane {
 // share tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane alone may
 // have all. And how much memory rows may hold that wait behind one of their key.
 func (s *lanes) share() {
-	s.cutter.LimitWaiting(s.budget / 4 / int64(s.sending()))
+	s.cutter.LimitWaiting(s.options.memory.Lanes / 4 / int64(s.sending()))
 	n := s.mayFly()
 	for _, l := range s.all {
 		l.pacer.SetMaxInFlight(n)
@@ -77,7 +137,7 @@ func (s *lanes) share() {
 }
 
 // mayFly is how many requests of a lane may be in flight.
-func (s *lanes) mayFly() int { return max(8, s.write.Concurrency/s.sending()) }
+func (s *lanes) mayFly() int { return max(8, s.options.Concurrency/s.sending()) }
 
 // sending is how many lanes may send, at least one.
 func (s *lanes) sending() (n int) {
@@ -97,7 +157,7 @@ func (s *lanes) change() {
 }
 
 // empty reports whether no row is left that was taken in.
-func (s *lanes) empty() bool { return s.queues.Rows() == 0 && s.cutter.Remaining() == 0 }
+func (s *lanes) empty() bool { return s.unfinished() == 0 }
 
 // ends reports whether the last row of a lane has become final, once. A lane of an earlier map has left its rows to others.
 func (s *lanes) ends(l *lane) bool {
@@ -131,7 +191,7 @@ func (s *lanes) begin(now time.Time) {
 // choose returns a lane that may send now, in random turns, or nil and the time until one may. more says that the input continues.
 func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
-	more = more && !s.queues.Full() && !s.write.FlushRequest.wanted()
+	more = more && !s.queues.Full() && !s.options.FlushRequest.wanted()
 	probe := s.mayProbe()
 	s.few = s.fewConnections()
 	for _, l := range s.all {
@@ -318,3 +378,6 @@ func (s *lanes) count(r *ledger.ReportPartitions, start time.Time) {
 	}
 	r.Slowest = s.slowest(time.Since(start))
 }
+
+// unfinished is how many rows have come and are not final.
+func (s *lanes) unfinished() int64 { return s.queues.Rows() + int64(s.cutter.Remaining()) }

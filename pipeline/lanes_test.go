@@ -14,8 +14,19 @@ import (
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/ledger"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/writer"
 )
+
+// optionsOf are options of lanes that keep nothing.
+func optionsOf(c LaneConfig) *laneOptions {
+	return &laneOptions{
+		LaneConfig: &c, order: plan.LastWins, timeout: time.Minute, memory: plan.Shares{Lanes: 1 << 30, InFlight: 1 << 20}, disk: newDisk(nil), counts: new(ledger.Counted),
+		learnt: new(writer.Size), tuning: new(laneTuning),
+	}
+}
 
 // restlessLanes are lanes that may each send 1000 rows, with pacers that never wait.
 func restlessLanes(bounds ...int64) *lanes {
@@ -23,10 +34,11 @@ func restlessLanes(bounds ...int64) *lanes {
 	for _, b := range bounds {
 		values = append(values, table.Value{Type: table.String, Bytes: []byte("k" + strconv.FormatInt(b, 10))})
 	}
-	m, w := partitioner.NewMap(values), &Write{Concurrency: 4, BatchRows: 10}
-	s := newLanes(m, w, 1<<20, newDisk(nil), true, newCeilings(w, new(writer.Size), time.Minute), &hooks{pacer: func() pacer { return restless{} }}, nil)
-	s.cutter = partitioner.New(partitioner.Options{Lanes: m.Len(), Route: m.Find, Woken: func(i int) { s.all[i].stale = true }})
-	s.share()
+	o := optionsOf(LaneConfig{Concurrency: 4, BatchRows: 10})
+	o.checkpointer = &keep.Checkpointer{ReadProgress: keep.NewReadProgress(new(plan.Plan), true, nil)}
+	o.memory.Lanes, o.tuning.pacer = 1<<20, func() pacer { return restless{} }
+	s := newLanes(partitioner.NewMap(values), o)
+	s.cutBy(partitioner.Options{}, nil)
 	for _, l := range s.all {
 		l.left = 1000
 	}
@@ -145,7 +157,7 @@ func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
 }
 
 func TestBatchesStayUnderTheCeilings(t *testing.T) {
-	none := newCeilings(&Write{}, new(writer.Size), time.Minute)
+	none := newCeilings(optionsOf(LaneConfig{}))
 	begun := time.Now()
 	if n := none.batchBytes(); n >= table.MaxBatchBytes {
 		t.Errorf("%d bytes before anything is known of the link", n)
@@ -154,7 +166,7 @@ func TestBatchesStayUnderTheCeilings(t *testing.T) {
 	if none.batchRows() != table.MaxBatchRows || none.batchBytes() != table.MaxBatchBytes || none.batchUnits("", 500) != 500 || none.wanted("", 20, 2) != 10 {
 		t.Errorf("without ceilings: %d rows", none.batchRows())
 	}
-	low := newCeilings(&Write{BatchRows: 50, BatchBytes: 1000, Rates: Rates{MaxRows: 1000, MaxWCU: 100, MaxBytes: 20_000}}, new(writer.Size), time.Minute)
+	low := newCeilings(optionsOf(LaneConfig{BatchRows: 50, BatchBytes: 1000, Rates: Rates{MaxRows: 1000, MaxWCU: 100, MaxBytes: 20_000}}))
 	if low.batchRows() != 20 || low.batchBytes() != 400 || low.batchUnits("", 500) != 2 || low.wanted("", 500, 1) != 2 {
 		t.Errorf("%d rows, %d bytes, %v units", low.batchRows(), low.batchBytes(), low.batchUnits("", 500))
 	}

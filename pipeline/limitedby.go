@@ -4,14 +4,13 @@ import (
 	"time"
 
 	"example.com/tsimport/pipeline/bottleneck"
-	"example.com/tsimport/reader/source"
 )
 
 // limits is what is in the way of the lanes of a load.
 type limits struct {
 	blocked bottleneck.Word // what keeps a batch from leaving that could be sent, None if there is none such
 	reading bool            // more rows come, and are taken
-	disk    bool            // rows are being written to the disk or read from it
+	stopped bool            // no more batches are cut
 }
 
 // Looking at all lanes takes a tenth of a microsecond each.
@@ -20,44 +19,32 @@ const (
 	limitEveryLane = 10 * time.Microsecond
 )
 
-// noteLimit notes what keeps the load from being faster, often enough.
-func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
-	m := d.record.meter
-	if !m.Wants(now, max(limitEvery, limitEveryLane*time.Duration(len(d.lanes.all)))) {
-		return
-	}
-	word, unsure := d.limitedBy(now, blocked)
-	m.Note(now, word, unsure)
-	d.cfg.Watch.Progress.LimitedBy.Store(uint32(m.Now()))
+// limitEvery is how often what limits the load is worth finding out.
+func (s *lanes) limitEvery() time.Duration {
+	return max(limitEvery, limitEveryLane*time.Duration(len(s.all)))
 }
 
 // limitedBy says what keeps the load from being faster, and whether that may be the processors as well: a lane also slows down when
-// answers come later than they did, and those of a slow link and of a busy machine do. Blocked is why no batch leaves though a lane may send.
-func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bottleneck.Word, unsure bool) {
-	if d.stopper.stopped() {
-		if d.flights.flying() > 0 && !d.flights.silent(now) {
+// answers come later than they did, and those of a slow link and of a busy machine do.
+func (s *lanes) limitedBy(now time.Time, m limits) (word bottleneck.Word, unsure bool) {
+	if m.stopped {
+		if s.flights.flying() > 0 && !s.flights.silent(now) {
 			return bottleneck.Link, false
 		}
 		return bottleneck.Outage, false // an attempt without an answer may still land
 	}
-	d.lanes.ceilings.tables.look(now)
-	word = d.lanes.limitedBy(now, limits{
-		blocked: blocked, reading: !d.input.ended() && !d.input.waits && !d.lanes.queues.Saturated(), disk: d.disk.busy > 0,
-	})
-	switch word {
-	case bottleneck.Reader:
-		if w, ok := d.cfg.Read.Sources.(source.Waits); ok && w.Waiting() {
-			word = bottleneck.Source
-		}
-	case bottleneck.Partition, bottleneck.Index:
-		unsure = d.lanes.throttled.IsZero() || now.Sub(d.lanes.throttled) > throttledLately
-		if unsure && d.lanes.ceilings.window.Bound(now) {
+	s.ceilings.tables.look(now)
+	m.reading = m.reading && !s.queues.Saturated()
+	word = s.heldBy(now, m)
+	if word == bottleneck.Partition || word == bottleneck.Index {
+		unsure = s.throttled.IsZero() || now.Sub(s.throttled) > throttledLately
+		if unsure && s.ceilings.window.Bound(now) {
 			word = bottleneck.Link // which makes answers late, and lanes slow down for that
-		} else if d.lanes.throttled.IsZero() {
+		} else if s.throttled.IsZero() {
 			return bottleneck.None, false // partitions that have refused nothing are not known to be full
 		}
 	}
-	if word == bottleneck.Link && d.flights.silent(now) {
+	if word == bottleneck.Link && s.flights.silent(now) {
 		return bottleneck.Outage, false
 	}
 	return word, unsure
@@ -66,9 +53,9 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bot
 // throttledLately is how long after a refusal for capacity it is sure that the service limits the load.
 const throttledLately = 10 * time.Second
 
-// limitedBy says what holds most of the lanes back that have rows. As long as rows come, a lane counts only if it has many: a
+// heldBy says what holds most of the lanes back that have rows. As long as rows come, a lane counts only if it has many: a
 // few wait for others to fill their batch.
-func (s *lanes) limitedBy(now time.Time, m limits) bottleneck.Word {
+func (s *lanes) heldBy(now time.Time, m limits) bottleneck.Word {
 	var held [bottleneck.Outage + 1]int
 	few, used := bottleneck.None, 0
 	for i, l := range s.all {
@@ -94,13 +81,13 @@ func (s *lanes) limitedBy(now time.Time, m limits) bottleneck.Word {
 		}
 	}
 	switch {
-	case most == bottleneck.Partition && s.indexes > 0 && 2*held[most] >= used:
+	case most == bottleneck.Partition && s.options.indexes > 0 && 2*held[most] >= used:
 		return bottleneck.Index // what they take is missing everywhere, not in one partition
 	case most != bottleneck.None:
 		return most
 	case m.reading:
 		return bottleneck.Reader
-	case m.disk:
+	case s.disk.busy > 0:
 		return bottleneck.Disk
 	case few != bottleneck.None:
 		return few

@@ -46,7 +46,7 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	bottleneck.Link: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{Latency: 30 * time.Millisecond}})
 		cfg := w.config(w.file("in.csv", numbered("k", 6000)))
-		cfg.Write.Concurrency = 1
+		cfg.Lanes.Concurrency = 1
 		return cfg
 	},
 	bottleneck.Key: func(w *world) trial {
@@ -70,7 +70,7 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	bottleneck.Disk: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}})
 		cfg := w.config(w.file("in.csv", numbered("k", 300)))
-		cfg.Write.BatchRows, cfg.Write.Concurrency, cfg.pacer = 1, 8, func() pacer { return restless{} }
+		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency, cfg.pacer = 1, 8, func() pacer { return restless{} }
 		cfg.Checkpoint.Every, cfg.keeping.KeptFor = time.Millisecond, 40*time.Millisecond
 		var saved atomic.Int64
 		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {
@@ -83,7 +83,7 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	},
 	bottleneck.Ceiling: func(w *world) trial {
 		cfg := w.config(w.file("in.csv", numbered("k", 500)))
-		cfg.Write.Rates.MaxRows = 500
+		cfg.Lanes.Rates.MaxRows = 500
 		return cfg
 	},
 	bottleneck.Outage: func(w *world) trial {

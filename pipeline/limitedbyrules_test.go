@@ -9,7 +9,6 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
-	"example.com/tsimport/writer"
 )
 
 // pausing is a pacer that says when, or that nothing may be sent before an answer comes in.
@@ -45,7 +44,8 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *lanes {
 		bounds = append(bounds, table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i+1)})
 	}
 	next := 0
-	s := newLanes(partitioner.NewMap(bounds), &Write{}, 1<<30, newDisk(nil), false, newCeilings(&Write{}, new(writer.Size), time.Minute), &hooks{pacer: func() pacer {
+	o := optionsOf(LaneConfig{Concurrency: 1})
+	o.tuning.pacer = func() pacer {
 		state := states[next]
 		next++
 		until := now
@@ -53,8 +53,9 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *lanes {
 			until = now.Add(time.Minute)
 		}
 		return pausing{until: &until, full: &state.full, rate: state.rate}
-	}}, nil)
-	s.cutter = partitioner.New(partitioner.Options{Lanes: len(states), Route: func([]byte) int { return 0 }})
+	}
+	s := newLanes(partitioner.NewMap(bounds), o)
+	s.cutBy(partitioner.Options{}, nil)
 	for i, state := range states {
 		if state.rows > 0 {
 			keys := make([]string, state.rows)
@@ -96,10 +97,13 @@ func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
 		{"no worker is free, and none is needed", []laneState{paced, paced}, limits{blocked: bottleneck.Link}, false, bottleneck.Partition},
 		{"a ceiling", []laneState{ready, paced, paced}, limits{blocked: bottleneck.Ceiling, reading: true}, true, bottleneck.Ceiling},
 		{"a ceiling, and a lane that has a few rows", []laneState{{rows: few}}, limits{blocked: bottleneck.Ceiling, reading: true}, false, bottleneck.Ceiling},
-		{"memory is full of rows on their way to the disk", []laneState{starved}, limits{disk: true}, false, bottleneck.Disk},
+		{"memory is full of rows on their way to the disk", []laneState{starved}, limits{}, false, bottleneck.Disk},
 		{"nothing is left but the last answers", []laneState{starved}, limits{}, false, bottleneck.Link},
 	} {
 		s := lanesOf(t, now, tt.lanes...)
+		if tt.want == bottleneck.Disk {
+			s.disk.busy = 1
+		}
 		if tt.limits.blocked == bottleneck.None {
 			s.choose(now, tt.more)
 		} else {
@@ -109,7 +113,7 @@ func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
 				}
 			}
 		}
-		conformance.Equal(t, s.limitedBy(now, tt.limits), tt.want, "%s", tt.name)
+		conformance.Equal(t, s.heldBy(now, tt.limits), tt.want, "%s", tt.name)
 	}
 }
 
@@ -121,9 +125,9 @@ func TestIndexesAreBlamedOnlyForWhatMostPartitionsLack(t *testing.T) {
 		want  bottleneck.Word
 	}{{[]laneState{paced, paced, going}, bottleneck.Index}, {[]laneState{paced, going, going}, bottleneck.Partition}} {
 		s := lanesOf(t, now, tt.lanes...)
-		s.indexes = 1
+		s.options.indexes = 1
 		s.choose(now, true)
-		conformance.Equal(t, s.limitedBy(now, limits{reading: true}), tt.want, "limitedBy")
+		conformance.Equal(t, s.heldBy(now, limits{reading: true}), tt.want, "heldBy")
 	}
 }
 
@@ -138,7 +142,7 @@ func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
 	if len(turns) != 3 || turns[1] {
 		t.Errorf("without such a rate lanes %v had turns", turns)
 	}
-	s.ceilings = newCeilings(&Write{Rates: Rates{MaxRows: 1000}}, new(writer.Size), time.Minute)
+	s.ceilings = newCeilings(optionsOf(LaneConfig{Rates: Rates{MaxRows: 1000}}))
 	for range 20 {
 		if l, _ := s.choose(now, false); l.index != 2 {
 			t.Fatalf("lane %d goes before the one with 300 rows", l.index)
@@ -167,15 +171,15 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 		{3 * time.Second, now.Add(-time.Second), bottleneck.Partition, false},
 		{3 * time.Second, now.Add(-time.Minute), bottleneck.Link, true},
 	} {
-		d := &dispatcher{cfg: new(Config), stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300, paced: true}), disk: newDisk(nil), flights: newFlights(1, 1<<20, time.Minute)}
-		d.lanes.choose(now, false)
-		d.lanes.throttled = tt.throttled
-		window := d.lanes.ceilings.window
+		s := lanesOf(t, now, laneState{rows: 300, paced: true})
+		s.choose(now, false)
+		s.throttled = tt.throttled
+		window := s.ceilings.window
 		for i, took := range []time.Duration{10 * time.Millisecond, tt.took, tt.took, tt.took, tt.took} {
 			at := now.Add(time.Duration(i-5) * 3 * time.Second)
 			window.Landed(at.Add(took), window.Sent(at, 100_000), true)
 		}
-		if word, unsure := d.limitedBy(now, bottleneck.None); word != tt.want || unsure != tt.unsure {
+		if word, unsure := s.limitedBy(now, limits{}); word != tt.want || unsure != tt.unsure {
 			t.Errorf("%+v: %v, unsure %v", tt, word, unsure)
 		}
 	}
@@ -195,13 +199,13 @@ func TestRequestsThatNobodyAnswersAreAnOutage(t *testing.T) {
 		{2 * time.Second, 9 * time.Second, bottleneck.Link}, // a slow link
 		{2 * time.Second, 10 * time.Second, bottleneck.Outage},
 	} {
-		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300}), disk: newDisk(nil), flights: newFlights(1, 1<<20, time.Minute)}
-		d.flights.began(now.Add(-tt.silent - tt.answers))
+		s := lanesOf(t, now, laneState{rows: 300})
+		s.flights.began(now.Add(-tt.silent - tt.answers))
 		if tt.answers > 0 {
-			d.flights.answered(new(flight), now.Add(-tt.silent-tt.answers), now.Add(-tt.silent))
+			s.flights.answered(new(flight), now.Add(-tt.silent-tt.answers), now.Add(-tt.silent))
 		}
-		d.flights.leave(now)
-		if word, _ := d.limitedBy(now, bottleneck.Link); word != tt.want {
+		s.flights.leave(now)
+		if word, _ := s.limitedBy(now, limits{blocked: bottleneck.Link}); word != tt.want {
 			t.Errorf("answers take %v, and none has come for %v: %v, want %v", tt.answers, tt.silent, word, tt.want)
 		}
 	}
@@ -228,7 +232,7 @@ func TestATableThatWasFoundToLimitIsTheWordForLanesThatPaceThemselves(t *testing
 		{"another first trial", true, true, true, bottleneck.Partition},
 	} {
 		r.note(step.on, step.trying, step.held)
-		conformance.Equal(t, s.limitedBy(now, limits{reading: true}), step.want, "%s", step.name)
+		conformance.Equal(t, s.heldBy(now, limits{reading: true}), step.want, "%s", step.name)
 		if got := r.word(); r.limits && got != bottleneck.Table || !r.found && got != bottleneck.Partition {
 			t.Errorf("%s: a lane that waits for the table's rate: %v", step.name, got)
 		}

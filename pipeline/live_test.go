@@ -125,7 +125,7 @@ func loadChanging(t *testing.T, seed uint64) {
 		cfg.Columns.Keys = slices.Grow(cfg.Columns.Keys, 1)[:1]
 		cfg.Columns.Keys[0].Name, cfg.Columns.Keys[0].Expr = "k", "text(id)"
 	}
-	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(8), 1+rnd.IntN(60)
+	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1+rnd.IntN(8), 1+rnd.IntN(60)
 	cfg.Read.Parsers, cfg.Limits.Memory, cfg.Limits.TempDir = 1+rnd.IntN(4), int64(1+rnd.IntN(1<<20)), w.dir
 	cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, int64(20+rnd.IntN(300)), true
 	cfg.pacer = func() pacer { return restless{} }
@@ -310,7 +310,7 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 				cfg := w.fromKeyed(k)
 				cfg.pacer = func() pacer { return restless{} }
 				cfg.Checkpoint.Every, cfg.Resume.Look = 20*time.Millisecond, true
-				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
+				cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 50, 1 // onSend needs no lock
 				base := w.killedAfter(cfg, 500)
 				again := cfg.countFinal(base)
 				skipped := true

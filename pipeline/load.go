@@ -47,18 +47,13 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 	defer context.AfterFunc(groupCtx, d.stopper.stopRead)()
 	group.Go(func() error { return d.input.flow.Run(readCtx) })
 	if !a.cfg.DryRun { // which has nothing to send, and perhaps no store to send it to
-		d.flights.room = a.service.connection.Room
-		d.lanes.ceilings.room = func() int { return min(a.cfg.Write.Concurrency, a.service.connection.Room()) }
 		if d.checkpointer != nil {
 			group.Go(d.checkpointer.Work)
 		}
-		d.flights.hire = func() { group.Go(func() error { return a.work(d) }) }
-		for range a.cfg.Write.Concurrency {
-			d.flights.hire()
-		}
+		d.lanes.start(a.service.connection.Room, func() { group.Go(func() error { return a.work(d) }) })
 	}
 	for range diskWorkers {
-		group.Go(d.disk.work)
+		group.Go(d.lanes.disk.work)
 	}
 	surveyCtx, stopSurvey := context.WithCancel(groupCtx)
 	group.Go(func() error { return a.survey.run(surveyCtx) })
@@ -76,5 +71,5 @@ func (a *attempt) work(d *dispatcher) error {
 	w, target := &a.cfg.Write, a.cfg.Target.Table
 	one := worker{table: target, ids: a.from.IDs, onSend: a.hooks.onSend}
 	one.writer = writer.New(d.guarded(sender), a.service.sdk, target, w.Mode, w.Condition).With(d.annotations.Options)
-	return one.work(d.flights)
+	return one.work(d.lanes.flights)
 }

@@ -91,7 +91,7 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	w := newWorld(t)
 	text := users(rand.New(rand.NewPCG(9, 9)), 400, 200)
 	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.allowance = 1, 5, 5
+	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows, cfg.allowance = 1, 5, 5
 	cfg.pacer = func() pacer { return restless{} }
 	cfg.Checkpoint.Every, cfg.Resume.Look = time.Millisecond, true
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -210,7 +210,7 @@ func TestAFileOfTheRunThatCannotBeUsedCostsNoRow(t *testing.T) {
 				})
 				cfg := w.config(w.file("in.csv", text))
 				cfg.Resume.Look, cfg.Checkpoint.Every, cfg.Read.SplitBytes = true, time.Millisecond, 100
-				cfg.Write.BatchRows, cfg.Write.Rates.MaxRows = 20, 2000
+				cfg.Lanes.BatchRows, cfg.Lanes.Rates.MaxRows = 20, 2000
 				if begun {
 					killed := cfg
 					ctx, done := moment{save: 3}.kills(&killed, nil)

@@ -87,7 +87,7 @@ func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
 	w := newWorld(t)
 	text := "user,what\nkey1,w0\nkey2,w1\nkey3,w2\nkey1,w3\n"
 	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.Settle, cfg.Write.Concurrency, cfg.Write.BatchRows = time.Millisecond, 1, 1
+	cfg.Write.Settle, cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = time.Millisecond, 1, 1
 	cfg.pacer = func() pacer { return restless{} }
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		switch r.N {
@@ -131,7 +131,7 @@ func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		text := users(rand.New(rand.NewPCG(3, 3)), 40, 20)
 		cfg := w.numbered(w.file("in.csv", text))
-		cfg.Write.Marks.AtLeastOnce, cfg.Write.Concurrency = true, 1
+		cfg.Write.Marks.AtLeastOnce, cfg.Lanes.Concurrency = true, 1
 		w.failNext(faults.Fault{Action: faults.DropAfter})
 		r := w.load(cfg)
 		rows := w.rows()
@@ -193,7 +193,7 @@ func TestRowsOfALostRunAreFound(t *testing.T) {
 			text := users(rand.New(rand.NewPCG(5, 5)), 120, 7)
 			cfg := w.numbered(w.file("in.csv", text))
 			cfg.Read.SplitBytes = 200
-			cfg.Write.Concurrency, cfg.Write.BatchRows = 2, 3
+			cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 2, 3
 			if !whole {
 				cfg.Limits.Records = 50
 			}
@@ -244,7 +244,7 @@ func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 			cfg := w.numbered(w.file("in.csv", text))
 			drain, stop := context.WithCancelCause(t.Context())
 			cfg.Drain = drain
-			cfg.Write.Concurrency, cfg.Write.BatchRows = 2, 5
+			cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 2, 5
 			w.plan.Decide = func(r faults.Request) faults.Fault {
 				switch {
 				case r.N == 6:
@@ -281,7 +281,7 @@ func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 			in := w.file("in.csv", "user,what\nd1,ok\nd2,ok\nd3,ok\n")
 			for i := range 3 {
 				cfg := w.numbered(in)
-				cfg.Write.Concurrency = 1
+				cfg.Lanes.Concurrency = 1
 				cfg.RunDir, cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, fmt.Sprint("run", i)), ""
 				if i > 0 {
 					w.failNext(fault)
@@ -342,7 +342,7 @@ func (w *world) oldRows(keys, rows int) trial {
 func (w *world) newRows(keys int) trial {
 	text := rowsOf("user,what\n", keys, func(i int) string { return fmt.Sprintf("key%d,new\n", i) })
 	cfg := w.numbered(w.file("new.csv", text))
-	cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
+	cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Lanes.Concurrency = filepath.Join(w.dir, "run2"), "", 1
 	return cfg
 }
 
@@ -375,7 +375,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 			drain, stop := context.WithCancelCause(t.Context())
 			cfg.Drain = drain
 			sent := 0
-			cfg.Write.Concurrency, cfg.Checkpoint.Every = 1, time.Millisecond
+			cfg.Lanes.Concurrency, cfg.Checkpoint.Every = 1, time.Millisecond
 			var early *checkpoint.Snapshot
 			cfg.onSend = func(rows []table.Ref) {
 				if sent += len(rows); sent > 1500 && early == nil {
@@ -400,7 +400,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 				err = checkpoint.Write(cfg.RunDir, encoded)
 			}
 			must(t, err)
-			cfg.Drain, cfg.onSend, cfg.Write.Concurrency = nil, nil, 8
+			cfg.Drain, cfg.onSend, cfg.Lanes.Concurrency = nil, nil, 8
 			r := w.load(cfg)
 			w.wantNumbered(text, cfg)
 			if r.Searched < 2500 || r.Found < 1000 || r.SearchRequests > 100 {

@@ -55,7 +55,7 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 			w.plan.Outage = &faults.Outage{For: c.lasts, Kind: c.kind, After: max(0, cmp.Or(c.begins, outageBegins))}
 		}
 		cfg := w.config(w.file("in.csv", text))
-		cfg.Target.Key, cfg.Write.Settle, cfg.Write.Backoff, cfg.Write.RetryFor = key, 0, Config{}.Write.Backoff, 0
+		cfg.Target.Key, cfg.Write.Settle, cfg.Lanes.Backoff, cfg.Lanes.RetryFor = key, 0, Config{}.Lanes.Backoff, 0
 		r = w.load(cfg)
 		there := map[string]int{}
 		for _, cells := range w.rows() {

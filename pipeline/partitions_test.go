@@ -119,8 +119,8 @@ func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 		w.partitioned(server.Simulation{}, "k00500")
 		must(t, w.server.Sim().Move("t", 0, time.Hour))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-		cfg.Write.RetryFor = 2 * time.Second
-		cfg.Write.Concurrency = 1 // not even the only worker
+		cfg.Lanes.RetryFor = 2 * time.Second
+		cfg.Lanes.Concurrency = 1 // not even the only worker
 		r, err := cfg.run(context.Background())
 		if err == nil || !strings.Contains(err.Error(), "of the partition from the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
 			t.Errorf("the error does not name the partition and its answer: %v", err)
@@ -201,7 +201,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 			cfg := w.config(w.file("in.csv", text))
 			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
 			cfg.pacer = func() pacer { return restless{} }
-			cfg.Write.Concurrency = 2 // more would have all rows in flight
+			cfg.Lanes.Concurrency = 2 // more would have all rows in flight
 			cfg.Watch.Monitor = NewMonitor()
 			opened := make(chan struct{})
 			go func() {
@@ -300,7 +300,7 @@ func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
 		// The partition is away, is split while it is, and the upper half gets no row ever.
 		must(t, w.server.Sim().Move("t", 0, 200*time.Millisecond))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-		cfg.Write.RetryFor, cfg.Write.Rates.MaxRows = 500*time.Millisecond, 700
+		cfg.Lanes.RetryFor, cfg.Lanes.Rates.MaxRows = 500*time.Millisecond, 700
 		cfg.surveyEvery = 2 * time.Millisecond
 		var once sync.Once
 		w.plan.Decide = func(faults.Request) faults.Fault {

@@ -20,7 +20,7 @@ func (d *dispatcher) publish() {
 
 // unfinished counts the rows that were read, by any attempt, and are not final.
 func (d *dispatcher) unfinished() int64 {
-	n := d.lanes.queues.Rows() + int64(d.lanes.cutter.Remaining()) + d.account.DryRows
+	n := d.lanes.unfinished() + d.account.DryRows
 	if d.checkpointer != nil {
 		n += d.checkpointer.Unread()
 	}
@@ -34,8 +34,7 @@ func (d *dispatcher) complete() {
 	r.CompleteMoments()
 	d.account.Tables.Complete(r, d.survey.tables)
 	r.PartitionReads = d.survey.reads.Load()
-	r.SpilledRows = d.lanes.queues.SpilledRows()
-	d.disk.count(&r.ReportMemory)
+	d.lanes.countSpilled(&r.ReportMemory)
 	d.lanes.count(&r.ReportPartitions, d.record.started)
 	for _, h := range d.account.HotKeys(d.lanes.sending(), d.cfg.DryRun) {
 		r.HotKeys = append(r.HotKeys, ledger.ReportHotKey{Column: d.admission.hotKeyWatch.column, Value: plan.ShowKey(h.Value), Share: h.Share})
@@ -47,10 +46,11 @@ func (d *dispatcher) complete() {
 	r.Timeline = d.record.timeline()
 }
 
-// count adds to the report what was ever on the disk.
-func (k *disk) count(r *ledger.ReportMemory) {
-	if k.store != nil {
-		u := k.store.Usage()
+// countSpilled adds to the report what was ever on the disk.
+func (s *lanes) countSpilled(r *ledger.ReportMemory) {
+	r.SpilledRows = s.queues.SpilledRows()
+	if s.disk.store != nil {
+		u := s.disk.store.Usage()
 		r.SpilledBytes, r.PeakSpillBytes = u.WrittenBytes, u.PeakDiskBytes
 	}
 }

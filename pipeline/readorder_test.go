@@ -158,7 +158,7 @@ func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 				stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 			}
 		}
-		first.Write.Concurrency = 1
+		first.Lanes.Concurrency = 1
 		if _, err := first.run(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // recut takes a new partition map: lanes whose range is the same stay, the others are made again. A lane that came out of a
@@ -45,7 +46,7 @@ func (s *lanes) recut(now time.Time, m *partitioner.Map) {
 				before[n], parts[n] = oldLanes[j], len(over[j])
 			}
 			l.takeOver(before)
-			l.inherit(before, parts, s.gated)
+			l.inherit(before, parts, s.options.checkpointer != nil && s.options.order == plan.LastWins)
 		}
 		if l.begun.IsZero() && (queue.Ready() > 0 || s.cutter.Held(i) > 0) {
 			l.begun = now

@@ -162,18 +162,16 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	start := time.Now()
 	counts := new(ledger.Counted)
 	r := newTimelineRecorder(counts, start, idle)
-	one := &lane{}
-	r.recut([]*lane{one}, partitioner.NewMap(nil))
+	one := r.slots(partitioner.NewMap(nil))[0]
 	counts.Read, counts.Rejected = 1000, 3
 	r.point(start)
 	counts.Written = 200
-	r.landed(start.Add(time.Second), one, answer{final: 200, accepted: 200, rows: 200}, 0, 1)
+	r.landed(&landing{at: start.Add(time.Second), slot: one, answer: answer{final: 200, accepted: 200, rows: 200}, requests: 1})
 	// The partition splits; an answer to the old lane comes later than that.
-	a, b := &lane{}, &lane{}
-	r.recut([]*lane{a, b}, partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 5}}))
+	parts := r.slots(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 5}}))
 	counts.Written = 600
-	r.landed(start.Add(2*time.Second), one, answer{final: 150, throttled: 50, accepted: 150, rows: 200}, 10, 2)
-	r.landed(start.Add(2*time.Second), b, answer{final: 250, accepted: 500, rows: 250}, 0, 1)
+	r.landed(&landing{at: start.Add(2 * time.Second), slot: one, answer: answer{final: 150, throttled: 50, accepted: 150, rows: 200}, retried: 10, requests: 2})
+	r.landed(&landing{at: start.Add(2 * time.Second), slot: parts[1], answer: answer{final: 250, accepted: 500, rows: 250}, requests: 1})
 	tl := r.timeline()
 	want := []ledger.Point{{Read: 1000, Rejected: 3, Queued: 997}, {Final: 200, Requests: 1, Units: 200, Queued: 797}, {Final: 400, Throttled: 50, Retried: 10, Requests: 3, Units: 650, Queued: 397}}
 	if len(tl.Points) != 3 || tl.Points[0] != want[0] || tl.Points[1] != want[1] || tl.Points[2] != want[2] {
@@ -189,11 +187,10 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	start := time.Now()
 	counts := new(ledger.Counted)
 	r := newTimelineRecorder(counts, start, idle)
-	l := &lane{}
-	r.recut([]*lane{l}, partitioner.NewMap(nil))
+	only := r.slots(partitioner.NewMap(nil))[0]
 	for s := range 86400 {
 		counts.Written++
-		r.landed(start.Add(time.Duration(s)*time.Second), l, answer{final: 1}, 0, 1)
+		r.landed(&landing{at: start.Add(time.Duration(s) * time.Second), slot: only, answer: answer{final: 1}, requests: 1})
 	}
 	tl := r.timeline()
 	sum := int64(0)

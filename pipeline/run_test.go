@@ -202,7 +202,7 @@ func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
 	}
 	b := rowsOf("id,n\n", 100_000, func(i int) string { return fmt.Sprintf("k%d,%d\n", i, i) })
 	cfg := w.config(w.file("in.csv", b))
-	cfg.Write.Concurrency, cfg.Read.SplitBytes = 2, 4096
+	cfg.Lanes.Concurrency, cfg.Read.SplitBytes = 2, 4096
 	cfg.Drain = drain
 	r := w.load(cfg)
 	if r.State != StateInterrupted || r.ExitCode != exitcode.Interrupted {
@@ -478,7 +478,7 @@ func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
 		cfg := w.config(w.file("in.csv", text))
 		cfg.Read.SplitBytes, cfg.Read.Parsers = split, 2
 		cfg.Limits.Memory = 256 << 10
-		cfg.Write.Concurrency = 1
+		cfg.Lanes.Concurrency = 1
 		cfg.Watch.Progress = new(ledger.Progress)
 		var readWhileBlocked atomic.Int64
 		w.plan.Decide = func(r faults.Request) faults.Fault {
@@ -539,7 +539,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 			b := rowsOf("id,n\n", 10_000, func(i int) string { return fmt.Sprintf("k%05d,1\n", i) })
 			path := w.file("in.csv", b)
 			cfg := w.config(path)
-			cfg.Read.SplitBytes, cfg.Limits.Memory, cfg.Write.Concurrency = 512, 4096, 1
+			cfg.Read.SplitBytes, cfg.Limits.Memory, cfg.Lanes.Concurrency = 512, 4096, 1
 			var changed error
 			if name == "is replaced" {
 				cfg.Watch.OnPlan = func(*plan.Plan) { changed = change(path) } // later, an open file does not notice

@@ -36,7 +36,7 @@ func connect(ctx, gentle context.Context, cfg *Config) (s service, err error) {
 	}
 	target := cfg.Target.Client
 	target.Compress = cfg.Write.Compress
-	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Write.Concurrency+mayBeSilent(cfg.Write.Concurrency), leastLookUps)), keyPatience
+	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Lanes.Concurrency+mayBeSilent(cfg.Lanes.Concurrency), leastLookUps)), keyPatience
 	target.AcceptUnsigned = target.AcceptUnsigned && cfg.Write.Mode != table.Delete
 	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {
 		target.Transport = s.connection.Transport()
@@ -56,7 +56,7 @@ func (s *service) clock() *client.Clock { return &s.traffic.Clock }
 
 // admin works on the tables of the load. It waits for an endpoint that is down: a load has time.
 func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *client.Admin {
-	patience := min(c.Write.RetryFor, client.Patience)
+	patience := min(c.Lanes.RetryFor, client.Patience)
 	return &client.Admin{Client: sdk, Context: ctx, RetryFor: patience, ReachFor: patience, OnWait: c.Watch.OnWait}
 }
 

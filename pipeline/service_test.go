@@ -141,7 +141,7 @@ func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
 					}
 				}
 				cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
-				cfg.Write.Concurrency = 1
+				cfg.Lanes.Concurrency = 1
 				tt.set(&cfg)
 				r, err := cfg.run(context.Background())
 				switch {
@@ -160,7 +160,7 @@ func TestAStrayRefusalDoesNotEndALoad(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.fail(faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}, func(r faults.Request) bool { return r.N == 2 })
 		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\nc,3\nd,4\ne,5\n"))
-		cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
+		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 1, 1
 		if r := w.load(cfg); r.Written != 5 || len(w.rows()) != 5 {
 			t.Errorf("%+v", r.ReportCounts)
 		}

@@ -217,3 +217,6 @@ func (s *share) rates() (rows, units, bytes float64) {
 	}
 	return s.of.rows.Rate(), s.of.units.Rate(), s.of.bytes.Rate()
 }
+
+// woken is where the load hears that it may ask for a request again that others had.
+func (s *lanes) woken() <-chan struct{} { return s.ceilings.share.woken() }

@@ -99,19 +99,20 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// noteSilence continues without the requests that nobody answers.
-func (d *dispatcher) noteSilence(now time.Time) {
-	for _, n := range d.flights.fallSilent(now) {
-		d.lanes.ceilings.silent(&n.mark)
-		if d.lanes.fellSilent(n.lane, n, now) {
-			d.survey.askTable(n.table)
+// fallSilent continues without the requests that nobody answers. It returns tables, each of which may have other partitions.
+func (s *lanes) fallSilent(now time.Time) (changed []string) {
+	for _, n := range s.flights.fallSilent(now) {
+		s.ceilings.silent(&n.mark)
+		if s.fellSilent(n.lane, n, now) {
+			changed = append(changed, n.table)
 		}
-		if !d.flights.heard.After(n.left) {
-			for _, l := range d.lanes.all {
-				d.lanes.hang(l, now)
+		if !s.flights.heard.After(n.left) {
+			for _, l := range s.all {
+				s.hang(l, now)
 			}
 		}
 	}
+	return changed
 }
 
 // fellSilent notes that a flight of the lane is silent, and reports whether the whole lane is from now on.

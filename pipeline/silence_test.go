@@ -6,7 +6,6 @@ import (
 
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/ratelimit"
-	"example.com/tsimport/writer"
 )
 
 // hushed are flights of two lanes, of which none is answered.
@@ -168,7 +167,7 @@ func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
 
 // A rate is found out with one request at a time: one that is silent must not be counted as that.
 func TestSilentRequestsDoNotHoldUpAnInstanceThatLimits(t *testing.T) {
-	c := newCeilings(&Write{}, new(writer.Size), time.Minute)
+	c := newCeilings(optionsOf(LaneConfig{}))
 	now := time.Unix(1000, 0)
 	for range 3 {
 		c.sent(now, "", 1, 1, 100)

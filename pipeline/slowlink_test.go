@@ -103,7 +103,7 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 		l.base = w.server.Transport()
 		cfg := w.config(w.file("in.csv", text))
 		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.pacer = l, timeout, law
-		cfg.Write.Compress, cfg.Write.Concurrency = l.compress, cmp.Or(l.workers, DefaultConcurrency)
+		cfg.Write.Compress, cfg.Lanes.Concurrency = l.compress, cmp.Or(l.workers, DefaultConcurrency)
 		r = w.load(cfg)
 		share = float64(r.BytesSent) / r.Seconds / possible
 	})

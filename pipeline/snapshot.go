@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -33,9 +31,7 @@ func (d *dispatcher) keep(now time.Time) {
 		d.stopper.stop(err)
 		return
 	}
-	for _, l := range d.lanes.all {
-		l.described(d.allowance(l))
-	}
+	d.lanes.described()
 	k.Write(s, d.files.Open(), d.files.Archive.Failure())
 }
 
@@ -56,10 +52,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 	d.counts.CheckpointError = ""
 	d.counts.Checkpoints++
 	k.Counts(s)
-	for _, l := range d.lanes.all {
-		l.saved()
-	}
-	d.lanes.change()
+	d.lanes.saved()
 }
 
 // guarded returns a sender that sends nothing of which a checkpoint must say first that it may be sent.
@@ -107,13 +100,8 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
 	sends := !d.stopper.stopped() && !k.Stopped
-	ranges := d.lanes.ranges(func(l *lane) int64 {
-		if !sends || !k.Ordered {
-			return 0 // no more is sent; or it does not matter, for nothing is promised of it
-		}
-		return d.allowance(l)
-	})
-	k.DescribeRows(s, d.lanes.out(), ranges, d.lanes.waiting(k.Ordered, k.ReadTo()), d.readToEnd())
+	// Where no more is sent, or nothing is promised of it, allowances do not matter.
+	k.DescribeRows(s, d.lanes.out(), d.lanes.ranges(sends && k.Ordered), d.lanes.waiting(k.Ordered, k.ReadTo()), d.readToEnd())
 	k.DescribeSources(s)
 	s.Moments = d.counts.KeepMoments()
 	var err error
@@ -121,7 +109,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		return nil, err
 	}
 	d.counts.CheckpointSeconds += k.Took(time.Since(begun)).Seconds()
-	if hook := d.lanes.hooks.onSnapshot; hook != nil {
+	if hook := d.onSnapshot; hook != nil {
 		hook(d, s)
 	}
 	return s, nil
@@ -133,27 +121,19 @@ func (d *dispatcher) readToEnd() bool {
 	return d.input.ended() && !d.stopper.stopped() && d.input.err == nil
 }
 
-// allowance is how many rows the lane may send from now until the next checkpoint.
-func (d *dispatcher) allowance(l *lane) int64 {
-	if !d.checkpointer.Ordered {
-		return math.MaxInt64
-	}
-	return cmp.Or(d.lanes.hooks.allowance, l.following(len(d.lanes.all)))
-}
-
 // out returns the rows that have left their queue and are not final.
 func (s *lanes) out() (all []checkpoint.Position) {
 	s.cutter.Out(func(r table.Ref) { all = append(all, keep.PositionOf(r)) })
 	return all
 }
 
-// ranges returns the lanes and how many rows each may send. A gap sends none.
-func (s *lanes) ranges(allowance func(*lane) int64) []checkpoint.LaneRange {
+// ranges returns the lanes, and with allowances how many rows each may send. A gap sends none.
+func (s *lanes) ranges(allowances bool) []checkpoint.LaneRange {
 	lanes := make([]checkpoint.LaneRange, len(s.all))
 	for i, l := range s.all {
 		lanes[i].Lower = s.partitions.Lower(i)
-		if !l.gap {
-			lanes[i].Allowance = allowance(l)
+		if allowances && !l.gap {
+			lanes[i].Allowance = s.allowanceOf(l)
 		}
 	}
 	return lanes

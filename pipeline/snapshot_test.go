@@ -19,7 +19,8 @@ import (
 func TestAGapMaySendNothing(t *testing.T) {
 	s := restlessLanes(5)
 	s.all[1].gap = true
-	got := s.ranges(func(l *lane) int64 { return int64(7 + l.index) })
+	s.options.checkpointer.Ordered, s.options.tuning.allowance = true, 7
+	got := s.ranges(true)
 	if len(got) != 2 || len(got[0].Lower) != 0 || got[0].Allowance != 7 || !bytes.Equal(got[1].Lower, s.partitions.Lower(1)) || got[1].Allowance != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -54,13 +55,8 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 		for left := range 3 {
 			for at := range 3 {
 				got := new(checkpoint.Snapshot)
-				ranges := s.ranges(func(*lane) int64 {
-					if !ordered {
-						return 0
-					}
-					return 1
-				})
-				k.DescribeRows(got, s.out(), ranges, s.waiting(ordered, k.Again.End()), true)
+				s.options.checkpointer.Ordered, s.options.tuning.allowance = ordered, 1
+				k.DescribeRows(got, s.out(), s.ranges(ordered), s.waiting(ordered, k.Again.End()), true)
 				for i, key := range keys {
 					if final := got.Final(checkpoint.At(0, int64(i)), key); final != (i < 2+left) {
 						t.Errorf("ordered %v, %d rows were written, checkpoint %d: record %d is final: %v", ordered, left, at+1, i, final)

@@ -80,7 +80,7 @@ func TestALoadOfAnySourceIsResumed(t *testing.T) {
 		cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
 		cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
 		cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-		cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
+		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 50, 1 // onSend needs no lock
 		base := w.killedAfter(cfg, 500)
 		again := cfg.countFinal(base)
 		r := w.load(cfg)

@@ -60,29 +60,27 @@ func (k *disk) work() error {
 }
 
 // startJobs hands work to free disk workers.
-func (d *dispatcher) startJobs(now time.Time) {
-	if d.lanes.queues.DiskFull() && d.lanes.queues.Full() && now.Sub(d.disk.tried) >= diskAgain {
-		d.disk.tried = now
-		d.lanes.queues.TryDisk()
+func (s *lanes) startJobs(now time.Time) {
+	if s.queues.DiskFull() && s.queues.Full() && now.Sub(s.disk.tried) >= diskAgain {
+		s.disk.tried = now
+		s.queues.TryDisk()
 	}
-	for d.disk.busy < diskWorkers {
-		j := d.lanes.queues.Next()
+	for s.disk.busy < diskWorkers {
+		j := s.queues.Next()
 		if j == nil {
 			return
 		}
-		d.disk.busy++
-		d.disk.jobs <- j // never blocks: it holds every job
+		s.disk.busy++
+		s.disk.jobs <- j // never blocks: it holds every job
 	}
 }
 
-// jobDone takes a job that has run.
-func (d *dispatcher) jobDone(j *shuffle.Job) {
-	d.disk.busy--
+// jobDone takes a job that has run. Its error stops the load; one of writing is counted, for the rows stay in memory.
+func (s *lanes) jobDone(j *shuffle.Job) error {
+	s.disk.busy--
 	if err := j.WriteError(); err != nil {
-		d.counts.SpillError = err.Error()
+		s.options.counts.SpillError = err.Error()
 	}
-	if err := d.lanes.queues.Done(j, d.lanes.partitions.Find); err != nil {
-		d.stopper.stop(err)
-	}
-	d.lanes.change()
+	s.change()
+	return s.queues.Done(j, s.partitions.Find)
 }

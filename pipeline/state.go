@@ -125,13 +125,12 @@ func (d *dispatcher) state(now time.Time) *State {
 	s := countedState(d.counts)
 	s.Table, s.Order, s.Seconds = d.cfg.Target.Table, d.cfg.Write.Order.String(), now.Sub(d.record.started).Seconds()
 	s.StateWork = StateWork{
-		Reading: !d.input.ended(), InFlight: d.flights.flying(), Workers: d.cfg.Write.Concurrency,
+		Reading: !d.input.ended(), InFlight: d.lanes.flights.flying(), Workers: d.cfg.Lanes.Concurrency,
 		RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
 		LimitedBy: d.record.meter.Now().String(), Waiting: d.cfg.Watch.Progress.Wait(),
 	}
-	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.budget, Full: d.lanes.queues.Full()}
-	s.Spill = d.disk.state()
-	s.Spill.Rows, s.Spill.Error = d.lanes.queues.SpilledRows(), d.counts.SpillError
+	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.options.memory.Lanes, Full: d.lanes.queues.Full()}
+	s.Spill = d.lanes.spilled()
 	s.Map = d.survey.state()
 	s.Map.Partitions, s.Map.Recuts = len(d.lanes.all), d.counts.Recuts
 	s.Marks.BytesRead, s.Marks.BytesTotal = d.cfg.Watch.Progress.BytesRead.Load(), d.cfg.Watch.Progress.BytesTotal.Load()
@@ -150,13 +149,14 @@ func countedState(r *ledger.Counted) *State {
 	}
 }
 
-// state says what is on the disk.
-func (k *disk) state() StateSpill {
-	if k.store == nil {
-		return StateSpill{}
+// spilled says what is on the disk.
+func (s *lanes) spilled() StateSpill {
+	spill := StateSpill{Rows: s.queues.SpilledRows(), Error: s.options.counts.SpillError}
+	if s.disk.store != nil {
+		u := s.disk.store.Usage()
+		spill.Frames, spill.RawBytes, spill.DiskBytes = u.Frames, u.RawBytes, u.DiskBytes
 	}
-	u := k.store.Usage()
-	return StateSpill{Frames: u.Frames, RawBytes: u.RawBytes, DiskBytes: u.DiskBytes}
+	return spill
 }
 
 // state says how the partition map was read.

@@ -16,7 +16,7 @@ import (
 type sweeper struct {
 	numbers  *writer.AutoIncrement
 	table    string
-	write    *Write
+	lanes    *LaneConfig
 	drain    context.Context
 	report   *ledger.ReportMarks
 	progress *ledger.Progress
@@ -64,7 +64,7 @@ func (s *sweeper) sweepKey(ctx context.Context, repeatedRows []writer.Doubt) (al
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(s.drain, func() { stop(context.Cause(s.drain)) })()
-	patience := ratelimit.Patience{For: s.write.RetryFor}
+	patience := ratelimit.Patience{For: s.lanes.RetryFor}
 	for attempt := 1; ; attempt++ {
 		deleted, err := s.numbers.Sweep(repeatedRows)
 		all += deleted
@@ -74,7 +74,7 @@ func (s *sweeper) sweepKey(ctx context.Context, repeatedRows []writer.Doubt) (al
 		if !writer.SweepAgain(err) || patience.Over(time.Now()) {
 			return all, fmt.Errorf("find rows of table %s that were written twice: %w", s.table, err)
 		}
-		if err := ratelimit.Wait(ctx, s.write.Backoff.After(attempt)); err != nil {
+		if err := ratelimit.Wait(ctx, s.lanes.Backoff.After(attempt)); err != nil {
 			return all, err
 		}
 	}

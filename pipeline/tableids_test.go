@@ -35,7 +35,7 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 			w := newWorld(t)
 			w.template = "t_{what}"
 			cfg := w.config(w.file("in.csv", fortyRows()))
-			cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
+			cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 1, 1
 			cfg.pacer = func() pacer { return restless{} }
 			cfg.Resume.Look = true
 			drain, stop := context.WithCancelCause(context.Background())
@@ -72,7 +72,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 			w := newWorld(t)
 			w.template = template
 			cfg := w.config(w.file("in.csv", fortyRows()))
-			cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
+			cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 1, 1
 			cfg.pacer = func() pacer { return restless{} }
 			cfg.Resume.Look = true
 			sent, name := 0, "t"

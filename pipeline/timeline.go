@@ -50,15 +50,17 @@ func newTimelineRecorder(counts *ledger.Counted, started time.Time, processors f
 	return r
 }
 
-// recut takes the lanes that there are from now on, and their partitions.
-func (r *timelineRecorder) recut(lanes []*lane, m *partitioner.Map) {
-	for i, l := range lanes {
+// slots are the rows of the heat map for the partitions of a map.
+func (r *timelineRecorder) slots(m *partitioner.Map) []int {
+	slots := make([]int, m.Len())
+	for i := range slots {
 		shown := firstKey(m, i)
 		if t := m.Table(i); t != "" {
 			shown = strings.TrimSpace(t + " " + shown)
 		}
-		l.slot = r.heat.Slot(string(m.Lower(i)), shown)
+		slots[i] = r.heat.Slot(string(m.Lower(i)), shown)
 	}
+	return slots
 }
 
 // point returns that of a moment, with what the ledger has counted since the last.
@@ -73,15 +75,15 @@ func (r *timelineRecorder) point(now time.Time) *ledger.Point {
 }
 
 // landed takes an answer.
-func (r *timelineRecorder) landed(at time.Time, l *lane, a answer, retried, requests int) {
-	p := r.point(at)
-	p.Final += int64(a.final)
-	p.Throttled += int64(a.throttled)
-	p.Unavailable += int64(a.unavailable)
-	p.Retried += int64(retried)
-	p.Requests += int64(requests)
-	p.Units += a.accepted
-	r.heat.Add(at.Sub(r.started), l.slot, int64(a.final))
+func (r *timelineRecorder) landed(l *landing) {
+	p := r.point(l.at)
+	p.Final += int64(l.final)
+	p.Throttled += int64(l.throttled)
+	p.Unavailable += int64(l.unavailable)
+	p.Retried += int64(l.retried)
+	p.Requests += int64(l.requests)
+	p.Units += l.accepted
+	r.heat.Add(l.at.Sub(r.started), l.slot, int64(l.final))
 }
 
 // limited takes what limited the load for a while.

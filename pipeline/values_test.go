@@ -163,7 +163,7 @@ func TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten(t *testing.T) {
 			w.load(first)
 			cfg := w.config(w.file("after.csv", after.String()))
 			cfg.Write.When, cfg.Write.Mode, cfg.Write.Order = mustWhen(t, `stored.status == "open"`), mode, plan.OrderNone
-			cfg.Write.BatchRows = 20
+			cfg.Lanes.BatchRows = 20
 			w.plan.Decide = randomFaults(rand.New(rand.NewPCG(uint64(mode), 31)))
 			r := w.load(cfg)
 			w.plan.Change(w.plan.Only, nil)

@@ -90,7 +90,7 @@ func TestAnUpdateSentLaterThanAnotherWriterIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.versioned("id,a\nw,1\nx,load\n")
-	cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1 // the second row is cut when the first is written
+	cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 1, 1 // the second row is cut when the first is written
 	first := true
 	cfg.onSend = func([]table.Ref) {
 		if !first {
@@ -116,7 +116,7 @@ func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.versioned("id,a\nx,1\ny,1\n")
-	cfg.Write.Concurrency = 1
+	cfg.Lanes.Concurrency = 1
 	var passed atomic.Int64 // time, after the first request
 	begun := time.Now().Add(-time.Hour)
 	cfg.Target.Define.MaxDeviation = 4000

@@ -375,7 +375,7 @@ func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 		cfg := w.fromWide(rows)
 		cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
 		cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-		cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
+		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 50, 1
 		w.killedAfter(cfg, 400)
 		other := cfg
 		other.Columns.Exclude = []string{"always"}

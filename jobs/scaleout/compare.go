@@ -113,7 +113,7 @@ func (j *Job) compareRange(ctx context.Context, origin *shardOrigin, first, last
 	request.RunDir = ""
 	found, err := verify.Run(ctx, verify.Config{
 		Request: request, Client: sdk, From: from, To: to, Rejected: rejected, Loaded: j.Plan.Planned, Clock: clock, Examples: 3,
-		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, RetryFor: cfg.Write.RetryFor,
+		Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor,
 	})
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	cfg.Inputs = []string{fmt.Sprintf("split %d of the job %s", t.result.Split, j.Plan.ID)}
 	cfg.Read.Sources = &splitOrigin{of: t.prepared.Plan, parts: split.Parts}
 	cfg.Target.Create = false
-	j.share(&cfg.Write.Rates)
+	j.share(&cfg.Lanes.Rates)
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
 	if n := split.Parts[0].Records; n >= 0 {
 		cfg.Limits.Records = n // a part that ends before its source does is alone

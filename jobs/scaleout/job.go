@@ -68,7 +68,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 		o.Say = func(string, ...any) {}
 	}
 	o.Drain = cmp.Or(o.Drain, context.Background())
-	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Write.Concurrency)}
+	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Lanes.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()
 	return j, err

@@ -55,7 +55,7 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 // service connects to the service, and asks it for its time.
 func (j *Job) service(ctx context.Context) (*tablestore.TableStoreClient, *client.Clock, error) {
 	to, traffic := j.o.Load.Target.Client, new(client.Traffic)
-	to.Connections = max(j.o.Load.Write.Concurrency, 1)
+	to.Connections = max(j.o.Load.Lanes.Concurrency, 1)
 	sdk, err := client.New(ctx, to, traffic)
 	if err != nil {
 		return nil, nil, plan.Usagef("%v", err)

@@ -53,7 +53,7 @@ func TestMoreMachinesLoadFaster(t *testing.T) {
 func loadByMachines(t *testing.T, each, partitions, processes int) *Summary {
 	w := newWorld(t)
 	w.tune = func(cfg *pipeline.Config) {
-		cfg.Write.Concurrency, cfg.Write.BatchRows = requestsInFlight, rowsOfRequest
+		cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = requestsInFlight, rowsOfRequest
 	}
 	rows := partitions * each
 	var text strings.Builder

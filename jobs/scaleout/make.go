@@ -111,7 +111,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 	p := &Plan{
 		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Endpoint: r.Endpoint, Instance: r.Instance,
 		Job: prepared.Job, Verify: r.Verify, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
-		Budget: budgetOf(&r.Load.Write.Rates, workers),
+		Budget: budgetOf(&r.Load.Lanes.Rates, workers),
 		Direct: r.Load.Write.Order == plan.OrderNone,
 	}
 	p.Division, p.Live = prepared.Plan.Division, prepared.Plan.Live

@@ -298,7 +298,8 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 		},
 		Read:    plan.Read{Parsers: 2},
 		Columns: plan.Columns{Types: map[string]plan.Type{}},
-		Write:   pipeline.Write{Mode: w.mode, Order: w.order, Concurrency: 4, BatchRows: 20},
+		Write:   pipeline.Write{Mode: w.mode, Order: w.order},
+		Lanes:   pipeline.LaneConfig{Concurrency: 4, BatchRows: 20},
 		Limits:  pipeline.Limits{MaxErrors: ledger.MaxErrors{Rows: -1}, Memory: 64 << 20, TempDir: w.dir},
 	}
 	if w.source != nil {

@@ -59,7 +59,7 @@ const idleSteps = 5
 // persist repeats a step until it is over. It pauses if there is nothing to do, and while the job directory fails temporarily, for at most
 // --retry-for.
 func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
-	most := cmp.Or(j.o.Load.Write.RetryFor, pipeline.DefaultRetryFor)
+	most := cmp.Or(j.o.Load.Lanes.RetryFor, pipeline.DefaultRetryFor)
 	var failing time.Time // since when; zero if it does not fail
 	for idle := 1; ; idle++ {
 		worked, over := false, false

@@ -142,7 +142,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Aging: to.Aging}
 	cfg.Write.Order = plan.OrderNone // each key comes once
 	cfg.Write.DeleteNull = false     // rows have what is deleted
-	cfg.Write.Rates.MaxWCU, cfg.Write.Rates.MaxRows, cfg.Write.Rates.MaxBytes = 0, 0, 0
+	cfg.Lanes.Rates.MaxWCU, cfg.Lanes.Rates.MaxRows, cfg.Lanes.Rates.MaxBytes = 0, 0, 0
 	cfg.Shared = j.together
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
 	cfg.Compared = false

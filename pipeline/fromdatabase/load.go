@@ -102,7 +102,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		if err != nil {
 			return plan.Usagef("%v", err)
 		}
-		admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Write.RetryFor}
+		admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Lanes.RetryFor}
 		if to, err = admin.Describe(name); err != nil && !errors.Is(err, client.ErrNoTable) {
 			return err
 		}

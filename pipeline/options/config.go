@@ -30,7 +30,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		cfg.Target.Define.MaxDeviation = table.AnyAge
 	}
 	cfg.Write.Marks = pipeline.Marks{ReturnedKeys: r.ReturnedKeys, Column: r.MarkColumn, LookFirst: r.LookFirst, AtLeastOnce: r.AtLeastOnce}
-	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
+	cfg.Lanes.Concurrency, cfg.Lanes.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
 	if r.DryRun && r.Verify {
 		return cfg, plan.Usagef("--verify: a dry run writes nothing that could be compared")
 	}

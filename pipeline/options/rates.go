@@ -19,12 +19,12 @@ const (
 
 // Speed reads how fast rows are written, and what a load may take of the machine.
 func Speed(r *Request, cfg *pipeline.Config) (err error) {
-	w, l := &cfg.Write, &cfg.Limits
+	w, lanes, l := &cfg.Write, &cfg.Lanes, &cfg.Limits
 	if r.Order == plan.OrderNone.String() {
 		w.Order = plan.OrderNone
 	}
-	w.Rates = pipeline.Rates{MaxWCU: r.MaxWCU, MaxRows: r.MaxRowsPerSecond, MaxBytes: float64(r.MaxBytesPerSecond)}
-	w.Compress, w.BatchBytes = r.Compress, int(r.BatchBytes)
+	lanes.Rates = pipeline.Rates{MaxWCU: r.MaxWCU, MaxRows: r.MaxRowsPerSecond, MaxBytes: float64(r.MaxBytesPerSecond)}
+	w.Compress, lanes.BatchBytes = r.Compress, int(r.BatchBytes)
 	if l.Memory = r.Memory; l.Memory == 0 {
 		l.Memory = DefaultMemory()
 	}

@@ -90,7 +90,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	if err := copytable.KeepsVersions(to.Name, define, name, from.Table, l.Read.Versions); err != nil {
 		return err
 	}
-	l.Read.Client, l.Read.Table, l.Read.RetryFor, l.Read.Columns = from.Client, from.Table, cfg.Write.RetryFor, cfg.Columns.Only
+	l.Read.Client, l.Read.Table, l.Read.RetryFor, l.Read.Columns = from.Client, from.Table, cfg.Lanes.RetryFor, cfg.Columns.Only
 	if !l.since.IsZero() {
 		l.Read.Since = l.since.UnixMilli()
 		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", l.since.Format(time.RFC3339Nano)))
@@ -116,7 +116,7 @@ func (l *Load) fit(ctx context.Context, cfg *pipeline.Config, from, to copytable
 		return to.Table.Key, &to.Table.Definition, nil, restore.FitsKey(l.Read.Name, from.Table.Key, cfg, "table "+to.Name, to.Table.Key)
 	}
 	notes = copytable.Define(&cfg.Target, &cfg.Columns, from.Table, l.asked.IsSet)
-	more, err := restore.DefineIndexes(l.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: ctx, RetryFor: cfg.Write.RetryFor})
+	more, err := restore.DefineIndexes(l.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: ctx, RetryFor: cfg.Lanes.RetryFor})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -140,13 +140,13 @@ func (l *Load) sides(ctx context.Context, cfg *pipeline.Config, source client.Ta
 
 // Describe describes a table, as a load reads or writes it.
 func Describe(ctx context.Context, cfg *pipeline.Config, at client.Target, name string) (s copytable.Side, err error) {
-	at.Connections = cfg.Write.Concurrency
+	at.Connections = cfg.Lanes.Concurrency
 	traffic := new(client.Traffic)
 	s = copytable.Side{Endpoint: at.Endpoint, Instance: at.Instance, Name: name, Clock: &traffic.Clock}
 	if s.Client, err = client.New(ctx, at, traffic); err != nil {
 		return s, plan.Usagef("%v", err)
 	}
-	admin := &client.Admin{Client: s.Client, Context: ctx, RetryFor: cfg.Write.RetryFor}
+	admin := &client.Admin{Client: s.Client, Context: ctx, RetryFor: cfg.Lanes.RetryFor}
 	if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
 		s.Table, err = nil, nil
 	}

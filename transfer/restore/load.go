@@ -77,7 +77,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 	to := &client.Table{Name: cfg.Target.Table}
 	exists := false
 	if !missing {
-		admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Write.RetryFor}
+		admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Lanes.RetryFor}
 		described, err := admin.Describe(cfg.Target.Table)
 		switch {
 		case err == nil:
@@ -90,7 +90,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		notes := copytable.Define(&cfg.Target, &cfg.Columns, from, l.asked.IsSet)
 		var more []string
 		if cfg.Target.Create && !missing {
-			if more, err = DefineIndexes(l.asked.RenameIndex, cfg, from, &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Write.RetryFor}); err != nil {
+			if more, err = DefineIndexes(l.asked.RenameIndex, cfg, from, &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Lanes.RetryFor}); err != nil {
 				return err
 			}
 		}

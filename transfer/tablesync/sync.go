@@ -102,12 +102,12 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	}
 	r := &run{cfg: cfg, drain: cfg.drain(ctx), started: time.Now()}
 	l := &cfg.Load
-	l.Target.Client.Connections = max(l.Target.Client.Connections, l.Write.Concurrency)
+	l.Target.Client.Connections = max(l.Target.Client.Connections, l.Lanes.Concurrency)
 	var err error
 	if r.sdk, err = client.New(r.drain, l.Target.Client, &r.traffic); err != nil {
 		return nil, plan.Usagef("%v", err)
 	}
-	r.admin = &client.Admin{Client: r.sdk, Context: r.drain, RetryFor: l.Write.RetryFor}
+	r.admin = &client.Admin{Client: r.sdk, Context: r.drain, RetryFor: l.Lanes.RetryFor}
 	if r.table, err = r.admin.Describe(l.Target.Table); err != nil {
 		if errors.Is(err, client.ErrNoTable) {
 			err = &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name, l.Target.Table), NoTable: true}
@@ -483,8 +483,8 @@ func (r *run) begun() error {
 func (r *run) compare(c *changes) error {
 	l, s := &r.cfg.Load, r.state
 	v := verify.Config{
-		Request: l.Request(), Client: r.sdk, Examples: r.cfg.Examples, Workers: l.Write.Concurrency, Memory: cmp.Or(l.Limits.Memory, pipeline.DefaultMemory),
-		TempDir: l.Limits.TempDir, RetryFor: l.Write.RetryFor, Progress: r.cfg.Progress, Condition: l.Write.Condition,
+		Request: l.Request(), Client: r.sdk, Examples: r.cfg.Examples, Workers: l.Lanes.Concurrency, Memory: cmp.Or(l.Limits.Memory, pipeline.DefaultMemory),
+		TempDir: l.Limits.TempDir, RetryFor: l.Lanes.RetryFor, Progress: r.cfg.Progress, Condition: l.Write.Condition,
 		Clock: &r.traffic.Clock, Manner: r.cfg.Manner, From: r.from, To: r.to, Changes: c,
 	}
 	if w := l.Write.When; w != nil && !w.Rising() {

@@ -749,7 +749,7 @@ func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *test
 	synctest.Test(t, func(t *testing.T) {
 		w := filled(t, "b", 2)
 		cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
-		cfg.Load.Write.RetryFor = time.Millisecond
+		cfg.Load.Lanes.RetryFor = time.Millisecond
 		cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
 			return func(*pipeline.Report) { // when the rows are put
 				w.faults.Change(func(operation string) bool { return operation == "DescribeTable" }, func(faults.Request) faults.Fault {

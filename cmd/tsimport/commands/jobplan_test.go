@@ -93,9 +93,9 @@ func TestRowsCostWriteUnitsAndTimeAtTheLowestCeiling(t *testing.T) {
 	}{
 		"no ceiling":  {func(*loadPlan, *pipeline.Config) {}, 1800, 0, -1, ""},
 		"two indexes": {func(l *loadPlan, _ *pipeline.Config) { l.Existing.Indexes = []string{"i", "j"} }, 3600, 1800, -1, ""},
-		"units":       {func(_ *loadPlan, c *pipeline.Config) { c.Write.Rates.MaxWCU = 10 }, 1800, 0, 180, "--max-wcu"},
+		"units":       {func(_ *loadPlan, c *pipeline.Config) { c.Lanes.Rates.MaxWCU = 10 }, 1800, 0, 180, "--max-wcu"},
 		"the slowest counts": {func(l *loadPlan, c *pipeline.Config) {
-			c.Write.Rates.MaxWCU, c.Write.Rates.MaxRows, c.Write.Rates.MaxBytes = 1000, 100, 1e6
+			c.Lanes.Rates.MaxWCU, c.Lanes.Rates.MaxRows, c.Lanes.Rates.MaxBytes = 1000, 100, 1e6
 			l.plans.session.rates.MaxRows = 9
 		}, 1800, 0, 100, "--max-rows-per-second of the job"},
 		"unknown rows":         {func(l *loadPlan, _ *pipeline.Config) { l.Rows = -1 }, -1, 0, -1, ""},

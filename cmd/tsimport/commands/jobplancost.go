@@ -30,7 +30,7 @@ func (l *loadPlan) cost(cfg *pipeline.Config) {
 	}
 	l.WriteUnits = int64(math.Ceil(float64(written)*l.units)) + indexes*written
 	l.IndexReadUnits = indexes * written
-	own, common := cfg.Write.Rates, l.plans.session.rates
+	own, common := cfg.Lanes.Rates, l.plans.session.rates
 	units, rows, bytes := float64(l.WriteUnits), float64(written), float64(written)*l.RowBytes
 	for _, at := range []struct {
 		flag      string

@@ -86,7 +86,7 @@ func (l *loadPlan) later(place string, err error) error {
 // load plans a load of files, of an archive or of a table.
 func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
 	cfg.DryRun = true // what is opened is opened for reading, and no lease is taken
-	cfg.Write.RetryFor = min(cfg.Write.RetryFor, planPatience)
+	cfg.Lanes.RetryFor = min(cfg.Lanes.RetryFor, planPatience)
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
 	copies, _ := of.(*copying)
@@ -117,7 +117,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	}
 	if copies != nil && l.Rows < 0 && l.RowBytes > 0 {
 		from := &copies.Read
-		admin := &client.Admin{Client: from.Client, Context: c.interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		admin := &client.Admin{Client: from.Client, Context: c.interrupts.drain, RetryFor: cfg.Lanes.RetryFor}
 		if size, err := scan.NewPartitions(admin, from.Client, from.Table.Name).Size(); err == nil {
 			l.Rows, l.RowsAre = exporting.RowsOf(size, l.RowBytes), rowsAtMost
 		}
@@ -281,7 +281,7 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 		return err
 	}
 	cfg.DryRun = true
-	cfg.Write.RetryFor = min(cfg.Write.RetryFor, planPatience)
+	cfg.Lanes.RetryFor = min(cfg.Lanes.RetryFor, planPatience)
 	l.note("a sync reads the whole table and writes only what differs; the write units are those of a table that has nothing in common with the input. tsimport sync --plan compares and counts")
 	if deletes {
 		l.note("which rows it would delete is not known before, either")

@@ -123,8 +123,8 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	if text := orderWarning(&cfg.Write); text != "" && cfg.Read.Sources == nil {
 		say(c, c.show, "warning: %s", text)
 	}
-	if n := client.Affordable(cfg.Write.Concurrency); n < cfg.Write.Concurrency && !r.target.embedded {
-		say(c, c.show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Write.Concurrency, n)
+	if n := client.Affordable(cfg.Lanes.Concurrency); n < cfg.Lanes.Concurrency && !r.target.embedded {
+		say(c, c.show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Lanes.Concurrency, n)
 	}
 	screen := newScreen(c, c.show)
 	screen.attach(&cfg)

@@ -130,7 +130,7 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 			return stop, units, err
 		}
 	}
-	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: arg.shown(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Manner: how}
+	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: arg.shown(), RetryFor: cfg.Lanes.RetryFor, Columns: cfg.Columns.Only, Manner: how}
 	if cfg.Write.Marks.ReturnedKeys != "" { // a row with a cell in the place of the mark could not be compared
 		if err := seeMark(c.interrupts.drain, cfg, &read); err != nil {
 			return stop, units, err

@@ -249,8 +249,8 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	}
 	limitMemory(cfg.Limits.Memory, false)
 	v := verify.Config{
-		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample, Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory,
-		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Write.RetryFor, Progress: new(verify.Progress),
+		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample, Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory,
+		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress),
 		Stored: &verify.Stored{Table: of, Rows: readarchive.New(m)},
 	}
 	stop := watchComparison(c, comparing, v.Progress)
@@ -291,13 +291,13 @@ func takeOwn(c *call, cfg *pipeline.Config) error {
 		return usagef("%v", err)
 	}
 	cfg.Limits.Memory, cfg.Limits.TempDir = own.Limits.Memory, own.Limits.TempDir
-	cfg.Write.Concurrency, cfg.Write.RetryFor = c.of.Concurrency, c.of.RetryFor
+	cfg.Lanes.Concurrency, cfg.Lanes.RetryFor = c.of.Concurrency, c.of.RetryFor
 	return nil
 }
 
 // compare compares the table of a load with its inputs.
 func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*verify.Result, error) {
-	cfg.Target.Client.Connections = cfg.Write.Concurrency
+	cfg.Target.Client.Connections = cfg.Lanes.Concurrency
 	traffic := new(client.Traffic)
 	sdk, err := client.New(c.interrupts.drain, cfg.Target.Client, traffic)
 	if err != nil {
@@ -305,8 +305,8 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	}
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
-		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir,
-		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: new(verify.Progress), Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock,
+		Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir,
+		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress), Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock,
 	}
 	(&client.Admin{Client: sdk, Context: c.interrupts.drain}).AskTime(&traffic.Clock)
 	if v.Request.Target.PolicyNow.IsZero() {

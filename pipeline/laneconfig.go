@@ -1,6 +1,29 @@
 package pipeline
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+
+	"example.com/tsimport/ratelimit"
+)
+
+// LaneConfig says how much is sent at a time.
+type LaneConfig struct {
+	Concurrency  int // requests in flight; 0 takes DefaultConcurrency
+	BatchRows    int // rows in a request; 0 takes the service's limit
+	BatchBytes   int // bytes of a request's body, unless one row has more; 0 takes the service's limit
+	Rates        Rates
+	FlushRequest *FlushRequest     // sends batches that are not full; nil never does
+	RetryFor     time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
+	Backoff      ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
+}
+
+// Rates are limits over all partitions in units a second; 0 sets none.
+type Rates struct {
+	MaxWCU   float64 // write capacity units
+	MaxRows  float64
+	MaxBytes float64 // of rows as the service counts them
+}
 
 // FlushRequest makes a load send what it has read without waiting for batches to fill, as long as somebody waits for that. Any
 // goroutine may call it; a nil one is never wanted.

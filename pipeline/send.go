@@ -1,0 +1,184 @@
+package pipeline
+
+import (
+	"time"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/ledger"
+	"example.com/tsimport/writer"
+)
+
+// dispatch hands batches of lanes that may send to free workers. more says that the input continues. It returns the time until another
+// lane may send, and what keeps those that may from doing so.
+func (s *lanes) dispatch(now time.Time, more bool) (next time.Duration, blocked bottleneck.Word) {
+	for s.flights.open() && s.ceilings.open(now) {
+		if wait := s.ceilings.wait(now); wait > 0 {
+			return wait, bottleneck.Ceiling
+		}
+		l, next := s.choose(now, more)
+		if l == nil {
+			return next, bottleneck.None
+		}
+		if wait := s.ceilings.instanceWait(now, s.batchUnits(l)); wait > 0 {
+			l.stale = true
+			return wait, bottleneck.Instance
+		}
+		if wait := s.ceilings.tables.wait(l, now, s.batchUnits(l)); wait > 0 {
+			if l.table == "" {
+				l.stale = true
+				return wait, s.ceilings.tables.of("").word()
+			}
+			l.at, l.tableLimits = now.Add(wait), true // lanes of other tables may send
+			continue
+		}
+		if wait := s.ceilings.share.begin(now); wait > 0 {
+			l.stale = true
+			return wait, bottleneck.Ceiling
+		}
+		s.cut(l, now)
+		s.ceilings.share.end()
+	}
+	return time.Minute, bottleneck.Link // until a worker is free, or an answer has made room on the link
+}
+
+// cut hands a batch of the lane to a worker.
+func (s *lanes) cut(l *lane, now time.Time) {
+	f, o := s.flights.next(), s.options
+	l.stale = true
+	f.MaxRows, f.MaxBytes = l.cautious(s.ceilings.batchRows()), s.ceilings.batchBytes()
+	if f.probe = l.hung; f.probe {
+		f.MaxRows = 1
+	}
+	f.RowExtra, f.Extra = o.rowBytes, o.rowExtra
+	from := limitedQueue{l, o.checkpointer, &o.counts.ReportAttempts}
+	for !s.cutter.Cut(now, l.index, from, &f.Flight, s.ceilings.batchUnits(l.table, l.units)) {
+		if l.queue.Ready() == 0 || l.left <= 0 || s.cutter.Stalled(l.index) {
+			return // all fresh rows wait for rows of their key
+		}
+	}
+	f.lane, f.table, f.until = l, l.table, o.checkpointer.When().SendUntil()
+	l.sent(now, &f.Flight)
+	if f.probe {
+		l.probing++
+	}
+	s.ceilings.sent(now, l.table, len(f.Rows), float64(f.Units), float64(f.Size()))
+	f.mark = s.ceilings.window.Sent(now, f.Size())
+	f.onLink = s.ceilings.window.Takes()
+	s.flights.began(now)
+	s.flights.leave(now)
+	o.counts.Retried += int64(f.Retried)
+	if err := o.leaves(&f.Flight); err != nil {
+		for i := range f.Outcomes {
+			f.Outcomes[i].Fate = table.Again
+		}
+		s.flights.back <- result{flight: f, sent: now, done: now, err: err} // never blocks: it holds every flight
+		return
+	}
+	s.flights.out <- f // never blocks: it holds every flight
+}
+
+// landing is what has become of a request.
+type landing struct {
+	answer
+	at       time.Time
+	slot     int // that its lane was marked with
+	retried  int // rows
+	requests int
+	table    string // among several
+	changed  bool   // the partitions may be others
+	err      error  // why the load cannot continue
+}
+
+// landed takes the outcomes of a flight. ended says that the input has.
+func (s *lanes) landed(r *result, ended bool) landing {
+	f, l := r.flight, r.flight.lane
+	a := sum(&f.Flight)
+	countAnswer(s.options.counts, f, a, r.stats)
+	s.ceilings.landed(r, a.units > 0 || a.flow > 0 || a.final > 0)
+	if a.failed < a.rows {
+		s.flights.answered(f, r.sent, r.done)
+		s.heardOf(l, f, r.done.Sub(r.sent))
+	}
+	changed, down := false, l.unserved()
+	if f.silent {
+		l.landedLate(r.done, f, a)
+	} else {
+		if f.probe {
+			l.probing--
+		}
+		// Pacers know a request by the moment of which they were told when it left.
+		s.ceilings.tables.landed(l, f.left, r.done, &a)
+		changed = l.landed(f.left, r.done, a, s.options.Backoff)
+		s.ceilings.instance.Answered(f.left, r.done, a.units+a.flow, a.units)
+	}
+	if down && !l.unserved() {
+		s.served(r.done)
+	}
+	if l.written += int64(a.final); a.throttled > 0 {
+		s.throttled = r.done
+	} else {
+		s.clean = max(s.clean, a.accepted)
+	}
+	s.cutter.Done(r.done, &f.Flight)
+	if ended && s.ends(l) {
+		s.ceilings.tables.ended(l)
+	}
+	landed := landing{answer: a, at: r.done, slot: l.slot, retried: f.Retried, requests: r.stats.Requests, table: f.table, changed: changed, err: r.err}
+	s.flights.free(f)
+	return landed
+}
+
+// countAnswer counts an answer.
+func countAnswer(r *ledger.Counted, f *flight, a answer, stats writer.Stats) {
+	r.Requests += int64(stats.Requests)
+	r.RowsSent += int64(a.rows - stats.Found)
+	r.Searched += int64(stats.Searched)
+	r.Found += int64(stats.Found)
+	r.Throttled += int64(a.throttled)
+	r.Unavailable += int64(a.unavailable)
+	if f.AllWritten {
+		r.WriteCU += int64(f.WriteCU)
+		return
+	}
+	for i := range f.Outcomes {
+		if f.Outcomes[i].Fate == table.Written {
+			r.WriteCU += int64(f.Outcomes[i].WriteCU)
+		}
+	}
+}
+
+// start tells where requests go: room is how many the connection can take, and hire starts a worker.
+func (s *lanes) start(room func() int, hire func()) {
+	s.flights.room, s.flights.hire = room, hire
+	s.ceilings.room = func() int { return min(s.options.Concurrency, room()) }
+	for range s.options.Concurrency {
+		hire()
+	}
+}
+
+// end has the workers end, those of the disk too. Nothing may be in flight.
+func (s *lanes) end() {
+	close(s.flights.out)
+	close(s.disk.jobs)
+}
+
+// busy reports whether requests or jobs of the disk have not come back.
+func (s *lanes) busy() bool { return s.flights.unanswered() > 0 || s.disk.busy > 0 }
+
+// nextEvent returns the time until something is due without an event coming in, at most next. Sends says that batches are still cut.
+func (s *lanes) nextEvent(now time.Time, next time.Duration, sends bool) time.Duration {
+	if wait, ok := s.cutter.Wait(now); ok && sends {
+		next = min(next, wait)
+	}
+	if until, ok := s.cutter.Unsettled(now); ok {
+		next = min(next, until.Sub(now))
+	}
+	if s.flights.flying() > 0 {
+		next = min(next, s.flights.lookAt.Sub(now))
+	}
+	if s.queues.DiskFull() && s.queues.Full() {
+		next = min(next, diskAgain)
+	}
+	return min(next, s.lookAgain())
+}
