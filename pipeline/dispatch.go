@@ -2,13 +2,10 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/partitioner"
@@ -58,7 +55,7 @@ type settling struct {
 	suspectUntil time.Time // until then what the attempt before has sent may be applied
 }
 
-func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *disk, stopRead context.CancelFunc) *dispatcher {
+func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Store, stopRead context.CancelFunc) *dispatcher {
 	cfg, counts, from := a.cfg, a.counts, a.from
 	m, w := a.survey.current.Load(), &cfg.Write
 	in, keyType := intake.New(a.planned, m), a.planned.Schema.Key[0].Type
@@ -178,9 +175,9 @@ func (d *dispatcher) run(ctx context.Context) error {
 		select {
 		case h, ok := <-splits:
 			d.hand(h, ok)
-		case r := <-d.lanes.flights.back:
+		case r := <-d.lanes.answers():
 			d.landed(r)
-		case j := <-d.lanes.disk.done:
+		case j := <-d.lanes.jobs():
 			d.jobDone(j)
 		case s := <-saves:
 			d.kept(s)
@@ -236,7 +233,7 @@ func (d *dispatcher) reads() bool {
 		d.counts.ReadWaits++
 	}
 	d.input.waits = waits
-	if d.lanes.flights.waitsMore() {
+	if d.lanes.waitsMore() {
 		d.counts.SendWaits++
 	}
 	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
@@ -293,9 +290,9 @@ func (d *dispatcher) inputEnds() {
 func (d *dispatcher) abandon() {
 	for d.lanes.busy() {
 		select {
-		case r := <-d.lanes.flights.back:
+		case r := <-d.lanes.answers():
 			d.landed(r)
-		case j := <-d.lanes.disk.done:
+		case j := <-d.lanes.jobs():
 			d.jobDone(j)
 		}
 	}
@@ -365,20 +362,9 @@ func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 }
 
 func (d *dispatcher) checkPatience(now time.Time) {
-	if l := d.lanes.hopeless(now, !d.input.ended()); l != nil {
-		d.stopper.stop(&impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", d.lanes.name(l.index), d.cfg.Lanes.RetryFor), l.lastError})
+	if err := d.lanes.hopeless(now, !d.input.ended()); err != nil {
+		d.stopper.stop(err)
 	}
-}
-
-// impatient is why a load ends of which no row is written any more.
-type impatient struct{ text, answer string }
-
-func (e *impatient) Error() string { return e.text + "; last answer: " + e.answer }
-
-// Unwrap returns the last answer of the service: whether it is of use to try again depends on it.
-func (e *impatient) Unwrap() error {
-	code, message, _ := strings.Cut(e.answer, " ")
-	return &tablestore.OtsError{Code: code, Message: message}
 }
 
 // landed takes the outcomes of a flight.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 
+	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/rundir"
@@ -56,4 +57,17 @@ func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 	}
 	f.Archive, err = ledger.NewArchive(a.planned, a.folder, a.from.Snapshot, a.cfg.DryRun)
 	return f, err
+}
+
+// openDisk opens the folder that rows are spilled to. Where the user has named none, most loads do without: nil.
+func (a *attempt) openDisk() (*spill.Store, error) {
+	if a.cfg.Limits.NoSpill {
+		return nil, nil
+	}
+	store, err := spill.Open(spill.Options{Dir: a.cfg.Limits.TempDir, MaxBytes: a.cfg.Limits.TempMax})
+	if err != nil && a.cfg.Limits.TempDir == "" {
+		a.counts.SpillError = err.Error()
+		return nil, nil
+	}
+	return store, err
 }

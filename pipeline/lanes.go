@@ -2,11 +2,16 @@ package pipeline
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/keep"
@@ -44,7 +49,7 @@ type laneOptions struct {
 	order        plan.Order
 	timeout      time.Duration // of a request
 	memory       plan.Shares
-	disk         *disk
+	disk         *spill.Store       // that rows are spilled to; nil is none
 	checkpointer *keep.Checkpointer // nil if nothing is kept
 	counts       *ledger.Counted
 	share        *share       // of limits that several loads keep together; nil without them
@@ -74,10 +79,10 @@ func (t *laneTuning) newPacer(alone bool) pacer {
 
 func newLanes(m *partitioner.Map, o *laneOptions) *lanes {
 	s := &lanes{
-		hearing: hearing{probes: 1}, partitions: m, options: o, disk: o.disk,
+		hearing: hearing{probes: 1}, partitions: m, options: o, disk: newDisk(o.disk),
 		ceilings: newCeilings(o), flights: newFlights(o.Concurrency, o.memory.InFlight, o.timeout),
 	}
-	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: o.memory.Lanes, Store: o.disk.store, Unordered: o.order == plan.OrderNone, Free: o.free})
+	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: o.memory.Lanes, Store: o.disk, Unordered: o.order == plan.OrderNone, Free: o.free})
 	for i := range m.Len() {
 		keys := m.Range(i)
 		s.queues.SetKeys(i, &keys)
@@ -298,19 +303,30 @@ func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.pacer.Sent(now, float64(f.Units))
 }
 
-// hopeless returns a lane that the load must be given up for, nil if there is none. Rows that fail alone are given up instead
+// hopeless says why the load must be given up, nil while it need not be. Rows that fail alone are given up instead
 // where nothing else is left: then the load continues. more says that the input does.
-func (s *lanes) hopeless(now time.Time, more bool) *lane {
+func (s *lanes) hopeless(now time.Time, more bool) error {
 	for _, l := range s.all {
 		if !l.hopeless(now) {
 			continue
 		}
 		if more || l.queue.Ready() > 0 || l.queue.More() || !s.cutter.GiveUp(l.index) {
-			return l
+			return &impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", s.name(l.index), s.options.RetryFor), l.lastError}
 		}
 		l.patience.Progress(now)
 	}
 	return nil
+}
+
+// impatient is why a load ends of which no row is written any more.
+type impatient struct{ text, answer string }
+
+func (e *impatient) Error() string { return e.text + "; last answer: " + e.answer }
+
+// Unwrap returns the last answer of the service: whether it is of use to try again depends on it.
+func (e *impatient) Unwrap() error {
+	code, message, _ := strings.Cut(e.answer, " ")
+	return &tablestore.OtsError{Code: code, Message: message}
 }
 
 // lookAgain returns how often their patience has to be looked at.

@@ -23,7 +23,7 @@ import (
 // optionsOf are options of lanes that keep nothing.
 func optionsOf(c LaneConfig) *laneOptions {
 	return &laneOptions{
-		LaneConfig: &c, order: plan.LastWins, timeout: time.Minute, memory: plan.Shares{Lanes: 1 << 30, InFlight: 1 << 20}, disk: newDisk(nil), counts: new(ledger.Counted),
+		LaneConfig: &c, order: plan.LastWins, timeout: time.Minute, memory: plan.Shares{Lanes: 1 << 30, InFlight: 1 << 20}, counts: new(ledger.Counted),
 		learnt: new(writer.Size), tuning: new(laneTuning),
 	}
 }

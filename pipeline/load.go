@@ -18,21 +18,21 @@ func (a *attempt) load(ctx context.Context, stopStdin func()) error {
 		stopStdin()
 	}
 	defer stopRead()
-	disk, err := a.openDisk()
+	store, err := a.openDisk()
 	if err != nil {
 		return err
 	}
 	x := a.newAnnotations()
 	if err := a.tryNeeds(x); err != nil {
-		return errors.Join(err, disk.close())
+		return errors.Join(err, store.Close())
 	}
 	files, err := a.openFiles(x)
 	if err != nil {
-		return errors.Join(err, disk.close())
+		return errors.Join(err, store.Close())
 	}
 	a.share = a.cfg.Shared.join()
 	defer a.share.leave()
-	d := a.newDispatcher(x, files, disk, stopRead)
+	d := a.newDispatcher(x, files, store, stopRead)
 	err = a.stages(ctx, readCtx, d)
 	d.complete()
 	if err == nil && !a.cfg.DryRun {
@@ -52,9 +52,7 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 		}
 		d.lanes.start(a.service.connection.Room, func() { group.Go(func() error { return a.work(d) }) })
 	}
-	for range diskWorkers {
-		group.Go(d.lanes.disk.work)
-	}
+	d.lanes.startDisk(group.Go)
 	surveyCtx, stopSurvey := context.WithCancel(groupCtx)
 	group.Go(func() error { return a.survey.run(surveyCtx) })
 	group.Go(func() error {
@@ -71,5 +69,5 @@ func (a *attempt) work(d *dispatcher) error {
 	w, target := &a.cfg.Write, a.cfg.Target.Table
 	one := worker{table: target, ids: a.from.IDs, onSend: a.hooks.onSend}
 	one.writer = writer.New(d.guarded(sender), a.service.sdk, target, w.Mode, w.Condition).With(d.annotations.Options)
-	return one.work(d.lanes.flights)
+	return one.work(d.lanes)
 }

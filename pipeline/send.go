@@ -6,6 +6,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/ledger"
+	"example.com/tsimport/shuffle"
 	"example.com/tsimport/writer"
 )
 
@@ -148,6 +149,13 @@ func countAnswer(r *ledger.Counted, f *flight, a answer, stats writer.Stats) {
 	}
 }
 
+// startDisk starts what moves rows to the disk and back, each with run.
+func (s *lanes) startDisk(run func(func() error)) {
+	for range diskWorkers {
+		run(s.disk.work)
+	}
+}
+
 // start tells where requests go: room is how many the connection can take, and hire starts a worker.
 func (s *lanes) start(room func() int, hire func()) {
 	s.flights.room, s.flights.hire = room, hire
@@ -162,6 +170,18 @@ func (s *lanes) end() {
 	close(s.flights.out)
 	close(s.disk.jobs)
 }
+
+// answers is where requests come back.
+func (s *lanes) answers() <-chan result { return s.flights.back }
+
+// jobs is where jobs of the disk come back.
+func (s *lanes) jobs() <-chan *shuffle.Job { return s.disk.done }
+
+// inFlight is how many requests are in flight.
+func (s *lanes) inFlight() int { return s.flights.flying() }
+
+// waitsMore reports whether a free worker begins to wait for memory.
+func (s *lanes) waitsMore() bool { return s.flights.waitsMore() }
 
 // busy reports whether requests or jobs of the disk have not come back.
 func (s *lanes) busy() bool { return s.flights.unanswered() > 0 || s.disk.busy > 0 }

@@ -179,7 +179,10 @@ func (l *SharedLimits) wakeNext() {
 		}
 	}
 	if next != nil {
-		offer(next.freed, struct{}{})
+		select {
+		case next.freed <- struct{}{}:
+		default:
+		}
 	}
 }
 

@@ -139,7 +139,7 @@ func TestALoadFillsASlowLink(t *testing.T) {
 			longest: client.DefaultRequestTimeout / 6},
 		// Requests of few short rows would be mostly heads and answers: lanes that take the link for a queue of their
 		// partitions send 15 at a time.
-		"short rows": {link: &virtualLink{bandwidth: 1.6e6 / 8}, row: 100, seconds: 30, rows: lateRows / 2},
+		"short rows": {link: &virtualLink{bandwidth: 1.6e6 / 8}, row: 100, seconds: 30, rows: 50},
 		// On a long way lanes that once took it for a queue must not take it for shorter and shorter, and its answers for
 		// later and later.
 		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,

@@ -22,32 +22,12 @@ type disk struct {
 // diskAgain is how long a disk that was full is left alone while nothing of the load's own is freed on it.
 const diskAgain = 3 * time.Second
 
-// openDisk opens the folder that rows are spilled to. Where the user has named none, most loads do without.
-func (a *attempt) openDisk() (*disk, error) {
-	if a.cfg.Limits.NoSpill {
-		return newDisk(nil), nil
-	}
-	store, err := spill.Open(spill.Options{Dir: a.cfg.Limits.TempDir, MaxBytes: a.cfg.Limits.TempMax})
-	switch {
-	case err != nil && a.cfg.Limits.TempDir != "":
-		return nil, err
-	case err != nil:
-		a.counts.SpillError = err.Error()
-		return newDisk(nil), nil
-	}
-	return newDisk(store), nil
-}
-
 func newDisk(store *spill.Store) *disk {
 	return &disk{store: store, jobs: make(chan *shuffle.Job, diskWorkers), done: make(chan *shuffle.Job, diskWorkers)}
 }
 
-func (k *disk) close() error {
-	if k.store == nil {
-		return nil
-	}
-	return k.store.Close()
-}
+// close removes what is on the disk.
+func (s *lanes) close() error { return s.options.disk.Close() }
 
 // work is one disk worker. It ends when jobs is closed.
 func (k *disk) work() error {

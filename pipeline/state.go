@@ -125,7 +125,7 @@ func (d *dispatcher) state(now time.Time) *State {
 	s := countedState(d.counts)
 	s.Table, s.Order, s.Seconds = d.cfg.Target.Table, d.cfg.Write.Order.String(), now.Sub(d.record.started).Seconds()
 	s.StateWork = StateWork{
-		Reading: !d.input.ended(), InFlight: d.lanes.flights.flying(), Workers: d.cfg.Lanes.Concurrency,
+		Reading: !d.input.ended(), InFlight: d.lanes.inFlight(), Workers: d.cfg.Lanes.Concurrency,
 		RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
 		LimitedBy: d.record.meter.Now().String(), Waiting: d.cfg.Watch.Progress.Wait(),
 	}

@@ -19,12 +19,12 @@ type worker struct {
 }
 
 // work sends flights until there are no more, or there is a worker too many.
-func (w *worker) work(f *flights) error {
-	for n := range f.out {
+func (w *worker) work(s *lanes) error {
+	for n := range s.flights.out {
 		if n == nil {
 			return nil
 		}
-		f.back <- w.send(n) // never blocks: it holds every flight
+		s.flights.back <- w.send(n) // never blocks: it holds every flight
 	}
 	return nil
 }

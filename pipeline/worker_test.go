@@ -115,7 +115,7 @@ func TestAWorkerGivesEachFlightBackAndEnds(t *testing.T) {
 		f.out <- n
 	}
 	close(f.out)
-	if err := w.work(f); err != nil || len(sent.bodies) != 2 {
+	if err := w.work(&lanes{flights: f}); err != nil || len(sent.bodies) != 2 {
 		t.Errorf("%v after %d requests", err, len(sent.bodies))
 	}
 	for _, n := range want {

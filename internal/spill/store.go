@@ -259,8 +259,11 @@ func (s *Store) Usage() Usage {
 	return s.usage
 }
 
-// Close removes all frames and the store's folder. Calls in progress must have returned.
+// Close removes all frames and the folder of the store; nil has none. Calls in progress must have returned.
 func (s *Store) Close() error {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
