@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
@@ -21,8 +23,8 @@ import (
 type Loader struct {
 	key         []table.KeyColumn
 	deleting    bool
-	bufferBytes int                    // of rows that are handed to the load together
-	hurry       *pipeline.FlushRequest // while somebody waits in Flush
+	bufferBytes int                 // of rows that are handed to the load together
+	hurry       *lanes.FlushRequest // while somebody waits in Flush
 	stop        context.CancelCauseFunc
 
 	put      chan struct{} // one: there may be a buffer to take
@@ -69,7 +71,7 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	}
 	run, stop := context.WithCancelCause(ctx)
 	l := &Loader{
-		key: key, deleting: cfg.Write.Mode == table.Delete, hurry: pipeline.NewFlushRequest(), stop: stop,
+		key: key, deleting: cfg.Write.Mode == table.Delete, hurry: lanes.NewFlushRequest(), stop: stop,
 		bufferBytes: int(min(max(o.memory()/256, 16<<10), 256<<10)),
 		put:         make(chan struct{}, 1), delivery: make(chan struct{}, 1), started: make(chan struct{}), done: make(chan struct{}),
 	}

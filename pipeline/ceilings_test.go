@@ -8,12 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/conformance"
-	"example.com/tsimport/internal/table"
-	"example.com/tsimport/partitioner"
 )
 
 // sends are what a load has sent, by when.
@@ -53,10 +53,10 @@ func (w noted) Sent(now time.Time, units float64) { w.sends.add(now, units) }
 
 func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 	const rows, rate = 1500, 1000.0
-	for name, set := range map[string]func(*Rates){
-		"rows":  func(r *Rates) { r.MaxRows = rate },
-		"units": func(r *Rates) { r.MaxWCU = rate },
-		"bytes": func(r *Rates) { r.MaxBytes = rate * 15 }, // id and a, their values: about 15 bytes a row
+	for name, set := range map[string]func(*lanes.Rates){
+		"rows":  func(r *lanes.Rates) { r.MaxRows = rate },
+		"units": func(r *lanes.Rates) { r.MaxWCU = rate },
+		"bytes": func(r *lanes.Rates) { r.MaxBytes = rate * 15 }, // id and a, their values: about 15 bytes a row
 	} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
@@ -66,7 +66,7 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 				return faults.Fault{}
 			}
 			cfg := w.config(w.file("in.csv", shuffled(rows)))
-			cfg.pacer = func() pacer { return noted{sends: &left} }
+			cfg.Pacer = func() lanes.Pacer { return noted{sends: &left} }
 			set(&cfg.Lanes.Rates)
 			// What is saved up at the beginning and the last request need not be waited for.
 			least := rows/rate - 0.02 - 0.2
@@ -105,7 +105,7 @@ func TestPacersKnowTheRequestsThatAreAnswered(t *testing.T) {
 	w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
 	cfg := w.config(w.file("in.csv", shuffled(1500)))
 	unknown := 0
-	cfg.pacer = func() pacer { return timed{flying: map[time.Time]int{}, unknown: &unknown} }
+	cfg.Pacer = func() lanes.Pacer { return timed{flying: map[time.Time]int{}, unknown: &unknown} }
 	if r := w.load(cfg); r.Written != 1500 || unknown > 0 {
 		t.Errorf("%d written, %d answers to requests that never left", r.Written, unknown)
 	}
@@ -140,22 +140,6 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 	}
 }
 
-func TestRefusalsOfTheInstanceAreNotThoseOfThePartition(t *testing.T) {
-	b := blockOf(new(table.Split), "a", "b", "c", "d")
-	f := &partitioner.Flight{Outcomes: []table.Outcome{
-		{Fate: table.Written},
-		{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"},
-		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"},
-		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"},
-	}}
-	for i := range f.Outcomes {
-		f.Rows = append(f.Rows, table.Ref{Block: b, Index: int32(i)})
-	}
-	if a := sum(f); a.units != 2 || a.accepted != 1 || a.flow != 2 || a.throttled != 3 || a.failed != 0 {
-		t.Errorf("%+v", a)
-	}
-}
-
 // crowdedLink counts the writes that are on their way at a time. An answer takes its time.
 type crowdedLink struct {
 	http.RoundTripper
@@ -182,7 +166,7 @@ func (c *crowdedLink) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestLoadsTogetherKeepACeilingInEverySecond(t *testing.T) {
 	const loads, rows, rate = 5, 900, 1000.0
-	for name, limits := range map[string]Rates{"rows": {MaxRows: rate}, "units": {MaxWCU: rate}} { // a row is a unit
+	for name, limits := range map[string]lanes.Rates{"rows": {MaxRows: rate}, "units": {MaxWCU: rate}} { // a row is a unit
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
 			var met sends
@@ -190,9 +174,9 @@ func TestLoadsTogetherKeepACeilingInEverySecond(t *testing.T) {
 				met.add(time.Now(), float64(r.Rows))
 				return faults.Fault{}
 			}
-			shared := NewSharedLimits(limits, 0)
+			shared := lanes.NewSharedLimits(limits, 0)
 			began := time.Now()
-			together(t, w, loads, rows, func(cfg *trial) { cfg.Shared = shared })
+			together(t, w, loads, rows, func(cfg *trial) { cfg.Lanes.Shared = shared })
 			if most := met.most(time.Second); most > rate {
 				t.Errorf("%.0f rows arrived within a second, of which %v may", most, rate)
 			}
@@ -209,45 +193,13 @@ func TestLoadsTogetherKeepTheirRequestsInFlight(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
 		link := &crowdedLink{RoundTripper: w.transport()}
-		shared := NewSharedLimits(Rates{}, most)
+		shared := lanes.NewSharedLimits(lanes.Rates{}, most)
 		together(t, w, loads, rows, func(cfg *trial) {
-			cfg.Shared, cfg.Lanes.BatchRows, cfg.Target.Client.Transport = shared, 5, link
-			cfg.pacer = func() pacer { return restless{} }
+			cfg.Lanes.Shared, cfg.Lanes.BatchRows, cfg.Target.Client.Transport = shared, 5, link
+			cfg.Pacer = func() lanes.Pacer { return restless{} }
 		})
 		conformance.Equal(t, link.most, most, "requests were in flight at most")
 	})
-}
-
-func TestNoLoadStarvesBesideOthers(t *testing.T) {
-	l := NewSharedLimits(Rates{}, 2)
-	greedy, late := l.join(), l.join()
-	now := time.Unix(1000, 0)
-	for range 2 {
-		if greedy.begin(now) != 0 {
-			t.Fatal("refused although requests are free")
-		}
-		greedy.sent(now, 1, 1, 1)
-	}
-	if late.begin(now) == 0 {
-		t.Fatal("three requests of two")
-	}
-	greedy.landed()
-	select {
-	case <-late.woken():
-	default:
-		t.Error("the load that waits was not woken")
-	}
-	if greedy.begin(now) == 0 {
-		t.Error("the load with more requests comes before the one that waits")
-	}
-	conformance.Equal(t, late.begin(now), 0, "the load that waits is refused the free request")
-	late.sent(now, 1, 1, 1)
-	greedy.leave()
-	conformance.Equal(t, l.inFlight, 1, "in flight after a load with one more has left")
-	late.landed()
-	if late.leave(); l.inFlight != 0 || len(l.loads) != 0 {
-		t.Errorf("%d requests and %d loads are left", l.inFlight, len(l.loads))
-	}
 }
 
 // together runs loads of a file each into one table, with keys of their own.

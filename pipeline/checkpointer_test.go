@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -30,8 +32,8 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		text, want := plainCSV(5000)
 		cfg := w.config(w.file("in.csv", text))
-		cfg.pacer = func() pacer { return restless{} }
-		cfg.Checkpoint.Every, cfg.keeping.KeptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
+		cfg.Pacer = func() lanes.Pacer { return restless{} }
+		cfg.Checkpoint.Every, cfg.keeping.KeptFor, cfg.Allowance = time.Millisecond, 20*time.Millisecond, 100
 		var failing atomic.Bool
 		var failures, saves, whileFailing atomic.Int64
 		cfg.onSend = func([]table.Ref) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/condition"
@@ -23,7 +25,7 @@ type Config struct {
 	Target     plan.Target
 	Columns    plan.Columns
 	Write      Write
-	Lanes      LaneConfig
+	Lanes      lanes.Config
 	Limits     Limits
 	RunDir     string // zero: rundir.DefaultPath
 	DryRun     bool   // everything but the writes
@@ -32,9 +34,6 @@ type Config struct {
 	Invocation keep.Invocation
 	Checkpoint keep.Checkpoint
 	Watch      Watch
-
-	// Shared, if not nil, are limits that the load keeps together with others of the process, beside its own.
-	Shared *SharedLimits
 
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
@@ -69,7 +71,7 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\nx,10,\ny,1,\n"))
 	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1, 1
-	cfg.pacer = func() pacer { return restless{} }
+	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	r := w.overtaken(cfg)
 	if r.Written != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
 		t.Errorf("%d written, %d rejected", r.Written, r.Rejected)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
@@ -27,7 +29,7 @@ type dispatcher struct {
 
 	input        input
 	admission    *admission
-	lanes        *lanes
+	lanes        *lanes.Set
 	annotations  *annotations
 	account      *ledger.Account
 	record       *timelineRecorder
@@ -76,10 +78,10 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		record: newTimelineRecorder(counts, a.started, a.hooks.used()), checkpointer: checkpointer, files: f, survey: a.survey,
 		settling: settling{hold: from.Hold, suspectUntil: from.SuspectUntil}, stopper: newStopper(stopRead), onSnapshot: a.hooks.onSnapshot,
 	}
-	d.lanes = newLanes(m, &laneOptions{
-		LaneConfig: &cfg.Lanes, order: w.Order, timeout: cfg.Target.Client.RequestTimeout, memory: plan.DivideMemory(cfg.Limits.Memory), disk: disk,
-		checkpointer: checkpointer, counts: counts, share: a.share, learnt: x.Size, indexes: len(a.planned.Indexes()),
-		rowBytes: x.rowBytes, rowExtra: x.rowExtra, leaves: f.Stamps.Sending, free: free, tuning: &a.hooks.laneTuning,
+	d.lanes = lanes.New(m, &lanes.Options{
+		Config: &cfg.Lanes, Order: w.Order, Timeout: cfg.Target.Client.RequestTimeout, Memory: plan.DivideMemory(cfg.Limits.Memory), Disk: disk,
+		Checkpointer: checkpointer, Counts: counts, Learnt: x.Size, Indexes: len(a.planned.Indexes()),
+		RowBytes: x.rowBytes, RowExtra: x.rowExtra, Leaves: f.Stamps.Sending, Free: free, Tuning: &a.hooks.Tuning,
 	})
 	for _, l := range a.looks {
 		d.record.meter.Before(l.from, l.to, l.used)
@@ -114,8 +116,8 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 	if checkpointer != nil {
 		d.admission.readProgress = checkpointer.ReadProgress
 	}
-	d.lanes.mark(d.record.slots(m))
-	d.lanes.cutBy(d.cutting(from.SuspectUntil), d.account.AllWritten)
+	d.lanes.Mark(d.record.slots(m))
+	d.lanes.CutBy(d.cutting(from.SuspectUntil), d.account.AllWritten)
 	return d
 }
 
@@ -149,7 +151,7 @@ func settleTimedOut(settle, timeout time.Duration) time.Duration {
 // run returns nil when every row is final, or why it stopped earlier. It returns only when no request is in flight, and
 // closes flights so that the workers end.
 func (d *dispatcher) run(ctx context.Context) error {
-	defer d.lanes.end()
+	defer d.lanes.End()
 	defer d.stopper.end()
 	saves := d.checkpointer.Saves()
 	defer d.checkpointer.End()
@@ -175,9 +177,9 @@ func (d *dispatcher) run(ctx context.Context) error {
 		select {
 		case h, ok := <-splits:
 			d.hand(h, ok)
-		case r := <-d.lanes.answers():
+		case r := <-d.lanes.Answers():
 			d.landed(r)
-		case j := <-d.lanes.jobs():
+		case j := <-d.lanes.Jobs():
 			d.jobDone(j)
 		case s := <-saves:
 			d.kept(s)
@@ -185,11 +187,11 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.recut(time.Now(), m)
 		case err := <-d.survey.fatal:
 			d.stopper.stop(err)
-		case <-d.cfg.Lanes.FlushRequest.begins():
-			d.lanes.change()
+		case <-d.cfg.Lanes.FlushRequest.Begins():
+			d.lanes.Change()
 		case ask := <-d.cfg.Watch.Monitor.asks:
 			ask <- d.state(time.Now())
-		case <-d.lanes.woken():
+		case <-d.lanes.Woken():
 		case <-drain:
 			drain = nil
 			d.stopper.stop(context.Cause(d.cfg.Drain))
@@ -207,8 +209,8 @@ func (d *dispatcher) run(ctx context.Context) error {
 
 // start starts all that can be started now. It returns the time until another lane may send.
 func (d *dispatcher) start(now time.Time) (next time.Duration) {
-	d.lanes.cutter.Wake(now)
-	for _, name := range d.lanes.fallSilent(now) {
+	d.lanes.Cutter.Wake(now)
+	for _, name := range d.lanes.FallSilent(now) {
 		d.survey.askTable(name)
 	}
 	next = time.Minute
@@ -220,24 +222,24 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	}
 	d.noteLimit(now, blocked)
 	if !d.stopper.stopped() {
-		d.lanes.startJobs(now)
+		d.lanes.StartJobs(now)
 	}
 	return next
 }
 
 // reads reports whether a split is taken now. It counts when reading or sending begins to wait for memory.
 func (d *dispatcher) reads() bool {
-	full := d.lanes.queues.Full()
+	full := d.lanes.Queues.Full()
 	waits := !d.input.ended() && !d.stopper.stopped() && full
 	if waits && !d.input.waits {
 		d.counts.ReadWaits++
 	}
 	d.input.waits = waits
-	if d.lanes.waitsMore() {
+	if d.lanes.WaitsMore() {
 		d.counts.SendWaits++
 	}
 	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
-	return !d.stopper.stopped() && !full && !d.lanes.queues.Saturated() && !(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
+	return !d.stopper.stopped() && !full && !d.lanes.Queues.Saturated() && !(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
 }
 
 // hand takes what the intake hands over; without ok it was the last.
@@ -267,12 +269,12 @@ func (d *dispatcher) take(p *intake.Parsed) {
 	d.record.point(now)
 	for _, b := range p.Blocks {
 		if d.admission.rows(b.Block, d.account.Tables != nil && p.Partitions.Gap(b.Lane)) {
-			d.lanes.put(b.Lane, b.Block, p.Partitions, now)
+			d.lanes.Put(b.Lane, b.Block, p.Partitions, now)
 		}
 	}
 	d.admission.hotKeyWatch.warn(false)
-	if p.Partitions != d.lanes.partitions {
-		d.lanes.begin(now) // the map has changed since the rows were divided
+	if p.Partitions != d.lanes.Partitions {
+		d.lanes.Begin(now) // the map has changed since the rows were divided
 	}
 	p.Arrived()
 	d.account.Flush()
@@ -283,16 +285,16 @@ func (d *dispatcher) take(p *intake.Parsed) {
 func (d *dispatcher) inputEnds() {
 	d.input.splits = nil
 	d.admission.hotKeyWatch.warn(true)
-	d.lanes.change()
+	d.lanes.Change()
 }
 
 // abandon waits for the requests in flight and starts no more.
 func (d *dispatcher) abandon() {
-	for d.lanes.busy() {
+	for d.lanes.Busy() {
 		select {
-		case r := <-d.lanes.answers():
+		case r := <-d.lanes.Answers():
 			d.landed(r)
-		case j := <-d.lanes.jobs():
+		case j := <-d.lanes.Jobs():
 			d.jobDone(j)
 		}
 	}
@@ -300,15 +302,15 @@ func (d *dispatcher) abandon() {
 
 // finished reports whether there is nothing left to do or to wait for.
 func (d *dispatcher) finished(now time.Time) bool {
-	if d.lanes.busy() {
+	if d.lanes.Busy() {
 		return false
 	}
-	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.empty()) {
+	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.Empty()) {
 		return false
 	}
 	// An attempt that may still be applied could undo what a later run writes: even a stopped load waits for it,
 	// unless the user insists (then ctx ends).
-	until, unsettled := d.lanes.cutter.Unsettled(now)
+	until, unsettled := d.lanes.Cutter.Unsettled(now)
 	switch {
 	case unsettled && d.cfg.Checkpoint.Repeats:
 		d.counts.LateUntil = keep.Later(d.counts.LateUntil, until)
@@ -321,14 +323,14 @@ func (d *dispatcher) finished(now time.Time) bool {
 
 // leave tells who holds the lease next whether requests may still be applied, and for how long.
 func (d *dispatcher) leave(l *jobdir.Lease, now time.Time) {
-	until, _ := d.lanes.cutter.Unsettled(now)
+	until, _ := d.lanes.Cutter.Unsettled(now)
 	until = keep.Later(keep.Later(until, d.counts.LateUntil), keep.Later(d.settling.hold, d.settling.suspectUntil))
 	l.Unsettled, l.UnsettledFor = until.After(now), max(0, until.Sub(now))
 }
 
 // nextEvent returns the time until something is due without an event coming in; next is when a lane may send.
 func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration {
-	next = d.lanes.nextEvent(now, next, !d.stopper.stopped())
+	next = d.lanes.NextEvent(now, next, !d.stopper.stopped())
 	if d.checkpointer != nil && !d.stopper.stopped() {
 		next = min(next, d.checkpointer.LookEvery())
 	}
@@ -344,16 +346,16 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 	if wait := d.checkpointer.When().MayWait(now); wait > 0 {
 		return wait, bottleneck.Disk
 	}
-	return d.lanes.dispatch(now, !d.input.ended())
+	return d.lanes.Dispatch(now, !d.input.ended())
 }
 
 // noteLimit notes what keeps the load from being faster, often enough.
 func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 	m := d.record.meter
-	if !m.Wants(now, d.lanes.limitEvery()) {
+	if !m.Wants(now, d.lanes.LimitEvery()) {
 		return
 	}
-	word, unsure := d.lanes.limitedBy(now, limits{blocked: blocked, reading: !d.input.ended() && !d.input.waits, stopped: d.stopper.stopped()})
+	word, unsure := d.lanes.LimitedBy(now, lanes.Limits{Blocked: blocked, Reading: !d.input.ended() && !d.input.waits, Stopped: d.stopper.stopped()})
 	if w, ok := d.cfg.Read.Sources.(source.Waits); ok && word == bottleneck.Reader && w.Waiting() {
 		word = bottleneck.Source
 	}
@@ -362,20 +364,20 @@ func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 }
 
 func (d *dispatcher) checkPatience(now time.Time) {
-	if err := d.lanes.hopeless(now, !d.input.ended()); err != nil {
+	if err := d.lanes.Hopeless(now, !d.input.ended()); err != nil {
 		d.stopper.stop(err)
 	}
 }
 
 // landed takes the outcomes of a flight.
-func (d *dispatcher) landed(r result) {
-	l := d.lanes.landed(&r, d.input.ended())
+func (d *dispatcher) landed(r lanes.Result) {
+	l := d.lanes.Landed(&r, d.input.ended())
 	d.record.landed(&l)
-	if l.changed {
-		d.survey.askTable(l.table)
+	if l.Changed {
+		d.survey.askTable(l.Table)
 	}
-	if l.err != nil {
-		d.stopper.stop(l.err)
+	if l.Err != nil {
+		d.stopper.stop(l.Err)
 	}
 	d.account.Flush()
 	d.publish()
@@ -383,7 +385,7 @@ func (d *dispatcher) landed(r result) {
 
 // jobDone takes a job of the disk that has run.
 func (d *dispatcher) jobDone(j *shuffle.Job) {
-	if err := d.lanes.jobDone(j); err != nil {
+	if err := d.lanes.JobDone(j); err != nil {
 		d.stopper.stop(err)
 	}
 }
@@ -394,14 +396,14 @@ func (d *dispatcher) withhold() {
 	if d.checkpointer == nil || !d.checkpointer.Ordered {
 		return
 	}
-	d.lanes.withhold()
+	d.lanes.Withhold()
 	d.checkpointer.Unknown()
 }
 
 // recut takes a new partition map.
 func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
-	d.lanes.recut(now, m)
-	d.lanes.mark(d.record.slots(m))
+	d.lanes.Recut(now, m)
+	d.lanes.Mark(d.record.slots(m))
 	if d.checkpointer != nil {
 		d.checkpointer.Unknown()
 	}

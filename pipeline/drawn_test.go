@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
@@ -42,7 +44,7 @@ var drawnModes = map[string]drawnMode{
 	"any": {failing: 0.6},
 	// The rate controller paces lanes whose partitions have a capacity.
 	"paced": {failing: 0.1, also: func(m *drawnLoad) {
-		m.cfg.pacer = nil
+		m.cfg.Pacer = nil
 		m.simulate.PartitionUnits, m.simulate.Burst = 5000, 100*time.Millisecond
 	}},
 	// The power of the store fails, with the load or without it.
@@ -262,8 +264,8 @@ func (m *drawnLoad) configure(files []string) {
 	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1+rnd.IntN(16), 5+rnd.IntN(table.MaxBatchRows-4)
 	cfg.Read.SplitBytes, cfg.Read.Parsers, cfg.Read.ChainBytes = 64+rnd.IntN(8<<10), 1+rnd.IntN(4), 1000
 	cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax = int64(1+rnd.IntN(1<<20)), w.dir, int64(rnd.IntN(3))*50_000
-	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 50*time.Millisecond, time.Duration(2+rnd.IntN(60))*time.Millisecond, int64(1+rnd.IntN(300))
-	cfg.pacer = func() pacer { return restless{} }
+	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.Allowance = 50*time.Millisecond, time.Duration(2+rnd.IntN(60))*time.Millisecond, int64(1+rnd.IntN(300))
+	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	cfg.Resume.Look = true
 	if m.scheduled = rnd.IntN(3) > 0; m.scheduled {
 		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)

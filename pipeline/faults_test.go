@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
@@ -170,7 +172,7 @@ func TestAnOutageRejectsNothing(t *testing.T) {
 		t.Run(code, virtual(func(t *testing.T, w *world) {
 			text, want := plainCSV(80)
 			cfg := w.config(w.file("in.csv", text))
-			cfg.pacer = func() pacer { return restless{} }
+			cfg.Pacer = func() lanes.Pacer { return restless{} }
 			cfg.Lanes.BatchRows = 1
 			var mu sync.Mutex
 			sent := map[string]int{}

@@ -79,7 +79,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 	if finished {
 		err = errors.Join(d.files.Stamps.Close(), d.files.Stamps.Remove())
 	}
-	if closeErr := d.lanes.close(); closeErr != nil {
+	if closeErr := d.lanes.Close(); closeErr != nil {
 		a.counts.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
 	return errors.Join(err, d.files.Close(a.counts))

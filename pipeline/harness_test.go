@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
@@ -206,7 +208,7 @@ func (w *world) config(inputs ...string) trial {
 		},
 		Columns: plan.Columns{Types: map[string]plan.Type{}},
 		Write:   Write{Settle: settle},
-		Lanes:   LaneConfig{RetryFor: time.Minute, Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}},
+		Lanes:   lanes.Config{RetryFor: time.Minute, Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond}},
 		Limits:  Limits{MaxErrors: ledger.MaxErrors{Rows: -1}},
 		RunDir:  filepath.Join(w.dir, "run"),
 	}}

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
@@ -12,7 +14,7 @@ import (
 type hooks struct {
 	keeping     keep.Tuning
 	surveyEvery time.Duration // between readings of the partition map; 0 is the constant
-	laneTuning
+	lanes.Tuning
 
 	sectionRows int       // rows of a section; 0 is the constant
 	order       orderWhen // when inputs are read by a schedule

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
@@ -70,7 +72,7 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	bottleneck.Disk: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}})
 		cfg := w.config(w.file("in.csv", numbered("k", 300)))
-		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency, cfg.pacer = 1, 8, func() pacer { return restless{} }
+		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency, cfg.Pacer = 1, 8, func() lanes.Pacer { return restless{} }
 		cfg.Checkpoint.Every, cfg.keeping.KeptFor = time.Millisecond, 40*time.Millisecond
 		var saved atomic.Int64
 		cfg.keeping.OnSave = func(*checkpoint.Snapshot) error {

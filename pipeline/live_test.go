@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
@@ -127,8 +129,8 @@ func loadChanging(t *testing.T, seed uint64) {
 	}
 	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1+rnd.IntN(8), 1+rnd.IntN(60)
 	cfg.Read.Parsers, cfg.Limits.Memory, cfg.Limits.TempDir = 1+rnd.IntN(4), int64(1+rnd.IntN(1<<20)), w.dir
-	cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, int64(20+rnd.IntN(300)), true
-	cfg.pacer = func() pacer { return restless{} }
+	cfg.Checkpoint.Every, cfg.Allowance, cfg.Resume.Look = time.Millisecond, int64(20+rnd.IntN(300)), true
+	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	others := randomFaults(rnd)
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		if r.Operation == "BatchWriteRow" && rnd64(&c.mu, rnd)%4 == 0 {
@@ -200,8 +202,8 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 	}
 	cfg.onSnapshot = func(d *dispatcher, s *checkpoint.Snapshot) {
 		r := d.counts
-		if open := r.Read - r.Written - r.Rejected - r.Superseded; open < int64(d.lanes.cutter.Remaining()) {
-			c.t.Errorf("%d rows are not final, %d are under way", open, d.lanes.cutter.Remaining())
+		if open := r.Read - r.Written - r.Rejected - r.Superseded; open < int64(d.lanes.Cutter.Remaining()) {
+			c.t.Errorf("%d rows are not final, %d are under way", open, d.lanes.Cutter.Remaining())
 		}
 		again := *s
 		again.Counters = nil
@@ -308,7 +310,7 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 				k := sourcetest.NewKeyed("parts", 3000)
 				k.Parts, k.Page = 2+rnd.IntN(30), 1+rnd.IntN(60)
 				cfg := w.fromKeyed(k)
-				cfg.pacer = func() pacer { return restless{} }
+				cfg.Pacer = func() lanes.Pacer { return restless{} }
 				cfg.Checkpoint.Every, cfg.Resume.Look = 20*time.Millisecond, true
 				cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 50, 1 // onSend needs no lock
 				base := w.killedAfter(cfg, 500)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"golang.org/x/sync/errgroup"
 
 	"example.com/tsimport/writer"
@@ -30,8 +32,6 @@ func (a *attempt) load(ctx context.Context, stopStdin func()) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	a.share = a.cfg.Shared.join()
-	defer a.share.leave()
 	d := a.newDispatcher(x, files, store, stopRead)
 	err = a.stages(ctx, readCtx, d)
 	d.complete()
@@ -50,9 +50,9 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 		if d.checkpointer != nil {
 			group.Go(d.checkpointer.Work)
 		}
-		d.lanes.start(a.service.connection.Room, func() { group.Go(func() error { return a.work(d) }) })
+		d.lanes.Start(a.service.connection.Room, func() { group.Go(func() error { return a.work(d) }) })
 	}
-	d.lanes.startDisk(group.Go)
+	d.lanes.StartDisk(group.Go)
 	surveyCtx, stopSurvey := context.WithCancel(groupCtx)
 	group.Go(func() error { return a.survey.run(surveyCtx) })
 	group.Go(func() error {
@@ -67,7 +67,7 @@ func (a *attempt) work(d *dispatcher) error {
 	sender := a.service.connection.Sender()
 	defer sender.Close()
 	w, target := &a.cfg.Write, a.cfg.Target.Table
-	one := worker{table: target, ids: a.from.IDs, onSend: a.hooks.onSend}
-	one.writer = writer.New(d.guarded(sender), a.service.sdk, target, w.Mode, w.Condition).With(d.annotations.Options)
-	return one.work(d.lanes)
+	one := lanes.Worker{Table: target, Ids: a.from.IDs, OnSend: a.hooks.onSend}
+	one.Writer = writer.New(d.guarded(sender), a.service.sdk, target, w.Mode, w.Condition).With(d.annotations.Options)
+	return one.Work(d.lanes)
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -91,8 +93,8 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	w := newWorld(t)
 	text := users(rand.New(rand.NewPCG(9, 9)), 400, 200)
 	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows, cfg.allowance = 1, 5, 5
-	cfg.pacer = func() pacer { return restless{} }
+	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows, cfg.Allowance = 1, 5, 5
+	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	cfg.Checkpoint.Every, cfg.Resume.Look = time.Millisecond, true
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/faults"
@@ -88,7 +90,7 @@ func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
 	text := "user,what\nkey1,w0\nkey2,w1\nkey3,w2\nkey1,w3\n"
 	cfg := w.numbered(w.file("in.csv", text))
 	cfg.Write.Settle, cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = time.Millisecond, 1, 1
-	cfg.pacer = func() pacer { return restless{} }
+	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		switch r.N {
 		case 0:
@@ -370,7 +372,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			text := rowsOf("user,what\n", 6000, func(i int) string { return fmt.Sprintf("key%d,w%d\n", i*7919%keys, i) })
 			cfg := w.numbered(w.file("in.csv", text))
-			cfg.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
+			cfg.Pacer, cfg.Resume.Look = func() lanes.Pacer { return restless{} }, true
 			cfg.Write.Settle = time.Millisecond
 			drain, stop := context.WithCancelCause(t.Context())
 			cfg.Drain = drain

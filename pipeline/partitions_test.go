@@ -18,6 +18,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
@@ -200,7 +202,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 			w.partitioned(server.Simulation{}, "k01000", "k02000", "k03000", "k04000")
 			cfg := w.config(w.file("in.csv", text))
 			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
-			cfg.pacer = func() pacer { return restless{} }
+			cfg.Pacer = func() lanes.Pacer { return restless{} }
 			cfg.Lanes.Concurrency = 2 // more would have all rows in flight
 			cfg.Watch.Monitor = NewMonitor()
 			opened := make(chan struct{})

@@ -12,15 +12,15 @@ import (
 func (d *dispatcher) publish() {
 	p := d.cfg.Watch.Progress
 	p.Show(d.counts)
-	p.Trouble.Store(d.lanes.lastError())
-	if left, ok := d.lanes.sample(time.Now()); ok {
+	p.Trouble.Store(d.lanes.LastError())
+	if left, ok := d.lanes.Sample(time.Now()); ok {
 		p.SlowestLeft.Store(int64(min(left*1000, math.MaxInt32*1000)))
 	}
 }
 
 // unfinished counts the rows that were read, by any attempt, and are not final.
 func (d *dispatcher) unfinished() int64 {
-	n := d.lanes.unfinished() + d.account.DryRows
+	n := d.lanes.Unfinished() + d.account.DryRows
 	if d.checkpointer != nil {
 		n += d.checkpointer.Unread()
 	}
@@ -34,9 +34,9 @@ func (d *dispatcher) complete() {
 	r.CompleteMoments()
 	d.account.Tables.Complete(r, d.survey.tables)
 	r.PartitionReads = d.survey.reads.Load()
-	d.lanes.countSpilled(&r.ReportMemory)
-	d.lanes.count(&r.ReportPartitions, d.record.started)
-	for _, h := range d.account.HotKeys(d.lanes.sending(), d.cfg.DryRun) {
+	d.lanes.CountSpilled(&r.ReportMemory)
+	d.lanes.Count(&r.ReportPartitions, d.record.started)
+	for _, h := range d.account.HotKeys(d.lanes.Sending(), d.cfg.DryRun) {
 		r.HotKeys = append(r.HotKeys, ledger.ReportHotKey{Column: d.admission.hotKeyWatch.column, Value: plan.ShowKey(h.Value), Share: h.Share})
 	}
 	d.record.meter.End(time.Now())
@@ -44,13 +44,4 @@ func (d *dispatcher) complete() {
 		r.LimitedBy = append(r.LimitedBy, ledger.ReportLimit{By: p.Word.String(), Seconds: p.Seconds, Share: p.Share})
 	}
 	r.Timeline = d.record.timeline()
-}
-
-// countSpilled adds to the report what was ever on the disk.
-func (s *lanes) countSpilled(r *ledger.ReportMemory) {
-	r.SpilledRows = s.queues.SpilledRows()
-	if s.disk.store != nil {
-		u := s.disk.store.Usage()
-		r.SpilledBytes, r.PeakSpillBytes = u.WrittenBytes, u.PeakDiskBytes
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/parquet-go/parquet-go"
 
 	"example.com/tsimport/internal/exitcode"
@@ -37,7 +39,7 @@ func sortedFile(records int) string {
 // sections makes a load follow a schedule of small sections.
 func (c *trial) sections(rows int) {
 	c.order, c.sectionRows = orderAlways, rows
-	c.pacer = func() pacer { return restless{} }
+	c.Pacer = func() lanes.Pacer { return restless{} }
 }
 
 func TestRejectsOfAScheduleEndInTheOrderOfTheInput(t *testing.T) {

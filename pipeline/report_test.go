@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/table"
@@ -129,35 +131,6 @@ func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 	})
 }
 
-func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
-	waited := func(seconds ...float64) *ledger.ReportSlowest {
-		s := new(lanes)
-		var bounds []table.Value
-		for i, waited := range seconds {
-			bounds = append(bounds, table.Value{Type: table.Integer, Int: int64(i)})
-			s.all = append(s.all, &lane{index: i, turn: turn{begun: time.Now()}, backlog: backlog{waiting: time.Duration(waited * float64(time.Second))}})
-		}
-		s.partitions = partitioner.NewMap(bounds[1:])
-		return s.slowest(100 * time.Second)
-	}
-	for name, s := range map[string]*ledger.ReportSlowest{
-		"one partition":            waited(90),
-		"all of them":              waited(90, 80, 85, 88),
-		"half of them":             waited(90, 80, 1, 60, 70),
-		"a small part of the load": waited(20, 1, 1, 1),
-		"none":                     waited(0, 0, 0),
-	} {
-		if s != nil {
-			t.Errorf("%s: %+v is named", name, s)
-		}
-	}
-	for want, s := range []*ledger.ReportSlowest{waited(90, 1), waited(1, 90, 30), waited(1, 2, 60, 3)} {
-		if s == nil || s.Partition != want {
-			t.Errorf("partition %d is to be named: %+v", want, s)
-		}
-	}
-}
-
 func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	start := time.Now()
 	counts := new(ledger.Counted)
@@ -166,12 +139,12 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	counts.Read, counts.Rejected = 1000, 3
 	r.point(start)
 	counts.Written = 200
-	r.landed(&landing{at: start.Add(time.Second), slot: one, answer: answer{final: 200, accepted: 200, rows: 200}, requests: 1})
+	r.landed(&lanes.Landing{At: start.Add(time.Second), Slot: one, Answer: lanes.Answer{Final: 200, Accepted: 200, Rows: 200}, Requests: 1})
 	// The partition splits; an answer to the old lane comes later than that.
 	parts := r.slots(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 5}}))
 	counts.Written = 600
-	r.landed(&landing{at: start.Add(2 * time.Second), slot: one, answer: answer{final: 150, throttled: 50, accepted: 150, rows: 200}, retried: 10, requests: 2})
-	r.landed(&landing{at: start.Add(2 * time.Second), slot: parts[1], answer: answer{final: 250, accepted: 500, rows: 250}, requests: 1})
+	r.landed(&lanes.Landing{At: start.Add(2 * time.Second), Slot: one, Answer: lanes.Answer{Final: 150, Throttled: 50, Accepted: 150, Rows: 200}, Retried: 10, Requests: 2})
+	r.landed(&lanes.Landing{At: start.Add(2 * time.Second), Slot: parts[1], Answer: lanes.Answer{Final: 250, Accepted: 500, Rows: 250}, Requests: 1})
 	tl := r.timeline()
 	want := []ledger.Point{{Read: 1000, Rejected: 3, Queued: 997}, {Final: 200, Requests: 1, Units: 200, Queued: 797}, {Final: 400, Throttled: 50, Retried: 10, Requests: 3, Units: 650, Queued: 397}}
 	if len(tl.Points) != 3 || tl.Points[0] != want[0] || tl.Points[1] != want[1] || tl.Points[2] != want[2] {
@@ -190,7 +163,7 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	only := r.slots(partitioner.NewMap(nil))[0]
 	for s := range 86400 {
 		counts.Written++
-		r.landed(&landing{at: start.Add(time.Duration(s) * time.Second), slot: only, answer: answer{final: 1}, requests: 1})
+		r.landed(&lanes.Landing{At: start.Add(time.Duration(s) * time.Second), Slot: only, Answer: lanes.Answer{Final: 1}, Requests: 1})
 	}
 	tl := r.timeline()
 	sum := int64(0)

@@ -91,7 +91,6 @@ type attempt struct {
 	folder  *rundir.Folder
 	counts  *ledger.Counted
 	survey  *partitionPoller
-	share   *share // of limits that several loads keep together; nil without them
 	looks   []look
 
 	bad        []keep.BadInput // that are left out of the plan

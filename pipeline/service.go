@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/table"
@@ -36,7 +38,7 @@ func connect(ctx, gentle context.Context, cfg *Config) (s service, err error) {
 	}
 	target := cfg.Target.Client
 	target.Compress = cfg.Write.Compress
-	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Lanes.Concurrency+mayBeSilent(cfg.Lanes.Concurrency), leastLookUps)), keyPatience
+	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Lanes.Concurrency+lanes.MostSilent(cfg.Lanes.Concurrency), leastLookUps)), keyPatience
 	target.AcceptUnsigned = target.AcceptUnsigned && cfg.Write.Mode != table.Delete
 	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {
 		target.Transport = s.connection.Transport()

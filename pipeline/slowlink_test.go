@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/tablestore/client"
@@ -82,7 +84,7 @@ func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // linkShare loads rows of about that many bytes into the link's lanes, for so many seconds if the link were filled. It returns what share
 // of that the load reached: of the bytes that the link carries, or of 200 rows a round trip and worker.
-func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration, law func() pacer) (share float64, r *Report) {
+func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration, law func() lanes.Pacer) (share float64, r *Report) {
 	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
 	possible := l.bandwidth
 	if l.trip > 0 {
@@ -102,7 +104,7 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 		w.partitioned(server.Simulation{Config: l.service}, bounds...)
 		l.base = w.server.Transport()
 		cfg := w.config(w.file("in.csv", text))
-		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.pacer = l, timeout, law
+		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.Pacer = l, timeout, law
 		cfg.Write.Compress, cfg.Lanes.Concurrency = l.compress, cmp.Or(l.workers, DefaultConcurrency)
 		r = w.load(cfg)
 		share = float64(r.BytesSent) / r.Seconds / possible
@@ -145,9 +147,9 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,
 			link: &virtualLink{bandwidth: 20e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
 	} {
-		var law func() pacer
+		var law func() lanes.Pacer
 		if tt.free {
-			law = func() pacer { return restless{} }
+			law = func() lanes.Pacer { return restless{} }
 		}
 		l, timeout := tt.link, cmp.Or(tt.timeout, client.DefaultRequestTimeout)
 		share, r := linkShare(t, l, cmp.Or(tt.row, 20_000), tt.seconds, timeout, law)

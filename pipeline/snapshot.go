@@ -4,10 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
-	"example.com/tsimport/shuffle"
 	"example.com/tsimport/writer"
 )
 
@@ -31,7 +29,7 @@ func (d *dispatcher) keep(now time.Time) {
 		d.stopper.stop(err)
 		return
 	}
-	d.lanes.described()
+	d.lanes.Described()
 	k.Write(s, d.files.Open(), d.files.Archive.Failure())
 }
 
@@ -52,7 +50,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 	d.counts.CheckpointError = ""
 	d.counts.Checkpoints++
 	k.Counts(s)
-	d.lanes.saved()
+	d.lanes.Saved()
 }
 
 // guarded returns a sender that sends nothing of which a checkpoint must say first that it may be sent.
@@ -67,7 +65,7 @@ func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 func (d *dispatcher) keepLast() error {
 	now := time.Now()
 	d.checkpointer.Stopped = true
-	_, unsettled := d.lanes.cutter.Unsettled(now)
+	_, unsettled := d.lanes.Cutter.Unsettled(now)
 	s, err := d.snapshot(now)
 	if err != nil {
 		return err
@@ -86,7 +84,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	d.account.Asides.Keep(s.Counters)
 	d.annotations.keep(s.Counters)
 	d.account.Tables.Keep(s.Counters, d.survey.tables)
-	if err := d.files.Stamps.Begin(d.lanes.cutter, k.AllFinal()); err != nil {
+	if err := d.files.Stamps.Begin(d.lanes.Cutter, k.AllFinal()); err != nil {
 		return nil, err
 	}
 	if err := d.files.Keep(s); err != nil {
@@ -96,12 +94,12 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		d.stopper.stop(err)
 	}
 	s.HoldFor = max(0, d.settling.hold.Sub(now))
-	if until, any := d.lanes.cutter.Settling(now); any {
+	if until, any := d.lanes.Cutter.Settling(now); any {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
 	sends := !d.stopper.stopped() && !k.Stopped
 	// Where no more is sent, or nothing is promised of it, allowances do not matter.
-	k.DescribeRows(s, d.lanes.out(), d.lanes.ranges(sends && k.Ordered), d.lanes.waiting(k.Ordered, k.ReadTo()), d.readToEnd())
+	k.DescribeRows(s, d.lanes.Out(), d.lanes.Ranges(sends && k.Ordered), d.lanes.Waiting(k.Ordered, k.ReadTo()), d.readToEnd())
 	k.DescribeSources(s)
 	s.Moments = d.counts.KeepMoments()
 	var err error
@@ -119,43 +117,4 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 // attempt may have sent can be in the rest.
 func (d *dispatcher) readToEnd() bool {
 	return d.input.ended() && !d.stopper.stopped() && d.input.err == nil
-}
-
-// out returns the rows that have left their queue and are not final.
-func (s *lanes) out() (all []checkpoint.Position) {
-	s.cutter.Out(func(r table.Ref) { all = append(all, keep.PositionOf(r)) })
-	return all
-}
-
-// ranges returns the lanes, and with allowances how many rows each may send. A gap sends none.
-func (s *lanes) ranges(allowances bool) []checkpoint.LaneRange {
-	lanes := make([]checkpoint.LaneRange, len(s.all))
-	for i, l := range s.all {
-		lanes[i].Lower = s.partitions.Lower(i)
-		if allowances && !l.gap {
-			lanes[i].Allowance = s.allowanceOf(l)
-		}
-	}
-	return lanes
-}
-
-// waiting returns what the lanes hold. In source order the rows of a key wait from the first one on to end, which is that of
-// all that was read.
-func (s *lanes) waiting(ordered bool, end checkpoint.Position) (all []checkpoint.Queued) {
-	s.queues.Describe(func(p shuffle.Part) {
-		keys := s.partitions.Range(p.Lane)
-		if p.Keys != nil {
-			within, any := p.Keys.Within(keys)
-			if !any {
-				return
-			}
-			keys = within
-		}
-		from, to := keep.PositionAfter(p.Split.Position, int64(p.From)), end
-		if !ordered {
-			to = keep.PositionAfter(p.Split.Position, int64(p.To))
-		}
-		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})
-	})
-	return all
 }

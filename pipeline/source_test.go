@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
@@ -78,8 +80,8 @@ func TestASourceThatBreaksOffEndsTheLoadAfterItsRows(t *testing.T) {
 func TestALoadOfAnySourceIsResumed(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
 		cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
-		cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-		cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+		cfg.Write.Order, cfg.Pacer = order, func() lanes.Pacer { return restless{} }
+		cfg.Checkpoint.Every, cfg.Allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
 		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 50, 1 // onSend needs no lock
 		base := w.killedAfter(cfg, 500)
 		again := cfg.countFinal(base)

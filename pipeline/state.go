@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/pipeline/ledger"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Monitor shows the state of a load while it runs. It is safe for concurrent use.
@@ -34,11 +37,11 @@ type State struct {
 	StateCounts
 	StateWork
 
-	Memory StateMemory `json:"memory"`
-	Spill  StateSpill  `json:"spill"`
-	Map    StateMap    `json:"partition_map"`
-	Marks  StateMarks  `json:"marks"`
-	Lanes  []StateLane `json:"lanes"`
+	Memory StateMemory   `json:"memory"`
+	Spill  lanes.Spill   `json:"spill"`
+	Map    StateMap      `json:"partition_map"`
+	Marks  StateMarks    `json:"marks"`
+	Lanes  []lanes.State `json:"lanes"`
 }
 
 // StateCounts is what the load has counted so far, as in the Report.
@@ -77,15 +80,6 @@ type StateMemory struct {
 	Full   bool  `json:"full"`   // reading waits
 }
 
-// StateSpill is what is on disk.
-type StateSpill struct {
-	Frames    int    `json:"frames"`
-	RawBytes  int64  `json:"raw_bytes"`
-	DiskBytes int64  `json:"disk_bytes"`
-	Rows      int64  `json:"rows_spilled"`    // all that ever were
-	Error     string `json:"error,omitempty"` // why rows could not be spilled; reading waits then
-}
-
 // StateMap is what is known of the table's partitions.
 type StateMap struct {
 	Partitions int    `json:"partitions"`
@@ -102,39 +96,21 @@ type StateMarks struct {
 	Final      int64 `json:"records_final"`
 }
 
-// StateLane is one partition's queue.
-type StateLane struct {
-	Partition   int     `json:"partition"`
-	Table       string  `json:"table,omitempty"` // among several; empty for rows that wait for theirs
-	From        string  `json:"from"`            // first key value, empty for the first partition
-	Rate        float64 `json:"rate"`            // capacity units a second that it is taken to accept; 0 unknown
-	Pace        string  `json:"pace"`            // start, measure, cruise or known
-	Queued      int     `json:"rows_queued"`     // in memory, ready to go
-	Spilled     bool    `json:"spilled"`         // more are on disk
-	Retrying    int     `json:"rows_to_retry"`   // and rows that wait for one of their key
-	InFlight    int     `json:"in_flight"`       // requests
-	Final       int64   `json:"rows_final"`
-	Throttled   int64   `json:"rows_throttled"`
-	Unavailable int64   `json:"rows_unavailable"`
-	Down        bool    `json:"down"` // the partition does not serve
-	Trouble     string  `json:"trouble,omitempty"`
-}
-
 // state describes the load.
 func (d *dispatcher) state(now time.Time) *State {
 	s := countedState(d.counts)
 	s.Table, s.Order, s.Seconds = d.cfg.Target.Table, d.cfg.Write.Order.String(), now.Sub(d.record.started).Seconds()
 	s.StateWork = StateWork{
-		Reading: !d.input.ended(), InFlight: d.lanes.inFlight(), Workers: d.cfg.Lanes.Concurrency,
-		RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
+		Reading: !d.input.ended(), InFlight: d.lanes.InFlight(), Workers: d.cfg.Lanes.Concurrency,
+		RowsOut: d.lanes.Cutter.InFlight(), Retrying: d.lanes.Cutter.Retrying(), Queued: d.lanes.Queues.Rows(),
 		LimitedBy: d.record.meter.Now().String(), Waiting: d.cfg.Watch.Progress.Wait(),
 	}
-	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.options.memory.Lanes, Full: d.lanes.queues.Full()}
-	s.Spill = d.lanes.spilled()
+	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.Queues.Bytes(), Budget: plan.DivideMemory(d.cfg.Limits.Memory).Lanes, Full: d.lanes.Queues.Full()}
+	s.Spill = d.lanes.Spilled()
 	s.Map = d.survey.state()
-	s.Map.Partitions, s.Map.Recuts = len(d.lanes.all), d.counts.Recuts
+	s.Map.Partitions, s.Map.Recuts = d.lanes.Partitions.Len(), d.counts.Recuts
 	s.Marks.BytesRead, s.Marks.BytesTotal = d.cfg.Watch.Progress.BytesRead.Load(), d.cfg.Watch.Progress.BytesTotal.Load()
-	s.Lanes = d.lanes.state()
+	s.Lanes = d.lanes.State()
 	return s
 }
 
@@ -149,16 +125,6 @@ func countedState(r *ledger.Counted) *State {
 	}
 }
 
-// spilled says what is on the disk.
-func (s *lanes) spilled() StateSpill {
-	spill := StateSpill{Rows: s.queues.SpilledRows(), Error: s.options.counts.SpillError}
-	if s.disk.store != nil {
-		u := s.disk.store.Usage()
-		spill.Frames, spill.RawBytes, spill.DiskBytes = u.Frames, u.RawBytes, u.DiskBytes
-	}
-	return spill
-}
-
 // state says how the partition map was read.
 func (s *partitionPoller) state() StateMap {
 	m := StateMap{Exact: s.exact.Load(), Reads: s.reads.Load()}
@@ -166,21 +132,4 @@ func (s *partitionPoller) state() StateMap {
 		m.Error = *text
 	}
 	return m
-}
-
-// state describes each lane.
-func (s *lanes) state() []StateLane {
-	all := make([]StateLane, 0, len(s.all))
-	for i, l := range s.all {
-		lane := StateLane{
-			Partition: i, Table: l.table, From: firstKey(s.partitions, i), Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
-			Retrying: s.cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
-			Down: l.down,
-		}
-		if l.stuck {
-			lane.Trouble = l.lastError
-		}
-		all = append(all, lane)
-	}
-	return all
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/writer"
@@ -16,7 +18,7 @@ import (
 type sweeper struct {
 	numbers  *writer.AutoIncrement
 	table    string
-	lanes    *LaneConfig
+	lanes    *lanes.Config
 	drain    context.Context
 	report   *ledger.ReportMarks
 	progress *ledger.Progress

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -36,7 +38,7 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 			w.template = "t_{what}"
 			cfg := w.config(w.file("in.csv", fortyRows()))
 			cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 1, 1
-			cfg.pacer = func() pacer { return restless{} }
+			cfg.Pacer = func() lanes.Pacer { return restless{} }
 			cfg.Resume.Look = true
 			drain, stop := context.WithCancelCause(context.Background())
 			sent := 0
@@ -73,7 +75,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 			w.template = template
 			cfg := w.config(w.file("in.csv", fortyRows()))
 			cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 1, 1
-			cfg.pacer = func() pacer { return restless{} }
+			cfg.Pacer = func() lanes.Pacer { return restless{} }
 			cfg.Resume.Look = true
 			sent, name := 0, "t"
 			if template != "" {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/timeline"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
@@ -54,7 +56,7 @@ func newTimelineRecorder(counts *ledger.Counted, started time.Time, processors f
 func (r *timelineRecorder) slots(m *partitioner.Map) []int {
 	slots := make([]int, m.Len())
 	for i := range slots {
-		shown := firstKey(m, i)
+		shown := lanes.FirstKey(m, i)
 		if t := m.Table(i); t != "" {
 			shown = strings.TrimSpace(t + " " + shown)
 		}
@@ -75,15 +77,15 @@ func (r *timelineRecorder) point(now time.Time) *ledger.Point {
 }
 
 // landed takes an answer.
-func (r *timelineRecorder) landed(l *landing) {
-	p := r.point(l.at)
-	p.Final += int64(l.final)
-	p.Throttled += int64(l.throttled)
-	p.Unavailable += int64(l.unavailable)
-	p.Retried += int64(l.retried)
-	p.Requests += int64(l.requests)
-	p.Units += l.accepted
-	r.heat.Add(l.at.Sub(r.started), l.slot, int64(l.final))
+func (r *timelineRecorder) landed(l *lanes.Landing) {
+	p := r.point(l.At)
+	p.Final += int64(l.Final)
+	p.Throttled += int64(l.Throttled)
+	p.Unavailable += int64(l.Unavailable)
+	p.Retried += int64(l.Retried)
+	p.Requests += int64(l.Requests)
+	p.Units += l.Accepted
+	r.heat.Add(l.At.Sub(r.started), l.Slot, int64(l.Final))
 }
 
 // limited takes what limited the load for a while.

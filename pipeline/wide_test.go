@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
@@ -373,8 +375,8 @@ func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 			}
 		}
 		cfg := w.fromWide(rows)
-		cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-		cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+		cfg.Write.Order, cfg.Pacer = order, func() lanes.Pacer { return restless{} }
+		cfg.Checkpoint.Every, cfg.Allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
 		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 50, 1
 		w.killedAfter(cfg, 400)
 		other := cfg

@@ -20,9 +20,9 @@ const module = "example.com/tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them;
 // engine/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".":            {"pipeline/ledger", "pipeline/keep", "internal/exitcode", "reader/open", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
+	".":            {"pipeline/lanes", "pipeline/ledger", "pipeline/keep", "internal/exitcode", "reader/open", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport": {"cmd/tsimport/commands"},
-	"cmd/tsimport/commands": {"pipeline/ledger", "pipeline/keep",
+	"cmd/tsimport/commands": {"pipeline/lanes", "pipeline/ledger", "pipeline/keep",
 		"pipeline/fromdatabase", "reader/open", "transfer/restore", "internal/words",
 		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",
@@ -82,21 +82,22 @@ var arrows = map[string][]string{
 
 	"pipeline/ledger": {"internal/atomicfile", "internal/exitcode", "internal/table", "internal/tablestore/plainbuffer", "internal/timeline", "partitioner", "pipeline/bottleneck", "pipeline/checkpoint", "pipeline/intake", "pipeline/keep", "pipeline/plan", "pipeline/rundir", "reader/jsonl", "reader/record", "reader/source", "writer"},
 	"pipeline/keep":   {"internal/atomicfile", "internal/exitcode", "internal/jobdir", "internal/table", "internal/tablestore/client", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/rundir", "ratelimit", "reader/source", "shuffle/readorder", "writer"},
-	"pipeline":        {"pipeline/ledger", "pipeline/keep", "internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "shuffle/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source", "reader/jsonl", "reader/record"},
+	"pipeline/lanes":  {"internal/spill", "internal/table", "internal/tablestore/client", "partitioner", "pipeline/bottleneck", "pipeline/checkpoint", "pipeline/keep", "pipeline/ledger", "pipeline/plan", "pipeline/sendwindow", "ratelimit", "shuffle", "writer"},
+	"pipeline":        {"pipeline/lanes", "pipeline/ledger", "pipeline/keep", "internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "shuffle/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source", "reader/jsonl", "reader/record"},
 	"pipeline/intake": {"shuffle/readorder", "internal/keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"internal/suggest", "internal/words", "internal/exitcode", "internal/tablestore/condition", "internal/lifecycle", "internal/keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
-	"pipeline/options":      {"pipeline/ledger", "internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"pipeline/options":      {"pipeline/lanes", "pipeline/ledger", "internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
 	"jobs/recurring":        {"internal/jobdir", "internal/suggest", "internal/table", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
 	"pipeline/fromdatabase": {"internal/keyexpr", "internal/suggest", "internal/table", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/input", "reader/open", "reader/sqltable"},
 	"pipeline/bottleneck":   {},
 	"shuffle/readorder":     {},
-	"pipeline/status":       {"pipeline", "pipeline/bottleneck"},
+	"pipeline/status":       {"pipeline/lanes", "pipeline", "pipeline/bottleneck"},
 
 	"pipeline/sendwindow": {},
 
 	// A job of many processes is loads of rows that were made before.
-	"jobs/scaleout":            {"pipeline/ledger", "pipeline/keep", "jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client"},
+	"jobs/scaleout":            {"pipeline/lanes", "pipeline/ledger", "pipeline/keep", "jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client"},
 	"jobs/scaleout/runfile":    {"internal/jobdir"},
 	"jobs/scaleout/kubernetes": {"ratelimit", "internal/exitcode"},
 
@@ -206,6 +207,7 @@ var arrows = map[string][]string{
 // testArrows lists what tests may import beside that and internal/conformance.
 var testArrows = map[string][]string{
 	".":                          {"reader", "reader/input", "reader/source/sourcetest", "reader/mysql/mysqltest", "reader/open", "reader/postgres/pgtest", "reader/sqltable", "engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
+	"pipeline/lanes":             {"pipeline/intake"},
 	"pipeline":                   {"internal/lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "internal/keyexpr", "transfer/verify", "reader/source/sourcetest", "reader/record", "reader/convert", "internal/tablestore/tabletest"},
 	"jobs/scaleout":              {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "internal/objectstore/storetest", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 	"pipeline/plan":              {"reader/source/sourcetest", "internal/lifecycle", "engine/server", "internal/tablestore/tabletest"},
@@ -218,7 +220,7 @@ var testArrows = map[string][]string{
 	"reader/archive":             {"reader/source/sourcetest"},
 	"cmd/tsimport/commands":      {"reader/record", "engine/enginetest", "internal/objectstore/storetest"},
 	"e2e/compatibility":          {"engine/server", "engine/sim", "cmd/tsimport/commands"},
-	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan", "internal/tablestore/tabletest"},
+	"transfer/tablesync":         {"pipeline/lanes", "engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan", "internal/tablestore/tabletest"},
 	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/result"},
 
 	"bench/baseline":  {"bench/null"},

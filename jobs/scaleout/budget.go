@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/jobdir"
-	"example.com/tsimport/pipeline"
 )
 
 // budgetName is the object that says what each process may write.
@@ -24,7 +25,7 @@ type Budget struct {
 }
 
 // budgetOf divides ceilings; nil are none.
-func budgetOf(r *pipeline.Rates, workers int) *Budget {
+func budgetOf(r *lanes.Rates, workers int) *Budget {
 	if r.MaxWCU == 0 && r.MaxRows == 0 && r.MaxBytes == 0 {
 		return nil
 	}
@@ -131,7 +132,7 @@ func (j *Job) pause(ctx context.Context) error {
 }
 
 // share gives a load its share of the ceilings.
-func (j *Job) share(r *pipeline.Rates) {
+func (j *Job) share(r *lanes.Rates) {
 	if b := j.Plan.Budget; b != nil {
 		n := float64(j.atWork())
 		r.MaxWCU, r.MaxRows, r.MaxBytes = b.MaxWCU/n, b.MaxRows/n, b.MaxBytes/n

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
@@ -44,9 +46,9 @@ type Job struct {
 	drain    context.Context // of the task that is done now
 	slot     *slot           // of the process
 	cpu      *meter
-	parts    int                    // of the process that write at a time
-	part     int                    // this one; 0 is the one that the process began with
-	together *pipeline.SharedLimits // of all shards that the process writes
+	parts    int                 // of the process that write at a time
+	part     int                 // this one; 0 is the one that the process began with
+	together *lanes.SharedLimits // of all shards that the process writes
 	seen     map[string]*jobdir.Seen
 }
 

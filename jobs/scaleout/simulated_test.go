@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	gocmp "github.com/google/go-cmp/cmp"
@@ -299,7 +301,7 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 		Read:    plan.Read{Parsers: 2},
 		Columns: plan.Columns{Types: map[string]plan.Type{}},
 		Write:   pipeline.Write{Mode: w.mode, Order: w.order},
-		Lanes:   pipeline.LaneConfig{Concurrency: 4, BatchRows: 20},
+		Lanes:   lanes.Config{Concurrency: 4, BatchRows: 20},
 		Limits:  pipeline.Limits{MaxErrors: ledger.MaxErrors{Rows: -1}, Memory: 64 << 20, TempDir: w.dir},
 	}
 	if w.source != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"golang.org/x/sync/errgroup"
 
 	"example.com/tsimport/pipeline"
@@ -100,12 +102,12 @@ func (o *Options) divide(parts int) {
 }
 
 // together are the ceilings of a process and its requests in flight, which the shards that it writes share: what one does not use the others do.
-func (p *Plan) together(requests int) *pipeline.SharedLimits {
-	var r pipeline.Rates
+func (p *Plan) together(requests int) *lanes.SharedLimits {
+	var r lanes.Rates
 	if b := p.Budget; b != nil {
-		r = pipeline.Rates{MaxWCU: b.MaxWCU, MaxRows: b.MaxRows, MaxBytes: b.MaxBytes}
+		r = lanes.Rates{MaxWCU: b.MaxWCU, MaxRows: b.MaxRows, MaxBytes: b.MaxBytes}
 	}
-	return pipeline.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
+	return lanes.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
 }
 
 // atWork is how many parts of the process write at a time.

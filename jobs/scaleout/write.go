@@ -143,7 +143,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Write.Order = plan.OrderNone // each key comes once
 	cfg.Write.DeleteNull = false     // rows have what is deleted
 	cfg.Lanes.Rates.MaxWCU, cfg.Lanes.Rates.MaxRows, cfg.Lanes.Rates.MaxBytes = 0, 0, 0
-	cfg.Shared = j.together
+	cfg.Lanes.Shared = j.together
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
 	cfg.Compared = false
 	cfg.Invocation = keep.Invocation{}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -19,12 +20,12 @@ const (
 
 // Speed reads how fast rows are written, and what a load may take of the machine.
 func Speed(r *Request, cfg *pipeline.Config) (err error) {
-	w, lanes, l := &cfg.Write, &cfg.Lanes, &cfg.Limits
+	w, l := &cfg.Write, &cfg.Limits
 	if r.Order == plan.OrderNone.String() {
 		w.Order = plan.OrderNone
 	}
-	lanes.Rates = pipeline.Rates{MaxWCU: r.MaxWCU, MaxRows: r.MaxRowsPerSecond, MaxBytes: float64(r.MaxBytesPerSecond)}
-	w.Compress, lanes.BatchBytes = r.Compress, int(r.BatchBytes)
+	cfg.Lanes.Rates = lanes.Rates{MaxWCU: r.MaxWCU, MaxRows: r.MaxRowsPerSecond, MaxBytes: float64(r.MaxBytesPerSecond)}
+	w.Compress, cfg.Lanes.BatchBytes = r.Compress, int(r.BatchBytes)
 	if l.Memory = r.Memory; l.Memory == 0 {
 		l.Memory = DefaultMemory()
 	}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -40,10 +42,10 @@ func sample() *pipeline.State {
 		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 200, Retrying: 10, Queued: 95, LimitedBy: "partition"},
 
 		Memory: pipeline.StateMemory{Limit: 1 << 30, Lanes: 1 << 20, Budget: 1 << 28, Full: true},
-		Spill:  pipeline.StateSpill{Frames: 2, RawBytes: 4096, DiskBytes: 1024, Rows: 60},
+		Spill:  lanes.Spill{Frames: 2, RawBytes: 4096, DiskBytes: 1024, Rows: 60},
 		Map:    pipeline.StateMap{Partitions: 2, Exact: true, Reads: 5, Recuts: 1},
 		Marks:  pipeline.StateMarks{BytesRead: 5000, BytesTotal: 10000, Final: 705},
-		Lanes: []pipeline.StateLane{
+		Lanes: []lanes.State{
 			{Partition: 0, Rate: 990.5, Pace: "cruise", Queued: 90, Spilled: true, Retrying: 10, InFlight: 3, Final: 600, Throttled: 40},
 			{Partition: 1, From: "m", Pace: "start", Queued: 5, InFlight: 1, Final: 105, Unavailable: 7, Down: true, Trouble: "OTSPartitionUnavailable"},
 		},

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"example.com/tsimport/pipeline"
@@ -34,7 +36,7 @@ func number(b bool) float64 {
 
 type (
 	state = pipeline.State
-	lane  = pipeline.StateLane
+	lane  = lanes.State
 )
 
 var (

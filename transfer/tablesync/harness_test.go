@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
@@ -130,7 +132,7 @@ func (w *world) config(files ...string) Config {
 		Say: func(line string) { w.said = append(w.said, line) },
 		Load: pipeline.Config{
 			Inputs: files, Target: plan.Target{Client: w.Target, Name: "here", Table: "t"}, Columns: plan.Columns{Types: map[string]plan.Type{}},
-			Write: pipeline.Write{Settle: 1}, Lanes: pipeline.LaneConfig{Concurrency: 4}, Limits: pipeline.Limits{MaxErrors: ledger.MaxErrors{Rows: -1}, Memory: 64 << 20},
+			Write: pipeline.Write{Settle: 1}, Lanes: lanes.Config{Concurrency: 4}, Limits: pipeline.Limits{MaxErrors: ledger.MaxErrors{Rows: -1}, Memory: 64 << 20},
 		},
 	}
 }

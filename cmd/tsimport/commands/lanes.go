@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 )
@@ -67,14 +69,13 @@ func stateText(s *pipeline.State) string {
 }
 
 // busiest returns the lanes that have anything, those with rows on disk first, then those with most rows.
-func busiest(s *pipeline.State) []pipeline.StateLane {
-	var lanes []pipeline.StateLane
+func busiest(s *pipeline.State) (busy []lanes.State) {
 	for _, l := range s.Lanes {
 		if l.Queued+l.Retrying+l.InFlight > 0 || l.Spilled || l.Down || l.Trouble != "" {
-			lanes = append(lanes, l)
+			busy = append(busy, l)
 		}
 	}
-	slices.SortFunc(lanes, func(a, b pipeline.StateLane) int {
+	slices.SortFunc(busy, func(a, b lanes.State) int {
 		if a.Spilled != b.Spilled {
 			if a.Spilled {
 				return -1
@@ -83,37 +84,37 @@ func busiest(s *pipeline.State) []pipeline.StateLane {
 		}
 		return cmp.Or(cmp.Compare(b.Queued+b.Retrying, a.Queued+a.Retrying), cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(a.Partition, b.Partition))
 	})
-	return lanes
+	return busy
 }
 
 // laneText is one lane in one line.
-func laneText(l *pipeline.StateLane) string {
+func laneText(l *lanes.State) string {
 	return fmt.Sprintf("partition %d from %s: %s, %s queued%s, %s in flight%s",
 		l.Partition, fromText(l), paceText(l), words.Grouped(int64(l.Queued)), diskText(l), requests(l.InFlight), laneTrouble(l))
 }
 
-func fromText(l *pipeline.StateLane) string {
+func fromText(l *lanes.State) string {
 	if l.From == "" {
 		return "the first key"
 	}
 	return printable(l.From)
 }
 
-func paceText(l *pipeline.StateLane) string {
+func paceText(l *lanes.State) string {
 	if l.Rate == 0 {
 		return l.Pace
 	}
 	return fmt.Sprintf("%s at %s units/s", l.Pace, words.Grouped(int64(l.Rate)))
 }
 
-func diskText(l *pipeline.StateLane) string {
+func diskText(l *lanes.State) string {
 	if l.Spilled {
 		return " + disk"
 	}
 	return ""
 }
 
-func laneTrouble(l *pipeline.StateLane) string {
+func laneTrouble(l *lanes.State) string {
 	var text string
 	if l.Retrying > 0 {
 		text += fmt.Sprintf(", %s to be sent again", words.Grouped(int64(l.Retrying)))

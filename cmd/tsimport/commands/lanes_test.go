@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/pipeline"
@@ -31,9 +33,9 @@ func runningState() *pipeline.State {
 		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 800, Retrying: 10, Queued: 299995},
 
 		Memory: pipeline.StateMemory{Lanes: 100 << 20, Budget: 100 << 20, Full: true},
-		Spill:  pipeline.StateSpill{DiskBytes: 3 << 20, Rows: 60000},
+		Spill:  lanes.Spill{DiskBytes: 3 << 20, Rows: 60000},
 		Map:    pipeline.StateMap{Partitions: 5, Error: "read the partition map: time-out"},
-		Lanes: []pipeline.StateLane{
+		Lanes: []lanes.State{
 			{Partition: 0, Pace: "start", Queued: 5, InFlight: 1},
 			{Partition: 1, From: "10", Pace: "cruise", Rate: 1050.7, Queued: 2000, Retrying: 10, InFlight: 3, Throttled: 4000},
 			{Partition: 2, From: "20", Pace: "cruise", Final: 9},
@@ -60,7 +62,7 @@ func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
 func TestAQuietStateIsShort(t *testing.T) {
 	var out bytes.Buffer
 	s := &pipeline.State{Table: "t", Seconds: 1, StateCounts: pipeline.StateCounts{Read: 1, Written: 1, Requests: 1}, StateWork: pipeline.StateWork{Workers: 2},
-		Map: pipeline.StateMap{Partitions: 1}, Lanes: []pipeline.StateLane{{Pace: "start"}}}
+		Map: pipeline.StateMap{Partitions: 1}, Lanes: []lanes.State{{Pace: "start"}}}
 	must(t, writeState(&out, s))
 	want := "tsimport: table t after 1s: 1 rows read, 1 written, 0 queued, 0 in flight; 0 of 2 requests in flight, 1 answered; " +
 		"memory of rows 0 bytes of 0 bytes; 1 partition; input read to its end\n"
@@ -73,7 +75,7 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 	for _, n := range []int{0, 39, 40, 41, 1000} {
 		s := &pipeline.State{}
 		for i := range n {
-			s.Lanes = append(s.Lanes, pipeline.StateLane{Partition: i, Queued: i + 1})
+			s.Lanes = append(s.Lanes, lanes.State{Partition: i, Queued: i + 1})
 		}
 		var out bytes.Buffer
 		must(t, writeState(&out, s))

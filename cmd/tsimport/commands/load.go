@@ -234,7 +234,7 @@ func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) 
 		cfg.RunDir = in.folder
 	}
 	if s := c.in.session; s != nil {
-		cfg.Shared = s.limits
+		cfg.Lanes.Shared = s.limits
 	}
 	if text := os.Getenv(checkpointEnv); text != "" {
 		if cfg.Checkpoint.Every, err = time.ParseDuration(text); err != nil || cfg.Checkpoint.Every <= 0 {

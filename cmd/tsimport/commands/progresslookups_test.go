@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
 	"example.com/tsimport/engine/faults"
@@ -38,7 +40,7 @@ func TestProgressSaysThatRowsAreLookedUpAndCheckedForCopies(t *testing.T) {
 			Key:    []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}},
 			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
 		},
-		Write: pipeline.Write{Settle: 10 * time.Millisecond}, Lanes: pipeline.LaneConfig{RetryFor: time.Minute, Concurrency: 1},
+		Write: pipeline.Write{Settle: 10 * time.Millisecond}, Lanes: lanes.Config{RetryFor: time.Minute, Concurrency: 1},
 	}
 	cfg.Lanes.BatchRows = 1
 	if _, err := pipeline.Run(t.Context(), cfg); err != nil {

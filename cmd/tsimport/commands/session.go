@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"example.com/tsimport/pipeline/lanes"
+
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/jobs/job"
@@ -19,12 +21,12 @@ import (
 // session is what the loads of a job have together: ceilings, memory, and the embedded stores, which one process opens once. It is safe
 // for concurrent use.
 type session struct {
-	limits   *pipeline.SharedLimits
-	gate     *scan.Gate     // of what is read from tables
-	memory   int64          // of all loads
-	each     int64          // of one
-	requests int            // in flight, of all loads
-	rates    pipeline.Rates // of all loads
+	limits   *lanes.SharedLimits
+	gate     *scan.Gate  // of what is read from tables
+	memory   int64       // of all loads
+	each     int64       // of one
+	requests int         // in flight, of all loads
+	rates    lanes.Rates // of all loads
 	quiet    bool
 	readOnly bool // nothing is written, and no store made
 
@@ -58,11 +60,11 @@ func newSession(common []job.Setting, parallel int) (*session, error) {
 		}
 	}
 	s.memory, s.requests = cmp.Or(of.Memory, options.DefaultMemory()), cmp.Or(of.Concurrency, pipeline.DefaultConcurrency)
-	s.rates = pipeline.Rates{MaxWCU: of.MaxWCU, MaxRows: of.MaxRowsPerSecond, MaxBytes: float64(of.MaxBytesPerSecond)}
+	s.rates = lanes.Rates{MaxWCU: of.MaxWCU, MaxRows: of.MaxRowsPerSecond, MaxBytes: float64(of.MaxBytesPerSecond)}
 	if s.each = s.memory / int64(parallel); s.each < options.MinMemory {
 		return nil, usagef("--memory %s for %d loads at a time: each needs 16MiB at least; give %dMiB, or fewer loads at a time with --parallel", sizeText(common, s.memory), parallel, 16*parallel)
 	}
-	s.limits, s.gate = pipeline.NewSharedLimits(s.rates, s.requests), scan.NewGate(of.MaxRCU)
+	s.limits, s.gate = lanes.NewSharedLimits(s.rates, s.requests), scan.NewGate(of.MaxRCU)
 	return s, nil
 }
 

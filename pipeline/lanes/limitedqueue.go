@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"example.com/tsimport/internal/table"

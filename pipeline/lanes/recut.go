@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"bytes"
@@ -10,16 +10,16 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// recut takes a new partition map: lanes whose range is the same stay, the others are made again. A lane that came out of a
+// Recut takes a new partition map: lanes whose range is the same stay, the others are made again. A lane that came out of a
 // split, or whose bounds were moved, begins with what the one before knew.
-func (s *lanes) recut(now time.Time, m *partitioner.Map) {
-	old, oldLanes := s.partitions, s.all
+func (s *Set) Recut(now time.Time, m *partitioner.Map) {
+	old, oldLanes := s.Partitions, s.all
 	same, over := sameRanges(old, m), overlaps(old, m)
-	s.queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, m.Find, func(i int) *table.KeyRange {
+	s.Queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, m.Find, func(i int) *table.KeyRange {
 		keys := m.Range(i)
 		return &keys
 	})
-	s.cutter.Recut(m.Len(), m.Find)
+	s.Cutter.Recut(m.Len(), m.Find)
 	from := make([][]int, m.Len())
 	for i, news := range over {
 		for _, n := range news {
@@ -28,7 +28,7 @@ func (s *lanes) recut(now time.Time, m *partitioner.Map) {
 	}
 	s.all = make([]*lane, m.Len())
 	for i := range s.all {
-		queue := s.queues.Lane(i)
+		queue := s.Queues.Lane(i)
 		var l *lane
 		if same[i] >= 0 {
 			l = oldLanes[same[i]]
@@ -46,14 +46,14 @@ func (s *lanes) recut(now time.Time, m *partitioner.Map) {
 				before[n], parts[n] = oldLanes[j], len(over[j])
 			}
 			l.takeOver(before)
-			l.inherit(before, parts, s.options.checkpointer != nil && s.options.order == plan.LastWins)
+			l.inherit(before, parts, s.options.Checkpointer != nil && s.options.Order == plan.LastWins)
 		}
-		if l.begun.IsZero() && (queue.Ready() > 0 || s.cutter.Held(i) > 0) {
+		if l.begun.IsZero() && (queue.Ready() > 0 || s.Cutter.Held(i) > 0) {
 			l.begun = now
 		}
 	}
-	s.partitions = m
-	s.queues.SetIdle(m.Gap)
+	s.Partitions = m
+	s.Queues.SetIdle(m.Gap)
 	s.countHung()
 	s.share()
 }

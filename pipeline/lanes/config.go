@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"sync/atomic"
@@ -7,12 +7,13 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// LaneConfig says how much is sent at a time.
-type LaneConfig struct {
+// Config says how much is sent at a time.
+type Config struct {
 	Concurrency  int // requests in flight; 0 takes DefaultConcurrency
 	BatchRows    int // rows in a request; 0 takes the service's limit
 	BatchBytes   int // bytes of a request's body, unless one row has more; 0 takes the service's limit
 	Rates        Rates
+	Shared       *SharedLimits     // that the load keeps together with others of the process, beside its own; nil is none
 	FlushRequest *FlushRequest     // sends batches that are not full; nil never does
 	RetryFor     time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
 	Backoff      ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
@@ -50,8 +51,8 @@ func (h *FlushRequest) End() { h.waiting.Add(-1) }
 // wanted reports whether somebody waits.
 func (h *FlushRequest) wanted() bool { return h != nil && h.waiting.Load() > 0 }
 
-// begins receives when somebody begins to wait.
-func (h *FlushRequest) begins() <-chan struct{} {
+// Begins receives when somebody begins to wait.
+func (h *FlushRequest) Begins() <-chan struct{} {
 	if h == nil {
 		return nil
 	}

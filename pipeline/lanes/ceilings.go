@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"cmp"
@@ -32,15 +32,15 @@ const (
 	ceilingBatch = 0.02 // seconds
 )
 
-func newCeilings(o *laneOptions) *ceilings {
+func newCeilings(o *Options) *ceilings {
 	return &ceilings{
 		instance: ratelimit.NewShared(nil),
 		tables:   tableRates{},
 		rows:     ratelimit.NewBucket(o.Rates.MaxRows, ceilingBurst),
 		units:    ratelimit.NewBucket(o.Rates.MaxWCU, ceilingBurst),
 		bytes:    ratelimit.NewBucket(o.Rates.MaxBytes, ceilingBurst),
-		maxRows:  cmp.Or(o.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(o.BatchBytes, table.MaxBatchBytes), learnt: o.learnt,
-		window: sendwindow.New(o.timeout), share: o.share, room: func() int { return math.MaxInt },
+		maxRows:  cmp.Or(o.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(o.BatchBytes, table.MaxBatchBytes), learnt: o.Learnt,
+		window: sendwindow.New(o.Timeout), share: o.Shared.join(), room: func() int { return math.MaxInt },
 	}
 }
 
@@ -78,7 +78,7 @@ func lower(a, b float64) float64 {
 }
 
 // landed takes what has come back over the link.
-func (c *ceilings) landed(r *result, answered bool) {
+func (c *ceilings) landed(r *Result, answered bool) {
 	if !r.flight.silent {
 		c.share.landed()
 	}

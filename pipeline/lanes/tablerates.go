@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"time"
@@ -67,14 +67,14 @@ func (t tableRates) wait(l *lane, now time.Time, units float64) time.Duration {
 }
 
 // landed takes an answer to a lane, and notes in it what its table refused: that says nothing of its partition.
-func (t tableRates) landed(l *lane, sent, now time.Time, a *answer) {
+func (t tableRates) landed(l *lane, sent, now time.Time, a *Answer) {
 	p, ok := l.pacer.(*ratelimit.Pacer)
 	switch {
 	case !ok || a.units == 0:
-	case l.refusing || l.unserved() || a.unavailable > 0:
+	case l.refusing || l.unserved() || a.Unavailable > 0:
 		t.of(l.table).Unserved(now)
 	default:
-		a.byTable = t.of(l.table).Answered(p, sent, now, a.units, a.accepted) - a.accepted
+		a.byTable = t.of(l.table).Answered(p, sent, now, a.units, a.Accepted) - a.Accepted
 	}
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"time"
@@ -6,11 +6,11 @@ import (
 	"example.com/tsimport/pipeline/bottleneck"
 )
 
-// limits is what is in the way of the lanes of a load.
-type limits struct {
-	blocked bottleneck.Word // what keeps a batch from leaving that could be sent, None if there is none such
-	reading bool            // more rows come, and are taken
-	stopped bool            // no more batches are cut
+// Limits is what is in the way of the lanes of a load.
+type Limits struct {
+	Blocked bottleneck.Word // what keeps a batch from leaving that could be sent, None if there is none such
+	Reading bool            // more rows come, and are taken
+	Stopped bool            // no more batches are cut
 }
 
 // Looking at all lanes takes a tenth of a microsecond each.
@@ -19,22 +19,22 @@ const (
 	limitEveryLane = 10 * time.Microsecond
 )
 
-// limitEvery is how often what limits the load is worth finding out.
-func (s *lanes) limitEvery() time.Duration {
+// LimitEvery is how often what limits the load is worth finding out.
+func (s *Set) LimitEvery() time.Duration {
 	return max(limitEvery, limitEveryLane*time.Duration(len(s.all)))
 }
 
-// limitedBy says what keeps the load from being faster, and whether that may be the processors as well: a lane also slows down when
+// LimitedBy says what keeps the load from being faster, and whether that may be the processors as well: a lane also slows down when
 // answers come later than they did, and those of a slow link and of a busy machine do.
-func (s *lanes) limitedBy(now time.Time, m limits) (word bottleneck.Word, unsure bool) {
-	if m.stopped {
+func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure bool) {
+	if m.Stopped {
 		if s.flights.flying() > 0 && !s.flights.silent(now) {
 			return bottleneck.Link, false
 		}
 		return bottleneck.Outage, false // an attempt without an answer may still land
 	}
 	s.ceilings.tables.look(now)
-	m.reading = m.reading && !s.queues.Saturated()
+	m.Reading = m.Reading && !s.Queues.Saturated()
 	word = s.heldBy(now, m)
 	if word == bottleneck.Partition || word == bottleneck.Index {
 		unsure = s.throttled.IsZero() || now.Sub(s.throttled) > throttledLately
@@ -55,7 +55,7 @@ const throttledLately = 10 * time.Second
 
 // heldBy says what holds most of the lanes back that have rows. As long as rows come, a lane counts only if it has many: a
 // few wait for others to fill their batch.
-func (s *lanes) heldBy(now time.Time, m limits) bottleneck.Word {
+func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	var held [bottleneck.Outage + 1]int
 	few, used := bottleneck.None, 0
 	for i, l := range s.all {
@@ -65,14 +65,14 @@ func (s *lanes) heldBy(now time.Time, m limits) bottleneck.Word {
 		}
 		switch {
 		case word == bottleneck.None:
-		case many || !m.reading:
+		case many || !m.Reading:
 			held[word]++
 		default:
 			few = word
 		}
 	}
-	if m.blocked != bottleneck.None && held[m.blocked] > 0 {
-		return m.blocked // a batch would leave
+	if m.Blocked != bottleneck.None && held[m.Blocked] > 0 {
+		return m.Blocked // a batch would leave
 	}
 	most := bottleneck.None
 	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, bottleneck.Disk, bottleneck.Link, bottleneck.Key} {
@@ -81,11 +81,11 @@ func (s *lanes) heldBy(now time.Time, m limits) bottleneck.Word {
 		}
 	}
 	switch {
-	case most == bottleneck.Partition && s.options.indexes > 0 && 2*held[most] >= used:
+	case most == bottleneck.Partition && s.options.Indexes > 0 && 2*held[most] >= used:
 		return bottleneck.Index // what they take is missing everywhere, not in one partition
 	case most != bottleneck.None:
 		return most
-	case m.reading:
+	case m.Reading:
 		return bottleneck.Reader
 	case s.disk.busy > 0:
 		return bottleneck.Disk
@@ -96,10 +96,10 @@ func (s *lanes) heldBy(now time.Time, m limits) bottleneck.Word {
 }
 
 // holds says what keeps rows of a lane from being sent, None if it has none, and whether it has many.
-func (s *lanes) holds(i int, l *lane, now time.Time, m *limits) (word bottleneck.Word, many bool) {
-	memory, again := l.queue.Ready(), s.cutter.Ready(i)
+func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.Word, many bool) {
+	memory, again := l.queue.Ready(), s.Cutter.Ready(i)
 	rows := again
-	if !s.cutter.Stalled(i) {
+	if !s.Cutter.Stalled(i) {
 		rows += int(min(int64(memory), l.left))
 	}
 	many = memory+again >= s.ceilings.batchRows() || l.queue.Bytes() >= int64(s.ceilings.batchBytes())
@@ -110,16 +110,16 @@ func (s *lanes) holds(i int, l *lane, now time.Time, m *limits) (word bottleneck
 		return bottleneck.Disk, true
 	case rows == 0 && memory > 0 && l.left <= 0:
 		return bottleneck.Disk, true // until the next checkpoint
-	case rows == 0 && l.inFlight > 0 && s.cutter.Waiting(i) > 0:
-		return bottleneck.Key, many || s.cutter.Waiting(i) >= s.ceilings.batchRows()
+	case rows == 0 && l.inFlight > 0 && s.Cutter.Waiting(i) > 0:
+		return bottleneck.Key, many || s.Cutter.Waiting(i) >= s.ceilings.batchRows()
 	case rows == 0 && l.inFlight > 0:
 		return ifAny(memory > 0, bottleneck.Link), many
 	case rows == 0:
-		return ifAny(s.cutter.Held(i) > 0, bottleneck.Outage), true
+		return ifAny(s.Cutter.Held(i) > 0, bottleneck.Outage), true
 	case l.down || l.notBefore.After(now):
 		return bottleneck.Outage, true
 	case l.stale || l.asks && !l.at.After(now):
-		return m.blocked, many || m.blocked != bottleneck.Link
+		return m.Blocked, many || m.Blocked != bottleneck.Link
 	case !l.asks:
 		return bottleneck.Link, many
 	case l.tableLimits && l.at.After(now):

@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"time"
@@ -42,8 +42,8 @@ type hearing struct {
 	probes int // of these may be probed at a time
 }
 
-// mayBeSilent is how many requests may be silent at a time.
-func mayBeSilent(workers int) int { return silentRequests*workers + silentProbes }
+// MostSilent is how many requests may be silent at a time.
+func MostSilent(workers int) int { return silentRequests*workers + silentProbes }
 
 // patience is for how long a flight is waited for before it is silent.
 func (f *flights) patience(n *flight) time.Duration {
@@ -71,7 +71,7 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		case due.After(now):
 			n.overdue = false
 			f.lookAt = sooner(f.lookAt, due)
-		case f.silents+len(silent) >= mayBeSilent(f.most) || !n.probe && f.silents+len(silent) >= silentRequests*f.most:
+		case f.silents+len(silent) >= MostSilent(f.most) || !n.probe && f.silents+len(silent) >= silentRequests*f.most:
 		case n.overdue:
 			silent = append(silent, n)
 		default:
@@ -99,8 +99,8 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// fallSilent continues without the requests that nobody answers. It returns tables, each of which may have other partitions.
-func (s *lanes) fallSilent(now time.Time) (changed []string) {
+// FallSilent continues without the requests that nobody answers. It returns tables, each of which may have other partitions.
+func (s *Set) FallSilent(now time.Time) (changed []string) {
 	for _, n := range s.flights.fallSilent(now) {
 		s.ceilings.silent(&n.mark)
 		if s.fellSilent(n.lane, n, now) {
@@ -116,7 +116,7 @@ func (s *lanes) fallSilent(now time.Time) (changed []string) {
 }
 
 // fellSilent notes that a flight of the lane is silent, and reports whether the whole lane is from now on.
-func (s *lanes) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
+func (s *Set) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
 	l.inFlight--
 	l.stale = true
 	if n.probe {
@@ -127,7 +127,7 @@ func (s *lanes) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
 }
 
 // hang notes that a lane hears nothing, and reports whether that is news.
-func (s *lanes) hang(l *lane, now time.Time) bool {
+func (s *Set) hang(l *lane, now time.Time) bool {
 	if l.hung || l.gap {
 		return false
 	}
@@ -138,7 +138,7 @@ func (s *lanes) hang(l *lane, now time.Time) bool {
 }
 
 // heardOf notes that a flight of the lane was answered, in time or late.
-func (s *lanes) heardOf(l *lane, n *flight, took time.Duration) {
+func (s *Set) heardOf(l *lane, n *flight, took time.Duration) {
 	l.heard = keep.Later(l.heard, n.left)
 	l.took = meanOf(l.took, took)
 	if !l.hung {
@@ -152,7 +152,7 @@ func (s *lanes) heardOf(l *lane, n *flight, took time.Duration) {
 }
 
 // countHung counts the lanes that hear nothing.
-func (s *lanes) countHung() {
+func (s *Set) countHung() {
 	s.hung = 0
 	for _, l := range s.all {
 		if l.hung {
@@ -162,7 +162,7 @@ func (s *lanes) countHung() {
 }
 
 // mayProbe reports whether one more lane may be probed.
-func (s *lanes) mayProbe() bool {
+func (s *Set) mayProbe() bool {
 	if s.hung == 0 {
 		return false
 	}
@@ -175,11 +175,11 @@ func (s *lanes) mayProbe() bool {
 
 // landedLate takes the end of a request into account that was silent. It says nothing of what the partition takes: others have been
 // sent since.
-func (l *lane) landedLate(now time.Time, n *flight, a answer) {
+func (l *lane) landedLate(now time.Time, n *flight, a Answer) {
 	l.stale = true
-	l.throttled += int64(a.throttled)
-	l.unavailable += int64(a.unavailable)
-	if a.failed == a.rows && !l.heard.After(n.left) {
+	l.throttled += int64(a.Throttled)
+	l.unavailable += int64(a.Unavailable)
+	if a.failed == a.Rows && !l.heard.After(n.left) {
 		l.failures++ // a row may be why
 	}
 	l.tried(now, a)

@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"bytes"
@@ -38,9 +38,9 @@ func flightOf(keys ...string) *flight {
 	return f
 }
 
-func newWorker(err error) (*worker, *refusingSender) {
+func newWorker(err error) (*Worker, *refusingSender) {
 	s := &refusingSender{err: err}
-	return &worker{writer: writer.New(s, nil, "first", table.Put, table.Ignore), table: "first", ids: keep.NewTableIDs()}, s
+	return &Worker{Writer: writer.New(s, nil, "first", table.Put, table.Ignore), Table: "first", Ids: keep.NewTableIDs()}, s
 }
 
 var noTable = &tablestore.OtsError{Code: "OTSObjectNotExist", Message: "Requested table does not exist.", HttpStatusCode: 404}
@@ -55,7 +55,7 @@ func fates(f *flight) (all []table.Fate) {
 func TestAWorkerSendsAFlightToItsTable(t *testing.T) {
 	w, sent := newWorker(client.NotSent(errors.New("no connection")))
 	var seen int
-	w.onSend = func(rows []table.Ref) { seen += len(rows) }
+	w.OnSend = func(rows []table.Ref) { seen += len(rows) }
 	for i, name := range []string{"", "second"} {
 		f := flightOf("a", "b")
 		f.table = name
@@ -95,7 +95,7 @@ func TestATableThatWasJustMadeIsUnavailableInsteadOfAbsent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _ := newWorker(noTable)
 			if tt.made != "" {
-				w.ids.NoteMade(tt.made)
+				w.Ids.NoteMade(tt.made)
 			}
 			f := flightOf("a")
 			f.table = tt.to
@@ -115,7 +115,7 @@ func TestAWorkerGivesEachFlightBackAndEnds(t *testing.T) {
 		f.out <- n
 	}
 	close(f.out)
-	if err := w.work(&lanes{flights: f}); err != nil || len(sent.bodies) != 2 {
+	if err := w.Work(&Set{flights: f}); err != nil || len(sent.bodies) != 2 {
 		t.Errorf("%v after %d requests", err, len(sent.bodies))
 	}
 	for _, n := range want {

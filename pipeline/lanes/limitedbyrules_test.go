@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"fmt"
@@ -22,9 +22,11 @@ type pausing struct {
 func (p pausing) Next(time.Time, int, float64) (float64, time.Time, bool) {
 	return table.MaxBatchRows, *p.until, !*p.full
 }
+
 func (p pausing) NextOf(now time.Time, n int, perRow, _ float64) (float64, time.Time, bool) {
 	return p.Next(now, n, perRow)
 }
+
 func (p pausing) Rate() float64 { return p.rate }
 
 // laneState is a lane in a test: how many rows wait, and what is in their way.
@@ -37,15 +39,15 @@ type laneState struct {
 }
 
 // lanesOf makes lanes in these states and has them asked.
-func lanesOf(tb testing.TB, now time.Time, states ...laneState) *lanes {
+func lanesOf(tb testing.TB, now time.Time, states ...laneState) *Set {
 	tb.Helper()
 	var bounds []table.Value
 	for i := range len(states) - 1 {
 		bounds = append(bounds, table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i+1)})
 	}
 	next := 0
-	o := optionsOf(LaneConfig{Concurrency: 1})
-	o.tuning.pacer = func() pacer {
+	o := optionsOf(Config{Concurrency: 1})
+	o.Tuning.Pacer = func() Pacer {
 		state := states[next]
 		next++
 		until := now
@@ -54,15 +56,15 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *lanes {
 		}
 		return pausing{until: &until, full: &state.full, rate: state.rate}
 	}
-	s := newLanes(partitioner.NewMap(bounds), o)
-	s.cutBy(partitioner.Options{}, nil)
+	s := New(partitioner.NewMap(bounds), o)
+	s.CutBy(partitioner.Options{}, nil)
 	for i, state := range states {
 		if state.rows > 0 {
 			keys := make([]string, state.rows)
 			for j := range keys {
 				keys[j] = fmt.Sprintf("k%05d/%d", i, j)
 			}
-			s.put(i, blockOf(new(table.Split), keys...), s.partitions, now)
+			s.Put(i, blockOf(new(table.Split), keys...), s.Partitions, now)
 		}
 		s.all[i].down = state.down
 	}
@@ -76,35 +78,35 @@ func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
 	paced, full, down := laneState{rows: many, paced: true}, laneState{rows: many, full: true}, laneState{rows: many, down: true}
 	for _, tt := range []struct {
 		name   string
-		lanes  []laneState
-		limits limits
+		Set    []laneState
+		Limits Limits
 		more   bool // rows come
 		want   bottleneck.Word
 	}{
-		{"rows come, and none waits", []laneState{starved, starved}, limits{reading: true}, true, bottleneck.Reader},
-		{"a few wait for their partition, and more come", []laneState{{rows: few, paced: true}, starved}, limits{reading: true}, true, bottleneck.Reader},
-		{"a few wait for a fast partition", []laneState{{rows: few, paced: true, rate: 1000}}, limits{reading: true}, true, bottleneck.Reader},
-		{"a few are many for a slow partition", []laneState{{rows: few, paced: true, rate: 10}}, limits{reading: true}, true, bottleneck.Partition},
-		{"a few wait, and none come", []laneState{{rows: few, paced: true}, starved}, limits{}, false, bottleneck.Partition},
-		{"many wait", []laneState{paced, starved, starved}, limits{reading: true}, true, bottleneck.Partition},
-		{"the partition lets no more in flight", []laneState{full, starved}, limits{reading: true}, true, bottleneck.Link},
-		{"most lanes count", []laneState{paced, full, full}, limits{}, false, bottleneck.Link},
-		{"most lanes count, the other way round", []laneState{paced, paced, full}, limits{}, false, bottleneck.Partition},
-		{"a partition is away", []laneState{down, starved}, limits{}, false, bottleneck.Outage},
-		{"most partitions are away", []laneState{down, down, paced}, limits{reading: true}, true, bottleneck.Outage},
-		{"a few are away", []laneState{down, paced, paced}, limits{reading: true}, true, bottleneck.Partition},
-		{"no worker is free", []laneState{ready, paced, paced}, limits{blocked: bottleneck.Link}, false, bottleneck.Link},
-		{"no worker is free, and none is needed", []laneState{paced, paced}, limits{blocked: bottleneck.Link}, false, bottleneck.Partition},
-		{"a ceiling", []laneState{ready, paced, paced}, limits{blocked: bottleneck.Ceiling, reading: true}, true, bottleneck.Ceiling},
-		{"a ceiling, and a lane that has a few rows", []laneState{{rows: few}}, limits{blocked: bottleneck.Ceiling, reading: true}, false, bottleneck.Ceiling},
-		{"memory is full of rows on their way to the disk", []laneState{starved}, limits{}, false, bottleneck.Disk},
-		{"nothing is left but the last answers", []laneState{starved}, limits{}, false, bottleneck.Link},
+		{"rows come, and none waits", []laneState{starved, starved}, Limits{Reading: true}, true, bottleneck.Reader},
+		{"a few wait for their partition, and more come", []laneState{{rows: few, paced: true}, starved}, Limits{Reading: true}, true, bottleneck.Reader},
+		{"a few wait for a fast partition", []laneState{{rows: few, paced: true, rate: 1000}}, Limits{Reading: true}, true, bottleneck.Reader},
+		{"a few are many for a slow partition", []laneState{{rows: few, paced: true, rate: 10}}, Limits{Reading: true}, true, bottleneck.Partition},
+		{"a few wait, and none come", []laneState{{rows: few, paced: true}, starved}, Limits{}, false, bottleneck.Partition},
+		{"many wait", []laneState{paced, starved, starved}, Limits{Reading: true}, true, bottleneck.Partition},
+		{"the partition lets no more in flight", []laneState{full, starved}, Limits{Reading: true}, true, bottleneck.Link},
+		{"most lanes count", []laneState{paced, full, full}, Limits{}, false, bottleneck.Link},
+		{"most lanes count, the other way round", []laneState{paced, paced, full}, Limits{}, false, bottleneck.Partition},
+		{"a partition is away", []laneState{down, starved}, Limits{}, false, bottleneck.Outage},
+		{"most partitions are away", []laneState{down, down, paced}, Limits{Reading: true}, true, bottleneck.Outage},
+		{"a few are away", []laneState{down, paced, paced}, Limits{Reading: true}, true, bottleneck.Partition},
+		{"no worker is free", []laneState{ready, paced, paced}, Limits{Blocked: bottleneck.Link}, false, bottleneck.Link},
+		{"no worker is free, and none is needed", []laneState{paced, paced}, Limits{Blocked: bottleneck.Link}, false, bottleneck.Partition},
+		{"a ceiling", []laneState{ready, paced, paced}, Limits{Blocked: bottleneck.Ceiling, Reading: true}, true, bottleneck.Ceiling},
+		{"a ceiling, and a lane that has a few rows", []laneState{{rows: few}}, Limits{Blocked: bottleneck.Ceiling, Reading: true}, false, bottleneck.Ceiling},
+		{"memory is full of rows on their way to the disk", []laneState{starved}, Limits{}, false, bottleneck.Disk},
+		{"nothing is left but the last answers", []laneState{starved}, Limits{}, false, bottleneck.Link},
 	} {
-		s := lanesOf(t, now, tt.lanes...)
+		s := lanesOf(t, now, tt.Set...)
 		if tt.want == bottleneck.Disk {
 			s.disk.busy = 1
 		}
-		if tt.limits.blocked == bottleneck.None {
+		if tt.Limits.Blocked == bottleneck.None {
 			s.choose(now, tt.more)
 		} else {
 			for _, l := range s.all {
@@ -113,7 +115,7 @@ func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
 				}
 			}
 		}
-		conformance.Equal(t, s.heldBy(now, tt.limits), tt.want, "%s", tt.name)
+		conformance.Equal(t, s.heldBy(now, tt.Limits), tt.want, "%s", tt.name)
 	}
 }
 
@@ -121,13 +123,13 @@ func TestIndexesAreBlamedOnlyForWhatMostPartitionsLack(t *testing.T) {
 	now := time.Now()
 	paced, going := laneState{rows: 200, paced: true}, laneState{rows: 1}
 	for _, tt := range []struct {
-		lanes []laneState
-		want  bottleneck.Word
+		Set  []laneState
+		want bottleneck.Word
 	}{{[]laneState{paced, paced, going}, bottleneck.Index}, {[]laneState{paced, going, going}, bottleneck.Partition}} {
-		s := lanesOf(t, now, tt.lanes...)
-		s.options.indexes = 1
+		s := lanesOf(t, now, tt.Set...)
+		s.options.Indexes = 1
 		s.choose(now, true)
-		conformance.Equal(t, s.heldBy(now, limits{reading: true}), tt.want, "heldBy")
+		conformance.Equal(t, s.heldBy(now, Limits{Reading: true}), tt.want, "heldBy")
 	}
 }
 
@@ -142,7 +144,7 @@ func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
 	if len(turns) != 3 || turns[1] {
 		t.Errorf("without such a rate lanes %v had turns", turns)
 	}
-	s.ceilings = newCeilings(optionsOf(LaneConfig{Rates: Rates{MaxRows: 1000}}))
+	s.ceilings = newCeilings(optionsOf(Config{Rates: Rates{MaxRows: 1000}}))
 	for range 20 {
 		if l, _ := s.choose(now, false); l.index != 2 {
 			t.Fatalf("lane %d goes before the one with 300 rows", l.index)
@@ -179,7 +181,7 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 			at := now.Add(time.Duration(i-5) * 3 * time.Second)
 			window.Landed(at.Add(took), window.Sent(at, 100_000), true)
 		}
-		if word, unsure := s.limitedBy(now, limits{}); word != tt.want || unsure != tt.unsure {
+		if word, unsure := s.LimitedBy(now, Limits{}); word != tt.want || unsure != tt.unsure {
 			t.Errorf("%+v: %v, unsure %v", tt, word, unsure)
 		}
 	}
@@ -205,7 +207,7 @@ func TestRequestsThatNobodyAnswersAreAnOutage(t *testing.T) {
 			s.flights.answered(new(flight), now.Add(-tt.silent-tt.answers), now.Add(-tt.silent))
 		}
 		s.flights.leave(now)
-		if word, _ := s.limitedBy(now, limits{blocked: bottleneck.Link}); word != tt.want {
+		if word, _ := s.LimitedBy(now, Limits{Blocked: bottleneck.Link}); word != tt.want {
 			t.Errorf("answers take %v, and none has come for %v: %v, want %v", tt.answers, tt.silent, word, tt.want)
 		}
 	}
@@ -232,7 +234,7 @@ func TestATableThatWasFoundToLimitIsTheWordForLanesThatPaceThemselves(t *testing
 		{"another first trial", true, true, true, bottleneck.Partition},
 	} {
 		r.note(step.on, step.trying, step.held)
-		conformance.Equal(t, s.heldBy(now, limits{reading: true}), step.want, "%s", step.name)
+		conformance.Equal(t, s.heldBy(now, Limits{Reading: true}), step.want, "%s", step.name)
 		if got := r.word(); r.limits && got != bottleneck.Table || !r.found && got != bottleneck.Partition {
 			t.Errorf("%s: a lane that waits for the table's rate: %v", step.name, got)
 		}

@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"testing"
@@ -9,11 +9,11 @@ import (
 )
 
 // hushed are flights of two lanes, of which none is answered.
-func hushed(workers int) (f *flights, s *lanes, hired *int) {
+func hushed(workers int) (f *flights, s *Set, hired *int) {
 	f, hired = newFlights(workers, 1<<20, 30*time.Second), new(int)
 	f.hire = func() { *hired++ }
 	f.took = 0.01
-	s = &lanes{hearing: hearing{probes: 1}, partitions: new(partitioner.Map)}
+	s = &Set{hearing: hearing{probes: 1}, Partitions: new(partitioner.Map)}
 	for i := range 2 {
 		s.all = append(s.all, newLane(i, nil, ratelimit.NewPacer(ratelimit.PacerOptions{Rate: 1000}), time.Minute))
 	}
@@ -167,7 +167,7 @@ func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
 
 // A rate is found out with one request at a time: one that is silent must not be counted as that.
 func TestSilentRequestsDoNotHoldUpAnInstanceThatLimits(t *testing.T) {
-	c := newCeilings(optionsOf(LaneConfig{}))
+	c := newCeilings(optionsOf(Config{}))
 	now := time.Unix(1000, 0)
 	for range 3 {
 		c.sent(now, "", 1, 1, 100)
@@ -186,11 +186,11 @@ func TestALateEndOfASilentRequestDoesNotHoldItsLaneBack(t *testing.T) {
 	l := s.all[0]
 	n := depart(f, l, time.Unix(1000, 0))
 	s.fellSilent(l, n, time.Unix(1002, 0))
-	l.landedLate(time.Unix(1030, 0), n, answer{rows: 5, failed: 5, code: "time-out"})
+	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, failed: 5, code: "time-out"})
 	if !l.notBefore.IsZero() || l.inFlight != 0 || !l.stuck || l.failures != 1 {
 		t.Errorf("%+v", l)
 	}
-	l.landedLate(time.Unix(1030, 0), n, answer{rows: 5, final: 5, units: 5, accepted: 5})
+	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, Final: 5, units: 5, Accepted: 5})
 	if l.stuck || l.pacer.Rate() != 1000 {
 		t.Errorf("%+v", l)
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"math"
@@ -30,8 +30,8 @@ type flight struct {
 	silent  bool // it no longer counts as in flight
 }
 
-// result is a flight that has come back.
-type result struct {
+// Result is a flight that has come back.
+type Result struct {
 	flight     *flight
 	sent, done time.Time
 	stats      writer.Stats
@@ -43,7 +43,7 @@ type result struct {
 // nil ends.
 type flights struct {
 	out    chan *flight
-	back   chan result
+	back   chan Result
 	idle   []*flight // one for each free worker
 	away   map[*flight]struct{}
 	most   int
@@ -59,7 +59,7 @@ type flights struct {
 
 func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 	f := &flights{
-		out: make(chan *flight, workers+2*mayBeSilent(workers)), back: make(chan result, workers+mayBeSilent(workers)), most: workers, budget: budget,
+		out: make(chan *flight, workers+2*MostSilent(workers)), back: make(chan Result, workers+MostSilent(workers)), most: workers, budget: budget,
 		room: func() int { return math.MaxInt }, away: map[*flight]struct{}{}, unheard: unheard{timeout: timeout},
 	}
 	for range workers {

@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"cmp"
@@ -62,30 +62,30 @@ func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 }
 
 // allowanceOf is how many rows the lane may send from now until the next checkpoint.
-func (s *lanes) allowanceOf(l *lane) int64 {
-	if !s.options.checkpointer.Ordered {
+func (s *Set) allowanceOf(l *lane) int64 {
+	if !s.options.Checkpointer.Ordered {
 		return math.MaxInt64
 	}
-	return cmp.Or(s.options.tuning.allowance, l.following(len(s.all)))
+	return cmp.Or(s.options.Tuning.Allowance, l.following(len(s.all)))
 }
 
-// described notes that a checkpoint describes this moment.
-func (s *lanes) described() {
+// Described notes that a checkpoint describes this moment.
+func (s *Set) Described() {
 	for _, l := range s.all {
 		l.described(s.allowanceOf(l))
 	}
 }
 
-// saved notes that the checkpoint is written.
-func (s *lanes) saved() {
+// Saved notes that the checkpoint is written.
+func (s *Set) Saved() {
 	for _, l := range s.all {
 		l.saved()
 	}
-	s.change()
+	s.Change()
 }
 
-// withhold lets no row leave until a checkpoint describes the load as it is now.
-func (s *lanes) withhold() {
+// Withhold lets no row leave until a checkpoint describes the load as it is now.
+func (s *Set) Withhold() {
 	for _, l := range s.all {
 		l.withhold()
 	}

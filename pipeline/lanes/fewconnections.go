@@ -1,6 +1,8 @@
-package pipeline
+package lanes
 
-import "time"
+import (
+	"time"
+)
 
 const (
 	// longWay is how long even the fastest answer takes where the way counts.
@@ -21,13 +23,13 @@ type said struct {
 // fewConnections reports whether the way is long and lanes mostly wait for a connection. Each is answered rarely then, and would take a
 // minute to find out by its own answers how much it may send. And the connection carries one request in a round trip, so that only large ones fill
 // it. They swamp no partition: fewer are in flight than there are partitions.
-func (s *lanes) fewConnections() bool {
-	return s.ceilings.window.Way() >= longWay && s.ceilings.room() <= s.sending()/2
+func (s *Set) fewConnections() bool {
+	return s.ceilings.window.Way() >= longWay && s.ceilings.room() <= s.Sending()/2
 }
 
 // enlarge lets a lane send more where connections are few: if its partition has never refused a row, in proportion to what any of them has
 // accepted, and else what its rate gives while it waited.
-func (s *lanes) enlarge(l *lane, now time.Time) {
+func (s *Set) enlarge(l *lane, now time.Time) {
 	if l.throttled == 0 {
 		l.units = max(l.units, cleanGrowth*s.clean)
 		return
@@ -39,9 +41,9 @@ func (s *lanes) enlarge(l *lane, now time.Time) {
 const longestTurn = time.Second
 
 // turn is how long a lane waits for those with more rows: where connections are few, twice as long as all lanes take for a request each.
-func (s *lanes) turn() time.Duration {
+func (s *Set) turn() time.Duration {
 	if !s.few {
 		return longestTurn
 	}
-	return max(longestTurn, 2*time.Duration(s.sending()/s.ceilings.room())*s.ceilings.window.Took())
+	return max(longestTurn, 2*time.Duration(s.Sending()/s.ceilings.room())*s.ceilings.window.Took())
 }

@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"cmp"
@@ -25,17 +25,17 @@ import (
 // linger is how long a batch that is not full waits for more rows while the input continues.
 const linger = 250 * time.Millisecond
 
-// lanes are the lanes of a load, one for each partition of the map, with the rows that wait in them: in queues those that were
+// Set are the lanes of a load, one for each partition of the map, with the rows that wait in them: in queues those that were
 // never sent, in the cutter those that are in flight or to be sent again. They belong to the dispatcher's goroutine.
-type lanes struct {
+type Set struct {
 	all        []*lane
-	partitions *partitioner.Map
-	queues     *shuffle.Lanes
-	cutter     *partitioner.Cutter
+	Partitions *partitioner.Map
+	Queues     *shuffle.Lanes
+	Cutter     *partitioner.Cutter
 	flights    *flights
 	disk       *disk
 
-	options  *laneOptions
+	options  *Options
 	ceilings *ceilings // over all of them
 	ready    []*lane   // of the last choice
 	sampled  time.Time // when the lanes were last looked at to find the slowest
@@ -43,89 +43,88 @@ type lanes struct {
 	hearing
 }
 
-// laneOptions say what lanes send and what they are held to.
-type laneOptions struct {
-	*LaneConfig
-	order        plan.Order
-	timeout      time.Duration // of a request
-	memory       plan.Shares
-	disk         *spill.Store       // that rows are spilled to; nil is none
-	checkpointer *keep.Checkpointer // nil if nothing is kept
-	counts       *ledger.Counted
-	share        *share       // of limits that several loads keep together; nil without them
-	learnt       *writer.Size // what a gateway has refused
-	indexes      int          // secondary indexes of the table
+// Options say what lanes send and what they are held to.
+type Options struct {
+	*Config
+	Order        plan.Order
+	Timeout      time.Duration // of a request
+	Memory       plan.Shares
+	Disk         *spill.Store       // that rows are spilled to; nil is none
+	Checkpointer *keep.Checkpointer // nil if nothing is kept
+	Counts       *ledger.Counted
+	Learnt       *writer.Size // what a gateway has refused
+	Indexes      int          // secondary indexes of the table
 	// What is added to each row when it is sent, in bytes, and to this one beside it; nil is nothing.
-	rowBytes int
-	rowExtra func(table.Ref) int
-	leaves   func(*partitioner.Flight) error // is told of a batch before it leaves; its error stops the load
-	free     func(*table.Block)              // takes back a block whose rows are all final; may be nil
-	tuning   *laneTuning
+	RowBytes int
+	RowExtra func(table.Ref) int
+	Leaves   func(*partitioner.Flight) error // is told of a batch before it leaves; its error stops the load
+	Free     func(*table.Block)              // takes back a block whose rows are all final; may be nil
+	Tuning   *Tuning
 }
 
-// laneTuning is what tests change of lanes. That of a user's load is zero.
-type laneTuning struct {
-	pacer     func() pacer // of a lane
-	allowance int64        // rows that a lane may send until the next checkpoint; 0 is the rule
+// Tuning is what tests change of lanes. That of a user's load is zero.
+type Tuning struct {
+	Pacer     func() Pacer // of a lane
+	Allowance int64        // rows that a lane may send until the next checkpoint; 0 is the rule
 }
 
 // newPacer makes the pacer of a lane.
-func (t *laneTuning) newPacer(alone bool) pacer {
-	if t.pacer != nil {
-		return t.pacer()
+func (t *Tuning) newPacer(alone bool) Pacer {
+	if t.Pacer != nil {
+		return t.Pacer()
 	}
 	return ratelimit.NewPacer(ratelimit.PacerOptions{Alone: alone})
 }
 
-func newLanes(m *partitioner.Map, o *laneOptions) *lanes {
-	s := &lanes{
-		hearing: hearing{probes: 1}, partitions: m, options: o, disk: newDisk(o.disk),
-		ceilings: newCeilings(o), flights: newFlights(o.Concurrency, o.memory.InFlight, o.timeout),
+func New(m *partitioner.Map, o *Options) *Set {
+	s := &Set{
+		hearing: hearing{probes: 1}, Partitions: m, options: o, disk: newDisk(o.Disk),
+		ceilings: newCeilings(o), flights: newFlights(o.Concurrency, o.Memory.InFlight, o.Timeout),
 	}
-	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: o.memory.Lanes, Store: o.disk, Unordered: o.order == plan.OrderNone, Free: o.free})
+	s.Queues = shuffle.New(m.Len(), shuffle.Options{Budget: o.Memory.Lanes, Store: o.Disk, Unordered: o.Order == plan.OrderNone, Free: o.Free})
 	for i := range m.Len() {
 		keys := m.Range(i)
-		s.queues.SetKeys(i, &keys)
+		s.Queues.SetKeys(i, &keys)
 		s.all = append(s.all, s.add(i, m))
 	}
-	s.queues.SetIdle(m.Gap)
+	s.Queues.SetIdle(m.Gap)
 	return s
 }
 
-// cutBy says how batches are cut, but for what lanes know themselves. Of final rows both functions are told.
-func (s *lanes) cutBy(o partitioner.Options, allWritten func([]table.Ref)) {
+// CutBy says how batches are cut, but for what lanes know themselves. Of final rows both functions are told.
+func (s *Set) CutBy(o partitioner.Options, allWritten func([]table.Ref)) {
 	final := o.Final
-	o.Lanes, o.Route = len(s.all), s.partitions.Find
+	o.Lanes, o.Route = len(s.all), s.Partitions.Find
 	o.Woken = func(i int) { s.all[i].stale = true }
 	o.Final = func(r table.Ref, end partitioner.End, out table.Outcome) {
 		final(r, end, out)
-		s.queues.Final(r)
+		s.Queues.Final(r)
 	}
-	s.cutter = partitioner.New(o)
-	s.cutter.OnWritten(func(rows []table.Ref) {
+	s.Cutter = partitioner.New(o)
+	s.Cutter.OnWritten(func(rows []table.Ref) {
 		allWritten(rows)
-		s.queues.AllFinal(rows)
+		s.Queues.AllFinal(rows)
 	})
 	s.share()
 }
 
-// mark gives each lane the number by which its landings are known.
-func (s *lanes) mark(slots []int) {
+// Mark gives each lane the number by which its landings are known.
+func (s *Set) Mark(slots []int) {
 	for i, l := range s.all {
 		l.slot = slots[i]
 	}
 }
 
 // add makes the lane of a partition that is new.
-func (s *lanes) add(i int, m *partitioner.Map) *lane {
-	l := newLane(i, s.queues.Lane(i), s.options.tuning.newPacer(m.Len() == 1), s.options.RetryFor)
+func (s *Set) add(i int, m *partitioner.Map) *lane {
+	l := newLane(i, s.Queues.Lane(i), s.options.Tuning.newPacer(m.Len() == 1), s.options.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
-	l.unknown.fresh = func() pacer {
-		p := s.options.tuning.newPacer(len(s.all) == 1)
+	l.unknown.fresh = func() Pacer {
+		p := s.options.Tuning.newPacer(len(s.all) == 1)
 		p.SetMaxInFlight(s.mayFly())
 		return p
 	}
-	if s.options.checkpointer == nil {
+	if s.options.Checkpointer == nil {
 		l.left = math.MaxInt64
 	}
 	return l
@@ -133,8 +132,8 @@ func (s *lanes) add(i int, m *partitioner.Map) *lane {
 
 // share tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane alone may
 // have all. And how much memory rows may hold that wait behind one of their key.
-func (s *lanes) share() {
-	s.cutter.LimitWaiting(s.options.memory.Lanes / 4 / int64(s.sending()))
+func (s *Set) share() {
+	s.Cutter.LimitWaiting(s.options.Memory.Lanes / 4 / int64(s.Sending()))
 	n := s.mayFly()
 	for _, l := range s.all {
 		l.pacer.SetMaxInFlight(n)
@@ -142,10 +141,10 @@ func (s *lanes) share() {
 }
 
 // mayFly is how many requests of a lane may be in flight.
-func (s *lanes) mayFly() int { return max(8, s.options.Concurrency/s.sending()) }
+func (s *Set) mayFly() int { return max(8, s.options.Concurrency/s.Sending()) }
 
-// sending is how many lanes may send, at least one.
-func (s *lanes) sending() (n int) {
+// Sending is how many lanes may send, at least one.
+func (s *Set) Sending() (n int) {
 	for _, l := range s.all {
 		if !l.gap {
 			n++
@@ -154,38 +153,38 @@ func (s *lanes) sending() (n int) {
 	return max(n, 1)
 }
 
-// change notes that something has changed for all lanes.
-func (s *lanes) change() {
+// Change notes that something has changed for all lanes.
+func (s *Set) Change() {
 	for _, l := range s.all {
 		l.stale = true
 	}
 }
 
-// empty reports whether no row is left that was taken in.
-func (s *lanes) empty() bool { return s.unfinished() == 0 }
+// Empty reports whether no row is left that was taken in.
+func (s *Set) Empty() bool { return s.Unfinished() == 0 }
 
 // ends reports whether the last row of a lane has become final, once. A lane of an earlier map has left its rows to others.
-func (s *lanes) ends(l *lane) bool {
-	if l.ended || l.inFlight > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.cutter.Held(l.index) > 0 {
+func (s *Set) ends(l *lane) bool {
+	if l.ended || l.inFlight > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.Cutter.Held(l.index) > 0 {
 		return false
 	}
 	l.ended = true
 	return true
 }
 
-// put puts a block into its lane. Under another map its rows are divided again.
-func (s *lanes) put(i int, b *table.Block, under *partitioner.Map, now time.Time) {
-	if under != s.partitions {
+// Put puts a block into its lane. Under another map its rows are divided again.
+func (s *Set) Put(i int, b *table.Block, under *partitioner.Map, now time.Time) {
+	if under != s.Partitions {
 		keys := under.Range(i)
-		s.queues.PushRouted(b, &keys, s.partitions.Find)
+		s.Queues.PushRouted(b, &keys, s.Partitions.Find)
 		return
 	}
-	s.queues.Push(i, b)
+	s.Queues.Push(i, b)
 	s.all[i].begin(now)
 }
 
-// begin notes that rows have come to any lane.
-func (s *lanes) begin(now time.Time) {
+// Begin notes that rows have come to any lane.
+func (s *Set) Begin(now time.Time) {
 	for _, l := range s.all {
 		if l.queue.Ready() > 0 || l.queue.More() {
 			l.begin(now)
@@ -194,9 +193,9 @@ func (s *lanes) begin(now time.Time) {
 }
 
 // choose returns a lane that may send now, in random turns, or nil and the time until one may. more says that the input continues.
-func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
+func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
-	more = more && !s.queues.Full() && !s.options.FlushRequest.wanted()
+	more = more && !s.Queues.Full() && !s.options.FlushRequest.wanted()
 	probe := s.mayProbe()
 	s.few = s.fewConnections()
 	for _, l := range s.all {
@@ -223,12 +222,12 @@ func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 // longest returns the lane with most rows of those that are ready, or one that has waited for too long. Where all lanes together are
 // held to one rate, the last rows of a lane that others have kept waiting would go no faster than their partition, when nobody else
 // has any.
-func (s *lanes) longest(now time.Time) *lane {
+func (s *Set) longest(now time.Time) *lane {
 	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.lastSend.Compare(b.lastSend) })
 	if now.Sub(first.lastSend) >= s.turn() {
 		return first
 	}
-	rows := func(l *lane) int64 { return l.queue.Rows() + int64(s.cutter.Held(l.index)) }
+	rows := func(l *lane) int64 { return l.queue.Rows() + int64(s.Cutter.Held(l.index)) }
 	return slices.MaxFunc(s.ready, func(a, b *lane) int { return cmp.Compare(rows(a), rows(b)) })
 }
 
@@ -248,7 +247,7 @@ func (l *lane) lateBatch() float64 {
 }
 
 // ask finds out when the lane may send, and how much.
-func (s *lanes) ask(l *lane, now time.Time, more bool) {
+func (s *Set) ask(l *lane, now time.Time, more bool) {
 	if !l.stale && !l.hung && (!l.asks || l.at.After(now)) {
 		return
 	}
@@ -256,8 +255,8 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	if l.gap {
 		return
 	}
-	rows, fresh := s.cutter.Ready(l.index), 0
-	if !s.cutter.Stalled(l.index) {
+	rows, fresh := s.Cutter.Ready(l.index), 0
+	if !s.Cutter.Stalled(l.index) {
 		fresh = int(min(int64(l.queue.Ready()), l.left))
 	}
 	if rows += fresh; rows == 0 {
@@ -269,7 +268,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 		return
 	}
 	// Send a row at once when its predecessor has finished; lingering would only delay its key.
-	urgent := fresh == 0 && s.cutter.Promoted(l.index) > 0
+	urgent := fresh == 0 && s.Cutter.Promoted(l.index) > 0
 	soon := !urgent && (more || l.queue.Coming())
 	if soon || !urgent && l.queue.More() {
 		l.units, l.at, l.asks = l.pacer.Next(now, l.inFlight, l.perRow)
@@ -290,8 +289,8 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 }
 
 // batchUnits is about how many units the lane's next batch has.
-func (s *lanes) batchUnits(l *lane) float64 {
-	rows := s.cutter.Ready(l.index) + int(min(int64(l.queue.Ready()), l.left))
+func (s *Set) batchUnits(l *lane) float64 {
+	rows := s.Cutter.Ready(l.index) + int(min(int64(l.queue.Ready()), l.left))
 	return min(s.ceilings.batchUnits(l.table, l.units), float64(min(rows, s.ceilings.batchRows()))*l.perRow)
 }
 
@@ -303,14 +302,14 @@ func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.pacer.Sent(now, float64(f.Units))
 }
 
-// hopeless says why the load must be given up, nil while it need not be. Rows that fail alone are given up instead
+// Hopeless says why the load must be given up, nil while it need not be. Rows that fail alone are given up instead
 // where nothing else is left: then the load continues. more says that the input does.
-func (s *lanes) hopeless(now time.Time, more bool) error {
+func (s *Set) Hopeless(now time.Time, more bool) error {
 	for _, l := range s.all {
 		if !l.hopeless(now) {
 			continue
 		}
-		if more || l.queue.Ready() > 0 || l.queue.More() || !s.cutter.GiveUp(l.index) {
+		if more || l.queue.Ready() > 0 || l.queue.More() || !s.Cutter.GiveUp(l.index) {
 			return &impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", s.name(l.index), s.options.RetryFor), l.lastError}
 		}
 		l.patience.Progress(now)
@@ -330,7 +329,7 @@ func (e *impatient) Unwrap() error {
 }
 
 // lookAgain returns how often their patience has to be looked at.
-func (s *lanes) lookAgain() time.Duration {
+func (s *Set) lookAgain() time.Duration {
 	next := time.Minute
 	for _, l := range s.all {
 		if l.stuck && l.patience.For > 0 {
@@ -341,7 +340,7 @@ func (s *lanes) lookAgain() time.Duration {
 }
 
 // served notes that a lane that was down serves again: the others may as well.
-func (s *lanes) served(now time.Time) {
+func (s *Set) served(now time.Time) {
 	for _, l := range s.all {
 		if l.unserved() {
 			l.retry(now)
@@ -349,8 +348,8 @@ func (s *lanes) served(now time.Time) {
 	}
 }
 
-// lastError is what the service answers a lane that is stuck, "" if none is.
-func (s *lanes) lastError() (text string) {
+// LastError is what the service answers a lane that is stuck, "" if none is.
+func (s *Set) LastError() (text string) {
 	for _, l := range s.all {
 		if l.stuck {
 			text = l.lastError
@@ -359,8 +358,8 @@ func (s *lanes) lastError() (text string) {
 	return text
 }
 
-// firstKey shows the first key value of a partition, "" if it has none.
-func firstKey(m *partitioner.Map, i int) string {
+// FirstKey shows the first key value of a partition, "" if it has none.
+func FirstKey(m *partitioner.Map, i int) string {
 	if v, ok := m.LowerValue(i); ok {
 		return plan.ShowKey(v)
 	}
@@ -368,24 +367,24 @@ func firstKey(m *partitioner.Map, i int) string {
 }
 
 // name names a partition by its key range, if there are several.
-func (s *lanes) name(i int) string {
+func (s *Set) name(i int) string {
 	if len(s.all) == 1 {
 		return ""
 	}
 	of := ""
-	if t := s.partitions.Table(i); t != "" {
+	if t := s.Partitions.Table(i); t != "" {
 		of = " of table " + t
 	}
-	from, to := cmp.Or(firstKey(s.partitions, i), "the first key"), "the last key"
-	if i+1 < s.partitions.Len() {
-		to = cmp.Or(firstKey(s.partitions, i+1), to)
+	from, to := cmp.Or(FirstKey(s.Partitions, i), "the first key"), "the last key"
+	if i+1 < s.Partitions.Len() {
+		to = cmp.Or(FirstKey(s.Partitions, i+1), to)
 	}
 	return of + " of the partition from " + from + " to " + to
 }
 
-// count adds to the report which partitions the load has used.
-func (s *lanes) count(r *ledger.ReportPartitions, start time.Time) {
-	r.Partitions = s.sending()
+// Count adds to the report which partitions the load has used.
+func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
+	r.Partitions = s.Sending()
 	for _, l := range s.all {
 		if !l.begun.IsZero() && !l.gap {
 			r.PartitionsUsed++
@@ -395,5 +394,5 @@ func (s *lanes) count(r *ledger.ReportPartitions, start time.Time) {
 	r.Slowest = s.slowest(time.Since(start))
 }
 
-// unfinished is how many rows have come and are not final.
-func (s *lanes) unfinished() int64 { return s.queues.Rows() + int64(s.cutter.Remaining()) }
+// Unfinished is how many rows have come and are not final.
+func (s *Set) Unfinished() int64 { return s.Queues.Rows() + int64(s.Cutter.Remaining()) }

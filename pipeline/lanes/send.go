@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"time"
@@ -10,9 +10,9 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// dispatch hands batches of lanes that may send to free workers. more says that the input continues. It returns the time until another
+// Dispatch hands batches of lanes that may send to free workers. more says that the input continues. It returns the time until another
 // lane may send, and what keeps those that may from doing so.
-func (s *lanes) dispatch(now time.Time, more bool) (next time.Duration, blocked bottleneck.Word) {
+func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bottleneck.Word) {
 	for s.flights.open() && s.ceilings.open(now) {
 		if wait := s.ceilings.wait(now); wait > 0 {
 			return wait, bottleneck.Ceiling
@@ -44,21 +44,21 @@ func (s *lanes) dispatch(now time.Time, more bool) (next time.Duration, blocked 
 }
 
 // cut hands a batch of the lane to a worker.
-func (s *lanes) cut(l *lane, now time.Time) {
+func (s *Set) cut(l *lane, now time.Time) {
 	f, o := s.flights.next(), s.options
 	l.stale = true
 	f.MaxRows, f.MaxBytes = l.cautious(s.ceilings.batchRows()), s.ceilings.batchBytes()
 	if f.probe = l.hung; f.probe {
 		f.MaxRows = 1
 	}
-	f.RowExtra, f.Extra = o.rowBytes, o.rowExtra
-	from := limitedQueue{l, o.checkpointer, &o.counts.ReportAttempts}
-	for !s.cutter.Cut(now, l.index, from, &f.Flight, s.ceilings.batchUnits(l.table, l.units)) {
-		if l.queue.Ready() == 0 || l.left <= 0 || s.cutter.Stalled(l.index) {
+	f.RowExtra, f.Extra = o.RowBytes, o.RowExtra
+	from := limitedQueue{l, o.Checkpointer, &o.Counts.ReportAttempts}
+	for !s.Cutter.Cut(now, l.index, from, &f.Flight, s.ceilings.batchUnits(l.table, l.units)) {
+		if l.queue.Ready() == 0 || l.left <= 0 || s.Cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
 	}
-	f.lane, f.table, f.until = l, l.table, o.checkpointer.When().SendUntil()
+	f.lane, f.table, f.until = l, l.table, o.Checkpointer.When().SendUntil()
 	l.sent(now, &f.Flight)
 	if f.probe {
 		l.probing++
@@ -68,36 +68,36 @@ func (s *lanes) cut(l *lane, now time.Time) {
 	f.onLink = s.ceilings.window.Takes()
 	s.flights.began(now)
 	s.flights.leave(now)
-	o.counts.Retried += int64(f.Retried)
-	if err := o.leaves(&f.Flight); err != nil {
+	o.Counts.Retried += int64(f.Retried)
+	if err := o.Leaves(&f.Flight); err != nil {
 		for i := range f.Outcomes {
 			f.Outcomes[i].Fate = table.Again
 		}
-		s.flights.back <- result{flight: f, sent: now, done: now, err: err} // never blocks: it holds every flight
+		s.flights.back <- Result{flight: f, sent: now, done: now, err: err} // never blocks: it holds every flight
 		return
 	}
 	s.flights.out <- f // never blocks: it holds every flight
 }
 
-// landing is what has become of a request.
-type landing struct {
-	answer
-	at       time.Time
-	slot     int // that its lane was marked with
-	retried  int // rows
-	requests int
-	table    string // among several
-	changed  bool   // the partitions may be others
-	err      error  // why the load cannot continue
+// Landing is how a request ended.
+type Landing struct {
+	Answer
+	At       time.Time
+	Slot     int // that its lane was marked with
+	Retried  int // rows
+	Requests int
+	Table    string // among several
+	Changed  bool   // the partitions may be others
+	Err      error  // why the load cannot continue
 }
 
-// landed takes the outcomes of a flight. ended says that the input has.
-func (s *lanes) landed(r *result, ended bool) landing {
+// Landed takes the outcomes of a flight. ended says that the input has.
+func (s *Set) Landed(r *Result, ended bool) Landing {
 	f, l := r.flight, r.flight.lane
 	a := sum(&f.Flight)
-	countAnswer(s.options.counts, f, a, r.stats)
-	s.ceilings.landed(r, a.units > 0 || a.flow > 0 || a.final > 0)
-	if a.failed < a.rows {
+	countAnswer(s.options.Counts, f, a, r.stats)
+	s.ceilings.landed(r, a.units > 0 || a.flow > 0 || a.Final > 0)
+	if a.failed < a.Rows {
 		s.flights.answered(f, r.sent, r.done)
 		s.heardOf(l, f, r.done.Sub(r.sent))
 	}
@@ -116,28 +116,28 @@ func (s *lanes) landed(r *result, ended bool) landing {
 	if down && !l.unserved() {
 		s.served(r.done)
 	}
-	if l.written += int64(a.final); a.throttled > 0 {
+	if l.written += int64(a.Final); a.Throttled > 0 {
 		s.throttled = r.done
 	} else {
-		s.clean = max(s.clean, a.accepted)
+		s.clean = max(s.clean, a.Accepted)
 	}
-	s.cutter.Done(r.done, &f.Flight)
+	s.Cutter.Done(r.done, &f.Flight)
 	if ended && s.ends(l) {
 		s.ceilings.tables.ended(l)
 	}
-	landed := landing{answer: a, at: r.done, slot: l.slot, retried: f.Retried, requests: r.stats.Requests, table: f.table, changed: changed, err: r.err}
+	landed := Landing{Answer: a, At: r.done, Slot: l.slot, Retried: f.Retried, Requests: r.stats.Requests, Table: f.table, Changed: changed, Err: r.err}
 	s.flights.free(f)
 	return landed
 }
 
 // countAnswer counts an answer.
-func countAnswer(r *ledger.Counted, f *flight, a answer, stats writer.Stats) {
+func countAnswer(r *ledger.Counted, f *flight, a Answer, stats writer.Stats) {
 	r.Requests += int64(stats.Requests)
-	r.RowsSent += int64(a.rows - stats.Found)
+	r.RowsSent += int64(a.Rows - stats.Found)
 	r.Searched += int64(stats.Searched)
 	r.Found += int64(stats.Found)
-	r.Throttled += int64(a.throttled)
-	r.Unavailable += int64(a.unavailable)
+	r.Throttled += int64(a.Throttled)
+	r.Unavailable += int64(a.Unavailable)
 	if f.AllWritten {
 		r.WriteCU += int64(f.WriteCU)
 		return
@@ -149,15 +149,15 @@ func countAnswer(r *ledger.Counted, f *flight, a answer, stats writer.Stats) {
 	}
 }
 
-// startDisk starts what moves rows to the disk and back, each with run.
-func (s *lanes) startDisk(run func(func() error)) {
+// StartDisk starts what moves rows to the disk and back, each with run.
+func (s *Set) StartDisk(run func(func() error)) {
 	for range diskWorkers {
 		run(s.disk.work)
 	}
 }
 
-// start tells where requests go: room is how many the connection can take, and hire starts a worker.
-func (s *lanes) start(room func() int, hire func()) {
+// Start tells where requests go: room is how many the connection can take, and hire starts a worker.
+func (s *Set) Start(room func() int, hire func()) {
 	s.flights.room, s.flights.hire = room, hire
 	s.ceilings.room = func() int { return min(s.options.Concurrency, room()) }
 	for range s.options.Concurrency {
@@ -165,39 +165,39 @@ func (s *lanes) start(room func() int, hire func()) {
 	}
 }
 
-// end has the workers end, those of the disk too. Nothing may be in flight.
-func (s *lanes) end() {
+// End has the workers end, those of the disk too. Nothing may be in flight.
+func (s *Set) End() {
 	close(s.flights.out)
 	close(s.disk.jobs)
 }
 
-// answers is where requests come back.
-func (s *lanes) answers() <-chan result { return s.flights.back }
+// Answers is where requests come back.
+func (s *Set) Answers() <-chan Result { return s.flights.back }
 
-// jobs is where jobs of the disk come back.
-func (s *lanes) jobs() <-chan *shuffle.Job { return s.disk.done }
+// Jobs is where jobs of the disk come back.
+func (s *Set) Jobs() <-chan *shuffle.Job { return s.disk.done }
 
-// inFlight is how many requests are in flight.
-func (s *lanes) inFlight() int { return s.flights.flying() }
+// InFlight is how many requests are in flight.
+func (s *Set) InFlight() int { return s.flights.flying() }
 
-// waitsMore reports whether a free worker begins to wait for memory.
-func (s *lanes) waitsMore() bool { return s.flights.waitsMore() }
+// WaitsMore reports whether a free worker begins to wait for memory.
+func (s *Set) WaitsMore() bool { return s.flights.waitsMore() }
 
-// busy reports whether requests or jobs of the disk have not come back.
-func (s *lanes) busy() bool { return s.flights.unanswered() > 0 || s.disk.busy > 0 }
+// Busy reports whether requests or jobs of the disk have not come back.
+func (s *Set) Busy() bool { return s.flights.unanswered() > 0 || s.disk.busy > 0 }
 
-// nextEvent returns the time until something is due without an event coming in, at most next. Sends says that batches are still cut.
-func (s *lanes) nextEvent(now time.Time, next time.Duration, sends bool) time.Duration {
-	if wait, ok := s.cutter.Wait(now); ok && sends {
+// NextEvent returns the time until something is due without an event coming in, at most next. Sends says that batches are still cut.
+func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Duration {
+	if wait, ok := s.Cutter.Wait(now); ok && sends {
 		next = min(next, wait)
 	}
-	if until, ok := s.cutter.Unsettled(now); ok {
+	if until, ok := s.Cutter.Unsettled(now); ok {
 		next = min(next, until.Sub(now))
 	}
 	if s.flights.flying() > 0 {
 		next = min(next, s.flights.lookAt.Sub(now))
 	}
-	if s.queues.DiskFull() && s.queues.Full() {
+	if s.Queues.DiskFull() && s.Queues.Full() {
 		next = min(next, diskAgain)
 	}
 	return min(next, s.lookAgain())

@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"sync"
@@ -221,5 +221,5 @@ func (s *share) rates() (rows, units, bytes float64) {
 	return s.of.rows.Rate(), s.of.units.Rate(), s.of.bytes.Rate()
 }
 
-// woken is where the load hears that it may ask for a request again that others had.
-func (s *lanes) woken() <-chan struct{} { return s.ceilings.share.woken() }
+// Woken is where the load hears that it may ask for a request again that others had.
+func (s *Set) Woken() <-chan struct{} { return s.ceilings.share.woken() }

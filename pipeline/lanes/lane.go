@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"strings"
@@ -11,8 +11,8 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// pacer is a *ratelimit.Pacer, or what a test puts in its place.
-type pacer interface {
+// Pacer is a *ratelimit.Pacer, or what a test puts in its place.
+type Pacer interface {
 	Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool)
 	NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool)
 	Sent(now time.Time, units float64)
@@ -24,7 +24,7 @@ type pacer interface {
 }
 
 // childPacer is the pacer of a partition that came out of a split of p's.
-func childPacer(p pacer, now time.Time) pacer {
+func childPacer(p Pacer, now time.Time) Pacer {
 	if own, ok := p.(*ratelimit.Pacer); ok {
 		return own.Child(now)
 	}
@@ -38,7 +38,7 @@ type lane struct {
 	gap      bool   // its rows wait for their table: nothing can be sent
 	slot     int    // by which its landings are known
 	queue    *shuffle.Queue
-	pacer    pacer
+	pacer    Pacer
 	inFlight int
 	perRow   float64 // mean units of its rows
 
@@ -91,7 +91,7 @@ type unknown struct {
 	known   bool // it has accepted one
 	since   time.Time
 	answers int
-	fresh   func() pacer // one that knows nothing; nil if there is none such
+	fresh   func() Pacer // one that knows nothing; nil if there is none such
 }
 
 const (
@@ -121,7 +121,7 @@ type trouble struct {
 // tally counts rows: those that became final, and the refused ones at any attempt.
 type tally struct{ written, throttled, unavailable int64 }
 
-func newLane(index int, queue *shuffle.Queue, pacer pacer, retryFor time.Duration) *lane {
+func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duration) *lane {
 	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
@@ -154,22 +154,22 @@ func (l *lane) takeOver(from []*lane) {
 	}
 }
 
-// answer sums up what an answer says of the lane.
-type answer struct {
-	units, accepted     float64 // of rows that were accepted or throttled by their partition
+// Answer sums up what an answer says of the lane.
+type Answer struct {
+	units, Accepted     float64 // of rows that were accepted or throttled by their partition
 	flow                float64 // units of rows that the whole instance has throttled
 	byTable             float64 // units that the table refused, not the partition, as far as is known
-	rows                int
-	throttled           int // rows
-	unavailable, failed int // rows refused because nobody served them; rows of unknown fate
-	final               int
+	Rows                int
+	Throttled           int // rows
+	Unavailable, failed int // rows refused because nobody served them; rows of unknown fate
+	Final               int
 	code                string // of a row that was not accepted
 }
 
-func sum(f *partitioner.Flight) (a answer) {
-	a.rows = len(f.Rows)
+func sum(f *partitioner.Flight) (a Answer) {
+	a.Rows = len(f.Rows)
 	if f.AllWritten {
-		a.units, a.accepted, a.final = float64(f.Units), float64(f.Units), a.rows
+		a.units, a.Accepted, a.Final = float64(f.Units), float64(f.Units), a.Rows
 		return a
 	}
 	for i := range f.Outcomes {
@@ -177,18 +177,18 @@ func sum(f *partitioner.Flight) (a answer) {
 		units := float64(f.Rows[i].Row().Units())
 		switch {
 		case o.Fate == table.Written:
-			a.units, a.accepted = a.units+units, a.accepted+units
-			a.final++
+			a.units, a.Accepted = a.units+units, a.Accepted+units
+			a.Final++
 		case o.Fate == table.Refused:
-			a.final++
+			a.Final++
 		case o.Throttled && client.InstanceThrottled(o.Code):
 			a.flow += units
-			a.throttled++
+			a.Throttled++
 		case o.Throttled:
 			a.units += units
-			a.throttled++
+			a.Throttled++
 		case o.Unavailable:
-			a.unavailable++
+			a.Unavailable++
 		default:
 			a.failed++
 		}
@@ -201,23 +201,23 @@ func sum(f *partitioner.Flight) (a answer) {
 
 // hear tells the pacer what an answer says of the partition's capacity. Of an outage it is told as such: what it knew before, it
 // knows afterwards.
-func (l *lane) hear(sent, now time.Time, a answer) {
+func (l *lane) hear(sent, now time.Time, a Answer) {
 	own, real := l.pacer.(*ratelimit.Pacer)
-	if real && a.accepted == 0 {
+	if real && a.Accepted == 0 {
 		if before, outage := l.outages.Refused(own, sent, now); outage {
 			l.pacer, l.refusing = before, true
 		} else if !l.refusing && l.unknown.refused(sent, now) {
 			l.pacer, l.refusing = l.unknown.fresh(), true
 		}
 	}
-	if l.refusing && a.accepted == 0 {
+	if l.refusing && a.Accepted == 0 {
 		l.pacer.Unavailable(now)
 		return
 	}
-	l.pacer.Answered(sent, now, a.units, a.accepted+a.byTable)
-	if real && a.accepted > 0 {
+	l.pacer.Answered(sent, now, a.units, a.Accepted+a.byTable)
+	if real && a.Accepted > 0 {
 		l.refusing, l.unknown.known = false, true
-		l.outages.Accepted(own, a.accepted)
+		l.outages.Accepted(own, a.Accepted)
 	}
 }
 
@@ -254,22 +254,22 @@ func (l *lane) retry(now time.Time) {
 }
 
 // landed takes an answer into account. It reports whether the partitions may have changed.
-func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) (changed bool) {
+func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) (changed bool) {
 	l.inFlight--
 	l.stale = true
-	l.throttled += int64(a.throttled)
-	l.unavailable += int64(a.unavailable)
+	l.throttled += int64(a.Throttled)
+	l.unavailable += int64(a.Unavailable)
 	if a.units > 0 {
 		l.hear(sent, now, a)
 	}
 	switch {
-	case a.unavailable > 0:
+	case a.Unavailable > 0:
 		changed, l.down = true, true
 		l.pacer.Unavailable(now)
-	case a.units > 0 || a.final > 0:
+	case a.units > 0 || a.Final > 0:
 		changed = l.down
 		l.down, l.failures = l.refusing, 0
-	case a.failed == a.rows:
+	case a.failed == a.Rows:
 		// Nobody answered. Once is chance, twice is a service that is down.
 		if l.failures++; l.failures > 1 {
 			l.notBefore = now.Add(min(backoff.After(l.failures-1), longestProbe))
@@ -280,8 +280,8 @@ func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) 
 }
 
 // tried notes whether an attempt made any row final.
-func (l *lane) tried(now time.Time, a answer) {
-	if a.final > 0 {
+func (l *lane) tried(now time.Time, a Answer) {
+	if a.Final > 0 {
 		l.stuck = false
 		return
 	}

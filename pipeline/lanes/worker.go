@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"cmp"
@@ -10,16 +10,16 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// worker sends flights, one after the other.
-type worker struct {
-	writer *writer.Writer
-	table  string // that rows go to, unless their flight names another
-	ids    *keep.TableIDs
-	onSend func([]table.Ref) // of tests
+// Worker sends flights, one after the other.
+type Worker struct {
+	Writer *writer.Writer
+	Table  string // that rows go to, unless their flight names another
+	Ids    *keep.TableIDs
+	OnSend func([]table.Ref) // of tests
 }
 
-// work sends flights until there are no more, or there is a worker too many.
-func (w *worker) work(s *lanes) error {
+// Work sends flights until there are no more, or there is a worker too many.
+func (w *Worker) Work(s *Set) error {
 	for n := range s.flights.out {
 		if n == nil {
 			return nil
@@ -30,21 +30,21 @@ func (w *worker) work(s *lanes) error {
 }
 
 // send sends a flight and waits for the answer.
-func (w *worker) send(f *flight) result {
-	if w.onSend != nil {
-		w.onSend(f.Rows)
+func (w *Worker) send(f *flight) Result {
+	if w.OnSend != nil {
+		w.OnSend(f.Rows)
 	}
 	if f.table != "" {
-		w.writer.SetTable(f.table)
+		w.Writer.SetTable(f.table)
 	}
-	r := result{flight: f, sent: time.Now()}
+	r := Result{flight: f, sent: time.Now()}
 	if f.tooLate(r.sent) {
 		r.done = r.sent
 		return r
 	}
-	r.stats, r.err = w.writer.Write(f.Rows, f.Repeated, f.Outcomes)
+	r.stats, r.err = w.Writer.Write(f.Rows, f.Repeated, f.Outcomes)
 	f.AllWritten, f.WriteCU = r.stats.AllWritten, r.stats.WriteCU
-	if r.err != nil && client.IsNoTable(r.err) && w.ids.Opening(cmp.Or(f.table, w.table), r.sent) {
+	if r.err != nil && client.IsNoTable(r.err) && w.Ids.Opening(cmp.Or(f.table, w.Table), r.sent) {
 		r.err = nil
 		for i := range f.Outcomes {
 			f.Outcomes[i].Unavailable = f.Outcomes[i].Unavailable || f.Outcomes[i].Fate == table.Again

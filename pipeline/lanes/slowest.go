@@ -1,4 +1,4 @@
-package pipeline
+package lanes
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ const (
 	slowestRatio = 2    // of what the median of the others waited
 )
 
-// sample looks at what waits for each lane, now and then. It returns for how many seconds the slowest one still needs.
-func (s *lanes) sample(now time.Time) (left float64, ok bool) {
+// Sample looks at what waits for each lane, now and then. It returns for how many seconds the slowest one still needs.
+func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	passed := now.Sub(s.sampled)
 	if passed < sampleEvery {
 		return 0, false
@@ -36,7 +36,7 @@ func (s *lanes) sample(now time.Time) (left float64, ok bool) {
 		if l.gap {
 			continue
 		}
-		rows := l.queue.Rows() + int64(s.cutter.Held(i))
+		rows := l.queue.Rows() + int64(s.Cutter.Held(i))
 		l.sample(passed, rows)
 		if l.rate > 0 {
 			left = max(left, float64(rows)/l.rate)
@@ -77,7 +77,7 @@ func (l *lane) sample(passed time.Duration, rows int64) {
 
 // slowest finds the partition that held the load up: the one whose rows waited far longer than those of the others. It is
 // nil if the partitions shared the wait.
-func (s *lanes) slowest(elapsed time.Duration) *ledger.ReportSlowest {
+func (s *Set) slowest(elapsed time.Duration) *ledger.ReportSlowest {
 	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.begun.IsZero() })
 	if len(used) < 2 {
 		return nil
@@ -87,6 +87,6 @@ func (s *lanes) slowest(elapsed time.Duration) *ledger.ReportSlowest {
 	if top.waiting < slowestLeast || top.waiting.Seconds() < slowestShare*elapsed.Seconds() || top.waiting < slowestRatio*others {
 		return nil
 	}
-	return &ledger.ReportSlowest{Partition: top.index, Table: top.table, From: firstKey(s.partitions, top.index), Rows: top.written, Waiting: top.waiting.Seconds(),
+	return &ledger.ReportSlowest{Partition: top.index, Table: top.table, From: FirstKey(s.Partitions, top.index), Rows: top.written, Waiting: top.waiting.Seconds(),
 		OthersWaiting: others.Seconds(), Throttled: top.throttled, Unavailable: top.unavailable}
 }

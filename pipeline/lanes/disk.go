@@ -1,0 +1,98 @@
+package lanes
+
+import (
+	"time"
+
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/pipeline/ledger"
+	"example.com/tsimport/shuffle"
+)
+
+// diskWorkers is how many frames are written or read at a time.
+const diskWorkers = 2
+
+// disk runs the jobs of the queues on the disk.
+type disk struct {
+	store *spill.Store
+	jobs  chan *shuffle.Job
+	done  chan *shuffle.Job
+	busy  int
+	tried time.Time // when a disk that was full was last tried again
+}
+
+// diskAgain is how long a disk that was full is left alone while nothing of the load's own is freed on it.
+const diskAgain = 3 * time.Second
+
+func newDisk(store *spill.Store) *disk {
+	return &disk{store: store, jobs: make(chan *shuffle.Job, diskWorkers), done: make(chan *shuffle.Job, diskWorkers)}
+}
+
+// Close removes what is on the disk, and leaves limits that are shared to the others.
+func (s *Set) Close() error {
+	s.ceilings.share.leave()
+	return s.options.Disk.Close()
+}
+
+// work is one disk worker. It ends when jobs is closed.
+func (k *disk) work() error {
+	var w shuffle.Worker
+	for j := range k.jobs {
+		w.Run(k.store, j)
+		k.done <- j // never blocks: it holds every job
+	}
+	return nil
+}
+
+// StartJobs hands work to free disk workers.
+func (s *Set) StartJobs(now time.Time) {
+	if s.Queues.DiskFull() && s.Queues.Full() && now.Sub(s.disk.tried) >= diskAgain {
+		s.disk.tried = now
+		s.Queues.TryDisk()
+	}
+	for s.disk.busy < diskWorkers {
+		j := s.Queues.Next()
+		if j == nil {
+			return
+		}
+		s.disk.busy++
+		s.disk.jobs <- j // never blocks: it holds every job
+	}
+}
+
+// JobDone takes a job that has run. Its error stops the load; one of writing is counted, for the rows stay in memory.
+func (s *Set) JobDone(j *shuffle.Job) error {
+	s.disk.busy--
+	if err := j.WriteError(); err != nil {
+		s.options.Counts.SpillError = err.Error()
+	}
+	s.Change()
+	return s.Queues.Done(j, s.Partitions.Find)
+}
+
+// CountSpilled adds to the report what was ever on the disk.
+func (s *Set) CountSpilled(r *ledger.ReportMemory) {
+	r.SpilledRows = s.Queues.SpilledRows()
+	if s.disk.store != nil {
+		u := s.disk.store.Usage()
+		r.SpilledBytes, r.PeakSpillBytes = u.WrittenBytes, u.PeakDiskBytes
+	}
+}
+
+// Spill is what is on disk.
+type Spill struct {
+	Frames    int    `json:"frames"`
+	RawBytes  int64  `json:"raw_bytes"`
+	DiskBytes int64  `json:"disk_bytes"`
+	Rows      int64  `json:"rows_spilled"`    // all that ever were
+	Error     string `json:"error,omitempty"` // why rows could not be spilled; reading waits then
+}
+
+// Spilled says what is on the disk.
+func (s *Set) Spilled() Spill {
+	spill := Spill{Rows: s.Queues.SpilledRows(), Error: s.options.Counts.SpillError}
+	if s.disk.store != nil {
+		u := s.disk.store.Usage()
+		spill.Frames, spill.RawBytes, spill.DiskBytes = u.Frames, u.RawBytes, u.DiskBytes
+	}
+	return spill
+}
