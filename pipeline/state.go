@@ -110,7 +110,7 @@ func (d *dispatcher) state(now time.Time) *State {
 	s.Map = d.survey.state()
 	s.Map.Partitions, s.Map.Recuts = d.lanes.Partitions.Len(), d.counts.Recuts
 	s.Marks.BytesRead, s.Marks.BytesTotal = d.cfg.Watch.Progress.BytesRead.Load(), d.cfg.Watch.Progress.BytesTotal.Load()
-	s.Lanes = d.lanes.State()
+	s.Lanes = d.lanes.States()
 	return s
 }
 

@@ -382,17 +382,5 @@ func (s *Set) name(i int) string {
 	return of + " of the partition from " + from + " to " + to
 }
 
-// Count adds to the report which partitions the load has used.
-func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
-	r.Partitions = s.Sending()
-	for _, l := range s.all {
-		if !l.begun.IsZero() && !l.gap {
-			r.PartitionsUsed++
-			r.LastLaneSeconds = max(r.LastLaneSeconds, l.begun.Sub(start).Seconds())
-		}
-	}
-	r.Slowest = s.slowest(time.Since(start))
-}
-
 // Unfinished is how many rows have come and are not final.
 func (s *Set) Unfinished() int64 { return s.Queues.Rows() + int64(s.Cutter.Remaining()) }

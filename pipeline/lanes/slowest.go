@@ -22,6 +22,18 @@ const (
 	slowestRatio = 2    // of what the median of the others waited
 )
 
+// Count adds to the report which partitions the load has used.
+func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
+	r.Partitions = s.Sending()
+	for _, l := range s.all {
+		if !l.begun.IsZero() && !l.gap {
+			r.PartitionsUsed++
+			r.LastLaneSeconds = max(r.LastLaneSeconds, l.begun.Sub(start).Seconds())
+		}
+	}
+	r.Slowest = s.slowest(time.Since(start))
+}
+
 // Sample looks at what waits for each lane, now and then. It returns for how many seconds the slowest one still needs.
 func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	passed := now.Sub(s.sampled)

@@ -26,7 +26,7 @@ func TestAMonitorShowsEachLane(t *testing.T) {
 	s, now := restlessLanes(5), time.Unix(1e9, 0)
 	s.fill(now, 1, 2)
 	s.all[0].stuck, s.all[0].lastError, s.all[1].lastError = true, "busy", "is over"
-	got := s.State()
+	got := s.States()
 	if len(got) != 2 || got[0].Partition != 0 || got[0].From != "" || got[0].Queued != 0 || got[0].Trouble != "busy" ||
 		got[1].Partition != 1 || got[1].From != "k5" || got[1].Queued != 2 || got[1].Trouble != "" {
 		t.Errorf("%+v", got)

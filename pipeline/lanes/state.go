@@ -18,8 +18,8 @@ type State struct {
 	Trouble     string  `json:"trouble,omitempty"`
 }
 
-// State describes each lane.
-func (s *Set) State() []State {
+// States describes each lane.
+func (s *Set) States() []State {
 	all := make([]State, 0, len(s.all))
 	for i, l := range s.all {
 		lane := State{
