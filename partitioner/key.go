@@ -31,7 +31,7 @@ type key struct {
 	replaced []table.Ref // earlier rows that row supersedes if it is written, oldest first
 	due      time.Time   // when the timeline it is in lets it go
 	failing  failing
-	stamping
+	stamping stamping
 }
 
 // simple reports whether nothing is known of the key but the row of its first attempt. Where rows get no timestamps, all else is as
@@ -54,7 +54,7 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 	k.touched = true
 	c.turn(k, r)
 	c.suspect(now, k, r)
-	k.after = c.passed[hash]
+	k.stamping.after = c.passed[hash]
 	return k
 }
 
@@ -112,10 +112,10 @@ func empty(refs []table.Ref) []table.Ref {
 }
 
 func (c *Cutter) turn(k *key, r table.Ref) {
-	k.row, k.attempts, k.repeated, k.stamp, k.first, k.restamps = r, 0, c.o.Repeated || r.Row().Suspect(), 0, 0, 0
+	k.row, k.attempts, k.repeated, k.stamping.stamp, k.stamping.first, k.stamping.restamps = r, 0, c.o.Repeated || r.Row().Suspect(), 0, 0, 0
 	k.failing = failing{}
 	if c.o.Stamps != nil && r.Row().Suspect() {
-		k.stamp = c.o.Stamps.Kept(r)
-		k.first = k.stamp
+		k.stamping.stamp = c.o.Stamps.Kept(r)
+		k.stamping.first = k.stamping.stamp
 	}
 }

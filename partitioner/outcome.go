@@ -53,9 +53,9 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 		case table.Written:
 			c.written(now, k, o)
 		case table.Refused:
-			if o.Stale && k.restamps < maxRestamps {
-				k.restamps++
-				k.stamp = 0
+			if o.Stale && k.stamping.restamps < maxRestamps {
+				k.stamping.restamps++
+				k.stamping.stamp = 0
 				c.again(now, k, o)
 				continue
 			}
@@ -64,7 +64,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 			c.unknown(now, k, o)
 			c.again(now, k, o)
 		case table.Again:
-			k.stamp = k.first // it was not applied: a timestamp that nothing has may be newer next time
+			k.stamping.stamp = k.stamping.first // it was not applied: a timestamp that nothing has may be newer next time
 			c.again(now, k, o)
 		}
 	}
@@ -94,7 +94,7 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 // unknown notes that the key's row may have been applied, or may still be.
 func (c *Cutter) unknown(now time.Time, k *key, o table.Outcome) {
 	k.repeated, k.touched = true, true
-	k.first = cmp.Or(k.first, k.stamp)
+	k.stamping.first = cmp.Or(k.stamping.first, k.stamping.stamp)
 	settle := c.o.Settle
 	if o.TimedOut {
 		settle = cmp.Or(c.o.SettleTimedOut, settle)
@@ -113,7 +113,7 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 		c.o.Final(r, Superseded, table.Outcome{})
 	}
 	o.Repeated = k.repeated && (!o.Found || c.sentAgain(k)) && (!o.Unsent || k.attempts > 0)
-	o.Restamped = k.first != 0 && k.first != k.stamp
+	o.Restamped = k.stamping.first != 0 && k.stamping.first != k.stamping.stamp
 	c.stamped(k)
 	c.o.Final(k.row, Written, o)
 	k.replaced, k.row = empty(k.replaced), table.Ref{}

@@ -30,37 +30,37 @@ func (c *Cutter) stamp(k *key, f *Flight) {
 	if c.o.Stamps == nil {
 		return
 	}
-	if k.stamp == 0 || k.stamp <= k.after || !c.o.Stamps.Takes(k.stamp) {
-		k.stamp = c.o.Stamps.Next(k.after)
+	if k.stamping.stamp == 0 || k.stamping.stamp <= k.stamping.after || !c.o.Stamps.Takes(k.stamping.stamp) {
+		k.stamping.stamp = c.o.Stamps.Next(k.stamping.after)
 	}
-	f.Outcomes[len(f.Outcomes)-1].Stamp = k.stamp
+	f.Outcomes[len(f.Outcomes)-1].Stamp = k.stamping.stamp
 }
 
 // stamped notes that no further row of the key may have the timestamp of the one that is final now, or a lower one.
 func (c *Cutter) stamped(k *key) {
-	if c.o.Stamps == nil || k.stamp == 0 {
+	if c.o.Stamps == nil || k.stamping.stamp == 0 {
 		return
 	}
-	k.after = k.stamp
+	k.stamping.after = k.stamping.stamp
 	if !c.o.Deletes {
 		return
 	}
-	k.after = c.o.Stamps.Next(k.after - 1) // the deletion has the service's time, which is no later than this
+	k.stamping.after = c.o.Stamps.Next(k.stamping.after - 1) // the deletion has the service's time, which is no later than this
 	if k.row.Row().Suspect() {
 		if c.passed == nil {
 			c.passed = map[uint64]int64{}
 		}
-		c.passed[k.hash] = k.after
-		c.o.Stamps.Passed(k.row, k.after)
+		c.passed[k.hash] = k.stamping.after
+		c.o.Stamps.Passed(k.row, k.stamping.after)
 	}
 }
 
 // pauses puts a key aside whose next row would come too soon for a timestamp of its own, and reports whether it did.
 func (c *Cutter) pauses(now time.Time, k *key) bool {
-	if c.o.Stamps == nil || c.o.Unordered || k.after == 0 {
+	if c.o.Stamps == nil || c.o.Unordered || k.stamping.after == 0 {
 		return false
 	}
-	wait := c.o.Stamps.Wait(k.after)
+	wait := c.o.Stamps.Wait(k.stamping.after)
 	if wait > 0 {
 		k.due = now.Add(wait)
 	}
@@ -73,8 +73,8 @@ func (c *Cutter) Stamped(each func(r table.Ref, ms int64)) {
 		return
 	}
 	c.out(func(k *key) {
-		if k.row.Block != nil && k.stamp != 0 {
-			each(k.row, k.stamp)
+		if k.row.Block != nil && k.stamping.stamp != 0 {
+			each(k.row, k.stamping.stamp)
 		}
 		for _, r := range k.waiting {
 			if r.Row().Suspect() {

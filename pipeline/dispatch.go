@@ -360,7 +360,7 @@ func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 		word = bottleneck.Source
 	}
 	m.Note(now, word, unsure)
-	d.cfg.Watch.Progress.LimitedBy.Store(uint32(m.Now()))
+	d.cfg.Watch.Progress.Hindrance.LimitedBy.Store(uint32(m.Now()))
 }
 
 func (d *dispatcher) checkPatience(now time.Time) {

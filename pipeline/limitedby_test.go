@@ -182,7 +182,7 @@ func TestALoadSaysWhatLimitsIt(t *testing.T) {
 					t.Errorf("%s: %.6f s over time, %.6f s in all", p.By, got, p.Seconds)
 				}
 			}
-			if now := bottleneck.Word(progress.LimitedBy.Load()); now == bottleneck.None {
+			if now := bottleneck.Word(progress.Hindrance.LimitedBy.Load()); now == bottleneck.None {
 				t.Error("the progress says nothing")
 			}
 		}))
@@ -213,7 +213,7 @@ func TestAStreamThatComesLateIsLimitedByTheReader(t *testing.T) {
 			cfg.Watch.Progress = progress
 			var said atomic.Uint32
 			said.Store(uint32(bottleneck.None))
-			time.AfterFunc(10*time.Second, func() { said.Store(progress.LimitedBy.Load()) })
+			time.AfterFunc(10*time.Second, func() { said.Store(progress.Hindrance.LimitedBy.Load()) })
 			r := w.load(cfg)
 			if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != "reader" || r.LimitedBy[0].Seconds < 20 || r.LimitedBy[0].Share < 0.9 {
 				t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)

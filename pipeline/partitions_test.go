@@ -161,7 +161,7 @@ func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
 			written := int64(-1)
 			cfg.Watch.Progress = new(ledger.Progress)
 			cfg.Watch.OnHotKey = func(h ledger.ReportHotKey, rows int64) {
-				said, written = append(said, h), cfg.Watch.Progress.Written.Load()
+				said, written = append(said, h), cfg.Watch.Progress.Ended.Written.Load()
 				if rows > 17_000 {
 					t.Errorf("%d rows", rows)
 				}

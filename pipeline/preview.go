@@ -20,8 +20,8 @@ import (
 // Preview is what a load would do, as far as can be said without doing it.
 type Preview struct {
 	plan.Forecast
-	PreviewTable
-	PreviewSample
+	Target    PreviewTable
+	Sample    PreviewSample
 	Columns   []ledger.ReportColumn
 	Wide      bool          // records describe themselves: rows have more columns than Columns
 	Merging   *plan.Merging // as in plan.Plan
@@ -80,20 +80,20 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	}
 	p := a.planned
 	v := &Preview{
-		PreviewTable: PreviewTable{Key: p.Schema.Key, Create: p.Create, Table: p.Table(), Several: p.Tables != nil},
-		Columns:      newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Merging: p.Merging, Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
+		Target:  PreviewTable{Key: p.Schema.Key, Create: p.Create, Table: p.Table(), Several: p.Tables != nil},
+		Columns: newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Merging: p.Merging, Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
 	}
-	if v.Create {
-		v.Ranges = len(p.Bounds) + 1
+	if v.Target.Create {
+		v.Target.Ranges = len(p.Bounds) + 1
 	}
 	var err error
 	if v.Forecast, err = p.Forecast(ctx); err != nil {
 		return nil, err
 	}
-	if v.Table != nil {
+	if v.Target.Table != nil {
 		bounds, exact, err := scan.NewPartitions(a.admin, a.service.sdk, cfg.Target.Table).Read(a.started)
 		if err == nil {
-			v.Partitions, v.Guessed = len(bounds)+1, !exact && len(bounds) > 0
+			v.Target.Partitions, v.Target.Guessed = len(bounds)+1, !exact && len(bounds) > 0
 		} else if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -138,13 +138,13 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 		case why != nil && !whole:
 			return false // perhaps of a part of a record
 		case why != nil:
-			v.Looked++
-			if v.Rejected++; v.Rejected == 1 {
-				v.FirstReject = client.OneLine(why.Error())
+			v.Sample.Looked++
+			if v.Sample.Rejected++; v.Sample.Rejected == 1 {
+				v.Sample.FirstReject = client.OneLine(why.Error())
 			}
 			return true
 		}
-		if v.Looked++; row == nil {
+		if v.Sample.Looked++; row == nil {
 			return true
 		}
 		rows, bytes, units = rows+1, bytes+int64(row.Row().Size()), units+int64(row.Row().Units())
@@ -158,22 +158,22 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 		rise.add(key)
 		return true
 	})
-	v.Grows = rise.is()
+	v.Sample.Grows = rise.is()
 	if rows > 0 {
-		v.RowBytes, v.RowUnits = float64(bytes)/float64(rows), float64(units)/float64(rows)
+		v.Sample.RowBytes, v.Sample.RowUnits = float64(bytes)/float64(rows), float64(units)/float64(rows)
 	}
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
-		v.Tables = append(v.Tables, PreviewShare{name, float64(tables[name]) / float64(rows)})
+		v.Sample.Tables = append(v.Sample.Tables, PreviewShare{name, float64(tables[name]) / float64(rows)})
 	}
 	for _, broken := range p.Broken {
 		v.Warnings = append(v.Warnings, client.OneLine(broken.Error())+"; the load will fail there, and what is said here is of the records before")
 	}
 	report := hot.ReportWhole
-	if lanes := max(v.Partitions, v.Ranges); lanes > 1 {
+	if lanes := max(v.Target.Partitions, v.Target.Ranges); lanes > 1 {
 		report = func() []partitioner.HotKey { return hot.Report(lanes) }
 	}
 	for _, h := range report() {
-		v.HotKeys = append(v.HotKeys, ledger.ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
+		v.Sample.HotKeys = append(v.Sample.HotKeys, ledger.ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
 	}
 	return err
 }

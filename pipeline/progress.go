@@ -12,7 +12,7 @@ import (
 func (d *dispatcher) publish() {
 	p := d.cfg.Watch.Progress
 	p.Show(d.counts)
-	p.Trouble.Store(d.lanes.LastError())
+	p.Hindrance.Trouble.Store(d.lanes.LastError())
 	if left, ok := d.lanes.Sample(time.Now()); ok {
 		p.SlowestLeft.Store(int64(min(left*1000, math.MaxInt32*1000)))
 	}

@@ -161,7 +161,7 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 
 // look notes that the inputs are waited for until they were looked at.
 func (a *attempt) look() (looked func()) {
-	p, used := &a.cfg.Watch.Progress.LimitedBy, a.hooks.used()
+	p, used := &a.cfg.Watch.Progress.Hindrance.LimitedBy, a.hooks.used()
 	from, before := time.Now(), used()
 	p.Store(uint32(bottleneck.Reader))
 	return func() {

@@ -355,7 +355,7 @@ func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
 	with := func(inputs ...string) trial {
 		cfg := w.config(inputs...)
 		cfg.RunDir = t.TempDir()
-		cfg.Read.Missing, cfg.Read.Convert.Missing, cfg.Read.Flatten = true, true, true
+		cfg.Read.Named.Missing, cfg.Read.Convert.Missing, cfg.Read.Flatten = true, true, true
 		return cfg
 	}
 	before := w.file("before.csv", "id,x,y,s.a,s.b\n1,-,-,-,-\n2,-,-,-,-\n3,-,-,-,-\n4,-,-,-,-\n5,-,-,-,-\n6,-,-,-,-\n")
@@ -490,7 +490,7 @@ func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
 		go func() {
 			// Reading stops by itself once the memory is used: then everything waits, and the clock advances.
 			time.Sleep(time.Second)
-			readWhileBlocked.Store(cfg.Watch.Progress.Read.Load())
+			readWhileBlocked.Store(cfg.Watch.Progress.Ended.Read.Load())
 			close(release)
 		}()
 		if r := w.load(cfg); r.Written != records {

@@ -79,13 +79,13 @@ func (r *timelineRecorder) point(now time.Time) *ledger.Point {
 // landed takes an answer.
 func (r *timelineRecorder) landed(l *lanes.Landing) {
 	p := r.point(l.At)
-	p.Final += int64(l.Final)
-	p.Throttled += int64(l.Throttled)
-	p.Unavailable += int64(l.Unavailable)
+	p.Final += int64(l.Answer.Final)
+	p.Throttled += int64(l.Answer.Throttled)
+	p.Unavailable += int64(l.Answer.Unavailable)
 	p.Retried += int64(l.Retried)
 	p.Requests += int64(l.Requests)
-	p.Units += l.Accepted
-	r.heat.Add(l.At.Sub(r.started), l.Slot, int64(l.Final))
+	p.Units += l.Answer.Accepted
+	r.heat.Add(l.At.Sub(r.started), l.Slot, int64(l.Answer.Final))
 }
 
 // limited takes what limited the load for a while.

@@ -19,13 +19,13 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 		if p.ramp.window == 1 && p.slowForRows(now, took, units) {
 			return
 		}
-		if p.line.doubted { // a small one tells
-			p.ramp.window, p.ramp.rows = 1, max(1, p.line.quick.units/p.perRow)
+		if p.line.lateness.doubted { // a small one tells
+			p.ramp.window, p.ramp.rows = 1, max(1, p.line.lateness.quick.units/p.perRow)
 			return
 		}
 		p.ramp.clean += units / p.perRow
 		p.ramp.rows = max(p.ramp.rows, min(2*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
-		if p.ramp.window >= slowWindow || p.line.perUnit > 0 {
+		if p.ramp.window >= slowWindow || p.line.lateness.perUnit > 0 {
 			p.ramp.window = min(p.ramp.window+1, p.max)
 		} else if p.ramp.clean >= stepRows {
 			p.ramp.clean = 0
@@ -66,7 +66,7 @@ func (p *Pacer) measure(t throttle) {
 func (p *Pacer) throttled(t throttle) {
 	e := &p.evidence
 	first := e.refused.IsZero()
-	e.refused, e.queue, p.line.perUnit = t.now, false, 0
+	e.refused, e.queue, p.line.lateness.perUnit = t.now, false, 0
 	if t.accepted > 0 {
 		e.partly = true
 	} else if idle := t.met.Sub(later(p.gauge.from, p.gauge.took)); idle >= idleFor {
@@ -120,11 +120,11 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 		if slope*r.fastOf > r.fast {
 			break // then its rows would have taken longer than all of it did
 		}
-		p.line.perUnit, p.line.guessed, p.line.doubted = slope, false, false
-		p.line.quick = answer{r.fastOf, r.fast}
-		p.line.way, p.line.waySince = [2]float64{r.fast - slope*r.fastOf, math.Inf(1)}, now
+		p.line.lateness.perUnit, p.line.lateness.guessed, p.line.lateness.doubted = slope, false, false
+		p.line.lateness.quick = answer{r.fastOf, r.fast}
+		p.line.lateness.way, p.line.lateness.waySince = [2]float64{r.fast - slope*r.fastOf, math.Inf(1)}, now
 		p.evidence.queue, p.evidence.paced = true, true
-		p.setRate(1 / p.line.perUnit)
+		p.setRate(1 / p.line.lateness.perUnit)
 		p.cruise(throttle{now: now, met: now, units: units, accepted: units})
 		p.probe.gain = maxGain
 		return true
@@ -136,21 +136,21 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 // queued takes the news that answers come late while nothing is refused: a queue at the service has grown. It says what a throttle
 // says, only that nothing is lost: what was accepted since an answer was on time is what flowed, for the service was busy since then.
 func (p *Pacer) queued(t throttle) {
-	p.line.queue()
+	p.line.lateness.queue()
 	p.evidence.queue = true
 	p.evidence.paced = p.evidence.paced || p.phase != inCruise
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
-	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds() && len(p.crowd.flying)+1 < p.max:
+	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds() && len(p.others.crowd.flying)+1 < p.max:
 		return // it has sent too little to be what the service is busy with, and it may send more
-	case p.phase == inCruise && t.now.Sub(p.line.freeAt) < leastBusy && p.probe.gain < guessGain:
+	case p.phase == inCruise && t.now.Sub(p.line.lateness.freeAt) < leastBusy && p.probe.gain < guessGain:
 		p.again(t)
 		return
 	default:
 		p.phase = inCruise
-		way := duration(p.line.shortest() / 2)
-		busy := max(t.now.Sub(p.line.freeAt), time.Millisecond).Seconds()
-		lately := p.recent.between(p.line.freeAt.Add(-way), t.now) / busy
+		way := duration(p.line.lateness.shortest() / 2)
+		busy := max(t.now.Sub(p.line.lateness.freeAt), time.Millisecond).Seconds()
+		lately := p.recent.between(p.line.lateness.freeAt.Add(-way), t.now) / busy
 		p.estimate(t.now, max(lately, p.evidence.delivery.most(), mostSlower*p.rate))
 	}
 	p.cruise(t)
@@ -241,7 +241,7 @@ func (p *Pacer) sample(t throttle) {
 		from := t.met.Add(-time.Duration(whole * float64(time.Second)))
 		last := p.recent.between(from, t.now) / whole
 		if p.gauge.dead || p.phase == inMeasure && last > burstOf*rate {
-			p.quota = quota{on: true}
+			p.others.quota = quota{on: true}
 			rate = last
 		}
 	}
@@ -251,11 +251,11 @@ func (p *Pacer) sample(t throttle) {
 // relieve lets a lane look for what others had who have ended: what it was refused on their account is forgiven.
 func (p *Pacer) relieve(now time.Time) {
 	switch {
-	case p.phase != inCruise || p.crowd.on:
-	case p.quota.on:
+	case p.phase != inCruise || p.others.crowd.on:
+	case p.others.quota.on:
 		p.evidence.owed = 0
 		p.hold(now, 0)
-		p.quota.reach = mostReach
+		p.others.quota.reach = mostReach
 	default:
 		p.evidence.owed = 0
 		p.probe.gain, p.probe.since, p.probe.sent = max(p.probe.gain, reliefGain), now, 0
@@ -326,7 +326,7 @@ func (p *Pacer) endTrial(now time.Time, good bool) {
 func (p *Pacer) cruise(t throttle) {
 	p.phase = inCruise
 	p.gauge.reset(t.met)
-	if p.quota.on {
+	if p.others.quota.on {
 		p.hold(t.now, heldLong)
 		p.credit.level -= p.line.sentSince()
 		return
@@ -354,7 +354,7 @@ func (p *Pacer) resumeAfterOutage(now time.Time) {
 	p.spoil()
 	p.credit = credit{level: min(p.credit.level, 0), at: now}
 	p.probe.since, p.probe.sent = now, 0
-	if p.quota.on && p.phase == inCruise {
+	if p.others.quota.on && p.phase == inCruise {
 		p.hold(now, heldLong)
 	}
 	if p.phase != inMeasure {

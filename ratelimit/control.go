@@ -92,7 +92,7 @@ const (
 
 // line is what is known of the way to the server.
 type line struct {
-	lateness
+	lateness    lateness
 	rtt         float64 // seconds, smoothed; 0 before the first answer
 	throttledAt time.Time
 	sends       []send    // those that the server has not looked at yet, as far as answers tell
@@ -336,7 +336,7 @@ type throttle struct {
 // speed is the units a second at which credit grows.
 func (p *Pacer) speed() float64 {
 	v := p.rate * (1 + p.probe.gain)
-	if !p.quota.on && !p.single() {
+	if !p.others.quota.on && !p.single() {
 		v += min(addRows*p.perRow, maxAdd*p.rate)
 	}
 	return v
@@ -347,16 +347,16 @@ func (p *Pacer) speed() float64 {
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
 	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))
-	if p.probe.dear || p.quota.on || p.evidence.queue {
+	if p.probe.dear || p.others.quota.on || p.evidence.queue {
 		seconds := finerTime
 		if p.probe.gain > 0 {
 			seconds = finestTime
-			if p.quota.on {
+			if p.others.quota.on {
 				seconds = pushTime
 			}
 		}
 		rows = math.Ceil(seconds * perSecond)
-		if p.quota.on {
+		if p.others.quota.on {
 			rows = max(rows, min(pushRows, math.Ceil(finestTime*perSecond)), math.Ceil(perSecond*p.line.rtt/(0.6*float64(p.max))))
 		}
 	}
@@ -394,7 +394,7 @@ func (p *Pacer) advance(now time.Time) {
 	}
 	p.credit.level += d.Seconds() * p.speed()
 	most := 1.5*p.batch() + p.held()
-	if p.quota.on && p.line.thin {
+	if p.others.quota.on && p.line.thin {
 		p.credit.level = min(p.credit.level, p.batch())
 	} else if p.credit.level > most {
 		// No rows, no worker: the server's bucket may have overflowed.

@@ -15,7 +15,7 @@ import (
 type crowd struct {
 	flying []visit
 	last   time.Time // when a request left
-	signs
+	signs  signs
 
 	on    bool
 	most  int       // requests that are served together
@@ -107,8 +107,8 @@ func (c *crowd) back(sent, now time.Time, units, way float64) visit {
 // comes much sooner than that to what is taken. Once is enough where the service was seen to take long for its rows.
 func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow bool) bool {
 	took := now.Sub(v.at).Seconds()
-	if c.same >= crowdAlike && v.units <= perRow && accepted > 0 {
-		c.same = 0
+	if c.signs.same >= crowdAlike && v.units <= perRow && accepted > 0 {
+		c.signs.same = 0
 	}
 	if accepted > 0 {
 		c.serve(took)
@@ -118,29 +118,29 @@ func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow boo
 	}
 	if accepted == 0 && v.and > 0 {
 		if serves := c.serves(); serves == 0 || took*crowdSlow+crowdLeast > serves {
-			c.alike, c.same = 0, 0
+			c.signs.alike, c.signs.same = 0, 0
 			return false
 		}
-		c.alike++
-		c.way = took
-		c.clear = c.serving(now)
+		c.signs.alike++
+		c.signs.way = took
+		c.signs.clear = c.serving(now)
 	}
 	if level := v.with + accepted; accepted >= leastOdd*perRow {
-		if c.same++; math.Abs(level-c.level) > perRow/2 {
-			c.level, c.same = level, 1
+		if c.signs.same++; math.Abs(level-c.signs.level) > perRow/2 {
+			c.signs.level, c.signs.same = level, 1
 		}
 	}
-	if c.same >= crowdAlike && c.alike > 0 && !now.Before(c.until) {
-		c.clear = max(1, v.and)
+	if c.signs.same >= crowdAlike && c.signs.alike > 0 && !now.Before(c.until) {
+		c.signs.clear = max(1, v.and)
 		return true
 	}
-	return (c.alike >= crowdAlike || slow && c.alike > 0) && !now.Before(c.until)
+	return (c.signs.alike >= crowdAlike || slow && c.signs.alike > 0) && !now.Before(c.until)
 }
 
 // serving is how many requests are being served: their answers come later than a refusal would.
 func (c *crowd) serving(now time.Time) (n int) {
 	for i := range c.flying {
-		if now.Sub(c.flying[i].at).Seconds() > crowdSlow*c.way {
+		if now.Sub(c.flying[i].at).Seconds() > crowdSlow*c.signs.way {
 			n++
 		}
 	}
@@ -149,33 +149,33 @@ func (c *crowd) serving(now time.Time) (n int) {
 
 // serve notes how many seconds the answer to rows that were taken took.
 func (c *crowd) serve(took float64) {
-	if c.heard++; c.heard > crowdCalm || c.served[0] == 0 {
-		c.served, c.heard = [2]float64{took, c.served[0]}, 0
+	if c.signs.heard++; c.signs.heard > crowdCalm || c.signs.served[0] == 0 {
+		c.signs.served, c.signs.heard = [2]float64{took, c.signs.served[0]}, 0
 	}
-	c.served[0] = min(c.served[0], took)
+	c.signs.served[0] = min(c.signs.served[0], took)
 }
 
 // serves is how many seconds the fastest such answer took lately.
 func (c *crowd) serves() float64 {
-	if c.served[1] == 0 {
-		return c.served[0]
+	if c.signs.served[1] == 0 {
+		return c.signs.served[0]
 	}
-	return min(c.served[0], c.served[1])
+	return min(c.signs.served[0], c.signs.served[1])
 }
 
 // asking reports whether a row more, sent while a request is served, would tell whether what is in flight is limited: parts of requests were
 // refused above the same level.
 func (c *crowd) asking(now time.Time) (at time.Time, ok bool) {
-	return c.last.Add(duration(crowdWay)), c.same >= crowdAlike && c.alike == 0 && len(c.flying) == 1 && !now.Before(c.until)
+	return c.last.Add(duration(crowdWay)), c.signs.same >= crowdAlike && c.signs.alike == 0 && len(c.flying) == 1 && !now.Before(c.until)
 }
 
 // begin begins to keep as much in flight as was served together.
 func (c *crowd) begin(now time.Time, perRow float64) {
-	c.on, c.most, c.room, c.more, c.asks, c.wrong, c.alike = true, max(1, c.clear), math.Inf(1), perRow, now.Add(crowdProbe/4), 0, 0
-	if c.same >= crowdAlike {
-		c.room = c.level
+	c.on, c.most, c.room, c.more, c.asks, c.wrong, c.signs.alike = true, max(1, c.signs.clear), math.Inf(1), perRow, now.Add(crowdProbe/4), 0, 0
+	if c.signs.same >= crowdAlike {
+		c.room = c.signs.level
 	}
-	c.same, c.begun = 0, now
+	c.signs.same, c.begun = 0, now
 }
 
 // next says how many units may leave, 0 if none before an answer comes in, and when.
@@ -188,7 +188,7 @@ func (c *crowd) next(now time.Time, perRow, queued float64) (units float64, at t
 	case slices.ContainsFunc(c.flying, func(v visit) bool { return v.probe }):
 		return 0, now
 	}
-	return min(queued, c.more), later(c.asks, c.last.Add(duration(crowdSlow*max(c.way, crowdWay)))) // it must not come before others
+	return min(queued, c.more), later(c.asks, c.last.Add(duration(crowdSlow*max(c.signs.way, crowdWay)))) // it must not come before others
 }
 
 // answered takes an answer, and reports whether there is no such limit.
@@ -202,7 +202,7 @@ func (c *crowd) answered(v visit, now time.Time, accepted, perRow float64) bool 
 		return false
 	case v.probe:
 		if accepted == 0 {
-			c.way = now.Sub(v.at).Seconds()
+			c.signs.way = now.Sub(v.at).Seconds()
 		}
 		c.more, c.asks = perRow, now.Add(crowdProbe)
 		return false
@@ -211,7 +211,7 @@ func (c *crowd) answered(v visit, now time.Time, accepted, perRow float64) bool 
 			c.wrong = 0
 		}
 		c.serve(now.Sub(v.at).Seconds())
-		return c.serves() < max(crowdSlow*c.way, crowdWay)
+		return c.serves() < max(crowdSlow*c.signs.way, crowdWay)
 	}
 	if v.at.Before(c.begun) { // it left before so much was known
 		c.most = max(c.most, c.serving(now))
@@ -219,7 +219,7 @@ func (c *crowd) answered(v visit, now time.Time, accepted, perRow float64) bool 
 	}
 	c.since, c.begun = 0, now
 	if accepted == 0 {
-		c.way = now.Sub(v.at).Seconds()
+		c.signs.way = now.Sub(v.at).Seconds()
 	}
 	if accepted > 0 {
 		c.room = min(c.room, v.with+accepted)
@@ -233,14 +233,14 @@ func (c *crowd) answered(v visit, now time.Time, accepted, perRow float64) bool 
 // end ends it: the partition limits a rate.
 func (c *crowd) end(now time.Time) {
 	c.again = min(max(crowdAgain, 2*c.again), crowdLonger)
-	c.on, c.clear, c.until = false, 0, now.Add(c.again)
+	c.on, c.signs.clear, c.until = false, 0, now.Add(c.again)
 }
 
 // crowded takes an answer where what is in flight is limited, and reports whether it is.
 func (p *Pacer) crowded(v visit, now, met time.Time, accepted float64) bool {
-	c := &p.crowd
+	c := &p.others.crowd
 	switch {
-	case !c.on && (!p.evidence.queue || p.line.late == 0) && c.hears(v, now, accepted, p.perRow, p.evidence.paced || p.line.perUnit > 0):
+	case !c.on && (!p.evidence.queue || p.line.lateness.late == 0) && c.hears(v, now, accepted, p.perRow, p.evidence.paced || p.line.lateness.perUnit > 0):
 		p.phase = inCruise
 		c.begin(now, p.perRow)
 	case !c.on:
@@ -254,7 +254,7 @@ func (p *Pacer) crowded(v visit, now, met time.Time, accepted float64) bool {
 	if accepted < v.units {
 		p.evidence.refused = now
 	}
-	p.line.thin, p.line.late = false, 0
+	p.line.thin, p.line.lateness.late = false, 0
 	p.setRate(max(p.evidence.delivery.most(), p.perRow))
 	return true
 }

@@ -151,8 +151,8 @@ func (w *ways) tell(p *Pacer, sent, now time.Time) {
 	if w.all++; p.evidence.queue {
 		w.queued++
 	}
-	p.line.others = 0
+	p.line.lateness.others = 0
 	if 2*w.queued > w.all {
-		p.line.others = min(w.fastest[0], w.fastest[1])
+		p.line.lateness.others = min(w.fastest[0], w.fastest[1])
 	}
 }

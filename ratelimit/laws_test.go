@@ -227,10 +227,10 @@ func TestALimitOfWhatIsInFlightThatWasNoneIsDropped(t *testing.T) {
 	s := newLawSim(&c.lawScene, theLaw, 1)
 	p := s.lanes[0].law.(inTable).p
 	p.phase, p.rate = inCruise, 100
-	p.crowd.begin(s.base, 1)
+	p.others.crowd.begin(s.base, 1)
 	x := s.run()
-	if p.crowd.on || x.share < 0.95 || x.refused > 0.01 {
-		t.Errorf("in force %v, share %.3f, refused %.4f", p.crowd.on, x.share, x.refused)
+	if p.others.crowd.on || x.share < 0.95 || x.refused > 0.01 {
+		t.Errorf("in force %v, share %.3f, refused %.4f", p.others.crowd.on, x.share, x.refused)
 	}
 }
 

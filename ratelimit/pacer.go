@@ -59,7 +59,7 @@ type Pacer struct {
 	size     size
 	recent   recent
 	evidence evidence
-	otherLimits
+	others   otherLimits
 }
 
 // otherLimits are what limits a lane beside a bucket, or in its place.
@@ -105,7 +105,7 @@ func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (uni
 
 func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool) {
 	at = later(now, p.line.probeAt)
-	p.crowd.forget(inFlight)
+	p.others.crowd.forget(inFlight)
 	if p.line.out { // a probe is one row: most of them come too early
 		return p.perRow, at, inFlight == 0
 	}
@@ -115,11 +115,11 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 	if inFlight >= p.max {
 		return 0, now, false
 	}
-	if p.crowd.on {
-		units, free := p.crowd.next(now, p.perRow, queued)
+	if p.others.crowd.on {
+		units, free := p.others.crowd.next(now, p.perRow, queued)
 		return units, later(at, free), units > 0
 	}
-	if from, ok := p.crowd.asking(now); ok && p.phase == inCruise {
+	if from, ok := p.others.crowd.asking(now); ok && p.phase == inCruise {
 		return p.perRow, later(at, from), true
 	}
 	units = min(queued, p.batch())
@@ -127,7 +127,7 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 		return max(p.perRow, min(units, thinTime*p.rate)), later(at, p.line.thinFrom), inFlight == 0
 	}
 	p.advance(now)
-	if p.quota.on {
+	if p.others.quota.on {
 		p.turn(now)
 	} else {
 		p.reach(now)
@@ -150,7 +150,7 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 		p.line.sends = slices.Delete(p.line.sends, 0, p.max)
 	}
 	p.line.sends = append(p.line.sends, send{now, units})
-	p.crowd.left(now, units)
+	p.others.crowd.left(now, units)
 	if p.phase == inCruise && !p.line.out { // probes cost nothing: most are refused
 		p.advance(now)
 		p.credit.level = max(p.credit.level-units, -maxDebt*p.speed())
@@ -172,19 +172,19 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	if p.phase == inCruise {
 		p.evidence.lowest.add(now, p.rate)
 	}
-	visit := p.crowd.back(sent, now, units, p.line.shortest())
-	if p.phase == inStart && visit.and == 0 && len(p.crowd.flying) == 0 {
-		p.line.alone(now.Sub(sent).Seconds(), units)
-		p.line.doubted = p.line.doubted && !p.alone
+	visit := p.others.crowd.back(sent, now, units, p.line.lateness.shortest())
+	if p.phase == inStart && visit.and == 0 && len(p.others.crowd.flying) == 0 {
+		p.line.lateness.alone(now.Sub(sent).Seconds(), units)
+		p.line.lateness.doubted = p.line.lateness.doubted && !p.alone
 	}
-	queues := p.line.queues(sent, now, units, p.occupied(units), p.patience())
-	if p.line.late > 0 || p.line.perUnit > 0 { // it has waited in a queue before it was looked at
-		met = now.Add(-duration(p.line.shortest() / 2))
+	queues := p.line.lateness.queues(sent, now, units, p.occupied(units), p.patience())
+	if p.line.lateness.late > 0 || p.line.lateness.perUnit > 0 { // it has waited in a queue before it was looked at
+		met = now.Add(-duration(p.line.lateness.shortest() / 2))
 	}
 	if visit.and == 0 {
-		p.line.aloneOnTime++
-		if p.line.by > mostDelay/4 {
-			p.line.aloneOnTime = 0
+		p.line.lateness.aloneOnTime++
+		if p.line.lateness.by > mostDelay/4 {
+			p.line.lateness.aloneOnTime = 0
 		}
 	}
 	returned := p.line.out
@@ -194,13 +194,13 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	}
 	p.gauge.add(met, accepted)
 	p.evidence.delivery.add(now, accepted)
-	left := now.Add(-duration(p.line.shortest() / 2)) // when the server answered
+	left := now.Add(-duration(p.line.lateness.shortest() / 2)) // when the server answered
 	p.recent.add(left, accepted)
 	p.evidence.owed = max(0, p.evidence.owed-p.earned()*accepted)
 	if p.crowded(visit, now, met, accepted) {
 		return
 	}
-	if p.quota.on && p.phase == inCruise {
+	if p.others.quota.on && p.phase == inCruise {
 		p.bySecond(now, left, units, accepted)
 		return
 	}
@@ -215,11 +215,11 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 			p.line.clean++
 		}
 		p.line.thin = false
-		if p.evidence.queue && p.line.aloneOnTime >= ownQueue && len(p.line.sends) == 0 { // nobody else is in the queue
+		if p.evidence.queue && p.line.lateness.aloneOnTime >= ownQueue && len(p.line.sends) == 0 { // nobody else is in the queue
 			p.credit.level = max(p.credit.level, 0)
 		}
 		if queues && len(p.line.sends) > 0 && !sent.Before(p.line.throttledAt) && now.Sub(p.evidence.refused) > refusesFor {
-			p.line.throttledAt, p.line.late = now, 0
+			p.line.throttledAt, p.line.lateness.late = now, 0
 			p.queued(throttle{now: now, met: met, units: units, accepted: accepted})
 			return
 		}
@@ -283,7 +283,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 	if c.rate < p.rate {
 		c.probe.gain = reliefGain
 	}
-	c.quota.on = p.quota.on
+	c.others.quota.on = p.others.quota.on
 	c.line.young = true
 	c.evidence.delivery = delivery{began: now, turned: now, best: [2]float64{0, c.rate}}
 	return c

@@ -314,13 +314,13 @@ func TestALowRateMakesALongWayNoShorter(t *testing.T) {
 	p.evidence.queue, p.rate = true, 100
 	const way = 200 * time.Millisecond
 	for range 50 {
-		p.line.queues(now, now.Add(way), 50, p.occupied(50), 1)
+		p.line.lateness.queues(now, now.Add(way), 50, p.occupied(50), 1)
 		now = now.Add(way)
 	}
-	if got := p.line.shortest(); got < way.Seconds()/2-0.001 {
+	if got := p.line.lateness.shortest(); got < way.Seconds()/2-0.001 {
 		t.Errorf("a way of %v seems to take %.3f s", way, got)
 	}
-	if p.line.queues(now, now.Add(way), 1, p.occupied(1), 1) {
+	if p.line.lateness.queues(now, now.Add(way), 1, p.occupied(1), 1) {
 		t.Error("an answer to one row seems late")
 	}
 }
@@ -328,10 +328,10 @@ func TestALowRateMakesALongWayNoShorter(t *testing.T) {
 func TestAChildReachesFurtherFromWhereItsParentWas(t *testing.T) {
 	p := NewPacer(PacerOptions{Alone: true})
 	p.open(time.Unix(0, 0), 1)
-	p.phase, p.rate, p.probe.gain, p.quota.on = inCruise, 1000, 0.16, true
+	p.phase, p.rate, p.probe.gain, p.others.quota.on = inCruise, 1000, 0.16, true
 	c := p.Child(time.Unix(1, 0))
-	if c.probe.gain != 0.16 || c.Rate() != 1000 || !c.quota.on {
-		t.Errorf("gain %g, rate %g, quota %v", c.probe.gain, c.Rate(), c.quota.on)
+	if c.probe.gain != 0.16 || c.Rate() != 1000 || !c.others.quota.on {
+		t.Errorf("gain %g, rate %g, quota %v", c.probe.gain, c.Rate(), c.others.quota.on)
 	}
 	p.probe.gain = -0.01
 	if c := p.Child(time.Unix(1, 0)); c.probe.gain != usualGain {

@@ -53,7 +53,7 @@ const (
 
 // bySecond takes an answer in cruise, from when the server answered.
 func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
-	q := &p.quota
+	q := &p.others.quota
 	refused := units - accepted
 	pushing := p.probe.gain > 0
 	if q.none++; accepted >= 0.1*units {
@@ -104,7 +104,7 @@ func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
 
 // turn begins a push when its time has come.
 func (p *Pacer) turn(now time.Time) {
-	q := &p.quota
+	q := &p.others.quota
 	if p.probe.gain > 0 || now.Before(q.until) || !q.first.IsZero() || p.evidence.owed > 0 {
 		return
 	}
@@ -114,7 +114,7 @@ func (p *Pacer) turn(now time.Time) {
 
 // push paces above the rate. One that has had more reaches for an equal part of that.
 func (p *Pacer) push(now time.Time) {
-	q := &p.quota
+	q := &p.others.quota
 	q.best = max(q.best, p.rate)
 	q.reach = max(q.reach, min(leastReach*q.best/p.rate, mostReach), reachedRows*p.perRow/p.rate)
 	p.probe = probe{gain: q.reach, since: now}
@@ -124,7 +124,7 @@ func (p *Pacer) push(now time.Time) {
 
 // pushed ends a push.
 func (p *Pacer) pushed(now time.Time) {
-	q := &p.quota
+	q := &p.others.quota
 	if !p.gauge.whole { // it was not asked for as much as that
 		p.hold(now, heldLong)
 		return
@@ -151,7 +151,7 @@ func (p *Pacer) pushed(now time.Time) {
 
 // hold paces just below the rate. What waits for an answer takes some of the next second.
 func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
-	q := &p.quota
+	q := &p.others.quota
 	q.until, q.first, q.cost = now.Add(atLeast), time.Time{}, 0
 	p.gauge.reset(now)
 	p.evidence.hair = max(hair, p.evidence.hair)
@@ -161,7 +161,7 @@ func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
 
 // refusedInHold takes what was refused although the rate was not exceeded.
 func (p *Pacer) refusedInHold(now time.Time) {
-	q, e := &p.quota, &p.evidence
+	q, e := &p.others.quota, &p.evidence
 	got := p.acceptedUntil(q.last)
 	if got < (1-agreeing)*p.rate { // what told of another rate was worth it
 		e.owed = 0
@@ -186,7 +186,7 @@ func (p *Pacer) refusedInHold(now time.Time) {
 
 // acceptedUntil is what was accepted in the second before a refusal. What lies just at its beginning still counted.
 func (p *Pacer) acceptedUntil(refused time.Time) float64 {
-	blur := 2*time.Millisecond + duration(p.line.shortest()/8)
+	blur := 2*time.Millisecond + duration(p.line.lateness.shortest()/8)
 	return p.recent.between(refused.Add(-second-blur), refused)
 }
 
@@ -196,8 +196,8 @@ func (p *Pacer) owe(units float64) {
 
 // earned is the share of the accepted units that may be refused. A lane that has had more may be refused more, to get it back.
 func (p *Pacer) earned() float64 {
-	if !p.quota.on || p.quota.best <= p.rate {
+	if !p.others.quota.on || p.others.quota.best <= p.rate {
 		return allowed
 	}
-	return min(allowed*math.Sqrt(p.quota.best/p.rate), 4*allowed)
+	return min(allowed*math.Sqrt(p.others.quota.best/p.rate), 4*allowed)
 }

@@ -76,7 +76,7 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 		s.whole = max(1.25*s.whole, math.Floor(s.whole)+1)
 	}
 	s.p.Answered(sent, now, units, accepted)
-	if !s.p.quota.on {
+	if !s.p.others.quota.on {
 		s.p.line.thin = false
 	}
 	s.p.line.clean = 0 // one lane's batch says little of what another's may send
@@ -94,7 +94,7 @@ const (
 // whole requests is often too low, and a refusal costs no more than one of many small batches.
 func (s *Shared) raise(now time.Time, refused bool) {
 	switch {
-	case refused || s.p.phase != inCruise || s.p.quota.on || s.p.probe.gain < 0 || !s.Limits(now):
+	case refused || s.p.phase != inCruise || s.p.others.quota.on || s.p.probe.gain < 0 || !s.Limits(now):
 		s.raised, s.step = now, firstRaise
 	case now.Sub(s.raised) >= raiseEvery:
 		s.p.setRate((1 + s.step) * s.p.rate)

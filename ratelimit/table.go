@@ -17,10 +17,10 @@ import (
 //
 // Calls come in the order in which things happened, from one goroutine at a time.
 type Table struct {
-	tableWatch
-	tablePace
-	on   bool
-	ways ways
+	watching tableWatch
+	pace     tablePace
+	on       bool
+	ways     ways
 }
 
 // tablePace is how a table that limits is asked.
@@ -37,8 +37,8 @@ type tablePace struct {
 	owed     float64 // units refused that were not earned yet
 	recent   lately
 
-	gate
-	doubts
+	gate   gate
+	doubts doubts
 	active active
 }
 
@@ -91,16 +91,16 @@ func (t *Table) Next(now time.Time, units float64) time.Time {
 	if !t.on {
 		return now
 	}
-	t.advance(now)
+	t.pace.advance(now)
 	at := now
-	if missing := min(units, t.most()) - t.level; missing > units*1e-9 {
-		at = now.Add(duration(missing / t.speed()))
+	if missing := min(units, t.pace.most()) - t.pace.gate.level; missing > units*1e-9 {
+		at = now.Add(duration(missing / t.pace.speed()))
 	}
-	if t.none {
-		at = later(at, t.askAt)
+	if t.pace.gate.none {
+		at = later(at, t.pace.gate.askAt)
 	}
 	if at.After(now) {
-		t.held = now
+		t.pace.gate.held = now
 	}
 	return at
 }
@@ -110,7 +110,7 @@ func (t *Table) Most() float64 {
 	if !t.on {
 		return math.Inf(1)
 	}
-	return t.most()
+	return t.pace.most()
 }
 
 func (p *tablePace) most() float64 { return max(1, sharedBatch*p.rate) }
@@ -123,8 +123,8 @@ func (p *tablePace) setRate(v float64) {
 }
 
 func (p *tablePace) advance(now time.Time) {
-	p.level = min(p.level+max(0, now.Sub(p.at).Seconds())*p.speed(), max(tableBurst*p.rate, 1.5*p.most()))
-	p.at = now
+	p.gate.level = min(p.gate.level+max(0, now.Sub(p.gate.at).Seconds())*p.speed(), max(tableBurst*p.rate, 1.5*p.most()))
+	p.gate.at = now
 }
 
 // Sent notes that a batch has left.
@@ -132,17 +132,17 @@ func (t *Table) Sent(now time.Time, units float64) {
 	if !t.on {
 		return
 	}
-	t.advance(now)
-	t.level -= units
-	t.sent += units
-	t.askAt = now.Add(thinEvery)
+	t.pace.advance(now)
+	t.pace.gate.level -= units
+	t.pace.sent += units
+	t.pace.gate.askAt = now.Add(thinEvery)
 }
 
 // Answered takes an answer to a batch of a lane: units sent, units accepted. It returns those that the lane's partition did not refuse,
 // as far as is known: what the lane's pacer is to be told.
 func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64) (byLane float64) {
-	if t.began.IsZero() {
-		t.began = now
+	if t.watching.began.IsZero() {
+		t.watching.began = now
 	}
 	t.ways.tell(p, sent, now)
 	t.relieve(p, now)
@@ -154,44 +154,44 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 		return accepted
 	}
 	met := sent.Add(now.Sub(sent) / 2)
-	t.recent.add(met, accepted)
+	t.pace.recent.add(met, accepted)
 	t.lift(p, now)
-	t.owed = max(0, t.owed-t.earned()*accepted)
-	t.none = t.none && accepted < 0.1*units
+	t.pace.owed = max(0, t.pace.owed-t.pace.earned()*accepted)
+	t.pace.gate.none = t.pace.gate.none && accepted < 0.1*units
 	byLane = units
-	switch m := &p.member; {
-	case t.gain >= 0 && !sent.Before(t.since):
-		if t.own(m, now) || !t.exceeded(p, met, now, units, accepted) {
+	switch m := &p.others.member; {
+	case t.pace.gain >= 0 && !sent.Before(t.pace.since):
+		if t.pace.own(m, now) || !t.exceeded(p, met, now, units, accepted) {
 			byLane = accepted
 		}
-	case t.gain < 0 && sent.After(t.hold.began.Add(tableSettles)):
+	case t.pace.gain < 0 && sent.After(t.pace.hold.began.Add(tableSettles)):
 		byLane = t.inHold(p, met, now, units, accepted)
 	}
 	if refused := units - accepted; byLane == units && refused > 0 {
-		t.owed = min(t.owed+refused, mostOwed*allowed*t.rate)
+		t.pace.owed = min(t.pace.owed+refused, mostOwed*allowed*t.pace.rate)
 		if accepted < 0.1*units {
-			t.none, t.askAt = true, now.Add(thinEvery)
+			t.pace.gate.none, t.pace.gate.askAt = true, now.Add(thinEvery)
 		}
 	}
-	if !t.trial.until.IsZero() && t.tried(p, sent, now, units, accepted) {
+	if !t.pace.doubts.trial.until.IsZero() && t.tried(p, sent, now, units, accepted) {
 		t.end(now)
-		t.again = min(max(tableAgain, 2*t.again), tableLongest)
-		t.until = now.Add(t.again)
+		t.watching.again = min(max(tableAgain, 2*t.watching.again), tableLongest)
+		t.watching.until = now.Add(t.watching.again)
 		return accepted
 	}
 	t.turn(now)
 	switch {
-	case now.Sub(later(t.held, t.since)) > tableUnused:
+	case now.Sub(later(t.pace.gate.held, t.pace.since)) > tableUnused:
 		t.end(now)
-	case t.rate < tableFell*t.high:
-		if t.fell++; t.fell >= tableFalls {
+	case t.pace.rate < tableFell*t.pace.doubts.high:
+		if t.pace.doubts.fell++; t.pace.doubts.fell >= tableFalls {
 			t.end(now)
-			t.until = now.Add(tableAgain)
+			t.watching.until = now.Add(tableAgain)
 			break
 		}
-		t.high = 0
+		t.pace.doubts.high = 0
 		t.try(now)
-	case t.useless >= tableDoubts && t.trial.until.IsZero():
+	case t.pace.doubts.useless >= tableDoubts && t.pace.doubts.trial.until.IsZero():
 		t.try(now)
 	}
 	return byLane
@@ -199,56 +199,56 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 
 // own reports whether a lane was found lately to be limited by itself.
 func (p *tablePace) own(m *member, now time.Time) bool {
-	return m.own.After(p.cleared) && now.Sub(m.own) < tableOwn
+	return m.own.After(p.doubts.cleared) && now.Sub(m.own) < tableOwn
 }
 
 // exceeded takes an answer to what was sent in a push, and reports whether it was the table that refused. One that is asked for more
 // than its rate refuses what is too much, anywhere; where lanes meet their own limits that does not grow with the pace.
 func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) bool {
-	r := &t.refusals
+	r := &t.pace.refusals
 	if r.round == 0 {
 		if accepted == units {
 			return false
 		}
 		*r = t.tally(now)
 	}
-	r.add(&p.member.refusals, units, accepted, p.evidence.noise)
-	if r.refusing < 2 || r.refused-r.most/2-r.causeless < t.gain/(1+t.gain)/2*r.units || r.units < tableLeast*t.rate {
+	r.add(&p.others.member.refusals, units, accepted, p.evidence.noise)
+	if r.refusing < 2 || r.refused-r.most/2-r.causeless < t.pace.gain/(1+t.pace.gain)/2*r.units || r.units < tableLeast*t.pace.rate {
 		return false
 	}
-	t.setRate(max(t.rate, t.recent.between(met.Add(-second), met)))
+	t.pace.setRate(max(t.pace.rate, t.pace.recent.between(met.Add(-second), met)))
 	t.begin(now)
 	return true
 }
 
 // inHold takes an answer to what was sent in a hold. It returns the units that the lane's partition did not refuse.
 func (t *Table) inHold(p *Pacer, met, now time.Time, units, accepted float64) (byLane float64) {
-	r, refused := &t.refusals, units-accepted
+	r, refused := &t.pace.refusals, units-accepted
 	if refused > 0 && (r.round == 0 || now.Sub(r.since) > tableHold) {
 		*r = t.tally(now)
 	}
 	if r.round != 0 {
-		r.add(&p.member.refusals, units, accepted, p.evidence.noise)
+		r.add(&p.others.member.refusals, units, accepted, p.evidence.noise)
 	}
-	t.hold.units += units
-	t.hold.refused += max(0, refused-p.evidence.noise*units)
+	t.pace.hold.units += units
+	t.pace.hold.refused += max(0, refused-p.evidence.noise*units)
 	switch {
 	case refused == 0:
 		return units
 	case !r.everywhere():
-		p.member.own = now
+		p.others.member.own = now
 		return accepted
 	}
-	t.cleared = now
-	took := min(met.Sub(t.hold.began), latelyFor)
+	t.pace.doubts.cleared = now
+	took := min(met.Sub(t.pace.hold.began), latelyFor)
 	if took < tableHold/2 {
 		return units
 	}
-	t.useless++
-	if got := t.recent.between(met.Add(-took), met) / took.Seconds(); got < t.rate*(1-t.hair/2) {
-		t.setRate(got)
+	t.pace.doubts.useless++
+	if got := t.pace.recent.between(met.Add(-took), met) / took.Seconds(); got < t.pace.rate*(1-t.pace.hair/2) {
+		t.pace.setRate(got)
 	} else {
-		t.hair = min(2*t.hair, mostHair)
+		t.pace.hair = min(2*t.pace.hair, mostHair)
 	}
 	t.begin(now)
 	return units
@@ -256,37 +256,37 @@ func (t *Table) inHold(p *Pacer, met, now time.Time, units, accepted float64) (b
 
 // begin begins a hold.
 func (t *Table) begin(now time.Time) {
-	t.hair = max(hair, t.hair)
-	t.gain, t.since, t.sent, t.refusals = -t.hair, now, 0, tally{}
-	t.hold = holding{began: now}
-	t.level, t.at = min(t.level, -reserve*t.rate), now
+	t.pace.hair = max(hair, t.pace.hair)
+	t.pace.gain, t.pace.since, t.pace.sent, t.pace.refusals = -t.pace.hair, now, 0, tally{}
+	t.pace.hold = holding{began: now}
+	t.pace.gate.level, t.pace.gate.at = min(t.pace.gate.level, -reserve*t.pace.rate), now
 }
 
 // turn ends a hold, or reaches further in a push.
 func (t *Table) turn(now time.Time) {
-	d := now.Sub(t.since)
-	if t.gain < 0 {
-		if d < tableHold || t.owed > 0 || t.none || !t.trial.until.IsZero() {
+	d := now.Sub(t.pace.since)
+	if t.pace.gain < 0 {
+		if d < tableHold || t.pace.owed > 0 || t.pace.gate.none || !t.pace.doubts.trial.until.IsZero() {
 			return
 		}
-		if t.useless++; t.hold.refused <= max(tableUseless, t.before/tableLess)*t.hold.units {
-			t.useless = 0
-			t.high = max(t.high, t.rate)
+		if t.pace.doubts.useless++; t.pace.hold.refused <= max(tableUseless, t.pace.doubts.before/tableLess)*t.pace.hold.units {
+			t.pace.doubts.useless = 0
+			t.pace.doubts.high = max(t.pace.doubts.high, t.pace.rate)
 		}
-		t.hair = max(hair, 0.9*t.hair)
-		t.gain = min(usualGain*math.Pow(t.best/t.rate, 2), tableMost)
+		t.pace.hair = max(hair, 0.9*t.pace.hair)
+		t.pace.gain = min(usualGain*math.Pow(t.pace.best/t.pace.rate, 2), tableMost)
 	} else {
 		if d < tableStep {
 			return
 		}
-		if t.sent >= tableBound*t.speed()*d.Seconds() {
-			if t.gain >= guessGain {
-				t.setRate(t.speed())
+		if t.pace.sent >= tableBound*t.pace.speed()*d.Seconds() {
+			if t.pace.gain >= guessGain {
+				t.pace.setRate(t.pace.speed())
 			}
-			t.gain = min(2*t.gain, tableMost)
+			t.pace.gain = min(2*t.pace.gain, tableMost)
 		}
 	}
-	t.since, t.sent, t.refusals = now, 0, tally{}
+	t.pace.since, t.pace.sent, t.pace.refusals = now, 0, tally{}
 }
 
 // earned is the share of the accepted units that may be refused. A load that has had more may be refused more, to get it back.
@@ -296,7 +296,7 @@ func (p *tablePace) earned() float64 {
 
 // end leaves the lanes to themselves.
 func (t *Table) end(now time.Time) {
-	t.on, t.usual, t.seen, t.watched = false, t.rate, 0, tally{}
+	t.on, t.watching.usual, t.watching.seen, t.watching.watched = false, t.pace.rate, 0, tally{}
 }
 
 // Unserved says that partitions do not serve: what is refused until they do says nothing of a rate.
@@ -304,23 +304,23 @@ func (t *Table) Unserved(now time.Time) {
 	if t.on {
 		t.end(now)
 	}
-	t.watched, t.seen = tally{}, 0
+	t.watching.watched, t.watching.seen = tally{}, 0
 }
 
 // Trying reports whether it is being found out whether it is the table that limits.
-func (t *Table) Trying() bool { return t.on && !t.trial.until.IsZero() }
+func (t *Table) Trying() bool { return t.on && !t.pace.doubts.trial.until.IsZero() }
 
 // Rate is the units a second that the table is taken to accept, 0 while it does not limit.
 func (t *Table) Rate() float64 {
 	if !t.on {
 		return 0
 	}
-	return t.rate
+	return t.pace.rate
 }
 
 // Limits reports whether batches have been held back lately.
 func (t *Table) Limits(now time.Time) bool {
-	return t.on && !t.held.IsZero() && now.Sub(t.held) < limitsFor
+	return t.on && !t.pace.gate.held.IsZero() && now.Sub(t.pace.gate.held) < limitsFor
 }
 
 // lately is what was accepted in each of the last milliseconds, however many answers that were.

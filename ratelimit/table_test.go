@@ -47,14 +47,14 @@ func TestATrialTellsATableFromItsPartitions(t *testing.T) {
 				c.length = 30 * time.Second
 				s := newLawSim(&c.lawScene, theLaw, 1)
 				table := s.lanes[0].law.(inTable).table
-				table.until = s.base.Add(time.Hour) // not by itself
+				table.watching.until = s.base.Add(time.Hour) // not by itself
 				began, ended := false, false
 				s.trace = func(_ int, now time.Time, _ *lawRequest) {
 					switch at := now.Sub(s.base); {
 					case !began && at > 15*time.Second:
 						began = true
-						table.on, table.tablePace = true, tablePace{gate: gate{held: now}}
-						table.setRate(c.lawScene.lanesTake())
+						table.on, table.pace = true, tablePace{gate: gate{held: now}}
+						table.pace.setRate(c.lawScene.lanesTake())
 						table.try(now)
 					case began && !ended && !table.on:
 						ended = true
@@ -113,8 +113,8 @@ func TestAnOutageTellsNothingOfATablesRate(t *testing.T) {
 	if table.on {
 		t.Error("limits after an outage, though nothing is refused")
 	}
-	table.on, table.tablePace = true, tablePace{gate: gate{held: now}}
-	table.setRate(4000)
+	table.on, table.pace = true, tablePace{gate: gate{held: now}}
+	table.pace.setRate(4000)
 	table.try(now)
 	table.Unserved(now)
 	if table.on {

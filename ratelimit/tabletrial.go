@@ -35,15 +35,15 @@ const (
 
 // try begins a trial.
 func (t *Table) try(now time.Time) {
-	t.useless = 0
+	t.pace.doubts.useless = 0
 	t.begin(now)
-	t.round++
-	t.trial = trial{until: now.Add(tableTrial), round: t.round}
+	t.watching.round++
+	t.pace.doubts.trial = trial{until: now.Add(tableTrial), round: t.watching.round}
 }
 
 // tried takes an answer to a lane in a trial, and reports whether it has shown that it is not the table that limits.
 func (t *Table) tried(p *Pacer, sent, now time.Time, units, accepted float64) bool {
-	r, l := &t.trial, &p.member.trial
+	r, l := &t.pace.doubts.trial, &p.others.member.trial
 	g := &r.others
 	if l.round != r.round {
 		*l = inTrial{round: r.round, favoured: r.favoured.lanes <= r.others.lanes}
@@ -59,7 +59,7 @@ func (t *Table) tried(p *Pacer, sent, now time.Time, units, accepted float64) bo
 	if l.favoured {
 		g = &r.favoured
 	}
-	if sent.After(t.hold.began.Add(tableSettles)) {
+	if sent.After(t.pace.hold.began.Add(tableSettles)) {
 		before := l.met()
 		l.units += units
 		l.refused += max(0, units-accepted-p.evidence.noise*units)
@@ -74,7 +74,7 @@ func (t *Table) tried(p *Pacer, sent, now time.Time, units, accepted float64) bo
 		return false
 	}
 	refuted := r.favoured.most() || r.others.most()
-	t.trial = trial{}
+	t.pace.doubts.trial = trial{}
 	return refuted
 }
 
@@ -92,7 +92,7 @@ type active struct {
 
 // lift lets a lane have its share of the rate, and more: what it was refused while nobody knew of the table says nothing of its partition.
 func (t *Table) lift(p *Pacer, now time.Time) {
-	a, m := &t.active, &p.member
+	a, m := &t.pace.active, &p.others.member
 	if now.Sub(a.began) >= tableActive {
 		*a = active{round: a.round + 1, began: now, last: a.now}
 	}
@@ -100,9 +100,9 @@ func (t *Table) lift(p *Pacer, now time.Time) {
 		m.active = a.round
 		a.now++
 	}
-	if a.last == 0 || !t.trial.until.IsZero() || p.phase != inCruise || t.own(m, now) {
+	if a.last == 0 || !t.pace.doubts.trial.until.IsZero() || p.phase != inCruise || t.pace.own(m, now) {
 		return
 	}
-	share := t.rate / float64(max(a.last, a.now))
+	share := t.pace.rate / float64(max(a.last, a.now))
 	p.setRate(min(max(p.rate, leastShare*share), mostShare*share))
 }

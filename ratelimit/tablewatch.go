@@ -85,39 +85,39 @@ func (t *tally) everywhere() bool {
 }
 
 func (t *Table) tally(now time.Time) tally {
-	t.round++
-	return tally{round: t.round, since: now}
+	t.watching.round++
+	return tally{round: t.watching.round, since: now}
 }
 
 // Ended notes that a lane has no more rows. Where the table limits, or anything else that lanes share, the others may have what it had.
 func (t *Table) Ended(p *Pacer) {
-	if t.freed += max(p.rate, p.evidence.delivery.most()); t.freed >= tableFreed*t.usual {
-		t.freed = 0
-		t.relief++
+	if t.watching.freed += max(p.rate, p.evidence.delivery.most()); t.watching.freed >= tableFreed*t.watching.usual {
+		t.watching.freed = 0
+		t.watching.relief++
 	}
 }
 
 // relieve tells a lane that others have ended, once.
 func (t *Table) relieve(p *Pacer, now time.Time) {
-	if m := &p.member; m.relief != t.relief {
-		m.relief = t.relief
+	if m := &p.others.member; m.relief != t.watching.relief {
+		m.relief = t.watching.relief
 		p.relieve(now)
 	}
 }
 
 // watch looks for a limit of the table.
 func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
-	if now.Before(t.until) || now.Sub(t.began) < tableStart {
+	if now.Before(t.watching.until) || now.Sub(t.watching.began) < tableStart {
 		return
 	}
-	if p.crowd.on {
+	if p.others.crowd.on {
 		accepted = units // that is what the lane knows
 	}
-	w := &t.watched
+	w := &t.watching.watched
 	if w.round == 0 {
 		*w = t.tally(now)
 	}
-	w.add(&p.member.watched, units, accepted, p.evidence.noise)
+	w.add(&p.others.member.watched, units, accepted, p.evidence.noise)
 	if p.line.rtt > tableFar {
 		w.far += units
 	}
@@ -127,15 +127,15 @@ func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
 	}
 	much := (w.refused - w.most - w.causeless) / w.units
 	if w.everywhere() || much < tableRefused {
-		t.seen = min(max(0, t.seen+much-tableRefused), 2*tableSeen)
+		t.watching.seen = min(max(0, t.watching.seen+much-tableRefused), 2*tableSeen)
 	}
 	rate := w.accepted / took.Seconds()
-	steady := math.Abs(rate-t.last) <= tableSteady*rate
-	t.usual, t.last = max(tableFades*t.usual, rate), rate
-	if steady && t.seen >= tableSeen && much >= tableRefused && rate >= tableUsual*t.usual && w.far < w.units/2 {
-		t.on, t.seen = true, 0
-		t.tablePace = tablePace{gate: gate{held: now}, doubts: doubts{before: (w.refused - w.causeless) / w.units}}
-		t.setRate(rate)
+	steady := math.Abs(rate-t.watching.last) <= tableSteady*rate
+	t.watching.usual, t.watching.last = max(tableFades*t.watching.usual, rate), rate
+	if steady && t.watching.seen >= tableSeen && much >= tableRefused && rate >= tableUsual*t.watching.usual && w.far < w.units/2 {
+		t.on, t.watching.seen = true, 0
+		t.pace = tablePace{gate: gate{held: now}, doubts: doubts{before: (w.refused - w.causeless) / w.units}}
+		t.pace.setRate(rate)
 		t.try(now)
 	}
 	*w = tally{}

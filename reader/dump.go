@@ -73,7 +73,7 @@ func (f *dumpFormat) open(s *File) error {
 	if readable.err != nil { // the load meets it after the rows before
 		d.Truncated = readable.err
 	}
-	t, err := d.Choose(s.o.Table)
+	t, err := d.Choose(s.o.Named.Table)
 	if err != nil && d.Truncated != nil {
 		return fmt.Errorf("read %s: %w; and %w", s.Name, d.Truncated, err)
 	}

@@ -135,8 +135,8 @@ func (s *File) look() error {
 	if err := s.Format.open(s); err != nil {
 		return err
 	}
-	if s.o.Table != "" && !s.text.part {
-		return fmt.Errorf("read %s: --source-table %s: it is not a dump of a database, but %v", s.Name, s.o.Table, s.Format)
+	if s.o.Named.Table != "" && !s.text.part {
+		return fmt.Errorf("read %s: --source-table %s: it is not a dump of a database, but %v", s.Name, s.o.Named.Table, s.Format)
 	}
 	return nil
 }

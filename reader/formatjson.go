@@ -113,7 +113,7 @@ func (s *jsonText) parser([]int) source.Parser {
 		}
 	}
 	return &jsonParser{s: s, jsonl: jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, Strict: true, Keys: s.keys, Layout: s.Layout,
-		Wide: s.form.wide, Tags: s.as.tags, Wrapped: s.inItem, Missing: s.o.Missing, Untyped: s.mayHaveTags()})}
+		Wide: s.form.wide, Tags: s.as.tags, Wrapped: s.inItem, Missing: s.o.Named.Missing, Untyped: s.mayHaveTags()})}
 }
 
 // Parse implements source.Parser.
@@ -179,7 +179,7 @@ func (s *jsonText) discover(head []byte) error {
 	}
 	s.keys = found.Keys()
 	names := found.Names()
-	for _, known := range s.o.Known {
+	for _, known := range s.o.Named.Known {
 		if wide {
 			break // all records have what PK has; of their cells the load asks for those that it needs
 		}

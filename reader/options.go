@@ -25,7 +25,7 @@ type Options struct {
 	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
 	TrimNames  bool        // spaces and tabs around quotes, and around the names in a header, are dropped
 	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
-	Named
+	Named      Named
 	SplitBytes int   // 0 takes DefaultSplitBytes
 	ChainBytes int64 // of a stream between the sums by which it is known again; 0 takes 8 MiB
 	Memory     Memory

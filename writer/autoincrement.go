@@ -47,14 +47,14 @@ type AutoIncrement struct {
 	searcher Searcher
 	column   plainbuffer.Name
 
-	highestNumbers
+	highest highestNumbers
 }
 
 // NewAutoIncrement makes AutoIncrement. Mark is the attribute that rows are recognised by, "" for none.
 func NewAutoIncrement(s Searcher, name string, column int, mark string, marker table.Marker) *AutoIncrement {
 	return &AutoIncrement{
 		Table: name, Column: column, Mark: mark, Marker: marker, searcher: s, column: plainbuffer.NewName(mark),
-		highestNumbers: highestNumbers{highest: map[string]*list.Element{}, recent: list.New()},
+		highest: highestNumbers{highest: map[string]*list.Element{}, recent: list.New()},
 	}
 }
 
@@ -76,7 +76,7 @@ func (n *AutoIncrement) returned(row table.Ref, key []byte) int64 {
 	}
 	number := decoded.Key[n.Column].Value.Int
 	if number != 0 {
-		n.note(row.Key(), number)
+		n.highest.note(row.Key(), number)
 	}
 	return number
 }
@@ -98,9 +98,9 @@ func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 	if !r.Row().Suspect() || n.LookFirst {
 		return false
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	h := n.entry(r.Key())
+	n.highest.mu.Lock()
+	defer n.highest.mu.Unlock()
+	h := n.highest.entry(r.Key())
 	if !h.missing {
 		h.missing, h.missed, h.source = true, r.Number(), r.Block.Split.Ordinal
 		return false
@@ -191,7 +191,7 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 			o.Unsent = n.missing(r)
 			return false, nil
 		}
-		n.note(r.Key(), number)
+		n.highest.note(r.Key(), number)
 		*o = table.Outcome{Fate: table.Written, Number: number, Found: copies == 1}
 		return true, nil
 	}
@@ -199,7 +199,7 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 	// then may have been taken since.
 	from := int64(0)
 	if !r.Row().Suspect() && !n.LookFirst {
-		from = n.from(r.Key())
+		from = n.highest.from(r.Key())
 	}
 	number := int64(0)
 	err = n.search(key.Key, from, firstPage, func(m marked) (more bool) {
@@ -217,7 +217,7 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 		o.Unsent = n.missing(r)
 		return false, nil
 	}
-	n.note(r.Key(), number)
+	n.highest.note(r.Key(), number)
 	*o = table.Outcome{Fate: table.Written, Number: number, From: from, Found: true}
 	return true, nil
 }

@@ -300,17 +300,17 @@ func TestTheHighestNumbersOfManyKeysTakeBoundedMemory(t *testing.T) {
 	_, n, _ := newNumbered()
 	const keys = 200_000
 	for i := range keys {
-		n.note(fmt.Appendf(nil, "key%d", i), int64(i)+1)
-		n.note([]byte("often"), int64(i)+1)
+		n.highest.note(fmt.Appendf(nil, "key%d", i), int64(i)+1)
+		n.highest.note([]byte("often"), int64(i)+1)
 	}
-	if n.bytes > maxHighestBytes || len(n.highest) != n.recent.Len() || len(n.highest) < maxHighestBytes/highestNumberMin/2 {
-		t.Errorf("%d bytes for %d keys", n.bytes, len(n.highest))
+	if n.highest.bytes > maxHighestBytes || len(n.highest.highest) != n.highest.recent.Len() || len(n.highest.highest) < maxHighestBytes/highestNumberMin/2 {
+		t.Errorf("%d bytes for %d keys", n.highest.bytes, len(n.highest.highest))
 	}
-	if n.from([]byte("often")) != keys+1 || n.from(fmt.Appendf(nil, "key%d", keys-1)) != keys+1 || n.from([]byte("key0")) != 0 {
+	if n.highest.from([]byte("often")) != keys+1 || n.highest.from(fmt.Appendf(nil, "key%d", keys-1)) != keys+1 || n.highest.from([]byte("key0")) != 0 {
 		t.Error("what was used last is forgotten first")
 	}
-	n.note([]byte("often"), 3)
-	conformance.Equal(t, n.from([]byte("often")), keys+1, "a lower number counts")
+	n.highest.note([]byte("often"), 3)
+	conformance.Equal(t, n.highest.from([]byte("often")), keys+1, "a lower number counts")
 }
 
 func TestOnlyWhoLooksFirstTakesRowsOfOtherRuns(t *testing.T) {

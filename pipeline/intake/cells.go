@@ -57,7 +57,7 @@ func newCells(p *plan.Plan) *cells {
 		return nil
 	}
 	var window func() (from, to int64)
-	if p.Request.Target.DropExpired {
+	if p.Request.Target.Aging.DropExpired {
 		window = p.Window()
 	}
 	c := &cells{window: window, gone: -1, plan: p, names: map[string]*cellName{}, renamed: map[string]*renamed{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}

@@ -59,7 +59,7 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 	err = f.readThrough(ctx, sources, func(ctx context.Context, p *parser, j *job) {
 		p.anyOrder = true
 		if p.shuffled(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()}, first) {
-			j.parsed <- part{Handed: Handed{Err: errFileOrder}, last: true} // buffered: never blocks
+			j.parsed <- part{handed: Handed{Err: errFileOrder}, last: true} // buffered: never blocks
 			return
 		}
 		p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()})
@@ -177,17 +177,17 @@ func (s stream) each(ctx context.Context, one func(j *job, made *Parsed, records
 		switch {
 		case !ok:
 			return nil
-		case made.Err != nil:
-			return made.Err
+		case made.handed.Err != nil:
+			return made.handed.Err
 		}
 		if j.first {
 			records, lines = 0, j.source.Begin().Line
 		}
-		if err := one(j, made.Parsed, records, lines); err != nil {
+		if err := one(j, made.handed.Parsed, records, lines); err != nil {
 			return err
 		}
-		records += int64(made.Records)
-		lines += int64(made.lines)
+		records += int64(made.handed.Records)
+		lines += int64(made.handed.lines)
 	}
 }
 
@@ -298,7 +298,7 @@ func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf) {
 	if err == nil {
 		made, err = p.inTurn(ctx, sp, j.turn, func() (*Parsed, error) { return sp.sections(j.split, rows) })
 	}
-	j.parsed <- part{Handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks
+	j.parsed <- part{handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks
 }
 
 // sections cuts a split into sections.

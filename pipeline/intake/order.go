@@ -40,10 +40,10 @@ type job struct {
 
 // part is what a part of a split became, or why there is none.
 type part struct {
-	Handed
-	last  bool
-	later bool  // no part: the others come when it is their turn
-	bytes int64 // of the budget that it takes beside the split
+	handed Handed
+	last   bool
+	later  bool  // no part: the others come when it is their turn
+	bytes  int64 // of the budget that it takes beside the split
 }
 
 // partsAhead is how many parts of a split may wait for its turn, as long as there is room.
@@ -242,23 +242,23 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 				parts = j.later
 				continue
 			}
-			if h.Err != nil && j.section != nil && f.setsAside(ctx, j, h.Err) {
+			if h.handed.Err != nil && j.section != nil && f.setsAside(ctx, j, h.handed.Err) {
 				break
 			}
-			if h.Err != nil {
-				return f.fails(ctx, j, h.Err)
+			if h.handed.Err != nil {
+				return f.fails(ctx, j, h.handed.Err)
 			}
-			h.Split.FirstRecord, h.Split.FirstLine = records, lines
-			h.Split.Position = at
-			records += int64(h.Records)
-			at.Record += int64(h.Records)
-			lines += int64(h.lines)
-			f.resumed.dropFinal(h.Parsed)
-			w.looks(h.Parsed)
+			h.handed.Split.FirstRecord, h.handed.Split.FirstLine = records, lines
+			h.handed.Split.Position = at
+			records += int64(h.handed.Records)
+			at.Record += int64(h.handed.Records)
+			lines += int64(h.handed.lines)
+			f.resumed.dropFinal(h.handed.Parsed)
+			w.looks(h.handed.Parsed)
 			if f.plan.Live {
-				h.Moment = Moment{From: j.begun, To: time.Now()}
+				h.handed.Moment = Moment{From: j.begun, To: time.Now()}
 			}
-			if !send(ctx, f.splits, h.Handed) {
+			if !send(ctx, f.splits, h.handed) {
 				return false, false
 			}
 			r.add(-h.bytes)

@@ -68,10 +68,10 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 		return send(ctx, to, h)
 	}
 	err := parse(func(made *Parsed, last bool) bool {
-		return hand(part{Handed: Handed{Parsed: made}, last: last, bytes: made.bytes()})
+		return hand(part{handed: Handed{Parsed: made}, last: last, bytes: made.bytes()})
 	})
 	if err != nil {
-		hand(part{Handed: Handed{Err: err}, last: true})
+		hand(part{handed: Handed{Err: err}, last: true})
 	}
 }
 

@@ -14,17 +14,17 @@ import (
 // ReadProgress knows which records have been read, by this attempt and those before it, and where each source can be read from
 // again. A nil readProgress is that of a load that keeps nothing.
 type ReadProgress struct {
-	Sources []*plan.Source
-	Ordered bool
-	live    bool                       // the sources are
-	ends    bool                       // it matters that a source was read to its end
-	Read    checkpoint.Set             // of all attempts
-	Again   checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
-	Starts  map[int][]checkpoint.Start // of splits of sources that are read in order
-	Held    int                        // bytes of all starts
-	most    int                        // of held, until starts are forgotten
-	first   int                        // source of which there may be starts
-	leftover
+	Sources  []*plan.Source
+	Ordered  bool
+	live     bool                       // the sources are
+	ends     bool                       // it matters that a source was read to its end
+	Read     checkpoint.Set             // of all attempts
+	Again    checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
+	Starts   map[int][]checkpoint.Start // of splits of sources that are read in order
+	Held     int                        // bytes of all starts
+	most     int                        // of held, until starts are forgotten
+	first    int                        // source of which there may be starts
+	leftover leftover
 }
 
 // leftover is what is left of the attempt before.
@@ -44,11 +44,11 @@ func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 		Sources: planned.Sources, Ordered: ordered, live: planned.Live, ends: planned.Live || !ordered,
 		Starts: map[int][]checkpoint.Start{}, most: MaxStartBytes,
 	}
-	k.out = map[checkpoint.Position]struct{}{}
+	k.leftover.out = map[checkpoint.Position]struct{}{}
 	if b == nil {
 		return k
 	}
-	k.from = b
+	k.leftover.from = b
 	k.Read = append(k.Read, b.Read...)
 	for _, s := range b.Starts {
 		k.Starts[s.Source] = append(k.Starts[s.Source], s)
@@ -57,11 +57,11 @@ func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 	if k.live {
 		return k // nothing that was read before comes again
 	}
-	k.Base, k.replay = b, checkpoint.NewReplay(&b.State, ordered)
-	k.left = openRecords(b.Counters)
+	k.leftover.Base, k.leftover.replay = b, checkpoint.NewReplay(&b.State, ordered)
+	k.leftover.left = openRecords(b.Counters)
 	for _, i := range b.Out {
 		for p := i.From; p < i.To; p++ {
-			k.out[p] = struct{}{}
+			k.leftover.out[p] = struct{}{}
 		}
 	}
 	return k
@@ -69,13 +69,13 @@ func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 
 // Leaves takes a row that leaves its queue. It reports whether the attempt before may have sent it.
 func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
-	if k.Base == nil || !r.Row().Suspect() {
+	if k.leftover.Base == nil || !r.Row().Suspect() {
 		return false
 	}
 	at := PositionOf(r)
-	delete(k.out, at)
-	k.queued--
-	return k.Ordered || k.Base.Read.Has(at)
+	delete(k.leftover.out, at)
+	k.leftover.queued--
+	return k.Ordered || k.leftover.Base.Read.Has(at)
 }
 
 // What bounds the places that are remembered: how many there are of a source, and the bytes of all. Of more, every other one is
@@ -93,8 +93,8 @@ func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
 	from, to := PositionAfter(sp.Position, 0), PositionAfter(sp.Position, int64(p.Records))
 	k.Read, k.Again = k.Read.Add(from, to), k.Again.Add(from, to)
-	k.passed = k.passed || p.New
-	if k.Base != nil {
+	k.leftover.passed = k.leftover.passed || p.New
+	if k.leftover.Base != nil {
 		k.meet(p)
 	}
 	if p.Inside {
@@ -161,10 +161,10 @@ func (k *ReadProgress) meet(p *intake.Parsed) {
 		for i := range b.Block.Rows {
 			r := table.Ref{Block: b.Block, Index: int32(i)}
 			if r.Row().Suspect() {
-				k.queued++
+				k.leftover.queued++
 			}
-			if k.Base.Read.Has(PositionOf(r)) {
-				k.left--
+			if k.leftover.Base.Read.Has(PositionOf(r)) {
+				k.leftover.left--
 			}
 		}
 	}
@@ -186,11 +186,11 @@ func (k *ReadProgress) Reached(p *intake.Parsed) bool {
 
 // ForIntake is what the attempt before has left to the intake.
 func (k *ReadProgress) ForIntake() *intake.Resumed {
-	b := k.from
+	b := k.leftover.from
 	if b == nil {
 		return nil
 	}
-	var records intake.Records = k.replay
+	var records intake.Records = k.leftover.replay
 	if k.live {
 		records = rowsAgain{}
 	}
@@ -212,38 +212,38 @@ func (k *ReadProgress) ForIntake() *intake.Resumed {
 }
 
 // Resumes reports whether rows may come that the attempt before has read.
-func (k *ReadProgress) Resumes() bool { return k.Base != nil }
+func (k *ReadProgress) Resumes() bool { return k.leftover.Base != nil }
 
 // AllFinal reports whether all that the attempt before has read is final.
-func (k *ReadProgress) AllFinal() bool { return k.Base == nil || k.final }
+func (k *ReadProgress) AllFinal() bool { return k.leftover.Base == nil || k.leftover.final }
 
 // ReadTo is where all ends that this attempt has read.
 func (k *ReadProgress) ReadTo() checkpoint.Position { return k.Again.End() }
 
 // Unread is how many records of the attempt before are not final and were not read again.
-func (k *ReadProgress) Unread() int64 { return k.left }
+func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
 // DescribeRows adds which records were read, and which rows of them are not final: those that have left their queue, and those that wait in
 // the queue of a range. Whole says that all of the input was read.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.Read...)
-	for p := range k.out {
+	for p := range k.leftover.out {
 		out = append(out, p)
 	}
 	s.Out = checkpoint.OfPositions(out)
 	s.Pieces = checkpoint.Tile(ranges, waiting)
-	if k.Base == nil {
+	if k.leftover.Base == nil {
 		return
 	}
 	// A queue stands for all records of a split from its first row's on, those that were final before this attempt included: until it
 	// stands for none of them, only base tells them apart.
-	gone := s.Done(&k.Base.State)
-	s.Pieces = checkpoint.Continue(&k.Base.State, k.Again, s.Pieces)
-	if s.Done(&k.Base.State) && (!k.Ordered || k.queued == 0 && (whole || k.passed)) {
-		k.final = true
+	gone := s.Done(&k.leftover.Base.State)
+	s.Pieces = checkpoint.Continue(&k.leftover.Base.State, k.Again, s.Pieces)
+	if s.Done(&k.leftover.Base.State) && (!k.Ordered || k.leftover.queued == 0 && (whole || k.leftover.passed)) {
+		k.leftover.final = true
 	}
-	if k.final && gone && (k.Ordered || whole) {
-		k.Base = nil
+	if k.leftover.final && gone && (k.Ordered || whole) {
+		k.leftover.Base = nil
 	}
 }
 

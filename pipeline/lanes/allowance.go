@@ -57,7 +57,7 @@ func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 		a.left = math.MaxInt64
 	}
 	for i, l := range from {
-		a.taken += l.taken / int64(parts[i])
+		a.taken += l.allowance.taken / int64(parts[i])
 	}
 }
 
@@ -66,20 +66,20 @@ func (s *Set) allowanceOf(l *lane) int64 {
 	if !s.options.Checkpointer.Ordered {
 		return math.MaxInt64
 	}
-	return cmp.Or(s.options.Tuning.Allowance, l.following(len(s.all)))
+	return cmp.Or(s.options.Tuning.Allowance, l.allowance.following(len(s.all)))
 }
 
 // Described notes that a checkpoint describes this moment.
 func (s *Set) Described() {
 	for _, l := range s.all {
-		l.described(s.allowanceOf(l))
+		l.allowance.described(s.allowanceOf(l))
 	}
 }
 
 // Saved notes that the checkpoint is written.
 func (s *Set) Saved() {
 	for _, l := range s.all {
-		l.saved()
+		l.allowance.saved()
 	}
 	s.Change()
 }
@@ -87,6 +87,6 @@ func (s *Set) Saved() {
 // Withhold lets no row leave until a checkpoint describes the load as it is now.
 func (s *Set) Withhold() {
 	for _, l := range s.all {
-		l.withhold()
+		l.allowance.withhold()
 	}
 }

@@ -30,11 +30,11 @@ func (s *Set) fewConnections() bool {
 // enlarge lets a lane send more where connections are few: if its partition has never refused a row, in proportion to what any of them has
 // accepted, and else what its rate gives while it waited.
 func (s *Set) enlarge(l *lane, now time.Time) {
-	if l.throttled == 0 {
-		l.units = max(l.units, cleanGrowth*s.clean)
+	if l.tally.throttled == 0 {
+		l.turn.units = max(l.turn.units, cleanGrowth*s.said.clean)
 		return
 	}
-	l.units = max(l.units, l.pacer.Rate()*min(now.Sub(l.lastSend), savedUp).Seconds())
+	l.turn.units = max(l.turn.units, l.pacer.Rate()*min(now.Sub(l.turn.lastSend), savedUp).Seconds())
 }
 
 // longestTurn is how long a lane waits for those with more rows, where connections are not few.
@@ -42,7 +42,7 @@ const longestTurn = time.Second
 
 // turn is how long a lane waits for those with more rows: where connections are few, twice as long as all lanes take for a request each.
 func (s *Set) turn() time.Duration {
-	if !s.few {
+	if !s.said.few {
 		return longestTurn
 	}
 	return max(longestTurn, 2*time.Duration(s.Sending()/s.ceilings.room())*s.ceilings.window.Took())

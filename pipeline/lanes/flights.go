@@ -54,7 +54,7 @@ type flights struct {
 	took   float64    // seconds that answers take, the mean
 	room   func() int // requests that the connection can take
 
-	unheard
+	unheard unheard
 }
 
 func newFlights(workers int, budget int64, timeout time.Duration) *flights {
@@ -72,7 +72,7 @@ func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 func (f *flights) flying() int { return f.most - len(f.idle) }
 
 // unanswered is how many requests have no answer yet.
-func (f *flights) unanswered() int { return f.flying() + f.silents }
+func (f *flights) unanswered() int { return f.flying() + f.unheard.silents }
 
 // open reports whether one more may leave.
 func (f *flights) open() bool {
@@ -103,7 +103,7 @@ func (f *flights) leave(now time.Time) {
 func (f *flights) free(n *flight) {
 	f.bytes -= n.bytes
 	if n.silent { // another has its place
-		f.silents--
+		f.unheard.silents--
 		f.out <- nil // never blocks: there is room for one of each silent flight
 		return
 	}
@@ -130,7 +130,7 @@ func (f *flights) began(now time.Time) {
 // answered notes that a request has been answered.
 func (f *flights) answered(n *flight, sent, now time.Time) {
 	f.answer = now
-	f.heard = keep.Later(f.heard, n.left)
+	f.unheard.heard = keep.Later(f.unheard.heard, n.left)
 	f.took = meanOf(f.took, now.Sub(sent))
 }
 
@@ -146,7 +146,7 @@ func meanOf(mean float64, took time.Duration) float64 {
 // silent reports whether requests are in flight and none has been answered for long.
 func (f *flights) silent(now time.Time) bool {
 	if f.flying() == 0 {
-		return f.silents > 0
+		return f.unheard.silents > 0
 	}
 	least := silentFirst
 	if f.took > 0 {

@@ -42,12 +42,12 @@ type lane struct {
 	inFlight int
 	perRow   float64 // mean units of its rows
 
-	turn
-	health
-	trouble
-	tally
-	backlog
-	allowance
+	turn      turn
+	health    health
+	trouble   trouble
+	tally     tally
+	backlog   backlog
+	allowance allowance
 }
 
 // turn is when a lane may be sent to next, as far as is known.
@@ -127,9 +127,9 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 
 // child is the lane of a partition that came out of this one's, or that has most of its keys.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue) *lane {
-	c := newLane(index, queue, childPacer(l.pacer, now), l.patience.For)
-	c.perRow, c.lastSend, c.notBefore, c.down, c.hung, c.took = l.perRow, l.lastSend, l.notBefore, l.down, l.hung, l.took
-	c.unknown = unknown{known: l.unknown.known, fresh: l.unknown.fresh}
+	c := newLane(index, queue, childPacer(l.pacer, now), l.trouble.patience.For)
+	c.perRow, c.turn.lastSend, c.health.notBefore, c.health.down, c.health.hung, c.health.took = l.perRow, l.turn.lastSend, l.health.notBefore, l.health.down, l.health.hung, l.health.took
+	c.health.unknown = unknown{known: l.health.unknown.known, fresh: l.health.unknown.fresh}
 	return c
 }
 
@@ -141,16 +141,16 @@ func (l *lane) takeOver(from []*lane) {
 		if p.gap {
 			continue
 		}
-		if !p.stuck {
+		if !p.trouble.stuck {
 			return
 		}
-		if best == nil || p.patience.Spent() < best.patience.Spent() {
+		if best == nil || p.trouble.patience.Spent() < best.trouble.patience.Spent() {
 			best = p
 		}
 	}
 	if best != nil {
-		l.stuck, l.tries, l.lastError = true, min(best.tries, leastTries-1), best.lastError
-		l.patience.Inherit(&best.patience)
+		l.trouble.stuck, l.trouble.tries, l.trouble.lastError = true, min(best.trouble.tries, leastTries-1), best.trouble.lastError
+		l.trouble.patience.Inherit(&best.trouble.patience)
 	}
 }
 
@@ -204,27 +204,27 @@ func sum(f *partitioner.Flight) (a Answer) {
 func (l *lane) hear(sent, now time.Time, a Answer) {
 	own, real := l.pacer.(*ratelimit.Pacer)
 	if real && a.Accepted == 0 {
-		if before, outage := l.outages.Refused(own, sent, now); outage {
-			l.pacer, l.refusing = before, true
-		} else if !l.refusing && l.unknown.refused(sent, now) {
-			l.pacer, l.refusing = l.unknown.fresh(), true
+		if before, outage := l.health.outages.Refused(own, sent, now); outage {
+			l.pacer, l.health.refusing = before, true
+		} else if !l.health.refusing && l.health.unknown.refused(sent, now) {
+			l.pacer, l.health.refusing = l.health.unknown.fresh(), true
 		}
 	}
-	if l.refusing && a.Accepted == 0 {
+	if l.health.refusing && a.Accepted == 0 {
 		l.pacer.Unavailable(now)
 		return
 	}
 	l.pacer.Answered(sent, now, a.units, a.Accepted+a.byTable)
 	if real && a.Accepted > 0 {
-		l.refusing, l.unknown.known = false, true
-		l.outages.Accepted(own, a.Accepted)
+		l.health.refusing, l.health.unknown.known = false, true
+		l.health.outages.Accepted(own, a.Accepted)
 	}
 }
 
 // hopeless reports whether the lane has had no row accepted for as long as one may try. Time alone is not enough: a lane
 // may have had no turn. It has to be asked as often as its patience says.
 func (l *lane) hopeless(now time.Time) bool {
-	return l.stuck && l.patience.Over(now) && l.tries >= leastTries
+	return l.trouble.stuck && l.trouble.patience.Over(now) && l.trouble.tries >= leastTries
 }
 
 // leastTries is how often a lane is refused before the load gives up.
@@ -233,46 +233,46 @@ const leastTries = 3
 // cautious is how many rows to send at a time where requests fail as a whole again and again: one of the rows may be why, and
 // the others are written without it.
 func (l *lane) cautious(rows int) int {
-	return max(1, rows>>max(0, l.failures-leastTries))
+	return max(1, rows>>max(0, l.health.failures-leastTries))
 }
 
 // longestProbe is how long a lane waits at most before it asks a partition again that is down.
 const longestProbe = 2 * time.Second
 
 // unserved reports whether the partition is down, as far as is known.
-func (l *lane) unserved() bool { return l.down || l.failures > 1 }
+func (l *lane) unserved() bool { return l.health.down || l.health.failures > 1 }
 
 // retry asks a partition that is down again at once: another one serves again.
 func (l *lane) retry(now time.Time) {
-	if l.notBefore.After(now) {
-		l.notBefore, l.stale = now, true
+	if l.health.notBefore.After(now) {
+		l.health.notBefore, l.turn.stale = now, true
 	}
 	if p, ok := l.pacer.(*ratelimit.Pacer); ok {
 		p.Probe(now)
-		l.stale = true
+		l.turn.stale = true
 	}
 }
 
 // landed takes an answer into account. It reports whether the partitions may have changed.
 func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) (changed bool) {
 	l.inFlight--
-	l.stale = true
-	l.throttled += int64(a.Throttled)
-	l.unavailable += int64(a.Unavailable)
+	l.turn.stale = true
+	l.tally.throttled += int64(a.Throttled)
+	l.tally.unavailable += int64(a.Unavailable)
 	if a.units > 0 {
 		l.hear(sent, now, a)
 	}
 	switch {
 	case a.Unavailable > 0:
-		changed, l.down = true, true
+		changed, l.health.down = true, true
 		l.pacer.Unavailable(now)
 	case a.units > 0 || a.Final > 0:
-		changed = l.down
-		l.down, l.failures = l.refusing, 0
+		changed = l.health.down
+		l.health.down, l.health.failures = l.health.refusing, 0
 	case a.failed == a.Rows:
 		// Nobody answered. Once is chance, twice is a service that is down.
-		if l.failures++; l.failures > 1 {
-			l.notBefore = now.Add(min(backoff.After(l.failures-1), longestProbe))
+		if l.health.failures++; l.health.failures > 1 {
+			l.health.notBefore = now.Add(min(backoff.After(l.health.failures-1), longestProbe))
 		}
 	}
 	l.tried(now, a)
@@ -282,15 +282,15 @@ func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) 
 // tried notes whether an attempt made any row final.
 func (l *lane) tried(now time.Time, a Answer) {
 	if a.Final > 0 {
-		l.stuck = false
+		l.trouble.stuck = false
 		return
 	}
 	if a.code != "" {
-		l.lastError = a.code
-		if !l.stuck {
-			l.stuck, l.tries = true, 0
-			l.patience.Progress(now)
+		l.trouble.lastError = a.code
+		if !l.trouble.stuck {
+			l.trouble.stuck, l.trouble.tries = true, 0
+			l.trouble.patience.Progress(now)
 		}
-		l.tries++
+		l.trouble.tries++
 	}
 }

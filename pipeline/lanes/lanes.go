@@ -39,8 +39,8 @@ type Set struct {
 	ceilings *ceilings // over all of them
 	ready    []*lane   // of the last choice
 	sampled  time.Time // when the lanes were last looked at to find the slowest
-	said
-	hearing
+	said     said
+	hearing  hearing
 }
 
 // Options say what lanes send and what they are held to.
@@ -95,7 +95,7 @@ func New(m *partitioner.Map, o *Options) *Set {
 func (s *Set) CutBy(o partitioner.Options, allWritten func([]table.Ref)) {
 	final := o.Final
 	o.Lanes, o.Route = len(s.all), s.Partitions.Find
-	o.Woken = func(i int) { s.all[i].stale = true }
+	o.Woken = func(i int) { s.all[i].turn.stale = true }
 	o.Final = func(r table.Ref, end partitioner.End, out table.Outcome) {
 		final(r, end, out)
 		s.Queues.Final(r)
@@ -119,13 +119,13 @@ func (s *Set) Mark(slots []int) {
 func (s *Set) add(i int, m *partitioner.Map) *lane {
 	l := newLane(i, s.Queues.Lane(i), s.options.Tuning.newPacer(m.Len() == 1), s.options.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
-	l.unknown.fresh = func() Pacer {
+	l.health.unknown.fresh = func() Pacer {
 		p := s.options.Tuning.newPacer(len(s.all) == 1)
 		p.SetMaxInFlight(s.mayFly())
 		return p
 	}
 	if s.options.Checkpointer == nil {
-		l.left = math.MaxInt64
+		l.allowance.left = math.MaxInt64
 	}
 	return l
 }
@@ -156,7 +156,7 @@ func (s *Set) Sending() (n int) {
 // Change notes that something has changed for all lanes.
 func (s *Set) Change() {
 	for _, l := range s.all {
-		l.stale = true
+		l.turn.stale = true
 	}
 }
 
@@ -165,10 +165,10 @@ func (s *Set) Empty() bool { return s.Unfinished() == 0 }
 
 // ends reports whether the last row of a lane has become final, once. A lane of an earlier map has left its rows to others.
 func (s *Set) ends(l *lane) bool {
-	if l.ended || l.inFlight > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.Cutter.Held(l.index) > 0 {
+	if l.turn.ended || l.inFlight > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.Cutter.Held(l.index) > 0 {
 		return false
 	}
-	l.ended = true
+	l.turn.ended = true
 	return true
 }
 
@@ -180,14 +180,14 @@ func (s *Set) Put(i int, b *table.Block, under *partitioner.Map, now time.Time) 
 		return
 	}
 	s.Queues.Push(i, b)
-	s.all[i].begin(now)
+	s.all[i].turn.begin(now)
 }
 
 // Begin notes that rows have come to any lane.
 func (s *Set) Begin(now time.Time) {
 	for _, l := range s.all {
 		if l.queue.Ready() > 0 || l.queue.More() {
-			l.begin(now)
+			l.turn.begin(now)
 		}
 	}
 }
@@ -197,15 +197,15 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.Queues.Full() && !s.options.FlushRequest.wanted()
 	probe := s.mayProbe()
-	s.few = s.fewConnections()
+	s.said.few = s.fewConnections()
 	for _, l := range s.all {
-		if s.ask(l, now, more); l.hung {
-			l.asks = l.asks && probe && l.probing == 0
+		if s.ask(l, now, more); l.health.hung {
+			l.turn.asks = l.turn.asks && probe && l.health.probing == 0
 		}
 		switch {
-		case !l.asks:
-		case l.at.After(now):
-			next = min(next, l.at.Sub(now))
+		case !l.turn.asks:
+		case l.turn.at.After(now):
+			next = min(next, l.turn.at.Sub(now))
 		default:
 			s.ready = append(s.ready, l)
 		}
@@ -213,7 +213,7 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	if len(s.ready) == 0 {
 		return nil, next
 	}
-	if s.few || s.ceilings.shared(now) {
+	if s.said.few || s.ceilings.shared(now) {
 		return s.longest(now), 0
 	}
 	return s.ready[rand.IntN(len(s.ready))], 0
@@ -223,8 +223,8 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 // held to one rate, the last rows of a lane that others have kept waiting would go no faster than their partition, when nobody else
 // has any.
 func (s *Set) longest(now time.Time) *lane {
-	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.lastSend.Compare(b.lastSend) })
-	if now.Sub(first.lastSend) >= s.turn() {
+	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.turn.lastSend.Compare(b.turn.lastSend) })
+	if now.Sub(first.turn.lastSend) >= s.turn() {
 		return first
 	}
 	rows := func(l *lane) int64 { return l.queue.Rows() + int64(s.Cutter.Held(l.index)) }
@@ -248,56 +248,56 @@ func (l *lane) lateBatch() float64 {
 
 // ask finds out when the lane may send, and how much.
 func (s *Set) ask(l *lane, now time.Time, more bool) {
-	if !l.stale && !l.hung && (!l.asks || l.at.After(now)) {
+	if !l.turn.stale && !l.health.hung && (!l.turn.asks || l.turn.at.After(now)) {
 		return
 	}
-	l.stale, l.asks, l.tableLimits = false, false, false
+	l.turn.stale, l.turn.asks, l.turn.tableLimits = false, false, false
 	if l.gap {
 		return
 	}
 	rows, fresh := s.Cutter.Ready(l.index), 0
 	if !s.Cutter.Stalled(l.index) {
-		fresh = int(min(int64(l.queue.Ready()), l.left))
+		fresh = int(min(int64(l.queue.Ready()), l.allowance.left))
 	}
 	if rows += fresh; rows == 0 {
 		return
 	}
-	if l.hung { // a probe is one row
-		l.units, l.at, l.paced, l.asks = l.perRow, now, now, true
-		l.at = keep.Later(l.at, l.notBefore)
+	if l.health.hung { // a probe is one row
+		l.turn.units, l.turn.at, l.turn.paced, l.turn.asks = l.perRow, now, now, true
+		l.turn.at = keep.Later(l.turn.at, l.health.notBefore)
 		return
 	}
 	// Send a row at once when its predecessor has finished; lingering would only delay its key.
 	urgent := fresh == 0 && s.Cutter.Promoted(l.index) > 0
 	soon := !urgent && (more || l.queue.Coming())
 	if soon || !urgent && l.queue.More() {
-		l.units, l.at, l.asks = l.pacer.Next(now, l.inFlight, l.perRow)
+		l.turn.units, l.turn.at, l.turn.asks = l.pacer.Next(now, l.inFlight, l.perRow)
 	} else {
-		l.units, l.at, l.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
+		l.turn.units, l.turn.at, l.turn.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
 	}
-	l.paced = l.at
-	if l.asks && !l.unserved() && s.ceilings.window.Late() && (s.throttled.IsZero() || now.Sub(s.throttled) > throttledLately) {
-		l.units = max(l.units, min(float64(rows), l.lateBatch())*l.perRow)
+	l.turn.paced = l.turn.at
+	if l.turn.asks && !l.unserved() && s.ceilings.window.Late() && (s.said.throttled.IsZero() || now.Sub(s.said.throttled) > throttledLately) {
+		l.turn.units = max(l.turn.units, min(float64(rows), l.lateBatch())*l.perRow)
 	}
-	if l.asks && s.few && !l.unserved() {
+	if l.turn.asks && s.said.few && !l.unserved() {
 		s.enlarge(l, now)
 	}
-	l.at = keep.Later(l.at, l.notBefore)
-	if soon && rows < s.ceilings.wanted(l.table, l.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
-		l.at = keep.Later(l.at, l.lastSend.Add(linger))
+	l.turn.at = keep.Later(l.turn.at, l.health.notBefore)
+	if soon && rows < s.ceilings.wanted(l.table, l.turn.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
+		l.turn.at = keep.Later(l.turn.at, l.turn.lastSend.Add(linger))
 	}
 }
 
 // batchUnits is about how many units the lane's next batch has.
 func (s *Set) batchUnits(l *lane) float64 {
-	rows := s.Cutter.Ready(l.index) + int(min(int64(l.queue.Ready()), l.left))
-	return min(s.ceilings.batchUnits(l.table, l.units), float64(min(rows, s.ceilings.batchRows()))*l.perRow)
+	rows := s.Cutter.Ready(l.index) + int(min(int64(l.queue.Ready()), l.allowance.left))
+	return min(s.ceilings.batchUnits(l.table, l.turn.units), float64(min(rows, s.ceilings.batchRows()))*l.perRow)
 }
 
 // sent notes that a batch of the lane leaves.
 func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.inFlight++
-	l.lastSend = now
+	l.turn.lastSend = now
 	l.perRow += (float64(f.Units)/float64(len(f.Rows)) - l.perRow) / 8
 	l.pacer.Sent(now, float64(f.Units))
 }
@@ -310,9 +310,9 @@ func (s *Set) Hopeless(now time.Time, more bool) error {
 			continue
 		}
 		if more || l.queue.Ready() > 0 || l.queue.More() || !s.Cutter.GiveUp(l.index) {
-			return &impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", s.name(l.index), s.options.RetryFor), l.lastError}
+			return &impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", s.name(l.index), s.options.RetryFor), l.trouble.lastError}
 		}
-		l.patience.Progress(now)
+		l.trouble.patience.Progress(now)
 	}
 	return nil
 }
@@ -332,8 +332,8 @@ func (e *impatient) Unwrap() error {
 func (s *Set) lookAgain() time.Duration {
 	next := time.Minute
 	for _, l := range s.all {
-		if l.stuck && l.patience.For > 0 {
-			next = min(next, l.patience.LookEvery())
+		if l.trouble.stuck && l.trouble.patience.For > 0 {
+			next = min(next, l.trouble.patience.LookEvery())
 		}
 	}
 	return next
@@ -351,8 +351,8 @@ func (s *Set) served(now time.Time) {
 // LastError is what the service answers a lane that is stuck, "" if none is.
 func (s *Set) LastError() (text string) {
 	for _, l := range s.all {
-		if l.stuck {
-			text = l.lastError
+		if l.trouble.stuck {
+			text = l.trouble.lastError
 		}
 	}
 	return text

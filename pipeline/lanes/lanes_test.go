@@ -34,7 +34,7 @@ func restlessLanes(bounds ...int64) *Set {
 	s := New(partitioner.NewMap(values), o)
 	s.CutBy(partitioner.Options{}, nil)
 	for _, l := range s.all {
-		l.left = 1000
+		l.allowance.left = 1000
 	}
 	return s
 }
@@ -81,11 +81,11 @@ func TestALaneWithoutAllowanceIsNotChosen(t *testing.T) {
 	s := restlessLanes()
 	now := time.Unix(1e9, 0)
 	s.fill(now, 0, 10)
-	s.all[0].left = 0
+	s.all[0].allowance.left = 0
 	if l, _ := s.choose(now, true); l != nil {
 		t.Error("it may send nothing and is chosen")
 	}
-	s.all[0].left = 1
+	s.all[0].allowance.left = 1
 	s.Change()
 	if l, _ := s.choose(now.Add(linger), true); l == nil {
 		t.Error("it may send a row and is not chosen")
@@ -106,7 +106,7 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 	}
 	s.Put(0, blockOf(new(table.Split), "k0001", "k0009"), old, now) // divided under the map before
 	s.Begin(now)
-	if s.all[0].queue.Ready() != 6 || s.all[1].queue.Ready() != 6 || s.all[1].begun.IsZero() {
+	if s.all[0].queue.Ready() != 6 || s.all[1].queue.Ready() != 6 || s.all[1].turn.begun.IsZero() {
 		t.Errorf("%d and %d rows", s.all[0].queue.Ready(), s.all[1].queue.Ready())
 	}
 	if l, _ := s.choose(now.Add(linger), true); l != nil {

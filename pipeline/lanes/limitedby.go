@@ -37,10 +37,10 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 	m.Reading = m.Reading && !s.Queues.Saturated()
 	word = s.heldBy(now, m)
 	if word == bottleneck.Partition || word == bottleneck.Index {
-		unsure = s.throttled.IsZero() || now.Sub(s.throttled) > throttledLately
+		unsure = s.said.throttled.IsZero() || now.Sub(s.said.throttled) > throttledLately
 		if unsure && s.ceilings.window.Bound(now) {
 			word = bottleneck.Link // which makes answers late, and lanes slow down for that
-		} else if s.throttled.IsZero() {
+		} else if s.said.throttled.IsZero() {
 			return bottleneck.None, false // partitions that have refused nothing are not known to be full
 		}
 	}
@@ -60,7 +60,7 @@ func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	few, used := bottleneck.None, 0
 	for i, l := range s.all {
 		word, many := s.holds(i, l, now, &m)
-		if !l.begun.IsZero() {
+		if !l.turn.begun.IsZero() {
 			used++
 		}
 		switch {
@@ -100,7 +100,7 @@ func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.W
 	memory, again := l.queue.Ready(), s.Cutter.Ready(i)
 	rows := again
 	if !s.Cutter.Stalled(i) {
-		rows += int(min(int64(memory), l.left))
+		rows += int(min(int64(memory), l.allowance.left))
 	}
 	many = memory+again >= s.ceilings.batchRows() || l.queue.Bytes() >= int64(s.ceilings.batchBytes())
 	switch {
@@ -108,7 +108,7 @@ func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.W
 		return ifAny(memory > 0 || l.queue.More(), bottleneck.Table), true
 	case rows == 0 && memory == 0 && l.queue.More():
 		return bottleneck.Disk, true
-	case rows == 0 && memory > 0 && l.left <= 0:
+	case rows == 0 && memory > 0 && l.allowance.left <= 0:
 		return bottleneck.Disk, true // until the next checkpoint
 	case rows == 0 && l.inFlight > 0 && s.Cutter.Waiting(i) > 0:
 		return bottleneck.Key, many || s.Cutter.Waiting(i) >= s.ceilings.batchRows()
@@ -116,15 +116,15 @@ func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.W
 		return ifAny(memory > 0, bottleneck.Link), many
 	case rows == 0:
 		return ifAny(s.Cutter.Held(i) > 0, bottleneck.Outage), true
-	case l.down || l.notBefore.After(now):
+	case l.health.down || l.health.notBefore.After(now):
 		return bottleneck.Outage, true
-	case l.stale || l.asks && !l.at.After(now):
+	case l.turn.stale || l.turn.asks && !l.turn.at.After(now):
 		return m.Blocked, many || m.Blocked != bottleneck.Link
-	case !l.asks:
+	case !l.turn.asks:
 		return bottleneck.Link, many
-	case l.tableLimits && l.at.After(now):
+	case l.turn.tableLimits && l.turn.at.After(now):
 		return s.ceilings.tables.of(l.table).word(), many
-	case l.paced.After(now):
+	case l.turn.paced.After(now):
 		if rate := l.pacer.Rate(); rate > 0 {
 			many = many || float64(memory+again)*l.perRow >= rate*manySeconds
 		}

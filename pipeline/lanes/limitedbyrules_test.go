@@ -66,7 +66,7 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *Set {
 			}
 			s.Put(i, blockOf(new(table.Split), keys...), s.Partitions, now)
 		}
-		s.all[i].down = state.down
+		s.all[i].health.down = state.down
 	}
 	return s
 }
@@ -110,8 +110,8 @@ func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
 			s.choose(now, tt.more)
 		} else {
 			for _, l := range s.all {
-				if s.ask(l, now, tt.more); l.asks && !l.at.After(now) {
-					l.stale = true // nobody asks a lane while nothing can leave
+				if s.ask(l, now, tt.more); l.turn.asks && !l.turn.at.After(now) {
+					l.turn.stale = true // nobody asks a lane while nothing can leave
 				}
 			}
 		}
@@ -151,9 +151,9 @@ func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
 		}
 	}
 	for _, l := range s.all {
-		l.lastSend = now.Add(time.Minute) // they have just sent
+		l.turn.lastSend = now.Add(time.Minute) // they have just sent
 	}
-	s.all[0].lastSend = now.Add(time.Minute - longestTurn)
+	s.all[0].turn.lastSend = now.Add(time.Minute - longestTurn)
 	if l, _ := s.choose(now.Add(time.Minute), false); l.index != 0 {
 		t.Errorf("lane %d goes before one that has waited for %v", l.index, longestTurn)
 	}
@@ -175,7 +175,7 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 	} {
 		s := lanesOf(t, now, laneState{rows: 300, paced: true})
 		s.choose(now, false)
-		s.throttled = tt.throttled
+		s.said.throttled = tt.throttled
 		window := s.ceilings.window
 		for i, took := range []time.Duration{10 * time.Millisecond, tt.took, tt.took, tt.took, tt.took} {
 			at := now.Add(time.Duration(i-5) * 3 * time.Second)

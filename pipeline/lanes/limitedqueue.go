@@ -14,7 +14,7 @@ type limitedQueue struct {
 }
 
 func (g limitedQueue) Front() (table.Ref, bool) {
-	if g.lane.left <= 0 {
+	if g.lane.allowance.left <= 0 {
 		return table.Ref{}, false
 	}
 	return g.lane.queue.Front()
@@ -31,7 +31,7 @@ func (g limitedQueue) Advance() {
 		}
 	}
 	g.lane.queue.Advance()
-	if g.lane.spend() {
+	if g.lane.allowance.spend() {
 		g.checkpointer.Waits()
 	}
 }

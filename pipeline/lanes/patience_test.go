@@ -29,8 +29,8 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 				l.inFlight++
 				l.landed(sent, now, Answer{units: 20, Throttled: 20, Rows: 20, code: "OTSServerBusy"}, ratelimit.Backoff{})
 			}
-			if l.down != c.knows || l.refusing != c.knows {
-				t.Fatalf("an outage: %v", l.down)
+			if l.health.down != c.knows || l.health.refusing != c.knows {
+				t.Fatalf("an outage: %v", l.health.down)
 			}
 			if !c.knows {
 				return
@@ -42,7 +42,7 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 			now = now.Add(time.Second)
 			l.pacer.Sent(now, 1)
 			l.inFlight++
-			if changed := l.landed(now, now.Add(time.Millisecond), Answer{units: 1, Accepted: 1, Final: 1, Rows: 1}, ratelimit.Backoff{}); !changed || l.down {
+			if changed := l.landed(now, now.Add(time.Millisecond), Answer{units: 1, Accepted: 1, Final: 1, Rows: 1}, ratelimit.Backoff{}); !changed || l.health.down {
 				t.Error("the lane does not notice that the partition serves again")
 			}
 			if l.pacer.Rate() != 1000 {
@@ -69,7 +69,7 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 		fail()
 	}
 	for range 8 {
-		now = now.Add(l.patience.LookEvery())
+		now = now.Add(l.trouble.patience.LookEvery())
 		l.hopeless(now)
 		fail()
 	}
@@ -124,7 +124,7 @@ func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	lanes := []*lane{{}, {}}
 	for _, l := range lanes {
-		l.pacer, l.patience = restless{}, ratelimit.Patience{For: 15 * time.Minute}
+		l.pacer, l.trouble.patience = restless{}, ratelimit.Patience{For: 15 * time.Minute}
 	}
 	rounds, over := 0, false
 	for ; !over; rounds++ {
@@ -149,7 +149,7 @@ func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
 	}
 	taken := &lane{trouble: trouble{patience: ratelimit.Patience{For: time.Minute}}}
 	heir := &lane{}
-	if heir.takeOver([]*lane{lanes[0], taken}); heir.stuck {
+	if heir.takeOver([]*lane{lanes[0], taken}); heir.trouble.stuck {
 		t.Error("a lane that took rows does not count")
 	}
 }

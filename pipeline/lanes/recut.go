@@ -32,7 +32,7 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 		var l *lane
 		if same[i] >= 0 {
 			l = oldLanes[same[i]]
-			l.index, l.queue, l.stale = i, queue, true
+			l.index, l.queue, l.turn.stale = i, queue, true
 		} else if p := heirOf(old, m, i, from[i], oldLanes); p != nil {
 			l = p.child(now, i, queue)
 		} else {
@@ -46,10 +46,10 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 				before[n], parts[n] = oldLanes[j], len(over[j])
 			}
 			l.takeOver(before)
-			l.inherit(before, parts, s.options.Checkpointer != nil && s.options.Order == plan.LastWins)
+			l.allowance.inherit(before, parts, s.options.Checkpointer != nil && s.options.Order == plan.LastWins)
 		}
-		if l.begun.IsZero() && (queue.Ready() > 0 || s.Cutter.Held(i) > 0) {
-			l.begun = now
+		if l.turn.begun.IsZero() && (queue.Ready() > 0 || s.Cutter.Held(i) > 0) {
+			l.turn.begun = now
 		}
 	}
 	s.Partitions = m
@@ -67,7 +67,7 @@ func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *la
 		if lanes[j].gap {
 			continue
 		}
-		score := lanes[j].written
+		score := lanes[j].tally.written
 		if bytes.Equal(old.Lower(j), m.Lower(i)) || bytes.Equal(upper(old, j), upper(m, i)) {
 			score = math.MaxInt64 - 1
 		}

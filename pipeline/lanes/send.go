@@ -22,19 +22,19 @@ func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bo
 			return next, bottleneck.None
 		}
 		if wait := s.ceilings.instanceWait(now, s.batchUnits(l)); wait > 0 {
-			l.stale = true
+			l.turn.stale = true
 			return wait, bottleneck.Instance
 		}
 		if wait := s.ceilings.tables.wait(l, now, s.batchUnits(l)); wait > 0 {
 			if l.table == "" {
-				l.stale = true
+				l.turn.stale = true
 				return wait, s.ceilings.tables.of("").word()
 			}
-			l.at, l.tableLimits = now.Add(wait), true // lanes of other tables may send
+			l.turn.at, l.turn.tableLimits = now.Add(wait), true // lanes of other tables may send
 			continue
 		}
 		if wait := s.ceilings.share.begin(now); wait > 0 {
-			l.stale = true
+			l.turn.stale = true
 			return wait, bottleneck.Ceiling
 		}
 		s.cut(l, now)
@@ -46,22 +46,22 @@ func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bo
 // cut hands a batch of the lane to a worker.
 func (s *Set) cut(l *lane, now time.Time) {
 	f, o := s.flights.next(), s.options
-	l.stale = true
+	l.turn.stale = true
 	f.MaxRows, f.MaxBytes = l.cautious(s.ceilings.batchRows()), s.ceilings.batchBytes()
-	if f.probe = l.hung; f.probe {
+	if f.probe = l.health.hung; f.probe {
 		f.MaxRows = 1
 	}
 	f.RowExtra, f.Extra = o.RowBytes, o.RowExtra
 	from := limitedQueue{l, o.Checkpointer, &o.Counts.ReportAttempts}
-	for !s.Cutter.Cut(now, l.index, from, &f.Flight, s.ceilings.batchUnits(l.table, l.units)) {
-		if l.queue.Ready() == 0 || l.left <= 0 || s.Cutter.Stalled(l.index) {
+	for !s.Cutter.Cut(now, l.index, from, &f.Flight, s.ceilings.batchUnits(l.table, l.turn.units)) {
+		if l.queue.Ready() == 0 || l.allowance.left <= 0 || s.Cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
 	}
 	f.lane, f.table, f.until = l, l.table, o.Checkpointer.When().SendUntil()
 	l.sent(now, &f.Flight)
 	if f.probe {
-		l.probing++
+		l.health.probing++
 	}
 	s.ceilings.sent(now, l.table, len(f.Rows), float64(f.Units), float64(f.Size()))
 	f.mark = s.ceilings.window.Sent(now, f.Size())
@@ -81,7 +81,7 @@ func (s *Set) cut(l *lane, now time.Time) {
 
 // Landing is how a request ended.
 type Landing struct {
-	Answer
+	Answer   Answer
 	At       time.Time
 	Slot     int // that its lane was marked with
 	Retried  int // rows
@@ -106,7 +106,7 @@ func (s *Set) Landed(r *Result, ended bool) Landing {
 		l.landedLate(r.done, f, a)
 	} else {
 		if f.probe {
-			l.probing--
+			l.health.probing--
 		}
 		// Pacers know a request by the moment of which they were told when it left.
 		s.ceilings.tables.landed(l, f.left, r.done, &a)
@@ -116,10 +116,10 @@ func (s *Set) Landed(r *Result, ended bool) Landing {
 	if down && !l.unserved() {
 		s.served(r.done)
 	}
-	if l.written += int64(a.Final); a.Throttled > 0 {
-		s.throttled = r.done
+	if l.tally.written += int64(a.Final); a.Throttled > 0 {
+		s.said.throttled = r.done
 	} else {
-		s.clean = max(s.clean, a.Accepted)
+		s.said.clean = max(s.said.clean, a.Accepted)
 	}
 	s.Cutter.Done(r.done, &f.Flight)
 	if ended && s.ends(l) {
@@ -158,7 +158,7 @@ func (s *Set) StartDisk(run func(func() error)) {
 
 // Start tells where requests go: room is how many the connection can take, and hire starts a worker.
 func (s *Set) Start(room func() int, hire func()) {
-	s.flights.room, s.flights.hire = room, hire
+	s.flights.room, s.flights.unheard.hire = room, hire
 	s.ceilings.room = func() int { return min(s.options.Concurrency, room()) }
 	for range s.options.Concurrency {
 		hire()
@@ -195,7 +195,7 @@ func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Dura
 		next = min(next, until.Sub(now))
 	}
 	if s.flights.flying() > 0 {
-		next = min(next, s.flights.lookAt.Sub(now))
+		next = min(next, s.flights.unheard.lookAt.Sub(now))
 	}
 	if s.Queues.DiskFull() && s.Queues.Full() {
 		next = min(next, diskAgain)

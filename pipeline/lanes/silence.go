@@ -47,22 +47,22 @@ func MostSilent(workers int) int { return silentRequests*workers + silentProbes 
 
 // patience is for how long a flight is waited for before it is silent.
 func (f *flights) patience(n *flight) time.Duration {
-	usual := max(time.Duration(silentMeans*max(f.took, n.lane.took)*float64(time.Second)), silentLarge*n.onLink)
+	usual := max(time.Duration(silentMeans*max(f.took, n.lane.health.took)*float64(time.Second)), silentLarge*n.onLink)
 	if n.probe {
-		return max(probeFor, f.timeout/probeShare, usual)
+		return max(probeFor, f.unheard.timeout/probeShare, usual)
 	}
 	if usual == 0 {
-		return max(silentBegin, f.timeout/silentShare)
+		return max(silentBegin, f.unheard.timeout/silentShare)
 	}
-	return max(silentFor, f.timeout/silentShare, usual)
+	return max(silentFor, f.unheard.timeout/silentShare, usual)
 }
 
 // fallSilent returns the flights that are silent from now on, at most as many as may be. It is to be called again at lookAt.
 func (f *flights) fallSilent(now time.Time) (silent []*flight) {
-	if now.Before(f.lookAt) || f.hire == nil {
+	if now.Before(f.unheard.lookAt) || f.unheard.hire == nil {
 		return nil
 	}
-	f.lookAt = now.Add(min(silentFor, probeFor))
+	f.unheard.lookAt = now.Add(min(silentFor, probeFor))
 	if f.unanswered() > f.room() {
 		return nil // some wait for a connection
 	}
@@ -70,24 +70,24 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		switch due := n.left.Add(f.patience(n)); {
 		case due.After(now):
 			n.overdue = false
-			f.lookAt = sooner(f.lookAt, due)
-		case f.silents+len(silent) >= MostSilent(f.most) || !n.probe && f.silents+len(silent) >= silentRequests*f.most:
+			f.unheard.lookAt = sooner(f.unheard.lookAt, due)
+		case f.unheard.silents+len(silent) >= MostSilent(f.most) || !n.probe && f.unheard.silents+len(silent) >= silentRequests*f.most:
 		case n.overdue:
 			silent = append(silent, n)
 		default:
 			n.overdue = true
-			f.lookAt = sooner(f.lookAt, now.Add(silenceAgain))
+			f.unheard.lookAt = sooner(f.unheard.lookAt, now.Add(silenceAgain))
 		}
 	}
 	for _, n := range silent {
 		delete(f.away, n)
 		n.silent = true
-		f.silents++
+		f.unheard.silents++
 		// It has left: of its copies only the message remains.
 		f.bytes -= n.bytes - n.bytes/requestCopies
 		n.bytes /= requestCopies
 		f.idle = append(f.idle, new(flight))
-		f.hire()
+		f.unheard.hire()
 	}
 	return silent
 }
@@ -106,7 +106,7 @@ func (s *Set) FallSilent(now time.Time) (changed []string) {
 		if s.fellSilent(n.lane, n, now) {
 			changed = append(changed, n.table)
 		}
-		if !s.flights.heard.After(n.left) {
+		if !s.flights.unheard.heard.After(n.left) {
 			for _, l := range s.all {
 				s.hang(l, now)
 			}
@@ -118,69 +118,69 @@ func (s *Set) FallSilent(now time.Time) (changed []string) {
 // fellSilent notes that a flight of the lane is silent, and reports whether the whole lane is from now on.
 func (s *Set) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
 	l.inFlight--
-	l.stale = true
+	l.turn.stale = true
 	if n.probe {
-		l.probing--
-		s.probes = 1
+		l.health.probing--
+		s.hearing.probes = 1
 	}
-	return !l.heard.After(n.left) && s.hang(l, now)
+	return !l.health.heard.After(n.left) && s.hang(l, now)
 }
 
 // hang notes that a lane hears nothing, and reports whether that is news.
 func (s *Set) hang(l *lane, now time.Time) bool {
-	if l.hung || l.gap {
+	if l.health.hung || l.gap {
 		return false
 	}
-	l.hung, l.down, l.stale = true, true, true
-	s.hung++
+	l.health.hung, l.health.down, l.turn.stale = true, true, true
+	s.hearing.hung++
 	l.pacer.Unavailable(now) // keeps its rate
 	return true
 }
 
 // heardOf notes that a flight of the lane was answered, in time or late.
 func (s *Set) heardOf(l *lane, n *flight, took time.Duration) {
-	l.heard = keep.Later(l.heard, n.left)
-	l.took = meanOf(l.took, took)
-	if !l.hung {
+	l.health.heard = keep.Later(l.health.heard, n.left)
+	l.health.took = meanOf(l.health.took, took)
+	if !l.health.hung {
 		return
 	}
-	l.hung, l.stale = false, true
-	s.probes = min(2*s.probes, len(s.all)) // others may be back as well
-	if s.countHung(); s.hung == 0 {
-		s.probes = 1
+	l.health.hung, l.turn.stale = false, true
+	s.hearing.probes = min(2*s.hearing.probes, len(s.all)) // others may be back as well
+	if s.countHung(); s.hearing.hung == 0 {
+		s.hearing.probes = 1
 	}
 }
 
 // countHung counts the lanes that hear nothing.
 func (s *Set) countHung() {
-	s.hung = 0
+	s.hearing.hung = 0
 	for _, l := range s.all {
-		if l.hung {
-			s.hung++
+		if l.health.hung {
+			s.hearing.hung++
 		}
 	}
 }
 
 // mayProbe reports whether one more lane may be probed.
 func (s *Set) mayProbe() bool {
-	if s.hung == 0 {
+	if s.hearing.hung == 0 {
 		return false
 	}
 	n := 0
 	for _, l := range s.all {
-		n += l.probing
+		n += l.health.probing
 	}
-	return n < s.probes
+	return n < s.hearing.probes
 }
 
 // landedLate takes the end of a request into account that was silent. It says nothing of what the partition takes: others have been
 // sent since.
 func (l *lane) landedLate(now time.Time, n *flight, a Answer) {
-	l.stale = true
-	l.throttled += int64(a.Throttled)
-	l.unavailable += int64(a.Unavailable)
-	if a.failed == a.Rows && !l.heard.After(n.left) {
-		l.failures++ // a row may be why
+	l.turn.stale = true
+	l.tally.throttled += int64(a.Throttled)
+	l.tally.unavailable += int64(a.Unavailable)
+	if a.failed == a.Rows && !l.health.heard.After(n.left) {
+		l.health.failures++ // a row may be why
 	}
 	l.tried(now, a)
 }

@@ -11,7 +11,7 @@ import (
 // hushed are flights of two lanes, of which none is answered.
 func hushed(workers int) (f *flights, s *Set, hired *int) {
 	f, hired = newFlights(workers, 1<<20, 30*time.Second), new(int)
-	f.hire = func() { *hired++ }
+	f.unheard.hire = func() { *hired++ }
 	f.took = 0.01
 	s = &Set{hearing: hearing{probes: 1}, Partitions: new(partitioner.Map)}
 	for i := range 2 {
@@ -23,10 +23,10 @@ func hushed(workers int) (f *flights, s *Set, hired *int) {
 // depart sends the next flight, and returns it.
 func depart(f *flights, l *lane, now time.Time) *flight {
 	n := f.next()
-	n.lane, n.probe = l, l.hung
+	n.lane, n.probe = l, l.health.hung
 	l.inFlight++
 	if n.probe {
-		l.probing++
+		l.health.probing++
 	}
 	f.leave(now)
 	return n
@@ -50,9 +50,9 @@ func TestARequestIsSilentWhenItTakesMuchLongerThanOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, s, hired := hushed(2)
-			f.took, f.timeout = tt.took, tt.timeout
+			f.took, f.unheard.timeout = tt.took, tt.timeout
 			l := s.all[0]
-			l.took, l.hung = tt.laneTook, tt.probe
+			l.health.took, l.health.hung = tt.laneTook, tt.probe
 			depart(f, l, begun)
 			if silent := f.fallSilent(begun.Add(tt.want - time.Millisecond)); len(silent) > 0 {
 				t.Error("too early")
@@ -81,7 +81,7 @@ func TestARequestThatMayWaitForAConnectionIsNotSilent(t *testing.T) {
 		return len(f.fallSilent(now))
 	}
 	if silent(1) != 0 || silent(2) != 2 {
-		t.Errorf("%d requests are silent", f.silents)
+		t.Errorf("%d requests are silent", f.unheard.silents)
 	}
 }
 
@@ -99,8 +99,8 @@ func TestOnlySoManyRequestsMayBeSilent(t *testing.T) {
 		now = now.Add(silenceAgain)
 		f.fallSilent(now)
 	}
-	if f.silents != silentRequests*workers || *hired != f.silents || f.flying() != workers {
-		t.Errorf("%d requests are silent, %d workers were hired, %d requests are in flight", f.silents, *hired, f.flying())
+	if f.unheard.silents != silentRequests*workers || *hired != f.unheard.silents || f.flying() != workers {
+		t.Errorf("%d requests are silent, %d workers were hired, %d requests are in flight", f.unheard.silents, *hired, f.flying())
 	}
 	for _, n := range left {
 		f.free(n)
@@ -123,7 +123,7 @@ func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
 	first := depart(f, a, begun)
 	second := depart(f, b, begun.Add(time.Millisecond))
 	s.heardOf(b, second, time.Millisecond)
-	if !s.fellSilent(a, first, begun.Add(silentFor)) || !a.hung || !a.down || b.hung || a.inFlight != 0 || !s.mayProbe() {
+	if !s.fellSilent(a, first, begun.Add(silentFor)) || !a.health.hung || !a.health.down || b.health.hung || a.inFlight != 0 || !s.mayProbe() {
 		t.Fatalf("%+v, %+v", a.health, b.health)
 	}
 	s.hang(b, begun.Add(silentFor))
@@ -131,13 +131,13 @@ func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
 	if !probe.probe || s.mayProbe() {
 		t.Error("two lanes are probed at a time")
 	}
-	a.probing--
+	a.health.probing--
 	s.heardOf(a, probe, time.Millisecond)
-	if a.hung || s.hung != 1 || s.probes != 2 || !s.mayProbe() {
-		t.Errorf("%+v, %d lanes, %d probes", a.health, s.hung, s.probes)
+	if a.health.hung || s.hearing.hung != 1 || s.hearing.probes != 2 || !s.mayProbe() {
+		t.Errorf("%+v, %d lanes, %d probes", a.health, s.hearing.hung, s.hearing.probes)
 	}
 	// What was sent before says nothing of what came after.
-	if s.fellSilent(a, first, begun.Add(2*silentFor)) || a.hung {
+	if s.fellSilent(a, first, begun.Add(2*silentFor)) || a.health.hung {
 		t.Error("a lane that is answered hears nothing")
 	}
 }
@@ -156,12 +156,12 @@ func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
 			t.Fatalf("%d of %d lanes are back, and no other one may be probed", i, len(s.all))
 		}
 		n := depart(f, l, now)
-		l.probing--
+		l.health.probing--
 		s.heardOf(l, n, time.Millisecond)
 		f.free(n)
 	}
-	if s.hung != 0 || s.probes != 1 {
-		t.Errorf("%d lanes hear nothing, %d may be probed at a time", s.hung, s.probes)
+	if s.hearing.hung != 0 || s.hearing.probes != 1 {
+		t.Errorf("%d lanes hear nothing, %d may be probed at a time", s.hearing.hung, s.hearing.probes)
 	}
 }
 
@@ -187,11 +187,11 @@ func TestALateEndOfASilentRequestDoesNotHoldItsLaneBack(t *testing.T) {
 	n := depart(f, l, time.Unix(1000, 0))
 	s.fellSilent(l, n, time.Unix(1002, 0))
 	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, failed: 5, code: "time-out"})
-	if !l.notBefore.IsZero() || l.inFlight != 0 || !l.stuck || l.failures != 1 {
+	if !l.health.notBefore.IsZero() || l.inFlight != 0 || !l.trouble.stuck || l.health.failures != 1 {
 		t.Errorf("%+v", l)
 	}
 	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, Final: 5, units: 5, Accepted: 5})
-	if l.stuck || l.pacer.Rate() != 1000 {
+	if l.trouble.stuck || l.pacer.Rate() != 1000 {
 		t.Errorf("%+v", l)
 	}
 }

@@ -26,9 +26,9 @@ const (
 func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
 	r.Partitions = s.Sending()
 	for _, l := range s.all {
-		if !l.begun.IsZero() && !l.gap {
+		if !l.turn.begun.IsZero() && !l.gap {
 			r.PartitionsUsed++
-			r.LastLaneSeconds = max(r.LastLaneSeconds, l.begun.Sub(start).Seconds())
+			r.LastLaneSeconds = max(r.LastLaneSeconds, l.turn.begun.Sub(start).Seconds())
 		}
 	}
 	r.Slowest = s.slowest(time.Since(start))
@@ -50,8 +50,8 @@ func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 		}
 		rows := l.queue.Rows() + int64(s.Cutter.Held(i))
 		l.sample(passed, rows)
-		if l.rate > 0 {
-			left = max(left, float64(rows)/l.rate)
+		if l.backlog.rate > 0 {
+			left = max(left, float64(rows)/l.backlog.rate)
 		}
 	}
 	return left, true
@@ -68,37 +68,37 @@ type backlog struct {
 // sample takes how many rows wait for the lane after so much time. Only time in which rows waited tells how fast the
 // partition is; one that accepts nothing at all for a while is expected to come back as it was.
 func (l *lane) sample(passed time.Duration, rows int64) {
-	waited := l.waited
-	l.waited = rows > 0
-	accepted := l.written - l.sampled
-	l.sampled = l.written
+	waited := l.backlog.waited
+	l.backlog.waited = rows > 0
+	accepted := l.tally.written - l.backlog.sampled
+	l.backlog.sampled = l.tally.written
 	if !waited || passed <= 0 {
 		return
 	}
-	l.waiting += passed
-	if l.down || l.stuck {
+	l.backlog.waiting += passed
+	if l.health.down || l.trouble.stuck {
 		return
 	}
 	rate := float64(accepted) / passed.Seconds()
-	if l.rate == 0 {
-		l.rate = rate
+	if l.backlog.rate == 0 {
+		l.backlog.rate = rate
 		return
 	}
-	l.rate += (rate - l.rate) * (1 - math.Exp(-passed.Seconds()/rateMemory.Seconds()))
+	l.backlog.rate += (rate - l.backlog.rate) * (1 - math.Exp(-passed.Seconds()/rateMemory.Seconds()))
 }
 
 // slowest finds the partition that held the load up: the one whose rows waited far longer than those of the others. It is
 // nil if the partitions shared the wait.
 func (s *Set) slowest(elapsed time.Duration) *ledger.ReportSlowest {
-	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.begun.IsZero() })
+	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.turn.begun.IsZero() })
 	if len(used) < 2 {
 		return nil
 	}
-	slices.SortStableFunc(used, func(a, b *lane) int { return cmp.Compare(b.waiting, a.waiting) })
-	top, others := used[0], used[len(used)/2].waiting
-	if top.waiting < slowestLeast || top.waiting.Seconds() < slowestShare*elapsed.Seconds() || top.waiting < slowestRatio*others {
+	slices.SortStableFunc(used, func(a, b *lane) int { return cmp.Compare(b.backlog.waiting, a.backlog.waiting) })
+	top, others := used[0], used[len(used)/2].backlog.waiting
+	if top.backlog.waiting < slowestLeast || top.backlog.waiting.Seconds() < slowestShare*elapsed.Seconds() || top.backlog.waiting < slowestRatio*others {
 		return nil
 	}
-	return &ledger.ReportSlowest{Partition: top.index, Table: top.table, From: FirstKey(s.Partitions, top.index), Rows: top.written, Waiting: top.waiting.Seconds(),
-		OthersWaiting: others.Seconds(), Throttled: top.throttled, Unavailable: top.unavailable}
+	return &ledger.ReportSlowest{Partition: top.index, Table: top.table, From: FirstKey(s.Partitions, top.index), Rows: top.tally.written, Waiting: top.backlog.waiting.Seconds(),
+		OthersWaiting: others.Seconds(), Throttled: top.tally.throttled, Unavailable: top.tally.unavailable}
 }

@@ -25,7 +25,7 @@ func TestAGapMaySendNothing(t *testing.T) {
 func TestAMonitorShowsEachLane(t *testing.T) {
 	s, now := restlessLanes(5), time.Unix(1e9, 0)
 	s.fill(now, 1, 2)
-	s.all[0].stuck, s.all[0].lastError, s.all[1].lastError = true, "busy", "is over"
+	s.all[0].trouble.stuck, s.all[0].trouble.lastError, s.all[1].trouble.lastError = true, "busy", "is over"
 	got := s.States()
 	if len(got) != 2 || got[0].Partition != 0 || got[0].From != "" || got[0].Queued != 0 || got[0].Trouble != "busy" ||
 		got[1].Partition != 1 || got[1].From != "k5" || got[1].Queued != 2 || got[1].Trouble != "" {
@@ -63,7 +63,7 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 				s.Queues.Lane(0).Advance()
 			}
 		}
-		if k.Base != nil {
+		if k.Resumes() {
 			t.Errorf("ordered %v: all rows are written, and the checkpoint of the attempt before is still needed", ordered)
 		}
 	}

@@ -24,11 +24,11 @@ func (s *Set) States() []State {
 	for i, l := range s.all {
 		lane := State{
 			Partition: i, Table: l.table, From: FirstKey(s.Partitions, i), Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
-			Retrying: s.Cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
-			Down: l.down,
+			Retrying: s.Cutter.Held(i), InFlight: l.inFlight, Final: l.tally.written, Throttled: l.tally.throttled, Unavailable: l.tally.unavailable,
+			Down: l.health.down,
 		}
-		if l.stuck {
-			lane.Trouble = l.lastError
+		if l.trouble.stuck {
+			lane.Trouble = l.trouble.lastError
 		}
 		all = append(all, lane)
 	}

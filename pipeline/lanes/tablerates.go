@@ -71,7 +71,7 @@ func (t tableRates) landed(l *lane, sent, now time.Time, a *Answer) {
 	p, ok := l.pacer.(*ratelimit.Pacer)
 	switch {
 	case !ok || a.units == 0:
-	case l.refusing || l.unserved() || a.Unavailable > 0:
+	case l.health.refusing || l.unserved() || a.Unavailable > 0:
 		t.of(l.table).Unserved(now)
 	default:
 		a.byTable = t.of(l.table).Answered(p, sent, now, a.units, a.Accepted) - a.Accepted

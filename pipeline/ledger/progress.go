@@ -9,7 +9,7 @@ import (
 
 // Progress is how far a load has come, for a user interface that polls. Safe for concurrent use.
 type Progress struct {
-	Ended
+	Ended              Ended
 	Retried, Throttled atomic.Int64
 	BytesRead          atomic.Int64
 	BytesTotal         atomic.Int64 // -1 when a source is a stream
@@ -18,7 +18,7 @@ type Progress struct {
 	Waiting            atomic.Pointer[Wait]
 	Swept              atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
 	Done               atomic.Bool
-	Hindrance
+	Hindrance          Hindrance
 
 	Numbers atomic.Pointer[writer.AutoIncrement]
 }
@@ -59,17 +59,17 @@ func (p *Progress) LookUps() (rows, found, requests int64) {
 
 // Show takes over what has been counted so far.
 func (p *Progress) Show(r *Counted) {
-	p.Read.Store(r.Read)
+	p.Ended.Read.Store(r.Read)
 	read := r.BytesRead
 	if total := p.BytesTotal.Load(); total > 0 {
 		read = min(read, total) // a resumed load may read a little again
 	}
 	p.BytesRead.Store(read)
-	p.Written.Store(r.Written)
-	p.Rejected.Store(r.Rejected)
-	p.Superseded.Store(r.Superseded)
-	p.ConditionFailed.Store(r.ConditionFailed)
-	p.Archived.Store(r.Archived)
+	p.Ended.Written.Store(r.Written)
+	p.Ended.Rejected.Store(r.Rejected)
+	p.Ended.Superseded.Store(r.Superseded)
+	p.Ended.ConditionFailed.Store(r.ConditionFailed)
+	p.Ended.Archived.Store(r.Archived)
 	p.Retried.Store(r.Retried)
 	p.Throttled.Store(r.Throttled)
 }

@@ -22,8 +22,8 @@ func Read(r *Request) (to plan.Read, err error) {
 	if to.Format, err = reader.ParseFormat(cmp.Or(r.Format, "auto")); err != nil {
 		return to, fmt.Errorf("--%w", err)
 	}
-	to.Table, to.Encoding, to.Flatten = r.SourceTable, r.Encoding, r.Flatten
-	to.Known = slices.Concat(r.Columns, r.Exclude)
+	to.Named.Table, to.Encoding, to.Flatten = r.SourceTable, r.Encoding, r.Flatten
+	to.Named.Known = slices.Concat(r.Columns, r.Exclude)
 	to.Find.PathColumns = r.PathColumns
 	return to, nil
 }
@@ -108,7 +108,7 @@ func parseValues(r *Request, to *plan.Read) error {
 	c.Nulls, c.Trim, c.VersionColumn, c.QuotedNulls = nulls, r.Trim, r.VersionColumn, r.QuotedNull
 	to.TrimNames = r.Trim
 	c.Ragged = map[string]convert.Ragged{"pad": convert.PadRagged, "truncate": convert.TruncateRagged}[r.Ragged]
-	to.Missing, c.Missing = r.Missing == "null", r.Missing == "null"
+	to.Named.Missing, c.Missing = r.Missing == "null", r.Missing == "null"
 	if r.Empty != "" { // else as the dialect says
 		c.EmptyIsText = r.Empty == "string"
 	}

@@ -105,7 +105,7 @@ func readFacts(r *Read) []Fact {
 	}{
 		{"--format", o.FormatName()}, {"the dialect", o.Dialect}, {"--dialect auto", o.Sniff}, {"--no-header", o.NoHeader},
 		{"--names", o.Names}, {"the line of the header", o.HeaderLine}, {"--encoding", o.Encoding}, {"--flatten", o.Flatten},
-		{"columns named by flags", o.Known},
+		{"columns named by flags", o.Named.Known},
 		{"--null", c.Nulls}, {"empty fields as text", c.EmptyIsText}, {"quoted empty fields as null", c.QuotedNull},
 		{"--trim", c.Trim}, {"--ragged", c.Ragged}, {"--version-column", c.VersionColumn}, {"columns of folders", r.Find.PathColumns},
 	} {
@@ -118,8 +118,8 @@ func readFacts(r *Read) []Fact {
 	if r.Convert.Missing {
 		facts = append(facts, Fact{Name: "--missing", Value: "null"})
 	}
-	if r.Table != "" {
-		facts = append(facts, Fact{Name: "--source-table", Value: r.Table})
+	if r.Named.Table != "" {
+		facts = append(facts, Fact{Name: "--source-table", Value: r.Named.Table})
 	}
 	return facts
 }

@@ -136,7 +136,7 @@ type Target struct {
 	Define  table.Definition      // for Create
 	Defined map[string]table.Type // predefined attribute columns, for Create
 	Indexes []table.Index         // for Create
-	Aging
+	Aging   Aging
 	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
 	DefineSet bool
 	PreSplit  PreSplit // ranges that a new table begins with

@@ -143,7 +143,7 @@ func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
 	if ages {
 		reach = live
 	}
-	return reach, live, p.Tables == nil && (to.DropExpired || to.Expires && ages)
+	return reach, live, p.Tables == nil && (to.Aging.DropExpired || to.Aging.Expires && ages)
 }
 
 // Deviation is how far from the service's time a timestamp may be.

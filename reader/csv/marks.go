@@ -117,18 +117,18 @@ func (p *Parser) markedLine() lineKind {
 
 // lastField ends the record at pos with the field of the text from a place to another, unless it is an empty line.
 func (p *Parser) lastField(fields []record.Datum, from, to, next int, ascii bool) lineKind {
-	start, line := p.pos, p.lines
+	start, line := p.pos, p.passed.lines
 	text := p.withoutCR(p.data[from:to])
-	p.pos, p.lines = next, line+1
+	p.pos, p.passed.lines = next, line+1
 	if from == start && len(text) == 0 && !p.d.Blank {
 		return emptyLine
 	}
 	p.rec.Fields, p.rec.Bad, p.rec.ASCII = p.appendField(fields, text, false), nil, ascii && !p.raw
-	p.rec.Span = table.Span{Start: uint32(start), Record: p.records, Line: line, End: uint32(next)}
+	p.rec.Span = table.Span{Start: uint32(start), Record: p.passed.records, Line: line, End: uint32(next)}
 	if p.raw {
 		p.scratch = p.scratch[:0]
 		p.settleAll()
 	}
-	p.records++
+	p.passed.records++
 	return recordLine
 }

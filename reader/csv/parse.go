@@ -14,12 +14,12 @@ import (
 // byte; elsewhere in a field that has none it is text. Text after a closing quote, a quote that never closes and an escape
 // sequence without a certain meaning make a record Bad.
 type Parser struct {
-	d    Dialect
-	end  []byte // of a record
-	null string
-	data []byte
-	pos  int
-	passed
+	d       Dialect
+	end     []byte // of a record
+	null    string
+	data    []byte
+	pos     int
+	passed  passed
 	rec     record.Record
 	scratch []byte
 	simple  bool // records with quotes are read by the fast parser
@@ -58,13 +58,13 @@ func (p *Parser) Reset(data []byte) {
 }
 
 // Records returns the records delivered since Reset.
-func (p *Parser) Records() int { return int(p.records) }
+func (p *Parser) Records() int { return int(p.passed.records) }
 
 // Lines returns the lines passed since Reset.
-func (p *Parser) Lines() int { return int(p.lines) }
+func (p *Parser) Lines() int { return int(p.passed.lines) }
 
 // Empty returns the empty lines skipped since Reset.
-func (p *Parser) Empty() int { return p.empty }
+func (p *Parser) Empty() int { return p.passed.empty }
 
 // End returns where the last record delivered ends in the split.
 func (p *Parser) End() uint32 { return p.rec.Span.End }
@@ -77,7 +77,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 			case recordLine:
 				return &p.rec, true
 			case emptyLine:
-				p.empty++
+				p.passed.empty++
 				continue
 			}
 		}
@@ -85,14 +85,14 @@ func (p *Parser) Next() (*record.Record, bool) {
 		line, next := p.line()
 		if p.passes(line) {
 			if line != nil && len(line) == 0 {
-				p.empty++
+				p.passed.empty++
 			}
 			p.pass(next)
 			continue
 		}
 		p.rec = record.Record{
 			Fields: p.rec.Fields[:0],
-			Span:   table.Span{Start: uint32(start), Record: p.records, Line: p.lines},
+			Span:   table.Span{Start: uint32(start), Record: p.passed.records, Line: p.passed.lines},
 		}
 		switch {
 		case p.plain && (p.d.Quote == 0 || bytes.IndexByte(line, p.d.Quote) < 0) && (p.d.Escape == 0 || bytes.IndexByte(line, p.d.Escape) < 0):
@@ -104,7 +104,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 		default:
 			p.general()
 		}
-		p.records++
+		p.passed.records++
 		p.rec.Span.End = uint32(p.pos)
 		return &p.rec, true
 	}
@@ -134,7 +134,7 @@ func (p *Parser) pass(n int) {
 	start := p.pos
 	p.pos += n
 	if p.lineEnd {
-		p.lines++
+		p.passed.lines++
 		return
 	}
 	p.countLines(start)
@@ -243,9 +243,9 @@ func (p *Parser) reject(code, message string, text []byte) {
 
 // countLines counts the lines of the text from start to pos.
 func (p *Parser) countLines(start int) {
-	p.lines += uint32(p.d.Lines(p.data[start:p.pos]))
+	p.passed.lines += uint32(p.d.Lines(p.data[start:p.pos]))
 	if p.lineEnd && p.data[p.pos-1] != p.end[0] {
-		p.lines++
+		p.passed.lines++
 	}
 }
 

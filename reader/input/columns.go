@@ -22,7 +22,7 @@ const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 // those at the end of base up to the first folder that is not one: so data/dt=*/x.csv gives the same columns whether the
 // shell or Expand matched it, and a k=v above the data does not.
 func (e *expander) columns(name, base, below string) ([]Column, error) {
-	if !e.PathColumns {
+	if !e.options.PathColumns {
 		return nil, nil
 	}
 	var folders []string

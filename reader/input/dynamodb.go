@@ -131,7 +131,7 @@ const maxListBytes = 64 << 20
 
 // list reads a list of an export.
 func (e *expander) list(ctx context.Context, name string) ([]byte, error) {
-	sub := newExpander(e.Options)
+	sub := newExpander(e.options)
 	sub.plain = true
 	if err := sub.argument(ctx, name, ""); err != nil {
 		return nil, err

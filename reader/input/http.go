@@ -64,10 +64,10 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		return name, fmt.Errorf("open input %s: it is not a valid address; write %% escapes for what is not a letter or digit", name)
 	}
 	u.Host = strings.ToLower(u.Host)
-	r := &remote{name: name, retry: e.Retry}
-	get := &httpObject{client: followSafely(e.HTTPClient), address: u}
+	r := &remote{name: name, retry: e.options.Retry}
+	get := &httpObject{client: followSafely(e.options.HTTPClient), address: u}
 	var unmarked bool
-	if err := e.Retry.attempt(ctx, func(ctx context.Context) (err error) {
+	if err := e.options.Retry.attempt(ctx, func(ctx context.Context) (err error) {
 		r.version, r.ranges, unmarked, err = get.probe(ctx)
 		return err
 	}); err != nil {

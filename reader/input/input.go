@@ -183,14 +183,14 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 		e.warn("skipped %s; name one to read it", someOf(e.skipped))
 	}
 	const left = "skipped unfinished or replaced files, by their names (%d): %s; name one, or end a glob as it ends, to read it"
-	if len(e.dotted) > 0 {
+	if len(e.passed.dotted) > 0 {
 		e.unread("skipped objects with a folder called . or .. in their keys (%d), which other programs take for other objects: %s; name one to read it",
-			len(e.dotted), someOf(e.dotted))
+			len(e.passed.dotted), someOf(e.passed.dotted))
 	}
-	if e.unfinished {
-		e.unread(left, len(e.left), someOf(e.left))
-	} else if len(e.left) > 0 {
-		e.warn(left, len(e.left), someOf(e.left))
+	if e.passed.unfinished {
+		e.unread(left, len(e.passed.left), someOf(e.passed.left))
+	} else if len(e.passed.left) > 0 {
+		e.warn(left, len(e.passed.left), someOf(e.passed.left))
 	}
 	e.warnOfCopies()
 	return &e.set, nil
@@ -201,7 +201,7 @@ var ErrNothing = errors.New("there is no input")
 
 // expander collects the items of one Expand.
 type expander struct {
-	Options
+	options  Options
 	set      Set
 	number   int                            // of the current argument
 	alike    map[string]int                 // how many addresses are shown by a name
@@ -213,7 +213,7 @@ type expander struct {
 	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
 	asked    map[string]string   // what NotData said of a path
 	skipped  []string            // what was left out because of it
-	passed                       // over
+	passed   passed              // over
 	plain    bool                // a list of an export of DynamoDB is a file like any other
 }
 
@@ -233,7 +233,7 @@ func newExpander(o Options) *expander {
 		o.Stdin = os.Stdin
 	}
 	o.Retry = o.Retry.withDefaults()
-	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{},
+	return &expander{options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{},
 		services: map[string]objectstore.Service{}, tables: map[string]*tableAt{}}
 }
 
@@ -251,7 +251,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	}
 	switch scheme := SchemeOf(arg); {
 	case arg == Stdin:
-		e.add(Item{Name: Stdin, Size: -1, src: &standardInput{reader: e.Stdin}}, Stdin)
+		e.add(Item{Name: Stdin, Size: -1, src: &standardInput{reader: e.options.Stdin}}, Stdin)
 	case strings.HasPrefix(arg, "@"):
 		return e.manifest(ctx, arg[1:])
 	case scheme == "":
@@ -261,8 +261,8 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	case scheme == "oss" || scheme == "s3":
 		err = e.objects(ctx, scheme, arg[len(scheme)+len("://"):])
 	default: // one that is read in another way, or not at all, is known to package open
-		if e.Unread != nil {
-			err = e.Unread(arg)
+		if e.options.Unread != nil {
+			err = e.options.Unread(arg)
 		}
 		if err != nil {
 			break
@@ -345,22 +345,22 @@ func (e *expander) unread(format string, a ...any) {
 
 // wanted reports whether Extensions let a file found in a folder through.
 func (e *expander) wanted(name string) bool {
-	for _, x := range e.Extensions {
+	for _, x := range e.options.Extensions {
 		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(x)) {
 			return true
 		}
 	}
-	return len(e.Extensions) == 0
+	return len(e.options.Extensions) == 0
 }
 
 // isData reports whether NotData lets a path through that nobody named; it notes the others.
 func (e *expander) isData(name string, folder bool) bool {
-	if e.NotData == nil {
+	if e.options.NotData == nil {
 		return true
 	}
 	what, known := e.asked[name]
 	if !known {
-		what = e.NotData(name, folder)
+		what = e.options.NotData(name, folder)
 		e.asked[name] = what
 		if what != "" {
 			e.skipped = append(e.skipped, what+" "+name)

@@ -34,13 +34,13 @@ func (e *expander) isLeftover(name, pattern string) bool {
 	asked := slices.ContainsFunc(ways, func(way string) bool {
 		return i >= 0 && strings.HasSuffix("."+Unpacked(way), leftovers[i]) || lock >= 0 && strings.HasPrefix(way, locks[lock])
 	})
-	if i < 0 && lock < 0 || asked || i >= 0 && slices.Contains(e.Extensions, leftovers[i]) {
+	if i < 0 && lock < 0 || asked || i >= 0 && slices.Contains(e.options.Extensions, leftovers[i]) {
 		return false
 	}
-	e.met = true
-	if !slices.Contains(e.left, name) {
-		e.left = append(e.left, name)
-		e.unfinished = e.unfinished || i >= 0 && i < len(transfers)
+	e.passed.met = true
+	if !slices.Contains(e.passed.left, name) {
+		e.passed.left = append(e.passed.left, name)
+		e.passed.unfinished = e.passed.unfinished || i >= 0 && i < len(transfers)
 	}
 	return true
 }

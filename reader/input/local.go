@@ -71,7 +71,7 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 
 // alsoSkipped says what NotData left out and which leftovers, after a word that leads to it.
 func (e *expander) alsoSkipped(lead string) string {
-	if all := slices.Concat(e.skipped, e.left, e.dotted); len(all) > 0 {
+	if all := slices.Concat(e.skipped, e.passed.left, e.passed.dotted); len(all) > 0 {
 		return lead + someOf(all)
 	}
 	return ""
@@ -79,10 +79,10 @@ func (e *expander) alsoSkipped(lead string) string {
 
 // besides says what else may have left a folder's files out.
 func (e *expander) besides() string {
-	if len(e.Extensions) == 0 {
+	if len(e.options.Extensions) == 0 {
 		return ""
 	}
-	return " and end in " + strings.Join(e.Extensions, " or ")
+	return " and end in " + strings.Join(e.options.Extensions, " or ")
 }
 
 // folder adds the files of the folder name, which is at below under base, and of its folders, by name. It does not use
@@ -221,9 +221,9 @@ func (e *expander) matched(ctx context.Context, m match) error {
 	if info.IsDir() {
 		return e.folder(ctx, m.name, m.base, m.below)
 	}
-	saved := e.Extensions
-	e.Extensions = nil // a glob says itself what is wanted
-	defer func() { e.Extensions = saved }()
+	saved := e.options.Extensions
+	e.options.Extensions = nil // a glob says itself what is wanted
+	defer func() { e.options.Extensions = saved }()
 	return e.found(m.name, m.base, m.below, m.pattern)
 }
 

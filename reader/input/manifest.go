@@ -126,8 +126,8 @@ var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
 // one returns the only input that a name means, without taking it.
 func (e *expander) one(ctx context.Context, name string) (Item, error) {
-	sub := newExpander(e.Options)
-	sub.Extensions = nil
+	sub := newExpander(e.options)
+	sub.options.Extensions = nil
 	if err := sub.argument(ctx, name, ""); err != nil {
 		return Item{}, fmt.Errorf("read manifest: %w", err)
 	}

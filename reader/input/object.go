@@ -15,9 +15,9 @@ func (e *expander) service(ctx context.Context, scheme string) (objectstore.Serv
 	}
 	s, err := objectstore.Service(nil), error(nil)
 	if scheme == "s3" {
-		s, err = objectstore.NewS3(ctx, e.S3)
+		s, err = objectstore.NewS3(ctx, e.options.S3)
 	} else {
-		s, err = objectstore.NewOSS(e.OSS, e.HTTPClient.Transport)
+		s, err = objectstore.NewOSS(e.options.OSS, e.options.HTTPClient.Transport)
 	}
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (l *lister) object(o objectstore.Object, base, below string) error {
 		return err
 	}
 	v := version{size: o.Size, etag: o.ETag}
-	src := &remote{name: name, version: v, ranges: true, retry: l.Retry,
+	src := &remote{name: name, version: v, ranges: true, retry: l.options.Retry,
 		fetcher: &storedObject{service: l.service, bucket: l.bucket, key: o.Key, match: v.matchable()}}
 	l.add(Item{Name: name, Size: v.size, Version: v.String(), Modified: o.Modified, Columns: columns, src: src}, name)
 	return nil
@@ -86,7 +86,7 @@ func objectName(scheme, bucket, key string) string { return scheme + "://" + buc
 
 // head learns an object's version from the object itself.
 func (l *lister) head(ctx context.Context, key string) (o objectstore.Object, err error) {
-	err = l.Retry.attempt(ctx, func(ctx context.Context) error {
+	err = l.options.Retry.attempt(ctx, func(ctx context.Context) error {
 		o, err = l.service.Head(ctx, l.bucket, key)
 		return plainObject(err)
 	})

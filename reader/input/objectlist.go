@@ -33,12 +33,12 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 			return wrapOpen(name, err)
 		}
 	}
-	l.met = false
+	l.passed.met = false
 	for _, try := range l.meanings(key) {
 		if found, err := l.below(ctx, try); found || err != nil {
 			return wrapOpen(name, err)
 		}
-		if l.met {
+		if l.passed.met {
 			break // this is what it means, and there are leftovers only
 		}
 	}
@@ -166,9 +166,9 @@ func (l *lister) take(ctx context.Context, what listing, base string, o objectst
 		return nil
 	}
 	if parts := strings.Split(rest, "/"); slices.Contains(parts, "..") || slices.Contains(parts, ".") {
-		l.met = true
-		if name := l.name(key); !slices.Contains(l.dotted, name) {
-			l.dotted = append(l.dotted, name)
+		l.passed.met = true
+		if name := l.name(key); !slices.Contains(l.passed.dotted, name) {
+			l.passed.dotted = append(l.passed.dotted, name)
 		}
 		return nil
 	}
@@ -200,7 +200,7 @@ func (l *lister) followed(ctx context.Context, o objectstore.Object) (objectstor
 
 // page asks for one page of a listing, of at most maxKeys, 0 for what the service gives at most.
 func (l *lister) page(ctx context.Context, what listing, token string, maxKeys int) (page objectstore.Page, err error) {
-	err = l.Retry.attempt(ctx, func(ctx context.Context) error {
+	err = l.options.Retry.attempt(ctx, func(ctx context.Context) error {
 		page, err = l.service.List(ctx, l.bucket, what.prefix, token, maxKeys)
 		return plainObject(err)
 	})

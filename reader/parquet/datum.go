@@ -73,8 +73,8 @@ func (c *column) number(d *record.Datum, v int64) *table.Reason {
 		if l.unsigned {
 			d.Int = int64(uint32(v))
 		}
-		if d.Int < l.least || d.Int > l.most {
-			return l.outside(d.Int, fmt.Sprintf("an integer of %d bits", l.bits))
+		if d.Int < l.integers.least || d.Int > l.integers.most {
+			return l.outside(d.Int, fmt.Sprintf("an integer of %d bits", l.integers.bits))
 		}
 	default:
 		d.Int, d.Unit = v, l.unit

@@ -81,9 +81,9 @@ func (f *File) prepare(o Options) error {
 // collect lists the columns: the fields of the schema, or with flatten those of its structs.
 func (f *File) collect(n *node, prefix string, flatten bool) {
 	for _, field := range n.fields {
-		name := prefix + field.name
-		group := field.leaf == nil && field.repetition != repeated && field.shape == shapeStruct && field.first != nil
-		if flatten && group && field.ann == annNone && field.converted < 0 {
+		name := prefix + field.element.name
+		group := field.leaf == nil && field.element.repetition != repeated && field.shape == shapeStruct && field.first != nil
+		if flatten && group && field.element.ann == annNone && field.element.converted < 0 {
 			f.collect(field, name+".", true)
 			continue
 		}
@@ -241,7 +241,7 @@ func (f *File) Measures() []record.Measures {
 }
 
 func (n *node) measure(all record.Measures, path string) {
-	if n.repetition == repeated || n.shape == shapeList && n.item.repetition != repeated {
+	if n.element.repetition == repeated || n.shape == shapeList && n.item.element.repetition != repeated {
 		path += record.Elements
 	}
 	switch l := n.leaf; {
@@ -254,7 +254,7 @@ func (n *node) measure(all record.Measures, path string) {
 		}
 	case l == nil:
 		for _, f := range n.fields {
-			f.measure(all, path+"."+f.name)
+			f.measure(all, path+"."+f.element.name)
 		}
 	case l.ann == annNull: // it has no values
 	case l.physical == physInt96:

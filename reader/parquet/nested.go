@@ -36,7 +36,7 @@ func (a *nested) datum(d *record.Datum) *table.Reason {
 			c.fail(errLevels)
 		}
 	}
-	if a.root.repetition == optional && a.root.first != nil && a.absent(a.root) {
+	if a.root.element.repetition == optional && a.root.first != nil && a.absent(a.root) {
 		*d = record.Datum{}
 		a.pass(a.root)
 		return nil
@@ -84,9 +84,9 @@ func (a *nested) ready(n *node) {
 func (a *nested) field(n *node) {
 	a.ready(n)
 	switch {
-	case n.repetition == repeated:
+	case n.element.repetition == repeated:
 		a.repeat(n, '[', ']', func() { a.value(n) })
-	case n.repetition == optional && n.first != nil && a.absent(n):
+	case n.element.repetition == optional && n.first != nil && a.absent(n):
 		a.Out = append(a.Out, "null"...)
 		a.pass(n)
 	default:
@@ -158,7 +158,7 @@ func (a *nested) value(n *node) {
 		if i > 0 {
 			a.Out = append(a.Out, ',')
 		}
-		a.Name(f.name)
+		a.Name(f.element.name)
 		a.field(f)
 	}
 	a.Out = append(a.Out, '}')
@@ -188,7 +188,7 @@ func (a *nested) mapping(n *node) {
 	}
 	first := len(a.Keys)
 	a.repeat(pair, '{', '}', func() {
-		if a.ready(key); key.repetition == optional && a.absent(key) {
+		if a.ready(key); key.element.repetition == optional && a.absent(key) {
 			a.Refuse(key.leaf.path, table.CodeType, "key of a map is null")
 		}
 		from := len(a.Out)
@@ -215,5 +215,5 @@ func (a *nested) scalar(n *node) {
 			return
 		}
 	}
-	a.Scalar(n.leaf.path, &d, n.physical == physFloat)
+	a.Scalar(n.leaf.path, &d, n.element.physical == physFloat)
 }

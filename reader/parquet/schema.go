@@ -23,15 +23,15 @@ const (
 
 // node is one element of the schema with its place in it.
 type node struct {
-	element
-	fields []*node
-	leaf   *leaf // nil for a group
-	first  *leaf // leftmost leaf at or below, nil when there is none
-	def    int   // definition level from which on the node is there
-	rep    int   // repetition level at which the node repeats
-	shape  shape
-	item   *node
-	twice  string // a name that two of fields have
+	element element
+	fields  []*node
+	leaf    *leaf // nil for a group
+	first   *leaf // leftmost leaf at or below, nil when there is none
+	def     int   // definition level from which on the node is there
+	rep     int   // repetition level at which the node repeats
+	shape   shape
+	item    *node
+	twice   string // a name that two of fields have
 }
 
 // leaf is a column of values.
@@ -48,7 +48,7 @@ type leaf struct {
 	unit     record.Unit
 	local    bool
 	unsigned bool
-	integers
+	integers integers
 	calendar calendar
 }
 
@@ -74,7 +74,7 @@ func buildTree(elements []element) (*node, []*leaf, error) {
 	}
 	t := &tree{elements: elements}
 	root := &node{element: elements[0]}
-	root.repetition = required
+	root.element.repetition = required
 	t.elements = elements[1:]
 	if err := t.children(root, nil, 0); err != nil {
 		return nil, nil, err
@@ -92,16 +92,16 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 	if depth > maxSchemaDepth {
 		return fmt.Errorf("schema is nested more than %d deep", maxSchemaDepth)
 	}
-	if parent.children < 0 || int(parent.children) > len(t.elements) {
-		return fmt.Errorf("group %q has %d fields, the schema does not", parent.name, parent.children)
+	if parent.element.children < 0 || int(parent.element.children) > len(t.elements) {
+		return fmt.Errorf("group %q has %d fields, the schema does not", parent.element.name, parent.element.children)
 	}
-	for range parent.children {
+	for range parent.element.children {
 		if len(t.elements) == 0 {
-			return fmt.Errorf("schema ends within group %q", parent.name)
+			return fmt.Errorf("schema ends within group %q", parent.element.name)
 		}
 		n := &node{element: t.elements[0], def: parent.def, rep: parent.rep}
 		t.elements = t.elements[1:]
-		switch n.repetition {
+		switch n.element.repetition {
 		case required:
 		case optional:
 			n.def++
@@ -109,10 +109,10 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 			n.def++
 			n.rep++
 		default:
-			return fmt.Errorf("column %q has repetition type %d", n.name, n.repetition)
+			return fmt.Errorf("column %q has repetition type %d", n.element.name, n.element.repetition)
 		}
-		path := append(path[:len(path):len(path)], n.name)
-		if n.element.leaf && n.children == 0 {
+		path := append(path[:len(path):len(path)], n.element.name)
+		if n.element.leaf && n.element.children == 0 {
 			l, err := newLeaf(n, path, len(t.leaves))
 			if err != nil {
 				return err
@@ -128,10 +128,10 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 	}
 	names := make(map[string]bool, len(parent.fields))
 	for _, n := range parent.fields {
-		if names[n.name] {
-			parent.twice = n.name
+		if names[n.element.name] {
+			parent.twice = n.element.name
 		}
-		names[n.name] = true
+		names[n.element.name] = true
 	}
 	return nil
 }
@@ -139,20 +139,20 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 // reshape recognises lists and maps, with the rules for files older than the rules. A group that says it is one and is
 // not built like one is read as the struct it is.
 func (n *node) reshape() {
-	if len(n.fields) != 1 || n.fields[0].repetition != repeated {
+	if len(n.fields) != 1 || n.fields[0].element.repetition != repeated {
 		return
 	}
 	inner := n.fields[0]
 	switch {
-	case n.ann == annList || n.converted == 3:
+	case n.element.ann == annList || n.element.converted == 3:
 		n.shape, n.item = shapeList, inner
-		if len(inner.fields) == 1 && inner.fields[0].repetition != repeated &&
-			inner.name != "array" && inner.name != n.name+"_tuple" {
+		if len(inner.fields) == 1 && inner.fields[0].element.repetition != repeated &&
+			inner.element.name != "array" && inner.element.name != n.element.name+"_tuple" {
 			n.item = inner.fields[0]
 		}
-	case n.ann == annMap || n.converted == 1 || n.converted == 2:
+	case n.element.ann == annMap || n.element.converted == 1 || n.element.converted == 2:
 		if len(inner.fields) == 1 || len(inner.fields) == 2 {
-			if key := inner.fields[0]; key.repetition != repeated && key.first != nil {
+			if key := inner.fields[0]; key.element.repetition != repeated && key.first != nil {
 				n.shape, n.item = shapeMap, inner
 			}
 		}
@@ -161,7 +161,7 @@ func (n *node) reshape() {
 
 func newLeaf(n *node, path []string, index int) (*leaf, error) {
 	l := &leaf{
-		index: index, path: strings.Join(path, "."), physical: n.physical, length: int(n.length),
+		index: index, path: strings.Join(path, "."), physical: n.element.physical, length: int(n.element.length),
 		maxDef: n.def, maxRep: n.rep,
 	}
 	if l.physical < physBoolean || l.physical > physFixed {
@@ -243,13 +243,13 @@ func (l *leaf) interpret(from *element) error {
 // bound sets what integers of some bits lie between. They are compared as they are shown: an unsigned one of 64 bits as what a
 // signed one of them is.
 func (l *leaf) bound(bits int32) {
-	l.bits, l.least, l.most = bits, math.MinInt64, math.MaxInt64
+	l.integers.bits, l.integers.least, l.integers.most = bits, math.MinInt64, math.MaxInt64
 	switch {
 	case bits <= 0 || bits >= 64:
 	case l.unsigned:
-		l.least, l.most = 0, 1<<bits-1
+		l.integers.least, l.integers.most = 0, 1<<bits-1
 	default:
-		l.least, l.most = -1<<(bits-1), 1<<(bits-1)-1
+		l.integers.least, l.integers.most = -1<<(bits-1), 1<<(bits-1)-1
 	}
 }
 

@@ -28,10 +28,10 @@ type part struct {
 	name     string
 	from, to [][]byte
 
-	begin  source.Place
-	bytes  int // of a page; 0 takes pageBytes
-	closed bool
-	progress
+	begin    source.Place
+	bytes    int // of a page; 0 takes pageBytes
+	closed   bool
+	progress progress
 }
 
 // progress is how far a reading has come.
@@ -118,12 +118,12 @@ func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
 // Seek begins at the key.
 func (p *part) Seek(to source.Place, _ source.Chain) {
-	if p.ended && !p.closed {
+	if p.progress.ended && !p.closed {
 		p.of.reads(1)
 	}
 	p.begin, p.progress = to, progress{}
 	if to.Record > 0 {
-		p.splits = 1
+		p.progress.splits = 1
 	}
 }
 
@@ -132,17 +132,17 @@ func (p *part) Begin() source.Place { return p.begin }
 
 // Next reads the next page: again, by another session, if one is lost.
 func (p *part) Next() (source.Piece, error) {
-	if !p.begun {
-		p.begun = true
+	if !p.progress.begun {
+		p.progress.begun = true
 		if p.begin.Key != nil {
 			key, err := placeValues(p.begin.Key)
 			if err != nil || len(key) != len(p.t.Key) {
 				return nil, fmt.Errorf("read %s: %w", p.name, errPlace)
 			}
-			p.next = key
+			p.progress.next = key
 		}
 	}
-	if p.ended {
+	if p.progress.ended {
 		return nil, io.EOF
 	}
 	var since time.Time
@@ -155,7 +155,7 @@ func (p *part) Next() (source.Piece, error) {
 		pg, err := p.tryPage()
 		switch {
 		case err == nil && pg.rows == 0:
-			p.ended = true
+			p.progress.ended = true
 			p.of.reads(-1)
 			return nil, io.EOF
 		case err == nil:
@@ -193,8 +193,8 @@ func (p *part) tryPage() (*page, error) {
 		return nil, err
 	}
 	from := "its first row"
-	if p.next != nil {
-		from = p.t.show(p.next)
+	if p.progress.next != nil {
+		from = p.t.show(p.progress.next)
 	} else if p.from != nil {
 		from = p.t.show(p.from)
 	}
@@ -227,10 +227,10 @@ func (pg *page) key(at []keyAt) [][]byte {
 // page reads rows from next on.
 func (p *part) page(by Session) (*page, error) {
 	t := p.t
-	q := Query{Lower: p.next, Past: p.past, Upper: p.to, Limit: firstRows}
+	q := Query{Lower: p.progress.next, Past: p.progress.past, Upper: p.to, Limit: firstRows}
 	budget := cmp.Or(p.bytes, pageBytes)
-	if p.row > 0 {
-		q.Limit = min(max(budget/p.row, 1), maxPageRows)
+	if p.progress.row > 0 {
+		q.Limit = min(max(budget/p.progress.row, 1), maxPageRows)
 	}
 	if p.of.pace != nil {
 		q.Limit = min(q.Limit, p.of.pace.limit())
@@ -246,7 +246,7 @@ func (p *part) page(by Session) (*page, error) {
 	at := make([]keyAt, len(t.Key))
 	var before [][]byte
 	if q.Past {
-		before = p.next
+		before = p.progress.next
 	}
 	// Rows that are larger than those before come with the next page.
 	for (len(pg.text) <= budget || pg.rows == 0) && rows.Next() {
@@ -287,11 +287,11 @@ func (p *part) page(by Session) (*page, error) {
 	}
 	pg.bytes = int64(cap(pg.text))
 	if n := pg.rows; n > 0 {
-		p.next = make([][]byte, len(at))
+		p.progress.next = make([][]byte, len(at))
 		for i, v := range pg.key(at) {
-			p.next[i] = append([]byte{}, v...) // an empty one is not null
+			p.progress.next[i] = append([]byte{}, v...) // an empty one is not null
 		}
-		p.past, p.row = true, max(len(pg.text)/n, 16)
+		p.progress.past, p.progress.row = true, max(len(pg.text)/n, 16)
 	}
 	return pg, nil
 }
@@ -317,7 +317,7 @@ func (p *part) after(err error, pg *page, at []keyAt) error {
 	if p.of.cfg.Server.Lost(err) && !errors.As(err, new(*RowTooLarge)) {
 		return err
 	}
-	key := p.next
+	key := p.progress.next
 	if pg.rows > 0 {
 		key = pg.key(at)
 	}
@@ -346,8 +346,8 @@ func (p *part) checkClaim(before, key [][]byte) error {
 // Add makes a split of a page.
 func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
-	number := min(p.splits, 1)
-	p.splits++
+	number := min(p.progress.splits, 1)
+	p.progress.splits++
 	place := appendPlace(nil, pg.first)
 	if len(place) > source.MaxKey {
 		return nil, fmt.Errorf("read %s: a key of %d bytes is longer than a place can be kept", p.name, len(place))
@@ -365,8 +365,8 @@ func (p *part) Suspend() error {
 func (p *part) Close() error {
 	if !p.closed {
 		p.closed = true
-		if !p.ended {
-			p.ended = true
+		if !p.progress.ended {
+			p.progress.ended = true
 			p.of.reads(-1)
 		}
 		p.of.closed()

@@ -56,7 +56,7 @@ func New(of *options.Command, name, shown string, say func(format string, a ...a
 
 // Config makes the load one of a table.
 func (l *Load) Config(cfg *pipeline.Config) {
-	cfg.Target.Expires, cfg.Target.DropExpired, cfg.Read.Merges = true, l.asked.DropExpired, !l.since.IsZero()
+	cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired, cfg.Read.Merges = true, l.asked.DropExpired, !l.since.IsZero()
 }
 
 // Begin completes a new table with what the source has, and refuses a target that would not have what the source has. Name is that
@@ -95,11 +95,11 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 		l.Read.Since = l.since.UnixMilli()
 		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", l.since.Format(time.RFC3339Nano)))
 	}
-	check := copytable.Options{To: define, DropExpired: cfg.Target.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
+	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
 	keys := l.Read
 	keys.Columns = []string{} // those that the key is made of are asked for by name
 	cfg.Read.Look = restore.LookAtKeys(l.say, cfg, key, tablescan.New(keys))
-	cfg.Target.DropExpired = cfg.Target.DropExpired || copytable.Expires(from.Table, define)
+	cfg.Target.Aging.DropExpired = cfg.Target.Aging.DropExpired || copytable.Expires(from.Table, define)
 	l.origin = copytable.New(l.Read, check)
 	cfg.Read.Sources = l.origin
 	l.say("copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", name)

@@ -58,7 +58,7 @@ func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 	if byParts {
 		origin.ByParts()
 	}
-	cfg.Read.Sources, cfg.Target.Expires, cfg.Target.DropExpired = origin, true, l.asked.DropExpired
+	cfg.Read.Sources, cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired = origin, true, l.asked.DropExpired
 }
 
 // Begin completes a new table with what the archive says of its own, and refuses one that would not have what the archive has. Missing says
@@ -123,7 +123,7 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 	if m.Versions > max(to.MaxVersions, 1) {
 		return plan.Usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with --max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
 	}
-	if m.Smallest == nil || cfg.Target.DropExpired {
+	if m.Smallest == nil || cfg.Target.Aging.DropExpired {
 		return nil
 	}
 	oldest := copytable.Oldest(&to.Definition, now)

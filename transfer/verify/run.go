@@ -394,7 +394,7 @@ func (v *verifier) age(j *judge, t *target) {
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)
 	}
-	if v.plan.Request.Target.DropExpired { // the load may have left them out
+	if v.plan.Request.Target.Aging.DropExpired { // the load may have left them out
 		reach := 1000 * cmp.Or(t.MaxDeviation, client.DefaultDeviation)
 		j.oldest = max(j.oldest, v.cfg.Clock.Now().UnixMilli()-reach)
 	}

@@ -187,8 +187,8 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	if err != nil {
 		return err
 	}
-	l.key = v.Key
-	l.Bytes, l.Rows, l.RowsAre, l.RowBytes, l.units = v.Bytes, v.Rows, "about", v.RowBytes, v.RowUnits
+	l.key = v.Target.Key
+	l.Bytes, l.Rows, l.RowsAre, l.RowBytes, l.units = v.Bytes, v.Rows, "about", v.Sample.RowBytes, v.Sample.RowUnits
 	switch {
 	case v.Rows < 0, v.Rows == 0 && !v.Exact: // a server says nothing of the rows of a query
 		l.Rows, l.RowsAre = -1, rowsUnknown
@@ -213,15 +213,15 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	}
 	l.More, l.Decisions = v.Wide, v.Decisions
 	l.lookAtTable(v, by, place)
-	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Looked, v.Rejected, v.FirstReject, v.HotKeys
+	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Sample.Looked, v.Sample.Rejected, v.Sample.FirstReject, v.Sample.HotKeys
 	if v.Merging != nil && cfg.Read.Look != nil {
 		l.note(v.Merging.Text() + "; the load reads all rows first")
 	}
 	l.warn(v.Warnings...)
 	l.note(v.Notes...)
-	if v.Grows && l.New != nil && l.New.By == "" {
+	if v.Sample.Grows && l.New != nil && l.New.By == "" {
 		l.warn(fmt.Sprintf("the key begins with %s, which rises from row to row: new rows all go to the last partition; tsimport advise "+
-			"proposes a key that spreads", v.Key[0].Name))
+			"proposes a key that spreads", v.Target.Key[0].Name))
 	}
 	for _, h := range l.HotKeys {
 		if l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > largestValue {
@@ -234,17 +234,17 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 // lookAtTable fills in what the table is. By is the load of the job that makes it; nil if it is there, or this load makes it.
 func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) {
 	switch {
-	case v.Create:
-		l.New = &planNew{Key: keyTexts(v.Key), Ranges: v.Ranges}
+	case v.Target.Create:
+		l.New = &planNew{Key: keyTexts(v.Target.Key), Ranges: v.Target.Ranges}
 		if by != nil {
 			l.New.By = by.Name
 		} else {
 			l.plans.made[place] = l
 		}
-	case v.Table != nil:
-		l.Existing = &planTable{Key: keyTexts(v.Key), Partitions: v.Partitions, Guessed: v.Guessed, Indexes: v.Table.Indexes}
-	case v.Several:
-		l.Tables = v.Tables
+	case v.Target.Table != nil:
+		l.Existing = &planTable{Key: keyTexts(v.Target.Key), Partitions: v.Target.Partitions, Guessed: v.Target.Guessed, Indexes: v.Target.Table.Indexes}
+	case v.Target.Several:
+		l.Tables = v.Sample.Tables
 	}
 }
 

@@ -110,15 +110,15 @@ func (d *display) of(load string) *display {
 func (s *screen) logProgress() {
 	p := &s.progress
 	fields := []slog.Attr{
-		slog.Int64("read", p.Read.Load()), slog.Int64("written", p.Written.Load()), slog.Int64("rejected", p.Rejected.Load()),
-		slog.Int64("superseded", p.Superseded.Load()), slog.Int64("condition_failed", p.ConditionFailed.Load()), slog.Int64("archived", p.Archived.Load()),
+		slog.Int64("read", p.Ended.Read.Load()), slog.Int64("written", p.Ended.Written.Load()), slog.Int64("rejected", p.Ended.Rejected.Load()),
+		slog.Int64("superseded", p.Ended.Superseded.Load()), slog.Int64("condition_failed", p.Ended.ConditionFailed.Load()), slog.Int64("archived", p.Ended.Archived.Load()),
 		slog.Int64("throttled", p.Throttled.Load()), slog.Int64("bytes_read", p.BytesRead.Load()),
-		slog.Float64("rows_per_second", float64(max(p.Written.Load()-s.written, 0))/time.Since(s.start).Seconds()),
+		slog.Float64("rows_per_second", float64(max(p.Ended.Written.Load()-s.written, 0))/time.Since(s.start).Seconds()),
 	}
 	if total := p.BytesTotal.Load(); total > 0 {
 		fields = append(fields, slog.Int64("bytes_total", total))
 	}
-	if w := bottleneck.Word(p.LimitedBy.Load()); w != bottleneck.None {
+	if w := bottleneck.Word(p.Hindrance.LimitedBy.Load()); w != bottleneck.None {
 		fields = append(fields, slog.String("limited_by", w.String()))
 	}
 	s.w.event(slog.LevelInfo, eventProgress, s.progressText(), fields...)

@@ -97,11 +97,11 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 	show := newDisplay(&log)
 	show.logJSON("load")
 	s := &screen{w: show, start: time.Now().Add(-time.Minute)}
-	s.progress.Read.Store(500)
-	s.progress.Written.Store(300)
+	s.progress.Ended.Read.Store(500)
+	s.progress.Ended.Written.Store(300)
 	s.progress.BytesRead.Store(1 << 20)
 	s.progress.BytesTotal.Store(4 << 20)
-	s.progress.LimitedBy.Store(uint32(bottleneck.Partition))
+	s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Partition))
 	s.logProgress()
 	for i := range rejectsLogged + 5 {
 		s.reject(&rundir.Reason{File: "oss://u:secret@h/a.csv", Record: int64(i + 1), Code: "WrongType", Message: "not a number", Value: "\x1b[31m\u202e"})

@@ -125,7 +125,7 @@ func (s *screen) awaitInputs() {
 
 // noInput says that the inputs are waited for, if they are.
 func (s *screen) noInput() {
-	if w := bottleneck.Word(s.progress.LimitedBy.Load()); w != bottleneck.None {
+	if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None {
 		s.line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
 	}
 }
@@ -164,16 +164,16 @@ func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 // rows wait in lanes.
 func (s *screen) bytesDone() int64 {
 	p := &s.progress
-	return doneOf(p.BytesRead.Load(), s.recordsDone(), p.Read.Load())
+	return doneOf(p.BytesRead.Load(), s.recordsDone(), p.Ended.Read.Load())
 }
 
 // recordsDone is how many records are final. A dry run is done with those that it has read.
 func (s *screen) recordsDone() int64 {
 	p := &s.progress
 	if s.dryRun {
-		return p.Read.Load()
+		return p.Ended.Read.Load()
 	}
-	return p.Written.Load() + p.Rejected.Load() + p.Superseded.Load() + p.ConditionFailed.Load() + p.Archived.Load()
+	return p.Ended.Written.Load() + p.Ended.Rejected.Load() + p.Ended.Superseded.Load() + p.Ended.ConditionFailed.Load() + p.Ended.Archived.Load()
 }
 
 // doneOf is the part of the bytes read that belongs to records that are final.
@@ -238,15 +238,15 @@ const longestLeft = float64(10 * 365 * 24 * time.Hour)
 
 func (s *screen) counts() string {
 	p := &s.progress
-	rate := float64(max(p.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // of this attempt
-	text := fmt.Sprintf("%s rows, %s rows/s", words.Grouped(p.Written.Load()), words.Grouped(int64(rate)))
-	if w := bottleneck.Word(p.LimitedBy.Load()); w != bottleneck.None {
+	rate := float64(max(p.Ended.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // of this attempt
+	text := fmt.Sprintf("%s rows, %s rows/s", words.Grouped(p.Ended.Written.Load()), words.Grouped(int64(rate)))
+	if w := bottleneck.Word(p.Hindrance.LimitedBy.Load()); w != bottleneck.None {
 		text += fmt.Sprintf(" (limited by %v)", w)
 	}
-	if n := p.Rejected.Load(); n > 0 {
+	if n := p.Ended.Rejected.Load(); n > 0 {
 		text += fmt.Sprintf(", %s rejected", words.Grouped(n))
 	}
-	if n := p.Archived.Load(); n > 0 {
+	if n := p.Ended.Archived.Load(); n > 0 {
 		text += fmt.Sprintf(", %s archived", words.Grouped(n))
 	}
 	if n := p.Throttled.Load(); n > 0 {
@@ -258,7 +258,7 @@ func (s *screen) counts() string {
 	if n := p.Swept.Load(); n > 0 {
 		text += fmt.Sprintf(", %s checked for copies", words.Grouped(n))
 	}
-	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
+	if trouble, _ := p.Hindrance.Trouble.Load().(string); trouble != "" {
 		text += fmt.Sprintf(", trying again: %.100s", trouble)
 	}
 	if w := p.Wait(); w != nil {
@@ -281,7 +281,7 @@ func (s *screen) progressText() string {
 		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
 	}
 	if limit > 0 {
-		text += fmt.Sprintf(", %s of at most %s records", words.Grouped(p.Read.Load()), words.Grouped(limit))
+		text += fmt.Sprintf(", %s of at most %s records", words.Grouped(p.Ended.Read.Load()), words.Grouped(limit))
 	}
 	return text + s.left(time.Now())
 }

@@ -21,10 +21,10 @@ func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
 		t.Errorf("before anything is read %d bytes are done", got)
 	}
 	p.BytesRead.Store(800)
-	p.Read.Store(400)
-	p.Written.Store(70)
-	p.Rejected.Store(10)
-	p.Superseded.Store(20)
+	p.Ended.Read.Store(400)
+	p.Ended.Written.Store(70)
+	p.Ended.Rejected.Store(10)
+	p.Ended.Superseded.Store(20)
 	conformance.Equal(t, s.bytesDone(), 200, "bytes done: a quarter of what was read")
 	conformance.Contains(t, s.progressText(), "800 bytes read of 1000 bytes (80%), about ", "shown")
 	s.dryRun = true
@@ -37,10 +37,10 @@ func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
 	p := &s.progress
 	p.BytesTotal.Store(1000)
 	p.BytesRead.Store(1000)
-	p.Read.Store(1000)
+	p.Ended.Read.Store(1000)
 	at := func(second, written int64, want string) {
 		t.Helper()
-		p.Written.Store(written)
+		p.Ended.Written.Store(written)
 		if got := s.left(start.Add(time.Duration(second) * time.Second)); got != want {
 			t.Errorf("after %d s with %d of 1000 rows: %q, want %q", second, written, got, want)
 		}
@@ -60,8 +60,8 @@ func TestTheTimeLeftIsThatOfTheSlowestPartition(t *testing.T) {
 	p := &s.progress
 	p.BytesTotal.Store(1000)
 	p.BytesRead.Store(1000)
-	p.Read.Store(1000)
-	p.Written.Store(900)
+	p.Ended.Read.Store(1000)
+	p.Ended.Written.Store(900)
 	p.SlowestLeft.Store(61_000)
 	if got := s.left(s.start.Add(5 * time.Second)); got != ", about 1m1s left" {
 		t.Errorf("%q, want what the slowest partition needs", got)
@@ -75,8 +75,8 @@ func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
 	conformance.Contains(t, s.counts(), "0 rows, 0 rows/s", "before anything is counted")
 	p.BytesTotal.Store(1_000_000)
 	p.BytesRead.Store(620_000)
-	p.Read.Store(620_000)
-	p.Written.Store(620_000)
+	p.Ended.Read.Store(620_000)
+	p.Ended.Written.Store(620_000)
 	if text := s.counts(); !strings.Contains(text, "620,000 rows, 9,9") && !strings.Contains(text, "620,000 rows, 10,000 rows/s") {
 		t.Errorf("20,000 rows in two seconds: %s", text)
 	}
@@ -102,9 +102,9 @@ func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
 	s.resume(keep.Resumed{Written: 100, Final: 100, Read: 100, BytesRead: 1000})
 	p := &s.progress
 	p.BytesRead.Store(4000)
-	p.Read.Store(400)
-	p.Written.Store(350)
-	p.Rejected.Store(50)
+	p.Ended.Read.Store(400)
+	p.Ended.Written.Store(350)
+	p.Ended.Rejected.Store(50)
 	for _, tt := range []struct {
 		name         string
 		total, limit int64
@@ -136,7 +136,7 @@ func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
 		if shown.Len() > 0 {
 			t.Errorf("nobody waits for an input: %s", shown.String())
 		}
-		s.progress.LimitedBy.Store(uint32(bottleneck.Reader))
+		s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Reader))
 		time.Sleep(60 * time.Second)
 		synctest.Wait()
 		s.arrived()
@@ -153,7 +153,7 @@ func TestAJobShowsALineForEachLoadThatRuns(t *testing.T) {
 	var all []*screen
 	for i := range boardLines + 2 {
 		s := &screen{w: d.of(fmt.Sprintf("t%d", i)), quiet: true, start: time.Now(), stopping: make(chan struct{})}
-		s.progress.Written.Store(int64(1000 + i))
+		s.progress.Ended.Written.Store(int64(1000 + i))
 		s.begin()
 		all = append(all, s)
 	}

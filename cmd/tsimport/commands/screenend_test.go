@@ -57,7 +57,7 @@ func TestProgressSaysWhatLimitsTheLoad(t *testing.T) {
 	if text := s.counts(); strings.Contains(text, "limited") {
 		t.Error(text)
 	}
-	s.progress.LimitedBy.Store(uint32(bottleneck.Disk))
+	s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Disk))
 	if text := s.counts(); !strings.Contains(text, " rows/s (limited by disk)") {
 		t.Error(text)
 	}

@@ -116,7 +116,7 @@ func verifyTable(c *call) (err error) {
 	if cfg.Write.When != nil {
 		return usagef("--when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing")
 	}
-	cfg.Target.DropExpired = load.of.DropExpired
+	cfg.Target.Aging.DropExpired = load.of.DropExpired
 	if c.of.Archive != "" {
 		if run != nil || cfg.Target.Table != "" {
 			return usagef("--archive: it takes the place of the table; leave --table and --run out")
