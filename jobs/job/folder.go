@@ -64,7 +64,7 @@ type State struct {
 	Started  time.Time `json:"started,omitzero"` // first
 	Resumed  time.Time `json:"resumed,omitzero"` // the attempt that is or was the last one, if it is not the first
 	Ended    time.Time `json:"ended,omitzero"`
-	Again    time.Time `json:"again,omitzero"`   // when it was decided that it is begun again: what was before does not count
+	Fresh    bool      `json:"fresh,omitzero"`   // it is to be started over, also if it could be resumed
 	Changed  bool      `json:"changed,omitzero"` // since it has failed
 	Counts
 }
@@ -175,7 +175,7 @@ func (r *Record) Continue(before *Record) error {
 			continue
 		}
 		if b.State == Waiting || b.State == Held {
-			s.Again = b.Again // how it ended before that says nothing
+			s.Fresh = b.Fresh
 			continue
 		}
 		if b.Digest != s.Digest && b.State != Failed && !(b.State == Done && s.comesAgain()) {
@@ -201,11 +201,11 @@ func (s *State) comesAgain() bool { return s.Command == Load && s.Value("only-ne
 
 // BeginAgain has loads that are done be run again, so that they do not wait for others: those that take what is new and, of a job with such
 // loads that has failed, all. It returns how many.
-func (r *Record) BeginAgain(failed bool, now time.Time) (n int) {
+func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).comesAgain)
 	for _, s := range r.Loads {
 		if s.State == Done && (all || s.comesAgain()) {
-			s.again(now)
+			s.again(false)
 			n++
 		}
 	}
@@ -213,16 +213,16 @@ func (r *Record) BeginAgain(failed bool, now time.Time) (n int) {
 }
 
 // Restart has loads be begun again, also those that could be resumed.
-func (r *Record) Restart(names []string, now time.Time) {
+func (r *Record) Restart(names []string) {
 	for _, s := range r.Loads {
 		if slices.Contains(names, s.Name) {
-			s.again(now)
+			s.again(true)
 		}
 	}
 }
 
-func (s *State) again(now time.Time) {
-	s.State, s.ExitCode, s.Error, s.Counts, s.Again, s.Changed = Waiting, 0, "", Counts{}, now, false
+func (s *State) again(fresh bool) {
+	s.State, s.ExitCode, s.Error, s.Counts, s.Fresh, s.Changed = Waiting, 0, "", Counts{}, fresh, false
 }
 
 // Write keeps the record in the job's folder.

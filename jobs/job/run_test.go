@@ -151,26 +151,26 @@ func TestLoadsThatComeAgainAreBegunAgainBesideOnesThatHaveFailed(t *testing.T) {
 			s.Command, s.State = Load, []string{Done, Done, Failed}[i]
 		}
 		r.Loads[0].Settings, r.Loads[0].Written = nightly, 7
-		n := r.BeginAgain(failed, time.Unix(1, 0))
+		n := r.BeginAgain(failed)
 		want := []string{"new waiting", "whole done", "failed failed"}
 		if failed {
 			want[1] = "whole waiting"
 		}
-		if got := states(r); !slices.Equal(got, want) || n != strings.Count(strings.Join(got, ","), "waiting") || r.Loads[0].Written != 0 || r.Loads[0].Again.IsZero() {
+		if got := states(r); !slices.Equal(got, want) || n != strings.Count(strings.Join(got, ","), "waiting") || r.Loads[0].Written != 0 {
 			t.Errorf("failed %v: %q, %d begun again", failed, got, n)
-		}
-		next := recordOf(1, "new", "whole", "failed") // the process was stopped before it came to them
-		if err := next.Continue(r); err != nil || next.Loads[0].Again != r.Loads[0].Again {
-			t.Errorf("the next process takes how a load ended before for how it ends: %v, %v", err, next.Loads[0].Again)
 		}
 	}
 	r := recordOf(1, "a", "b")
-	if n := r.BeginAgain(true, time.Unix(1, 0)); n > 0 {
+	if n := r.BeginAgain(true); n > 0 {
 		t.Errorf("%d loads that do not come again are begun again", n)
 	}
 	r.Loads[0].State, r.Loads[1].State = Failed, Done
-	if r.Restart([]string{"a"}, time.Unix(2, 0)); r.Loads[0].Again.IsZero() || r.Loads[0].State != Waiting || r.Loads[1].State != Done {
+	if r.Restart([]string{"a"}); !r.Loads[0].Fresh || r.Loads[0].State != Waiting || r.Loads[1].State != Done {
 		t.Errorf("%v", states(r))
+	}
+	next := recordOf(1, "a", "b") // the process was stopped before it came to them
+	if err := next.Continue(r); err != nil || !next.Loads[0].Fresh {
+		t.Errorf("%v, %v", err, next.Loads[0])
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/reader/input"
 )
 
@@ -629,6 +630,18 @@ func TestAResumedLoadTakesWhatItTookBefore(t *testing.T) {
 			t.Errorf("%v: %v, %v", c.earlier, got, err)
 		}
 	}
+}
+
+func TestAFileThatIsReplacedWhileTheLoadThatLeftItOutIsUnfinishedIsTriedAgain(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	chosen := []string{find(t, d.dir)[0].Name}
+	d.deliver("bad", "more than it was")
+	s := NewSelector(d.ledger(), Options{Job: "job"})
+	_, _, err := s.Select(t.Context(), find(t, d.dir), 1, chosen, nil)
+	must(t, errors.Join(err, s.Begin(t.Context(), 1, "run")))
+	must(t, s.Loaded(t.Context(), []checkpoint.BadInput{{Name: filepath.Join(d.dir, "bad"), Reason: "as it was", Held: true, Source: -1}}))
+	d.want(Options{}, "1 of 2 inputs are known", "bad")
 }
 
 func TestAFileIsLoadedOnceItsMarkerIsThere(t *testing.T) {

@@ -69,6 +69,7 @@ type Selector struct {
 	run    string
 	units  map[string]string // of columns, which Begin notes
 	hashed map[string]string // by name, what Select had to read
+	resume bool              // the load resumes an earlier attempt
 }
 
 // NewSelector returns a Selector. Without a ledger it only orders inputs and leaves out those that are not whole.
@@ -86,7 +87,7 @@ func (s *Selector) Once() bool { return s.ledger != nil }
 // Inputs that an earlier attempt of the same load has chosen are chosen again, and no others. Those of without are left out.
 func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error) {
 	s.sort(found)
-	s.found, s.trees, s.seen, s.bad = found, nil, nil, nil
+	s.found, s.trees, s.seen, s.bad, s.resume = found, nil, nil, nil, earlier != nil
 	if s.ledger != nil {
 		s.ledger.bind(created)
 		for i := range found {
@@ -414,6 +415,9 @@ func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now tim
 		n := s.ledger.bad[NameOf(item)]
 		if !n.of(item) {
 			n = Bad{Name: NameOf(item), Size: item.Size, Version: item.Version, First: now, Reason: n.Reason, Sent: n.Sent}
+			if s.resume && b.Source < 0 {
+				b.Held = false // an earlier attempt has left it out, and it may have been replaced since
+			}
 		}
 		if !n.Sent {
 			n.Reason, n.Sent, n.Held, n.Read, n.Rejected = b.Reason, b.Sent, b.Held, b.Read, b.Rejected
@@ -633,6 +637,10 @@ func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error 
 		f.Loaded, f.Run = now, s.run
 		files = append(files, f)
 	}
+	var works []string
+	if len(files) > 0 {
+		works = []string{s.o.Command}
+	}
 	for _, f := range s.seen {
 		if f.Run == "" {
 			f.Loaded, f.Run = now, s.run
@@ -640,10 +648,6 @@ func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error 
 		files = append(files, f)
 	}
 	noted, gone := s.noted(ctx, bad, now)
-	var works []string
-	if len(s.items) > len(bad) {
-		works = []string{s.o.Command}
-	}
 	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files, Bad: noted, Gone: gone, Works: works})
 }
 

@@ -158,8 +158,8 @@ func Create(path string, headers []Header) (*Folder, error) {
 		return nil, &FolderError{"create run folder", err}
 	}
 	f := newFolder(path, headers)
-	if err := f.keepEarlier(); err != nil {
-		return nil, fmt.Errorf("keep earlier run in %s: %w", path, err)
+	if err := KeepEarlier(path); err != nil {
+		return nil, err
 	}
 	// A folder that cannot be written to must stop the run before its first row, not at its first reject.
 	if err := f.WriteSummary(map[string]string{"state": "running"}); err != nil {
@@ -168,8 +168,17 @@ func Create(path string, headers []Header) (*Folder, error) {
 	return f, nil
 }
 
-func (f *Folder) keepEarlier() error {
-	entries, err := os.ReadDir(f.Path)
+// KeepEarlier moves the files of a run that a folder holds into attempt-N below it. Nothing need be there.
+func KeepEarlier(path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("keep earlier run in %s: %w", path, err)
+		}
+	}()
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -186,7 +195,7 @@ func (f *Folder) keepEarlier() error {
 		return nil
 	}
 	n := 1
-	attempt := func() string { return filepath.Join(f.Path, fmt.Sprintf("attempt-%d", n)) }
+	attempt := func() string { return filepath.Join(path, fmt.Sprintf("attempt-%d", n)) }
 	for ; ; n++ {
 		if err := os.Mkdir(attempt(), 0o700); err == nil {
 			break
@@ -195,7 +204,7 @@ func (f *Folder) keepEarlier() error {
 		}
 	}
 	for _, name := range old {
-		if err := os.Rename(filepath.Join(f.Path, name), filepath.Join(attempt(), name)); err != nil {
+		if err := os.Rename(filepath.Join(path, name), filepath.Join(attempt(), name)); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,11 @@ package commands
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -64,4 +67,32 @@ func TestALoadThatFailedAndIsThenHeldHasNotSucceeded(t *testing.T) {
 			t.Errorf("it was not reached\n%s", text)
 		}
 	}
+}
+
+// TestRowsOfTheNightBeforeDoNotCount is about loads of a job that has failed and is resumed, and about clocks: that of the process before was ahead.
+func TestRowsOfTheNightBeforeDoNotCount(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}}\nloads:\n  done: {from: [d-*.csv]}\n  failed: {from: [f-*.csv]}\n")
+	put(t, "d-1.csv", "id,n\n1,2\n")
+	for i := range 3 {
+		put(t, fmt.Sprintf("f-%d.csv", i), []string{"id,n\n1,2\n", "id,m\n1,2\n"}[min(i, 1)])
+	}
+	run := func(code int, says string) {
+		t.Helper()
+		var said bytes.Buffer
+		if got := Run(strings.Fields("tsimport run job.yaml"), io.Discard, &said); got != code || !strings.Contains(said.String(), says) {
+			t.Fatalf("exit code %d, want %d and %q\n%s", got, code, says, said.String())
+		}
+	}
+	run(1, "2 read, 2 written") // so many are bad that something else may be wrong
+	ahead := regexp.MustCompile(`("(?:first_)?started": )"\d+`)
+	for _, pattern := range []string{"tsimport-runs/*/done/run.json", "tsimport-runs/*/done/summary.json"} {
+		name, err := filepath.Glob(pattern)
+		must(t, err)
+		text, err := os.ReadFile(name[0])
+		must(t, err)
+		put(t, name[0], ahead.ReplaceAllString(string(text), `$1"2999`))
+	}
+	put(t, "d-2.csv", "id,n\n3,4\n4,5\n")
+	run(3, "2 read, 2 written, 0 rejected, 0 superseded, 2 inputs set aside")
 }

@@ -106,7 +106,7 @@ func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err erro
 	}
 	p.plan.Folder = folder
 	err = r.Continue(before)
-	r.BeginAgain(before.State == job.Failed, time.Now())
+	r.BeginAgain(before.State == job.Failed)
 	return folder, err
 }
 

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"log"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -47,12 +49,15 @@ type season struct {
 	tables                    []*nightTable
 
 	night   int
-	began   time.Time     // the last pod
-	uptime  time.Duration // of the machine, at the beginning
-	down    bool          // the service
-	unclean bool          // a load may be unfinished
-	last    float64       // when the job has last succeeded
-	history []string      // what happened this night
+	world   time.Time        // the clock of senders and of the service, before the last bubble
+	now     func() time.Time // and in it
+	booted  time.Time        // the machine, by that clock
+	began   time.Time        // the last pod, by its own clock
+	down    bool             // the service
+	unclean bool             // a load may be unfinished
+	beside  bool             // another machine has worked this night
+	last    float64          // when the job has last succeeded
+	history []string         // what happened this night
 
 	pods, kills, faults, delivered, compared int
 }
@@ -88,14 +93,14 @@ func (s *season) note(format string, a ...any) {
 }
 
 // TestNightsOfAJob runs a job every night over folders into which files are delivered as senders do, with pods that die and services that fail.
-// After each night tables, known files, exit code, the last line and metrics are what the rules of docs/nightly.md say.
+// Clocks of pods are off. After each night tables, known files, exit code, the last line and metrics are what the rules of docs/nightly.md say.
 func TestNightsOfAJob(t *testing.T) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2) // which has its goroutine begin outside of the bubbles
 	zone, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
 	local, link, uptime := time.Local, toServices, jobdir.Uptime
 	t.Cleanup(func() { time.Local, toServices, jobdir.Uptime = local, link, uptime })
-	time.Local = zone
+	time.Local, toServices = zone, func(c context.Context) http.RoundTripper { return c.Value(podOf{}).(*pod) }
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("ALIBABA_CLOUD_ACCESS_KEY_ID", server.DefaultAccessKeyID)
 	var pods, kills, faults, files, rows int
@@ -103,30 +108,20 @@ func TestNightsOfAJob(t *testing.T) {
 		seed := *nightSeed + uint64(i)
 		t.Setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", server.DefaultAccessKeySecret)
 		root := t.TempDir()
-		synctest.Test(t, func(t *testing.T) {
-			s := newSeason(t, root, seed)
-			defer func() {
-				_ = s.engine.Close() // of a season that has failed, perhaps by day
-				pods, kills, faults, files, rows = pods+s.pods, kills+s.kills, faults+s.faults, files+s.delivered, rows+s.compared
-			}()
-			for s.night = range *nightCount {
-				s.oneNight()
-			}
-		})
-		must(t, os.RemoveAll(root))
-		if t.Failed() {
-			return
+		s := newSeason(t, root, seed)
+		for s.night = range *nightCount {
+			s.oneNight()
 		}
+		pods, kills, faults, files, rows = pods+s.pods, kills+s.kills, faults+s.faults, files+s.delivered, rows+s.compared
+		must(t, os.RemoveAll(root))
 	}
 	t.Logf("%d seeds of %d nights: %d pods, %d of which died, %d faults of services, %d files, %d rows compared", *nightSeeds, *nightCount, pods, kills, faults, files, rows)
 }
 
 func newSeason(t *testing.T, root string, seed uint64) *season {
 	s := &season{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), in: filepath.Join(root, "in"), disk: filepath.Join(root, "disk"), tables: nightTables()}
-	start := time.Now()
-	jobdir.Uptime = func() time.Duration { return s.uptime + time.Since(start) }
+	jobdir.Uptime = func() time.Duration { return s.now().Sub(s.booted) }
 	s.metricsFile, s.job = filepath.Join(s.disk, "night.prom"), filepath.Join(root, "night.yaml")
-	s.openEngine()
 	must(t, os.MkdirAll(s.in, 0o700))
 	must(t, os.MkdirAll(s.disk, 0o700))
 	defaults := "create: true, only-new: true, max-errors: 10%, retry-for: 1m, concurrency: 4"
@@ -141,15 +136,34 @@ func newSeason(t *testing.T, root string, seed uint64) *season {
 		text += fmt.Sprintf("  %s: {from: [%q], %s\n", t.name, filepath.Join(s.in, t.name+"-*"), t.keys)
 	}
 	must(t, os.WriteFile(s.job, []byte(text), 0o600))
-	s.newMachine()
+	must(t, os.WriteFile(s.otherJob(), []byte(strings.ReplaceAll(text, s.state, s.otherState())), 0o600))
 	return s
 }
 
-// openEngine opens the engine. It is closed by day: its store has a clock that ticks ten times a second.
-func (s *season) openEngine() {
-	var err error
-	s.engine, err = server.Open(filepath.Join(filepath.Dir(s.disk), "engine"), server.Options{NoSync: true, Log: log.New(io.Discard, "", 0)})
-	must(s.t, err)
+// otherState is the state by a name that a machine beside ours has for it, and otherJob the job with it.
+func (s *season) otherState() string { return s.state + "-elsewhere" }
+func (s *season) otherJob() string   { return strings.TrimSuffix(s.job, ".yaml") + "-elsewhere.yaml" }
+
+// at does something in a bubble, whose clock is off by so much from that of senders and of the service.
+func (s *season) at(off time.Duration, do func()) {
+	outside := s.t
+	defer func() { s.t = outside }()
+	synctest.Test(outside, func(t *testing.T) {
+		world := s.world
+		time.Sleep(time.Until(world.Add(off)))
+		began := time.Now()
+		s.t, s.now = t, func() time.Time { return world.Add(time.Since(began)) }
+		var err error
+		s.engine, err = server.Open(filepath.Join(filepath.Dir(s.disk), "engine"), server.Options{NoSync: true, Now: s.now, Log: log.New(io.Discard, "", 0)})
+		must(t, err)
+		defer func() {
+			if err := s.engine.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		do()
+		s.world = s.now()
+	})
 }
 
 // newMachine has the next pod start with an empty disk.
@@ -159,31 +173,38 @@ func (s *season) newMachine() {
 		must(s.t, os.RemoveAll(s.machine))
 	}
 	s.machine = filepath.Join(s.disk, fmt.Sprintf("machine-%d", s.night))
-	s.uptime = time.Duration(s.intn(1000)) * time.Hour
+	s.booted = s.world.Add(-time.Duration(s.intn(1000)) * time.Hour)
 	must(s.t, os.MkdirAll(s.machine, 0o700))
 	must(s.t, os.Chdir(s.machine))
 }
 
 // oneNight delivers, runs pods and judges.
 func (s *season) oneNight() {
-	s.history = nil
-	must(s.t, s.engine.Close())
-	time.Sleep(time.Until(time.Date(2000, 1, 2+s.night, 2, s.intn(60), s.intn(60), 0, time.Local)))
-	s.openEngine()
+	s.history, s.beside = nil, false
+	s.world = time.Date(2000, 1, 2+s.night, 2, s.intn(60), s.intn(60), 0, time.Local)
 	for _, t := range s.tables {
 		s.deliver(t)
 	}
-	if s.state != "" && s.intn(3) == 0 {
+	if s.night == 0 || s.state != "" && s.intn(3) == 0 {
 		s.note("an empty disk")
 		s.newMachine()
 	}
 	before := s.unclean
-	code, said, clean := s.onePod()
-	sure := clean && !before
+	p, clean := s.onePod()
+	sure := clean && !before && !s.beside
 	for !clean && s.intn(2) == 0 { // as a scheduler tries again
-		code, said, clean = s.onePod()
+		if s.state != "" && s.intn(3) == 0 {
+			s.note("an empty disk")
+			s.newMachine()
+		}
+		p, clean = s.onePod()
 	}
-	s.unclean = !clean
+	s.unclean = !clean || s.beside
+	s.at(0, func() { s.judgeNight(p, clean, sure) })
+}
+
+// judgeNight compares what there is after a night, of whose last pod the end is given.
+func (s *season) judgeNight(p *pod, clean, sure bool) {
 	of := map[string]outcome{}
 	for _, t := range s.tables {
 		of[t.name] = s.judge(t, clean, sure)
@@ -192,7 +213,7 @@ func (s *season) oneNight() {
 		s.prune()
 	}
 	if sure {
-		s.judgeEnd(of, code, said)
+		s.judgeEnd(of, p)
 		return
 	}
 	s.takeMetrics()
@@ -200,8 +221,8 @@ func (s *season) oneNight() {
 
 // prune removes the folders of runs.
 func (s *season) prune() {
-	if code, _, said := s.newPod(fate{}).run("runs", "prune", "--keep", "3"); code != 0 {
-		s.fail("runs prune: exit code %d: %s", code, said)
+	if p := s.newPod(fate{}).run("runs", "prune", "--keep", "3"); p.code != 0 {
+		s.fail("runs prune: exit code %d: %s", p.code, p.said)
 	}
 }
 
@@ -209,7 +230,7 @@ func (s *season) prune() {
 func (s *season) takeMetrics() {
 	got := s.metrics()
 	keep := func(load string, last *float64) {
-		if is := got["success_timestamp_seconds "+load]; is >= *last {
+		if is := got["success_timestamp_seconds "+load]; is > *last-2*maxOff.Seconds() {
 			*last = is
 			return
 		}
@@ -221,10 +242,26 @@ func (s *season) takeMetrics() {
 	}
 }
 
+// maxOff is how far the clock of a pod is off with which it can work: the service refuses those that are off by more than 15 minutes.
+const maxOff = 14 * time.Minute
+
 // onePod runs a pod to its end, and reports whether nothing has failed.
-func (s *season) onePod() (code int, said string, clean bool) {
+func (s *season) onePod() (p *pod, clean bool) {
 	f, what := s.drawFate()
-	s.note("%s", what)
+	off := time.Duration(0)
+	if s.intn(3) == 0 {
+		off = time.Duration(s.intn(int(2*maxOff/time.Second)))*time.Second - maxOff
+	}
+	if what == clockIsOff {
+		off = time.Duration(1-2*s.intn(2)) * (time.Hour + time.Duration(s.intn(300))*time.Minute)
+	}
+	s.note("%s, clock off by %v", what, off)
+	s.at(off, func() { p, clean = s.runPod(f, what) })
+	return p, clean
+}
+
+// runPod runs a pod to which something happens.
+func (s *season) runPod(f fate, what string) (p *pod, clean bool) {
 	secret := server.DefaultAccessKeySecret
 	switch what {
 	case "the service is down":
@@ -240,13 +277,17 @@ func (s *season) onePod() (code int, said string, clean bool) {
 	must(s.t, os.Setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", secret))
 	s.began = time.Now()
 	s.pods++
-	p := s.newPod(f)
+	p = s.newPod(f)
+	p.quiet, p.json = s.intn(2) == 0, s.intn(2) == 0
 	var other sync.WaitGroup
-	if what == "another pod" {
-		after := time.Duration(s.intn(300)) * time.Millisecond
-		other.Go(func() { s.beside(after) })
+	if what == "another pod" || what == "another machine" {
+		beside, after := s.newPod(fate{}), time.Duration(s.intn(300))*time.Millisecond
+		if what == "another machine" && s.intn(2) == 0 {
+			beside.fate = fate{dies: 1 + s.intn(40), after: s.intn(2) == 0}
+		}
+		other.Go(func() { s.runBeside(beside, after, what == "another machine") })
 	}
-	code, _, said = p.run("run", s.job, "--metrics-file", s.metricsFile)
+	p.run("run", s.job, "--metrics-file", s.metricsFile)
 	other.Wait()
 	s.down = false
 	if strings.HasPrefix(what, "the state is") {
@@ -256,41 +297,55 @@ func (s *season) onePod() (code int, said string, clean bool) {
 		must(s.t, os.Rename(s.state+".away", s.state))
 	}
 	must(s.t, os.Setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", server.DefaultAccessKeySecret))
-	s.says("%s: exit code %d\n%s", what, code, said)
+	s.says("%s: exit code %d\n%s", what, p.code, p.said)
 	if p.dead.Load() {
 		s.kills++
-		return code, said, false
+		return p, false
 	}
-	s.judgeFault(what, code, said)
-	met := what != "" && what != "another pod" && what != "it dies" && (what != "SIGTERM" || code == 143) && (f.fails == 0 || int(p.requests.Load()) >= f.fails)
+	s.judgeFault(what, p)
+	s.judgeSaid(what, p)
+	met := what != "" && what != "another pod" && what != "another machine" && what != "it dies" && (what != "SIGTERM" || p.code == 143) && (f.fails == 0 || int(p.requests.Load()) >= f.fails)
 	if met {
 		s.faults++
 	}
-	return code, said, !met
+	return p, !met && (what != "another machine" || p.code != 1)
 }
 
-// beside is a pod that begins while another works: it is refused, or comes when all is done.
-func (s *season) beside(after time.Duration) {
+// runBeside runs a pod that begins while another works: it is refused, comes when all is done or, on another machine, does some of the loads.
+func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 	time.Sleep(after)
-	code, _, said := s.newPod(fate{}).run("run", s.job)
-	s.says("beside it: exit code %d\n%s", code, said)
-	if code == 1 && !strings.Contains(said, "is held by") && !strings.Contains(said, "is running in process") && !strings.Contains(said, "finished") && !strings.Contains(said, "nothing is loaded") {
-		s.t.Errorf("a pod beside another: %s", said)
+	s.pods++
+	args := []string{"run", s.job}
+	if machine {
+		s.beside = true
+		disk := filepath.Join(s.disk, "elsewhere")
+		must(s.t, errors.Join(os.RemoveAll(disk), os.RemoveAll(s.otherState()), os.Symlink(s.state, s.otherState())))
+		args = []string{"run", s.otherJob(), "--run-dir", filepath.Join(disk, "job")}
+		p.unplug = s.otherState()
 	}
-}
-
-// judgeFault compares how a pod ends for which something has failed.
-func (s *season) judgeFault(what string, code int, said string) {
-	if what == "" {
+	p.run(args...)
+	s.says("beside it: exit code %d\n%s", p.code, p.said)
+	must(s.t, os.RemoveAll(s.otherState()))
+	if p.dead.Load() {
+		s.kills++
 		return
 	}
-	codes := map[string][]int{"the service is down": {1}, "the secret is wrong": {5}, "the service goes away": {0, 1, 3}, "SIGTERM": {143, 0, 1, 3}, "the state is gone": {1, 2}, "the state is not mounted": {2}, "another pod": {0, 1, 3}, "it dies": {0, 1, 3}}[what]
-	for _, c := range codes {
-		if c == code {
-			return
-		}
+	held := slices.ContainsFunc([]string{"is held by", "is running in process", "another process has taken over", "finished", "nothing is loaded"}, func(why string) bool { return strings.Contains(p.said, why) })
+	new := machine && p.code == 2 && !strings.Contains(p.said, "--state") // by its command, which names the state differently, the table has taken nothing yet
+	if p.code != 0 && p.code != 3 && !new && !(p.code == 1 && held) {
+		s.t.Errorf("a pod beside another: exit code %d: %s", p.code, p.said)
 	}
-	s.fail("%s: exit code %d: %s", what, code, said)
+}
+
+const clockIsOff = "its clock is off by hours"
+
+// judgeFault compares how a pod ends for which something has failed.
+func (s *season) judgeFault(what string, p *pod) {
+	codes := map[string][]int{"": {0, 1, 3}, "the service is down": {1}, "the secret is wrong": {5}, clockIsOff: {5}, "the service goes away": {0, 1, 3}, "SIGTERM": {143, 0, 1, 3}, "the state is gone": {1, 2},
+		"the state is not mounted": {2}, "another pod": {0, 1, 3}, "another machine": {0, 1, 3}, "it dies": {0, 1, 3}}[what]
+	if !slices.Contains(codes, p.code) {
+		s.fail("%s: exit code %d: %s", what, p.code, p.said)
+	}
 }
 
 // drawFate draws what happens to a pod.
@@ -298,7 +353,7 @@ func (s *season) drawFate() (f fate, what string) {
 	if s.night == 0 {
 		return f, ""
 	}
-	switch s.intn(15) {
+	switch s.intn(16) {
 	case 0, 1:
 		return fate{dies: 1 + s.intn(60), after: s.intn(2) == 0}, "it dies"
 	case 2:
@@ -317,6 +372,12 @@ func (s *season) drawFate() (f fate, what string) {
 			return f, "the state is gone"
 		}
 		return f, "another pod"
+	case 7, 9:
+		if s.state != "" {
+			return f, "another machine"
+		}
+	case 8:
+		return f, []string{"", clockIsOff}[s.intn(2)]
 	}
 	return f, ""
 }

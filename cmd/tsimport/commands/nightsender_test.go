@@ -176,7 +176,7 @@ func (s *season) fresh(t *nightTable) *delivery {
 
 // deliver does some of the things that happen to deliveries before a night.
 func (s *season) deliver(t *nightTable) {
-	now := time.Now()
+	now := s.world
 	for range s.intn(3) {
 		s.put(t, s.fresh(t), now.Add(-time.Duration(s.intn(300))*time.Minute))
 	}

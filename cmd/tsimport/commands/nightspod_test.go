@@ -37,38 +37,53 @@ type pod struct {
 	requests   atomic.Int64
 	dying      atomic.Bool
 	dead       atomic.Bool
+	unplug     string // the name by which its machine has the state, of one beside another
+
+	quiet, json bool // how it speaks
+	code        int
+	out, said   string
 }
 
 func (s *season) newPod(f fate) *pod {
-	hard, stop := context.WithCancelCause(context.Background())
+	p := &pod{season: s, fate: f, service: s.engine.SameMemory()}
+	hard, stop := context.WithCancelCause(context.WithValue(context.Background(), podOf{}, p))
 	drain, stopGently := context.WithCancelCause(hard)
-	return &pod{season: s, fate: f, service: s.engine.SameMemory(),
-		interrupts: &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, gentle: make(chan bool, 1)}}
+	p.interrupts = &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, gentle: make(chan bool, 1)}
+	return p
 }
 
-// run runs the command in the pod. Of one that dies the disk is afterwards what it was when it died.
-func (p *pod) run(args ...string) (code int, stdout, stderr string) {
-	toServices = p
+// podOf is the key of the pod that a command runs in, in the command's context.
+type podOf struct{}
+
+// run runs the command in the pod to its end. Of one that dies the disk is afterwards what it was when it died.
+func (p *pod) run(args ...string) *pod {
 	for after, what := range map[time.Duration]func(){p.fate.within: p.die, p.fate.stopped: p.term} {
 		if after > 0 {
 			defer time.AfterFunc(after, what).Stop()
 		}
 	}
 	var out, said bytes.Buffer
+	if p.quiet {
+		args = append(args, "--quiet")
+	}
 	in := &invocation{args: args, interrupts: p.interrupts, show: newDisplay(&said)}
+	if p.json {
+		in.show.logJSON(args[0])
+	}
 	checked := &checkedOutput{Writer: &out}
 	app := newApp(checked, in)
 	args, err := flagsFirst(app, append([]string{"tsimport"}, args...))
 	if err == nil {
 		err = app.RunContext(p.interrupts.hard, args)
 	}
-	code = exitCode(in.show, checked.end(err), checked.silent(in.show))
+	p.code = exitCode(in.show, checked.end(err), checked.silent(in.show))
 	p.interrupts.stop(nil)
 	time.Sleep(time.Millisecond) // a death of this very moment
-	if p.dead.Load() {
+	if p.dead.Load() && p.unplug == "" {
 		p.season.restore()
 	}
-	return code, out.String(), said.String()
+	p.out, p.said = out.String(), said.String()
+	return p
 }
 
 func (p *pod) term() {
@@ -85,7 +100,11 @@ func (p *pod) die() {
 		return
 	}
 	synctest.Wait()
-	p.season.snapshot()
+	if p.unplug == "" {
+		p.season.snapshot()
+	} else {
+		must(p.season.t, os.Remove(p.unplug)) // and no other machine has its disk
+	}
 	p.dead.Store(true)
 	p.interrupts.stop(errNoPower)
 }

@@ -290,7 +290,7 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 		if err := r.Continue(before); err != nil {
 			return false, err
 		}
-		r.Restart(c.Args().Tail(), time.Now().UTC())
+		r.Restart(c.Args().Tail())
 		say(c, c.show, "resuming job %s; %s started over", folder, strings.Join(c.Args().Tail(), ", "))
 		return true, nil
 	default:
@@ -304,7 +304,7 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 		return false, err
 	}
 	again := ""
-	if n := r.BeginAgain(before.State == job.Failed, time.Now().UTC()); n > 0 {
+	if n := r.BeginAgain(before.State == job.Failed); n > 0 {
 		again = fmt.Sprintf("; %d that were done are run again, for what is new", n)
 	}
 	done, all := r.DoneOf()
@@ -364,6 +364,9 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	}
 	s.quiet = c.of.Quiet
 	defer func() { err = closed(err, s.close()) }()
+	if err := takeEarlier(c, folder, r); err != nil {
+		return err
+	}
 	limitMemory(s.memory, false)
 	c.interrupts.drains()
 	began := time.Now()
@@ -405,13 +408,10 @@ type jobRunner struct {
 // run runs one load: the command that it is, in this process.
 func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	dir := filepath.Join(o.folder, s.Name)
-	if ended := endedBefore(o.c, s, dir); ended != nil {
-		return *ended
-	}
 	interrupts, stop := o.interrupts.ofLoad()
 	defer stop()
-	err := o.command(interrupts.hard, s, &invocation{goOn: !begunAgain(s, dir), folder: dir, mayChange: s.Changed}, o.show.of(s.Name), interrupts)
-	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir, s.Again)}
+	err := o.command(interrupts.hard, s, &invocation{goOn: !s.Fresh || hasRun(dir), folder: dir, mayChange: s.Changed}, o.show.of(s.Name), interrupts)
+	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
 		out.BadInputs = int64(len(only.Bad))
 	}
@@ -484,43 +484,59 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 	return of, nil
 }
 
-// begunAgain reports whether a load starts over in its folder: what is there was begun before that was decided.
-func begunAgain(s *job.State, dir string) bool {
-	if s.Again.IsZero() {
-		return false
+// takeEarlier looks at what processes before have left in the folders of loads. A load that has ended in one that was killed before it could note that is
+// done; what others have left that are run again is moved out of the way, or it would count for what they do now. When it was
+// begun says nothing: clocks are set back.
+func takeEarlier(c *call, folder string, r *job.Record) error {
+	for _, s := range r.Loads {
+		dir := filepath.Join(folder, s.Name)
+		s.Fresh = s.Fresh && (s.State == job.Waiting || !hasRun(dir))
+		switch {
+		case s.State == job.Done:
+		case s.State == job.Running:
+			endedBefore(c, s, dir)
+		case s.Fresh || !unfinished(dir):
+			if err := rundir.KeepEarlier(dir); err != nil {
+				return err
+			}
+		}
 	}
-	run, err := checkpoint.ReadJob(dir)
-	return err == nil && run.Started.Before(s.Again)
+	return nil
 }
 
-// endedBefore is how a load has ended in an earlier process, which was killed before it could note that; nil if the load is to be run.
-func endedBefore(c *call, s *job.State, dir string) *job.Outcome {
+// hasRun reports whether there is a run in a load's folder.
+func hasRun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, checkpoint.JobFile))
+	return err == nil
+}
+
+// unfinished reports whether there is a run in a load's folder that can be resumed.
+func unfinished(dir string) bool {
+	is, open := tablesync.Unfinished(dir)
+	return is && open || checkpoint.Exists(dir)
+}
+
+// endedBefore notes how a load has ended in an earlier process, which was killed before it could note that.
+func endedBefore(c *call, s *job.State, dir string) {
 	if s.Command == job.Export {
-		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) && m.Ended.After(s.Again) {
-			return &job.Outcome{}
+		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
+			s.State, s.Ended = job.Done, m.Ended
 		}
-		return nil // a file is written again
-	}
-	if checkpoint.Exists(dir) {
-		return nil
-	}
-	if is, open := tablesync.Unfinished(dir); is && open {
-		return nil
+		return // a file is written again
 	}
 	sum, err := readSummary(dir)
-	if err != nil || sum.FirstStarted.Before(s.Again) || sum.State != pipeline.StateFinished || sum.ExitCode != exitcode.OK && sum.ExitCode != exitcode.Rejects {
-		return nil
+	if err == nil && !unfinished(dir) && sum.State == pipeline.StateFinished && (sum.ExitCode == exitcode.OK || sum.ExitCode == exitcode.Rejects) {
+		s.State, s.Ended, s.ExitCode, s.Counts = job.Done, time.Now().UTC(), sum.ExitCode, countsOf(dir)
 	}
-	return &job.Outcome{ExitCode: sum.ExitCode, Counts: countsOf(dir, s.Again)}
 }
 
-// countsOf are the rows of a load by its run folder, none if it has none that was begun after a moment.
-func countsOf(dir string, after time.Time) (n job.Counts) {
+// countsOf are the rows of a load by its run folder.
+func countsOf(dir string) (n job.Counts) {
 	if sum, err := tablesync.ReadSummary(dir); err == nil && sum.RowsExpected+sum.Puts+sum.Deletes > 0 {
 		return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected + sum.PutsRejected + sum.DeletesRejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed}
 	}
 	sum, err := readSummary(dir)
-	if err != nil || sum.FirstStarted.Before(after) {
+	if err != nil {
 		return n
 	}
 	return *countsOfReport(sum)

@@ -30,8 +30,8 @@ const (
 	instanceEnv  = "TABLESTORE_INSTANCE"
 )
 
-// toServices carries requests to services; nil is the network. Tests of whole nights put an engine of their own in its place.
-var toServices http.RoundTripper
+// toServices returns what carries requests of a command to services; nil is the network. Tests of whole nights put an engine of their own in its place.
+var toServices = func(context.Context) http.RoundTripper { return nil }
 
 // target is the Tablestore that a command works on.
 type target struct {
@@ -224,7 +224,7 @@ func tellTarget(c *call, stderr io.Writer, text string) {
 
 // remote makes the target that of a service.
 func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider, stderr io.Writer) error {
-	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, Transport: toServices, RequestTimeout: c.of.RequestTimeout}
+	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, Transport: toServices(c.Context), RequestTimeout: c.of.RequestTimeout}
 	accept, err := client.AcceptUnsigned()
 	switch {
 	case err != nil:

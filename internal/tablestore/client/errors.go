@@ -321,12 +321,14 @@ type stopped struct{ cause error }
 func (s *stopped) Error() string   { return s.cause.Error() }
 func (s *stopped) Unwrap() []error { return []error{context.Canceled, s.cause} }
 
-// OneLine makes text fit for one line of a terminal or a log.
+// OneLine makes text fit for one line of a terminal or a log. Of a long one the middle is left out: it begins with what has failed, and
+// ends with what to do or where to look.
 func OneLine(text string) string {
 	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
-	if len(text) > 500 {
-		text = text[:500] + "…"
+	const head, tail = 400, 200
+	if len(text) > head+tail {
+		text = strings.ToValidUTF8(text[:head], "") + "…" + strings.ToValidUTF8(text[len(text)-tail:], "")
 	}
 	return strings.TrimSpace(text)
 }
