@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -22,7 +25,7 @@ func ageCommand(in *invocation) *cli.Command {
 			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives.\n" +
 			"With --drop-expired too, it drops each expired table after reading its archive back and comparing it with the table; do not\n" +
 			"write to expired tables meanwhile. To continue a stopped run, give the same command again. docs/age.md describes the policy.",
-		Flags: append(flagsOf(options.Reaching), []cli.Flag{
+		Flags: append(flagsOf(options.Reaching|options.Ending), []cli.Flag{
 			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, such as consume_{month}; {day} and {year} work too"},
 			&cli.BoolFlag{Name: "apply", Usage: "make the changes (default: only show them)"},
@@ -32,7 +35,7 @@ func ageCommand(in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests of what comes with the months
 		}...),
-		Action: in.with(options.Reaching, ageTables),
+		Action: in.with(options.Reaching|options.Ending, ageTables),
 	}
 }
 
@@ -103,6 +106,7 @@ func ageTables(c *call) (err error) {
 	}
 	sayOthers(c, plan, t)
 	var stopped error
+	lack := slices.DeleteFunc(slices.Clone(plan.Items), func(i *apply.Item) bool { return !i.Exports() })
 	if c.Bool("apply") {
 		interval := c.Duration("throughput-interval")
 		if interval == 0 {
@@ -110,21 +114,31 @@ func ageTables(c *call) (err error) {
 		}
 		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(line string) { say(c, c.App.ErrWriter, "%s", client.OneLine(line)) }})
 	}
+	var archived int64
+	for _, i := range lack {
+		if i.Export != nil {
+			archived += i.Export.Rows
+		}
+	}
+	endingOf(c).count("archived", archived)
 	return ageResult(c, plan, t, stopped)
 }
 
 // ageResult shows the plan or its outcome, and returns the error that is the exit code.
 func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
-	result := error(nil)
 	counts := map[apply.State]int{}
+	var codes []int
+	first := ""
 	for _, i := range plan.Items {
-		counts[i.State]++
+		if counts[i.State]++; i.State == apply.Failed {
+			codes = append(codes, exitcode.Of(i.Err))
+			first = cmp.Or(first, "; the first: "+client.OneLine(i.Err.Error()))
+		}
 	}
-	if counts[apply.Failed] > 0 {
-		result = &exitError{code: exitcode.Failed}
-	}
-	if stopped != nil {
-		result = stopped
+	said := fmt.Sprintf("%d tables changed, %d already matched the policy, %d failed", counts[apply.Done], counts[apply.Unchanged], counts[apply.Failed])
+	result := stopped
+	if len(codes) > 0 && stopped == nil {
+		result = &exitError{code: exitcode.First(codes...)}
 	}
 	show := printAges
 	if c.of.JSON {
@@ -134,17 +148,17 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 		return errors.Join(err, stopped)
 	}
 	switch {
-	case stopped != nil:
-		say(c, c.App.ErrWriter, "%d tables are not done; give the same command again to continue", counts[apply.Planned])
+	case result != nil:
+		return endsWith(c, exitcode.Of(result), stopped, fmt.Sprintf("%s, %d not done; give the same command again to continue%s", said, counts[apply.Planned], first))
 	case !c.Bool("apply") && counts[apply.Planned] > 0:
 		say(c, c.App.ErrWriter, "%d of %d tables would change; nothing was changed; --apply changes them", counts[apply.Planned], len(plan.Items))
 	case len(plan.Items) == 0: // that was said
 	case !c.Bool("apply"):
 		say(c, c.App.ErrWriter, "all %d tables match the policy", len(plan.Items))
 	default:
-		say(c, c.App.ErrWriter, "%d tables changed, %d already matched the policy, %d failed", counts[apply.Done], counts[apply.Unchanged], counts[apply.Failed])
+		say(c, c.App.ErrWriter, "%s", said)
 	}
-	return result
+	return nil
 }
 
 // identity names the instance, or the embedded store, in manifests: by what does not depend on how it is reached.

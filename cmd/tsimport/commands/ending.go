@@ -128,7 +128,7 @@ func tableGiven(c *call) string {
 	if c.Command.Name == job.Copy && c.NArg() > 1 {
 		return path.Base(c.Args().Get(1)) // of an address, too
 	}
-	return c.of.Table
+	return cmp.Or(c.of.Table, c.String("table"))
 }
 
 // lastLine is the error of a command that ends with a code other than 0, as it is shown: the cause, how far it came, and

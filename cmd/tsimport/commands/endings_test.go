@@ -45,6 +45,7 @@ const (
 	begun   = "!load good.csv --table r --create --pk id --run-dir run-N; "
 	begun3  = "!load bad.csv --table r3 --create --pk id:integer --run-dir run-N; "
 	planned = "load good.csv --table w --create --pk id --job-dir job-N; "
+	aged    = "load good.csv --table a_N_202001 --create --pk id; age --policy age.yaml --table a_N_{month} --apply"
 )
 
 // moving are commands that read or write rows until the service stops them.
@@ -57,12 +58,13 @@ var moving = []endingCase{
 	{"run good.yaml --fresh --retry-for 1m", "0 of 2 loads done|load one: |see tsimport-runs"},
 	{begun + "resume run-N", "0 written|see run-N"},
 	{planned + "work --job-dir job-N", "see |job-N"},
+	{aged, "0 tables changed"},
 }
 
 var waysToEnd = []wayToEnd{
 	{why: "done", zh: "完成", cases: []endingCase{
 		{"load good.csv --table t --pk id --fresh", ""}, {"copy t c --create --fresh", ""}, {"sync good.csv --table t", ""}, {"verify good.csv --table t --pk id", ""},
-		{"export --table t -o out-N.csv", ""}, {"run good.yaml --fresh", ""}, {begun + "resume run-N", ""}, {planned + "work --job-dir job-N", ""},
+		{"export --table t -o out-N.csv", ""}, {"run good.yaml --fresh", ""}, {begun + "resume run-N", ""}, {planned + "work --job-dir job-N", ""}, {aged, ""},
 	}},
 	{why: "nothing is new", zh: "没有新内容", cases: []endingCase{
 		{"load good.csv --table new --create --pk id --only-new; load good.csv --table new --pk id --only-new", ""}, {"run new.yaml; run new.yaml", ""},
@@ -84,7 +86,7 @@ var waysToEnd = []wayToEnd{
 	{why: "bad usage", zh: "用法错误", code: 2, cases: []endingCase{
 		{"load good.csv --table t --pk nothing", "nothing"}, {"copy nowhere c", "nowhere"}, {"sync good.csv --table nowhere", "nowhere"},
 		{"verify good.csv --table nowhere --pk id", "nowhere"}, {"export --table nowhere -o out.csv", "nowhere"}, {"run broken.yaml", "broken.yaml"},
-		{"resume nowhere", "nowhere"}, {"work --job-dir nowhere", "nowhere"}, {"load good.csv --table t --pk id --timeout -1s", "--timeout"},
+		{"resume nowhere", "nowhere"}, {"work --job-dir nowhere", "nowhere"}, {"age --policy nowhere.yaml --table a_{month}", "nowhere.yaml"}, {"load good.csv --table t --pk id --timeout -1s", "--timeout"},
 		{"load good.csv --table t --pk id --run-dir good.csv/x", "--run-dir"}, {"run good.yaml --run-dir good.csv/x", "--run-dir"},
 	}},
 	{why: "an input that is not what it should be", zh: "输入不符合所述", code: 2, says: "cut.csv.gz|cut short", cases: []endingCase{
@@ -95,6 +97,7 @@ var waysToEnd = []wayToEnd{
 	{why: "the service is down", zh: "服务不可用", code: 1, service: "is down", says: "cannot connect", cases: []endingCase{
 		{"load good.csv --table t --pk id --fresh --retry-for 1ms", ""}, {"copy t c --create --fresh --retry-for 1ms", ""}, {"sync other.csv --table t --fresh --settle 1ms --retry-for 1ms", ""},
 		{"verify good.csv --table t --pk id --retry-for 1ms", ""}, {"export --table t -o out-N.csv", ""}, {"run good.yaml --fresh --retry-for 1ms", "0 of 2 loads done|load one: "},
+		{"age --policy age.yaml --table a_{month} --apply", ""},
 	}},
 	{why: "the service is busy for longer than `--retry-for`", zh: "服务繁忙的时间超过 `--retry-for`", code: 1, service: "is busy", says: "OTSServerBusy", cases: []endingCase{
 		{"load good.csv --table t --pk id --fresh --retry-for 1ms", "0 written|see tsimport-runs"}, {"copy t c --create --fresh --retry-for 1ms", "0 written|see tsimport-runs"},
@@ -117,7 +120,7 @@ var waysToEnd = []wayToEnd{
 	{why: "`--timeout`", zh: "`--timeout`", code: 1, service: "is busy", says: "stopped by --timeout 50ms", cases: []endingCase{
 		{"load good.csv --table t --pk id --fresh --timeout 50ms", ""}, {"copy t c --create --fresh --timeout 50ms", ""}, {"sync other.csv --table t --fresh --settle 1ms --timeout 50ms", ""},
 		{"verify good.csv --table t --pk id --timeout 50ms", ""}, {"export --table t -o out-N.csv --timeout 50ms", ""}, {"run good.yaml --fresh --timeout 50ms", ""},
-		{planned + "work --job-dir job-N --timeout 50ms", ""},
+		{planned + "work --job-dir job-N --timeout 50ms", ""}, {aged + " --timeout 50ms", ""},
 	}},
 	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: killed}, // e2e: TestAKilledLoadLosesNoAcknowledgedRow
 }
@@ -174,7 +177,7 @@ func (w *wayToEnd) row(language int) string {
 		line, events = all[0], all[0][language]
 	}
 	of := strings.Join(commands, []string{", ", "、"}[language])
-	if len(commands) == 8 || len(commands) == 0 {
+	if len(commands) == 9 || len(commands) == 0 {
 		of = []string{"all", "全部"}[language]
 	}
 	return fmt.Sprintf("| %s | `%d` | %s | %s | %s | %s |\n", [2]string{w.why, w.zh}[language], w.code, line[language], events, success[language], of)
@@ -343,7 +346,7 @@ func (s *serviceOfEndings) does(what, command string) {
 	fault := map[string]faults.Fault{"refuses": {Action: faults.Refuse, Code: "OTSNoPermissionAccess"}, "is busy": {Action: faults.Refuse, Code: "OTSServerBusy"},
 		"hangs": {Action: faults.Hang}}[what]
 	rows := func(operation string) bool {
-		if command == "verify" || command == "export" {
+		if command == "verify" || command == "export" || command == "age" {
 			return operation == "GetRange" || operation == "BulkExport"
 		}
 		return operation == "BatchWriteRow"
@@ -417,6 +420,7 @@ func (s *serviceOfEndings) files(t *testing.T) {
 	job("none.yaml", "bad.csv", "none-*.csv")
 	job("limit.yaml", "bad.csv", "bad.csv\n    max-errors: 0")
 	put(t, "broken.yaml", "version: 1\nloads: 7\n")
+	put(t, "age.yaml", "period: month\nclasses:\n  - {up_to: 0, ttl: -1}\n  - {archive: ./archive}\n")
 	t.Setenv("TABLESTORE_ENDPOINT", s.url)
 	if code := Run(strings.Fields("tsimport load good.csv --table t --create --pk id --quiet"), io.Discard, os.Stderr); code != 0 {
 		t.Fatal(code)
