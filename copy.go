@@ -51,7 +51,7 @@ func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
 	}
 	shown := address.Address{Instance: source.Instance, Table: r.From}.String()
 	asked.From = []string{shown}
-	l, err := fromtable.New(asked, r.From, shown, quiet)
+	l, err := fromtable.New(asked, r.From, shown, nil)
 	if err != nil {
 		return nil, public(err)
 	}

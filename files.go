@@ -75,7 +75,7 @@ func Load(ctx context.Context, r Request) (*Summary, error) {
 		keys := provider.GetCredentials()
 		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
 	}
-	from, err := restore.Open(ctx, &options.Command{Request: r}, cfg.Read.Find, quiet)
+	from, err := restore.Open(ctx, &options.Command{Request: r}, cfg.Read.Find, nil)
 	if err != nil {
 		return nil, public(err)
 	}
@@ -89,12 +89,10 @@ func Load(ctx context.Context, r Request) (*Summary, error) {
 	return run(ctx, &r, cfg, func(*pipeline.Report) string { return "" })
 }
 
-func quiet(string, ...any) {}
-
 // run runs a load. Next is what the next one begins with.
 func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeline.Report) string) (summary *Summary, err error) {
 	cfg.Resume = keep.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
-	again, err := recurring.Open(ctx, r, &cfg, quiet)
+	again, err := recurring.Open(ctx, r, &cfg, nil)
 	if err != nil {
 		return nil, public(err)
 	}

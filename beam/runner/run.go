@@ -61,7 +61,7 @@ func run(ctx context.Context, o *options, l *commands.RunnerLoad) error {
 	if err != nil {
 		return fmt.Errorf("submit to %s: %w", o.runner, err)
 	}
-	l.Say("%s has taken the load as %s, after %.1f s", o.runner, w.job.id, time.Since(began).Seconds())
+	l.Say.Line("%s has taken the load as %s, after %.1f s", o.runner, w.job.id, time.Since(began).Seconds())
 	return w.untilEnd(ctx, hard, began)
 }
 
@@ -129,14 +129,14 @@ func (w *watch) untilEnd(ctx, hard context.Context, began time.Time) error {
 		case <-ctx.Done():
 			return w.cancel(hard, context.Cause(ctx))
 		case <-started:
-			w.l.Say("%s runs the load, %.1f s after it was submitted", w.runner, time.Since(began).Seconds())
+			w.l.Say.Line("%s runs the load, %.1f s after it was submitted", w.runner, time.Since(began).Seconds())
 		case e := <-ends:
 			if e.lost == nil {
 				return w.end(hard, e)
 			}
 			lost = e.lost
 			w.sign = time.Now()
-			w.l.Say("warning: the job server does not answer any more (%v); the load may run, and the job directory will tell", lost)
+			w.l.Say.Warn("the job server does not answer any more (%v); the load may run, and the job directory will tell", lost)
 		case <-tick.C:
 			done, err := w.look(hard, lost)
 			if done || err != nil {
@@ -153,7 +153,7 @@ func (w *watch) look(ctx context.Context, lost error) (done bool, err error) {
 		return true, w.cancel(ctx, err)
 	}
 	if err != nil {
-		w.l.Say("warning: %v", err)
+		w.l.Say.Warn("%v", err)
 		return false, nil
 	}
 	w.progress(s)
@@ -193,7 +193,7 @@ func (w *watch) progress(s *scaleout.Status) {
 	line := fmt.Sprintf("%s: %s; %d records read, %d rows written, %d rejected", s.State, strings.Join(parts, ", "), s.Read, s.Written, s.Rejected)
 	if line != w.line {
 		w.line, w.said = line, time.Now()
-		w.l.Say("%s", line)
+		w.l.Say.Line("%s", line)
 	}
 }
 
@@ -204,7 +204,7 @@ func (w *watch) cancel(ctx context.Context, why error) error {
 	defer cancel()
 	if !errors.As(why, new(*scaleout.StoppedError)) {
 		if err := w.l.Watch.Stop(ctx, &scaleout.StoppedError{Why: strings.Join(strings.Fields(why.Error()), " ")}); err != nil {
-			w.l.Say("warning: workers cannot be told to stop: %v", err)
+			w.l.Say.Warn("workers cannot be told to stop: %v", err)
 		}
 	}
 	err := w.job.cancel(ctx)
@@ -216,17 +216,17 @@ func (w *watch) cancel(ctx context.Context, why error) error {
 			err = askErr
 		}
 		if final(state) {
-			w.l.Say("job %s of %s is %s; the same command continues the load", w.job.id, w.runner, state)
+			w.l.Say.Line("job %s of %s is %s; the same command continues the load", w.job.id, w.runner, state)
 			return why
 		}
 		if time.Since(said) >= sayEvery {
 			said = time.Now()
-			w.l.Say("job %s of %s is %s; its workers were told to stop, and it is waited for", w.job.id, w.runner, state)
+			w.l.Say.Line("job %s of %s is %s; its workers were told to stop, and it is waited for", w.job.id, w.runner, state)
 		}
 		select {
 		case <-time.After(askEvery):
 		case <-ctx.Done():
-			w.l.Say("warning: job %s of %s is still running, as far as is known (%s, %v): end it there; its workers were told to stop", w.job.id, w.runner, state, err)
+			w.l.Say.Warn("job %s of %s is still running, as far as is known (%s, %v): end it there; its workers were told to stop", w.job.id, w.runner, state, err)
 			return why
 		}
 	}

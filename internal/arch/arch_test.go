@@ -88,8 +88,8 @@ var arrows = map[string][]string{
 	"pipeline/plan":   {"internal/suggest", "internal/words", "internal/exitcode", "internal/tablestore/condition", "internal/lifecycle", "internal/keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
 	"pipeline/options":      {"pipeline/lanes", "pipeline/ledger", "internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
-	"jobs/recurring":        {"internal/jobdir", "internal/suggest", "internal/table", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
-	"pipeline/fromdatabase": {"internal/keyexpr", "internal/suggest", "internal/table", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/input", "reader/open", "reader/sqltable"},
+	"jobs/recurring":        {"internal/jobdir", "internal/suggest", "internal/table", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input", "internal/words"},
+	"pipeline/fromdatabase": {"internal/keyexpr", "internal/suggest", "internal/table", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/input", "reader/open", "reader/sqltable", "internal/words"},
 	"pipeline/bottleneck":   {},
 	"shuffle/readorder":     {},
 	"pipeline/status":       {"pipeline/lanes", "pipeline", "pipeline/bottleneck"},
@@ -97,7 +97,7 @@ var arrows = map[string][]string{
 	"pipeline/sendwindow": {},
 
 	// A job of many processes is loads of rows that were made before.
-	"jobs/scaleout":            {"pipeline/lanes", "pipeline/ledger", "pipeline/keep", "jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client"},
+	"jobs/scaleout":            {"pipeline/lanes", "pipeline/ledger", "pipeline/keep", "jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client", "internal/words"},
 	"jobs/scaleout/runfile":    {"internal/jobdir"},
 	"jobs/scaleout/kubernetes": {"ratelimit", "internal/exitcode"},
 

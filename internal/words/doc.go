@@ -1,2 +1,3 @@
-// Package words writes numbers as people read them. A number comes in, text goes out; it promises nothing else.
+// Package words is how programs tell people things: Grouped writes numbers as people read them, and a Say takes lines for the user, each of
+// a kind. It promises nothing else.
 package words

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/knownfiles"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -23,7 +24,7 @@ import (
 type Load struct {
 	known  *knownfiles.Selector
 	state  *jobdir.Mirror // nil without --state
-	say    func(format string, a ...any)
+	say    words.Say
 	lock   *rundir.Lock
 	leases []*jobdir.Lease
 }
@@ -61,7 +62,7 @@ func OpenStore(ctx context.Context, r *options.Request, find input.Options) (job
 // was seen of it before other leases were taken: those of one process that is gone are waited for together.
 func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (*jobdir.Lease, error) {
 	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Seen: former, OnWait: func(owner string) {
-		o.say("waiting: %s may work on this load; if it does not say so for %v, the load is taken over", owner, jobdir.Term)
+		o.say.Line("waiting: %s may work on this load; if it does not say so for %v, the load is taken over", owner, jobdir.Term)
 	}})
 	if err == nil {
 		o.leases = append(o.leases, l)
@@ -106,7 +107,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 
 // Open opens what the options of a load that comes again need, and completes the load. Its table is known, and its client open. It returns nil if none of
 // the options is given; Close is to be called when nothing is sent any more. What is waited for is said.
-func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say func(format string, a ...any)) (*Load, error) {
+func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say words.Say) (*Load, error) {
 	if err := check(r, cfg); err != nil {
 		return nil, err
 	}
@@ -230,7 +231,7 @@ func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store 
 }
 
 // Change opens which files a table has taken, to change that, and keeps loads from them until Close.
-func Change(ctx context.Context, r *options.Request, find input.Options, place string, say func(format string, a ...any)) (*Load, *knownfiles.Ledger, error) {
+func Change(ctx context.Context, r *options.Request, find input.Options, place string, say words.Say) (*Load, *knownfiles.Ledger, error) {
 	o := &Load{say: say}
 	store, err := storeThere(ctx, r, find)
 	if err == nil {

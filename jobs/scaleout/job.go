@@ -13,6 +13,7 @@ import (
 
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
 )
@@ -26,7 +27,7 @@ type Options struct {
 	// Clock is the clock of leases; nil counts from the boot of this machine.
 	Clock func() time.Duration
 	// Say tells a person what is done. May be nil.
-	Say func(format string, a ...any)
+	Say words.Say
 	// Drain, when it ends, stops the work gently. Nil never ends.
 	Drain context.Context
 }
@@ -66,9 +67,6 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, o.Program)
 	}
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
-	if o.Say == nil {
-		o.Say = func(string, ...any) {}
-	}
 	o.Drain = cmp.Or(o.Drain, context.Background())
 	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Lanes.Concurrency)}
 	var err error
@@ -180,7 +178,7 @@ func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) 
 		Owner: j.o.Owner, Wait: patience, Clock: j.o.Clock, Seen: seen,
 		OnWait: func(owner string) {
 			if patience > 0 {
-				j.o.Say("waiting: %s may work on %s; if it gives no sign for %v, it is taken over", owner, folder, jobdir.Term)
+				j.o.Say.Line("waiting: %s may work on %s; if it gives no sign for %v, it is taken over", owner, folder, jobdir.Term)
 			}
 		},
 	})

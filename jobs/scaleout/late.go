@@ -39,7 +39,7 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 		end = time.Now().Add(j.o.Load.LongestLate())
 	}
 	if left := time.Until(end); left > 0 {
-		j.o.Say("all rows are written; waiting until %s (%v), for until then requests of a worker that was lost may come late", end.Format(time.TimeOnly), left.Round(time.Second))
+		j.o.Say.Line("all rows are written; waiting until %s (%v), for until then requests of a worker that was lost may come late", end.Format(time.TimeOnly), left.Round(time.Second))
 	}
 	for time.Until(end) > 0 {
 		if err := j.pause(ctx); err != nil {

@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -93,17 +94,17 @@ func lost(t *testing.T) *world {
 }
 
 // sayings keep what a process says.
-func sayings() (heard func() string, say func(string, ...any)) {
+func sayings() (heard func() string, say words.Say) {
 	var mu sync.Mutex
 	var text strings.Builder
 	return func() string {
 			mu.Lock()
 			defer mu.Unlock()
 			return text.String()
-		}, func(format string, a ...any) {
+		}, func(kind words.Kind, line string) {
 			mu.Lock()
 			defer mu.Unlock()
-			fmt.Fprintf(&text, format+"\n", a...)
+			fmt.Fprintf(&text, "%s%s\n", kind, line)
 		}
 }
 

@@ -26,9 +26,6 @@ type Request struct {
 // Make plans a load in a job directory. A directory with a plan of the same load is taken as it is; one of another load is refused. New reports
 // whether this call made the plan.
 func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bool, err error) {
-	if r.Say == nil {
-		r.Say = func(string, ...any) {}
-	}
 	if err := Check(&r.Load); err != nil {
 		return nil, false, err
 	}
@@ -147,14 +144,14 @@ func (r *Request) table(p *Plan, prepared *pipeline.Prepared) ([]table.Value, er
 		return nil, err
 	}
 	if made {
-		r.Say("table %s was made", r.Load.Target.Table)
+		r.Say.Line("table %s was made", r.Load.Target.Table)
 	}
 	if t := prepared.Plan.Table(); t != nil {
 		p.TableCreated = t.Created
 	}
 	bounds, _, err := prepared.Partitions()
 	if err != nil {
-		r.Say("warning: the partitions of the table cannot be read, and shards are made from a sample alone: %v", err)
+		r.Say.Warn("the partitions of the table cannot be read, and shards are made from a sample alone: %v", err)
 		return nil, nil
 	}
 	return bounds, nil

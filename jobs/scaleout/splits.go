@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source"
@@ -33,7 +34,7 @@ func splitSize(total int64, workers int, given int64) int64 {
 
 // divide divides the inputs into splits. What can be read from any place is looked through for where its records are; everything else
 // is read whole.
-func divide(ctx context.Context, p *plan.Plan, size int64, say func(format string, a ...any)) (splits []Split, err error) {
+func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (splits []Split, err error) {
 	var group Split
 	flush := func() {
 		if len(group.Parts) > 0 {
@@ -61,7 +62,7 @@ func divide(ctx context.Context, p *plan.Plan, size int64, say func(format strin
 			continue
 		}
 		flush()
-		say("looking through %s for where its records begin", s.Name)
+		say.Line("looking through %s for where its records begin", s.Name)
 		parts, err := divideSource(ctx, p, i, size)
 		if err != nil {
 			return nil, err

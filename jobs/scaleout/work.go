@@ -24,7 +24,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 		case errors.Is(err, failed), errors.Is(failed, err): // it has ended what this part did, or the same has ended both
 			err = failed
 		case s != nil:
-			j.o.Say("warning: the load is done, and a part of this process has failed before: %v", failed)
+			j.o.Say.Warn("the load is done, and a part of this process has failed before: %v", failed)
 		default:
 			err = errors.Join(err, failed)
 		}
@@ -76,14 +76,14 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 			return err
 		case failing.IsZero():
 			failing = time.Now()
-			j.o.Say("warning: the job directory fails, and is tried for %v: %v", most, err)
+			j.o.Say.Warn("the job directory fails, and is tried for %v: %v", most, err)
 		}
 		if worked && err == nil {
 			idle = 0
 			continue
 		}
 		if idle == idleSteps && j.part == 0 {
-			j.o.Say("waiting for tasks that other workers hold; one that gives no sign for %v is taken over", jobdir.Term)
+			j.o.Say.Line("waiting for tasks that other workers hold; one that gives no sign for %v is taken over", jobdir.Term)
 		}
 		if err := j.pause(ctx); err != nil {
 			return err
@@ -210,6 +210,6 @@ func (j *Job) leased(ctx context.Context, folder string, do func() error) (worke
 // giveBack gives a lease back. If that fails, the next process waits as after a killed holder.
 func (j *Job) giveBack(l *jobdir.Lease) {
 	if err := l.Release(); err != nil {
-		j.o.Say("warning: %v; it is free in %v", err, jobdir.Term)
+		j.o.Say.Warn("%v; it is free in %v", err, jobdir.Term)
 	}
 }

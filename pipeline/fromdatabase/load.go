@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
@@ -62,17 +63,17 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 type Load struct {
 	Origin *sqltable.Origin
 	read   sqltable.Config
-	say    func(format string, a ...any)
+	say    words.Say
 }
 
 // Of returns the load of the database that a request names, nil if it names none. What a user should know is said.
-func Of(r *options.Command, say func(format string, a ...any)) (*Load, error) {
+func Of(r *options.Command, say words.Say) (*Load, error) {
 	cfg, err := Config(r)
 	if cfg == nil || err != nil {
 		return nil, err
 	}
 	cfg.RetryFor = cmp.Or(r.RetryFor, pipeline.DefaultRetryFor)
-	cfg.OnPause = func(why string) { say("note: %s", why) }
+	cfg.OnPause = func(why string) { say.Note("%s", why) }
 	return &Load{sqltable.New(*cfg), *cfg, say}, nil
 }
 
@@ -143,7 +144,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: name})
 			text += fmt.Sprintf(" --pk %s:%s", suggest.Arg(name), columns[k].Type)
 		}
-		l.say("note: the new table's primary key is that of the source:%s", text)
+		l.say.Note("the new table's primary key is that of the source:%s", text)
 	}
 	for i := range cfg.Target.Key {
 		k := &cfg.Target.Key[i]
@@ -162,20 +163,18 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 }
 
 // Ended says what a user should know when the load has ended.
-func (l *Load) Ended(r *pipeline.Report) (notes []string) {
+func (l *Load) Ended(r *pipeline.Report) {
 	if d := l.Origin.Paused(); d > 0 {
-		notes = append(notes, fmt.Sprintf("reading was held up for %v, while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag))
-	}
-	if r.Consistent == nil {
-		return notes
+		l.say.Line("reading was held up for %v, while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag)
 	}
 	switch {
-	case *r.Consistent && r.Read == 0: // an empty table, or a load that failed before its first row
-		return notes
-	case *r.Consistent && r.State != pipeline.StateFinished:
-		return append(notes, "all rows that were read are of one snapshot of the source")
-	case *r.Consistent:
-		return append(notes, "all rows are of one snapshot of the source")
+	case r.Consistent == nil:
+	case !*r.Consistent:
+		l.say.Warn("the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots))
+	case r.Read == 0: // an empty table, or a load that failed before its first row
+	case r.State != pipeline.StateFinished:
+		l.say.Line("all rows that were read are of one snapshot of the source")
+	default:
+		l.say.Line("all rows are of one snapshot of the source")
 	}
-	return append(notes, fmt.Sprintf("warning: the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots)))
 }

@@ -24,16 +24,16 @@ type Load struct {
 	Read    tablescan.Config // how the source is read; Begin completes it
 	table   string           // of the source
 	asked   *options.Command
-	say     func(format string, a ...any)
+	say     words.Say
 	since   time.Time
 	origin  *copytable.Origin
 	clock   *client.Clock // of the source
-	lacking func() []string
+	lacking func()
 }
 
 // New returns the load of a table that a command asks for, which users see by another name, and completes its request. What a
 // user should know is said. Read.Manner may be changed before Begin.
-func New(of *options.Command, name, shown string, say func(format string, a ...any)) (*Load, error) {
+func New(of *options.Command, name, shown string, say words.Say) (*Load, error) {
 	read, err := Scan(of)
 	if err != nil {
 		return nil, err
@@ -95,18 +95,18 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 		l.Read.Since = l.since.UnixMilli()
 		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", l.since.Format(time.RFC3339Nano)))
 	}
-	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
+	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say.Line}
 	keys := l.Read
 	keys.Columns = []string{} // those that the key is made of are asked for by name
 	cfg.Read.Look = restore.LookAtKeys(l.say, cfg, key, tablescan.New(keys))
 	cfg.Target.Aging.DropExpired = cfg.Target.Aging.DropExpired || copytable.Expires(from.Table, define)
 	l.origin = copytable.New(l.Read, check)
 	cfg.Read.Sources = l.origin
-	l.say("copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", name)
+	l.say.Line("copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", name)
 	for _, n := range notes {
-		l.say("note: %s", n)
+		l.say.Note("%s", n)
 	}
-	l.lacking = restore.LackingIndexes(l.asked.RenameIndex, cfg, from.Table, to.Client, ctx)
+	l.lacking = restore.LackingIndexes(l.say, l.asked.RenameIndex, cfg, from.Table, to.Client, ctx)
 	return nil
 }
 
@@ -175,21 +175,20 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 }
 
 // Ended says what a user should know when the load has ended.
-func (l *Load) Ended(r *pipeline.Report) (notes []string) {
+func (l *Load) Ended(r *pipeline.Report) {
 	if r.State == pipeline.StateFinished {
-		notes = l.lacking()
+		l.lacking()
 	}
-	notes = append(notes, fmt.Sprintf("read capacity units of the source: %s", words.Grouped(l.origin.Units())))
+	l.say.Line("read capacity units of the source: %s", words.Grouped(l.origin.Units()))
 	if n := l.origin.LeftOut(); n > 0 {
-		notes = append(notes, fmt.Sprintf("%s rows were left out by --where", words.Grouped(n)))
+		l.say.Line("%s rows were left out by --where", words.Grouped(n))
 	}
 	if r.ExpiredCells > 0 {
-		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells)))
+		l.say.Line("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells))
 	}
 	if next := l.Next(r); next != "" {
-		notes = append(notes, "to copy what is new from now on: --since "+next)
+		l.say.Line("to copy what is new from now on: --since %s", next)
 	}
-	return notes
 }
 
 // Next is the time for the next copy of new cells: when this one began, by the service's clock, less what a timestamp may differ from it. It is

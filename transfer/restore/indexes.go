@@ -3,12 +3,12 @@ package restore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/transfer/copytable"
@@ -32,15 +32,16 @@ func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.
 	return notes, nil
 }
 
-// LackingIndexes returns what names the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
-func LackingIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() []string {
-	return func() (notes []string) {
+// LackingIndexes returns what names to the user the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
+func LackingIndexes(say words.Say, rename map[string]string, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() {
+	return func() {
 		if len(from.Indexes) == 0 || cfg.DryRun {
-			return nil
+			return
 		}
 		t, err := (&client.Admin{Client: sdk, Context: ctx, Proven: true}).Describe(cfg.Target.Table)
 		if err != nil {
-			return []string{fmt.Sprintf("warning: which indexes table %s has cannot be said: %v", cfg.Target.Table, err)}
+			say.Warn("which indexes table %s has cannot be said: %v", cfg.Target.Table, err)
+			return
 		}
 		for _, name := range from.Indexes {
 			to := name
@@ -48,9 +49,8 @@ func LackingIndexes(rename map[string]string, cfg *pipeline.Config, from *client
 				to = renamed
 			}
 			if !slices.Contains(t.Indexes, to) {
-				notes = append(notes, fmt.Sprintf("note: table %s does not have the index %s of its source", t.Name, name))
+				say.Note("table %s does not have the index %s of its source", t.Name, name)
 			}
 		}
-		return notes
 	}
 }

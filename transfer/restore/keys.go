@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/archivefile"
@@ -58,9 +59,9 @@ func Fits(m *archive.Manifest, cfg *pipeline.Config, target string, key []table.
 }
 
 // LookAtKeys looks at the keys of all rows of a table or an archive before any is written. Look is their origin.
-func LookAtKeys(say func(format string, a ...any), cfg *pipeline.Config, key []table.KeyColumn, look source.Origin) func(context.Context) error {
+func LookAtKeys(say words.Say, cfg *pipeline.Config, key []table.KeyColumn, look source.Origin) func(context.Context) error {
 	return func(ctx context.Context) error {
-		say("the key does not contain that of the source: looking for rows that would become one")
+		say.Line("the key does not contain that of the source: looking for rows that would become one")
 		r := cfg.Request()
 		r.Target.Key, r.Read.Sources = slices.Clone(key), look
 		return copytable.CheckKeys(ctx, r, func(v *verify.CheckConfig) {

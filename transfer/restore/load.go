@@ -3,7 +3,6 @@ package restore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"example.com/tsimport/internal/table"
@@ -22,12 +21,12 @@ import (
 type Load struct {
 	Archive *archive.Manifest
 	asked   *options.Request
-	say     func(format string, a ...any)
-	lacking func() []string // nil unless the load has begun
+	say     words.Say
+	lacking func() // nil unless the load has begun
 }
 
 // Of returns the load of the archive that a request names, nil if it names none. What a user should know is said.
-func Of(ctx context.Context, r *options.Request, find input.Options, say func(format string, a ...any)) (*Load, error) {
+func Of(ctx context.Context, r *options.Request, find input.Options, say words.Say) (*Load, error) {
 	m, err := Find(ctx, r.From, find)
 	switch {
 	case err != nil:
@@ -43,7 +42,7 @@ func Of(ctx context.Context, r *options.Request, find input.Options, say func(fo
 }
 
 // New returns the load of an archive that a request asks for.
-func New(m *archive.Manifest, r *options.Request, say func(format string, a ...any)) (*Load, error) {
+func New(m *archive.Manifest, r *options.Request, say words.Say) (*Load, error) {
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
 			return nil, plan.Usagef("--%s: an archive says itself how it is read; leave it out", o.Name)
@@ -98,16 +97,16 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 			notes = nil // the load refuses
 		}
 		for _, n := range notes {
-			l.say("note: %s", n)
+			l.say.Note("%s", n)
 		}
 		to.Key, to.Definition = cfg.Target.Key, cfg.Target.Define
 	}
-	l.lacking = LackingIndexes(l.asked.RenameIndex, cfg, from, sdk, ctx)
+	l.lacking = LackingIndexes(l.say, l.asked.RenameIndex, cfg, from, sdk, ctx)
 	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
 		return err
 	}
 	cfg.Read.Look = LookAtKeys(l.say, cfg, to.Key, archiveReader.New(l.Archive))
-	l.say("loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, words.Grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
+	l.say.Line("loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, words.Grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
 	return nil
 }
 
@@ -148,12 +147,11 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 }
 
 // Ended says what a user should know when the load has ended.
-func (l *Load) Ended(r *pipeline.Report) (notes []string) {
+func (l *Load) Ended(r *pipeline.Report) {
 	if l.lacking != nil && r.State == pipeline.StateFinished {
-		notes = l.lacking()
+		l.lacking()
 	}
 	if r.ExpiredCells > 0 {
-		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells)))
+		l.say.Line("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells))
 	}
-	return notes
 }

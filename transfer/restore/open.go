@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
@@ -19,11 +20,11 @@ type Source interface {
 	// Compared makes the load what its table is compared with.
 	Compared(cfg *pipeline.Config)
 	// Ended says what a user should know when the load has ended.
-	Ended(report *pipeline.Report) []string
+	Ended(report *pipeline.Report)
 }
 
 // Open returns the source that a request names: a table of a database, an archive, or else files. What a user should know is said.
-func Open(ctx context.Context, of *options.Command, find input.Options, say func(format string, a ...any)) (Source, error) {
+func Open(ctx context.Context, of *options.Command, find input.Options, say words.Say) (Source, error) {
 	if l, err := fromdatabase.Of(of, say); l != nil || err != nil {
 		return l, err
 	}
@@ -42,4 +43,4 @@ func (files) Begin(context.Context, *pipeline.Config, *client.Target, bool) erro
 
 func (files) Compared(*pipeline.Config) {}
 
-func (files) Ended(*pipeline.Report) []string { return nil }
+func (files) Ended(*pipeline.Report) {}

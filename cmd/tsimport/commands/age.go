@@ -77,7 +77,7 @@ func ageTables(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	t, err := openTarget(c, access{readOnly: !c.Bool("apply")}, c.App.ErrWriter)
+	t, err := openTarget(c, access{readOnly: !c.Bool("apply")})
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func ageTables(c *call) (err error) {
 		r.Now = traffic.Clock.Now() // a clock that is wrong must not make a table older than it is
 	}
 	if warning := traffic.Clock.SkewWarning(); warning != "" {
-		say(c, c.App.ErrWriter, "warning: %s", warning)
+		c.say.Warn("%s", warning)
 	}
 	if r.Target, err = t.identity(); err != nil {
 		return err
@@ -112,7 +112,7 @@ func ageTables(c *call) (err error) {
 		if interval == 0 {
 			interval = -1 // zero is the default
 		}
-		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(line string) { say(c, c.App.ErrWriter, "%s", client.OneLine(line)) }})
+		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(line string) { c.say.Line("%s", client.OneLine(line)) }})
 	}
 	var archived int64
 	for _, i := range lack {
@@ -151,12 +151,12 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 	case result != nil:
 		return endsWith(c, exitcode.Of(result), stopped, fmt.Sprintf("%s, %d not done; give the same command again to continue%s", said, counts[apply.Planned], first))
 	case !c.Bool("apply") && counts[apply.Planned] > 0:
-		say(c, c.App.ErrWriter, "%d of %d tables would change; nothing was changed; --apply changes them", counts[apply.Planned], len(plan.Items))
+		c.say.Line("%d of %d tables would change; nothing was changed; --apply changes them", counts[apply.Planned], len(plan.Items))
 	case len(plan.Items) == 0: // that was said
 	case !c.Bool("apply"):
-		say(c, c.App.ErrWriter, "all %d tables match the policy", len(plan.Items))
+		c.say.Line("all %d tables match the policy", len(plan.Items))
 	default:
-		say(c, c.App.ErrWriter, "%s", said)
+		c.say.Line("%s", said)
 	}
 	return nil
 }
@@ -173,9 +173,9 @@ func (t *target) identity() (string, error) {
 // sayOthers tells of names that somebody may have meant to be the template's.
 func sayOthers(c *call, plan *apply.Plan, t *target) {
 	if len(plan.Items) == 0 {
-		say(c, c.App.ErrWriter, "there is no table %s in %s", plan.Template, t.name)
+		c.say.Line("there is no table %s in %s", plan.Template, t.name)
 	}
 	for _, name := range plan.Others {
-		say(c, c.App.ErrWriter, "table %s has no %s in its name and is skipped", name, plan.Template.Unit)
+		c.say.Line("table %s has no %s in its name and is skipped", name, plan.Template.Unit)
 	}
 }

@@ -100,7 +100,7 @@ func benchTarget(c *call, cfg *write.Config, noSync bool) (closeTarget func() er
 	store := c.String("store")
 	store = cmp.Or(store, defaultStore)
 	_, statErr := os.Stat(store)
-	t, err := openTarget(c, access{create: true, noSync: noSync}, c.App.ErrWriter)
+	t, err := openTarget(c, access{create: true, noSync: noSync})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func benchWriteConfig(c *call) (cfg write.Config, err error) {
 		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")), Seed: c.Uint64("seed")},
 		Rows:  c.Int64("rows"), Duration: c.Duration("duration"), WarmUp: c.Duration("warmup"), BatchRows: c.Int("batch-rows"),
 		Concurrency: c.Int("concurrency"), Rate: c.Float64("rate"), RetryFor: c.Duration("retry-for"),
-		Say: func(format string, a ...any) { say(c, c.App.ErrWriter, format, a...) },
+		Say: c.say.Line,
 	}
 	if !c.IsSet("rows") && !c.IsSet("duration") {
 		cfg.Duration = 30 * time.Second

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline/options"
 )
@@ -23,6 +24,7 @@ type call struct {
 
 	interrupts *interrupts
 	show       *display
+	say        words.Say // shows what --quiet hides; show.say shows the rest
 }
 
 // line is a command line; by this name its context can be asked for.
@@ -72,16 +74,24 @@ func (in *invocation) typed(l *line, commands options.Commands) (c *call, err er
 		}
 	}
 	of.Quiet, of.JSON, of.MetricsFile = l.Bool("quiet"), l.Bool("json"), l.String("metrics-file")
-	return &call{line: l, given: of, of: of.Full(commands), in: in, interrupts: in.interrupts, show: in.show}, err
+	return newCall(l, of, of.Full(commands), in, in.interrupts, in.show), err
+}
+
+func newCall(l *line, given, of *options.Command, in *invocation, interrupts *interrupts, show *display) *call {
+	c := &call{line: l, given: given, of: of, in: in, interrupts: interrupts, show: show}
+	if show != nil && !of.Quiet { // nil where options are only read
+		c.say = show.say
+	}
+	return c
 }
 
 // again is the call of a command that was not typed now: a load of a job, a run that is resumed, a part of a plan.
 func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.Writer, interrupts *interrupts, show *display) *call {
 	arguments := flag.NewFlagSet(of.Name, flag.ContinueOnError)
 	_ = arguments.Parse(append([]string{"--"}, of.From...)) // there are no flags to be wrong
-	l := cli.NewContext(&cli.App{Writer: stdout, ErrWriter: show}, arguments, &cli.Context{Context: ctx})
+	l := cli.NewContext(&cli.App{Writer: stdout}, arguments, &cli.Context{Context: ctx})
 	l.Command = &cli.Command{Name: of.Name}
-	return &call{line: l, given: of, of: of.Full(options.Having(of.Name)), in: in, interrupts: interrupts, show: show}
+	return newCall(l, of, of.Full(options.Having(of.Name)), in, interrupts, show)
 }
 
 // again is the call of another command in place of this one.

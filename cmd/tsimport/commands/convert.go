@@ -52,7 +52,7 @@ func convertDataX(c *call) error {
 	var out strings.Builder
 	for _, n := range j.Notes {
 		fmt.Fprintf(&out, "# %s\n", n)
-		fmt.Fprintf(c.App.ErrWriter, "note: %s\n", n)
+		c.show.say.Note("%s", n)
 	}
 	out.Write(body)
 	if to == "" || to == "-" {

@@ -29,13 +29,12 @@ func copyCommand(in *invocation) *cli.Command {
 }
 
 func copyTable(c *call) error {
-	return runLoad(c, &copying{show: c.show})
+	return runLoad(c, new(copying))
 }
 
 // copying is a load whose source is a table.
 type copying struct {
 	*fromtable.Load
-	show     *display
 	from, to tableArgument
 	source   *target // which may be the target's
 	reads    string  // place of the source
@@ -59,10 +58,10 @@ func (k *copying) config(c *call, asked *options.Command) (cfg pipeline.Config, 
 		return cfg, err
 	}
 	asked.Table = k.to.name
-	if k.Load, err = fromtable.New(asked, k.from.name, k.from.shown(), sayer(c, k.show)); err != nil {
+	if k.Load, err = fromtable.New(asked, k.from.name, k.from.shown(), c.say); err != nil {
 		return cfg, err
 	}
-	k.Read.Gate, k.Read.Waits = gateOf(c), waitsOf(c, k.show)
+	k.Read.Gate, k.Read.Waits = gateOf(c), waitsOf(c)
 	if c.given.IsSet("job-dir") || c.in.task != nil {
 		asked.Order = plan.LastWins.String() // each row is sent as one process has read it
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/term"
 	"golang.org/x/text/width"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/reader/input"
 )
 
@@ -22,6 +24,7 @@ type display struct {
 	terminal bool
 	columns  func() int   // of the terminal
 	log      *slog.Logger // of all that is written, if that is not text for people
+	say      words.Say    // shows a line
 	load     string       // of a job, whose display it is
 	board    *board       // where that shows its progress; nil is nowhere
 
@@ -34,6 +37,7 @@ type display struct {
 
 func newDisplay(w io.Writer) *display {
 	d := &display{w: w}
+	d.say = d.tell
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		d.terminal = true
 		d.columns = func() int {
@@ -47,23 +51,37 @@ func newDisplay(w io.Writer) *display {
 	return d
 }
 
-// Write writes text that stays. Addresses in it lose their secrets, in any message, and what would act
-// on a terminal is replaced.
-func (d *display) Write(b []byte) (int, error) {
-	if d.log != nil {
-		d.logLines(b)
-		return len(b), nil
+// tell shows a line of a kind, or logs it.
+func (d *display) tell(kind words.Kind, line string) {
+	text := printable(line)
+	switch {
+	case d.log != nil && kind == words.Warning:
+		d.event(slog.LevelWarn, eventWarning, text)
+	case d.log != nil:
+		d.event(slog.LevelInfo, eventMessage, strings.TrimSpace(string(kind)+text))
+	default:
+		_ = d.write(fmt.Sprintf("tsimport: %s%s\n", kind, text)) // an invisible display is not a reason to stop
 	}
-	if shown := printableText(input.RedactText(string(b))); shown != string(b) {
-		if err := d.write([]byte(shown)); err != nil {
-			return 0, err
-		}
-		return len(b), nil
-	}
-	return len(b), d.write(b)
 }
 
-func (d *display) write(b []byte) error {
+// Write tells lines together, such as a state; in a log, and among several loads, one by one.
+func (d *display) Write(b []byte) (int, error) {
+	text := strings.TrimSuffix(string(b), "\n")
+	if d.log == nil && d.load == "" {
+		return len(b), d.write("tsimport: " + text + "\n")
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		d.say.Line("%s", line)
+	}
+	return len(b), nil
+}
+
+// write writes text that stays. Addresses in it lose their secrets, in any message, and what would act on a terminal is replaced.
+func (d *display) write(text string) error {
+	return d.put([]byte(printableText(input.RedactText(text))))
+}
+
+func (d *display) put(b []byte) error {
 	d.used.Store(true)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -77,19 +77,19 @@ func TestPaintedLinesAreReplacedAndStayBelowWhatIsWritten(t *testing.T) {
 		t.Helper()
 		conformance.Equal(t, cmp.Diff(want, screenOf(t, out.String(), 20)), "", "(-want +got)")
 	}
-	check("first", "bar 22", "lane c", "lane dd")
+	check("tsimport: first", "bar 22", "lane c", "lane dd")
 	d.Write([]byte("second\n"))
-	check("first", "second", "")
+	check("tsimport: first", "tsimport: second", "")
 	d.paint("bar 3", "lane e", "lane f")
 	d.paint("bar", "lane")
-	check("first", "second", "bar", "lane")
+	check("tsimport: first", "tsimport: second", "bar", "lane")
 	d.paint("bar")
-	check("first", "second", "bar")
+	check("tsimport: first", "tsimport: second", "bar")
 	d.paint()
 	d.paint()
-	check("first", "second", "")
+	check("tsimport: first", "tsimport: second", "")
 	d.Write([]byte("end\n"))
-	check("first", "second", "end", "")
+	check("tsimport: first", "tsimport: second", "tsimport: end", "")
 }
 
 func TestALineWiderThanTheTerminalIsTruncated(t *testing.T) {
@@ -105,7 +105,7 @@ func TestNothingIsPaintedWithoutATerminal(t *testing.T) {
 	d.paint("bar", "lane")
 	d.Write([]byte("text\n"))
 	d.paint()
-	if out.String() != "text\n" {
+	if out.String() != "tsimport: text\n" {
 		t.Errorf("%q", out.String())
 	}
 }

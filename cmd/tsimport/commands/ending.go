@@ -117,7 +117,7 @@ func told(c *call, command string, action func(*call) error) error {
 	if path := c.of.MetricsFile; path != "" {
 		// What was done is done: the exit code stays.
 		if err := runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs); err != nil {
-			fmt.Fprintf(c.show, "tsimport: warning: --metrics-file: %s\n", printable(client.OneLine(err.Error())))
+			c.show.say.Warn("--metrics-file: %s", printable(client.OneLine(err.Error())))
 		}
 	}
 	return err

@@ -42,7 +42,7 @@ func export(c *call) (err error) {
 	if err := checkExport(c, name, format); err != nil {
 		return err
 	}
-	t, err := openTarget(c, access{readOnly: true}, c.show)
+	t, err := openTarget(c, access{readOnly: true})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func export(c *call) (err error) {
 		cfg.Format = exporting.Typed
 	}
 	if text := beforehand[cfg.Format]; text != "" {
-		say(c, c.show, "note: %s", text)
+		c.say.Note("%s", text)
 	}
 	r, err := exportTo(c.Context, c.App.Writer, cfg)
 	if err != nil {
@@ -112,31 +112,27 @@ func describeSource(c *call, t *target, name string) (*tablestore.TableStoreClie
 // endExport says what was exported.
 func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	if r.Resumed > 0 {
-		say(c, c.App.ErrWriter, "continued after the %s rows already in the file", words.Grouped(r.Resumed))
+		c.say.Line("continued after the %s rows already in the file", words.Grouped(r.Resumed))
 	}
 	name := cfg.Scan.Table.Name
 	endingOf(c).table = name
 	endingOf(c).count("exported", r.Rows)
-	say(c, c.App.ErrWriter, "exported %s of table %s", counted(r.Rows, "row"), name)
+	c.say.Line("exported %s of table %s", counted(r.Rows, "row"), name)
 	if r.LeftOut > 0 {
-		say(c, c.App.ErrWriter, "%s rows were left out by --where", words.Grouped(r.LeftOut))
+		c.say.Line("%s rows were left out by --where", words.Grouped(r.LeftOut))
 	}
-	for _, text := range nothingNotes(c, cfg, r) {
-		say(c, c.App.ErrWriter, "%s", text)
-	}
+	sayNothing(c, cfg, r)
 	flags := loadFlagsOf(cfg, r)
-	for _, text := range lostNotes(&r.Lost, r.Columns) {
-		say(c, c.App.ErrWriter, "%s", text)
-	}
+	sayLost(c.say, &r.Lost, r.Columns)
 	switch {
 	case len(flags) > shownFlags:
-		say(c, c.App.ErrWriter, "to load the same types, give the load the %d flags that --json prints as load_flags", len(flags)/2)
+		c.say.Line("to load the same types, give the load the %d flags that --json prints as load_flags", len(flags)/2)
 	case len(flags) > 0:
 		quoted := make([]string, len(flags))
 		for i, f := range flags {
 			quoted[i] = suggest.Arg(f)
 		}
-		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(quoted, " "))
+		c.say.Line("to load the same types: %s", strings.Join(quoted, " "))
 	}
 	if c.of.JSON {
 		return printJSON(c, exportSummary{Table: name, Format: exportFormat(c), Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
@@ -164,29 +160,28 @@ var beforehand = map[string]string{
 	exporting.Parquet: "Parquet has the newest version of each cell, without its timestamp; --format archive keeps everything",
 }
 
-// nothingNotes say which columns that were asked for no row had, and that a condition let no row pass: a misspelt name does that.
-func nothingNotes(c *call, cfg *exporting.Config, r *exporting.Result) (notes []string) {
+// sayNothing says which columns that were asked for no row had, and that a condition let no row pass: a misspelt name does that.
+func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	for _, name := range cfg.Scan.Columns {
 		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
 		if r.Rows > 0 && !slices.ContainsFunc(r.Columns, has) {
-			notes = append(notes, fmt.Sprintf("warning: no row that was exported has the column %s (--columns)", name))
+			c.say.Warn("no row that was exported has the column %s (--columns)", name)
 		}
 	}
 	for _, condition := range [][2]string{{"filter", c.of.Filter}, {"where", c.of.Where}} {
 		if condition[1] != "" && r.Rows == 0 {
-			notes = append(notes, fmt.Sprintf("warning: no row passes --%s %s; a row without one of its columns does not pass", condition[0], suggest.Arg(condition[1])))
+			c.say.Warn("no row passes --%s %s; a row without one of its columns does not pass", condition[0], suggest.Arg(condition[1]))
 		}
 	}
-	return notes
 }
 
-// lostNotes say what of the rows is not in the output.
-func lostNotes(lost *exporting.Lost, columns []exporting.Column) (notes []string) {
+// sayLost says what of the rows is not in the output.
+func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 	if lost.Timestamps > 0 {
-		notes = append(notes, fmt.Sprintf("note: not in the output: the timestamps of %s cells", words.Grouped(lost.Timestamps)))
+		say.Note("not in the output: the timestamps of %s cells", words.Grouped(lost.Timestamps))
 	}
 	if lost.OlderVersions > 0 {
-		notes = append(notes, fmt.Sprintf("warning: not in the output: %s older versions of cells", words.Grouped(lost.OlderVersions)))
+		say.Warn("not in the output: %s older versions of cells", words.Grouped(lost.OlderVersions))
 	}
 	if lost.Types > 0 {
 		var mixed []string
@@ -195,9 +190,8 @@ func lostNotes(lost *exporting.Lost, columns []exporting.Column) (notes []string
 				mixed = append(mixed, columns[i].Name)
 			}
 		}
-		notes = append(notes, fmt.Sprintf("warning: %s values are not strings, in columns that also have values of other types: a load takes such columns as strings (%s)", words.Grouped(lost.Types), shortList(mixed)))
+		say.Warn("%s values are not strings, in columns that also have values of other types: a load takes such columns as strings (%s)", words.Grouped(lost.Types), shortList(mixed))
 	}
-	return notes
 }
 
 // These bound the names of columns and the words of flags in a line; --json has all.
@@ -309,32 +303,32 @@ func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.
 			return usagef("-o %v", err)
 		}
 		cfg.OnWait = func(who string) {
-			say(c, c.App.ErrWriter, "waiting: %s may write to %s; if it does not say so for %v, the export is taken over", who, cfg.Store, jobdir.Term)
+			c.say.Line("waiting: %s may write to %s; if it does not say so for %v, the export is taken over", who, cfg.Store, jobdir.Term)
 		}
 	}
 	cfg.Scan.Client = sdk
 	if cfg.Scan.Columns != nil && len(cfg.Scan.Columns) == 0 {
-		say(c, c.App.ErrWriter, "note: %s", fromtable.OnlyKeys)
+		c.say.Note("%s", fromtable.OnlyKeys)
 	}
-	say(c, c.App.ErrWriter, "archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
+	c.say.Line("archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
 	r, err := exporting.ToArchive(c.Context, cfg)
 	if err != nil {
 		return stoppedExport(c, err, r.Kept)
 	}
 	if r.Resumed > 0 {
-		say(c, c.App.ErrWriter, "continued after the %s rows already in the archive", words.Grouped(r.Resumed))
+		c.say.Line("continued after the %s rows already in the archive", words.Grouped(r.Resumed))
 	}
 	if r.LeftOut > 0 {
-		say(c, c.App.ErrWriter, "%s rows were left out by --where", words.Grouped(r.LeftOut))
+		c.say.Line("%s rows were left out by --where", words.Grouped(r.LeftOut))
 	}
 	m := r.Manifest
 	endingOf(c).table = m.Table
 	endingOf(c).count("exported", m.Rows)
-	say(c, c.App.ErrWriter, "archived %s with %s of table %s in %s, %s; %s",
+	c.say.Line("archived %s with %s of table %s in %s, %s; %s",
 		counted(m.Rows, "row"), counted(m.Cells, "cell"), m.Table, counted(int64(len(m.Parts)), "part"), counted(m.Bytes, "byte"), counted(r.Units, "read capacity unit"))
 	for _, k := range described.Key {
 		if k.Auto {
-			say(c, c.App.ErrWriter, "note: the values of auto-increment column %s are in the archive; a load gives them to a plain integer column, or gets new ones in the same order and keeps both in a file (--returned-keys)", k.Name)
+			c.say.Note("the values of auto-increment column %s are in the archive; a load gives them to a plain integer column, or gets new ones in the same order and keeps both in a file (--returned-keys)", k.Name)
 		}
 	}
 	return nil

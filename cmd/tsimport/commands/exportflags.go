@@ -69,7 +69,7 @@ func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selec
 	if s, err = fromtable.Scan(of); err != nil {
 		return s, holds, err
 	}
-	s.Table, s.Gate, s.Waits = t, gateOf(c), waitsOf(c, c.App.ErrWriter)
+	s.Table, s.Gate, s.Waits = t, gateOf(c), waitsOf(c)
 	if err := fromtable.SetBounds(&of.Scan, &s, t.Key); err != nil {
 		return s, holds, err
 	}

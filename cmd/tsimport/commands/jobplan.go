@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -54,7 +53,7 @@ func planJob(c *call, r *job.Record) (err error) {
 	s.readOnly = true
 	defer func() { err = errors.Join(err, s.close()) }()
 	limitMemory(s.memory, false)
-	p.jobRunner = jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r}
+	p.jobRunner = jobRunner{c: c, session: s, folder: folder, record: r}
 	p.measured = measureRuns(rundir.Root)
 	for _, s := range inOrder(r.Loads) {
 		if c.interrupts.drain.Err() != nil {
@@ -145,12 +144,11 @@ func (p *jobPlanner) load(s *job.State) {
 	if p.plan.Folder != "" {
 		l.findBegun(dir, in)
 	}
-	said := new(bytes.Buffer)
-	show := newDisplay(said)
-	interrupts, stop := p.interrupts.ofLoad()
+	show := newDisplay(io.Discard)
+	show.say = l.hear
+	interrupts, stop := p.c.interrupts.ofLoad()
 	defer stop()
 	err := p.command(interrupts.hard, s, in, show, interrupts)
-	l.hear(said.String())
 	switch nothing, exit := new(plan.NothingNew), new(exitError); {
 	case err == nil || l.State == planLater:
 		return

@@ -41,15 +41,13 @@ func (l *loadPlan) findBegun(dir string, in *invocation) {
 	}
 }
 
-// hear keeps what the command has said for people.
-func (l *loadPlan) hear(said string) {
-	for _, line := range strings.Split(said, "\n") {
-		line = strings.TrimPrefix(line, "tsimport: ")
-		if text, ok := strings.CutPrefix(line, "warning: "); ok {
-			l.warn(text)
-		} else if text, ok := strings.CutPrefix(line, "note: "); ok {
-			l.note(text)
-		}
+// hear keeps what the command says for people.
+func (l *loadPlan) hear(kind words.Kind, line string) {
+	switch kind {
+	case words.Warning:
+		l.warn(printable(line))
+	case words.Note:
+		l.note(printable(line))
 	}
 }
 

@@ -108,7 +108,7 @@ func serveJob(ctx context.Context, c *call, w *scaleout.Watcher, address string)
 	if err != nil {
 		return usagef("--listen %s: %v", address, err)
 	}
-	say(c, c.show, "status at http://%s/status and /metrics; Ctrl-C ends", l.Addr())
+	c.say.Line("status at http://%s/status and /metrics; Ctrl-C ends", l.Addr())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -59,7 +59,7 @@ func manifestsCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return usagef("%v", err)
 			}
-			say(c, c.show, "apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
+			c.say.Line("apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
 			_, err = fmt.Fprintf(results(c), "%s", bytes.Join(manifests, []byte("---\n")))
 			return err
 		}),
@@ -143,7 +143,7 @@ func missingSummary(missing bool, done string, store jobdir.Store) error {
 
 // applyJobs has the Jobs of a plan run.
 func applyJobs(c *call, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
-	failed := kubernetes.Apply(c.interrupts.drain, *o, func(format string, a ...any) { say(c, c.show, format, a...) })
+	failed := kubernetes.Apply(c.interrupts.drain, *o, c.say.Line)
 	// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
 	s, err := scaleout.ReadSummary(c.interrupts.hard, store, p)
 	if s == nil {

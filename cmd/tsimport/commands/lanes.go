@@ -20,7 +20,7 @@ const lanesAsked = 40
 // writeState shows a load's state: a header line, then a line for each lane that has anything.
 func writeState(w io.Writer, s *pipeline.State) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "tsimport: table %s after %v: %s\n", s.Table, round(time.Duration(s.Seconds*float64(time.Second))), stateText(s))
+	fmt.Fprintf(&text, "table %s after %v: %s\n", s.Table, round(time.Duration(s.Seconds*float64(time.Second))), stateText(s))
 	lanes := busiest(s)
 	for _, l := range lanes[:min(len(lanes), lanesAsked)] {
 		fmt.Fprintf(&text, "  %s\n", laneText(&l))

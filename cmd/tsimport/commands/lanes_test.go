@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/ledger"
 )
@@ -47,7 +48,7 @@ func runningState() *pipeline.State {
 
 func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
 	var out bytes.Buffer
-	must(t, writeState(&out, runningState()))
+	must(t, writeState(newDisplay(&out), runningState()))
 	want := `tsimport: table cards after 1m15s: 1,000,000 rows read, 700,000 written, 299,995 queued, 800 in flight; 3 rejected; 2 superseded; 10 to be sent again; 4,000 throttled; 4 of 32 requests in flight, 9,000 answered; memory of rows 100.0 MiB of 100.0 MiB (full, reading waits); on disk 3.0 MiB, 60,000 rows spilled so far; 5 partitions (guessed); partition map not readable: read the partition map: time-out
   partition 3 from 30: measure, 100 queued + disk, 0 requests in flight
   partition 1 from 10: cruise at 1,050 units/s, 2,000 queued, 3 requests in flight, 10 to be sent again, 4,000 throttled
@@ -63,7 +64,7 @@ func TestAQuietStateIsShort(t *testing.T) {
 	var out bytes.Buffer
 	s := &pipeline.State{Table: "t", Seconds: 1, StateCounts: pipeline.StateCounts{Read: 1, Written: 1, Requests: 1}, StateWork: pipeline.StateWork{Workers: 2},
 		Map: pipeline.StateMap{Partitions: 1}, Lanes: []lanes.State{{Pace: "start"}}}
-	must(t, writeState(&out, s))
+	must(t, writeState(newDisplay(&out), s))
 	want := "tsimport: table t after 1s: 1 rows read, 1 written, 0 queued, 0 in flight; 0 of 2 requests in flight, 1 answered; " +
 		"memory of rows 0 bytes of 0 bytes; 1 partition; input read to its end\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
@@ -78,7 +79,7 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 			s.Lanes = append(s.Lanes, lanes.State{Partition: i, Queued: i + 1})
 		}
 		var out bytes.Buffer
-		must(t, writeState(&out, s))
+		must(t, writeState(newDisplay(&out), s))
 		if got, want := strings.Count(out.String(), "\n  partition "), min(n, 40); got != want {
 			t.Errorf("%d lanes: %d are listed", n, got)
 		}
@@ -92,11 +93,17 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 	}
 }
 
+// spreadSaid are the lines of saySpread.
+func spreadSaid(r *pipeline.Report) (said []string) {
+	saySpread(func(kind words.Kind, line string) { said = append(said, string(kind)+line) }, r)
+	return said
+}
+
 func TestTheSpreadIsReported(t *testing.T) {
-	if notes := spreadNotes(&pipeline.Report{Counted: ledger.Counted{ReportPartitions: ledger.ReportPartitions{Partitions: 1}, ReportTraffic: ledger.ReportTraffic{RowsSent: 1000, Throttled: 20}}}); notes != nil {
+	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportPartitions: ledger.ReportPartitions{Partitions: 1}, ReportTraffic: ledger.ReportTraffic{RowsSent: 1000, Throttled: 20}}}); notes != nil {
 		t.Errorf("a plain load: %q", notes)
 	}
-	got := spreadNotes(&pipeline.Report{
+	got := spreadSaid(&pipeline.Report{
 		Counted: ledger.Counted{
 			ReportCounts:  ledger.ReportCounts{Written: 500},
 			ReportTraffic: ledger.ReportTraffic{RowsSent: 1000, Throttled: 500, Unavailable: 100},
@@ -130,15 +137,15 @@ func TestPartitionsWithoutRowsAreNotReportedAsWritten(t *testing.T) {
 			"warning: all rows went to one partition, so the capacity of the others was not used"},
 		0: {"8 partitions at the end, none of which got a row since"},
 	} {
-		got := spreadNotes(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 10_000}, ReportTraffic: ledger.ReportTraffic{RowsSent: 10_000}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}}})
+		got := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 10_000}, ReportTraffic: ledger.ReportTraffic{RowsSent: 10_000}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}}})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d used (-want +got)\n%s", used, diff)
 		}
 	}
-	if notes := spreadNotes(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 9999}, ReportTraffic: ledger.ReportTraffic{RowsSent: 9999}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: 1}}}); len(notes) != 1 {
+	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 9999}, ReportTraffic: ledger.ReportTraffic{RowsSent: 9999}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: 1}}}); len(notes) != 1 {
 		t.Errorf("a small load: %q; want no warning", notes)
 	}
-	if notes := spreadNotes(&pipeline.Report{Counted: ledger.Counted{ReportTraffic: ledger.ReportTraffic{RowsSent: 9}, ReportPartitions: ledger.ReportPartitions{Partitions: 8}}}); notes != nil {
+	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportTraffic: ledger.ReportTraffic{RowsSent: 9}, ReportPartitions: ledger.ReportPartitions{Partitions: 8}}}); notes != nil {
 		t.Errorf("nothing was written: %q", notes)
 	}
 }

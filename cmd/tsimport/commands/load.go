@@ -42,7 +42,7 @@ func load(c *call) (err error) {
 	if c.of.RetryRejects != "" {
 		return retryRejects(c)
 	}
-	l, err := restore.Open(c.interrupts.drain, c.command(), storesOf(c), sayer(c, c.show))
+	l, err := restore.Open(c.interrupts.drain, c.command(), storesOf(c), c.say)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ type kind interface {
 	// Compared changes the load into what the table is compared with.
 	Compared(cfg *pipeline.Config)
 	// Ended says what the user should know when the load has ended.
-	Ended(report *pipeline.Report) []string
+	Ended(report *pipeline.Report)
 }
 
 // plainLoad is a load of files, of a table of a database or of an archive.
@@ -73,7 +73,7 @@ func (l plainLoad) config(c *call, asked *options.Command) (pipeline.Config, err
 }
 
 func (plainLoad) open(c *call, a access) (*target, error) {
-	return openTarget(c, a, c.show)
+	return openTarget(c, a)
 }
 
 func (l plainLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
@@ -121,12 +121,12 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 		limitMemory(cfg.Limits.Memory, r.target.embedded)
 	}
 	if text := orderWarning(&cfg.Write); text != "" && cfg.Read.Sources == nil {
-		say(c, c.show, "warning: %s", text)
+		c.say.Warn("%s", text)
 	}
 	if n := client.Affordable(cfg.Lanes.Concurrency); n < cfg.Lanes.Concurrency && !r.target.embedded {
-		say(c, c.show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Lanes.Concurrency, n)
+		c.say.Warn("--concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Lanes.Concurrency, n)
 	}
-	screen := newScreen(c, c.show)
+	screen := newScreen(c)
 	screen.attach(&cfg)
 	cfg.Drain, cfg.Checkpoint.Keep = c.interrupts.drain, c.of.Verify
 	c.interrupts.drains()
@@ -149,13 +149,11 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 		}
 	}
 	screen.report(report, cfg.Write.Mode, lookHint(c, report, r.target))
-	for _, text := range of.Ended(report) {
-		screen.line("%s", text)
-	}
+	of.Ended(report)
 	if path, err := loadpage.Write(report); err != nil {
-		screen.line("warning: %v", err)
+		screen.say.Line("warning: %v", err)
 	} else {
-		screen.line("report: %s", path)
+		screen.say.Line("report: %s", path)
 	}
 	if c.of.JSON {
 		if wrong := printJSON(c, report); err == nil && wrong != nil {
@@ -187,7 +185,7 @@ func (r *readyLoad) prepare(c *call, of kind, asked *options.Request, cfg *pipel
 	if err := of.begin(c, cfg, r.target); err != nil {
 		return err
 	}
-	r.again, err = recurring.Open(c.interrupts.drain, asked, cfg, sayer(c, c.show))
+	r.again, err = recurring.Open(c.interrupts.drain, asked, cfg, c.say)
 	return err
 }
 

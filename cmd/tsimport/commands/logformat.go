@@ -1,12 +1,10 @@
 package commands
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"example.com/tsimport/internal/words"
@@ -50,7 +48,7 @@ func (d *display) logJSON(command string) {
 // asIs writes to a display without a look at what it is.
 type asIs struct{ d *display }
 
-func (a asIs) Write(b []byte) (int, error) { return len(b), a.d.write(b) }
+func (a asIs) Write(b []byte) (int, error) { return len(b), a.d.put(b) }
 
 // shownAttr is what a log shows of an attribute: times in UTC, texts without the secrets of addresses and without what acts on a terminal.
 func shownAttr(_ []string, a slog.Attr) slog.Attr {
@@ -79,30 +77,15 @@ func (d *display) event(level slog.Level, event, text string, more ...slog.Attr)
 	d.log.LogAttrs(context.Background(), level, text, append([]slog.Attr{slog.String("event", event)}, more...)...)
 }
 
-// logLines logs text for people: each line is a message, or a warning if it says so.
-func (d *display) logLines(text []byte) {
-	for line := range bytes.Lines(text) {
-		said := strings.TrimPrefix(strings.TrimSpace(string(line)), "tsimport: ")
-		if said == "" {
-			continue
-		}
-		if warning, is := strings.CutPrefix(said, "warning: "); is {
-			d.event(slog.LevelWarn, eventWarning, warning)
-			continue
-		}
-		d.event(slog.LevelInfo, eventMessage, said)
-	}
-}
-
 // of is the display of one load of a job.
 func (d *display) of(load string) *display {
-	if d.log == nil {
-		one := newDisplay(&prefixed{w: d, name: load})
-		one.load, one.board = load, d.board
-		return one
-	}
 	one := newDisplay(io.Discard)
-	one.log = d.log.With("load", load)
+	if d.log == nil {
+		one.load, one.board = load, d.board
+		one.say = func(kind words.Kind, line string) { d.tell(words.Plain, load+": "+string(kind)+line) }
+	} else {
+		one.log = d.log.With("load", load)
+	}
 	return one
 }
 
@@ -157,6 +140,6 @@ func (s *screen) logRejects() {
 	}
 	if all > rejectsLogged && !s.saidMore {
 		s.saidMore = true
-		s.line("warning: rejects after the first %s are not logged; the run folder has them all", words.Grouped(rejectsLogged))
+		s.say.Warn("rejects after the first %s are not logged; the run folder has them all", words.Grouped(rejectsLogged))
 	}
 }

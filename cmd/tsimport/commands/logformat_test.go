@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -92,11 +95,32 @@ func TestLogsAsJSON(t *testing.T) {
 	}
 }
 
+func TestALineIsShownByItsKind(t *testing.T) {
+	var text, log, load bytes.Buffer
+	asText, asLog, ofLoad, planned := newDisplay(&text), newDisplay(&log), newDisplay(&load), new(loadPlan)
+	asLog.logJSON("load")
+	for _, say := range []words.Say{asText.say, asLog.say, ofLoad.of("orders").say, planned.hear, nil} {
+		say.Line("warning: %s", "no kind")
+		say.Note("read oss://u:%s@h", "secret")
+		say.Warn("two\nlines")
+	}
+	conformance.Equal(t, text.String(), "tsimport: warning: no kind\ntsimport: note: read oss://xxxxx@h\ntsimport: warning: two�lines\n", "text")
+	conformance.Equal(t, load.String(), "tsimport: orders: warning: no kind\ntsimport: orders: note: read oss://xxxxx@h\ntsimport: orders: warning: two�lines\n", "text of a load")
+	conformance.Equal(t, fmt.Sprintf("%q %q", planned.Notes, planned.Warnings), `["read oss://xxxxx@h"] ["two�lines"]`, "plan")
+	var logged []string
+	for line := range bytes.Lines(log.Bytes()) {
+		var e struct{ Level, Event, Msg string }
+		must(t, json.Unmarshal(line, &e))
+		logged = append(logged, e.Level+" "+e.Event+" "+e.Msg)
+	}
+	conformance.Equal(t, strings.Join(logged, "; "), "INFO message warning: no kind; INFO message note: read oss://xxxxx@h; WARN warning two�lines", "log")
+}
+
 func TestProgressAndRejectsInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	show := newDisplay(&log)
 	show.logJSON("load")
-	s := &screen{w: show, start: time.Now().Add(-time.Minute)}
+	s := &screen{w: show, say: show.say, start: time.Now().Add(-time.Minute)}
 	s.progress.Ended.Read.Store(500)
 	s.progress.Ended.Written.Store(300)
 	s.progress.BytesRead.Store(1 << 20)

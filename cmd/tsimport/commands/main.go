@@ -101,7 +101,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func (e *exitError) Exit() int { return e.code }
 
 // exitCode shows the error in one line and returns the exit code for it. A code other than 0 is never silent.
-func exitCode(stderr io.Writer, err error, silent bool) int {
+func exitCode(show *display, err error, silent bool) int {
 	code := exitcode.Of(err)
 	if code == exitcode.Pipe {
 		return code
@@ -120,11 +120,11 @@ func exitCode(stderr io.Writer, err error, silent bool) int {
 		return code
 	}
 	text := client.OneLine(err.Error())
-	if d, ok := stderr.(*display); ok && d.log != nil {
-		d.event(slog.LevelError, eventError, text, fields...)
-		return code
+	if show.log != nil {
+		show.event(slog.LevelError, eventError, text, fields...)
+	} else {
+		show.say.Line("%s", text)
 	}
-	fmt.Fprintf(stderr, "tsimport: %s\n", printable(text))
 	return code
 }
 
@@ -234,7 +234,7 @@ type interrupts struct {
 	gentle           chan bool // whether there is anything to drain
 }
 
-func newInterrupts(stderr io.Writer) *interrupts {
+func newInterrupts(show *display) *interrupts {
 	hard, stop := context.WithCancelCause(context.Background())
 	drain, stopGently := context.WithCancelCause(hard)
 	in := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
@@ -257,13 +257,16 @@ func newInterrupts(stderr io.Writer) *interrupts {
 				cause.ExitCode = exitcode.Hangup
 			}
 			if hard.Err() != nil {
-				fmt.Fprintf(stderr, "tsimport: stopped at once by a third signal (%v); to resume, give the same command again\n", s)
+				show.say.Line("stopped at once by a third signal (%v); to resume, give the same command again", s)
 				os.Exit(cause.ExitCode) // what should have ended with the context did not
 			}
 			first := drain.Err() == nil
 			stopGently(cause)
 			if first && len(in.gentle) > 0 {
-				fmt.Fprintln(stderr, "\ntsimport: stopping: finishing requests in flight; interrupt again to stop now")
+				if show.log == nil {
+					_ = show.write("\n") // after the ^C of the terminal
+				}
+				show.say.Line("stopping: finishing requests in flight; interrupt again to stop now")
 				continue
 			}
 			stop(cause)

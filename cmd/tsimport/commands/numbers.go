@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"fmt"
-
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 )
@@ -13,26 +11,25 @@ const numbersHelp = "The service fills an auto-increment key column (--pk NAME:a
 	"one row, for which you must know the number (--returned-keys), or ids for a whole table: numbers have gaps and are unique\n" +
 	"only within a partition-key value."
 
-// numberNotes describes rows that were sent more than once.
-func numberNotes(r *pipeline.Report) (notes []string) {
+// sayNumbers tells of rows that were sent more than once.
+func sayNumbers(say words.Say, r *pipeline.Report) {
 	if r.ReturnedKeys != "" && !r.DryRun {
-		notes = append(notes, "keys of the rows: "+r.ReturnedKeys)
+		say.Line("keys of the rows: %s", r.ReturnedKeys)
 	}
 	if r.Found > 0 || r.SurplusDeleted > 0 {
-		notes = append(notes, fmt.Sprintf("%s rows of unknown outcome were already in the table, %s surplus copies were deleted", words.Grouped(r.Found), words.Grouped(r.SurplusDeleted)))
+		say.Line("%s rows of unknown outcome were already in the table, %s surplus copies were deleted", words.Grouped(r.Found), words.Grouped(r.SurplusDeleted))
 	}
 	if r.MaybeTwice > 0 {
-		notes = append(notes, fmt.Sprintf("warning: %s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice)))
+		say.Warn("%s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice))
 	}
 	if r.ExtraVersions > 0 {
-		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: their timestamps had become too old for the table (its maximum deviation)", words.Grouped(r.ExtraVersions)))
+		say.Warn("%s updates that were sent again may have left one version more: their timestamps had become too old for the table (its maximum deviation)", words.Grouped(r.ExtraVersions))
 	}
 	if r.MaybeApplied > 0 {
 		what := "be in the table"
 		if r.Deletes {
 			what = "have been deleted"
 		}
-		notes = append(notes, fmt.Sprintf("warning: %s rejected rows may %s: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)", words.Grouped(r.MaybeApplied), what))
+		say.Warn("%s rejected rows may %s: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)", words.Grouped(r.MaybeApplied), what)
 	}
-	return notes
 }

@@ -30,7 +30,7 @@ func nothingNew(c *call, err error) error {
 	var nothing *plan.NothingNew
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
 		for _, note := range only.Notes {
-			say(c, c.show, "%s", note)
+			c.say.Line("%s", note)
 		}
 		endingOf(c).bad = int64(len(only.Bad))
 		return err
@@ -39,13 +39,13 @@ func nothingNew(c *call, err error) error {
 		return err
 	}
 	for _, note := range nothing.Notes {
-		say(c, c.show, "%s", note)
+		c.say.Line("%s", note)
 	}
 	text := fmt.Sprintf("nothing new: none of %d inputs is to be loaded", nothing.Found)
 	if c.of.FailIfNothingNew {
 		return &exitError{code: exitcode.NoInput, err: errors.New(text)}
 	}
-	say(c, c.show, "%s", text)
+	c.say.Line("%s", text)
 	return nil
 }
 
@@ -71,7 +71,9 @@ func placeOfFlags(c *call) (string, error) {
 	if c.String("table") == "" {
 		return "", usagef("no table: give --table")
 	}
-	t, err := openTarget(c, access{readOnly: true}, io.Discard)
+	silent := *c
+	silent.show = newDisplay(io.Discard)
+	t, err := openTarget(&silent, access{readOnly: true})
 	if err != nil {
 		return "", err
 	}
@@ -183,7 +185,7 @@ func forgetFiles(c *call) (err error) {
 		return err
 	}
 	r := &options.Request{Recurring: options.Recurring{State: c.String("state")}}
-	o, ledger, err := recurring.Change(c.Context, r, storesOf(c), place, sayer(c, c.App.ErrWriter))
+	o, ledger, err := recurring.Change(c.Context, r, storesOf(c), place, c.say)
 	if err != nil {
 		return err
 	}
@@ -206,5 +208,5 @@ func forgetFiles(c *call) (err error) {
 
 // sayer says what say does.
 func sayer(c *call, stderr io.Writer) func(format string, a ...any) {
-	return func(format string, a ...any) { say(c, stderr, format, a...) }
+	return c.say.Line
 }

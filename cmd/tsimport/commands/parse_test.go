@@ -252,7 +252,7 @@ func TestPlainHTTPToAnotherMachineIsWarnedOf(t *testing.T) {
 	} {
 		for token, more := range map[string]string{"": want, "t": strings.Replace(want, "rows are not", "neither rows nor the security token are", 1)} {
 			var b bytes.Buffer
-			warnOfPlainHTTP(&b, endpoint, &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b", SecurityToken: token})
+			warnOfPlainHTTP(newDisplay(&b), endpoint, &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b", SecurityToken: token})
 			if more != "" {
 				more = "warning: the endpoint " + endpoint + " is http: " + more
 			}

@@ -126,13 +126,13 @@ func (s *screen) awaitInputs() {
 // noInput says that the inputs are waited for, if they are.
 func (s *screen) noInput() {
 	if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None {
-		s.line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
+		s.say.Line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
 	}
 }
 
 // showLine shows progress where nothing can be painted over.
 func (s *screen) showLine() {
-	s.line("%s", s.progressText())
+	s.say.Line("%s", s.progressText())
 }
 
 // barShower returns what shows the progress bar.

@@ -129,7 +129,8 @@ func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
 func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown bytes.Buffer
-		s := &screen{w: newDisplay(&shown), start: time.Now(), stopping: make(chan struct{})}
+		d := newDisplay(&shown)
+		s := &screen{w: d, say: d.say, start: time.Now(), stopping: make(chan struct{})}
 		s.awaitInputs()
 		time.Sleep(6 * time.Second) // of virtual time
 		synctest.Wait()

@@ -60,7 +60,7 @@ func resumeCommand(in *invocation) *cli.Command {
 // runAgain is the command of a run, to be done again in the folder in which it was started.
 func runAgain(c *call, r *runInfo) (*call, error) {
 	if left := r.toRestore(); left != "" {
-		say(c, c.show, "warning: %s", left)
+		c.say.Warn("%s", left)
 	}
 	folder, err := goBack(r.job.Dir, r.Folder, "load")
 	if err != nil {

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -291,7 +289,7 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 			return false, err
 		}
 		r.Restart(c.Args().Tail())
-		say(c, c.show, "resuming job %s; %s started over", folder, strings.Join(c.Args().Tail(), ", "))
+		c.say.Line("resuming job %s; %s started over", folder, strings.Join(c.Args().Tail(), ", "))
 		return true, nil
 	default:
 		before.State = job.Replaced
@@ -308,7 +306,7 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 		again = fmt.Sprintf("; %d that were done are run again, for what is new", n)
 	}
 	done, all := r.DoneOf()
-	say(c, c.show, "resuming job %s: %d of %d loads are done%s (--fresh starts over)", folder, done, all, again)
+	c.say.Line("resuming job %s: %d of %d loads are done%s (--fresh starts over)", folder, done, all, again)
 	return true, nil
 }
 
@@ -375,7 +373,7 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 		c.show.board = new(board)
 		stop = c.show.board.watch(c.show)
 	}
-	o := &jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r}
+	o := &jobRunner{c: c, session: s, folder: folder, record: r}
 	err = r.Run(c.interrupts.drain, folder, o.run, o.told)
 	stop()
 	o.summarize(time.Since(began))
@@ -397,20 +395,18 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 
 // jobRunner runs the loads of a job as the commands that they are.
 type jobRunner struct {
-	c          *call
-	interrupts *interrupts
-	show       *display
-	session    *session
-	folder     string
-	record     *job.Record
+	c       *call
+	session *session
+	folder  string
+	record  *job.Record
 }
 
 // run runs one load: the command that it is, in this process.
 func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	dir := filepath.Join(o.folder, s.Name)
-	interrupts, stop := o.interrupts.ofLoad()
+	interrupts, stop := o.c.interrupts.ofLoad()
 	defer stop()
-	err := o.command(interrupts.hard, s, &invocation{goOn: !s.Fresh || hasRun(dir), folder: dir, mayChange: s.Changed}, o.show.of(s.Name), interrupts)
+	err := o.command(interrupts.hard, s, &invocation{goOn: !s.Fresh || hasRun(dir), folder: dir, mayChange: s.Changed}, o.c.show.of(s.Name), interrupts)
 	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
 		out.BadInputs = int64(len(only.Bad))
@@ -451,7 +447,7 @@ func (o *jobRunner) share(of *options.Command) {
 		of.Concurrency = cmp.Or(of.Concurrency, o.session.requests)
 	}
 	of.AcceptChangedInput = o.c.Bool("accept-changed-input")
-	of.Quiet = !o.session.readOnly && (o.show.log == nil || o.c.of.Quiet)
+	of.Quiet = !o.session.readOnly && (o.c.show.log == nil || o.c.of.Quiet)
 }
 
 // requested is the command that a load is, without what the environment says otherwise.
@@ -544,31 +540,32 @@ func countsOf(dir string) (n job.Counts) {
 
 // told says how a load goes.
 func (o *jobRunner) told(s *job.State) {
+	show := o.c.show.of(s.Name)
 	switch s.State {
 	case job.Running:
 	case job.Held:
-		if o.show.log != nil {
-			o.show.of(s.Name).event(slog.LevelWarn, eventWarning, "not run: "+s.Error)
+		if o.c.show.log != nil {
+			show.say.Warn("not run: %s", s.Error)
 			return
 		}
-		fmt.Fprintf(o.show, "tsimport: %s: not run: %s\n", printable(s.Name), printable(s.Error))
+		show.say.Line("not run: %s", s.Error)
 	case job.Done:
 		done, all := o.record.DoneOf()
 		if s.Error != "" { // which --quiet does not hide
-			fmt.Fprintf(o.show, "tsimport: warning: %s: %s (%d of %d loads done)\n", printable(s.Name), printable(s.Error), done, all)
+			o.c.show.say.Warn("%s: %s (%d of %d loads done)", s.Name, s.Error, done, all)
 			return
 		}
-		say(o.c, o.show, "%s: done: %s (%d of %d loads)", s.Name, countsText(&s.Counts), done, all)
+		o.c.say.Line("%s: done: %s (%d of %d loads)", s.Name, countsText(&s.Counts), done, all)
 	default:
-		if o.show.log != nil {
-			o.show.of(s.Name).event(slog.LevelError, eventError, cmp.Or(s.Error, s.State), slog.Int("exit_code", s.ExitCode))
+		if o.c.show.log != nil {
+			show.event(slog.LevelError, eventError, cmp.Or(s.Error, s.State), slog.Int("exit_code", s.ExitCode))
 			return
 		}
 		text := ""
 		if s.Error != "" {
 			text = ": " + s.Error
 		}
-		fmt.Fprintf(o.show, "tsimport: %s: %s, exit code %d%s\n", printable(s.Name), s.State, s.ExitCode, printable(text))
+		show.say.Line("%s, exit code %d%s", s.State, s.ExitCode, text)
 	}
 }
 
@@ -604,17 +601,17 @@ func (o *jobRunner) brief() string {
 
 // summarize says how the job has ended.
 func (o *jobRunner) summarize(took time.Duration) {
-	say(o.c, o.show, "%s, in %v", o.counts(), round(took))
+	o.c.say.Line("%s, in %v", o.counts(), round(took))
 	if n, differ := o.verified(); n > 0 {
-		say(o.c, o.show, "%s verified, %s differ", counted(int64(n), "load"), counted(differ, "row"))
+		o.c.say.Line("%s verified, %s differ", counted(int64(n), "load"), counted(differ, "row"))
 	}
 	for _, text := range ownMoments(o.record) {
-		say(o.c, o.show, "note: %s", text)
+		o.c.say.Note("%s", text)
 	}
 	if o.record.Unfinished() {
-		say(o.c, o.show, "to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(o.folder))
+		o.c.say.Line("to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(o.folder))
 	}
-	say(o.c, o.show, "job: %s", filepath.Join(o.folder, job.FolderFile))
+	o.c.say.Line("job: %s", filepath.Join(o.folder, job.FolderFile))
 }
 
 // verified is how many loads have compared their tables with their inputs, and how many rows were missing or different.
@@ -656,31 +653,5 @@ func (o *jobRunner) ending(e *ending) {
 		}
 		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Took(),
 			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts), BadInputs: s.BadInputs})
-	}
-}
-
-// prefixed writes the lines of one load among several.
-type prefixed struct {
-	w    io.Writer
-	name string
-
-	mu   sync.Mutex
-	rest []byte // of a line that has not ended
-}
-
-func (p *prefixed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rest = append(p.rest, b...)
-	for {
-		line, rest, whole := bytes.Cut(p.rest, []byte("\n"))
-		if !whole {
-			return len(b), nil
-		}
-		text := strings.TrimPrefix(string(line), "tsimport: ")
-		p.rest = append([]byte(nil), rest...)
-		if _, err := fmt.Fprintf(p.w, "tsimport: %s: %s\n", p.name, text); err != nil {
-			return 0, err
-		}
 	}
 }

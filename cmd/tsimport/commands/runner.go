@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/scaleout"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
@@ -36,7 +37,7 @@ type RunnerLoad struct {
 	Env map[string]string
 	// Hard ends when nothing is to be waited for any more.
 	Hard context.Context
-	Say  func(format string, a ...any)
+	Say  words.Say
 }
 
 // flags are those of the runner, and the one that asks for it.
@@ -73,7 +74,6 @@ func runnerOf(c *call) (r *Runner, run bool, err error) {
 // runByRunner has the tasks of a plan done by the runner.
 func runByRunner(c *call, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *pipeline.Config) error {
 	c.interrupts.drains()
-	say := func(format string, a ...any) { say(c, c.show, format, a...) }
 	s, err := scaleout.ReadSummary(c.interrupts.hard, store, p)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func runByRunner(c *call, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *
 	var failed error
 	if s == nil {
 		// The same command continues what was stopped, as it does without a runner.
-		j, err := scaleout.Open(c.interrupts.hard, store, scaleout.Options{Load: *cfg, Program: program(), Say: say})
+		j, err := scaleout.Open(c.interrupts.hard, store, scaleout.Options{Load: *cfg, Program: program(), Say: c.say})
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func runByRunner(c *call, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *
 		if err != nil {
 			return err
 		}
-		l := &RunnerLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Hard: c.interrupts.hard, Say: say}
+		l := &RunnerLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Hard: c.interrupts.hard, Say: c.say}
 		for _, v := range workerEnv(p) {
 			l.Env[v.Name] = v.Value
 		}

@@ -26,6 +26,7 @@ import (
 // screen shows a load to the user, on stderr.
 type screen struct {
 	w        *display
+	say      words.Say
 	quiet    bool
 	dryRun   bool
 	progress ledger.Progress
@@ -45,8 +46,8 @@ type screen struct {
 	saidMore bool            // that others are not
 }
 
-func newScreen(c *call, w *display) *screen {
-	return &screen{w: w, quiet: c.of.Quiet, dryRun: c.of.DryRun, start: time.Now(), stopping: make(chan struct{})}
+func newScreen(c *call) *screen {
+	return &screen{w: c.show, say: c.say, quiet: c.of.Quiet, dryRun: c.of.DryRun, start: time.Now(), stopping: make(chan struct{})}
 }
 
 // attach has the screen show a load.
@@ -60,22 +61,16 @@ func (s *screen) attach(cfg *pipeline.Config) {
 }
 
 func (s *screen) waiting(why string, most time.Duration) {
-	s.line("waiting: %s; retrying for up to %v", why, most)
-}
-
-func (s *screen) line(format string, a ...any) {
-	if !s.quiet {
-		fmt.Fprintf(s.w, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
-	}
+	s.say.Line("waiting: %s; retrying for up to %v", why, most)
 }
 
 // plan shows what is about to be done, then begins to show progress.
 func (s *screen) plan(p *plan.Plan) {
 	for _, n := range p.Notes {
-		s.line("%s", n)
+		s.say.Line("%s", n)
 	}
 	for _, w := range p.Warnings {
-		s.line("warning: %s", w)
+		s.say.Warn("%s", w)
 	}
 	if s.arrived != nil {
 		s.arrived()
@@ -88,7 +83,7 @@ func (s *screen) plan(p *plan.Plan) {
 	case p.Create:
 		verb = "new table"
 	}
-	s.line("%s %s: %s", verb, p.Schema.Table, schemaText(p))
+	s.say.Line("%s %s: %s", verb, p.Schema.Table, schemaText(p))
 	s.begin()
 }
 
@@ -105,7 +100,7 @@ func (s *screen) begin() {
 
 // hotKey warns while there is time to stop: rows of one partition-key value cannot be spread.
 func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
-	s.line("warning: %s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), words.Grouped(rows),
+	s.say.Warn("%s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), words.Grouped(rows),
 		printable(h.Value), printable(h.Column), oneValue, commandName())
 }
 
@@ -123,14 +118,14 @@ func allOr(share float64) string {
 // resume says what a load resumes with.
 func (s *screen) resume(r keep.Resumed) {
 	s.written, s.done, s.final = r.Written, doneOf(r.BytesRead, r.Final, r.Read), r.Final
-	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
+	s.say.Line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
 		r.RunDir, words.Grouped(r.Final), words.Grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
 	if n := len(r.Rereads); n > 0 {
 		more := ""
 		if n > 1 {
 			more = fmt.Sprintf(" and %d more", n-1)
 		}
-		s.line("%s%s can only be read from the beginning: what comes before the place to resume from is read again and skipped", r.Rereads[0], more)
+		s.say.Line("%s%s can only be read from the beginning: what comes before the place to resume from is read again and skipped", r.Rereads[0], more)
 	}
 }
 
@@ -180,26 +175,28 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	}
 	elapsed := round(time.Duration(r.Seconds * float64(time.Second)))
 	if r.DryRun {
-		s.line("dry run: %s read, %s would be %s, %s would be rejected, in %v", words.Grouped(r.Read), words.Grouped(r.Unfinished), written, words.Grouped(r.Rejected), elapsed)
+		s.say.Line("dry run: %s read, %s would be %s, %s would be rejected, in %v", words.Grouped(r.Read), words.Grouped(r.Unfinished), written, words.Grouped(r.Rejected), elapsed)
 	} else {
-		s.line("%s: %s in %v (%s rows/s, %s sent in %s)", r.State, counts, elapsed,
+		s.say.Line("%s: %s in %v (%s rows/s, %s sent in %s)", r.State, counts, elapsed,
 			words.Grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), counted(r.Requests, "request"))
 	}
-	for _, text := range slices.Concat(tableNotes(r), spreadNotes(r), numberNotes(r)) {
-		s.line("%s", text)
+	for _, text := range tableNotes(r) {
+		s.say.Line("%s", text)
 	}
+	saySpread(s.say, r)
+	sayNumbers(s.say, r)
 	if r.Archived > 0 && r.Written+r.Superseded == 0 && r.ExitCode == exitcode.OK && !r.DryRun {
-		s.line("warning: all rows went to the archive, none to a table")
+		s.say.Warn("all rows went to the archive, none to a table")
 	}
 	if r.Read == 0 && r.ExitCode == exitcode.OK {
 		made := ""
 		if !r.Created && !s.existed {
 			made = "; the table was not created"
 		}
-		s.line("warning: the input holds no records%s", made)
+		s.say.Warn("the input holds no records%s", made)
 	}
 	for _, text := range slices.Concat(rejectNotes(r), badNotes(r)) {
-		s.line("%s", text)
+		s.say.Line("%s", text)
 	}
 	s.next(r, look)
 }
@@ -210,30 +207,30 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	_, err := os.Stat(summary)
 	gone := err != nil
 	if gone {
-		s.line("warning: %s is missing: the run folder was removed, and with it the record of this load", summary)
+		s.say.Warn("%s is missing: the run folder was removed, and with it the record of this load", summary)
 	}
 	if n := len(r.RejectsFiles); n > 1 && !gone {
-		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
+		s.say.Line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
 	switch copied := copies(r); {
 	case len(r.RejectsFiles) < 2 || r.DryRun || gone:
 	case copied && r.ReturnedKeys == "":
-		s.line("after correcting the rows in the source: give the command again")
+		s.say.Line("after correcting the rows in the source: give the command again")
 	case !copied:
-		s.line("after correcting them: %s load --retry-rejects %s", commandName(), suggest.Arg(r.RunDir))
+		s.say.Line("after correcting them: %s load --retry-rejects %s", commandName(), suggest.Arg(r.RunDir))
 	}
 	switch unfinished := r.Unfinished > 0 || r.State == pipeline.StateInterrupted; {
 	case r.DryRun || gone || r.Remade:
 	case r.ExitCode == exitcode.ErrorLimit:
-		s.line("to resume: give the same command with a higher --max-errors; rejected rows of all attempts count")
+		s.say.Line("to resume: give the same command with a higher --max-errors; rejected rows of all attempts count")
 	case unfinished:
-		s.line("to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(r.RunDir))
+		s.say.Line("to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(r.RunDir))
 	}
 	if r.Written > 0 && look != "" {
-		s.line("see the rows: %s", look)
+		s.say.Line("see the rows: %s", look)
 	}
 	if !gone {
-		s.line("summary: %s", summary)
+		s.say.Line("summary: %s", summary)
 	}
 }
 
@@ -354,61 +351,59 @@ const refusedMuch = 0.02
 // rowsToSpread is how many rows a load has that could have used several partitions.
 const rowsToSpread = 10_000
 
-// spreadNotes are sentences about how the rows were spread over partitions, memory and disk; those that matter.
-func spreadNotes(r *pipeline.Report) (notes []string) {
-	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
+// saySpread says how the rows were spread over partitions, memory and disk, what matters of it.
+func saySpread(say words.Say, r *pipeline.Report) {
 	if n := len(r.Indexes); n > 0 && r.IndexWriteCU > 0 {
 		cost := "have cost"
 		if r.DryRun {
 			cost = "would cost"
 		}
-		add("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, words.Grouped(r.IndexWriteCU), words.Grouped(r.IndexReadCU))
+		say.Line("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, words.Grouped(r.IndexWriteCU), words.Grouped(r.IndexReadCU))
 	}
 	if len(r.IndexesMade) > 0 {
-		add("the table has the %s of its source: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
+		say.Line("the table has the %s of its source: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
 	}
 	if text := limitNote(r); text != "" {
-		add("%s", text)
+		say.Line("%s", text)
 	}
 	if text := preSplitNote(r); text != "" {
-		add("%s", text)
+		say.Line("%s", text)
 	}
 	if r.Slowest != nil {
-		add("%s", slowestNote(r.Slowest))
+		say.Line("%s", slowestNote(r.Slowest))
 	}
 	for _, h := range r.HotKeys {
 		if h.Share == 1 {
-			add("hot spot: all rows have %s %s; %s", h.Column, h.Value, oneValue)
+			say.Line("hot spot: all rows have %s %s; %s", h.Column, h.Value, oneValue)
 			continue
 		}
-		add("hot spot: %s %s has %.0f%% of the rows; one partition-key value is never split", h.Column, h.Value, h.Share*100)
+		say.Line("hot spot: %s %s has %.0f%% of the rows; one partition-key value is never split", h.Column, h.Value, h.Share*100)
 	}
 	if r.Partitions > 1 && r.Written > 0 {
-		add("%s", partitionsNote(r))
+		say.Line("%s", partitionsNote(r))
 	}
 	if r.Partitions > 1 && r.PartitionsUsed == 1 && r.Written >= rowsToSpread {
-		add("warning: all rows went to one partition, so the capacity of the others was not used")
+		say.Warn("all rows went to one partition, so the capacity of the others was not used")
 	}
-	return append(notes, troubleNotes(r)...)
+	sayTrouble(say, r)
 }
 
-// troubleNotes say what has gone wrong, or has taken more than a load takes.
-func troubleNotes(r *pipeline.Report) (notes []string) {
-	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
+// sayTrouble says what has gone wrong, or has taken more than a load takes.
+func sayTrouble(say words.Say, r *pipeline.Report) {
 	if r.EmptyLines > 0 {
-		add("%s skipped", counted(r.EmptyLines, "empty line"))
+		say.Line("%s skipped", counted(r.EmptyLines, "empty line"))
 	}
 	if r.SpilledRows > 0 {
-		add("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", words.Grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
+		say.Line("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", words.Grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
 	}
 	if r.ReplayedAnswers > 0 {
-		add("warning: %d answers came again for another request: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
+		say.Warn("%d answers came again for another request: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
 	}
 	if r.UncheckedAnswers > 0 {
-		add("warning: %d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
+		say.Warn("%d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
 	}
 	if r.SpillError != "" {
-		add("warning: rows could not be spilled to disk, so reading waited for memory: %s; see TMPDIR and --memory", r.SpillError)
+		say.Warn("rows could not be spilled to disk, so reading waited for memory: %s; see TMPDIR and --memory", r.SpillError)
 	}
 	for _, refused := range []struct {
 		rows int64
@@ -417,10 +412,9 @@ func troubleNotes(r *pipeline.Report) (notes []string) {
 		{r.Throttled, "refused for capacity"}, {r.Unavailable, "refused because their partition was unavailable,"},
 	} {
 		if share := float64(refused.rows) / float64(max(r.RowsSent, 1)); share > refusedMuch {
-			add("%.0f%% of the rows sent were %s and sent again", 100*share, refused.why)
+			say.Line("%.0f%% of the rows sent were %s and sent again", 100*share, refused.why)
 		}
 	}
-	return notes
 }
 
 // worthALimit is how many seconds a load takes at least of which it is said what limited it.

@@ -17,7 +17,7 @@ import (
 // shownAtTheEnd is what the screen says of a load that has ended.
 func shownAtTheEnd(r *pipeline.Report) string {
 	var shown bytes.Buffer
-	s := &screen{w: newDisplay(&shown)}
+	s := &screen{say: newDisplay(&shown).say}
 	s.report(r, table.Put, "look")
 	return shown.String()
 }

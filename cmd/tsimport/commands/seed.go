@@ -73,10 +73,10 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 	defer store.Sim().ResetStats()
 	for i, s := range seeds {
 		if begun == s.table {
-			say(c, c.show, "table %s is loaded again: its seed was interrupted", s.table)
+			c.say.Line("table %s is loaded again: its seed was interrupted", s.table)
 		}
 		if store.HasTable(s.table) {
-			say(c, c.show, "table %s is there; --seed %s leaves it as it is", s.table, s.input)
+			c.say.Line("table %s is there; --seed %s leaves it as it is", s.table, s.input)
 			continue
 		}
 		if err := markSeed(o, c.String("store"), s.table); err != nil {
@@ -91,7 +91,7 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 		if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, true); err != nil {
 			return err
 		}
-		say(c, c.show, "table %s was loaded from %s", s.table, s.input)
+		c.say.Line("table %s was loaded from %s", s.table, s.input)
 	}
 	return nil
 }

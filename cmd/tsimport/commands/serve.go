@@ -79,9 +79,9 @@ func serve(c *call) (err error) {
 	fmt.Fprintf(c.App.Writer, "url=%s://%s instance=%s access_key_id=%s access_key_secret=%s\n",
 		scheme, listener.Addr(), o.Instance, o.AccessKeyID, shown)
 	if o.InMemory {
-		say(c, c.App.ErrWriter, "serving a store in memory, which ends with this process; Ctrl-C stops")
+		c.say.Line("serving a store in memory, which ends with this process; Ctrl-C stops")
 	} else {
-		say(c, c.App.ErrWriter, "serving store %s; Ctrl-C stops", c.String("store"))
+		c.say.Line("serving store %s; Ctrl-C stops", c.String("store"))
 	}
 	return store.ServeListener(c.Context, listener, limits)
 }
@@ -99,7 +99,7 @@ func serveOptions(c *call) (o server.Options, limits server.Limits, shown string
 	}
 	o = server.Options{
 		InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), IgnoreStreams: c.Bool("ignore-streams"),
-		Log: log.New(c.App.ErrWriter, "tsimport: ", 0),
+		Log: log.New(c.show, "", 0),
 	}
 	limits.Connections = c.Int("max-connections")
 	if host, _, err := net.SplitHostPort(c.String("listen")); err == nil && host != "" {
@@ -156,13 +156,13 @@ func checkPublicKey(address string, o server.Options) error {
 func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
 		// Who is not to see it does not want it to be so: --quiet does not hide it.
-		fmt.Fprintf(c.App.ErrWriter, "tsimport: warning: %s can be reached from other machines, and traffic is not encrypted; see --tls-cert\n", a)
+		c.show.say.Warn("%s can be reached from other machines, and traffic is not encrypted; see --tls-cert", a)
 	}
 	if o.NoSync {
-		say(c, c.App.ErrWriter, "warning: --sync none: a kill of this process or a crash of the machine loses acknowledged rows")
+		c.say.Warn("--sync none: a kill of this process or a crash of the machine loses acknowledged rows")
 	}
 	if o.Simulation != nil || o.Faults != nil {
-		say(c, c.App.ErrWriter, "simulating partitions, capacity or faults, as the flags say%s", statsHint(o))
+		c.say.Line("simulating partitions, capacity or faults, as the flags say%s", statsHint(o))
 	}
 }
 

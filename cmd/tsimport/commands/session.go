@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync"
 	"time"
@@ -44,9 +43,9 @@ func gateOf(c *call) *scan.Gate {
 }
 
 // waitsOf tells a user of reading that the service refuses for a while.
-func waitsOf(c *call, stderr io.Writer) *scan.Waits {
+func waitsOf(c *call) *scan.Waits {
 	return scan.NewWaits(func(why string, most time.Duration) {
-		say(c, stderr, "waiting: reading is refused: %s; tried again for up to %v", why, most)
+		c.say.Line("waiting: reading is refused: %s; tried again for up to %v", why, most)
 	})
 }
 
@@ -79,11 +78,11 @@ func sizeText(common []job.Setting, bytes int64) string {
 }
 
 // tell names a target, the first time that a load works on it. A plan names them itself.
-func (s *session) tell(stderr io.Writer, text string) {
+func (s *session) tell(show *display, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.said[text] && !s.quiet && !s.readOnly {
-		fmt.Fprintf(stderr, "tsimport: %s\n", printable(text))
+		show.say.Line("%s", text)
 	}
 	s.said[text] = true
 }

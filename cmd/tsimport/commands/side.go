@@ -50,7 +50,7 @@ func parseTableArgument(text string) (t tableArgument, err error) {
 // openSide opens the Tablestore that has the table of an argument.
 func openSide(c *call, arg tableArgument, a access) (*target, error) {
 	if arg.address == nil {
-		return openTarget(c, a, c.show)
+		return openTarget(c, a)
 	}
 	of := *arg.address
 	named, err := profileOf(c)
@@ -80,7 +80,7 @@ func openSide(c *call, arg tableArgument, a access) (*target, error) {
 		return nil, err
 	}
 	t := &target{name: fmt.Sprintf("instance %s at %s", of.Instance, endpoint)}
-	say(c, c.show, "%s: %s", a.as(), t.name)
+	c.say.Line("%s: %s", a.as(), t.name)
 	warnOfPlainHTTP(c.show, endpoint, provider)
-	return t, t.remote(c, endpoint, of.Instance, provider, c.show)
+	return t, t.remote(c, endpoint, of.Instance, provider)
 }

@@ -79,7 +79,7 @@ func syncTable(c *call) (err error) {
 		return err
 	}
 	defer stopWatching()
-	t, err := openTarget(c, access{readOnly: planOnly, noSync: noSync}, c.show)
+	t, err := openTarget(c, access{readOnly: planOnly, noSync: noSync})
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func syncTable(c *call) (err error) {
 	if c.in.session == nil {
 		limitMemory(l.Limits.Memory, t.embedded)
 	}
-	cfg.Gate, cfg.Waits = gateOf(c), waitsOf(c, c.show)
+	cfg.Gate, cfg.Waits = gateOf(c), waitsOf(c)
 	stopSource, units, err := tableSource(c, l, t, cfg.Manner, true)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err == nil {
@@ -117,7 +117,7 @@ func syncTable(c *call) (err error) {
 // runSync compares and writes, and shows how far it is.
 func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, error) {
 	cfg.Progress = new(verify.Progress)
-	cfg.Say = func(line string) { say(c, c.show, "%s", line) }
+	cfg.Say = func(line string) { c.say.Line("%s", line) }
 	stop := sync.OnceFunc(watchComparison(c, "sync: %s records read, %s rows of the table compared", cfg.Progress))
 	defer stop()
 	if planOnly {
@@ -126,13 +126,13 @@ func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, 
 	cfg.OnCompared = func(s *tablesync.Summary) {
 		stop()
 		for _, line := range foundLines(s, false) {
-			say(c, c.show, "%s", line)
+			c.say.Line("%s", line)
 		}
 	}
 	drains := sync.OnceFunc(c.interrupts.drains)
 	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
 		drains()
-		screen := newScreen(c, c.show)
+		screen := newScreen(c)
 		load.Watch.Progress, load.Watch.OnPlan, load.Resume.OnResume = &screen.progress, func(*plan.Plan) { screen.begin() }, screen.resume
 		load.Watch.OnWait = screen.waiting
 		return func(*pipeline.Report) { screen.stop() }
@@ -151,7 +151,7 @@ func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 	switch {
 	case !planOnly:
 		for _, line := range doneLines(s) {
-			say(c, c.show, "%s", line)
+			c.say.Line("%s", line)
 		}
 	case err == nil && !c.of.JSON:
 		err = writeLines(results(c), foundLines(s, true))

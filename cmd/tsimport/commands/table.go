@@ -53,7 +53,7 @@ func tableCommand(in *invocation) *cli.Command {
 
 // withAdmin runs f on the tables of the target.
 func withAdmin(c *call, a access, f func(*client.Admin, *target) error) (err error) {
-	t, err := openTarget(c, a, c.App.ErrWriter)
+	t, err := openTarget(c, a)
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func tableCreate(c *call) error {
 		if err := a.Create(name, key, d); err != nil {
 			return err
 		}
-		say(c, c.App.ErrWriter, "table %s created", name)
+		c.say.Line("table %s created", name)
 		return nil
 	})
 }
@@ -258,7 +258,7 @@ func tableDrop(c *call) error {
 		if err := a.Drop(name); err != nil {
 			return noTable(err, t)
 		}
-		say(c, c.App.ErrWriter, "table %s deleted", name)
+		c.say.Line("table %s deleted", name)
 		return nil
 	})
 }

@@ -35,7 +35,7 @@ func tableUpdate(c *call) error {
 		}
 		change := want.difference(was)
 		if !change.Reserves() && !change.Options() {
-			say(c, c.App.ErrWriter, "table %s: nothing to change: it is like that already", name)
+			c.say.Line("table %s: nothing to change: it is like that already", name)
 			return showChange(c, describe(was), describe(was))
 		}
 		if err := checkChange(was, &change, c.Bool("yes")); err != nil {

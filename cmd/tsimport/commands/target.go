@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/netip"
@@ -56,7 +55,7 @@ func (a access) as() string { return cmp.Or(a.role, "target") }
 
 // openTarget finds out which Tablestore the flags and the environment mean and opens it. The first line on stderr says
 // which it is.
-func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
+func openTarget(c *call, a access) (*target, error) {
 	if c.in.target != nil {
 		return c.in.target, nil
 	}
@@ -84,14 +83,14 @@ func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
 		if err := client.CheckEndpoint(endpoint); err != nil {
 			return nil, usagef("%v", err)
 		}
-		return remoteTarget(c, endpoint, a, stderr)
+		return remoteTarget(c, endpoint, a)
 	}
 	store = cmp.Or(store, defaultStore)
 	t := &target{name: "embedded store " + store, embedded: true, dir: store}
 	if c.of.Instance != "" {
 		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.of.Instance)
 	}
-	tellTarget(c, stderr, a.as()+": "+t.name)
+	tellTarget(c, a.as()+": "+t.name)
 	if s := c.in.session; s != nil {
 		return s.openStore(t, a, c.of.RequestTimeout)
 	}
@@ -193,7 +192,7 @@ func serviceOf(c *call) (endpoint, instance string, err error) {
 	return cmp.Or(c.of.Endpoint, endpoint, of.Endpoint), cmp.Or(c.of.Instance, instance, of.Instance), nil
 }
 
-func remoteTarget(c *call, endpoint string, a access, stderr io.Writer) (*target, error) {
+func remoteTarget(c *call, endpoint string, a access) (*target, error) {
 	_, instance, err := serviceOf(c)
 	if err != nil {
 		return nil, err
@@ -206,24 +205,24 @@ func remoteTarget(c *call, endpoint string, a access, stderr io.Writer) (*target
 		return nil, err
 	}
 	t := &target{name: fmt.Sprintf("instance %s at %s", instance, endpoint)}
-	warnOfPlainHTTP(stderr, endpoint, provider)
-	if err := t.remote(c, endpoint, instance, provider, stderr); err != nil {
+	warnOfPlainHTTP(c.show, endpoint, provider)
+	if err := t.remote(c, endpoint, instance, provider); err != nil {
 		return nil, err
 	}
-	tellTarget(c, stderr, a.as()+": "+t.name)
+	tellTarget(c, a.as()+": "+t.name)
 	return t, nil
 }
 
-func tellTarget(c *call, stderr io.Writer, text string) {
+func tellTarget(c *call, text string) {
 	if s := c.in.session; s != nil && c.show.log == nil { // each load of a log says its own
-		s.tell(stderr, text)
-		return
+		s.tell(c.show, text)
+	} else if !c.of.Quiet {
+		c.show.say.Line("%s", text)
 	}
-	say(c, stderr, "%s", text)
 }
 
 // remote makes the target that of a service.
-func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider, stderr io.Writer) error {
+func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider) error {
 	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, Transport: toServices(c.Context), RequestTimeout: c.of.RequestTimeout}
 	accept, err := client.AcceptUnsigned()
 	switch {
@@ -231,10 +230,10 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 		return usagef("%v", err)
 	case !accept:
 	case destroys(c):
-		fmt.Fprintf(stderr, "tsimport: warning: %s=accept does not hold for a command that deletes or changes tables: its answers must be signed\n", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept does not hold for a command that deletes or changes tables: its answers must be signed", client.UnsignedVariable)
 	default:
 		t.AcceptUnsigned = true
-		fmt.Fprintf(stderr, "tsimport: warning: %s=accept: whoever is on the way to the service can say that rows are written which are not\n", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept: whoever is on the way to the service can say that rows are written which are not", client.UnsignedVariable)
 	}
 	return nil
 }
@@ -249,7 +248,7 @@ func destroys(c *call) bool {
 }
 
 // warnOfPlainHTTP says what others on the way can read and use. --quiet does not hide it.
-func warnOfPlainHTTP(stderr io.Writer, endpoint string, provider common.CredentialsProvider) {
+func warnOfPlainHTTP(show *display, endpoint string, provider common.CredentialsProvider) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
 		return
@@ -261,14 +260,7 @@ func warnOfPlainHTTP(stderr io.Writer, endpoint string, provider common.Credenti
 	if provider.GetCredentials().GetSecurityToken() != "" {
 		what = "neither rows nor the security token are encrypted"
 	}
-	fmt.Fprintf(stderr, "tsimport: warning: the endpoint %s is http: %s; use https unless the network is your own\n", endpoint, what)
-}
-
-// say shows a line to the user unless --quiet.
-func say(c *call, stderr io.Writer, format string, a ...any) {
-	if !c.of.Quiet {
-		fmt.Fprintf(stderr, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
-	}
+	show.say.Warn("the endpoint %s is http: %s; use https unless the network is your own", endpoint, what)
 }
 
 // keysOf finds access keys where the SDKs look; those of a profile come after the environment.
@@ -288,7 +280,7 @@ func keysOf(ctx context.Context, of *profile.Profile, note func(string)) (common
 
 // findCredentials finds access keys where the SDKs look.
 func findCredentials(c *call) (common.CredentialsProvider, error) {
-	note := func(text string) { say(c, c.App.ErrWriter, "%s", text) }
+	note := func(text string) { c.say.Line("%s", text) }
 	of, err := profileOf(c)
 	if err != nil {
 		return nil, err

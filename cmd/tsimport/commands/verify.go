@@ -100,7 +100,7 @@ func verifyTable(c *call) (err error) {
 		}
 		endingOf(c).table = tableGiven(load)
 	}
-	o.Waits = waitsOf(c, c.show)
+	o.Waits = waitsOf(c)
 	if load.Command.Name == "copy" {
 		return verifyCopy(c, load, o, run)
 	}
@@ -131,7 +131,7 @@ func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.
 	if err := checkTable(cfg.Target.Table); err != nil {
 		return err
 	}
-	t, err := openTarget(load, access{readOnly: true}, c.show)
+	t, err := openTarget(load, access{readOnly: true})
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.
 
 // verifyCopy compares the tables of a run that has copied one, as they are now.
 func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
-	k := &copying{show: c.show}
+	k := new(copying)
 	cfg, err := k.config(copied, copied.command())
 	if err != nil {
 		return err
@@ -530,9 +530,9 @@ func verifyLoad(c *call, cfg pipeline.Config, report *pipeline.Report) error {
 	}
 	if r != nil {
 		report.Verify = r
-		say(c, c.show, "verify: %s", comparisonLine(r))
+		c.say.Line("verify: %s", comparisonLine(r))
 		for _, e := range r.Examples {
-			say(c, c.show, "%s", exampleLine(&e))
+			c.say.Line("%s", exampleLine(&e))
 		}
 	}
 	folder := rundir.Folder{Path: report.RunDir}

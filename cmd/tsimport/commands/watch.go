@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/signal"
@@ -35,7 +34,7 @@ func watchLoad(c *call, w *pipeline.Watch) (stop func(), err error) {
 	w.Monitor = pipeline.NewMonitor()
 	// Before the address is shown: a signal that nobody listens to is lost, and who reads the address may send one at once.
 	stopSignals := onStateSignals(w.Monitor, c.show)
-	stopServing, err := serveStatus(c, w.Monitor, c.show)
+	stopServing, err := serveStatus(c, w.Monitor)
 	if err != nil {
 		stopSignals()
 		return nil, err
@@ -81,15 +80,15 @@ func showState(ctx context.Context, load stateSource, show *display, begun bool)
 		_ = writeState(show, s) // an unread display is not a reason to stop
 		return true
 	case begun:
-		fmt.Fprintln(show, "tsimport: the load is ending")
+		show.say.Line("the load is ending")
 	default:
-		fmt.Fprintln(show, "tsimport: the load has not started writing yet")
+		show.say.Line("the load has not started writing yet")
 	}
 	return begun
 }
 
 // serveStatus shows the load at the address of --status, if there is one, until stop is called.
-func serveStatus(c *call, load stateSource, stderr *display) (stop func(), err error) {
+func serveStatus(c *call, load stateSource) (stop func(), err error) {
 	if !c.given.IsSet("status") {
 		return func() {}, nil
 	}
@@ -104,16 +103,16 @@ func serveStatus(c *call, load stateSource, stderr *display) (stop func(), err e
 	}
 	// Who lets the system choose a port must be told which even when little else is said.
 	if _, port, _ := net.SplitHostPort(address); port == "0" || !c.of.Quiet {
-		fmt.Fprintf(stderr, "tsimport: status: %s\n", server.URL())
+		c.show.say.Line("status: %s", server.URL())
 	}
 	if !server.Loopback() {
 		// Whoever silences the load still has to know that others can look at it.
-		fmt.Fprintf(stderr, "tsimport: warning: --status %s can be reached from other machines and has no authentication\n", address)
+		c.show.say.Warn("--status %s can be reached from other machines and has no authentication", address)
 	}
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := server.Serve(); err != nil {
-			say(c, stderr, "warning: %v; the load continues without it", err)
+			c.say.Warn("%v; the load continues without it", err)
 		}
 	})
 	return func() {

@@ -118,7 +118,7 @@ func workOn(c *call, place string, t *workTask) error {
 		return usagef("%s: %v", store, err)
 	}
 	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
-		fmt.Fprintf(c.show, "tsimport: warning: requests go to %s, as the plan of %s says; %s of this machine is %s\n", p.Endpoint, store, endpointEnv, here)
+		c.show.say.Warn("requests go to %s, as the plan of %s says; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
 	}
 	if dir := p.Job.Dir; dir != "" && !sameFolder(dir, ".") {
 		if _, err := os.Stat(dir); err == nil { // else inputs are found from here, or have full names
@@ -227,7 +227,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 		return err
 	}
 	p, isNew, err := scaleout.Make(c.interrupts.drain, store, scaleout.Request{
-		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, c.show, format, a...) }},
+		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: c.say},
 		Endpoint: endpoint, Instance: instance, Workers: c.of.Workers, Verify: c.of.Verify,
 	})
 	if err != nil {
@@ -237,12 +237,12 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	if !isNew {
 		what = "this load is planned already"
 	}
-	say(c, c.show, "%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
+	c.say.Line("%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
 	place := c.String("job-dir")
 	if run {
 		return runByRunner(c, runner, store, p, cfg)
 	}
-	say(c, c.show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
+	c.say.Line("start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
 	if c.of.JSON {
 		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
 	}
@@ -253,7 +253,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
 	c.interrupts.drains()
 	j, err := scaleout.Open(c.interrupts.hard, t.store, scaleout.Options{
-		Load: *cfg, Program: program(), Drain: c.interrupts.drain, Say: func(format string, a ...any) { say(c, c.show, format, a...) },
+		Load: *cfg, Program: program(), Drain: c.interrupts.drain, Say: c.say,
 	})
 	if err != nil {
 		return err
@@ -292,7 +292,7 @@ func endWork(c *call, s *scaleout.Summary, err error) error {
 	e.table = s.Table
 	e.rows = countsOfRows(&job.Counts{Read: s.Read, Written: s.Written, Rejected: s.Rejected, Superseded: s.Superseded})
 	said := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Rejected), words.Grouped(s.Superseded), counted(int64(s.Processes), "worker"))
-	say(c, c.show, "%s", said)
+	c.say.Line("%s", said)
 	if s.ExitCode != exitcode.OK {
 		return endsWith(c, s.ExitCode, nil, brief(said, s.Reasons))
 	}
