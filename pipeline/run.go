@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
 )
 
 // Run loads. When ctx ends, it stops at once; when cfg.Drain ends, it finishes what is in flight.
@@ -144,7 +145,7 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 		request.Without = ledger.LeftOut(a.from.Snapshot.Bad)
 		request.Divided = true
 		if request.Division, err = a.from.Job.ReadDivision(a.cfg.RunDir); err != nil {
-			return fmt.Errorf("%w; start over with --fresh", err)
+			return fmt.Errorf("%w; "+source.StartOver, err)
 		}
 	}
 	if a.planned, err = plan.Make(gentle, request, a.admin); err != nil {

@@ -93,7 +93,7 @@ func (r *textReader) pass(p *piece) error {
 }
 
 func (s *File) endsBefore() error {
-	return fmt.Errorf("read %s: it ends before the position that the run has reached; give the same input, or start over with --fresh", s.Name)
+	return fmt.Errorf("read %s: it ends before the position that the run has reached; give the same input, or "+source.StartOver, s.Name)
 }
 
 // dropped drops what a piece has of the text before the place that is sought, and reports whether that is all of it.

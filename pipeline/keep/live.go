@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
 )
 
 // ReadAgain makes the checkpoint that the attempt resumes from its base, if the sources are live. Nothing is sent while what the attempt
@@ -20,7 +21,7 @@ func (o *Point) ReadAgain(planned *plan.Plan) error {
 		err = fmt.Errorf("%d records are not final, but %d would be read again", open, records)
 	}
 	if err != nil {
-		return fmt.Errorf("the run cannot be resumed: %w; start over with --fresh", err)
+		return fmt.Errorf("the run cannot be resumed: %w; "+source.StartOver, err)
 	}
 	c["read"] -= open
 	c["read_again"] += records - open

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
 	"example.com/tsimport/shuffle/readorder"
 )
 
@@ -19,11 +20,11 @@ func (o *Point) ReadOrder(planned *plan.Plan) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w; start over with --fresh", err)
+		return fmt.Errorf("%w; "+source.StartOver, err)
 	}
 	for _, s := range o.Order {
 		if s.Source+s.Sources > len(planned.Sources) {
-			return fmt.Errorf("read the order of reading: it is that of %d inputs, and there are %d; start over with --fresh", s.Source+s.Sources, len(planned.Sources))
+			return fmt.Errorf("read the order of reading: it is that of %d inputs, and there are %d; "+source.StartOver, s.Source+s.Sources, len(planned.Sources))
 		}
 	}
 	return nil

@@ -119,15 +119,15 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	}
 	job, err := checkpoint.ReadJob(path)
 	if err != nil {
-		return o, fmt.Errorf("%w; the run in %s cannot be resumed: start over with --fresh", err, path)
+		return o, fmt.Errorf("%w; the run in %s cannot be resumed: "+source.StartOver, err, path)
 	}
 	if job.Identity != o.Job.Identity {
-		return o, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or start over with --fresh",
+		return o, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or "+source.StartOver,
 			path, path)}
 	}
 	s, err := checkpoint.Read(path)
 	if err != nil {
-		return o, fmt.Errorf("%w; start over with --fresh", err)
+		return o, fmt.Errorf("%w; "+source.StartOver, err)
 	}
 	l.RunDir, l.PolicyNow = path, job.PolicyNow
 	job.Args, job.Request, job.Command = o.Job.Args, o.Job.Request, o.Job.Command
@@ -201,7 +201,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	}
 	if o.Snapshot != nil {
 		if o.Snapshot.Job != o.Job.Identity {
-			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; start over with --fresh", l.RunDir, checkpoint.JobFile)}
+			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; "+source.StartOver, l.RunDir, checkpoint.JobFile)}
 		}
 		if planned.Create {
 			return tableGone(l.RunDir, l.Table)
@@ -272,9 +272,9 @@ func (o *Point) changedError(changes []string, inputsOnly bool, now []checkpoint
 	changed := inputsOnly || slices.ContainsFunc(now, func(d checkpoint.Detail) bool {
 		return d.Input && !slices.ContainsFunc(o.Job.Details, func(was checkpoint.Detail) bool { return was.Name == d.Name && was.Value == d.Value })
 	})
-	advice := "give the same command, or start over with --fresh"
+	advice := "give the same command, or " + source.StartOver
 	if inputsOnly {
-		advice = "start over with --fresh, or resume with --accept-changed-input if the part already read is unchanged"
+		advice = source.StartOver + ", or resume with --accept-changed-input if the part already read is unchanged"
 	}
 	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; %s", o.Load.RunDir, text, advice), Changed: changed}
 }

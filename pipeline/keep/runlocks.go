@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
 )
 
 // locksFolder holds the locks of running loads, below rundir.Root.
@@ -154,7 +155,7 @@ func Unfinished(identity string) (path string, err error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", &plan.UsageError{Message: fmt.Sprintf("%d runs of this load are unfinished: %s; resume one with tsimport resume FOLDER, or start over with --fresh",
+	return "", &plan.UsageError{Message: fmt.Sprintf("%d runs of this load are unfinished: %s; resume one with tsimport resume FOLDER, or "+source.StartOver,
 		len(found), strings.Join(found, ", "))}
 }
 

@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
 )
 
 // TableIDs tells the tables that a load writes to from tables of the same names that are made later, by the times at which
@@ -112,11 +113,11 @@ func (o *Point) SameTables(planned *plan.Plan, admin *client.Admin) error {
 }
 
 func tableGone(run, name string) error {
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s was dropped, with the rows that the run has written; start over with --fresh", run, name)}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s was dropped, with the rows that the run has written; "+source.StartOver, run, name)}
 }
 
 func tableReplaced(run string, why error) error {
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %v; start over with --fresh", run, why)}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %v; "+source.StartOver, run, why)}
 }
 
 // Confirm looks whether every table is there and the one that was written to.

@@ -9,3 +9,6 @@ func (l *Lasting) Unwrap() error { return l.Err }
 
 // Exit is the code of a command that ends so (exitcode.Usage).
 func (l *Lasting) Exit() int { return 2 }
+
+// StartOver is what to do about an attempt that cannot be resumed: its source, or what it has kept, is not what it was.
+const StartOver = "start over with --fresh"

@@ -111,9 +111,9 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	case d.Table != t.Name:
 		return nil, fmt.Errorf("open table %s: the run read table %s", o.cfg.Name, d.Table)
 	case d.Created != 0 && t.Created != 0 && d.Created != t.Created:
-		return nil, fmt.Errorf("table %s was dropped and created again since the run began: what it has read belongs to another table; start over with --fresh", o.cfg.Name)
+		return nil, fmt.Errorf("table %s was dropped and created again since the run began: what it has read belongs to another table; "+source.StartOver, o.cfg.Name)
 	case !slices.Equal(d.Key, t.Key):
-		return nil, fmt.Errorf("table %s has another primary key than when the run began; start over with --fresh", o.cfg.Name)
+		return nil, fmt.Errorf("table %s has another primary key than when the run began; "+source.StartOver, o.cfg.Name)
 	}
 	from := o.cfg.From
 	for i := range len(d.Bounds) + 1 {

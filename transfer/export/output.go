@@ -12,6 +12,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/source"
 )
 
 // What stands beside a file while it is written. The sidecar goes last.
@@ -96,21 +97,21 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 	}
 	var left state
 	if err := json.Unmarshal(text, &left); err != nil {
-		return nil, false, fmt.Errorf("read %s: %w; start over with --fresh", sidecar, err)
+		return nil, false, fmt.Errorf("read %s: %w; "+source.StartOver, sidecar, err)
 	}
 	if what := want.differs(&left); what != "" {
 		return nil, false, &ChangedError{Path: path, What: what}
 	}
 	if info, err := os.Lstat(rows); err == nil && !info.Mode().IsRegular() {
-		return nil, false, fmt.Errorf("continue output: %s is not a file; start over with --fresh", rows)
+		return nil, false, fmt.Errorf("continue output: %s is not a file; "+source.StartOver, rows)
 	}
 	if o.file, err = os.OpenFile(rows, os.O_RDWR, 0); err != nil {
-		return nil, false, fmt.Errorf("continue output: %w; start over with --fresh", err)
+		return nil, false, fmt.Errorf("continue output: %w; "+source.StartOver, err)
 	}
 	o.at = left
 	size, err := o.file.Seek(0, io.SeekEnd)
 	if err == nil && size < left.Bytes {
-		err = fmt.Errorf("%s has %d bytes, %d were written; start over with --fresh", rows, size, left.Bytes)
+		err = fmt.Errorf("%s has %d bytes, %d were written; "+source.StartOver, rows, size, left.Bytes)
 	}
 	if err == nil {
 		err = o.file.Truncate(left.Bytes)
@@ -128,7 +129,7 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 type ChangedError struct{ Path, What string }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("an interrupted export to %s differs in %s; repeat the same command, or start over with --fresh", e.Path, e.What)
+	return fmt.Sprintf("an interrupted export to %s differs in %s; repeat the same command, or "+source.StartOver, e.Path, e.What)
 }
 
 // mark makes what was written so far safe, and notes it: the file first. What could not be noted is not kept.

@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
 	"example.com/tsimport/transfer/verify"
 )
 
@@ -226,7 +227,7 @@ func (p *part) check(dir string) error {
 	name := filepath.Join(dir, p.Name)
 	f, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("read changes: %w; start over with --fresh", err)
+		return fmt.Errorf("read changes: %w; "+source.StartOver, err)
 	}
 	defer f.Close()
 	sum := sha256.New()
@@ -235,7 +236,7 @@ func (p *part) check(dir string) error {
 	case err != nil:
 		return fmt.Errorf("read changes: %w", err)
 	case n != p.Bytes || hex.EncodeToString(sum.Sum(nil)) != p.SHA256:
-		return fmt.Errorf("read changes: %s is not what was written: it has been changed or is damaged; start over with --fresh", name)
+		return fmt.Errorf("read changes: %s is not what was written: it has been changed or is damaged; "+source.StartOver, name)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
 	"example.com/tsimport/transfer/verify"
 )
 
@@ -82,10 +83,10 @@ func readState(dir string) (*state, error) {
 	}
 	s := new(state)
 	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("read the state of the run: %s is damaged: %w; start over with --fresh", name, err)
+		return nil, fmt.Errorf("read the state of the run: %s is damaged: %w; "+source.StartOver, name, err)
 	}
 	if s.Version != stateVersion {
-		return nil, fmt.Errorf("read the state of the run: %s was written by another version of tsimport; finish the run with that, or start over with --fresh", name)
+		return nil, fmt.Errorf("read the state of the run: %s was written by another version of tsimport; finish the run with that, or "+source.StartOver, name)
 	}
 	return s, nil
 }

@@ -277,7 +277,7 @@ func (r *run) unfinished(identity string) (string, error) {
 		case s == nil || s.Phase == finished:
 			return "", nil
 		case s.Identity != identity:
-			return "", plan.Usagef("--run-dir %s holds an unfinished sync of other inputs, of another range or of another table; give another --run-dir, or start over with --fresh", dir)
+			return "", plan.Usagef("--run-dir %s holds an unfinished sync of other inputs, of another range or of another table; give another --run-dir, or "+source.StartOver, dir)
 		}
 		return dir, nil
 	}
@@ -293,7 +293,7 @@ func (r *run) unfinished(identity string) (string, error) {
 		}
 		return "", nil
 	case len(found) > 1:
-		return "", plan.Usagef("%d runs of this sync are unfinished: %s; start over with --fresh", len(found), strings.Join(found, ", "))
+		return "", plan.Usagef("%d runs of this sync are unfinished: %s; "+source.StartOver, len(found), strings.Join(found, ", "))
 	case len(found) == 1:
 		return found[0], nil
 	}
@@ -362,7 +362,7 @@ func (r *run) resume() error {
 // details are what a comparison depends on.
 func (r *run) details() ([]checkpoint.Detail, error) {
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
-		return nil, plan.Usagef("run %s cannot be resumed: its input is a stream, which cannot be looked at again; start over with --fresh", r.dir)
+		return nil, plan.Usagef("run %s cannot be resumed: its input is a stream, which cannot be looked at again; "+source.StartOver, r.dir)
 	}
 	facts, err := verify.Facts(r.drain, r.cfg.Load.Request(), r.admin)
 	if err != nil {
