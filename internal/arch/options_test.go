@@ -28,6 +28,29 @@ func TestFunctionsOfTheCommandLineAreShort(t *testing.T) {
 	})
 }
 
+// Nothing that is done again passes through an argv: what is typed is parsed in main.go, and what a run of an earlier version has kept in
+// call.go (commandOf).
+func TestArgumentsAreParsedInTwoPlaces(t *testing.T) {
+	parse := map[string]int{}
+	eachFile(t, func(string) bool { return false }, func(name, rel string) {
+		if !strings.HasPrefix(rel, "cmd/tsimport/") || strings.HasSuffix(rel, "_test.go") {
+			return
+		}
+		file, _ := parsed(t, name)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "Run" || s.Sel.Name == "RunContext") {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "app" {
+					parse[path.Base(rel)]++
+				}
+			}
+			return true
+		})
+	})
+	if len(parse) != 2 || parse["main.go"] != 2 || parse["call.go"] != 1 {
+		t.Errorf("arguments are parsed in %v, want twice in main.go (once to complete them) and once in call.go", parse)
+	}
+}
+
 // What a resumed load must find as it was is compared by the plan; what may change is said by the table of options.
 func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
 	table := pageText(t, "pipeline/options/table.go")
