@@ -127,7 +127,7 @@ func TestTheModuleIsGivenAnotherPath(t *testing.T) {
 	in := func(name string, args ...string) string {
 		t.Helper()
 		c := exec.Command(name, args...)
-		c.Dir, c.Env = tree, append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
+		c.Dir, c.Env = tree, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 		out, err := c.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
