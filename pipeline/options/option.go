@@ -292,22 +292,21 @@ func pairsOf(kind Kind, given []string) (map[string]string, error) {
 // withDefaults has what zero fields mean in their place. It refuses what an option may not be.
 func (r Request) withDefaults() (Request, error) {
 	c := &Command{Request: r}
-	for _, o := range everyOption {
-		switch f := o.of(c); {
-		case !o.InRequest() || o.In == Export:
-		case !f.IsZero() && o.Values != nil:
+	for _, o := range Of(^Export) {
+		f := o.of(c)
+		if !o.InRequest() || f.IsZero() {
+			continue
+		}
+		if o.Values != nil {
 			text, err := o.oneOf(f.String())
 			if err != nil {
 				return r, fmt.Errorf("--%s%w", o.Name, err)
 			}
 			f.SetString(text)
-		case f.IsZero() && !o.ByDialect:
-			f.Set(reflect.ValueOf(o.Value(c)))
-			continue
 		}
-		if err := o.inBounds(o.of(c)); err != nil && o.InRequest() && o.In != Export {
+		if err := o.inBounds(f); err != nil {
 			return r, err
 		}
 	}
-	return c.Request, nil
+	return c.Full(^Export).Request, nil
 }

@@ -130,15 +130,12 @@ func readFlagsOf(c *call) (args []string) {
 		if !c.IsSet(name) {
 			continue
 		}
-		switch f.(type) {
-		case *cli.BoolFlag:
+		if _, is := f.(*cli.BoolFlag); is {
 			args = append(args, fmt.Sprintf("--%s=%v", name, c.Bool(name)))
-		case *cli.GenericFlag:
-			for _, text := range textsOf(c.line, name) {
-				args = append(args, "--"+name, text)
-			}
-		default:
-			args = append(args, "--"+name, fmt.Sprint(c.Value(name)))
+			continue
+		}
+		for _, text := range valuesOf(c.line, f) {
+			args = append(args, "--"+name, text)
 		}
 	}
 	return args

@@ -92,7 +92,7 @@ func benchWrite(c *call) (err error) {
 	if res == nil || res.Totals.Requests == 0 {
 		return err
 	}
-	return errors.Join(err, files.write(res), printResult(c, res))
+	return errors.Join(err, files.write(res), printed(c, res, res.WriteText))
 }
 
 // benchTarget opens the instance. A store that this run makes is removed at the end, unless its table is kept.
@@ -214,14 +214,4 @@ func (f *benchFiles) close() (err error) {
 		}
 	}
 	return err
-}
-
-func printResult(c *call, r *result.Result) error {
-	if c.of.JSON {
-		return printJSON(c, r)
-	}
-	if err := r.WriteText(results(c)); err != nil {
-		return fmt.Errorf("print result: %w", err)
-	}
-	return nil
 }

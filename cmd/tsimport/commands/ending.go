@@ -101,7 +101,11 @@ func told(c *call, command string, action func(*call) error) error {
 		c.in.ending = e
 	}
 	c.interrupts.limit(c.of.Timeout)
-	err := c.interrupts.codeOf(profiled(c, action))
+	endProfiles, err := startProfiles(c)
+	if err == nil {
+		err = closed(action(c), endProfiles())
+	}
+	err = c.interrupts.codeOf(err)
 	run := runmetrics.Run{
 		Command: command, Table: cmp.Or(tableGiven(c), e.table), Load: e.load, Ended: time.Now(),
 		Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows, BadInputs: e.bad,

@@ -265,27 +265,22 @@ func noTable(err error, t *target) error {
 }
 
 // exportTo writes to what a path stands for (atomicfile.Find), or to stdout.
-func exportTo(ctx context.Context, stdout io.Writer, cfg exporting.Config) (exporting.Result, error) {
-	if cfg.Path == "" || cfg.Path == "-" {
-		if err := openForRows(stdout); err != nil {
-			return exporting.Result{}, err
+func exportTo(ctx context.Context, stdout io.Writer, cfg exporting.Config) (r exporting.Result, err error) {
+	if cfg.Path != "" && cfg.Path != "-" {
+		o, err := atomicfile.Find(cfg.Path)
+		if err != nil {
+			return r, err
 		}
-		return exporting.To(ctx, cfg, stdout)
+		if !o.Stream {
+			cfg.Path = o.Path
+			return exporting.ToFile(ctx, cfg)
+		}
 	}
-	o, err := atomicfile.Find(cfg.Path)
-	if err != nil {
-		return exporting.Result{}, err
-	}
-	if o.Stream {
-		var r exporting.Result
-		err := o.WriteTo(ctx, 0, func(w io.Writer) (err error) {
-			r, err = exporting.To(ctx, cfg, w)
-			return err
-		})
-		return r, err
-	}
-	cfg.Path = o.Path
-	return exporting.ToFile(ctx, cfg)
+	err = writeOutput(ctx, cfg.Path, stdout, func(w io.Writer) (err error) {
+		r, err = exporting.To(ctx, cfg, w)
+		return err
+	})
+	return r, err
 }
 
 const formatArchive = "archive"

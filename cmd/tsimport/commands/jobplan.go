@@ -31,7 +31,7 @@ type jobPlanner struct {
 	jobRunner
 	plan     *jobPlan
 	made     map[string]*loadPlan // loads that make tables, by place
-	measured *measuredRates
+	measured measuredRates
 	down     map[string]error // services that did not answer, by endpoint: the other loads do not wait for them
 }
 

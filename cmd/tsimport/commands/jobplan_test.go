@@ -14,7 +14,7 @@ import (
 
 // plannerOf makes a planner of loads with these times in seconds, which come after others by name; -1 is unknown.
 func plannerOf(parallel int, loads ...any) *jobPlanner {
-	p := &jobPlanner{plan: &jobPlan{Parallel: parallel}, measured: new(measuredRates)}
+	p := &jobPlanner{plan: &jobPlan{Parallel: parallel}, measured: measuredRates{}}
 	p.record, p.session = new(job.Record), new(session)
 	for i := 0; i < len(loads); i += 3 {
 		s := &job.State{Single: job.Single{Name: loads[i].(string), After: loads[i+2].([]string)}}
@@ -118,7 +118,7 @@ func TestTheLastRunThatTookAWhileMeasuresARate(t *testing.T) {
 		text := fmt.Sprintf(`{"state":"finished","target":"here","table":"t","attempts":1,"written":%d,"seconds":%v%s}`, written, seconds, more)
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o644))
 	}
-	rate := func() float64 { r, _ := measureRuns(root).of("here", "t"); return r.rowsPerSecond }
+	rate := func() float64 { return measureRuns(root)["here\x00t"].rowsPerSecond }
 	conformance.Equal(t, rate(), 0, "without runs")
 	summary("20260101T000000.000Z-t", 10_000, 10, "")
 	summary("20260102T000000.000Z-t", 10_000, 5, "")

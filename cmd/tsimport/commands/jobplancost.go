@@ -44,7 +44,7 @@ func (l *loadPlan) cost(cfg *pipeline.Config) {
 			l.Seconds, l.Rate = at.all/at.rate, at.flag
 		}
 	}
-	if m, ok := l.plans.measured.of(cfg.Target.Name, cfg.Target.Table); ok {
+	if m, ok := l.plans.measured[cfg.Target.Name+"\x00"+cfg.Target.Table]; ok {
 		if took := rows / m.rowsPerSecond; took > l.Seconds {
 			l.Seconds, l.Rate = took, fmt.Sprintf("measured by the run %s", m.folder)
 		}
@@ -113,8 +113,8 @@ func (p *jobPlanner) schedule() float64 {
 	return last
 }
 
-// measuredRates are the rates of runs that have finished.
-type measuredRates struct{ byTable map[string]measuredRate }
+// measuredRates are the rates of runs that have finished, by target and table.
+type measuredRates map[string]measuredRate
 
 type measuredRate struct {
 	folder        string
@@ -130,8 +130,8 @@ const (
 )
 
 // measureRuns reads how fast runs were, of loads and of jobs, the newest of each table.
-func measureRuns(root string) *measuredRates {
-	m := &measuredRates{map[string]measuredRate{}}
+func measureRuns(root string) measuredRates {
+	m := measuredRates{}
 	entries, err := os.ReadDir(root) // by name, which begins with the time
 	if err != nil {
 		return m
@@ -151,17 +151,12 @@ func measureRuns(root string) *measuredRates {
 	return m
 }
 
-func (m *measuredRates) add(folder string) {
+func (m measuredRates) add(folder string) {
 	sum, err := readSummary(folder)
 	if err != nil || sum.DryRun || sum.Attempts > 1 || sum.Written < measuredRows || sum.Seconds < measuredSeconds || sum.State != pipeline.StateFinished {
 		return
 	}
-	if at := sum.Target + "\x00" + sum.Table; m.byTable[at].folder == "" {
-		m.byTable[at] = measuredRate{folder, float64(sum.Written) / sum.Seconds}
+	if at := sum.Target + "\x00" + sum.Table; m[at].folder == "" {
+		m[at] = measuredRate{folder, float64(sum.Written) / sum.Seconds}
 	}
-}
-
-func (m *measuredRates) of(target, name string) (measuredRate, bool) {
-	r, ok := m.byTable[target+"\x00"+name]
-	return r, ok
 }

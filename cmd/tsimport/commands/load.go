@@ -2,16 +2,13 @@ package commands
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/suggest"
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/jobs/recurring"
@@ -242,36 +239,12 @@ func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) 
 	return cfg, nil
 }
 
-func parseKey(flags []string) (key []table.KeyColumn, err error) {
-	for _, f := range flags {
-		k := table.KeyColumn{Name: f}
-		if i := strings.LastIndexByte(f, ':'); i >= 0 {
-			if k.Auto = f[i+1:] == "auto"; k.Auto {
-				k.Type = table.Integer
-			} else if k.Type, err = table.ParseType(f[i+1:]); err != nil {
-				return nil, fmt.Errorf("--pk %s: %w", f, err)
-			}
-			if !k.Type.KeyType() {
-				return nil, fmt.Errorf("--pk %s: a primary-key column is string, integer or binary", f)
-			}
-			k.Name = f[:i]
-		}
-		if err := table.CheckColumnName(k.Name); err != nil {
-			return nil, fmt.Errorf("--pk %s: %w", f, err)
-		}
-		key = append(key, k)
-	}
-	return key, nil
-}
-
 func parseSync(text string) (noSync bool, err error) {
-	switch text {
-	case "always":
-		return false, nil
-	case "none":
-		return true, nil
+	of := new(options.Command)
+	if err := options.Find("sync").Set(of, []string{text}); err != nil {
+		return false, usagef("%v", err)
 	}
-	return false, usagef("--sync %q: want always or none", text)
+	return of.Sync == "none", nil
 }
 
 // lookHint says how to look at the rows of a load; "" where it takes keys of a profile of the target.

@@ -205,8 +205,3 @@ func forgetFiles(c *call) (err error) {
 	}
 	return ledger.Forget(c.Context, names, time.Now().UTC())
 }
-
-// sayer says what say does.
-func sayer(c *call, stderr io.Writer) func(format string, a ...any) {
-	return c.say.Line
-}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +16,7 @@ import (
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/reader/open"
@@ -97,15 +97,13 @@ func TestSimulationsAreReadOrRefused(t *testing.T) {
 	}
 }
 
-func TestPrimaryKeysAreReadOrRefused(t *testing.T) {
-	key, err := parseKey([]string{"id", "a:b:integer", "raw:binary", "seq:auto"})
-	want := []table.KeyColumn{{Name: "id"}, {Name: "a:b", Type: table.Integer}, {Name: "raw", Type: table.Binary}, {Name: "seq", Type: table.Integer, Auto: true}}
-	if err != nil || !slices.Equal(key, want) {
-		t.Errorf("%+v, %v", key, err)
-	}
-	for text, want := range map[string]string{"id:double": "string, integer or binary", "id:boolean": "string, integer or binary", "id:text": "--pk id:text", ":string": "--pk :string", "": "--pk"} {
-		if key, err := parseKey([]string{text}); !says(err, want) {
-			t.Errorf("%q: %+v, %v", text, key, err)
+func TestKeysOfTablesAreReadOrRefused(t *testing.T) {
+	for text, want := range map[string]string{"id:double": "string, integer or binary", "id:text": "want string, integer", ":string": "without a name", "": "without a name", "id": "give the type too",
+		"id:auto": "cannot be auto", "id:string=upper(a)": "a table has no expressions"} {
+		var said bytes.Buffer
+		code := Run([]string{"tsimport", "table", "create", "t", "--store", filepath.Join(t.TempDir(), "store"), "--pk", text}, io.Discard, &said)
+		if code != exitcode.Usage || !strings.Contains(said.String(), want) {
+			t.Errorf("--pk %q: exit code %d, %s; want %q", text, code, &said, want)
 		}
 	}
 }

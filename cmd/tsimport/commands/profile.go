@@ -8,15 +8,6 @@ import (
 	"runtime/pprof"
 )
 
-// profiled runs a command with the profiles that the user asked for.
-func profiled(c *call, action func(*call) error) error {
-	stop, err := startProfiles(c)
-	if err != nil {
-		return err
-	}
-	return closed(action(c), stop())
-}
-
 // startProfiles begins the profiles that the user asked for and returns what ends and writes them.
 func startProfiles(c *call) (stop func() error, err error) {
 	stop = func() error { return nil }

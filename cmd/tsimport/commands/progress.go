@@ -102,7 +102,7 @@ func (s *screen) watch() {
 
 // awaitInputs says, more and more seldom, that nothing has come of the inputs yet, until arrived or stop is called.
 func (s *screen) awaitInputs() {
-	if s.quiet {
+	if s.say == nil {
 		return
 	}
 	s.stopped.Add(1)

@@ -69,7 +69,7 @@ func TestTheTimeLeftIsThatOfTheSlowestPartition(t *testing.T) {
 }
 
 func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
-	s := &screen{start: time.Now().Add(-2 * time.Second), quiet: true}
+	s := &screen{start: time.Now().Add(-2 * time.Second)}
 	s.resume(keep.Resumed{Written: 600_000, Final: 600_000, Read: 600_000, BytesRead: 600_000})
 	p := &s.progress
 	conformance.Contains(t, s.counts(), "0 rows, 0 rows/s", "before anything is counted")
@@ -98,7 +98,7 @@ func TestABarIsPaintedInOneLine(t *testing.T) {
 }
 
 func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
-	s := &screen{start: time.Now(), quiet: true}
+	s := &screen{start: time.Now()}
 	s.resume(keep.Resumed{Written: 100, Final: 100, Read: 100, BytesRead: 1000})
 	p := &s.progress
 	p.BytesRead.Store(4000)
@@ -153,7 +153,7 @@ func TestAJobShowsALineForEachLoadThatRuns(t *testing.T) {
 	d.board = b
 	var all []*screen
 	for i := range boardLines + 2 {
-		s := &screen{w: d.of(fmt.Sprintf("t%d", i)), quiet: true, start: time.Now(), stopping: make(chan struct{})}
+		s := &screen{w: d.of(fmt.Sprintf("t%d", i)), start: time.Now(), stopping: make(chan struct{})}
 		s.progress.Ended.Written.Store(int64(1000 + i))
 		s.begin()
 		all = append(all, s)
@@ -175,7 +175,7 @@ func TestTheProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
 	d.board = b
 	synctest.Test(t, func(t *testing.T) {
 		stop := b.watch(d)
-		s := &screen{w: d.of("orders"), quiet: true, start: time.Now(), stopping: make(chan struct{})}
+		s := &screen{w: d.of("orders"), start: time.Now(), stopping: make(chan struct{})}
 		s.begin()
 		time.Sleep(2 * barEvery)
 		stop()

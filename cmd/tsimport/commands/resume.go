@@ -88,7 +88,7 @@ func goBack(dir, folder, what string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the folder of the %s: %w", what, err)
 	}
-	if dir != "" && !sameFolder(dir, ".") {
+	if dir != "" && !options.Same(dir, ".") {
 		if err := os.Chdir(dir); err != nil {
 			return "", fmt.Errorf("go to the folder in which the %s was started: %w", what, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,8 +25,7 @@ import (
 // screen shows a load to the user, on stderr.
 type screen struct {
 	w        *display
-	say      words.Say
-	quiet    bool
+	say      words.Say // nil if progress is not shown either
 	dryRun   bool
 	progress ledger.Progress
 	existed  bool // the table
@@ -47,7 +45,7 @@ type screen struct {
 }
 
 func newScreen(c *call) *screen {
-	return &screen{w: c.show, say: c.say, quiet: c.of.Quiet, dryRun: c.of.DryRun, start: time.Now(), stopping: make(chan struct{})}
+	return &screen{w: c.show, say: c.say, dryRun: c.of.DryRun, start: time.Now(), stopping: make(chan struct{})}
 }
 
 // attach has the screen show a load.
@@ -92,7 +90,7 @@ func (s *screen) begin() {
 	if s.w.board != nil {
 		s.w.board.add(s)
 	}
-	if !s.quiet {
+	if s.say != nil {
 		s.stopped.Add(1)
 		go s.watch()
 	}
@@ -180,9 +178,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 		s.say.Line("%s: %s in %v (%s rows/s, %s sent in %s)", r.State, counts, elapsed,
 			words.Grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), counted(r.Requests, "request"))
 	}
-	for _, text := range tableNotes(r) {
-		s.say.Line("%s", text)
-	}
+	sayTables(s.say, r)
 	saySpread(s.say, r)
 	sayNumbers(s.say, r)
 	if r.Archived > 0 && r.Written+r.Superseded == 0 && r.ExitCode == exitcode.OK && !r.DryRun {
@@ -195,9 +191,8 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 		}
 		s.say.Warn("the input holds no records%s", made)
 	}
-	for _, text := range slices.Concat(rejectNotes(r), badNotes(r)) {
-		s.say.Line("%s", text)
-	}
+	sayRejects(s.say, r.RejectReasons)
+	sayBad(s.say, r)
 	s.next(r, look)
 }
 
@@ -265,29 +260,29 @@ func brief(what string, reasons []rundir.ReasonCount) string {
 // shownBad bounds the inputs that are named as set aside; the summary has all.
 const shownBad = 5
 
-// badNotes names the inputs that were set aside.
-func badNotes(r *pipeline.Report) (notes []string) {
+// sayBad names the inputs that were set aside.
+func sayBad(say words.Say, r *pipeline.Report) {
 	for i, b := range r.BadInputs {
 		if i == shownBad {
-			return append(notes, fmt.Sprintf("… and %d more inputs are set aside, see the summary", len(r.BadInputs)-i))
+			say.Line("… and %d more inputs are set aside, see the summary", len(r.BadInputs)-i)
+			return
 		}
-		notes = append(notes, fmt.Sprintf("set aside: %s: %s", b.Name, b.Reason))
+		say.Line("set aside: %s: %s", b.Name, b.Reason)
 	}
-	return notes
 }
 
 // shownCodes bounds the codes of rejected rows that are listed at the end; the summary has all.
 const shownCodes = 5
 
-// rejectNotes says why rows were rejected: how many with each code, and the first of them.
-func rejectNotes(r *pipeline.Report) (notes []string) {
-	for i, c := range r.RejectReasons {
+// sayRejects says why rows were rejected: how many with each code, and the first of them.
+func sayRejects(say words.Say, reasons []rundir.ReasonCount) {
+	for i, c := range reasons {
 		if i == shownCodes {
-			return append(notes, fmt.Sprintf("… and %d more codes, see the summary", len(r.RejectReasons)-i))
+			say.Line("… and %d more codes, see the summary", len(reasons)-i)
+			return
 		}
-		notes = append(notes, fmt.Sprintf("rejected %s with %s; the first: %s", words.Grouped(c.Count), c.Code, reasonText(&c.First)))
+		say.Line("rejected %s with %s; the first: %s", words.Grouped(c.Count), c.Code, reasonText(&c.First))
 	}
-	return notes
 }
 
 // reasonText is a reason in one line: where the record stands, which column, what is wrong with which value.
@@ -312,11 +307,12 @@ func reasonText(r *rundir.Reason) string {
 // shownTables bounds the tables that are listed at the end; the summary has all.
 const shownTables = 60
 
-// tableNotes says what went into each of several tables.
-func tableNotes(r *pipeline.Report) (notes []string) {
+// sayTables says what went into each of several tables.
+func sayTables(say words.Say, r *pipeline.Report) {
 	for i, t := range r.Tables {
 		if i == shownTables {
-			return append(notes, fmt.Sprintf("… and %d more tables, see the summary", len(r.Tables)-i))
+			say.Line("… and %d more tables, see the summary", len(r.Tables)-i)
+			return
 		}
 		text := "table " + t.Name
 		if t.Archived > 0 {
@@ -339,9 +335,8 @@ func tableNotes(r *pipeline.Report) (notes []string) {
 		if len(counts) == 0 {
 			counts = []string{"no rows"}
 		}
-		notes = append(notes, text+": "+strings.Join(counts, ", "))
+		say.Line("%s: %s", text, strings.Join(counts, ", "))
 	}
-	return notes
 }
 
 // refusedMuch is the share of rows sent that were refused for capacity, or by partitions that was unavailable, from which on

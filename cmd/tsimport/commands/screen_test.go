@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/rundir"
@@ -16,7 +17,8 @@ func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
 		{Code: "OTSParameterInvalid", Count: 1, First: rundir.Reason{File: "https://u:p@h/b.parquet?sig=1", Record: 7, Message: "no"}},
 		{Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"},
 	}}}
-	got := rejectNotes(r)
+	var got []string
+	sayRejects(func(_ words.Kind, line string) { got = append(got, line) }, r.RejectReasons)
 	want := []string{
 		`rejected 1,234 with WrongType; the first: a.csv:9, column qty: not an integer ("n/a\x1b[2J")`,
 		`rejected 1 with OTSParameterInvalid; the first: https://xxxxx@h/b.parquet?sig=xxxxx record 7: no`,

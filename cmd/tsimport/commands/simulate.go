@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,27 +62,9 @@ func simulationFlags() []cli.Flag {
 	return flags
 }
 
+// setCategory puts a flag into a group of the help. Every kind of flag has the field.
 func setCategory(f cli.Flag, name string) {
-	switch f := f.(type) {
-	case *cli.IntFlag:
-		f.Category = name
-	case *cli.BoolFlag:
-		f.Category = name
-	case *cli.Int64Flag:
-		f.Category = name
-	case *cli.Uint64Flag:
-		f.Category = name
-	case *cli.Float64Flag:
-		f.Category = name
-	case *cli.StringFlag:
-		f.Category = name
-	case *cli.StringSliceFlag:
-		f.Category = name
-	case *cli.DurationFlag:
-		f.Category = name
-	case *cli.GenericFlag:
-		f.Category = name
-	}
+	reflect.ValueOf(f).Elem().FieldByName("Category").SetString(name)
 }
 
 // simulation is what the flags ask for; nil is nothing.

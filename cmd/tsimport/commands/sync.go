@@ -125,9 +125,7 @@ func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, 
 	}
 	cfg.OnCompared = func(s *tablesync.Summary) {
 		stop()
-		for _, line := range foundLines(s, false) {
-			c.say.Line("%s", line)
-		}
+		sayFound(c.say, s, false)
 	}
 	drains := sync.OnceFunc(c.interrupts.drains)
 	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
@@ -150,11 +148,11 @@ func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 	endingOf(c).ofSync(s)
 	switch {
 	case !planOnly:
-		for _, line := range doneLines(s) {
-			c.say.Line("%s", line)
-		}
+		sayDone(c.say, s)
 	case err == nil && !c.of.JSON:
-		err = writeLines(results(c), foundLines(s, true))
+		var text strings.Builder
+		sayFound(func(kind words.Kind, line string) { fmt.Fprintf(&text, "%s%s\n", kind, line) }, s, true)
+		_, err = io.WriteString(results(c), text.String())
 	}
 	if c.of.JSON {
 		err = errors.Join(err, printJSON(c, s))
@@ -186,58 +184,60 @@ func withheldBy(err error, deletes bool) error {
 	return err
 }
 
-// foundLines say what a comparison found and what it leads to.
-func foundLines(s *tablesync.Summary, planned bool) []string {
-	lines := []string{fmt.Sprintf("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus (%s records read, %s rejected, %s superseded; %s read units)",
+// sayFound says what a comparison found and what it leads to.
+func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
+	say.Line("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus (%s records read, %s rejected, %s superseded; %s read units)",
 		words.Grouped(s.RowsExpected), words.Grouped(s.Equal), words.Grouped(s.Missing), words.Grouped(s.Different), words.Grouped(s.RowsInTable), words.Grouped(s.Surplus),
-		words.Grouped(s.Read), words.Grouped(s.Rejected), words.Grouped(s.Superseded), words.Grouped(s.Costs.ReadCU))}
+		words.Grouped(s.Read), words.Grouped(s.Rejected), words.Grouped(s.Superseded), words.Grouped(s.Costs.ReadCU))
 	for _, n := range s.Notes {
-		lines = append(lines, "note: "+n)
+		say.Note("%s", n)
 	}
 	verb := "to"
 	if planned {
 		verb = "would"
 	}
-	lines = append(lines, fmt.Sprintf("%s write %s rows for %s write units, and delete %s rows for %s; a load of all rows would cost %s write units",
-		verb, words.Grouped(s.Puts), words.Grouped(s.Costs.PutCU), words.Grouped(s.Deletes), words.Grouped(s.Costs.DeleteCU), words.Grouped(s.Costs.FullLoadCU)))
+	say.Line("%s write %s rows for %s write units, and delete %s rows for %s; a load of all rows would cost %s write units",
+		verb, words.Grouped(s.Puts), words.Grouped(s.Costs.PutCU), words.Grouped(s.Deletes), words.Grouped(s.Costs.DeleteCU), words.Grouped(s.Costs.FullLoadCU))
 	if s.Withheld != "" {
-		lines = append(lines, "nothing will be deleted: "+s.Withheld)
+		say.Line("nothing will be deleted: %s", s.Withheld)
 	}
 	if planned {
-		lines = append(lines, exampleLines(s.Examples)...)
+		sayExamples(say, s.Examples)
 	}
-	return lines
 }
 
-// doneLines say what a sync has done.
-func doneLines(s *tablesync.Summary) []string {
-	lines := []string{fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)", s.State, words.Grouped(s.Written), words.Grouped(s.Deleted), words.Grouped(s.Kept),
-		words.Grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))), words.Grouped(s.Costs.WriteCU))}
-	compared := pipeline.Report{}
-	compared.RejectReasons = s.RejectReasons
-	lines = append(lines, rejectNotes(&compared)...)
+// doneText says what a sync has done.
+func doneText(s *tablesync.Summary) string {
+	return fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)", s.State, words.Grouped(s.Written), words.Grouped(s.Deleted), words.Grouped(s.Kept),
+		words.Grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))), words.Grouped(s.Costs.WriteCU))
+}
+
+// sayDone says how a sync has ended, and what it has left.
+func sayDone(say words.Say, s *tablesync.Summary) {
+	say.Line("%s", doneText(s))
+	sayRejects(say, s.RejectReasons)
 	if n := s.ConditionFailed; n > 0 {
 		why := "the row in the table does not pass --when"
 		if s.IfUnchanged {
 			why = "others have changed the row in the table since it was compared; sync again to compare them again"
 		}
-		lines = append(lines, fmt.Sprintf("%s rows were not written, because %s", words.Grouped(n), why))
+		say.Line("%s rows were not written, because %s", words.Grouped(n), why)
 	}
 	rejects := slices.Clone(s.RejectsFiles)
 	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {
 		if load != nil {
-			lines = append(lines, rejectNotes(load)...)
+			sayRejects(say, load.RejectReasons)
 			rejects = append(rejects, load.RejectsFiles...)
 		}
 	}
 	if len(rejects) > 0 {
-		lines = append(lines, "rejected records and reasons: "+strings.Join(rejects, ", "))
+		say.Line("rejected records and reasons: %s", strings.Join(rejects, ", "))
 	}
 	if s.PutsUnfinished+s.DeletesUnfinished > 0 {
-		lines = append(lines, fmt.Sprintf("%s rows are still to be written, %s to be deleted; to resume: %s resume %s, or give the same command again",
-			words.Grouped(s.PutsUnfinished), words.Grouped(s.DeletesUnfinished), commandName(), suggest.Arg(s.RunDir)))
+		say.Line("%s rows are still to be written, %s to be deleted; to resume: %s resume %s, or give the same command again",
+			words.Grouped(s.PutsUnfinished), words.Grouped(s.DeletesUnfinished), commandName(), suggest.Arg(s.RunDir))
 	}
-	return append(lines, "summary: "+s.RunDir+string(os.PathSeparator)+"summary.json")
+	say.Line("summary: %s", s.RunDir+string(os.PathSeparator)+"summary.json")
 }
 
 // briefOfSync says in one line how a sync ended.
@@ -248,11 +248,11 @@ func briefOfSync(s *tablesync.Summary) string {
 			reasons = append(reasons, load.RejectReasons...)
 		}
 	}
-	return brief(doneLines(s)[0], reasons)
+	return brief(doneText(s), reasons)
 }
 
-// exampleLines are examples as a comparison has kept them.
-func exampleLines(examples []json.RawMessage) (lines []string) {
+// sayExamples shows examples as a comparison has kept them.
+func sayExamples(say words.Say, examples []json.RawMessage) {
 	for _, text := range examples {
 		var e struct {
 			Kind    string          `json:"kind"`
@@ -273,9 +273,8 @@ func exampleLines(examples []json.RawMessage) (lines []string) {
 		if e.Input != nil {
 			line += fmt.Sprintf("  (%s, record %s)", e.Input.File, words.Grouped(e.Input.Record))
 		}
-		lines = append(lines, printable(line))
+		say.Line("%s", printable(line))
 	}
-	return lines
 }
 
 func writeLines(w io.Writer, lines []string) error {

@@ -217,10 +217,14 @@ func tableCreate(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := parseKey(textsOf(c.line, "pk"))
-	if err != nil {
+	to, columns := new(plan.Target), new(plan.Columns)
+	if err := options.Computed(&options.Request{Mapping: options.Mapping{PK: textsOf(c.line, "pk")}}, to, columns); err != nil {
 		return usagef("%v", err)
 	}
+	if len(columns.Keys) > 0 {
+		return usagef("--pk %s: a table has no expressions; give NAME:TYPE here and the expression to the load", columns.Keys[0].Name)
+	}
+	key := to.Key
 	if n := len(key); n < 1 || n > table.MaxKeyColumns {
 		return usagef("give the primary key with --pk NAME:TYPE, 1 to %d times in order", table.MaxKeyColumns)
 	}

@@ -20,6 +20,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/profile"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -103,7 +104,7 @@ func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
 	if !t.embedded {
 		return nil
 	}
-	if sameFolder(cfg.RunDir, t.dir) {
+	if options.Same(cfg.RunDir, t.dir) {
 		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
 	}
 	if cfg.Write.Settle == 0 {
@@ -139,13 +140,6 @@ func (t *target) reach(s *server.Server, timeout time.Duration) {
 		Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 		RequestTimeout: timeout,
 	}
-}
-
-// sameFolder reports whether two paths name one folder.
-func sameFolder(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // mustExist returns an error for an embedded store that does not exist.

@@ -236,7 +236,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	if cfg.Read.Sources, err = originOf(c.interrupts.drain, c, cfg.Inputs, cfg.Read.Find); err != nil {
 		return err
 	}
-	if from != nil && (from.Dir() == m.Dir() || sameFolder(from.Dir(), m.Dir())) {
+	if from != nil && (from.Dir() == m.Dir() || options.Same(from.Dir(), m.Dir())) {
 		return usagef("source and target are the same archive: %s", m.Dir())
 	}
 	if from != nil {

@@ -120,7 +120,7 @@ func workOn(c *call, place string, t *workTask) error {
 	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
 		c.show.say.Warn("requests go to %s, as the plan of %s says; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
 	}
-	if dir := p.Job.Dir; dir != "" && !sameFolder(dir, ".") {
+	if dir := p.Job.Dir; dir != "" && !options.Same(dir, ".") {
 		if _, err := os.Stat(dir); err == nil { // else inputs are found from here, or have full names
 			if err := os.Chdir(dir); err != nil {
 				return fmt.Errorf("go to the folder in which the load was planned: %w", err)
