@@ -20,9 +20,10 @@ const module = "example.com/tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them;
 // engine/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".":            {"pipeline/lanes", "pipeline/ledger", "pipeline/keep", "internal/exitcode", "reader/open", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
-	"cmd/tsimport": {"cmd/tsimport/commands"},
-	"cmd/tsimport/commands": {"pipeline/lanes", "pipeline/ledger", "pipeline/keep",
+	".":                       {"pipeline/lanes", "pipeline/ledger", "pipeline/keep", "internal/exitcode", "reader/open", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
+	"cmd/tsimport":            {"cmd/tsimport/commands"},
+	"cmd/tsimport/collection": {},
+	"cmd/tsimport/commands": {"cmd/tsimport/collection", "pipeline/lanes", "pipeline/ledger", "pipeline/keep",
 		"pipeline/fromdatabase", "reader/open", "transfer/restore", "internal/words",
 		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",

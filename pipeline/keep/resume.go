@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -64,6 +65,7 @@ type Point struct {
 	lock     *rundir.Lock         // of the run folder
 	begun    string               // folder of what is kept until there is a run folder
 	claims   []*rundir.Lock
+	runs     func() ([]foundRun, error) // of the load, as they are when the load is locked
 	IDs      *TableIDs
 	Order    []*readorder.Schedule // that the attempts before have followed
 	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
@@ -80,6 +82,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 		Args:     l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command, Target: l.Target, Table: l.Table, Started: now.UTC(), PolicyNow: l.PolicyNow,
 	}}
 	o.Job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
+	o.runs = sync.OnceValues(func() ([]foundRun, error) { return runsOf(o.Job.Identity) })
 	if l.Nothing {
 		return o, nil
 	}
@@ -107,7 +110,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 		return o, nil // no run, or one that has sent nothing
 	}
 	if path == "" {
-		if path, err = Unfinished(o.Job.Identity); err != nil || path == "" {
+		if path, err = unfinished(o.runs()); err != nil || path == "" {
 			return o, err
 		}
 		if o.lock, err = rundir.TakeLock(path); err != nil {

@@ -129,8 +129,9 @@ func absolute(inputs []string) []string {
 
 // Unfinished returns the folder of the run that is to be resumed, empty if there is none: the one run of the load that has a
 // checkpoint and was not started over. The times at which runs were begun do not count, for clocks are set back.
-func Unfinished(identity string) (path string, err error) {
-	runs, err := runsOf(identity)
+func Unfinished(identity string) (path string, err error) { return unfinished(runsOf(identity)) }
+
+func unfinished(runs []foundRun, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find an unfinished run of this load: %w", err)
 	}
@@ -185,7 +186,7 @@ func runsOf(identity string) (runs []foundRun, err error) {
 
 // TakeIndexes takes over which indexes the table gets from a run that has made it and did not finish.
 func (o *Point) TakeIndexes() {
-	runs, err := runsOf(o.Job.Identity)
+	runs, err := o.runs()
 	if err != nil {
 		return // there is no index then, and the command says which are missing
 	}
@@ -202,7 +203,7 @@ func (o *Point) replaceOthers() error {
 	if len(o.claims) == 0 || o.Snapshot != nil {
 		return nil
 	}
-	runs, err := runsOf(o.Job.Identity)
+	runs, err := o.runs()
 	if err != nil {
 		return fmt.Errorf("find other runs of this load: %w", err)
 	}

@@ -29,7 +29,7 @@ func Run(args []string, stdout, stderr io.Writer) int { return RunWith(nil, args
 func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
-	collection.once.Do(func() { collectFirstLate(debug.SetGCPercent); crashLoudly() })
+	crashLoudly()
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()

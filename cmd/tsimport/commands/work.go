@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/cmd/tsimport/collection"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/suggest"
@@ -145,7 +146,7 @@ func workOn(c *call, place string, t *workTask) error {
 // whose small heaps are collected again and again.
 func collectLate(memory int64) {
 	if memory >= 4*smallMemory && os.Getenv("GOGC") == "" {
-		collectAt(400)
+		collection.At(400)
 	}
 }
 

@@ -1,4 +1,4 @@
-package commands
+package collection
 
 import (
 	"runtime"
@@ -8,17 +8,9 @@ import (
 
 func TestTheCollectorDoesAsUsualAfterItsFirstTime(t *testing.T) {
 	t.Setenv("GOGC", "")
-	collection.Lock()
-	chosen := collection.chosen
-	collection.chosen = false
-	collection.Unlock()
-	t.Cleanup(func() {
-		collection.Lock()
-		collection.chosen = chosen
-		collection.Unlock()
-	})
+	chosen = false
 	set := make(chan int, 2)
-	collectFirstLate(func(percent int) int { set <- percent; return 70 })
+	firstLate(func(percent int) int { set <- percent; return 70 })
 	if percent := <-set; percent < 200 {
 		t.Errorf("before its first time the heap may grow by %d %%", percent)
 	}
