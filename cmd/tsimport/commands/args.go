@@ -177,3 +177,12 @@ func findCommand(commands []*cli.Command, name string) *cli.Command {
 	}
 	return nil
 }
+
+// valuesOf are the texts of a flag that is set, one for each time.
+func valuesOf(c *cli.Context, f cli.Flag) []string {
+	name := f.Names()[0]
+	if repeatable(f) {
+		return textsOf(c, name)
+	}
+	return []string{fmt.Sprint(c.Value(name))}
+}

@@ -3,6 +3,8 @@ package commands
 import (
 	"slices"
 	"strings"
+
+	"example.com/tsimport/jobs/job"
 )
 
 // goneFlag is a flag that earlier versions had.
@@ -117,4 +119,15 @@ func withoutGone(args []string) (kept []string, err error) {
 		}
 	}
 	return kept, nil
+}
+
+// jobVocabulary is the keys of a job file.
+func jobVocabulary() *job.Vocabulary {
+	gone := map[string]string{}
+	for _, g := range goneFlags {
+		if g.of == "" && g.value == "" {
+			gone[g.name] = "it is gone: " + g.instead
+		}
+	}
+	return job.NewVocabulary(gone)
 }

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -122,7 +121,11 @@ func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 		if n := f.Chosen - len(names); n > 0 {
 			names = append(names, fmt.Sprintf("and %s more", words.Grouped(int64(n))))
 		}
-		add("files", "%s, %s: %s", count, cmp.Or(knownSize(l.Bytes), "of unknown size"), strings.Join(names, ", "))
+		size := "of unknown size"
+		if l.Bytes >= 0 {
+			size = byteText(l.Bytes)
+		}
+		add("files", "%s, %s: %s", count, size, strings.Join(names, ", "))
 	}
 	if l.Output != "" {
 		add("output", "%s", l.Output)
@@ -246,12 +249,4 @@ func (l *loadPlan) describeCost(add func(what, format string, a ...any)) {
 	default:
 		add("time", "about %s, %s", secondsText(l.Seconds), l.Rate)
 	}
-}
-
-// knownSize is a number of bytes for people, "" if it is unknown.
-func knownSize(n int64) string {
-	if n < 0 {
-		return ""
-	}
-	return byteText(n)
 }

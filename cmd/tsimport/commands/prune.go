@@ -129,7 +129,10 @@ func (p *pruning) look(root string) (all []*pruned, err error) {
 		}
 		one := &pruned{Folder: folder, State: info.State, Table: info.Table, info: info}
 		contents, err := rundir.ContentsOf(folder, one.own)
-		one.Bytes, one.Changed = contents.Bytes, latest(info.Started, contents.Newest)
+		one.Bytes, one.Changed = contents.Bytes, info.Started
+		if contents.Newest.After(one.Changed) {
+			one.Changed = contents.Newest
+		}
 		switch {
 		case err != nil:
 			one.Why = client.OneLine(err.Error())
@@ -145,15 +148,6 @@ func (p *pruning) look(root string) (all []*pruned, err error) {
 		return strings.Compare(b.Folder, a.Folder)
 	})
 	return all, nil
-}
-
-func latest(times ...time.Time) (last time.Time) {
-	for _, t := range times {
-		if t.After(last) {
-			last = t
-		}
-	}
-	return last
 }
 
 // own reports what else a run folder holds: the loads of a job, what a sync has written.

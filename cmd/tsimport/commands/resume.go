@@ -210,7 +210,7 @@ func retryRejects(c *call) error {
 				return err
 			}
 		}
-	case len(inputs) > 0 && before.Delimiter == "" && byTabs(inputs[0]): // a run of an earlier version
+	case len(inputs) > 0 && before.Delimiter == "" && slices.Contains([]string{".tsv", ".tab"}, reader.Extension(inputs[0])): // a run of an earlier version
 		before.Delimiter = `\t`
 	}
 	if sum.RejectsEncoding != "" {
@@ -300,12 +300,6 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 		return nil, nil, usagef("--retry-rejects %s: the run rejected nothing", folder)
 	}
 	return files, sum, nil
-}
-
-// byTabs reports whether an input's name says that its fields stand between tabs.
-func byTabs(name string) bool {
-	extension := reader.Extension(name)
-	return extension == ".tsv" || extension == ".tab"
 }
 
 // noteRetried makes the run whose rejects were loaded remember it, if a row of them was loaded: the others are rejects of this

@@ -144,8 +144,11 @@ func wholeJob(c *call, named *job.Record) (*job.Record, error) {
 // readJobFile reads the file of the command's first argument, with the loads that the names mean.
 func readJobFile(c *call, names []string) (*job.File, error) {
 	file, err := job.Read(c.Args().First(), jobVocabulary())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%v", err)
+	}
 	if err != nil {
-		return nil, jobError(fileError(err))
+		return nil, jobError(err)
 	}
 	overrideJob(c, file)
 	find := func(ctx context.Context, l *job.Single, pattern string) ([]job.Found, error) {
@@ -178,14 +181,6 @@ func readJobFile(c *call, names []string) (*job.File, error) {
 		err = expanded.Check()
 	}
 	return expanded, err
-}
-
-// fileError is bad usage where the file is not there.
-func fileError(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return usagef("%v", err)
-	}
-	return err
 }
 
 // overrideJob puts flags and variables of the environment into the place of what the file says.
