@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -35,7 +36,7 @@ type Config struct {
 	TLS        bool
 	Procs      int    // GOMAXPROCS of the loads; 0 leaves it
 	Dir        string // for datasets and run folders, there already
-	Say        func(format string, a ...any)
+	Say        words.Say
 }
 
 // loads returns the loads to run, in order.

@@ -94,7 +94,7 @@ func TestBadMeasurementsAreRefused(t *testing.T) {
 	}
 	conformance.Equal(t, good.check(), nil, "check")
 	c := good
-	c.Binary, c.Dir, c.Say = filepath.Join(t.TempDir(), "missing"), t.TempDir(), func(string, ...any) {}
+	c.Binary, c.Dir = filepath.Join(t.TempDir(), "missing"), t.TempDir()
 	_, err := Run(t.Context(), c)
 	conformance.Refused(t, err, "start null server", "a missing binary")
 }

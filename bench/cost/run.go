@@ -51,7 +51,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 		floors = append(floors, floor)
 		for _, name := range loads {
-			cfg.Say("round %d of %d: %s", round+1, cfg.Rounds, name)
+			cfg.Say.Line("round %d of %d: %s", round+1, cfg.Rounds, name)
 			load, err := m.run(name, round)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -76,7 +76,7 @@ type measurement struct {
 }
 
 func (m *measurement) generate() error {
-	m.cfg.Say("generating %d rows of %d columns", m.cfg.Rows, len(m.cfg.Shape.Columns))
+	m.cfg.Say.Line("generating %d rows of %d columns", m.cfg.Rows, len(m.cfg.Shape.Columns))
 	f, err := os.Create(m.file)
 	if err != nil {
 		return fmt.Errorf("generate input: %w", err)

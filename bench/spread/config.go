@@ -8,6 +8,7 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/engine/limiter"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -33,9 +34,9 @@ type Config struct {
 
 	Memory string // of tsimport, as its --memory; "" is its default
 
-	Keep string                        // folder in which files and stores stay; "" is a temporary one
-	Seed uint64                        // of the shuffle and the simulation
-	Say  func(format string, a ...any) // shows a line of progress; may be nil
+	Keep string    // folder in which files and stores stay; "" is a temporary one
+	Seed uint64    // of the shuffle and the simulation
+	Say  words.Say // shows a line of progress; may be nil
 }
 
 // Input is what is loaded: a file, or without one the student-card dataset.
@@ -109,10 +110,4 @@ func (c *Config) Check() error {
 		}
 	}
 	return nil
-}
-
-func (c *Config) say(format string, a ...any) {
-	if c.Say != nil {
-		c.Say(format, a...)
-	}
 }

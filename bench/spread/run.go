@@ -88,9 +88,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	if r.Input.File == "" {
 		report.Input, report.Order = "student cards", string(r.Input.Order)
-		r.say("making %d student cards, %s", r.Input.Rows, r.Input.Order)
+		r.Say.Line("making %d student cards, %s", r.Input.Rows, r.Input.Order)
 	} else {
-		r.say("reading %s", r.Input.File)
+		r.Say.Line("reading %s", r.Input.File)
 	}
 	r.data, err = find(ctx, r.Config, dir)
 	if ctx.Err() != nil {
@@ -125,7 +125,7 @@ func (r *run) folder(name string) (string, error) {
 // scenario runs one way to load on an engine of its own.
 func (r *run) scenario(ctx context.Context, name string) (*Scenario, error) {
 	s := &Scenario{Name: name, Partitions: []Partition{}}
-	r.say("%s: loading", name)
+	r.Say.Line("%s: loading", name)
 	dir, err := r.folder(name)
 	if err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 	m := &measuring{stats: stats, uneven: r.Table.uneven(), limiter: r.Table.Limiter, ceiling: r.Table.ceiling(), start: unixMS(l.started)}
 	m.fill(s, l.summary.LastLaneSeconds)
 	m.ideal(s, r.Table.SplitsMS > 0)
-	r.say("%s: comparing the table with the file", s.Name)
+	r.Say.Line("%s: comparing the table with the file", s.Name)
 	if s.Comparison, err = r.data.compare(ctx, e, order); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -241,7 +242,7 @@ func TestAStoppedBenchLeavesNoFiles(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	c := config()
-	c.Say = func(string, ...any) { cancel(stopped) } // while the dataset is made
+	c.Say = func(words.Kind, string) { cancel(stopped) } // while the dataset is made
 	if _, err := Run(ctx, c); !errors.Is(err, stopped) {
 		t.Errorf("got %v", err)
 	}

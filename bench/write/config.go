@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/bench/result"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -33,7 +34,7 @@ type Config struct {
 	RetryFor time.Duration // without any row accepted before the run gives up; 0 takes a minute
 
 	Samples *result.SampleWriter // nil is none
-	Say     func(format string, a ...any)
+	Say     words.Say
 }
 
 // Shape is what rows look like.
@@ -65,9 +66,6 @@ const (
 func (c *Config) check() error {
 	c.BatchRows = cmp.Or(c.BatchRows, table.MaxBatchRows)
 	c.RetryFor = cmp.Or(c.RetryFor, defaultRetry)
-	if c.Say == nil {
-		c.Say = func(string, ...any) {}
-	}
 	c.Client.Connections = max(c.Client.Connections, c.Concurrency)
 	for _, check := range []struct {
 		bad     bool

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/writer"
@@ -247,7 +248,7 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 				return (&phase{surroundings: s, duration: duration, warmUp: duration / 5, rate: rate}).run(ctx)
 			}
 		}
-		search := &searcher{limits: Search{MaxP99: 50 * time.Millisecond, MaxThrottled: .01, Start: 500}, try: phaseOf(3 * time.Second), hold: phaseOf(20 * time.Second), say: t.Logf}
+		search := &searcher{limits: Search{MaxP99: 50 * time.Millisecond, MaxThrottled: .01, Start: 500}, try: phaseOf(3 * time.Second), hold: phaseOf(20 * time.Second), say: func(_ words.Kind, line string) { t.Log(line) }}
 		res, err := search.run(t.Context())
 		must(t, err)
 		if res.PerSecond.Rows < .93*capacity || res.PerSecond.Rows > 1.01*capacity || res.Totals.ThrottledShare() > .01 || res.Latency.P(.99) > 50 {
@@ -271,7 +272,7 @@ func TestATableThatGrowsDuringTheSearchIsNotHeldToWhatItTookAtFirst(t *testing.T
 		r.Totals.Throttled = int64(5 * (rate - rows))
 		return r, nil
 	}
-	s := &searcher{limits: Search{Start: 1000}, try: at, hold: at, say: t.Logf}
+	s := &searcher{limits: Search{Start: 1000}, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
 	res, err := s.run(t.Context())
 	if err != nil || res.PerSecond.Rows < 4000*.96 || res.PerSecond.Rows > 4000 || tries > 20 {
 		t.Errorf("%v, %v rows/s after %d tries; want a little below 4000", err, res.PerSecond.Rows, tries)
@@ -291,17 +292,17 @@ func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
 		r.Latency = result.Latency{Count: 100, At: []float64{1, 1, 1, 1, p99, p99, p99}}
 		return r, nil
 	}
-	s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 100}, try: at, hold: at, say: t.Logf}
+	s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 100}, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
 	res, err := s.run(t.Context())
 	if err != nil || res.PerSecond.Rows < 3000/(1+precision) || res.PerSecond.Rows > 3000 || tried > 20 {
 		t.Errorf("%v, %v rows/s after %d tries; want a little below 3000", err, res.PerSecond.Rows, tried)
 	}
-	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, try: at, hold: at, say: t.Logf}
+	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
 	var none *errNoRate
 	if _, err := s.run(t.Context()); !errors.As(err, &none) || !strings.Contains(err.Error(), "not even 1 rows/s keeps to the limits: p99 10 ms, more than --max-p99 1ms") {
 		t.Errorf("a limit that no rate keeps: %v", err)
 	}
-	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, least: 40, try: at, hold: at, say: t.Logf}
+	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, least: 40, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
 	if _, err := s.run(t.Context()); !errors.As(err, &none) || none.rate != 40 {
 		t.Errorf("a batch takes a step at 40 rows/s: %v", err)
 	}
@@ -315,7 +316,7 @@ func TestARateThatDoesNotLastNamesTheLimitThatBroke(t *testing.T) {
 				Totals: result.Totals{Requests: 100, Rows: rows, RowsSent: rows, Throttled: rows * throttled / 100}}, nil
 		}
 	}
-	s := &searcher{limits: Search{MaxThrottled: .01, Start: maxRate}, try: at(0), hold: at(5), say: t.Logf}
+	s := &searcher{limits: Search{MaxThrottled: .01, Start: maxRate}, try: at(0), hold: at(5), say: func(_ words.Kind, line string) { t.Log(line) }}
 	_, err := s.run(t.Context())
 	conformance.Refused(t, err, "5.00 % throttled, more than --max-throttled 1%", "error")
 }
@@ -340,7 +341,7 @@ func TestARateFarBelowWhatShortStepsTookIsHeld(t *testing.T) {
 				return r, nil
 			}
 		}
-		s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 1000}, try: at(10_000), hold: at(4000), say: t.Logf}
+		s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 1000}, try: at(10_000), hold: at(4000), say: func(_ words.Kind, line string) { t.Log(line) }}
 		res, err := s.run(t.Context())
 		if err != nil || res.PerSecond.Rows > 4000 || res.PerSecond.Rows < 2000 || holds > mostHolds {
 			t.Errorf("what %s: %v, %+v after %d holds", name, err, res, holds)

@@ -69,7 +69,7 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 		// An answer that was lost may have been that the table is there.
 		return nil, r.dropUnsure(err)
 	}
-	c.Say("table %s made", r.name)
+	c.Say.Line("table %s made", r.name)
 	defer func() { err = errors.Join(err, r.drop()) }()
 	r.prepare()
 	if err := r.ready(gentle, made); err != nil {
@@ -193,7 +193,7 @@ func (r *run) watch(p *phase) (stop func()) {
 			select {
 			case <-tick.C:
 				at, rows, throttled := p.progress()
-				r.Say("%v: %.0f rows/s, %.2f %% throttled", at.Round(time.Second), float64(rows)/at.Seconds(), 100*throttled)
+				r.Say.Line("%v: %.0f rows/s, %.2f %% throttled", at.Round(time.Second), float64(rows)/at.Seconds(), 100*throttled)
 			case <-ctx.Done():
 				return
 			}
@@ -209,7 +209,7 @@ func (r *run) watch(p *phase) (stop func()) {
 // have ended, so it has its own.
 func (r *run) drop() error {
 	if r.Keep {
-		r.Say("table %s kept", r.name)
+		r.Say.Line("table %s kept", r.name)
 		return nil
 	}
 	patience := dropFor
@@ -227,7 +227,7 @@ func (r *run) drop() error {
 	if err != nil && !errors.Is(err, client.ErrNoTable) {
 		return fmt.Errorf("%w; delete it with tsimport table drop %s --yes", err, r.name)
 	}
-	r.Say("table %s dropped", r.name)
+	r.Say.Line("table %s dropped", r.name)
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/tabletest"
+	"example.com/tsimport/internal/words"
 )
 
 func configOf(target client.Target) Config {
@@ -57,8 +58,8 @@ func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
 		hard, stopHard := context.WithCancelCause(t.Context())
 		c := configOf(store.Target)
 		c.Rows, c.Duration = 0, time.Hour
-		c.Say = func(format string, _ ...any) {
-			if strings.HasSuffix(format, " made") {
+		c.Say = func(_ words.Kind, line string) {
+			if strings.HasSuffix(line, " made") {
 				time.AfterFunc(50*time.Millisecond, func() {
 					stop(cause)
 					if hardToo {

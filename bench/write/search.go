@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"example.com/tsimport/bench/result"
+	"example.com/tsimport/internal/words"
 )
 
 // searcher looks for the highest rate that keeps to the limits.
@@ -13,7 +14,7 @@ type searcher struct {
 	limits Search
 	// try writes at a rate for one step; hold for as long as the rate is to last. An error ends the search.
 	try, hold func(ctx context.Context, rate float64) (*result.Result, error)
-	say       func(format string, a ...any)
+	say       words.Say
 	// least is the lowest rate worth a step: below it a step would end before its first batch is due. 0 is 1.
 	least float64
 
@@ -101,7 +102,7 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		if ctx.Err() != nil {
 			return res, context.Cause(ctx)
 		}
-		s.say("holding %.0f rows/s", rate)
+		s.say.Line("holding %.0f rows/s", rate)
 		if res, err = s.hold(ctx, rate); err != nil {
 			return nil, err
 		}
@@ -165,6 +166,6 @@ func (s *searcher) judge(rate float64, r *result.Result) result.Step {
 	if !step.Passed {
 		verdict = "not kept: " + step.Why
 	}
-	s.say("%.0f rows/s: %.0f written, p99 %.4g ms, %.2f %% throttled: %s", rate, step.Achieved, step.P99, 100*step.Throttled, verdict)
+	s.say.Line("%.0f rows/s: %.0f written, p99 %.4g ms, %.2f %% throttled: %s", rate, step.Achieved, step.P99, 100*step.Throttled, verdict)
 	return step
 }

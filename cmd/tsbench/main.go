@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/bench/cost"
 	"example.com/tsimport/cmd/tsimport/commands"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -67,8 +68,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // say shows progress.
-func say(c *cli.Context) func(format string, a ...any) {
-	return func(format string, a ...any) { fmt.Fprintf(c.App.ErrWriter, "tsbench: "+format+"\n", a...) }
+func say(c *cli.Context) words.Say {
+	return func(kind words.Kind, line string) { fmt.Fprintf(c.App.ErrWriter, "tsbench: %s%s\n", kind, line) }
 }
 
 // report is a result.

@@ -76,7 +76,7 @@ var arrows = map[string][]string{
 	"jobs/knownfiles":              {"internal/exitcode", "internal/jobdir", "pipeline/checkpoint", "reader/input"},
 	"cmd/tsimport/advise":          {"internal/words", "internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"internal/lifecycle":           {"internal/table"},
-	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
+	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table", "internal/words"},
 	"transfer/lifecycle/archive":   {"internal/atomicfile", "internal/tablestore/scan", "reader/jsonl", "reader/record", "reader/tablescan", "reader/archivefile", "internal/table"},
 	"cmd/tsimport/advise/simulate": {},
 	"cmd/tsimport/advise/sketch":   {},
@@ -108,11 +108,11 @@ var arrows = map[string][]string{
 	"reader/archivefile": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
 	"transfer/export":    {"internal/keyexpr", "reader/jsonl", "reader/archivefile", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
-	"transfer/tablesync": {"pipeline/ledger", "pipeline/keep", "ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
+	"transfer/tablesync": {"pipeline/ledger", "pipeline/keep", "ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table", "internal/words"},
 	"transfer/restore":   {"internal/jobdir", "internal/suggest", "internal/table", "internal/tablestore/client", "internal/words", "pipeline", "pipeline/fromdatabase", "pipeline/options", "pipeline/plan", "reader/archive", "reader/archivefile", "reader/input", "reader/source", "transfer/copytable", "transfer/verify"},
 	"internal/words":     {},
 	"transfer/fromtable": {"internal/keyexpr", "internal/table", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "internal/words", "pipeline", "pipeline/options", "pipeline/plan", "reader/tablescan", "transfer/copytable", "transfer/restore"},
-	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "transfer/verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "transfer/verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table", "internal/words"},
 
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
 
@@ -162,12 +162,12 @@ var arrows = map[string][]string{
 	"internal/table":                  {},
 	"bench":                           {},
 
-	"cmd/tsbench":    {"bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "cmd/tsimport/commands", "engine/limiter", "internal/tablestore/client", "internal/tablestore/scan", "pipeline", "pipeline/plan"},
+	"cmd/tsbench":    {"bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "cmd/tsimport/commands", "engine/limiter", "internal/tablestore/client", "internal/tablestore/scan", "pipeline", "pipeline/plan", "internal/words"},
 	"bench/baseline": {},
-	"bench/cost":     {"bench", "bench/null", "pipeline/plan", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
+	"bench/cost":     {"bench", "bench/null", "pipeline/plan", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer", "internal/words"},
 	"bench/null":     {"internal/tablestore/plainbuffer", "internal/table"},
-	"bench/spread":   {"bench", "engine/limiter", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table", "partitioner", "pipeline/intake", "pipeline/options", "pipeline/plan", "transfer/verify"},
-	"bench/write":    {"bench", "bench/result", "pipeline/plan", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
+	"bench/spread":   {"bench", "engine/limiter", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table", "partitioner", "pipeline/intake", "pipeline/options", "pipeline/plan", "transfer/verify", "internal/words"},
+	"bench/write":    {"bench", "bench/result", "pipeline/plan", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer", "internal/words"},
 	"bench/result":   {"internal/timeline"},
 
 	"internal/page":     {},

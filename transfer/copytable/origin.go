@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/verify"
@@ -33,7 +34,7 @@ type Options struct {
 	To          *table.Definition        // of the target
 	DropExpired bool                     // cells that the target takes no more are left out, and counted
 	Takes       func(column string) bool // whether a column is copied; nil takes all
-	Say         func(string, ...any)     // reports slow steps to the user
+	Say         words.Say                // reports slow steps to the user
 }
 
 // New makes an Origin.
@@ -55,9 +56,7 @@ func (o *Origin) Refuse(ctx context.Context) error {
 	if o.o.DropExpired || until.UnixMilli() <= max(o.scan.Since, 0) {
 		return nil
 	}
-	if o.o.Say != nil {
-		o.o.Say("looking for cells that are older than the target takes")
-	}
+	o.o.Say.Line("looking for cells that are older than the target takes")
 	name := o.scan.Table.Name
 	found, err := o.find(ctx, o.scan.Since, until.UnixMilli())
 	if err != nil {

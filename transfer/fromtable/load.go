@@ -95,7 +95,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 		l.Read.Since = l.since.UnixMilli()
 		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", l.since.Format(time.RFC3339Nano)))
 	}
-	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say.Line}
+	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
 	keys := l.Read
 	keys.Columns = []string{} // those that the key is made of are asked for by name
 	cfg.Read.Look = restore.LookAtKeys(l.say, cfg, key, tablescan.New(keys))

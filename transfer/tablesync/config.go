@@ -7,6 +7,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
@@ -36,7 +37,7 @@ type Config struct {
 	SourceUnits func() int64
 
 	// Say is told what happens, a line each; nil is nobody.
-	Say func(line string)
+	Say words.Say
 	// Progress is that of the comparison; nil keeps none.
 	Progress *verify.Progress
 	// OnCompared is called when the comparison has ended. May be nil.
@@ -50,12 +51,6 @@ type Held struct {
 	Name     string // of the source
 	Key      []table.KeyColumn
 	From, To string // as scan.ParseKey reads them; "" leaves that end open
-}
-
-func (c *Config) say(format string, a ...any) {
-	if c.Say != nil {
-		c.Say(fmt.Sprintf(format, a...))
-	}
 }
 
 // check refuses what cannot be synchronised.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/lanes"
 
 	"example.com/tsimport/engine/faults"
@@ -129,7 +130,7 @@ func zipped(text string) string {
 func (w *world) config(files ...string) Config {
 	return Config{
 		Delete: true, MaxDelete: ledger.MaxErrors{Percent: 100, Share: true}, Examples: 10,
-		Say: func(line string) { w.said = append(w.said, line) },
+		Say: func(_ words.Kind, line string) { w.said = append(w.said, line) },
 		Load: pipeline.Config{
 			Inputs: files, Target: plan.Target{Client: w.Target, Name: "here", Table: "t"}, Columns: plan.Columns{Types: map[string]plan.Type{}},
 			Write: pipeline.Write{Settle: 1}, Lanes: lanes.Config{Concurrency: 4}, Limits: pipeline.Limits{MaxErrors: ledger.MaxErrors{Rows: -1}, Memory: 64 << 20},

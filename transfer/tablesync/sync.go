@@ -318,7 +318,7 @@ func (r *run) replace(dir string) error {
 func (r *run) resume() error {
 	s := r.state
 	again := func(format string, a ...any) {
-		r.cfg.say("run %s: %s; the comparison is repeated", r.dir, fmt.Sprintf(format, a...))
+		r.cfg.Say.Line("run %s: %s; the comparison is repeated", r.dir, fmt.Sprintf(format, a...))
 	}
 	if s.Phase == comparing {
 		again("its comparison did not end")
@@ -355,7 +355,7 @@ func (r *run) resume() error {
 	if age > longAgo {
 		text = "warning: that was long ago, and " + text + "; --fresh compares again"
 	}
-	r.cfg.say("resuming run %s: what was compared %v ago is written; %s", r.dir, age, text)
+	r.cfg.Say.Line("resuming run %s: what was compared %v ago is written; %s", r.dir, age, text)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (r *run) write(ctx context.Context) error {
 	s, st := r.summary, r.state
 	if r.cfg.Load.Limits.MaxErrors.Exceeded(s.Rejected, s.Read, true) {
 		s.State, s.ExitCode = pipeline.StateErrorLimit, exitcode.ErrorLimit
-		r.cfg.say("%d of %d records were rejected, more than --max-errors allows: nothing was written", s.Rejected, s.Read)
+		r.cfg.Say.Line("%d of %d records were rejected, more than --max-errors allows: nothing was written", s.Rejected, s.Read)
 		st.Phase = comparing
 		return st.write(r.dir)
 	}
@@ -212,6 +212,6 @@ func (r *run) waitForLate(dir string) error {
 	if last.IsZero() || wait <= 0 {
 		return nil
 	}
-	r.cfg.say("waiting %v: requests of the attempt before may still be applied", wait.Round(time.Second))
+	r.cfg.Say.Line("waiting %v: requests of the attempt before may still be applied", wait.Round(time.Second))
 	return ratelimit.Wait(r.drain, wait)
 }

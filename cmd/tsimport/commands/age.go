@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/transfer/lifecycle/apply"
 )
@@ -112,7 +113,7 @@ func ageTables(c *call) (err error) {
 		if interval == 0 {
 			interval = -1 // zero is the default
 		}
-		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(line string) { c.say.Line("%s", client.OneLine(line)) }})
+		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(_ words.Kind, line string) { c.say.Line("%s", client.OneLine(line)) }})
 	}
 	var archived int64
 	for _, i := range lack {

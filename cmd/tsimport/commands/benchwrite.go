@@ -123,7 +123,7 @@ func benchWriteConfig(c *call) (cfg write.Config, err error) {
 		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")), Seed: c.Uint64("seed")},
 		Rows:  c.Int64("rows"), Duration: c.Duration("duration"), WarmUp: c.Duration("warmup"), BatchRows: c.Int("batch-rows"),
 		Concurrency: c.Int("concurrency"), Rate: c.Float64("rate"), RetryFor: c.Duration("retry-for"),
-		Say: c.say.Line,
+		Say: c.say,
 	}
 	if !c.IsSet("rows") && !c.IsSet("duration") {
 		cfg.Duration = 30 * time.Second

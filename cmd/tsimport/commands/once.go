@@ -20,11 +20,6 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// onceNames are the names of options of loads that come again.
-func onceNames() []string {
-	return options.Names(func(o *options.Option) bool { return o.In == options.Load })
-}
-
 // nothingNew says that no input is new, if that is what err is about. Any other error stays.
 func nothingNew(c *call, err error) error {
 	var nothing *plan.NothingNew

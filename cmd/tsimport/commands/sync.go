@@ -117,7 +117,7 @@ func syncTable(c *call) (err error) {
 // runSync compares and writes, and shows how far it is.
 func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, error) {
 	cfg.Progress = new(verify.Progress)
-	cfg.Say = func(line string) { c.say.Line("%s", line) }
+	cfg.Say = c.say
 	stop := sync.OnceFunc(watchComparison(c, "sync: %s records read, %s rows of the table compared", cfg.Progress))
 	defer stop()
 	if planOnly {

@@ -360,7 +360,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	if of := load.of.RetryRejects; of != "" {
 		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
-	for _, name := range onceNames() {
+	for _, name := range options.Names(func(o *options.Option) bool { return o.In == options.Load }) { // of loads that come again
 		if load.given.IsSet(name) && name != "state" { // which says where, not what
 			return nil, nil, usagef("--run %s: which files it chose, and in which order, its flags do not say (--%s); compare with the files: tsimport verify FILE...", path, name)
 		}

@@ -34,11 +34,11 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 		return err
 	}
 	if item.Export == nil {
-		r.sayf("table %s: exporting", name)
+		r.Say.Line("table %s: exporting", name)
 		if item.Export, err = f.Export(ctx, s); err != nil {
 			return err
 		}
-		r.sayf("table %s: exported %d rows to %s, read back and compared", name, item.Export.Rows, filepath.Join(f.Dir, item.Export.File))
+		r.Say.Line("table %s: exported %d rows to %s, read back and compared", name, item.Export.Rows, filepath.Join(f.Dir, item.Export.File))
 	}
 	if !item.Drop {
 		return nil
@@ -54,14 +54,14 @@ func (r *runner) compareEarlier(ctx context.Context, f *archive.Folder, item *It
 	if err != nil || m == nil {
 		return err
 	}
-	r.sayf("table %s: comparing it with its export %s", item.Have.Name, filepath.Join(f.Dir, m.File))
+	r.Say.Line("table %s: comparing it with its export %s", item.Have.Name, filepath.Join(f.Dir, m.File))
 	err = f.Verify(ctx, m, s)
 	changed, damaged := new(archive.ChangedError), new(archive.DamagedError)
 	switch {
 	case err == nil:
 		item.Export = m
 	case errors.As(err, &changed), errors.As(err, &damaged):
-		r.sayf("%v; exporting the table again, beside it", err)
+		r.Say.Line("%v; exporting the table again, beside it", err)
 	default:
 		return err
 	}
@@ -80,7 +80,7 @@ func (r *runner) drop(item *Item) error {
 		return err
 	}
 	item.Dropped = true
-	r.sayf("table %s: dropped", item.Have.Name)
+	r.Say.Line("table %s: dropped", item.Have.Name)
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (r *runner) read(ctx context.Context, item *Item, each func(*scan.Row) erro
 		if rows++; rows%4096 == 0 {
 			if now := r.Clock.Now(); now.Sub(said) >= lineEvery {
 				said = now
-				r.sayf("table %s: %d rows read", item.Have.Name, rows)
+				r.Say.Line("table %s: %d rows read", item.Have.Name, rows)
 			}
 		}
 		return each(row)

@@ -12,6 +12,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/transfer/lifecycle/archive"
 )
@@ -31,10 +32,10 @@ var SystemClock = Clock{Now: time.Now, Wait: ratelimit.Wait}
 
 // Pace says how a plan is carried out.
 type Pace struct {
-	Interval time.Duration     // between two changes of a table's throughput; 0 is DefaultInterval, less is none
-	Clock    Clock             // the zero Clock is SystemClock
-	Say      func(line string) // is told what happens as it happens; nil is nobody
-	RetryFor time.Duration     // of a page of a table that is read; 0 is client.Patience
+	Interval time.Duration // between two changes of a table's throughput; 0 is DefaultInterval, less is none
+	Clock    Clock         // the zero Clock is SystemClock
+	Say      words.Say     // is told what happens as it happens; nil is nobody
+	RetryFor time.Duration // of a page of a table that is read; 0 is client.Patience
 }
 
 // Run carries a plan out and notes in its items what happened to them. A table that cannot be changed does not keep the
@@ -48,9 +49,6 @@ func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	r.Interval = cmp.Or(r.Interval, DefaultInterval)
 	if r.Clock.Now == nil {
 		r.Clock = SystemClock
-	}
-	if r.Say == nil {
-		r.Say = func(string) {}
 	}
 	defer func() {
 		if r.archive != nil {
@@ -114,7 +112,7 @@ func (r *runner) begin(ctx context.Context) error {
 		var err error
 		if item.Options() {
 			if err = r.Admin.SetOptions(item.Have.Name, item.Want.TTL, item.Want.MaxVersions); err == nil {
-				r.sayf("table %s: ttl %d, max versions %d", item.Have.Name, item.Want.TTL, item.Want.MaxVersions)
+				r.Say.Line("table %s: ttl %d, max versions %d", item.Have.Name, item.Want.TTL, item.Want.MaxVersions)
 			}
 		}
 		if err == nil && item.Reserves() {
@@ -131,8 +129,6 @@ func (r *runner) begin(ctx context.Context) error {
 	return nil
 }
 
-func (r *runner) sayf(format string, a ...any) { r.Say(fmt.Sprintf(format, a...)) }
-
 // settle notes the end of an item. It returns an error only if the others would meet it too.
 func (r *runner) settle(ctx context.Context, item *Item, err error) error {
 	if err == nil {
@@ -146,7 +142,7 @@ func (r *runner) settle(ctx context.Context, item *Item, err error) error {
 		return err
 	}
 	item.State, item.Err = Failed, err
-	r.sayf("%v", err)
+	r.Say.Line("%v", err)
 	return nil
 }
 
@@ -187,7 +183,7 @@ func (r *runner) reserve(ctx context.Context, t *turn) error {
 	}
 	r.waiting = slices.DeleteFunc(r.waiting, func(o *turn) bool { return o == t })
 	if err == nil {
-		r.sayf("table %s: reserved throughput %d read, %d write", item.Have.Name, item.Want.Read, item.Want.Write)
+		r.Say.Line("table %s: reserved throughput %d read, %d write", item.Have.Name, item.Want.Read, item.Want.Write)
 	}
 	return r.settle(ctx, item, err)
 }
@@ -220,7 +216,7 @@ const maxWait = 30 * time.Second
 
 func (r *runner) wait(ctx context.Context, next *turn) error {
 	left := next.due.Sub(r.Clock.Now())
-	r.sayf("waiting %v until the throughput of table %s may be changed (once in %v); %d tables to go",
+	r.Say.Line("waiting %v until the throughput of table %s may be changed (once in %v); %d tables to go",
 		left.Round(100*time.Millisecond), next.item.Have.Name, r.Interval, len(r.waiting))
 	return r.Clock.Wait(ctx, min(left, maxWait))
 }

@@ -20,6 +20,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/tabletest"
+	"example.com/tsimport/internal/words"
 )
 
 var must = conformance.Must
@@ -63,7 +64,7 @@ func newWorld(t *testing.T, now string, o server.Options) *world {
 	must(t, err)
 	w.request.Template, err = lifecycle.ParseTemplate("c_{month}")
 	must(t, err)
-	w.pace = Pace{Say: func(line string) { w.said = append(w.said, line) }, RetryFor: time.Nanosecond, Clock: Clock{
+	w.pace = Pace{Say: func(_ words.Kind, line string) { w.said = append(w.said, line) }, RetryFor: time.Nanosecond, Clock: Clock{
 		Now: func() time.Time { return w.clock },
 		Wait: func(_ context.Context, d time.Duration) error {
 			w.waits = append(w.waits, d)
