@@ -38,24 +38,57 @@ type Piece struct {
 // BlockCutter worthwhile: BGZF, or zstd with a first frame that ends within head. For zstd give it a megabyte or more. It may
 // be wrong about what follows: the BlockCutter then gives ErrDependent.
 func Independent(k Kind, head []byte) bool {
-	src := newSource(bytes.NewReader(head), 0)
+	of := blocksOf(k)
+	return of != nil && of.begin(newSource(bytes.NewReader(head), 0))
+}
+
+// blocks are the independent blocks of a kind of container.
+type blocks interface {
+	// begin reports whether a file that begins so consists of them.
+	begin(head *source) bool
+	// cut appends the next block, which inflates to most bytes at most, to data. With an error it appends what it took of the block.
+	cut(src *source, data []byte, most int) (_ []byte, bound int, err error)
+	// inflate appends what a piece holds to dst.
+	inflate(f *Inflater, dst []byte, p Piece) ([]byte, error)
+}
+
+// blocksOf returns the blocks of a kind, nil if it has none.
+func blocksOf(k Kind) blocks {
 	switch k {
 	case Gzip:
-		size, _ := bgzfSize(src)
-		return size > 0
+		return bgzf{}
 	case Zstd:
-		for {
-			frame, _, skipped, err := zstdFrame(src, nil, maxOut)
-			if err != nil {
-				return false
-			}
-			if !skipped {
-				end, _ := src.atEnd()
-				return len(frame) > 0 && !end
-			}
-		}
+		return zstdFrames{}
 	}
-	return false
+	return nil
+}
+
+// bgzf is gzip whose members say how long they are.
+type bgzf struct{}
+
+func (bgzf) begin(head *source) bool {
+	size, _ := bgzfSize(head)
+	return size > 0
+}
+
+func (bgzf) cut(src *source, data []byte, _ int) (_ []byte, bound int, err error) {
+	size, err := bgzfSize(src)
+	if err != nil {
+		return data, 0, err
+	}
+	start := len(data)
+	data = slices.Grow(data, size)[:start+size]
+	n, err := io.ReadFull(src, data[start:])
+	data = data[:start+n]
+	if err != nil {
+		return data, 0, err
+	}
+	// The last four bytes of a member are its size. More than BGZF allows is not BGZF, and not bounded.
+	bound = int(binary.LittleEndian.Uint32(data[len(data)-4:]))
+	if bound > 64<<10 {
+		return data, 0, ErrDependent
+	}
+	return data, bound, nil
 }
 
 // BlockCutter cuts a file of independent blocks into pieces without inflating it. It is for one goroutine; the pieces
@@ -101,7 +134,7 @@ func (c *BlockCutter) Next() (Piece, error) {
 			break
 		}
 		before := len(p.Data)
-		data, bound, err := c.block(p.Data)
+		data, bound, err := blocksOf(c.kind).cut(c.src, p.Data, c.frame)
 		if err != nil {
 			c.leave(slices.Clone(data[before:]))
 			p.Data = data[:before]
@@ -138,31 +171,6 @@ func (c *BlockCutter) Rest() io.ReadCloser {
 	return newReader(c.kind, src, c.name, c.started)
 }
 
-// block appends one block. With an error it appends what it took of the block.
-func (c *BlockCutter) block(data []byte) (_ []byte, bound int, err error) {
-	if c.kind == Zstd {
-		data, bound, _, err = zstdFrame(c.src, data, c.frame)
-		return data, bound, err
-	}
-	size, err := bgzfSize(c.src)
-	if err != nil {
-		return data, 0, err
-	}
-	start := len(data)
-	data = slices.Grow(data, size)[:start+size]
-	n, err := io.ReadFull(c.src, data[start:])
-	data = data[:start+n]
-	if err != nil {
-		return data, 0, err
-	}
-	// The last four bytes of a member are its size. More than BGZF allows is not BGZF, and not bounded.
-	bound = int(binary.LittleEndian.Uint32(data[len(data)-4:]))
-	if bound > 64<<10 {
-		return data, 0, ErrDependent
-	}
-	return data, bound, nil
-}
-
 // bgzfSize returns the bytes of the gzip member at src as its BGZF field gives them.
 func bgzfSize(src *source) (int, error) {
 	head, err := src.Peek(12)
@@ -192,6 +200,27 @@ func bgzfSize(src *source) (int, error) {
 		fields = fields[n:]
 	}
 	return 0, ErrDependent
+}
+
+// zstdFrames are the frames of zstd.
+type zstdFrames struct{}
+
+func (zstdFrames) begin(head *source) bool {
+	for {
+		frame, _, skipped, err := zstdFrame(head, nil, maxOut)
+		if err != nil {
+			return false
+		}
+		if !skipped {
+			end, _ := head.atEnd()
+			return len(frame) > 0 && !end
+		}
+	}
+}
+
+func (zstdFrames) cut(src *source, data []byte, most int) (_ []byte, bound int, err error) {
+	data, bound, _, err = zstdFrame(src, data, most)
+	return data, bound, err
 }
 
 // zstdFrame appends the next frame to data, walking over its blocks; a skippable frame is appended too. What was taken
@@ -295,26 +324,29 @@ func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 			out, err = dst, failure(p.Kind, p.Name, p.Offset, fmt.Errorf("decoder gave up: %v", cause))
 		}
 	}()
-	switch p.Kind {
-	case Zstd:
-		if f.zstd == nil {
-			if f.zstd, err = newZstd(nil, MaxWindow); err != nil {
-				return dst, err
-			}
-		}
-		// No valid piece inflates to more than its bound; a damaged one must not either.
-		if out, err = f.zstd.DecodeAll(p.Data, slices.Grow(dst, p.Bound)); err != nil {
-			return dst, failure(p.Kind, p.Name, p.Offset, err)
-		}
-		return out, nil
-	case Gzip:
-		return f.inflateBlocks(slices.Grow(dst, p.Bound+1), p)
+	of := blocksOf(p.Kind)
+	if of == nil {
+		return dst, fmt.Errorf("inflate %s: %s has no independent blocks", p.Name, p.Kind)
 	}
-	return dst, fmt.Errorf("inflate %s: %s has no independent blocks", p.Name, p.Kind)
+	return of.inflate(f, dst, p)
 }
 
-// inflateBlocks inflates the BGZF blocks of a piece one by one: only with its check sum is a block known to be right.
-func (f *Inflater) inflateBlocks(dst []byte, p Piece) ([]byte, error) {
+func (zstdFrames) inflate(f *Inflater, dst []byte, p Piece) (out []byte, err error) {
+	if f.zstd == nil {
+		if f.zstd, err = newZstd(nil, MaxWindow); err != nil {
+			return dst, err
+		}
+	}
+	// No valid piece inflates to more than its bound; a damaged one must not either.
+	if out, err = f.zstd.DecodeAll(p.Data, slices.Grow(dst, p.Bound)); err != nil {
+		return dst, failure(p.Kind, p.Name, p.Offset, err)
+	}
+	return out, nil
+}
+
+// inflate inflates the blocks one by one: only with its check sum is a block known to be right.
+func (bgzf) inflate(f *Inflater, dst []byte, p Piece) ([]byte, error) {
+	dst = slices.Grow(dst, p.Bound+1)
 	limit := len(dst) + p.Bound
 	for at := 0; at < len(p.Data); {
 		size, err := bgzfSize(newSource(bytes.NewReader(p.Data[at:]), 0))

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 var everyDamage = flag.Bool("every-damage", false, "flip each bit of a file, not two of each byte in turn")
 
-// bgzf makes a BGZF file with blocks of n bytes and the empty block at its end.
-func bgzf(t testing.TB, data []byte, n int) []byte {
+// bgzfFile makes a BGZF file with blocks of n bytes and the empty block at its end.
+func bgzfFile(t testing.TB, data []byte, n int) []byte {
 	t.Helper()
 	var out []byte
 	w := gzip.NewWriter(nil) // one for all blocks: making it costs more than a block
@@ -81,10 +81,10 @@ func TestBlocksInflatedOneByOneGiveTheFile(t *testing.T) {
 		kind Kind
 		data []byte
 	}{
-		"BGZF":                             {Gzip, bgzf(t, want, 30000)},
-		"BGZF of tiny blocks":              {Gzip, bgzf(t, want, 100)},
-		"BGZF and a gzip member":           {Gzip, append(bgzf(t, want[:len(want)/2], 30000), pack(t, Gzip, want[len(want)/2:])...)},
-		"BGZF and zeros":                   {Gzip, append(bgzf(t, want, 30000), 0, 0, 0)},
+		"BGZF":                             {Gzip, bgzfFile(t, want, 30000)},
+		"BGZF of tiny blocks":              {Gzip, bgzfFile(t, want, 100)},
+		"BGZF and a gzip member":           {Gzip, append(bgzfFile(t, want[:len(want)/2], 30000), pack(t, Gzip, want[len(want)/2:])...)},
+		"BGZF and zeros":                   {Gzip, append(bgzfFile(t, want, 30000), 0, 0, 0)},
 		"zstd frames":                      {Zstd, pack(t, Zstd, frames(100000)...)},
 		"small zstd frames":                {Zstd, pack(t, Zstd, frames(1000)...)},
 		"a skippable frame in front":       {Zstd, append([]byte("\x50\x2a\x4d\x18\x03\x00\x00\x00abc"), pack(t, Zstd, frames(100000)...)...)},
@@ -110,7 +110,7 @@ func TestBlocksCutOrDamagedAnywhereAreAnErrorOrTheFile(t *testing.T) {
 	for _, c := range []struct {
 		kind Kind
 		data []byte
-	}{{Gzip, bgzf(t, want, 700)}, {Zstd, pack(t, Zstd, want[:900], want[900:])}} {
+	}{{Gzip, bgzfFile(t, want, 700)}, {Zstd, pack(t, Zstd, want[:900], want[900:])}} {
 		for n := range len(c.data) {
 			wholeOut, wholeErr := decompress(c.kind, c.data[:n])
 			out, err := inPieces(c.kind, c.data[:n])
