@@ -144,7 +144,9 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 	return sp, nil
 }
 
-// row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive.
+// row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive. A value passes from
+// record to row here: its column's type (values), the cells of records that describe themselves (cells), what is kept of the record, and
+// the form of the service (encoder).
 func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
 	if made := rec.Row; made != nil {
@@ -157,23 +159,15 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 		}
 		rec.Unpack()
 	}
-	row, why := v.rowValues(rec)
+	of, why := v.of(rec)
 	if why != nil {
 		return false, why
 	}
-	if v.namer != nil {
-		name, archived, why := v.table()
-		if why != nil {
-			return false, why
-		}
-		p.encoder.Table = p.tableName(name)
-		if archived {
-			return true, nil
-		}
+	if of.table != nil {
+		p.encoder.Table = p.tableName(of.table)
 	}
-	stamps, why := v.stamps(rec)
-	if why != nil {
-		return false, why
+	if of.archived {
+		return true, nil
 	}
 	if p.cells != nil {
 		if p.encoder.Cells, why = p.cells.make(v, rec); why != nil {
@@ -181,26 +175,30 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 		}
 	}
 	if p.flow.plan.Request.When != nil {
-		if why := p.flow.plan.Lacks(func(column string) bool { return p.has(column, row) }); why != nil {
+		if why := p.flow.plan.Lacks(func(column string) bool { return p.has(column, of.row) }); why != nil {
 			return false, why
 		}
 	}
+	return false, p.encoder.Append(&p.rows, of.row, of.stamps, rec.Span, p.keep(v, columns, rec, raw))
+}
+
+// keep returns what is kept of a record beside its row; raw is how it stands in its input.
+func (p *parser) keep(v *values, columns []string, rec *record.Record, raw []byte) []byte {
 	switch p.flow.plan.Request.Keep {
-	case plan.KeepRecord:
-		if raw == nil && (p.changed || p.cells != nil && p.cells.left) {
-			p.fields = p.kept.appendRecord(p.fields[:0], columns, rec)
-			raw = p.fields
-		}
 	case plan.KeepNothing, plan.KeepKey:
-		raw = nil
+		return nil
 	case plan.KeepKeyFields:
-		raw = nil
-		if v.makers != nil { // else the key says what its fields are
-			p.fields = v.appendKeyFields(p.fields[:0])
-			raw = p.fields
+		if v.makers == nil {
+			return nil // the key says what its fields are
 		}
+		p.fields = v.appendKeyFields(p.fields[:0])
+		return p.fields
 	}
-	return false, p.encoder.Append(&p.rows, row, stamps, rec.Span, raw)
+	if raw == nil && (p.changed || p.cells != nil && p.cells.left) {
+		p.fields = p.kept.appendRecord(p.fields[:0], columns, rec)
+		return p.fields
+	}
+	return raw
 }
 
 // has reports whether the record's row, whose own columns have the values, has one in a column.

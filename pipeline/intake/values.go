@@ -54,6 +54,28 @@ func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 // fields returns the fields of the source's records that are looked at, in ascending order: the others need not be read.
 func (v *values) fields() []int { return v.converter.Fields() }
 
+// rowOf is what a record makes of a row, valid until the next record and as long as the record is.
+type rowOf struct {
+	row      []table.Value // by the schema's columns
+	stamps   []int64       // as the encoder takes them
+	table    []byte        // nil if all rows go to one
+	archived bool          // no table takes it, but the archive
+}
+
+// of makes a row of a record, or says why it makes none.
+func (v *values) of(rec *record.Record) (of rowOf, why *table.Reason) {
+	if of.row, why = v.rowValues(rec); why != nil {
+		return of, why
+	}
+	if v.namer != nil {
+		if of.table, of.archived, why = v.namer.Of(v.last); why != nil || of.archived {
+			return of, why
+		}
+	}
+	of.stamps, why = v.stamps(rec)
+	return of, why
+}
+
 // rowValues returns the values of the record's row by the schema's columns, or why it makes none. They are valid until the next
 // call, and as long as the record is.
 func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
@@ -80,10 +102,6 @@ func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	}
 	return v.row, nil
 }
-
-// table returns the name of the table of the last record, valid until the next call, and whether the record goes to the
-// archive instead; or why it has none.
-func (v *values) table() (name []byte, archived bool, why *table.Reason) { return v.namer.Of(v.last) }
 
 // appendKeyFields appends the values of the fields that the last row's key was made of. They are the same bytes exactly if
 // the values are the same.
@@ -157,7 +175,7 @@ func (v *values) appendKey(key []byte, rec *record.Record) []byte {
 		return nil
 	}
 	if v.namer != nil {
-		name, _, why := v.table()
+		name, _, why := v.namer.Of(v.last)
 		if why != nil {
 			return nil
 		}
