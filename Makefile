@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly rename
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly rename
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -312,6 +312,10 @@ small:
 # The rate controller of a lane in front of 86 limiters and ways to them, in virtual time. WORD picks cells.
 laws:
 	$(GO) test ./ratelimit -run '^TestLaws$$|^TestLanesOfALimitedTable' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
+
+# Which tests fail when a constant of the rate controller is half or twice as large. WORD picks constants. An hour.
+constants:
+	$(GO) test ./ratelimit -run '^TestConstantsAreJudged$$' -v -constants '$(or $(WORD),.)' -timeout 4h
 
 # What a load reaches in front of an engine with each limiter, beside what the simulation says: 20 loads of 20 s and more. WORD picks
 # limiters.

@@ -5,6 +5,42 @@ import (
 	"time"
 )
 
+// The law of the start: a lane of which nothing is known sends one small request, then larger ones, then more at a
+// time, as long as nothing is refused. An answer that is slow for its rows tells the rate at once. Judged by
+// TestTheLawReachesWhatItShould ("unknown", "full at the start", "very fast") and
+// TestAPartitionWithoutALimitGetsAllThatMayBeInFlight.
+const (
+	firstRows    = 25.0   // rows of the first request; fewer if they have many units
+	startRows    = 100.0  // rows of the requests after it, and
+	maxRows      = 200.0  // at most, which is what the service takes
+	stepRows     = 1000.0 // rows accepted until one request more is in flight
+	slowWindow   = 8      // requests in flight above which each clean answer adds one
+	slowAnswer   = 0.2    // seconds: an answer that takes longer may do so because of its rows
+	slowerByRows = 0.6    // times as long, for a quarter of the rows: it does
+)
+
+// The law of measuring: after the first throttle the bucket fills for a moment and is emptied by small requests until
+// the next; what was accepted in between, by the time, is the rate. Where nothing was accepted for a while, the rate is
+// given by the second, and a second is counted. Judged by TestTheLawReachesWhatItShould, TestLaws and
+// TestARateGivenByTheSecondIsMeasuredOverASecond.
+const (
+	refill      = 50 * time.Millisecond  // for which the bucket fills, at first, and
+	maxRefill   = time.Second            // at most
+	measureRows = 25.0                   // rows of a request: the smaller it is, the finer the measurement
+	measureTime = 0.25                   // seconds of a rate that is known about in a request
+	minSample   = 20.0                   // rows accepted that make a measurement, or
+	longSample  = 3 * time.Second        // in which any number does
+	metered     = 950 * time.Millisecond // the service meters by the second: what was accepted in less says little
+	pressFor    = time.Second            // for which a measurement keeps asking: another load may have all that there is
+	pressRows   = 25.0                   // rows of a request meanwhile
+
+	idleFor   = 100 * time.Millisecond // without anything accepted that counts as idle
+	mostIdle  = 0.3                    // seconds without anything accepted: then less than a second tells no rate
+	idleRows  = 8.0                    // rows that the rate would have given in that time: then it is not given evenly
+	burstOf   = 1.3                    // times the rate accepted in the last second say that it is given by the second
+	deadAfter = 3                      // small requests refused in a row say so too
+)
+
 // firstRamp is how a lane of which nothing is known begins. What a partition takes is counted in units, so large rows come
 // few at a time until they prove welcome.
 func (p *Pacer) firstRamp(from time.Time) ramp {

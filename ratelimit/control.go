@@ -7,89 +7,6 @@ import (
 	"time"
 )
 
-// The constants of the rate controller, found by simulation (TestLaws). Rows are rows of the lane's mean size.
-const (
-	spread     = 200 * time.Millisecond // lanes begin within it at random, so that they do not throttle in step
-	probeEvery = 100 * time.Millisecond // mean time between probes of a partition that does not serve
-
-	maxRows     = 200.0
-	firstRows   = 25.0
-	startRows   = 100.0
-	stepRows    = 1000.0 // accepted rows per request more in flight while starting
-	slowWindow  = 8      // above it each clean answer adds a request
-	measureRows = 25.0   // a measurement is the finer the smaller the batch that ends it
-	minSample   = 20.0   // accepted rows that make a measurement
-
-	refill      = 50 * time.Millisecond // how long a measurement lets the bucket fill
-	maxRefill   = time.Second
-	pressFor    = time.Second            // that a measurement keeps asking: another load may have all that there is
-	pressRows   = 25.0                   // of a batch meanwhile
-	longSample  = 3 * time.Second        // long enough for a measurement however few rows it has
-	metered     = 950 * time.Millisecond // the service meters by the second: what was accepted in less says little
-	minCruise   = 300 * time.Millisecond
-	regrowAfter = 20 * time.Second // batches that were found too large
-
-	mostDelay     = 0.1                    // seconds that answers may be late, beside
-	delayOfWay    = 0.5                    // of the shortest way
-	othersDelay   = 0.05                   // seconds that a lane's way may be longer than that of others that meet the same queue
-	patientRows   = 200.0                  // a second, with which a lane waits for as long as that
-	lessPatience  = 0.2                    // for each e-fold of rows a second more
-	leastPatience = 0.6                    // at least
-	lateFor       = 150 * time.Millisecond // at least
-	refusesFor    = time.Minute            // what has refused does not queue
-	mostSlower    = 0.5                    // times the rate, at once, because answers come late
-	ownQueue      = 2                      // answers on time to requests that were alone show that a queue is the lane's own
-	queueHold     = 0.5                    // seconds until cruise reaches further where answers come late instead of refusals
-	deliveryFor   = 5 * time.Second
-	leastBusy     = 300 * time.Millisecond
-	slowAnswer    = 0.2         // seconds: an answer that takes longer may do so because of its rows
-	slowerByRows  = 0.6         // times as long, for a quarter of the rows: it does
-	lateAnswers   = 2           // in a row that show a queue
-	fewRefused    = 0.05        // of a batch: may be without a cause
-	noiseOver     = 2000.0      // rows over which the share refused without a cause is taken
-	calmFor       = time.Second // after a throttle nothing should be refused
-	oddAfter      = 10          // clean answers, a batch that is refused as a whole may be so without a cause
-	leastOdd      = 16.0        // rows of such a batch
-	wayFor        = 20 * time.Second
-	deadAfter     = 3                      // thin batches refused in a row
-	idleFor       = 100 * time.Millisecond // at least
-	mostIdle      = 0.3                    // seconds in which nothing was accepted: less than a second tells no rate
-	idleRows      = 8.0                    // that the rate gives in the time in which nothing was accepted: then it is not given evenly
-	measureTime   = 0.25                   // seconds of a rate that is known about in a batch that measures
-	provedAfter   = 5 * time.Second        // a rate that was raised is right
-	burstOf       = 1.3                    // times the rate in a second say that it is given by the second
-	cutHeard      = 10 * time.Second       // a load hears of a cut by then
-	muchLess      = 0.75                   // of a rate: what it was at times
-	agreeing      = 0.1                    // two estimates that differ by less agree
-	thinTime      = 0.02                   // seconds of the rate in a batch that asks whether anything is accepted at all
-	thinEvery     = 40 * time.Millisecond
-	mostOwed      = 15.0  // seconds that cruise holds back at most
-	finerTime     = 0.1   // seconds of the rate in a batch where refusals are dear
-	finestTime    = 0.05  // and while they are to be expected
-	allowed       = 0.005 // of the accepted units may be refused before cruise holds back
-	hair          = 0.01  // how far below the rate it holds, at first
-	mostHair      = 0.06
-	usualGain     = 0.02 // how far above the rate cruise paces
-	reliefGain    = 0.25 // where others have ended
-	maxGain       = 1.0
-	guessGain     = 0.1 // from here on a throttle says more about the reach than about the rate
-	reserve       = 0.04
-	addRows       = 2.0 // rows a second that cruise paces above the rate beside the gain, but
-	maxAdd        = 0.01
-	heldOfRow     = 0.008 // of a row, times two for each refusal in a row of it
-	heldRows      = 0.1   // of a row, that a slow lane leaves
-	heldOfBatch   = 0.2   // of the largest batch, at most, when the bucket is known to be small
-
-	batchTime = 0.2  // seconds of the rate in a batch
-	leastTime = 0.07 // and at the least, even if throttles suggest a smaller bucket
-	fewRows   = 50.0 // a slow lane's batch, unless that is more than half a second's
-	maxDebt   = 60.0 // seconds that one batch may hold up a lane
-	minPerSec = 0.25 // rows a second: a partition is asked at least every few seconds
-	maxRate   = 1e9
-	maxUnits  = 1e9 // of a row and of a batch
-	minPerRow = 0.001
-)
-
 // line is what is known of the way to the server.
 type line struct {
 	lateness    lateness
@@ -200,6 +117,21 @@ func (r *recent) between(from, to time.Time) (units float64) {
 	return units
 }
 
+// The law of refusals: they are owed, and earned by what is accepted; until they are, cruise holds a hair below the
+// rate. Those that have no cause, of which there are few and just after a throttle, are none. Judged by the shares
+// refused in TestTheLawReachesWhatItShould and by the cells of TestLaws in which 1 % of rows or requests fail.
+const (
+	allowed    = 0.005       // of the accepted units may be refused
+	mostOwed   = 15.0        // seconds that cruise holds back at most
+	hair       = 0.01        // of the rate, by which it holds below, at first, and
+	mostHair   = 0.06        // at most
+	fewRefused = 0.05        // of a request: so few may be refused without a cause
+	noiseOver  = 2000.0      // rows over which the share refused without a cause is taken
+	calmFor    = time.Second // after a throttle in which nothing should be refused
+	oddAfter   = 10          // clean answers after which a request that is refused as a whole may be so by chance
+	leastOdd   = 16.0        // rows of such a request
+)
+
 // causeless reports whether so few rows were refused that it was not for want of capacity, as far as is known. What is refused
 // just after a throttle, when there is room, says how many to expect.
 func (p *Pacer) causeless(sent time.Time, units, accepted float64) bool {
@@ -299,6 +231,41 @@ func (l *lowest) ofOne(rate float64) float64 {
 	}
 	return rate
 }
+
+// The law of cruising: a lane paces a little above the rate, so that a throttle comes now and then and measures it
+// again; without one it reaches further. After one it leaves room in the bucket for the jitter of the way. Judged by
+// TestTheLawReachesWhatItShould ("eight times", "0.4 for a while") and TestLaws.
+const (
+	usualGain   = 0.02                   // of the rate, above which cruise paces
+	addRows     = 2.0                    // rows a second above it beside that, but
+	maxAdd      = 0.01                   // of the rate at most
+	guessGain   = 0.1                    // from this gain on a throttle says more about the reach than about the rate
+	maxGain     = 1.0                    // of the rate, that it reaches further at most
+	reliefGain  = 0.25                   // the gain where other lanes have ended, or the partition was cut
+	minCruise   = 300 * time.Millisecond // since the last throttle, less than which ends no trial of smaller requests
+	provedAfter = 5 * time.Second        // after which a rate that was raised is right
+	agreeing    = 0.1                    // of a rate, by which two measurements differ that agree
+	cutHeard    = 10 * time.Second       // after which a load has heard of a cut: until then a rate that grew may be that of several partitions
+	muchLess    = 0.75                   // of a rate: below that, what it was at times is that of one partition
+
+	reserve     = 0.04  // seconds of the rate left in the bucket after a throttle, and
+	heldRows    = 0.1   // rows at least, but
+	heldOfBatch = 0.2   // of the largest request at most, where the bucket is known to be small
+	heldOfRow   = 0.008 // of a row, for a lane that sends row by row, times two for each refusal in a row of it
+)
+
+// The law of requests in cruise: small ones cost processors, large ones come in lumps that a small bucket refuses.
+// Judged by TestTheLawReachesWhatItShould ("small", "tiny", "rows of 100", requests as a multiple of the least).
+const (
+	batchTime   = 0.2                   // seconds of the rate in a request
+	leastTime   = 0.07                  // at least, even if throttles suggest a smaller bucket
+	fewRows     = 50.0                  // rows of a slow lane's request, unless that is more than half a second's
+	finerTime   = 0.1                   // seconds of the rate where refusals are dear
+	finestTime  = 0.05                  // and while they are to be expected
+	thinTime    = 0.02                  // seconds of the rate in a request that asks whether anything is accepted at all
+	thinEvery   = 40 * time.Millisecond // between two of those
+	regrowAfter = 20 * time.Second      // after which a request that was found too large is tried again
+)
 
 // credit is what cruise may send, in units; it grows with time.
 type credit struct {

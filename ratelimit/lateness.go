@@ -5,6 +5,27 @@ import (
 	"time"
 )
 
+// The law of late answers: where nothing is refused, a queue shows in answers that come later than the shortest way.
+// What came back since one was on time is the rate. Judged by the cells with a queue of TestTheLawReachesWhatItShould,
+// by TestAnswersThatAreLateByChanceSlowNoLane and by TestLaws.
+const (
+	delayOfWay    = 0.5                    // of the shortest way, by which an answer may be late, and
+	mostDelay     = 0.1                    // seconds beside that
+	patientRows   = 200.0                  // rows a second, up to which a lane waits for all of those;
+	lessPatience  = 0.2                    // less of them for each e-fold of rows more,
+	leastPatience = 0.6                    // but so much of them at least: the larger of two loads gives way sooner
+	lateAnswers   = 2                      // late answers in a row that show a queue, over
+	lateFor       = 150 * time.Millisecond // at least
+	othersDelay   = 0.05                   // seconds that a lane's way may be longer than that of others that meet the same queue
+	wayFor        = 20 * time.Second       // after which the shortest way is found again
+	refusesFor    = time.Minute            // for which what has refused does not queue
+	ownQueue      = 2                      // answers on time to requests that were alone show that a queue is the lane's own
+	leastBusy     = 300 * time.Millisecond // of which an estimate is made while the lane paces near its rate
+	mostSlower    = 0.5                    // times the rate, to which late answers lower it at once
+	deliveryFor   = 5 * time.Second        // in which what came back in some second bounds that from below
+	queueHold     = 0.5                    // seconds until cruise reaches further
+)
+
 // lateness is how late answers come.
 type lateness struct {
 	way         [2]float64 // seconds of the fastest answer, in this and the last period

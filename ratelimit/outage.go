@@ -12,10 +12,11 @@ import (
 
 const (
 	leastOutage    = 300 * time.Millisecond
-	outageRows     = 10.0 // that would have been accepted at the known rate
-	outageAnswers  = 3    // in a row that accept nothing
-	settledFor     = 0.5  // seconds of the rate that are accepted before the next outage is believed
-	probeShare     = 8    // probes come after so much of the time that the outage has lasted,
+	outageRows     = 10.0                   // that would have been accepted at the known rate
+	outageAnswers  = 3                      // in a row that accept nothing
+	settledFor     = 0.5                    // seconds of the rate that are accepted before the next outage is believed
+	probeEvery     = 100 * time.Millisecond // mean time between probes of a partition that does not serve, at first
+	probeShare     = 8                      // probes come after so much of the time that the outage has lasted,
 	probeAtMost    = 2 * time.Second
 	probeGrowsFrom = time.Second
 )

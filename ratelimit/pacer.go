@@ -77,6 +77,16 @@ const (
 	inCruise
 )
 
+// Bounds of a lane.
+const (
+	spread    = 200 * time.Millisecond // lanes begin within it at random, so that they do not throttle in step
+	maxDebt   = 60.0                   // seconds that one request may hold up a lane
+	minPerSec = 0.25                   // rows a second: a partition is asked at least every few seconds
+	maxRate   = 1e9                    // units a second
+	maxUnits  = 1e9                    // of a row and of a request
+	minPerRow = 0.001                  // units
+)
+
 // NewPacer returns the pacer of a lane that has sent nothing yet.
 func NewPacer(o PacerOptions) *Pacer {
 	p := &Pacer{rand: o.Rand, perRow: 1, alone: o.Alone, size: size{most: maxRows}}
