@@ -55,10 +55,8 @@ func (s *Setting) Line() int { return s.line }
 
 // Value returns the value of a key, "" without one.
 func (s *Single) Value(key string) string {
-	for _, t := range s.Settings {
-		if t.Key == key && len(t.Values) > 0 {
-			return t.Values[0]
-		}
+	if all := s.values(key); len(all) > 0 {
+		return all[0]
 	}
 	return ""
 }
@@ -174,7 +172,7 @@ func (r *fileReader) target(n *yaml.Node) error {
 		if !slices.Contains(r.vocabulary.Target, e.name) {
 			return r.unknown(e, "target", r.vocabulary.Target)
 		}
-		if err := r.add(e, ""); err != nil {
+		if err := r.add(e); err != nil {
 			return err
 		}
 	}
@@ -190,7 +188,7 @@ func (r *fileReader) defaults(n *yaml.Node) error {
 		if e.name == keyTable || e.name == keyFrom || e.name == keyAfter || e.name == keyExcept || e.name == keyCommand {
 			return r.errorf(e.line, "%s: it says what one load is; put it into the load", e.name)
 		}
-		if err := r.add(e, ""); err != nil {
+		if err := r.add(e); err != nil {
 			return err
 		}
 	}
@@ -198,10 +196,10 @@ func (r *fileReader) defaults(n *yaml.Node) error {
 }
 
 // add adds a setting for all loads.
-func (r *fileReader) add(e entry, command string) error {
+func (r *fileReader) add(e entry) error {
 	k := r.vocabulary.any(e.name)
 	if k == nil {
-		return r.unknown(e, "defaults", r.vocabulary.names(command))
+		return r.unknown(e, "defaults", r.vocabulary.names(""))
 	}
 	if isNull(e.value) {
 		return nil // nothing is set yet

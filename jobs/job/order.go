@@ -44,8 +44,17 @@ func (f *File) Check() error {
 	if err := f.checkCycles(fail); err != nil {
 		return err
 	}
-	f.orderWrites()
-	return f.checkCycles(fail)
+	f.orderWrites() // which adds no cycle
+	return nil
+}
+
+// byName are the loads by their names.
+func (f *File) byName() map[string]*Single {
+	all := map[string]*Single{}
+	for i := range f.Loads {
+		all[f.Loads[i].Name] = &f.Loads[i]
+	}
+	return all
 }
 
 // place is what a load writes, as far as the file says.
@@ -84,10 +93,7 @@ func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
 
 // orderWrites puts each load after those before it in the file that write to its table, unless the file says otherwise.
 func (f *File) orderWrites() {
-	byName, into := map[string]*Single{}, map[string][]*Single{}
-	for i := range f.Loads {
-		byName[f.Loads[i].Name] = &f.Loads[i]
-	}
+	byName, into := f.byName(), map[string][]*Single{}
 	for i := range f.Loads {
 		l := &f.Loads[i]
 		if l.Command == Export {
@@ -132,10 +138,7 @@ func (f *File) checkCycles(fail func(*Single, string, ...any) error) error {
 	const onPath, done = 1, 2
 	marks := map[string]int{}
 	var path []string
-	byName := map[string]*Single{}
-	for i := range f.Loads {
-		byName[f.Loads[i].Name] = &f.Loads[i]
-	}
+	byName := f.byName()
 	var visit func(l *Single) error
 	visit = func(l *Single) error {
 		switch marks[l.Name] {

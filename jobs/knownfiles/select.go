@@ -2,7 +2,6 @@ package knownfiles
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -577,15 +576,15 @@ func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 	}
 	s.run = run
 	s.ledger.bind(created)
-	heads := make([]head, len(s.items))
+	e := &event{Kind: kindBegun, Table: created, Job: s.o.Job, Command: s.o.Command, Time: s.o.Now().UTC(), Units: s.units}
 	for i := range s.items {
 		sum, err := headOf(ctx, &s.items[i])
 		if err != nil {
 			return err
 		}
-		heads[i] = head{s.items[i].Size, sum}
+		e.Names, e.Heads = append(e.Names, NameOf(&s.items[i])), append(e.Heads, head{s.items[i].Size, sum})
 	}
-	return s.ledger.append(ctx, &event{Kind: kindBegun, Table: created, Job: s.o.Job, Command: s.o.Command, Time: s.o.Now().UTC(), Names: names(s.items), Heads: heads, Units: s.units})
+	return s.ledger.append(ctx, e)
 }
 
 // Units returns what loads have written into the table's columns, by name: "timestamp, µs".
@@ -598,13 +597,6 @@ func (s *Selector) Units() map[string]string {
 
 // KeepUnits gives Begin the units to note.
 func (s *Selector) KeepUnits(units map[string]string) { s.units = units }
-
-func names(items []input.Item) (all []string) {
-	for i := range items {
-		all = append(all, NameOf(&items[i]))
-	}
-	return all
-}
 
 // Blocks returns records of what was hashed since the last call, for Restore.
 func (s *Selector) Blocks() (records []byte) {
@@ -649,12 +641,4 @@ func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error 
 	}
 	noted, gone := s.noted(ctx, bad, now)
 	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files, Bad: noted, Gone: gone, Works: works})
-}
-
-// CheckMarker says what is wrong with a name of markers.
-func CheckMarker(marker string) error {
-	if marker != "" && !strings.Contains(marker, "{}") {
-		return errors.New("it must have {} for the name of the input, such as {}.done")
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/words"
@@ -154,7 +155,7 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 			return err
 		}
 	}
-	ledger, err := openKnown(ctx, r, store, place)
+	ledger, err := knownfiles.Open(ctx, knownIn(r, store, place))
 	if err != nil {
 		return err
 	}
@@ -167,8 +168,8 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 	if r.SettleFiles < 0 {
 		return plan.Usagef("--settle-files: want 0s or more")
 	}
-	if err := knownfiles.CheckMarker(r.DoneMarker); err != nil {
-		return plan.Usagef("--done-marker %s: %v", r.DoneMarker, err)
+	if r.DoneMarker != "" && !strings.Contains(r.DoneMarker, "{}") {
+		return plan.Usagef("--done-marker %s: it must have {} for the name of the input, such as {}.done", r.DoneMarker)
 	}
 	if !r.OnlyNew {
 		if r.ReloadChanged {
@@ -240,7 +241,7 @@ func Change(ctx context.Context, r *options.Request, find input.Options, place s
 	if err != nil {
 		return nil, nil, errors.Join(err, o.Close())
 	}
-	ledger, err := openKnown(ctx, r, store, place)
+	ledger, err := knownfiles.Open(ctx, knownIn(r, store, place))
 	if err != nil {
 		return nil, nil, errors.Join(err, o.Close())
 	}
@@ -253,7 +254,7 @@ func List(ctx context.Context, r *options.Request, find input.Options, place str
 	if err != nil {
 		return nil, err
 	}
-	return openKnown(ctx, r, store, place)
+	return knownfiles.Open(ctx, knownIn(r, store, place))
 }
 
 // storeThere is OpenStore of a place that is not made.
@@ -262,9 +263,4 @@ func storeThere(ctx context.Context, r *options.Request, find input.Options) (jo
 		return nil, plan.Usagef("--state %s is missing: it may be a share that is not mounted", r.State)
 	}
 	return OpenStore(ctx, r, find)
-}
-
-// openKnown reads which files a table has taken.
-func openKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*knownfiles.Ledger, error) {
-	return knownfiles.Open(ctx, knownIn(r, store, place))
 }

@@ -80,19 +80,6 @@ func (s *State) OpenBefore(unread Position) Position {
 	return unread
 }
 
-// FirstOpen returns the first record of a source that is not final: one that was read, or the first one that was not.
-func (s *State) FirstOpen(source int) int64 {
-	from, end := At(source, 0), At(source+1, 0)
-	unread := from
-	if i := s.Read.after(from); i < len(s.Read) && s.Read[i].From <= from {
-		unread = min(s.Read[i].To, end)
-	}
-	if p, ok := s.firstOpen(from); ok {
-		unread = min(unread, p)
-	}
-	return int64(unread - from)
-}
-
 // Complete reports whether a source that was read in order was read to its end and is final. Where sources are read one after
 // the other, one that is followed by another was.
 func (s *State) Complete(source int, ordered bool) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -179,5 +180,19 @@ func TestBadFilesHoldUpNoOthers(t *testing.T) {
 				tt.nights[i].run(t, tsimport, tt.load)
 			}
 		})
+	}
+}
+
+func TestFlagsWithWhichNobodyCouldSayWhatWasLoadedAreRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "a.csv", "id\n1\n")
+	for flags, says := range map[string]string{
+		"--done-marker done": "it must have {}", "--settle-files -1s": "--settle-files", "--reload-changed": "needs --only-new", "--only-new --limit 1": "--limit",
+		"--only-new --verify": "--verify",
+	} {
+		var said bytes.Buffer
+		if code := Run(append(strings.Fields("tsimport load a.csv --table t --create --pk id"), strings.Fields(flags)...), io.Discard, &said); code != 2 || !strings.Contains(said.String(), says) {
+			t.Errorf("%s: exit code %d\n%s", flags, code, said.String())
+		}
 	}
 }

@@ -49,12 +49,6 @@ func runCommand(in *invocation) *cli.Command {
 	}
 }
 
-// ofAllLoads reports whether an option is one of all loads of a job together.
-func ofAllLoads(name string) bool {
-	o := options.Find(name)
-	return o != nil && (o.Scope == options.OfJob || o.Scope == options.OfBoth)
-}
-
 func runFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.IntFlag{Name: "parallel", Usage: "run `N` loads at a time (default: as the file says, or 1)"},
@@ -195,7 +189,7 @@ func overrideJob(c *call, file *job.File) {
 			continue
 		}
 		s := job.Setting{Key: name, Values: valuesOf(c.line, f)}
-		if ofAllLoads(name) {
+		if o := options.Find(name); o != nil && (o.Scope == options.OfJob || o.Scope == options.OfBoth) {
 			file.Common = with(file.Common, s)
 			continue
 		}
