@@ -209,7 +209,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 		again.Counters = nil
 		again.State.Pieces = slices.Clone(s.Pieces)
 		open := r.Read - r.Written - r.Rejected - r.Superseded
-		if n, err := again.ReadAgain(len(d.checkpointer.Sources)); err != nil || n < open {
+		if n, err := again.ReadAgain(r.OfInputs); err != nil || n < open {
 			c.t.Errorf("%d records would be read again, %d are not final: %v", n, open, err)
 		}
 	}

@@ -209,6 +209,7 @@ var arrows = map[string][]string{
 var testArrows = map[string][]string{
 	".":                          {"reader", "reader/input", "reader/source/sourcetest", "reader/mysql/mysqltest", "reader/open", "reader/postgres/pgtest", "reader/sqltable", "engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
 	"pipeline/lanes":             {"pipeline/intake"},
+	"pipeline/keep":              {"reader/source/sourcetest"},
 	"pipeline":                   {"internal/lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "internal/keyexpr", "transfer/verify", "reader/source/sourcetest", "reader/record", "reader/convert", "internal/tablestore/tabletest"},
 	"jobs/scaleout":              {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "internal/objectstore/storetest", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 	"pipeline/plan":              {"reader/source/sourcetest", "internal/lifecycle", "engine/server", "internal/tablestore/tabletest"},

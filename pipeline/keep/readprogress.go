@@ -14,14 +14,14 @@ import (
 // ReadProgress knows which records have been read, by this attempt and those before it, and where each source can be read from
 // again. A nil readProgress is that of a load that keeps nothing.
 type ReadProgress struct {
-	Sources  []*plan.Source
+	sources  []*plan.Source
 	Ordered  bool
 	live     bool                       // the sources are
 	ends     bool                       // it matters that a source was read to its end
-	Read     checkpoint.Set             // of all attempts
-	Again    checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
-	Starts   map[int][]checkpoint.Start // of splits of sources that are read in order
-	Held     int                        // bytes of all starts
+	read     checkpoint.Set             // of all attempts
+	again    checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
+	starts   map[int][]checkpoint.Start // of splits of sources that are read in order
+	held     int                        // bytes of all starts
 	most     int                        // of held, until starts are forgotten
 	first    int                        // source of which there may be starts
 	leftover leftover
@@ -30,7 +30,7 @@ type ReadProgress struct {
 // leftover is what is left of the attempt before.
 type leftover struct {
 	from   *checkpoint.Snapshot             // what the attempt resumes from; nil of the first one
-	Base   *checkpoint.Snapshot             // the same, nil if nothing of it is left
+	base   *checkpoint.Snapshot             // the same, nil if nothing of it is left
 	out    map[checkpoint.Position]struct{} // of its rows out, those that have not left their queue again
 	replay *checkpoint.Replay               // what the intake is told of base
 	queued int64                            // suspect rows that are in the lanes
@@ -41,23 +41,23 @@ type leftover struct {
 
 func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *ReadProgress {
 	k := &ReadProgress{
-		Sources: planned.Sources, Ordered: ordered, live: planned.Live, ends: planned.Live || !ordered,
-		Starts: map[int][]checkpoint.Start{}, most: MaxStartBytes,
+		sources: planned.Sources, Ordered: ordered, live: planned.Live, ends: planned.Live || !ordered,
+		starts: map[int][]checkpoint.Start{}, most: maxStartBytes,
 	}
 	k.leftover.out = map[checkpoint.Position]struct{}{}
 	if b == nil {
 		return k
 	}
 	k.leftover.from = b
-	k.Read = append(k.Read, b.Read...)
+	k.read = append(k.read, b.Read...)
 	for _, s := range b.Starts {
-		k.Starts[s.Source] = append(k.Starts[s.Source], s)
-		k.Held += startBytes(&s)
+		k.starts[s.Source] = append(k.starts[s.Source], s)
+		k.held += startBytes(&s)
 	}
 	if k.live {
 		return k // nothing that was read before comes again
 	}
-	k.leftover.Base, k.leftover.replay = b, checkpoint.NewReplay(&b.State, ordered)
+	k.leftover.base, k.leftover.replay = b, checkpoint.NewReplay(&b.State, ordered)
 	k.leftover.left = openRecords(b.Counters)
 	for _, i := range b.Out {
 		for p := i.From; p < i.To; p++ {
@@ -69,20 +69,20 @@ func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 
 // Leaves takes a row that leaves its queue. It reports whether the attempt before may have sent it.
 func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
-	if k.leftover.Base == nil || !r.Row().Suspect() {
+	if k.leftover.base == nil || !r.Row().Suspect() {
 		return false
 	}
 	at := PositionOf(r)
 	delete(k.leftover.out, at)
 	k.leftover.queued--
-	return k.Ordered || k.leftover.Base.Read.Has(at)
+	return k.Ordered || k.leftover.base.Read.Has(at)
 }
 
 // What bounds the places that are remembered: how many there are of a source, and the bytes of all. Of more, every other one is
 // forgotten, but one of each source stays.
 const (
 	maxStarts     = 1024
-	MaxStartBytes = 8 << 20
+	maxStartBytes = 8 << 20
 )
 
 // startBytes is the memory of a start.
@@ -92,58 +92,58 @@ func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
 	from, to := PositionAfter(sp.Position, 0), PositionAfter(sp.Position, int64(p.Records))
-	k.Read, k.Again = k.Read.Add(from, to), k.Again.Add(from, to)
+	k.read, k.again = k.read.Add(from, to), k.again.Add(from, to)
 	k.leftover.passed = k.leftover.passed || p.New
-	if k.leftover.Base != nil {
+	if k.leftover.base != nil {
 		k.meet(p)
 	}
 	if p.Inside {
 		return
 	}
 	source := sp.Position.Source
-	starts := k.Starts[source]
+	starts := k.starts[source]
 	if n := len(starts); n > 0 && starts[n-1].Record >= sp.Position.Record {
 		return // it is read again
 	}
 	start := checkpoint.Start{
 		Source: source, Record: sp.Position.Record, Line: sp.FirstLine, Offset: sp.Offset, Bytes: bytesBefore, Key: p.Key,
 	}
-	k.Starts[source] = append(starts, start)
-	k.Held += startBytes(&start)
+	k.starts[source] = append(starts, start)
+	k.held += startBytes(&start)
 	if len(starts) >= maxStarts {
 		k.thin(source)
 	}
-	if k.Held > k.most {
-		for source := range k.Starts {
+	if k.held > k.most {
+		for source := range k.starts {
 			k.thin(source)
 		}
-		k.most = max(MaxStartBytes, 2*k.Held)
+		k.most = max(maxStartBytes, 2*k.held)
 	}
 }
 
 // thin forgets every other place of a source, but not the first and the last.
 func (k *ReadProgress) thin(source int) {
-	starts := k.Starts[source]
+	starts := k.starts[source]
 	kept := starts[:0]
 	for i := range starts {
 		if i%2 == 0 || i == len(starts)-1 {
 			kept = append(kept, starts[i])
 		} else {
-			k.Held -= startBytes(&starts[i])
+			k.held -= startBytes(&starts[i])
 		}
 	}
 	clear(starts[len(kept):])
-	k.Starts[source] = kept
+	k.starts[source] = kept
 }
 
 // forget forgets the places of a source before the n-th.
 func (k *ReadProgress) forget(source, n int) {
-	starts := k.Starts[source]
+	starts := k.starts[source]
 	for i := range starts[:n] {
-		k.Held -= startBytes(&starts[i])
+		k.held -= startBytes(&starts[i])
 	}
-	if k.Starts[source] = starts[n:]; n == len(starts) {
-		delete(k.Starts, source)
+	if k.starts[source] = starts[n:]; n == len(starts) {
+		delete(k.starts, source)
 	}
 }
 
@@ -152,7 +152,7 @@ func (k *ReadProgress) Ended(e *intake.Ended) {
 	if k == nil || !k.ends {
 		return
 	}
-	k.Read = k.Read.AddEnd(e.Source)
+	k.read = k.read.AddEnd(e.Source)
 }
 
 // meet counts the rows of a split that are known of the attempt before.
@@ -163,7 +163,7 @@ func (k *ReadProgress) meet(p *intake.Parsed) {
 			if r.Row().Suspect() {
 				k.leftover.queued++
 			}
-			if k.leftover.Base.Read.Has(PositionOf(r)) {
+			if k.leftover.base.Read.Has(PositionOf(r)) {
 				k.leftover.left--
 			}
 		}
@@ -176,12 +176,12 @@ func (k *ReadProgress) Fresh(sp *table.Split, from, n int64) int64 {
 		return max(n, 0)
 	}
 	first := PositionAfter(sp.Position, from)
-	return n - k.Read.Count(first, first+checkpoint.Position(n))
+	return n - k.read.Count(first, first+checkpoint.Position(n))
 }
 
 // Reached reports whether a split comes to the end of what earlier attempts have read in order.
 func (k *ReadProgress) Reached(p *intake.Parsed) bool {
-	return k == nil || PositionAfter(p.Split.Position, int64(p.Records)) >= k.Read.End()
+	return k == nil || PositionAfter(p.Split.Position, int64(p.Records)) >= k.read.End()
 }
 
 // ForIntake is what the attempt before has left to the intake.
@@ -212,13 +212,13 @@ func (k *ReadProgress) ForIntake() *intake.Resumed {
 }
 
 // Resumes reports whether rows may come that the attempt before has read.
-func (k *ReadProgress) Resumes() bool { return k.leftover.Base != nil }
+func (k *ReadProgress) Resumes() bool { return k.leftover.base != nil }
 
 // AllFinal reports whether all that the attempt before has read is final.
-func (k *ReadProgress) AllFinal() bool { return k.leftover.Base == nil || k.leftover.final }
+func (k *ReadProgress) AllFinal() bool { return k.leftover.base == nil || k.leftover.final }
 
 // ReadTo is where all ends that this attempt has read.
-func (k *ReadProgress) ReadTo() checkpoint.Position { return k.Again.End() }
+func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 
 // Unread is how many records of the attempt before are not final and were not read again.
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
@@ -226,24 +226,24 @@ func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 // DescribeRows adds which records were read, and which rows of them are not final: those that have left their queue, and those that wait in
 // the queue of a range. Whole says that all of the input was read.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {
-	s.Read = append(checkpoint.Set(nil), k.Read...)
+	s.Read = append(checkpoint.Set(nil), k.read...)
 	for p := range k.leftover.out {
 		out = append(out, p)
 	}
 	s.Out = checkpoint.OfPositions(out)
 	s.Pieces = checkpoint.Tile(ranges, waiting)
-	if k.leftover.Base == nil {
+	if k.leftover.base == nil {
 		return
 	}
 	// A queue stands for all records of a split from its first row's on, those that were final before this attempt included: until it
 	// stands for none of them, only base tells them apart.
-	gone := s.Done(&k.leftover.Base.State)
-	s.Pieces = checkpoint.Continue(&k.leftover.Base.State, k.Again, s.Pieces)
-	if s.Done(&k.leftover.Base.State) && (!k.Ordered || k.leftover.queued == 0 && (whole || k.leftover.passed)) {
+	gone := s.Done(&k.leftover.base.State)
+	s.Pieces = checkpoint.Continue(&k.leftover.base.State, k.again, s.Pieces)
+	if s.Done(&k.leftover.base.State) && (!k.Ordered || k.leftover.queued == 0 && (whole || k.leftover.passed)) {
 		k.leftover.final = true
 	}
 	if k.leftover.final && gone && (k.Ordered || whole) {
-		k.leftover.Base = nil
+		k.leftover.base = nil
 	}
 }
 
@@ -256,23 +256,23 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 		open := k.open(s)
 		k.describeStarts(s, open.Source(), open.Record())
 		for ; k.first < open.Source(); k.first++ {
-			k.forget(k.first, len(k.Starts[k.first]))
+			k.forget(k.first, len(k.starts[k.first]))
 			k.complete(s, k.first)
 		}
 		if k.live {
 			// Their beginning is where this attempt has begun with them.
-			for _, source := range slices.Sorted(maps.Keys(k.Starts)) {
+			for _, source := range slices.Sorted(maps.Keys(k.starts)) {
 				if source > open.Source() {
-					s.Starts = append(s.Starts, k.Starts[source][0])
+					s.Starts = append(s.Starts, k.starts[source][0])
 				}
 			}
 		}
 	} else {
 		opens := s.FirstOpens()
-		for _, source := range slices.Sorted(maps.Keys(k.Starts)) {
+		for _, source := range slices.Sorted(maps.Keys(k.starts)) {
 			open, any := opens[source]
 			if !any && k.complete(s, source) {
-				k.forget(source, len(k.Starts[source]))
+				k.forget(source, len(k.starts[source]))
 				continue
 			}
 			if read := s.Read.Numbered(source); !any || read < open {
@@ -281,7 +281,7 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 			k.describeStarts(s, source, open)
 		}
 	}
-	for _, source := range k.Sources {
+	for _, source := range k.sources {
 		if source.Chain == nil {
 			continue
 		}
@@ -298,7 +298,7 @@ func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 		return s.Open()
 	}
 	source := k.first
-	for source < len(k.Sources) && k.Read.Ended(source) {
+	for source < len(k.sources) && k.read.Ended(source) {
 		source++
 	}
 	return s.OpenBefore(checkpoint.At(source, s.Read.Numbered(source)))
@@ -306,16 +306,16 @@ func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 
 // complete notes that a source has nothing left to be read or to be sent, if it was read to its end.
 func (k *ReadProgress) complete(s *checkpoint.Snapshot, source int) bool {
-	if !k.Read.Ended(source) {
+	if !k.read.Ended(source) {
 		return false
 	}
-	k.Read, s.Read = k.Read.AddWhole(source), s.Read.AddWhole(source)
+	k.read, s.Read = k.read.AddWhole(source), s.Read.AddWhole(source)
 	return true
 }
 
 // describeStarts adds the last start of a source that is not after its first open record.
 func (k *ReadProgress) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
-	starts := k.Starts[source]
+	starts := k.starts[source]
 	if len(starts) == 0 {
 		return
 	}
