@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/tablestore/accesskey"
@@ -148,30 +149,23 @@ func originsOf(c *call, command string, all []*options.Option, settings []job.Se
 
 // keyOrigin says whose access key is used.
 func keyOrigin(of *profile.Profile) origin {
-	r := origin{key: "access key"}
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		if p, err := accesskey.Environment(family, ""); p != nil || err != nil {
-			r.from = family + "_ACCESS_KEY_ID"
-			if err != nil {
-				r.value = err.Error()
-				return r
-			}
-			r.value = shortKey(p.GetCredentials().GetAccessKeyID())
-			return r
+			return keyFrom(family+"_ACCESS_KEY_ID", p, err)
 		}
 	}
 	if of.Name == "" {
-		r.value, r.from = "not looked for", "the provider chain of the vendor's library"
-		return r
+		return origin{"access key", "not looked for", "the provider chain of the vendor's library"}
 	}
 	p, from, err := of.Keys()
-	if r.from = from; err != nil {
-		r.value = err.Error()
-		return r
-	}
-	r.value = shortKey(p.GetCredentials().GetAccessKeyID())
-	return r
+	return keyFrom(from, p, err)
 }
 
-// shortKey is the beginning of the name of an access key.
-func shortKey(id string) string { return id[:min(4, len(id))] + "…" }
+// keyFrom shows the beginning of the name of an access key, or why there is none.
+func keyFrom(from string, p common.CredentialsProvider, err error) origin {
+	if err != nil {
+		return origin{"access key", err.Error(), from}
+	}
+	id := p.GetCredentials().GetAccessKeyID()
+	return origin{"access key", id[:min(4, len(id))] + "…", from}
+}

@@ -135,14 +135,9 @@ func (d *display) paint(lines ...string) {
 
 // printable replaces what would act on a terminal, or make a text look like another: a name, a key or a message may hold
 // anything. In a line that includes line ends, which could begin a line that looks like one of tsimport's.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		if acts(r) || r == '\n' || r == '\t' {
-			return '�'
-		}
-		return r
-	}, line)
-}
+func printable(line string) string { return withoutBreaks.Replace(printableText(line)) }
+
+var withoutBreaks = strings.NewReplacer("\n", "�", "\t", "�")
 
 // printableText is printable for text of several lines and columns.
 func printableText(text string) string {

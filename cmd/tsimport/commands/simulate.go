@@ -69,10 +69,10 @@ func setCategory(f cli.Flag, name string) {
 
 // simulation is what the flags ask for; nil is nothing.
 func simulation(c *call) (*server.Simulation, error) {
-	asked := false
-	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "limiter", "limit-table", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations", "pre-split", "indexes", "index-delay"} {
-		asked = asked || c.IsSet(name)
-	}
+	asked := slices.ContainsFunc(simulationFlags(), func(f cli.Flag) bool {
+		name := f.Names()[0]
+		return c.IsSet(name) && !strings.HasPrefix(name, "fault-") && name != "outage" && name != "random-seed"
+	})
 	if !asked {
 		return nil, nil
 	}
