@@ -24,6 +24,7 @@ type fate struct {
 	within  time.Duration // after which it dies; 0 is never
 	stopped time.Duration // after which it gets SIGTERM; 0 is never
 	fails   int           // from which request on the service cannot be reached; 0 is none
+	stalls  int           // with which request, which is then applied late, the pod stands still for longer than its lease; 0 is none
 }
 
 var errNoPower = errors.New("the pod is dead")
@@ -37,7 +38,8 @@ type pod struct {
 	requests   atomic.Int64
 	dying      atomic.Bool
 	dead       atomic.Bool
-	unplug     string // the name by which its machine has the state, of one beside another
+	still      atomic.Pointer[time.Time] // until then it stands still
+	unplug     string                    // the name by which its machine has the state, of one beside another
 
 	quiet, json bool // how it speaks
 	code        int
@@ -126,6 +128,17 @@ func (p *pod) RoundTrip(r *http.Request) (*http.Response, error) {
 		return refuse(context.Cause(r.Context()))
 	}
 	n := int(p.requests.Add(1))
+	if n == p.fate.stalls {
+		until := time.Now().Add(90 * time.Second)
+		p.still.Store(&until)
+		must(p.season.t, os.Rename(p.unplug, p.unplug+".off"))
+		time.AfterFunc(time.Until(until), func() { // what has come into its place meanwhile was seen by nobody
+			must(p.season.t, errors.Join(os.RemoveAll(p.unplug), os.Rename(p.unplug+".off", p.unplug)))
+		})
+	}
+	if until := p.still.Load(); until != nil {
+		time.Sleep(time.Until(*until))
+	}
 	if n == p.fate.dies && !p.fate.after {
 		p.die()
 	}
