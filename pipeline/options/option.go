@@ -25,6 +25,7 @@ type Option struct {
 	In     Commands // that have it
 	Unused Commands // of those, the ones that do not show it: a load's command line has it, and they ignore or refuse it
 	Hidden bool     // from all help
+	Basic  bool     // a newcomer needs it: a shell that completes -- shows these, and all once a letter is typed
 	// MayChange says that it changes nothing of the rows that a load makes: a run that is resumed may have another, and so may a load of its
 	// rejects.
 	MayChange bool

@@ -2,10 +2,11 @@ package commands
 
 import (
 	"cmp"
-	"example.com/tsimport/pipeline/options"
 	"fmt"
 	"io"
 	"strings"
+
+	"example.com/tsimport/pipeline/options"
 
 	"github.com/urfave/cli/v2"
 )
@@ -85,6 +86,22 @@ func manCommand(in *invocation) *cli.Command {
 			return err
 		}),
 	}
+}
+
+// completeBasic prints the options of a command that a newcomer needs, where only dashes are typed: of many, nobody finds those.
+func completeBasic(app *cli.App, args []string, to io.Writer) bool {
+	words := args[1 : len(args)-1]
+	if len(words) < 2 || strings.Trim(words[len(words)-1], "-") != "" || findCommand(app.Commands, words[0]) == nil {
+		return false
+	}
+	any := false
+	for _, o := range options.Of(options.Having(words[0])) {
+		if o.Basic && o.Shown(words[0]) {
+			any = true
+			fmt.Fprintln(to, "--"+o.Name)
+		}
+	}
+	return any
 }
 
 // completeValue prints what the last flag of a command line may be, if that is known.

@@ -38,7 +38,7 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	app := newApp(out, in)
 	runner.offer(app)
 	if asksForCompletion(args) {
-		if completeValue(app, args, out) {
+		if completeBasic(app, args, out) || completeValue(app, args, out) {
 			return exitCode(show, out.end(nil), false)
 		}
 		err := out.end(app.RunContext(interrupts.hard, args))

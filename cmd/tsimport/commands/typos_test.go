@@ -126,4 +126,9 @@ func TestShellsAreToldWhatMayFollow(t *testing.T) {
 	} {
 		conformance.Contains(t, ask(strings.Fields(args)...), want, "%s", args)
 	}
+	if basic := strings.Fields(ask("load", "--", generateCompletion)); len(basic) > 25 || !slices.Contains(basic, "--pk") || slices.Contains(basic, "--mark-column") {
+		t.Errorf("where only dashes are typed, %d options follow: %q", len(basic), basic)
+	}
+	conformance.Contains(t, ask("load", "--mark", generateCompletion), "--mark-column\n", "options of which letters are typed")
+	conformance.Contains(t, ask("serve", "--", generateCompletion), "--listen\n", "the options of a command without such ones")
 }
