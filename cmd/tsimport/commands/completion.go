@@ -88,20 +88,30 @@ func manCommand(in *invocation) *cli.Command {
 	}
 }
 
-// completeBasic prints the options of a command that a newcomer needs, where only dashes are typed: of many, nobody finds those.
+// completeBasic prints the flags of a command where only dashes are typed: of many those that a newcomer needs, for nobody finds them among
+// all.
 func completeBasic(app *cli.App, args []string, to io.Writer) bool {
 	words := args[1 : len(args)-1]
-	if len(words) < 2 || strings.Trim(words[len(words)-1], "-") != "" || findCommand(app.Commands, words[0]) == nil {
+	if len(words) < 2 || strings.Trim(words[len(words)-1], "-") != "" {
 		return false
 	}
-	any := false
-	for _, o := range options.Of(options.Having(words[0])) {
-		if o.Basic && o.Shown(words[0]) {
-			any = true
-			fmt.Fprintln(to, "--"+o.Name)
+	command := findCommand(app.Commands, words[0])
+	if command == nil {
+		return false
+	}
+	var basic, all []string
+	for _, f := range command.VisibleFlags() {
+		name := f.Names()[0]
+		all = append(all, "--"+name)
+		if o := options.For(command.Name, name); o != nil && o.Basic {
+			basic = append(basic, "--"+name)
 		}
 	}
-	return any
+	if len(basic) > 0 {
+		all = basic
+	}
+	fmt.Fprintln(to, strings.Join(all, "\n"))
+	return true
 }
 
 // completeValue prints what the last flag of a command line may be, if that is known.
