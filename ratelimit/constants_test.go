@@ -19,7 +19,17 @@ import (
 var constantsWord = flag.String("constants", "", "constants with this word, for TestConstantsAreJudged; . is all")
 
 // unjudged are constants of which no test here says a word when they are half or twice as large, each with why it is there.
-var unjudged = map[string]string{}
+var unjudged = map[string]string{
+	"longest":     "a bound of waiting times",
+	"recentMost":  "a bound of memory",
+	"maxRefill":   "bounds for how long a partition that gives next to nothing is left alone",
+	"measureTime": "the requests of a measurement that is made again; the first has no rate to go by",
+	"longSample":  "ends a measurement of few rows, which cruise corrects soon (correctSlow)",
+	"idleRows":    "keeps a partition that accepts a row now and then from being taken for a window",
+	"reliefGain":  "how soon a lane finds what others had: judged by loads (TestTheLastLaneHasWhatOthersHad)",
+	"provedAfter": "tells a bucket that had saved something up from a rate that has grown",
+	"cutHeard":    "how far back the lowest rate of a partition that is cut is looked for",
+}
 
 // TestConstantsAreJudged halves and doubles each constant of the laws and prints which tests of this room fail by that.
 func TestConstantsAreJudged(t *testing.T) {
