@@ -313,7 +313,7 @@ small:
 laws:
 	$(GO) test ./ratelimit -run '^TestLaws$$|^TestLanesOfALimitedTable' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
 
-# Which tests fail when a constant of the rate controller is half or twice as large. WORD picks constants. An hour.
+# Which tests fail when a constant of the rate controller is half or twice as large. WORD picks constants. Hours.
 constants:
 	$(GO) test ./ratelimit -run '^TestConstantsAreJudged$$' -v -constants '$(or $(WORD),.)' -timeout 4h
 

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"golang.org/x/sync/errgroup"
 
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/writer"
 )
 

@@ -13,8 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/faults"
@@ -23,6 +21,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 // numberedKey is a table whose rows the service numbers.

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"github.com/parquet-go/parquet-go"
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
@@ -25,6 +23,7 @@ import (
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/record"

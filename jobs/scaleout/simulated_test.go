@@ -17,8 +17,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	gocmp "github.com/google/go-cmp/cmp"
@@ -31,6 +29,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source/sourcetest"

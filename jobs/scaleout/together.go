@@ -6,11 +6,10 @@ import (
 	"errors"
 	"sync"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"golang.org/x/sync/errgroup"
 
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 // Shards are ranges of keys, so that a process which writes one after the other leaves most of its partitions idle meanwhile. It writes as many

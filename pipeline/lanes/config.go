@@ -9,13 +9,13 @@ import (
 
 // Config says how much is sent at a time.
 type Config struct {
-	Concurrency  int // requests in flight; 0 takes DefaultConcurrency
+	Concurrency  int // requests in flight; 0 takes pipeline.DefaultConcurrency
 	BatchRows    int // rows in a request; 0 takes the service's limit
 	BatchBytes   int // bytes of a request's body, unless one row has more; 0 takes the service's limit
 	Rates        Rates
 	Shared       *SharedLimits     // that the load keeps together with others of the process, beside its own; nil is none
 	FlushRequest *FlushRequest     // sends batches that are not full; nil never does
-	RetryFor     time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
+	RetryFor     time.Duration     // without any progress of a partition before the load gives up; 0 takes pipeline.DefaultRetryFor
 	Backoff      ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 }
 

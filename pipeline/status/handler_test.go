@@ -12,14 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 var must = conformance.Must

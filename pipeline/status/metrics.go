@@ -4,12 +4,11 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 // metric is one number of a T: of a state or of a lane.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"example.com/tsimport/pipeline/options"
-
 	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/pipeline/options"
 )
 
 // generateCompletion is the argument with which a shell asks what may follow.

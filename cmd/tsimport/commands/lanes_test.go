@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/ledger"
 )
 

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
 	"example.com/tsimport/engine/faults"
@@ -15,6 +13,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 )
 
