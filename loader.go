@@ -8,11 +8,10 @@ import (
 	"runtime"
 	"sync"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"

@@ -8,12 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 // sends are what a load has sent, by when.

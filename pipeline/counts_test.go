@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 )
 

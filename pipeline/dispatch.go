@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
@@ -15,6 +13,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source"

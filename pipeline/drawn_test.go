@@ -14,13 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 )
 

@@ -3,11 +3,10 @@ package pipeline
 import (
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 // hooks are what tests change of a load, and where they look on. Those of a user's load are zero.

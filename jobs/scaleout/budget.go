@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 // budgetName is the object that says what each process may write.

@@ -9,13 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 // Options are of a process that works on a job.

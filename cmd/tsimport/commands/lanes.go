@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 )
 
 // lanesAsked is how many lanes are shown at most to who asks for the state.

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"example.com/tsimport/pipeline/lanes"
-
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/options"
 )
 
