@@ -237,16 +237,22 @@ loads:
 		if strings.Contains(out, "orders_202001") {
 			p.Errorf("the table that is in the archive is still there: %s", out)
 		}
+		p.one("old/*.manifest.json") // it was found equal to its archive, and not archived again
 	}},
 
 	{"a store", (*place).everyType, func(p *place) { p.sameTypes("types") }},
 }
 
-// withRequests are what runs, syncs and job directories have left since they keep what they were asked for; before, they kept arguments.
-func withRequests() (more []left) {
+// later are what later versions have left: runs, syncs and job directories that keep what they were asked for, not arguments, and archives of version 2.
+func later() (more []left) {
 	for _, name := range []string{"a load that was killed", "a copy that was killed", "a load with rejects", "a sync that was killed", "a job directory"} {
 		l := corpus[slices.IndexFunc(corpus, func(l left) bool { return l.name == name })]
 		l.name += " with its request"
+		more = append(more, l)
+	}
+	for _, name := range []string{"an archive", "an archive that was killed", "an archive of age"} {
+		l := corpus[slices.IndexFunc(corpus, func(l left) bool { return l.name == name })]
+		l.name += " of rows that describe themselves"
 		more = append(more, l)
 	}
 	return more
@@ -334,7 +340,7 @@ func list(p *place) (runs []listed) {
 }
 
 func TestWhatEarlierVersionsHaveLeftIsOfUse(t *testing.T) {
-	for _, l := range slices.Concat(corpus, withRequests()) {
+	for _, l := range slices.Concat(corpus, later()) {
 		t.Run(l.name, func(t *testing.T) {
 			kept, err := filepath.Abs(filepath.Join("testdata", strings.ReplaceAll(l.name, " ", "-")))
 			must(t, err)

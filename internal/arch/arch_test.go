@@ -77,7 +77,7 @@ var arrows = map[string][]string{
 	"cmd/tsimport/advise":          {"internal/words", "internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"internal/lifecycle":           {"internal/table"},
 	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table", "internal/words"},
-	"transfer/lifecycle/archive":   {"internal/atomicfile", "internal/tablestore/scan", "reader/jsonl", "reader/record", "reader/tablescan", "reader/archivefile", "internal/table"},
+	"transfer/lifecycle/archive":   {"internal/atomicfile", "internal/tablestore/scan", "reader/archive", "reader/archivefile", "reader/jsonl", "reader/record", "reader/source", "reader/tablescan", "internal/table"},
 	"cmd/tsimport/advise/simulate": {},
 	"cmd/tsimport/advise/sketch":   {},
 

@@ -316,21 +316,13 @@ func appendWide(dst []byte, s *table.Schema, body []byte) []byte {
 	_, err := plainbuffer.Walk(body, func(v plainbuffer.View) {
 		if v.Value.Type != table.Null { // else the service would have numbered the row
 			names = append(names, cmp.Or(s.Columns[len(rec.Fields)].Source, string(v.Name)))
-			rec.Fields = append(rec.Fields, datumOf(v.Value))
+			rec.Fields = append(rec.Fields, record.Of(v.Value))
 		}
 	}, func(v plainbuffer.View) {
-		rec.Cells = append(rec.Cells, record.Cell{Name: v.Name, Datum: datumOf(v.Value), At: v.Timestamp})
+		rec.Cells = append(rec.Cells, record.Cell{Name: v.Name, Datum: record.Of(v.Value), At: v.Timestamp})
 	})
 	if err != nil {
 		return append(appendString(append(dst, `{"error":`...), err.Error()), "}\n"...)
 	}
 	return jsonl.AppendWide(dst, names, rec)
-}
-
-// datumOf is the datum that a value was made of, if that had the value's type.
-func datumOf(v table.Value) record.Datum {
-	kind := [...]record.Kind{
-		table.Null: record.Null, table.Integer: record.Integer, table.Double: record.Double, table.Boolean: record.Boolean, table.String: record.String, table.Binary: record.Binary,
-	}[v.Type]
-	return record.Datum{Kind: kind, Int: v.Int, Double: v.Double, Bytes: v.Bytes}
 }

@@ -48,7 +48,7 @@ func write(t *testing.T, parts ...int) *archive.Manifest {
 	dir := filepath.Join(t.TempDir(), "a")
 	w, err := archive.Open(dir, false)
 	if err == nil {
-		err = w.Begin(archive.Subject{Table: "t", Key: archive.Columns(key), Ranges: []string{"t"}}, key)
+		err = w.Begin(archive.Subject{Table: "t", Key: archive.Columns(key), Ranges: []string{"t"}})
 	}
 	must(t, err)
 	i := 0
@@ -157,7 +157,7 @@ func TestADamagedArchiveIsRefusedBeforeItsFirstRow(t *testing.T) {
 			return errors.Join(os.Remove(part(0)), os.Mkdir(part(0), 0o700))
 		}},
 		{"edited manifest", "its sha256 is not that of its text", edit(`"rows": 70`, `"rows": 71`)},
-		{"newer format", "take a newer tsimport", edit(`"version": 1`, `"version": 2`)},
+		{"newer format", "take a newer tsimport", edit(`"version": 2`, `"version": 3`)},
 		{"another format", "is not the manifest of an archive", edit(archive.Format, "my-archive")},
 		{"broken manifest", "changed or damaged", edit(`"rows": 70`, `"rows": `)},
 		{"manifest gone", "it has no manifest.json", func(m *archive.Manifest, _ func(int) string) error {

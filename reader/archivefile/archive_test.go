@@ -53,7 +53,7 @@ func begun(t *testing.T, dir string) *Writer {
 	t.Helper()
 	w, err := Open(dir, false)
 	if err == nil {
-		err = w.Begin(subject(), key)
+		err = w.Begin(subject())
 	}
 	must(t, err)
 	return w
@@ -124,7 +124,7 @@ func TestEveryDamageIsNamed(t *testing.T) {
 		"parts are swapped":      {swap, "swapped"},
 		"the manifest is gone":   {func(m *Manifest) error { return os.Remove(filepath.Join(m.Dir(), ManifestName)) }, "no manifest.json"},
 		"the manifest is edited": {edit(`"rows": 4`, `"rows": 5`), "not that of its text"},
-		"the format is newer":    {edit(`"version": 1`, `"version": 2`), "newer tsimport"},
+		"the format is newer":    {edit(`"version": 2`, `"version": 3`), "newer tsimport"},
 		"another format":         {edit(Format, "other"), "not the manifest of an archive"},
 		"no sum":                 {edit(`"sha256":`, `"sha257":`), "no sha256"},
 		"half a manifest": {func(m *Manifest) error {
@@ -184,10 +184,10 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	other := subject()
 	other.Holds.From = "5"
 	var changed *ChangedError
-	if err := w.Begin(other, key); !errors.As(err, &changed) || !strings.Contains(err.Error(), "--from-key") {
+	if err := w.Begin(other); !errors.As(err, &changed) || !strings.Contains(err.Error(), "--from-key") {
 		t.Errorf("another range: %v", err)
 	}
-	must(t, w.Begin(subject(), key))
+	must(t, w.Begin(subject()))
 	if at := w.Range(0); w.Resumed != 2 || w.Rows() != 2 || string(at.Next) != "3" || at.Ended {
 		t.Errorf("resumed %d rows of %d, at %+v", w.Resumed, w.Rows(), at)
 	}
@@ -314,7 +314,7 @@ func export(at place) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := w.Begin(subject(), key); err != nil {
+	if err := w.Begin(subject()); err != nil {
 		return err
 	}
 	for rng := range 2 {

@@ -25,8 +25,9 @@ import (
 
 // What a manifest begins with.
 const (
-	Format  = "tsimport-archive"
-	Version = 1 // of the format; a reader refuses a higher one
+	Format = "tsimport-archive"
+	// Version is that of the format; a reader refuses a higher one. In version 1 the lines of rows had another form, which is still read.
+	Version = 2
 )
 
 // ManifestName is the file that makes a folder an archive.

@@ -21,7 +21,6 @@ import (
 
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/jobdir"
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
 )
@@ -98,7 +97,7 @@ type Writer struct {
 	Resumed int64 // rows that an interrupted export has left
 
 	place place
-	key   []table.KeyColumn
+	key   []string
 	step  func(name string) error // of tests: what a killed process would not have done any more
 
 	mu      sync.Mutex
@@ -208,7 +207,7 @@ func (w *Writer) readJournal() error {
 	if err := json.Unmarshal(first, &w.subject); err != nil || w.subject.Format != Format {
 		return damaged(cmp.Or(err, errors.New("its first line is missing")))
 	}
-	if w.subject.Version != Version {
+	if w.subject.Version > Version {
 		return fmt.Errorf("%s is of version %d of the format; start over with --fresh", w.place.Path(journalName), w.subject.Version)
 	}
 	sizes, err := w.files()
@@ -240,8 +239,11 @@ func (w *Writer) readJournal() error {
 
 // Begin begins a new archive, or continues an interrupted one: then it fails with a ChangedError if that is another one, and takes its
 // division, ranges and beginning.
-func (w *Writer) Begin(s Subject, key []table.KeyColumn) error {
-	s.Format, s.Version, w.key = Format, Version, key
+func (w *Writer) Begin(s Subject) error {
+	s.Format, s.Version, w.key = Format, Version, nil
+	for _, c := range s.Key {
+		w.key = append(w.key, c.Name)
+	}
 	if w.subject.Format != "" {
 		if what := s.differs(&w.subject); what != "" {
 			return &ChangedError{w.place.String(), what}
@@ -433,14 +435,14 @@ func (p *PartWriter) Write(packed []byte) (int, error) {
 
 // Row adds a row. Versions of a cell follow each other.
 func (p *PartWriter) Row(rec *record.Record) error {
-	p.line = jsonl.AppendArchive(p.line[:0], p.w.key, rec)
+	p.line = jsonl.AppendWhole(p.line[:0], p.w.key, rec)
 	if _, err := p.packer.Write(p.line); err != nil {
 		return fmt.Errorf("write part of the archive: %w", err)
 	}
 	if p.part.Rows == 0 {
-		p.first = jsonl.AppendArchiveKey(nil, p.w.key, rec.Fields)
+		p.first = jsonl.AppendKey(nil, p.w.key, rec.Fields)
 	}
-	p.last = jsonl.AppendArchiveKey(p.last[:0], p.w.key, rec.Fields)
+	p.last = jsonl.AppendKey(p.last[:0], p.w.key, rec.Fields)
 	p.part.Rows++
 	p.part.Cells += int64(len(rec.Cells))
 	p.part.Text += int64(len(p.line))

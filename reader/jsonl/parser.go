@@ -31,7 +31,7 @@ type Options struct {
 	Flatten bool // objects become columns a.b.c; arrays stay JSON
 	Wide    bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
 
-	// Archive is the key of a table, of which records are rows as AppendArchive writes them, with Cells as in Wide; nil for others.
+	// Archive is the key of a table of which records are the rows, as in Wide, or as archives of version 1 have them; nil for others.
 	Archive []table.KeyColumn
 
 	Layout Layout // of the text

@@ -43,7 +43,7 @@ func kindNamed(name []byte) (record.Kind, bool) {
 
 const (
 	wantWide    = `want {"Wide":true,"PK":{"Values":[…]},"Attr":{"Values":[…]}}`
-	wantArchive = `want {"PK":{"Values":[…]},"Attr":{"Values":[…]}} with a value for each key column`
+	wantArchive = `want {"Wide":true,"PK":{"Values":[…]},"Attr":{"Values":[…]}} with a value for each key column`
 )
 
 // IsWide reports whether the first object of a text has the shape of a row that describes itself, as far as its first value.
@@ -61,10 +61,10 @@ func IsWide(text []byte) bool {
 func (p *Parser) wide() bool {
 	s := &p.scan
 	p.record.Cells = p.record.Cells[:0]
-	archived, want := p.options.Archive != nil, wantWide
-	if archived {
+	wide, want := IsWide(s.data[s.pos:]), wantWide
+	if p.options.Archive != nil {
 		want = wantArchive
-	} else if !IsWide(s.data[s.pos:]) {
+	} else if !wide {
 		return p.broken(want)
 	}
 	start := s.pos
@@ -75,7 +75,7 @@ func (p *Parser) wide() bool {
 	p.keys.reset()
 	// From here on the text is known to be an object of JSON in which no key occurs twice.
 	s.pos = start
-	if !archived {
+	if wide {
 		s.pos += bytes.IndexByte(s.data[start:], ',')
 	}
 	values := 0 // under PK
@@ -93,7 +93,7 @@ func (p *Parser) wide() bool {
 				if !p.wideCell(pk) {
 					return false
 				}
-			case !archived || !pk:
+			case wide || !pk:
 				return p.broken(want)
 			case !p.archivedKey(values):
 				return false
@@ -111,7 +111,7 @@ func (p *Parser) wide() bool {
 		}
 		s.pos++
 	}
-	if archived && values != len(p.options.Archive) {
+	if p.options.Archive != nil && values != len(p.options.Archive) {
 		return p.broken(want)
 	}
 	s.pos = end

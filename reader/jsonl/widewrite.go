@@ -24,10 +24,46 @@ const (
 // what the cells say again. Values longer than a row can be, and what comes after many megabytes, are left out: in their place stands how much that
 // was, which is not JSON, so that the line cannot be loaded as if that were the record.
 func AppendWide(dst []byte, columns []string, rec *record.Record) []byte {
-	start := len(dst)
-	dst = append(dst, `{"Wide":true,"PK":{"Values":[`...)
+	return wideLine{len(dst), true}.append(dst, columns, rec)
+}
+
+// AppendWhole is AppendWide for a row of an archive, whose lines may have any length: nothing is left out.
+func AppendWhole(dst []byte, columns []string, rec *record.Record) []byte {
+	return wideLine{}.append(dst, columns, rec)
+}
+
+// AppendKey appends fields as they stand under PK.
+func AppendKey(dst []byte, columns []string, fields []record.Datum) []byte {
+	return wideLine{}.fields(dst, columns, fields)
+}
+
+// wideLine is a line that is being written.
+type wideLine struct {
+	start   int // of the line in what it is appended to
+	bounded bool
+}
+
+func (l wideLine) append(dst []byte, columns []string, rec *record.Record) []byte {
+	dst = l.fields(append(dst, `{"Wide":true,"PK":{"Values":`...), columns, rec.Fields)
+	dst = append(dst, `},"Attr":{"Values":[`...)
+	for i := range rec.Cells {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if l.bounded && len(dst)-l.start > maxWideLine {
+			dst = fmt.Appendf(dst, "<%d cells, left out>", len(rec.Cells)-i)
+			break
+		}
+		c := &rec.Cells[i]
+		dst = l.cell(dst, c.Name, &c.Datum, c.At)
+	}
+	return append(dst, "]}}\n"...)
+}
+
+func (l wideLine) fields(dst []byte, columns []string, fields []record.Datum) []byte {
+	dst = append(dst, '[')
 	first := true
-	for i, name := range columns[:min(len(columns), len(rec.Fields))] {
+	for i, name := range columns[:min(len(columns), len(fields))] {
 		if name == "" {
 			continue
 		}
@@ -35,31 +71,19 @@ func AppendWide(dst []byte, columns []string, rec *record.Record) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = appendWideCell(dst, start, []byte(name), &rec.Fields[i], NoTimestamp)
+		dst = l.cell(dst, []byte(name), &fields[i], NoTimestamp)
 	}
-	dst = append(dst, `]},"Attr":{"Values":[`...)
-	for i := range rec.Cells {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if len(dst)-start > maxWideLine {
-			dst = fmt.Appendf(dst, "<%d cells, left out>", len(rec.Cells)-i)
-			break
-		}
-		c := &rec.Cells[i]
-		dst = appendWideCell(dst, start, c.Name, &c.Datum, c.At)
-	}
-	return append(dst, "]}}\n"...)
+	return append(dst, ']')
 }
 
-func appendWideCell(dst []byte, start int, name []byte, d *record.Datum, at int64) []byte {
+func (l wideLine) cell(dst, name []byte, d *record.Datum, at int64) []byte {
 	if utf8.Valid(name) {
 		dst = appendText(append(dst, `{"C":`...), name)
 	} else {
 		dst = appendBase64(append(dst, `{"C64":`...), name)
 	}
 	dst = append(dst, `,"V":`...)
-	if n := len(d.Bytes); n > table.MaxRowBytes || n > longValue && len(dst)-start+n > longWideLine {
+	if n := len(d.Bytes); l.bounded && (n > table.MaxRowBytes || n > longValue && len(dst)-l.start+n > longWideLine) {
 		dst = fmt.Appendf(dst, "<%d bytes, left out>", n)
 	} else {
 		dst = appendWideValue(dst, d)

@@ -61,6 +61,13 @@ type Measures map[string]Datum
 // Steps of such paths: to the elements of a list or the values of a map, and to its keys.
 const Elements, Keys = "[]", "{key}"
 
+var kindOf = [...]Kind{table.Null: Null, table.Integer: Integer, table.Double: Double, table.Boolean: Boolean, table.String: String, table.Binary: Binary}
+
+// Of makes a datum of a value of a table.
+func Of(v table.Value) Datum {
+	return Datum{Kind: kindOf[v.Type], Int: v.Int, Double: v.Double, Bytes: v.Bytes}
+}
+
 // None reports whether there is no value, null or absent.
 func (d *Datum) None() bool { return d.Kind == Null || d.Kind == Absent }
 

@@ -84,7 +84,7 @@ func (p *parser) unpacked() {
 func (p *parser) key(row []byte) (attributes plainbuffer.Cells) {
 	key := plainbuffer.KeyCells(row)
 	for i := 0; key.Next(); i++ {
-		set(&p.fields[i], key.Value())
+		p.fields[i] = record.Of(key.Value())
 	}
 	return key.Attributes()
 }
@@ -118,7 +118,7 @@ func (p *parser) unpack(row []byte) {
 		p.cells = append(p.cells, record.Cell{})
 		cell := &p.cells[len(p.cells)-1]
 		cell.Name, cell.At = c.Name(), max(c.Timestamp, 0)
-		set(&cell.Datum, c.Value())
+		cell.Datum = record.Of(c.Value())
 		if len(p.place) == 0 {
 			continue
 		}
@@ -127,13 +127,6 @@ func (p *parser) unpack(row []byte) {
 		}
 	}
 }
-
-// set makes a datum of a value.
-func set(d *record.Datum, v table.Value) {
-	*d = record.Datum{Kind: datumKinds[v.Type], Int: v.Int, Double: v.Double, Bytes: v.Bytes}
-}
-
-var datumKinds = [...]record.Kind{table.Integer: record.Integer, table.Double: record.Double, table.Boolean: record.Boolean, table.String: record.String, table.Binary: record.Binary}
 
 // view returns the bytes of a text of a page, which nobody changes.
 func view(text string) []byte {

@@ -118,7 +118,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	for _, source := range sources {
 		s.Ranges = append(s.Ranges, source.About().Name)
 	}
-	if err := cmp.Or(w.Begin(s, t.Key), err); err != nil { // what differs from the interrupted export is said, not what follows from it
+	if err := cmp.Or(w.Begin(s), err); err != nil { // what differs from the interrupted export is said, not what follows from it
 		return err
 	}
 	for i, source := range sources {

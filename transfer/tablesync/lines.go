@@ -33,7 +33,7 @@ func newLiner(c *changes) *liner {
 func (l *liner) deleted(dst []byte, key []table.Value) []byte {
 	l.record.Fields, l.record.Cells = l.record.Fields[:0], nil
 	for _, v := range key {
-		l.record.Fields = append(l.record.Fields, datum(v))
+		l.record.Fields = append(l.record.Fields, record.Of(v))
 	}
 	return jsonl.AppendWide(dst, l.columns, &l.record)
 }
@@ -60,7 +60,7 @@ func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, made totals
 		size := 0
 		l.record.Fields, l.record.Cells = l.record.Fields[:0], l.record.Cells[:0]
 		for _, k := range r.Key {
-			l.record.Fields = append(l.record.Fields, datum(k.Value))
+			l.record.Fields = append(l.record.Fields, record.Of(k.Value))
 			size += len(k.Name) + k.Value.Size()
 		}
 		for _, cell := range r.Cells {
@@ -70,7 +70,7 @@ func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, made totals
 				size += 8
 				made.add(totals{oldest: at, newest: at})
 			}
-			l.record.Cells = append(l.record.Cells, record.Cell{Name: []byte(cell.Name), Datum: datum(cell.Value), At: at})
+			l.record.Cells = append(l.record.Cells, record.Cell{Name: []byte(cell.Name), Datum: record.Of(cell.Value), At: at})
 			size += len(cell.Name) + cell.Value.Size()
 		}
 		if l.was != nil {
@@ -109,21 +109,4 @@ func merged(rows []*plainbuffer.Decoded) *plainbuffer.Decoded {
 		}
 	}
 	return all
-}
-
-// datum is a value as a record has it.
-func datum(v table.Value) record.Datum {
-	switch v.Type {
-	case table.Integer:
-		return record.Datum{Kind: record.Integer, Int: v.Int}
-	case table.Double:
-		return record.Datum{Kind: record.Double, Double: v.Double}
-	case table.Boolean:
-		return record.Datum{Kind: record.Boolean, Int: v.Int}
-	case table.String:
-		return record.Datum{Kind: record.String, Bytes: v.Bytes}
-	case table.Binary:
-		return record.Datum{Kind: record.Binary, Bytes: v.Bytes}
-	}
-	return record.Datum{Kind: record.Null}
 }

@@ -23,7 +23,7 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
 	w, err := archive.Open(dir, false)
 	if err == nil {
-		err = w.Begin(archive.Subject{Table: "t", Key: archive.Columns(key), Holds: holds, Ranges: []string{"t"}}, key)
+		err = w.Begin(archive.Subject{Table: "t", Key: archive.Columns(key), Holds: holds, Ranges: []string{"t"}})
 	}
 	must(t, err)
 	p, err := w.NewPart(0)

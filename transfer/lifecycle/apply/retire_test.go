@@ -38,7 +38,7 @@ func (w *world) contents() string {
 		}
 		lines := w.lines(m.Path(&m.Parts[0]))
 		for i, l := range lines {
-			if want := fmt.Sprintf(`{"PK":{"Values":[%d]},"Attr":{"Values":[{"C":"v","V":"%s %d","T":"string","TS":`, i, m.Table, i); !strings.HasPrefix(l, want) {
+			if want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"%s %d","TS":`, i, m.Table, i); !strings.HasPrefix(l, want) {
 				w.t.Errorf("%s, line %d: %s", f, i+1, l)
 			}
 		}
@@ -186,7 +186,7 @@ func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w.request.DropExpired = true
 	w.mustRun()
 	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
-	want := fmt.Sprintf(`{"PK":{"Values":[0]},"Attr":{"Values":[{"C":"v","V":"AP8=","T":"binary","TS":%d},{"C":"v","V":"c_202402 0","T":"string","TS":%d}]}}`, w.clock.UnixMilli(), first.UnixMilli())
+	want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"AP8=","T":"binary","TS":%d},{"C":"v","V":"c_202402 0","TS":%d}]}}`, w.clock.UnixMilli(), first.UnixMilli())
 	if got := w.lines(filepath.Join(w.dir, "c_202402", "archive-00001-00001.jsonl.zst")); got[0] != want {
 		t.Errorf("%s, want %s", got[0], want)
 	}

@@ -113,7 +113,7 @@ func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
 	if m.State != Verified || m.Rows != 1000 || m.Bytes != is.Bytes || m.SHA256 != hex.EncodeToString(sum[:]) || k.readings != 2 {
 		t.Errorf("%+v after %d readings", m, k.readings)
 	}
-	const want = `{"PK":{"Values":[0]},"Attr":{"Values":[{"C":"a","V":0,"T":"integer","TS":5},{"C":"a","V":1,"T":"double","TS":4},{"C":"b","V":"line\nend","T":"string","TS":5},{"C":"c","V":"AP8=","T":"binary","TS":5}]}}`
+	const want = `{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"a","V":0,"IsInt":true,"TS":5},{"C":"a","V":1,"TS":4},{"C":"b","V":"line\nend","TS":5},{"C":"c","V":"AP8=","T":"binary","TS":5}]}}`
 	if first, _, _ := strings.Cut(text, "\n"); first != want || strings.Count(text, "\n") != 1000 {
 		t.Errorf("%d lines, the first is %s", strings.Count(text, "\n"), first)
 	}

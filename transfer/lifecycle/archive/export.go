@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,13 +16,14 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/klauspost/compress/zstd"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
+	archived "example.com/tsimport/reader/archive"
 	exact "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/tablescan"
 )
 
@@ -137,7 +137,7 @@ func (s *Subject) writeTo(dir string, partBytes int64) (made *exact.Manifest, wr
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := w.Begin(exact.Subject{Table: s.Table, Target: s.Target, Created: s.Created, Key: exact.Columns(s.Key), Ranges: []string{s.Table}, Began: *now()}, s.Key); err != nil {
+	if err := w.Begin(exact.Subject{Table: s.Table, Target: s.Target, Created: s.Created, Key: exact.Columns(s.Key), Ranges: []string{s.Table}, Began: *now()}); err != nil {
 		return nil, nil, err
 	}
 	part, err := w.NewPart(0)
@@ -161,7 +161,7 @@ func (s *Subject) writeTo(dir string, partBytes int64) (made *exact.Manifest, wr
 			return err
 		}
 		if part.Text() >= partBytes {
-			if err = commit(jsonl.AppendArchiveKey(nil, s.Key, rec.Fields)); err == nil {
+			if err = commit([]byte("more")); err == nil {
 				part, err = w.NewPart(0)
 			}
 			if err != nil {
@@ -188,45 +188,73 @@ func now() *time.Time {
 // Verify reads the archive of an export back and the table again. The error is a DamagedError if the archive is not what was
 // written, a ChangedError if the table is not what the archive has.
 func (f *Folder) Verify(ctx context.Context, m *Manifest, s *Subject) error {
-	if err := f.check(ctx, m); err != nil {
+	kept, err := f.check(ctx, m)
+	if err != nil {
 		return err
 	}
 	present := newDigest(s.Key)
-	err := s.Rows(func(r *scan.Row) error {
+	err = s.Rows(func(r *scan.Row) error {
 		_, err := present.row(r)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("compare table %s with its export: %w", s.Table, err)
 	}
-	if present.rows != m.Rows || present.sum() != m.SHA256 {
-		return &ChangedError{s.Table, filepath.Join(f.Dir, m.File), m.Rows, present.rows}
+	if present.rows != kept.rows || present.sum() != kept.sum() {
+		return &ChangedError{s.Table, filepath.Join(f.Dir, m.File), kept.rows, present.rows}
 	}
 	m.State, m.VerifiedAt, m.DroppedAt = Verified, now(), nil
 	return m.write(f.Dir)
 }
 
-// check reads an export's archive: each part is compared with the archive's manifest, and the rows with what was written.
-func (f *Folder) check(ctx context.Context, m *Manifest) error {
+// check reads an export's archive as a load does, and returns the digest of its rows. Each part is compared with the archive's manifest, and the
+// text with what was written.
+func (f *Folder) check(ctx context.Context, m *Manifest) (*digest, error) {
 	dir := filepath.Join(f.Dir, m.File)
-	found := newDigest(nil)
-	a, err := exact.Read(dir)
-	if err == nil {
-		err = a.Check(ctx)
-	}
-	for i := 0; err == nil && i < len(a.Parts); i++ {
-		err = found.part(ctx, a, &a.Parts[i])
-	}
+	kept, text, err := readBack(ctx, dir)
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case err != nil:
-		return &DamagedError{dir, err.Error()}
-	case found.rows != m.Rows || found.sum() != m.SHA256:
-		return &DamagedError{dir, fmt.Sprintf("it has %d rows with sha256 %s, and %s says %d with %s",
-			found.rows, found.sum(), manifestName(m.Table, m.number), m.Rows, m.SHA256)}
+		return nil, &DamagedError{dir, err.Error()}
+	case kept.rows != m.Rows || text != m.SHA256:
+		return nil, &DamagedError{dir, fmt.Sprintf("it has %d rows with sha256 %s, and %s says %d with %s",
+			kept.rows, text, manifestName(m.Table, m.number), m.Rows, m.SHA256)}
 	}
-	return nil
+	return kept, nil
+}
+
+// readBack returns the digest of an archive's rows, and the sum of their lines as they stand there: those of version 1 are not those of the digest.
+func readBack(ctx context.Context, dir string) (kept *digest, sum string, err error) {
+	a, err := exact.Read(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	parts, err := archived.New(a).Open(ctx, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	text := sha256.New()
+	kept = newDigest(a.KeyColumns())
+	for _, p := range parts {
+		parser := p.NewParser(nil)
+		for split, err := range source.Splits(p) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil {
+				text.Write(split.Data)
+				_, _, err = parser.Parse(split, kept.add)
+			}
+			if err = cmp.Or(err, kept.bad); err != nil {
+				return nil, "", errors.Join(err, p.Close())
+			}
+		}
+		if err := p.Close(); err != nil {
+			return nil, "", err
+		}
+	}
+	return kept, hex.EncodeToString(text.Sum(nil)), nil
 }
 
 // MarkDropped notes that the table of a verified export is about to be dropped. It comes before that: a table of the same
@@ -236,55 +264,45 @@ func (f *Folder) MarkDropped(m *Manifest) error {
 	return m.write(f.Dir)
 }
 
-// digest counts rows and sums up their lines.
+// digest counts rows and sums up their lines, in which cells are by name, the newest first: two readings of one table give the same.
 type digest struct {
 	hash    hash.Hash
 	rows    int64
-	key     []table.KeyColumn
+	key     []string
 	records *tablescan.Records
 	line    []byte
+	bad     error // of the first row that is none
 }
 
 func newDigest(key []table.KeyColumn) *digest {
-	return &digest{hash: sha256.New(), key: key, records: tablescan.NewRecords(len(key))}
-}
-
-// Write takes whole lines, or pieces of them.
-func (d *digest) Write(text []byte) (int, error) {
-	d.rows += int64(bytes.Count(text, []byte{'\n'}))
-	return d.hash.Write(text)
+	d := &digest{hash: sha256.New(), records: tablescan.NewRecords(len(key))}
+	for _, k := range key {
+		d.key = append(d.key, k.Name)
+	}
+	return d
 }
 
 func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
-// row takes a row, and returns it as a record with its cells by name, the newest first: two readings of one table are then the same text.
+// row takes a row of the table, and returns it as a record.
 func (d *digest) row(r *scan.Row) (*record.Record, error) {
 	rec, err := d.records.Of(r)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		d.add(rec)
+	}
+	return rec, err
+}
+
+// add takes a record, whose cells it sorts.
+func (d *digest) add(rec *record.Record) {
+	if rec.Bad != nil {
+		d.bad = cmp.Or(d.bad, fmt.Errorf("row %d: %s", d.rows+1, rec.Bad.Message))
+		return
 	}
 	slices.SortFunc(rec.Cells, func(a, b record.Cell) int {
 		return cmp.Or(bytes.Compare(a.Name, b.Name), cmp.Compare(b.At, a.At))
 	})
-	d.line = jsonl.AppendArchive(d.line[:0], d.key, rec)
-	_, err = d.Write(d.line)
-	return rec, err
-}
-
-// part takes the rows of a part of an archive.
-func (d *digest) part(ctx context.Context, a *exact.Manifest, p *exact.Part) error {
-	file, err := a.Open(ctx, p)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	text, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return err
-	}
-	defer text.Close()
-	if _, err := io.Copy(d, text); err != nil {
-		return fmt.Errorf("%s: %w", p.Name, err)
-	}
-	return ctx.Err()
+	d.line = jsonl.AppendWhole(d.line[:0], d.key, rec)
+	d.hash.Write(d.line)
+	d.rows++
 }
