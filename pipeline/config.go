@@ -5,10 +5,10 @@ import (
 	"context"
 	"time"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/condition"
-	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/ledger"
@@ -129,12 +129,12 @@ func (c *Config) LongestLate() time.Duration { return c.kept().LongestLate() }
 // kept is what a run of the load is known by.
 func (c *Config) kept() *keep.Load {
 	request := cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
-	rows := []checkpoint.Detail{{Name: "--condition", Value: [...]string{"ignore", "exist", "not-exist"}[c.Write.Condition]}}
+	rows := []progress.Fact{{Name: "--condition", Value: [...]string{"ignore", "exist", "not-exist"}[c.Write.Condition]}}
 	if when := c.Write.When; when != nil {
-		rows = append(rows, checkpoint.Detail{Name: "--when", Value: when.String()})
+		rows = append(rows, progress.Fact{Name: "--when", Value: when.String()})
 	}
 	if c.Write.Unchanged {
-		rows = append(rows, checkpoint.Detail{Name: "--if-unchanged", Value: "true"})
+		rows = append(rows, progress.Fact{Name: "--if-unchanged", Value: "true"})
 	}
 	return &keep.Load{
 		Inputs: c.Inputs, Target: c.Target.Name, Place: c.Target.Place, Table: c.Target.Table, RunDir: c.RunDir,

@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -304,7 +305,7 @@ func TestARunOfAVersionWithOtherMarksIsNotContinued(t *testing.T) {
 	w.load(cfg)
 	job, err := checkpoint.ReadJob(cfg.RunDir)
 	must(t, err)
-	if !slices.ContainsFunc(job.Details, func(d checkpoint.Detail) bool { return d.Name == "what marks say" }) {
+	if !slices.ContainsFunc(job.Details, func(d progress.Fact) bool { return d.Name == "what marks say" }) {
 		t.Error("an earlier version would continue the run with marks of its own")
 	}
 	job.Run = ""

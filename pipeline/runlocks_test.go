@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
@@ -95,7 +96,7 @@ func madeRun(t *testing.T, name string, started time.Time, unfinished bool) stri
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
 	must(t, os.MkdirAll(folder, 0o755))
-	j := &checkpoint.Job{Identity: checkpoint.Identify("test", "t", "in.csv"), Started: started}
+	j := &checkpoint.Job{Identity: progress.Identify("test", "t", "in.csv"), Started: started}
 	must(t, j.Write(folder))
 	if unfinished {
 		encoded, err := (&checkpoint.Snapshot{State: checkpoint.State{Pieces: []checkpoint.Piece{{}}}}).Encode()
@@ -109,7 +110,7 @@ func madeRun(t *testing.T, name string, started time.Time, unfinished bool) stri
 func TestTheUnfinishedRunIsFoundForAnyClock(t *testing.T) {
 	t.Chdir(t.TempDir())
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	identity := checkpoint.Identify("test", "t", "in.csv")
+	identity := progress.Identify("test", "t", "in.csv")
 	madeRun(t, "finished", noon, false)
 	want := madeRun(t, "unfinished", noon.Add(-time.Hour), true)
 	if got, err := keep.Unfinished(identity); err != nil || got != want {

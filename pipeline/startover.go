@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -30,7 +30,7 @@ func (a *attempt) startsOver(why *error) bool {
 	switch {
 	case a.cfg.Write.Mode == table.Increment:
 		advice = "rows of it were added: put it back as it was or, if only its time has changed, give --accept-changed-input"
-	case slices.ContainsFunc(a.from.Job.Details, func(d checkpoint.Detail) bool { return d.Name == "--mark-column" }): // the service numbers its rows
+	case slices.ContainsFunc(a.from.Job.Details, func(d progress.Fact) bool { return d.Name == "--mark-column" }): // the service numbers its rows
 		advice = "rows of it are in the table: put it back as it was, or put what it is now in its place and give --fresh --look-first, which finds the rows that were written"
 	case a.cfg.Write.Condition != table.Ignore:
 		advice = "rows of it were written: put it back as it was, or give --fresh, which finds them in the table and rejects them"

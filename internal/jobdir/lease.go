@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/ratelimit"
 )
 
@@ -209,11 +210,8 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 			return nil, refusal(s, err)
 		}
 		var file leaseFile
-		if err := json.Unmarshal(body, &file); err != nil {
-			return nil, unfitf("%s: %s is damaged: %w; put back a copy of it, or take another place", s, leaseName(last), err)
-		}
-		if file.Version > leaseVersion {
-			return nil, unfitf("%s was written by a newer version of tsimport; use that version", s)
+		if err := progress.Decode(leaseName(last), body, leaseVersion, &file, "take another place"); err != nil {
+			return nil, fmt.Errorf("%s: %w", s, err)
 		}
 		if last != epoch || !bytes.Equal(body, seen) {
 			epoch, seen, since = last, body, o.Clock()
@@ -267,7 +265,7 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 		} else if err != nil {
 			return nil, refusal(s, err)
 		}
-		return nil, unfitf("%s does not list %s at once, which was put there: two processes could work on the same; take a place that lists what it has", s, leaseName(epoch))
+		return nil, progress.Unfitf("%s does not list %s at once, which was put there: two processes could work on the same; take a place that lists what it has", s, leaseName(epoch))
 	} else if last > epoch {
 		return nil, nil
 	}

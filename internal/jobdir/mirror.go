@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/ratelimit"
 )
 
@@ -276,11 +277,8 @@ func (m *Mirror) newest(ctx context.Context) (newest string, c *checkpointFile, 
 		return "", nil, err
 	}
 	c = new(checkpointFile)
-	if err := json.Unmarshal(body, c); err != nil {
-		return "", nil, unfitf("%s is damaged: %w; start over with --fresh", newest, err)
-	}
-	if c.Version > mirrorVersion {
-		return "", nil, unfitf("%s was written by a newer version of tsimport; use that version", newest)
+	if err := progress.Decode(newest, body, mirrorVersion, c, progress.StartOver); err != nil {
+		return "", nil, err
 	}
 	if c.Finished {
 		c = nil
@@ -294,11 +292,11 @@ func (m *Mirror) restore(ctx context.Context, place func(folder, name string) (s
 		return "", err
 	}
 	if c.Folder == "" || c.Folder != filepath.Base(c.Folder) || c.Folder == ".." {
-		return "", unfitf("%s is damaged: it names the folder %q; start over with --fresh", newest, c.Folder)
+		return "", progress.Unfitf("%s is damaged: it names the folder %q; start over with --fresh", newest, c.Folder)
 	}
 	for name, parts := range c.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
-			return "", unfitf("%s is damaged: it names the file %q; start over with --fresh", newest, name)
+			return "", progress.Unfitf("%s is damaged: it names the file %q; start over with --fresh", newest, name)
 		}
 		path, err := place(c.Folder, name)
 		if err == nil {
@@ -319,7 +317,7 @@ func (m *Mirror) restoreFile(ctx context.Context, path string, parts []part) err
 		for _, p := range parts {
 			body, err := m.Store.Get(ctx, p.Object)
 			if err == nil && (int64(len(body)) != p.Bytes || crc32.Checksum(body, castagnoli) != p.Sum) {
-				err = unfitf("%s is damaged; start over with --fresh", p.Object)
+				err = progress.Unfitf("%s is damaged; start over with --fresh", p.Object)
 			}
 			if err == nil {
 				_, err = w.Write(body)

@@ -10,21 +10,13 @@ import (
 	"strings"
 	"syscall"
 
-	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/objectstore"
+	"example.com/tsimport/internal/progress"
 )
 
 // UnfitError says that a place cannot be used until somebody acts: it cannot be written to, is full, has no conditional puts, holds
-// something damaged, or was written by a newer version of tsimport. Another attempt would end alike; after other errors one may succeed.
-type UnfitError struct{ Cause error }
-
-func (e *UnfitError) Error() string { return e.Cause.Error() }
-func (e *UnfitError) Unwrap() error { return e.Cause }
-
-// Exit is the code of a command that ends with the error.
-func (*UnfitError) Exit() int { return exitcode.Usage }
-
-func unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
+// something damaged, or was written by another version of tsimport. After other errors another attempt may succeed.
+type UnfitError = progress.UnfitError
 
 // Probe tries, in the very place, what a store is for: it puts an object twice, and the second must be refused. OSS ignores the
 // condition in buckets with versioning, and some stores that call themselves compatible with S3 do everywhere. The error says what the place
@@ -38,19 +30,19 @@ func Probe(ctx context.Context, s Store) error {
 	err := s.PutAbsent(ctx, name, second)
 	if err == nil {
 		_ = s.Delete(ctx, name)
-		return unfitf("%s: it replaces objects that a put must not replace (conditional puts have no effect there: in OSS, of buckets with versioning; turn it off, or take another bucket)", s)
+		return progress.Unfitf("%s: it replaces objects that a put must not replace (conditional puts have no effect there: in OSS, of buckets with versioning; turn it off, or take another bucket)", s)
 	}
 	if !errors.Is(err, ErrExists) {
 		return refusal(s, err)
 	}
 	there, err := s.Get(ctx, name)
 	if err == nil && !bytes.Equal(there, first) {
-		err = unfitf("what was put is not what is read")
+		err = progress.Unfitf("what was put is not what is read")
 	}
 	if err == nil {
 		var names []string
 		if names, err = s.List(ctx, "probe/"); err == nil && !strings.Contains(strings.Join(names, "\n"), name) {
-			err = unfitf("what was put is not listed")
+			err = progress.Unfitf("what was put is not listed")
 		}
 	}
 	if err == nil {
@@ -68,11 +60,11 @@ func refusal(s Store, err error) error {
 	isAnswer := errors.As(err, &answer)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), isAnswer && (answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized):
-		return unfitf("%s cannot be written to: %w", s, err)
+		return progress.Unfitf("%s cannot be written to: %w", s, err)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), isAnswer && answer.Status == http.StatusInsufficientStorage:
-		return unfitf("%s is full: %w", s, err)
+		return progress.Unfitf("%s is full: %w", s, err)
 	case isAnswer && answer.Status == http.StatusNotImplemented:
-		return unfitf("%s has no conditional puts: %w", s, err)
+		return progress.Unfitf("%s has no conditional puts: %w", s, err)
 	}
 	return fmt.Errorf("%s: %w", s, err)
 }

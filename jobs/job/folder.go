@@ -1,9 +1,6 @@
 package job
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/pipeline/rundir"
 )
 
@@ -112,7 +109,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	for _, l := range append([]Single{common}, f.Loads...) {
 		for _, name := range l.variables() {
 			value, _ := lookup(name)
-			r.Variables[name] = digest(value)
+			r.Variables[name] = progress.Identify(value)
 		}
 	}
 	for _, l := range f.Loads {
@@ -122,7 +119,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 			return nil, err
 		}
 		// A load that has passed its error limit is resumed with a higher one.
-		s.Digest = digest(slices.DeleteFunc(resolved.Arguments(), func(arg string) bool { return strings.HasPrefix(arg, "--max-errors=") })...)
+		s.Digest = progress.Identify(slices.DeleteFunc(resolved.Arguments(), func(arg string) bool { return strings.HasPrefix(arg, "--max-errors=") })...)
 		r.Loads = append(r.Loads, s)
 	}
 	var variables []string
@@ -130,22 +127,15 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 		variables = append(variables, name+"="+value)
 	}
 	slices.Sort(variables)
-	r.Identity = digest(append(append([]string{path}, names...), variables...)...)
+	r.Identity = progress.Identify(append(append([]string{path}, names...), variables...)...)
 	return r, nil
-}
-
-// digest tells texts apart.
-func digest(texts ...string) string {
-	text, _ := json.Marshal(texts) // strings always marshal
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
 }
 
 // SameVariables refuses to resume a job whose variables have other values now.
 func (r *Record) SameVariables(lookup Lookup) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Variables)) {
 		value, ok := lookup(name)
-		if digest(value) != r.Variables[name] {
+		if progress.Identify(value) != r.Variables[name] {
 			is := "has another value"
 			if !ok {
 				is = "is not set"
@@ -227,11 +217,7 @@ func (s *State) again(fresh bool) {
 
 // Write keeps the record in the job's folder.
 func (r *Record) Write(folder string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("keep job: %w", err)
-	}
-	if err := atomicfile.WriteBytes(filepath.Join(folder, FolderFile), atomicfile.Options{Perm: 0o600}, append(text, '\n')); err != nil {
+	if err := progress.Write(filepath.Join(folder, FolderFile), 0o600, r); err != nil {
 		return fmt.Errorf("keep job: %w", err)
 	}
 	return nil
@@ -239,16 +225,9 @@ func (r *Record) Write(folder string) error {
 
 // ReadRecord reads the record in a job's folder. The error is fs.ErrNotExist if the folder is not one.
 func ReadRecord(folder string) (*Record, error) {
-	text, err := os.ReadFile(filepath.Join(folder, FolderFile))
-	if err != nil {
-		return nil, fmt.Errorf("read job: %w", err)
-	}
 	r := new(Record)
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("read job %s: %w", filepath.Join(folder, FolderFile), err)
-	}
-	if r.Version != Version {
-		return nil, fmt.Errorf("read job %s: it is of version %d, this tsimport reads version %d", filepath.Join(folder, FolderFile), r.Version, Version)
+	if err := progress.Read(filepath.Join(folder, FolderFile), Version, r, progress.StartOver); err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
 	}
 	if err := r.readChanges(folder); err != nil {
 		return nil, fmt.Errorf("read job: %w", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 )
 
 // File is an input whose content a table has taken.
@@ -144,11 +145,8 @@ func (l *Ledger) read(ctx context.Context) error {
 			return err
 		}
 		var e event
-		if err := json.Unmarshal(body, &e); err != nil {
-			return &jobdir.UnfitError{Cause: fmt.Errorf("%s is damaged: %w; put back a copy of it, or start over with another --state", name, err)}
-		}
-		if e.Format > eventFormat {
-			return &jobdir.UnfitError{Cause: fmt.Errorf("%s was written by a newer version of tsimport; use that version", name)}
+		if err := progress.Decode(name, body, eventFormat, &e, "start over with another --state"); err != nil {
+			return err
 		}
 		l.apply(&e)
 		l.next = max(l.next, number+1)

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/knownfiles"
 	"example.com/tsimport/pipeline"
-	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
@@ -133,7 +133,7 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 	known := knownfiles.Options{
 		ReloadChanged: r.ReloadChanged, SetAside: cfg.Limits.SetAside, ByName: cfg.Read.Find.PathColumns,
 		Order: r.FilesBy, Settle: r.SettleFiles, DoneMarker: r.DoneMarker,
-		Job:     checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
+		Job:     progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Command: cfg.Invocation.Command,
 		Exceeds: func(rejected, read int64) bool { return cfg.Limits.MaxErrors.Exceeded(rejected, read, true) },
 		Exists:  func(ctx context.Context, name string) (bool, error) { return inputExists(ctx, name, cfg.Read.Find) },
@@ -207,7 +207,7 @@ func inputExists(ctx context.Context, name string, find input.Options) (bool, er
 
 // PlaceOf identifies a table, wherever a process asks for it.
 func PlaceOf(place, target, tableName string) string {
-	return checkpoint.Identify(cmp.Or(place, target), tableName)
+	return progress.Identify(cmp.Or(place, target), tableName)
 }
 
 // lockKnown keeps other loads of new files, and tsimport files forget, from the table's known files.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
-	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -99,7 +99,7 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 }
 
 func identityOf(cfg *pipeline.Config) string {
-	return checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
+	return progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
 }
 
 // make divides the inputs and the keys.

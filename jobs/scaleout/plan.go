@@ -12,6 +12,7 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline"
@@ -160,6 +161,9 @@ func (*UnfitError) Exit() int { return exitcode.Usage }
 
 func unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
 
+// anotherJob is what can be done about such a directory.
+const anotherJob = "plan a new job in another directory"
+
 var errNoPlan = errors.New("no")
 
 // ReadPlan reads the plan of a job directory.
@@ -172,13 +176,10 @@ func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 		return nil, fmt.Errorf("read %s of %s: %w", PlanName, store, err)
 	}
 	p := new(Plan)
-	if err := json.Unmarshal(text, p); err != nil {
-		return nil, unfitf("%s of %s is damaged: %w", PlanName, store, err)
+	if err := progress.Decode(fmt.Sprintf("%s of %s", PlanName, store), text, planVersion, p, anotherJob); err != nil {
+		return nil, &UnfitError{Cause: err}
 	}
-	switch {
-	case p.Version > planVersion:
-		return nil, unfitf("%s was planned by a newer version of tsimport (%s); use that version", store, p.Program)
-	case p.Version != planVersion || p.ID == "" || p.Job == nil || len(p.Splits) == 0 || p.Direct != (len(p.Shards) == 0):
+	if p.ID == "" || p.Job == nil || len(p.Splits) == 0 || p.Direct != (len(p.Shards) == 0) {
 		return nil, unfitf("%s of %s is damaged: it lacks what every plan has", PlanName, store)
 	}
 	return p, nil

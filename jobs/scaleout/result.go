@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/jobs/scaleout/runfile"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/reader/source"
@@ -142,13 +143,10 @@ func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, t
 	if err != nil {
 		return false, fmt.Errorf("read %s of %s: %w", name, store, err)
 	}
-	if err := json.Unmarshal(text, to); err != nil {
-		return false, unfitf("%s of %s is damaged: %w", name, store, err)
+	if err := progress.Decode(fmt.Sprintf("%s of %s", name, store), text, planVersion, to, anotherJob); err != nil {
+		return false, &UnfitError{Cause: err}
 	}
-	switch h := to.head(); {
-	case h.Version != planVersion:
-		return false, unfitf("%s of %s was written by another version of tsimport", name, store)
-	case h.Plan != j.Plan.ID:
+	if to.head().Plan != j.Plan.ID {
 		return false, unfitf("%s of %s belongs to another job: the directory is a mixture of two", name, store)
 	}
 	return true, nil

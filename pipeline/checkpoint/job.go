@@ -2,15 +2,14 @@ package checkpoint
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
-	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 )
 
@@ -18,9 +17,9 @@ import (
 type Job struct {
 	Identity string `json:"identity"` // which run is meant: the same for the same target, table and inputs
 	// Run is what the marks of the run's rows name it by; empty in runs of versions whose marks did not.
-	Run     string   `json:"run,omitempty"`
-	Details []Detail `json:"details"`
-	Args    []string `json:"args,omitempty"` // after the program's name
+	Run     string          `json:"run,omitempty"`
+	Details []progress.Fact `json:"details"`
+	Args    []string        `json:"args,omitempty"` // after the program's name
 	// Request is the command as it was asked for, without secrets; runs of earlier versions have Args alone.
 	Request json.RawMessage `json:"request,omitempty"`
 	Command string          `json:"command,omitempty"`
@@ -48,13 +47,6 @@ type Job struct {
 	Retried    []string `json:"retried,omitempty"` // runs that have loaded the rejects of this one
 }
 
-// Detail is something that must be the same when the job is continued.
-type Detail struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-	Input bool   `json:"input,omitempty"` // of an input, which the user may say has been changed on purpose
-}
-
 // Typed is the type of an input column.
 type Typed struct {
 	Column string `json:"column"`
@@ -67,21 +59,9 @@ type Typed struct {
 // JobFile is the name of the job's file in a run folder.
 const JobFile = "run.json"
 
-// Identify makes an identity of what names a load.
-func Identify(parts ...string) string {
-	text, _ := json.Marshal(parts) // strings always marshal
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
 // Write keeps the job in its run folder.
 func (j *Job) Write(dir string) error {
-	text, err := json.MarshalIndent(j, "", "  ")
-	if err != nil {
-		return fmt.Errorf("keep job: %w", err)
-	}
-	name := filepath.Join(dir, JobFile)
-	if err := atomicfile.WriteBytes(name, atomicfile.Options{Perm: 0o600}, append(text, '\n')); err != nil {
+	if err := progress.Write(filepath.Join(dir, JobFile), 0o600, j); err != nil {
 		return fmt.Errorf("keep job: %w", err)
 	}
 	return nil
@@ -91,68 +71,11 @@ func (j *Job) Write(dir string) error {
 var gone = map[string]string{"--ignore-ts": "false"}
 
 // Changed returns what differs between the job as it was and as it is now, and whether nothing but inputs do.
-func (j *Job) Changed(now []Detail) (changes []string, inputsOnly bool) {
-	inputsOnly = true
-	is := map[string]Detail{}
-	for _, d := range now {
-		is[d.Name] = d
-	}
-	note := func(d Detail, format string, a ...any) {
-		inputsOnly = inputsOnly && d.Input
-		changes = append(changes, fmt.Sprintf(format, a...))
-	}
-	was := map[string]bool{}
-	for _, d := range j.Details {
-		was[d.Name] = true
-		switch n, ok := is[d.Name]; {
-		case !ok && d.Value == gone[d.Name] && d.Value != "":
-		case !ok:
-			note(d, "%s was %s and is missing now", d.Name, show(d.Value))
-		case n.Value != d.Value:
-			was, is := showBoth(d.Value, n.Value)
-			note(d, "%s was %s and is %s now", d.Name, was, is)
-		}
-	}
-	for _, d := range now {
-		if !was[d.Name] {
-			note(d, "%s was missing and is %s now", d.Name, show(d.Value))
-		}
-	}
-	return changes, inputsOnly
-}
-
-// shown is how many characters of a value a message shows.
-const shown = 60
-
-// show bounds a value in a message.
-func show(value string) string {
-	if value == "" {
-		return "not given"
-	}
-	if r := []rune(value); len(r) > shown {
-		return string(r[:shown]) + "…"
-	}
-	return value
-}
-
-// sharedShown is how much of what two long values begin with alike is shown.
-const sharedShown = 20
-
-// showBoth bounds two values that differ, so that it can be seen where.
-func showBoth(a, b string) (string, string) {
-	was, is := []rune(a), []rune(b)
-	if max(len(was), len(is)) <= shown {
-		return show(a), show(b)
-	}
-	same := 0
-	for same < min(len(was), len(is)) && was[same] == is[same] {
-		same++
-	}
-	if same <= sharedShown {
-		return show(a), show(b)
-	}
-	from := same - sharedShown
-	return "…" + show(string(was[from:])), "…" + show(string(is[from:]))
+func (j *Job) Changed(now []progress.Fact) (changes []string, inputsOnly bool) {
+	was := slices.DeleteFunc(slices.Clone(j.Details), func(d progress.Fact) bool {
+		return d.Value != "" && d.Value == gone[d.Name] && !slices.ContainsFunc(now, func(n progress.Fact) bool { return n.Name == d.Name })
+	})
+	return progress.Changes(was, now)
 }
 
 // ReadJob reads the job of a run folder.
@@ -169,16 +92,17 @@ func ReadJobOf(dir, identity string) (*Job, error) {
 
 // readJob does not look further into a file that does not hold the text.
 func readJob(dir, holds string) (*Job, error) {
-	text, err := os.ReadFile(filepath.Join(dir, JobFile))
+	name := filepath.Join(dir, JobFile)
+	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("read job: %w", err)
+		return nil, fmt.Errorf("read job: %w; "+progress.StartOver, err)
 	}
 	if !bytes.Contains(text, []byte(holds)) {
 		return nil, nil
 	}
 	j := new(Job)
-	if err := json.Unmarshal(text, j); err != nil {
-		return nil, fmt.Errorf("read job %s: %w", filepath.Join(dir, JobFile), err)
+	if err := progress.Decode(name, text, 0, j, progress.StartOver); err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
 	}
 	return j, nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 )
 
 // OrderFile is the file of a run folder that says in which order sections of the inputs are read. When more is to be read out of order than it says,
@@ -16,7 +17,7 @@ const (
 )
 
 // orderDetail makes versions that do not know of the file refuse to resume the run: they would read in another order.
-var orderDetail = Detail{Name: "the order of reading", Value: "by a schedule"}
+var orderDetail = progress.Fact{Name: "the order of reading", Value: "by a schedule"}
 
 // KeepOrder keeps the order of reading in the run folder, and then the job with its sum.
 func (j *Job) KeepOrder(dir string, order []byte) error {
@@ -33,7 +34,7 @@ func (j *Job) KeepOrder(dir string, order []byte) error {
 }
 
 // WithOrder returns the details with that of the order of reading, if the job has one.
-func (j *Job) WithOrder(details []Detail) []Detail {
+func (j *Job) WithOrder(details []progress.Fact) []progress.Fact {
 	if j.Order == "" {
 		return details
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/progress"
 )
 
 func sample(read Position) *Snapshot {
@@ -136,52 +137,13 @@ func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
 	conformance.Refused(t, Remove(dir), "", "a folder that is not empty was removed")
 }
 
-func TestWhatHasChangedIsNamed(t *testing.T) {
-	j := &Job{Details: []Detail{{"mode", "put", false}, {"size of a.csv", "10", true}}}
-	for _, c := range []struct {
-		now    []Detail
-		want   string
-		inputs bool
-	}{
-		{[]Detail{{"mode", "put", false}, {"size of a.csv", "10", true}}, "", true},
-		{[]Detail{{"mode", "put", false}, {"size of a.csv", "12", true}}, "size of a.csv was 10 and is 12 now", true},
-		{[]Detail{{"mode", "update", false}, {"size of a.csv", "10", true}}, "mode was put and is update now", false},
-		{[]Detail{{"mode", "put", false}}, "size of a.csv was 10 and is missing now", true},
-		{[]Detail{{"mode", "put", false}, {"size of a.csv", "10", true}, {"order", "", false}}, "order was missing and is not given now", false},
-	} {
-		changes, inputs := j.Changed(c.now)
-		if got := strings.Join(changes, "; "); got != c.want || inputs != c.inputs {
-			t.Errorf("changes %q, inputs only %v; want %q, %v", got, inputs, c.want, c.inputs)
-		}
-	}
-}
-
-// TestLongValuesAreShownWhereTheyDiffer: what they begin with alike says nothing.
-func TestLongValuesAreShownWhereTheyDiffer(t *testing.T) {
-	long := strings.Repeat("键 string, ", 10)
-	for _, c := range []struct{ was, is string }{
-		{long + "created 17", long + "created 17, where b > 0"},
-		{long + "from 1", long + "from 2"},
-		{long, "x" + long},
-	} {
-		changes, _ := (&Job{Details: []Detail{{Name: "s", Value: c.was}}}).Changed([]Detail{{Name: "s", Value: c.is}})
-		was, is, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(changes[0], "s was "), " now"), " and is ")
-		if was == is || len([]rune(changes[0])) > 150 {
-			t.Errorf("%q", changes[0])
-		}
-	}
-}
-
 func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	dir := t.TempDir()
-	j := &Job{Identity: Identify("a", "b"), Details: []Detail{{"mode", "put", false}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
+	j := &Job{Identity: progress.Identify("a", "b"), Details: []progress.Fact{{Name: "mode", Value: "put"}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
 	must(t, j.Write(dir))
 	back, err := ReadJob(dir)
 	must(t, err)
 	conformance.Equal(t, cmp.Diff(j, back), "", "(-want +got)")
-	if Identify("a", "b") == Identify("ab") {
-		t.Error("different jobs have the same identity")
-	}
 	must(t, os.WriteFile(filepath.Join(dir, JobFile), []byte("{"), 0o644))
 	if _, err := ReadJob(dir); err == nil || !strings.Contains(err.Error(), JobFile) {
 		t.Errorf("a damaged job: %v, want an error that names the file", err)
@@ -248,7 +210,7 @@ func TestADivisionSurvivesTheRoundTrip(t *testing.T) {
 
 func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	j := &Job{Identity: "x", Details: []Detail{{Name: "a", Value: "b"}}}
+	j := &Job{Identity: "x", Details: []progress.Fact{{Name: "a", Value: "b"}}}
 	if order, err := j.ReadOrder(dir); order != nil || err != nil {
 		t.Errorf("a job without an order has %q, error %v", order, err)
 	}
@@ -272,7 +234,7 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 		t.Errorf("order %q, error %v", order, err)
 	}
 	must(t, kept.KeepOrder(dir, []byte("some order")))
-	details := []Detail{{Name: "a", Value: "b"}}
+	details := []progress.Fact{{Name: "a", Value: "b"}}
 	if changes, _ := kept.Changed(kept.WithOrder(details)); len(changes) > 0 {
 		t.Errorf("changes %q", changes)
 	}

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // Load is what a run of a load is known by, and what resuming it depends on.
@@ -14,12 +14,12 @@ type Load struct {
 	Target       string // its name
 	Place        string // of an embedded store
 	Table        string
-	RunDir       string              // "" until a run is found or begun, unless the user names it
-	ReturnedKeys string              // file that the keys made by the service are kept in
-	Nothing      bool                // is kept
-	Ordered      bool                // rows of a key are written in the order of the inputs
-	Rows         []checkpoint.Detail // how they are written
-	PolicyNow    time.Time           // that ages are counted from
+	RunDir       string          // "" until a run is found or begun, unless the user names it
+	ReturnedKeys string          // file that the keys made by the service are kept in
+	Nothing      bool            // is kept
+	Ordered      bool            // rows of a key are written in the order of the inputs
+	Rows         []progress.Fact // how they are written
+	PolicyNow    time.Time       // that ages are counted from
 	// Settle is how long an attempt of unknown outcome may still be applied, Request the time-out of a request.
 	Settle, Request time.Duration
 	Resume          Resume

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -77,7 +78,7 @@ type Point struct {
 // held from before looking: of two processes that begin the same load together, one ends here.
 func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	o = &Point{Load: l, IDs: NewTableIDs(), Job: &checkpoint.Job{
-		Identity: checkpoint.Identify(append([]string{l.Target, l.Table}, l.Inputs...)...),
+		Identity: progress.Identify(append([]string{l.Target, l.Table}, l.Inputs...)...),
 		Run:      table.NewRun(now),
 		Args:     l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command, Target: l.Target, Table: l.Table, Started: now.UTC(), PolicyNow: l.PolicyNow,
 	}}
@@ -122,7 +123,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	}
 	job, err := checkpoint.ReadJob(path)
 	if err != nil {
-		return o, fmt.Errorf("%w; the run in %s cannot be resumed: "+source.StartOver, err, path)
+		return o, fmt.Errorf("the run in %s cannot be resumed: %w", path, err)
 	}
 	if job.Identity != o.Job.Identity {
 		return o, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or "+source.StartOver,
@@ -187,20 +188,18 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	details := append([]checkpoint.Detail{{Name: "the target", Value: l.Target}, {Name: "--table", Value: l.Table}}, l.Rows...)
+	details := append([]progress.Fact{{Name: "the target", Value: l.Target}, {Name: "--table", Value: l.Table}}, l.Rows...)
 	if planned.Schema.Numbered > 0 {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
-		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: l.ReturnedKeys})
+		details = append(details, progress.Fact{Name: "--returned-keys", Value: l.ReturnedKeys})
 	}
 	if planned.Mark != "" && o.Snapshot != nil && o.Job.Run == "" {
 		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks are the same for every run; finish it with that version, or give --fresh --look-first, which finds the rows that it wrote", l.RunDir)}
 	}
-	for _, f := range facts {
-		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
-	}
+	details = append(details, facts...)
 	if planned.Mark != "" {
 		// A version that does not know the run's name would write other marks, and not find these.
-		details = append(details, checkpoint.Detail{Name: "what marks say", Value: "job, run, record"})
+		details = append(details, progress.Fact{Name: "what marks say", Value: "job, run, record"})
 	}
 	if o.Snapshot != nil {
 		if o.Snapshot.Job != o.Job.Identity {
@@ -243,7 +242,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 }
 
 // takeSame takes the versions of inputs whose content is known to be what it was.
-func (o *Point) takeSame(ctx context.Context, details []checkpoint.Detail) error {
+func (o *Point) takeSame(ctx context.Context, details []progress.Fact) error {
 	if !o.Load.Resume.Once() {
 		return nil
 	}
@@ -267,13 +266,13 @@ func (o *Point) takeSame(ctx context.Context, details []checkpoint.Detail) error
 	return nil
 }
 
-func (o *Point) changedError(changes []string, inputsOnly bool, now []checkpoint.Detail) error {
+func (o *Point) changedError(changes []string, inputsOnly bool, now []progress.Fact) error {
 	text := changes[0]
 	if n := len(changes) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more changes)", n)
 	}
-	changed := inputsOnly || slices.ContainsFunc(now, func(d checkpoint.Detail) bool {
-		return d.Input && !slices.ContainsFunc(o.Job.Details, func(was checkpoint.Detail) bool { return was.Name == d.Name && was.Value == d.Value })
+	changed := inputsOnly || slices.ContainsFunc(now, func(d progress.Fact) bool {
+		return d.Input && !slices.ContainsFunc(o.Job.Details, func(was progress.Fact) bool { return was.Name == d.Name && was.Value == d.Value })
 	})
 	advice := "give the same command, or " + source.StartOver
 	if inputsOnly {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
@@ -42,7 +43,7 @@ func (o *Point) claim() (err error) {
 		return err
 	}
 	of := append([]string{cmp.Or(l.Place, l.Target), l.Table}, absolute(l.Inputs)...)
-	lock, err := rundir.TakeClaim(l.Resume.LocksDir, checkpoint.Identify(of...))
+	lock, err := rundir.TakeClaim(l.Resume.LocksDir, progress.Identify(of...))
 	if err == nil {
 		o.claims = append(o.claims, lock)
 	}

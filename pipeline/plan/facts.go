@@ -6,35 +6,30 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 )
 
-// Fact is something that a later attempt of the same load must find as it was.
-type Fact struct {
-	Name, Value string
-	Input       bool // of an input's content
-}
-
 // Facts returns what the rows of the load depend on: how inputs are read, how their columns are used, and the inputs
 // themselves.
-func (p *Plan) Facts() ([]Fact, error) {
+func (p *Plan) Facts() ([]progress.Fact, error) {
 	r := p.Request
-	facts := []Fact{
+	facts := []progress.Fact{
 		{Name: "--mode", Value: modeNames[r.Mode]}, {Name: "--on-null delete", Value: strconv.FormatBool(r.DeleteNull)},
 		{Name: "--order", Value: r.Order.String()}, {Name: "--limit", Value: strconv.FormatInt(r.Records, 10)},
 	}
 	if p.Tables != nil {
-		facts = append(facts, Fact{Name: "--age-policy", Value: policyText(r.Target.Policy)})
+		facts = append(facts, progress.Fact{Name: "--age-policy", Value: policyText(r.Target.Policy)})
 	}
 	if p.Schema.Numbered > 0 || r.Mode == table.Increment {
-		facts = append(facts, Fact{Name: "--mark-column", Value: p.Mark}) // none with --at-least-once
+		facts = append(facts, progress.Fact{Name: "--mark-column", Value: p.Mark}) // none with --at-least-once
 	}
 	facts = append(facts, readFacts(&r.Read)...)
 	if p.Wide {
 		facts = append(facts, cellFacts(&r.Columns)...)
 	}
 	for i, k := range p.Schema.Key {
-		facts = append(facts, Fact{Name: fmt.Sprintf("primary-key column %d", i+1), Value: k.Name + ":" + k.Type.String()})
+		facts = append(facts, progress.Fact{Name: fmt.Sprintf("primary-key column %d", i+1), Value: k.Name + ":" + k.Type.String()})
 	}
 	for i, c := range p.Schema.Columns {
 		value := c.Source + " as " + c.Type.String()
@@ -52,36 +47,36 @@ func (p *Plan) Facts() ([]Fact, error) {
 		case c.Time != nil:
 			value += fmt.Sprintf(" of a time %q in %v, %d a second", c.Time.Layout, c.Time.Zone, c.Time.Unit)
 		}
-		facts = append(facts, Fact{Name: "column " + c.Name, Value: value})
+		facts = append(facts, progress.Fact{Name: "column " + c.Name, Value: value})
 	}
 	if p.Live {
-		facts = append(facts, Fact{Name: "what inputs are", Value: "live"})
+		facts = append(facts, progress.Fact{Name: "what inputs are", Value: "live"})
 	}
 	if p.Parallel {
-		facts = append(facts, Fact{Name: "the order of reading", Value: "several inputs at a time"})
+		facts = append(facts, progress.Fact{Name: "the order of reading", Value: "several inputs at a time"})
 	}
 	for i, s := range p.Sources {
 		id, err := s.Identity()
 		if err != nil {
 			return nil, err
 		}
-		name := Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: !p.Live}
+		name := progress.Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: !p.Live}
 		if p.Live {
 			// Its content changes; whether its records still look alike no flag decides.
-			facts = append(facts, name, Fact{Name: "schema of " + s.Name, Value: id.Schema})
+			facts = append(facts, name, progress.Fact{Name: "schema of " + s.Name, Value: id.Schema})
 			continue
 		}
 		facts = append(facts, name,
-			Fact{Name: "size of " + s.Name, Value: strconv.FormatInt(id.Bytes, 10), Input: true},
-			Fact{Name: "version of " + s.Name, Value: id.Version, Input: true},
-			Fact{Name: "content of " + s.Name, Value: "one with the hash " + id.Content, Input: true},
+			progress.Fact{Name: "size of " + s.Name, Value: strconv.FormatInt(id.Bytes, 10), Input: true},
+			progress.Fact{Name: "version of " + s.Name, Value: id.Version, Input: true},
+			progress.Fact{Name: "content of " + s.Name, Value: "one with the hash " + id.Content, Input: true},
 		)
 	}
 	return facts, nil
 }
 
 // cellFacts are the options of cells that no column of the schema shows.
-func cellFacts(c *Columns) []Fact {
+func cellFacts(c *Columns) []progress.Fact {
 	types := map[string]string{}
 	for name, t := range c.Types {
 		types[name] = fmt.Sprint(t.Type, t.Hex)
@@ -89,16 +84,16 @@ func cellFacts(c *Columns) []Fact {
 			types[name] += fmt.Sprintf(" %q %v %d", t.Time.Layout, t.Time.Zone, t.Time.Unit)
 		}
 	}
-	return []Fact{
+	return []progress.Fact{
 		{Name: "--columns", Value: fmt.Sprintf("%q", c.Only)}, {Name: "--exclude", Value: fmt.Sprintf("%q", c.Exclude)},
 		{Name: "--rename", Value: fmt.Sprintf("%q", c.Rename)}, {Name: "--type", Value: fmt.Sprintf("%q", types)},
 	}
 }
 
 // readFacts are the options of reading.
-func readFacts(r *Read) []Fact {
+func readFacts(r *Read) []progress.Fact {
 	o, c := &r.Options, &r.Convert
-	var facts []Fact
+	var facts []progress.Fact
 	for _, one := range []struct {
 		name  string
 		value any
@@ -110,16 +105,16 @@ func readFacts(r *Read) []Fact {
 		{"--trim", c.Trim}, {"--ragged", c.Ragged}, {"--version-column", c.VersionColumn}, {"columns of folders", r.Find.PathColumns},
 	} {
 		text, _ := json.Marshal(one.value) // plain values always marshal
-		facts = append(facts, Fact{Name: one.name, Value: strings.Trim(string(text), `"`)})
+		facts = append(facts, progress.Fact{Name: one.name, Value: strings.Trim(string(text), `"`)})
 	}
 	if len(r.Convert.QuotedNulls) > 0 {
-		facts = append(facts, Fact{Name: "--quoted-null", Value: fmt.Sprintf("%q", r.Convert.QuotedNulls)})
+		facts = append(facts, progress.Fact{Name: "--quoted-null", Value: fmt.Sprintf("%q", r.Convert.QuotedNulls)})
 	}
 	if r.Convert.Missing {
-		facts = append(facts, Fact{Name: "--missing", Value: "null"})
+		facts = append(facts, progress.Fact{Name: "--missing", Value: "null"})
 	}
 	if r.Named.Table != "" {
-		facts = append(facts, Fact{Name: "--source-table", Value: r.Named.Table})
+		facts = append(facts, progress.Fact{Name: "--source-table", Value: r.Named.Table})
 	}
 	return facts
 }

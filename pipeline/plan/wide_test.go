@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 )
 
@@ -89,12 +90,12 @@ func TestALoadOfRowsThatDescribeThemselvesIsRefused(t *testing.T) {
 
 // A resumed load must do the same with the cells, which no column of the schema shows.
 func TestFactsHaveWhatIsDoneWithCells(t *testing.T) {
-	facts := func(change func(*Request)) []Fact {
+	facts := func(change func(*Request)) []progress.Fact {
 		p, err := planWide(t, change)
 		must(t, err)
 		all, err := p.Facts()
 		must(t, err)
-		return slices.DeleteFunc(all, func(f Fact) bool { return f.Input })
+		return slices.DeleteFunc(all, func(f progress.Fact) bool { return f.Input })
 	}
 	same := facts(nil)
 	for name, change := range map[string]func(*Request){

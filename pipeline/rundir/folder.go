@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 )
 
@@ -319,11 +320,7 @@ func (f *Folder) Flush() error {
 
 // WriteSummary replaces the summary, so that a reader never sees half of one.
 func (f *Folder) WriteSummary(summary any) error {
-	text, err := json.MarshalIndent(summary, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write summary: %w", err)
-	}
-	if err := atomicfile.WriteBytes(filepath.Join(f.Path, SummaryFile), atomicfile.Options{Perm: 0o600}, append(text, '\n')); err != nil {
+	if err := progress.Write(filepath.Join(f.Path, SummaryFile), 0o600, summary); err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
 	return nil

@@ -1,9 +1,11 @@
 package rundir
 
 import (
-	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+
+	"example.com/tsimport/internal/progress"
 )
 
 // IsRoot reports whether a folder is that of the runs that name none.
@@ -18,11 +20,10 @@ func SameFile(a, b string) bool {
 
 // ReadSummary reads the summary of the run in a folder.
 func ReadSummary(folder string, to any) error {
-	text, err := os.ReadFile(filepath.Join(folder, SummaryFile))
-	if err == nil {
-		err = json.Unmarshal(text, to)
+	if err := progress.Read(filepath.Join(folder, SummaryFile), 0, to, "give the command again"); err != nil {
+		return fmt.Errorf("read summary: %w", err)
 	}
-	return err
+	return nil
 }
 
 // IsRun reports whether a folder is that of a run, or of an earlier attempt below one. It has a summary, which says a state,

@@ -15,11 +15,13 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 )
 
@@ -129,21 +131,16 @@ type Selection struct {
 	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
 }
 
-// Differences names the flags in which another selection is another one.
-func (s *Selection) Differences(o *Selection) (flags []string) {
-	for _, c := range []struct {
-		flag string
-		same bool
-	}{
-		{"--from-key or --to-key", s.From == o.From && s.To == o.To},
-		{"--columns", slices.Equal(s.Columns, o.Columns) && (s.Columns == nil) == (o.Columns == nil)},
-		{"--filter", s.Filter == o.Filter}, {"--where", s.Where == o.Where}, {"--versions", s.Versions == o.Versions},
-	} {
-		if !c.same {
-			flags = append(flags, c.flag)
-		}
+// Facts are what must be the same when an export of the selection is continued.
+func (s *Selection) Facts() []progress.Fact {
+	columns := "all"
+	if s.Columns != nil {
+		columns = fmt.Sprintf("%q", s.Columns)
 	}
-	return flags
+	return []progress.Fact{
+		{Name: "--from-key", Value: s.From}, {Name: "--to-key", Value: s.To}, {Name: "--columns", Value: columns},
+		{Name: "--filter", Value: s.Filter}, {Name: "--where", Value: s.Where}, {Name: "--versions", Value: strconv.Itoa(s.Versions)},
+	}
 }
 
 // Range is a range of keys that was scanned by itself. Parts of a range follow each other.

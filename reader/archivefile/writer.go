@@ -21,6 +21,7 @@ import (
 
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
 )
@@ -46,21 +47,11 @@ type Subject struct {
 	Began    time.Time `json:"scan_began"`
 }
 
-// differs says in what another subject is another one.
-func (s *Subject) differs(o *Subject) string {
-	var names []string
-	for _, c := range []struct {
-		name string
-		same bool
-	}{
-		{"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", slices.Equal(s.Key, o.Key)},
-		{"the time at which the table was made: it was dropped and made again", s.Created == o.Created || s.Created == 0 || o.Created == 0},
-	} {
-		if !c.same {
-			names = append(names, c.name)
-		}
-	}
-	return strings.Join(append(names, s.Holds.Differences(&o.Holds)...), " and ")
+// facts are what must be the same when the export is continued, after one of a table that was made then.
+func (s *Subject) facts(created int64) []progress.Fact {
+	return append([]progress.Fact{
+		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table}, {Name: "the table's primary key", Value: fmt.Sprint(s.Key)}, progress.Made(s.Created, created),
+	}, s.Holds.Facts()...)
 }
 
 // Progress is how far a range has come.
@@ -78,11 +69,14 @@ type entry struct {
 	At    Progress `json:"at"`
 }
 
-// ChangedError says that an export cannot continue the one that was interrupted.
-type ChangedError struct{ Dir, What string }
+// ChangedError says that an export to a place cannot continue the one that was interrupted.
+type ChangedError struct {
+	Place   string
+	Changes []string
+}
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("an interrupted export to %s differs in %s; repeat the same command, or start over with --fresh", e.Dir, e.What)
+	return fmt.Sprintf("an interrupted export to %s cannot be continued: %s; repeat the same command, or "+progress.StartOver, e.Place, strings.Join(e.Changes, ", and "))
 }
 
 // OccupiedError says that a folder is not free for an archive.
@@ -201,14 +195,14 @@ func (w *Writer) readJournal() error {
 		return fmt.Errorf("read journal of the archive: %w", err)
 	}
 	damaged := func(err error) error {
-		return fmt.Errorf("%s was damaged: %w; start over with --fresh", w.place.Path(journalName), err)
+		return fmt.Errorf("%s is damaged: %w; "+progress.StartOver, w.place.Path(journalName), err)
 	}
 	first, rest, _ := bytes.Cut(text, []byte{'\n'})
 	if err := json.Unmarshal(first, &w.subject); err != nil || w.subject.Format != Format {
 		return damaged(cmp.Or(err, errors.New("its first line is missing")))
 	}
 	if w.subject.Version > Version {
-		return fmt.Errorf("%s is of version %d of the format; start over with --fresh", w.place.Path(journalName), w.subject.Version)
+		return fmt.Errorf("%s is of version %d of the format; take a newer tsimport, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)
 	}
 	sizes, err := w.files()
 	if err != nil {
@@ -227,7 +221,7 @@ func (w *Writer) readJournal() error {
 		w.ranges[e.Range] = e.At
 		if p := e.Part; p != nil {
 			if size, there := sizes[p.Name]; !there || size >= 0 && size != p.Bytes {
-				return fmt.Errorf("continue archive: part %s is not as it was written; start over with --fresh", w.place.Path(p.Name))
+				return fmt.Errorf("continue archive: part %s is not as it was written; "+progress.StartOver, w.place.Path(p.Name))
 			}
 			w.parts = append(w.parts, *p)
 			known[p.Name] = true
@@ -245,8 +239,8 @@ func (w *Writer) Begin(s Subject) error {
 		w.key = append(w.key, c.Name)
 	}
 	if w.subject.Format != "" {
-		if what := s.differs(&w.subject); what != "" {
-			return &ChangedError{w.place.String(), what}
+		if changes, _ := progress.Changes(w.subject.facts(s.Created), s.facts(w.subject.Created)); len(changes) > 0 {
+			return &ChangedError{w.place.String(), changes}
 		}
 		return nil
 	}

@@ -324,7 +324,7 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 	var err error
 	c.Scan.Table, err = w.Admin.Describe("w")
 	must(t, err)
-	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "dropped and made again") {
+	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "the time at which the table was made was ") {
 		t.Errorf("of a table that was made again: %v", err)
 	}
 	c.Fresh = true

@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -208,18 +209,17 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 	} {
 		changed := c
 		change(&changed)
-		var refused *ChangedError
-		if _, err := ToFile(context.Background(), changed); !errors.As(err, &refused) || refused.What != what {
+		var refused *archive.ChangedError
+		if _, err := ToFile(context.Background(), changed); !errors.As(err, &refused) || len(refused.Changes) != 1 || !strings.HasPrefix(refused.Changes[0], what+" was ") {
 			t.Errorf("with another %s: %v", what, err)
 		}
 	}
 	// The sidecar of another version lacks what is to be known of the rows.
 	text, err := os.ReadFile(c.Path + sidecarSuffix)
 	must(t, err)
-	older := bytes.Replace(text, fmt.Appendf(nil, `"version":%d`, stateVersion), []byte(`"version":0`), 1)
+	older := bytes.Replace(text, fmt.Appendf(nil, `"version": %d`, stateVersion), []byte(`"version": 0`), 1)
 	must(t, os.WriteFile(c.Path+sidecarSuffix, older, 0o644))
-	var refused *ChangedError
-	if _, err := ToFile(context.Background(), c); !errors.As(err, &refused) || refused.What != "the version of tsimport" {
+	if _, err := ToFile(context.Background(), c); !errors.As(err, new(*progress.UnfitError)) || !strings.Contains(err.Error(), "by an earlier version of tsimport") {
 		t.Errorf("of another version: %v", err)
 	}
 	must(t, os.WriteFile(c.Path+sidecarSuffix, text, 0o644))
@@ -345,7 +345,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 				t.Error("the file has its name")
 			}
 			// Nothing continues it, not even where another table has the name.
-			changed := new(ChangedError)
+			changed := new(archive.ChangedError)
 			if r, err := ToFile(t.Context(), c); !errors.As(err, &changed) || r.Resumed != 0 {
 				t.Errorf("again: %+v, %v", r, err)
 			}

@@ -1,18 +1,17 @@
 package export
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"strings"
+	"strconv"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/archivefile"
-	"example.com/tsimport/reader/source"
 )
 
 // What stands beside a file while it is written. The sidecar goes last.
@@ -50,23 +49,21 @@ type state struct {
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// differs says in what another state is of another export.
-func (s *state) differs(o *state) string {
-	var names []string
-	for _, c := range []struct {
-		name string
-		same bool
-	}{
-		{"the version of tsimport", s.Version == o.Version}, {"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", s.Key == o.Key},
-		{"the table, which was dropped while it was read", !o.Replaced},
-		{"the time at which the table was made", o.Replaced || s.Created == o.Created || s.Created == 0 || o.Created == 0},
-		{"--format", s.Format == o.Format}, {"--limit", s.Limit == o.Limit},
-	} {
-		if !c.same {
-			names = append(names, c.name)
-		}
+// facts are what must be the same when the export is continued, after one of a table that was made then.
+func (s *state) facts(created int64) []progress.Fact {
+	return append([]progress.Fact{
+		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table}, {Name: "the table's primary key", Value: s.Key}, progress.Made(s.Created, created),
+		{Name: "--format", Value: s.Format}, {Name: "--limit", Value: strconv.FormatInt(s.Limit, 10)},
+	}, s.Holds.Facts()...)
+}
+
+// changes says in what a wanted export is not the one that was interrupted.
+func (s *state) changes(want *state) []string {
+	if s.Replaced {
+		return []string{"the table was dropped while it was read"}
 	}
-	return strings.Join(append(names, s.Holds.Differences(&o.Holds)...), " and ")
+	changes, _ := progress.Changes(s.facts(want.Created), want.facts(s.Created))
+	return changes
 }
 
 // output is a file that is being written, or its rows.
@@ -85,33 +82,29 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 			return nil, false, err
 		}
 	}
-	text, err := os.ReadFile(sidecar)
-	switch {
+	var left state
+	switch err := progress.Read(sidecar, stateVersion, &left, progress.StartOver); {
 	case errors.Is(err, fs.ErrNotExist):
 		if o.file, err = atomicfile.New(rows, 0o666); err != nil {
 			return nil, false, fmt.Errorf("create output: %w", err)
 		}
 		return o, false, nil
 	case err != nil:
-		return nil, false, fmt.Errorf("read %s: %w", sidecar, err)
+		return nil, false, fmt.Errorf("continue output: %w", err)
 	}
-	var left state
-	if err := json.Unmarshal(text, &left); err != nil {
-		return nil, false, fmt.Errorf("read %s: %w; "+source.StartOver, sidecar, err)
-	}
-	if what := want.differs(&left); what != "" {
-		return nil, false, &ChangedError{Path: path, What: what}
+	if changes := left.changes(&want); len(changes) > 0 {
+		return nil, false, &archive.ChangedError{Place: path, Changes: changes}
 	}
 	if info, err := os.Lstat(rows); err == nil && !info.Mode().IsRegular() {
-		return nil, false, fmt.Errorf("continue output: %s is not a file; "+source.StartOver, rows)
+		return nil, false, fmt.Errorf("continue output: %s is not a file; "+progress.StartOver, rows)
 	}
 	if o.file, err = os.OpenFile(rows, os.O_RDWR, 0); err != nil {
-		return nil, false, fmt.Errorf("continue output: %w; "+source.StartOver, err)
+		return nil, false, fmt.Errorf("continue output: %w; "+progress.StartOver, err)
 	}
 	o.at = left
 	size, err := o.file.Seek(0, io.SeekEnd)
 	if err == nil && size < left.Bytes {
-		err = fmt.Errorf("%s has %d bytes, %d were written; "+source.StartOver, rows, size, left.Bytes)
+		err = fmt.Errorf("%s has %d bytes, %d were written; "+progress.StartOver, rows, size, left.Bytes)
 	}
 	if err == nil {
 		err = o.file.Truncate(left.Bytes)
@@ -125,13 +118,6 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 	return o, true, nil
 }
 
-// ChangedError says that an export cannot continue the one that was interrupted.
-type ChangedError struct{ Path, What string }
-
-func (e *ChangedError) Error() string {
-	return fmt.Sprintf("an interrupted export to %s differs in %s; repeat the same command, or "+source.StartOver, e.Path, e.What)
-}
-
 // mark makes what was written so far safe, and notes it: the file first. What could not be noted is not kept.
 func (o *output) mark(at state) error {
 	size, err := o.file.Seek(0, io.SeekCurrent)
@@ -142,12 +128,7 @@ func (o *output) mark(at state) error {
 		return fmt.Errorf("write output: %w", err)
 	}
 	at.Bytes = size
-	text, err := json.Marshal(at)
-	if err != nil {
-		return fmt.Errorf("write sidecar: %w", err)
-	}
-	sidecar := atomicfile.Beside(o.path, sidecarSuffix)
-	if err := atomicfile.WriteBytes(sidecar, atomicfile.Options{Perm: 0o666}, append(text, '\n')); err != nil {
+	if err := progress.Write(atomicfile.Beside(o.path, sidecarSuffix), 0o666, at); err != nil {
 		return fmt.Errorf("write sidecar: %w", err)
 	}
 	o.at = at

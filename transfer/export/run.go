@@ -14,11 +14,11 @@ import (
 
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/archivefile"
-	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/tablescan"
 )
 
@@ -339,7 +339,7 @@ func (e *exporter) resume(s *state) error {
 	for _, k := range e.Scan.Table.Key {
 		v, n, err := table.DecodeKey(k.Type, rest)
 		if err != nil {
-			return fmt.Errorf("continue output: %w; "+source.StartOver, err)
+			return fmt.Errorf("continue output: %w; "+progress.StartOver, err)
 		}
 		e.after = append(e.after, v)
 		rest = rest[n:]

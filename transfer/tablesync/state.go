@@ -11,10 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/tsimport/internal/atomicfile"
-	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/pipeline/rundir"
-	"example.com/tsimport/reader/source"
 	"example.com/tsimport/transfer/verify"
 )
 
@@ -42,7 +40,7 @@ type state struct {
 	// What the comparison has found.
 	Compared    time.Time            `json:"compared,omitzero"`
 	Made        int64                `json:"table_created,omitempty"` // microseconds since 1970
-	Details     []checkpoint.Detail  `json:"details,omitempty"`
+	Details     []progress.Fact      `json:"details,omitempty"`
 	Found       *verify.Result       `json:"found,omitempty"`
 	Examples    []json.RawMessage    `json:"examples,omitempty"`
 	Put         []part               `json:"put,omitempty"`
@@ -61,11 +59,7 @@ type state struct {
 const stateVersion = 1
 
 func (s *state) write(dir string) error {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err == nil {
-		err = atomicfile.WriteBytes(filepath.Join(dir, StateFile), atomicfile.Options{Perm: 0o600}, append(text, '\n'))
-	}
-	if err != nil {
+	if err := progress.Write(filepath.Join(dir, StateFile), 0o600, s); err != nil {
 		return fmt.Errorf("keep the state of the run: %w", err)
 	}
 	return nil
@@ -73,20 +67,12 @@ func (s *state) write(dir string) error {
 
 // readState reads the state of the run in a folder; nil if there is none.
 func readState(dir string) (*state, error) {
-	name := filepath.Join(dir, StateFile)
-	text, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the state of the run: %w", err)
-	}
 	s := new(state)
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("read the state of the run: %s is damaged: %w; "+source.StartOver, name, err)
-	}
-	if s.Version != stateVersion {
-		return nil, fmt.Errorf("read the state of the run: %s was written by another version of tsimport; finish the run with that, or "+source.StartOver, name)
+	switch err := progress.Read(filepath.Join(dir, StateFile), stateVersion, s, progress.StartOver); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the state of the run: %w", err)
 	}
 	return s, nil
 }

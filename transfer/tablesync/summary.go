@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -180,13 +178,6 @@ func (s *Summary) conclude() {
 
 // ReadSummary reads the summary of the run in a folder.
 func ReadSummary(dir string) (*Summary, error) {
-	text, err := os.ReadFile(filepath.Join(dir, rundir.SummaryFile))
-	if err != nil {
-		return nil, fmt.Errorf("read summary: %w", err)
-	}
 	s := new(Summary)
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("read summary: %w", err)
-	}
-	return s, nil
+	return s, rundir.ReadSummary(dir, s)
 }

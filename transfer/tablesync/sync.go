@@ -17,6 +17,7 @@ import (
 
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -174,7 +175,7 @@ func (r *run) numbered() string {
 // identity is the same for the same target, table, range and inputs.
 func (r *run) identity() string {
 	l := &r.cfg.Load
-	return checkpoint.Identify(append([]string{"sync", cmp.Or(l.Target.Place, l.Target.Name), l.Target.Table, r.cfg.Range}, l.Inputs...)...)
+	return progress.Identify(append([]string{"sync", cmp.Or(l.Target.Place, l.Target.Name), l.Target.Table, r.cfg.Range}, l.Inputs...)...)
 }
 
 // open finds the run to resume, or makes a folder for a new one, with the lock on it.
@@ -230,7 +231,7 @@ func (r *run) alone(folder, identity string) error {
 	}
 	r.claims = append(r.claims, claim)
 	t := &r.cfg.Load.Target
-	prefix := "sync-" + checkpoint.Identify(cmp.Or(t.Place, t.Name), t.Table) + "-"
+	prefix := "sync-" + progress.Identify(cmp.Or(t.Place, t.Name), t.Table) + "-"
 	refuse := func(by rundir.Holder) error {
 		return fmt.Errorf("process %d on %s syncs the same rows of table %s: each would undo what the other writes; wait for it or stop it", by.PID, by.Host, t.Table)
 	}
@@ -337,8 +338,7 @@ func (r *run) resume() error {
 	if err != nil {
 		return err
 	}
-	job := checkpoint.Job{Details: s.Details}
-	if changes, _ := job.Changed(details); len(changes) > 0 {
+	if changes, _ := progress.Changes(s.Details, details); len(changes) > 0 {
 		again("%s", changes[0])
 		return nil
 	}
@@ -360,7 +360,7 @@ func (r *run) resume() error {
 }
 
 // details are what a comparison depends on.
-func (r *run) details() ([]checkpoint.Detail, error) {
+func (r *run) details() ([]progress.Fact, error) {
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
 		return nil, plan.Usagef("run %s cannot be resumed: its input is a stream, which cannot be looked at again; "+source.StartOver, r.dir)
 	}
@@ -372,18 +372,18 @@ func (r *run) details() ([]checkpoint.Detail, error) {
 }
 
 // detailsOf makes details of facts. The parts of a live source are others in each reading, and so are their names.
-func detailsOf(cfg *Config, facts []plan.Fact, live bool) []checkpoint.Detail {
-	details := []checkpoint.Detail{
+func detailsOf(cfg *Config, facts []progress.Fact, live bool) []progress.Fact {
+	details := []progress.Fact{
 		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)}, {Name: "--if-unchanged", Value: fmt.Sprint(cfg.IfUnchanged)},
 	}
 	if s, ok := cfg.Load.Read.Sources.(interface{ Made() time.Time }); ok { // a table
-		details = append(details, checkpoint.Detail{Name: "the time at which the source was made", Value: s.Made().Format(time.RFC3339Nano), Input: true})
+		details = append(details, progress.Fact{Name: "the time at which the source was made", Value: s.Made().Format(time.RFC3339Nano), Input: true})
 	}
 	for _, f := range facts {
 		if live && (strings.HasPrefix(f.Name, "input ") || strings.HasPrefix(f.Name, "schema of ")) {
 			continue
 		}
-		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
+		details = append(details, f)
 	}
 	return details
 }

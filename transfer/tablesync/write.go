@@ -15,6 +15,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
@@ -96,8 +97,7 @@ func (r *run) mayDelete() (why string, err error) {
 	case err != nil:
 		return "the inputs cannot be looked at again: " + err.Error(), nil
 	}
-	job := checkpoint.Job{Details: r.state.Details}
-	if changes, _ := job.Changed(details); len(changes) > 0 {
+	if changes, _ := progress.Changes(r.state.Details, details); len(changes) > 0 {
 		return "the inputs have changed since they were compared: " + changes[0], nil
 	}
 	return "", nil

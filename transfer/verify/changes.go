@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -57,7 +58,7 @@ func (v *verifier) noteUnread() {
 }
 
 // Facts are what the rows of the inputs depend on now, as Result has them. Nothing but the beginning of the inputs is read.
-func Facts(ctx context.Context, request *plan.Request, admin *client.Admin) ([]plan.Fact, error) {
+func Facts(ctx context.Context, request *plan.Request, admin *client.Admin) ([]progress.Fact, error) {
 	r := *request
 	r.Written, r.Keep, r.Order = true, plan.KeepNothing, plan.LastWins
 	p, err := plan.Make(ctx, &r, admin)

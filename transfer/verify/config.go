@@ -6,6 +6,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -96,12 +97,12 @@ type Result struct {
 	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
 
 	// What only Changes asks for.
-	Facts   []plan.Fact   `json:"-"` // of the inputs, and how they are read
-	Unread  []string      `json:"-"` // inputs that are left out, empty or perhaps not whole, a sentence each
-	Stamped bool          `json:"-"` // a record gives its cells timestamps
-	Of      *client.Table `json:"-"` // that was compared
-	Live    bool          `json:"-"` // the inputs change while they are read
-	Units   int64         `json:"-"` // write units of all rows that the inputs expect
+	Facts   []progress.Fact `json:"-"` // of the inputs, and how they are read
+	Unread  []string        `json:"-"` // inputs that are left out, empty or perhaps not whole, a sentence each
+	Stamped bool            `json:"-"` // a record gives its cells timestamps
+	Of      *client.Table   `json:"-"` // that was compared
+	Live    bool            `json:"-"` // the inputs change while they are read
+	Units   int64           `json:"-"` // write units of all rows that the inputs expect
 	// ColumnUnits are what the table's columns will count by their names.
 	ColumnUnits map[string]string `json:"-"`
 }

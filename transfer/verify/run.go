@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -169,7 +170,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	if v.plan.Live {
 		cfg.Rejected = nil // numbers of records are those of one reading
 	}
-	var facts []plan.Fact
+	var facts []progress.Fact
 	if cfg.Changes != nil {
 		if facts, err = v.plan.Facts(); err != nil {
 			v.plan.Close()

@@ -231,9 +231,9 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 
 // stoppedExport is the error of an export that did not finish. It says what the same command continues after.
 func stoppedExport(c *call, err error, kept int64) error {
-	lines, changed, occupied, cannot := new(exporting.ChangedError), new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
+	changed, occupied, cannot := new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
 	switch {
-	case errors.As(err, new(*exporting.BusyError)), errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):
+	case errors.As(err, new(*exporting.BusyError)), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):
 		return usagef("%v", err)
 	case kept > 0:
 		them := "them"

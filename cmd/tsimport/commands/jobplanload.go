@@ -11,6 +11,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -161,7 +162,7 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 	store, err := recurring.OpenStore(ctx, asked, cfg.Read.Find)
 	if err == nil {
 		var owner string
-		identity := checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
+		identity := progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
 		if owner, err = jobdir.Holder(ctx, jobdir.Below(store, "loads/"+identity)); owner != "" {
 			l.note(fmt.Sprintf("by its lease in %s, %s is loading this now, or was killed while it did", input.Redact(asked.State), owner))
 		}

@@ -218,16 +218,8 @@ func readJobRun(folder string, r *job.Record) *runInfo {
 }
 
 func readSummary(folder string) (*pipeline.Report, error) {
-	name := filepath.Join(folder, rundir.SummaryFile)
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read summary: %w", err)
-	}
 	sum := new(pipeline.Report)
-	if err := json.Unmarshal(text, sum); err != nil {
-		return nil, fmt.Errorf("read summary %s: %w", name, err)
-	}
-	return sum, nil
+	return sum, rundir.ReadSummary(folder, sum)
 }
 
 // held reports whether a process works on the run.

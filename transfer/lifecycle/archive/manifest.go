@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/progress"
 	exact "example.com/tsimport/reader/archivefile"
 )
 
@@ -139,11 +140,7 @@ func (m *Manifest) Whole(dir string) bool {
 
 // write puts the manifest in its place.
 func (m *Manifest) write(dir string) error {
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err == nil {
-		err = atomicfile.WriteBytes(filepath.Join(dir, manifestName(m.Table, m.number)), atomicfile.Options{Perm: 0o600}, append(text, '\n'))
-	}
-	if err != nil {
+	if err := progress.Write(filepath.Join(dir, manifestName(m.Table, m.number)), 0o600, m); err != nil {
 		return fmt.Errorf("write manifest of table %s: %w", m.Table, err)
 	}
 	return nil

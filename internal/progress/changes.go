@@ -1,0 +1,86 @@
+package progress
+
+import (
+	"fmt"
+	"time"
+)
+
+// Fact is something that must be the same when an attempt is continued.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Input bool   `json:"input,omitempty"` // of an input, which the user may say has been changed on purpose
+}
+
+// Made is the fact when a table was made, in microseconds since 1970. One of the times is that of another attempt: where either is 0, nobody knows.
+func Made(created, other int64) Fact {
+	f := Fact{Name: "the time at which the table was made"}
+	if created != 0 && other != 0 {
+		f.Value = time.UnixMicro(created).UTC().Format(time.RFC3339Nano)
+	}
+	return f
+}
+
+// Changes returns what differs between the facts as they were and as they are now, and whether nothing but inputs do.
+func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
+	inputsOnly = true
+	is := map[string]Fact{}
+	for _, d := range now {
+		is[d.Name] = d
+	}
+	note := func(d Fact, format string, a ...any) {
+		inputsOnly = inputsOnly && d.Input
+		changes = append(changes, fmt.Sprintf(format, a...))
+	}
+	was := map[string]bool{}
+	for _, d := range before {
+		was[d.Name] = true
+		switch n, ok := is[d.Name]; {
+		case !ok:
+			note(d, "%s was %s and is missing now", d.Name, show(d.Value))
+		case n.Value != d.Value:
+			was, is := showBoth(d.Value, n.Value)
+			note(d, "%s was %s and is %s now", d.Name, was, is)
+		}
+	}
+	for _, d := range now {
+		if !was[d.Name] {
+			note(d, "%s was missing and is %s now", d.Name, show(d.Value))
+		}
+	}
+	return changes, inputsOnly
+}
+
+// shown is how many characters of a value a message shows.
+const shown = 60
+
+// show bounds a value in a message.
+func show(value string) string {
+	if value == "" {
+		return "not given"
+	}
+	if r := []rune(value); len(r) > shown {
+		return string(r[:shown]) + "…"
+	}
+	return value
+}
+
+// sharedShown is how much of what two long values begin with alike is shown.
+const sharedShown = 20
+
+// showBoth bounds two values that differ, so that it can be seen where.
+func showBoth(a, b string) (string, string) {
+	was, is := []rune(a), []rune(b)
+	if max(len(was), len(is)) <= shown {
+		return show(a), show(b)
+	}
+	same := 0
+	for same < min(len(was), len(is)) && was[same] == is[same] {
+		same++
+	}
+	if same <= sharedShown {
+		return show(a), show(b)
+	}
+	from := same - sharedShown
+	return "…" + show(string(was[from:])), "…" + show(string(is[from:]))
+}

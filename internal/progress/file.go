@@ -1,0 +1,73 @@
+package progress
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"example.com/tsimport/internal/atomicfile"
+)
+
+// StartOver is what to do where an attempt cannot be continued and its command has that flag.
+const StartOver = "start over with --fresh"
+
+// UnfitError says that what is kept in a place, or the place, cannot be used until somebody acts. Another attempt would end alike.
+type UnfitError struct{ Cause error }
+
+func (e *UnfitError) Error() string { return e.Cause.Error() }
+func (e *UnfitError) Unwrap() error { return e.Cause }
+
+// Exit is the code of a command that ends with the error (exitcode.Coded).
+func (*UnfitError) Exit() int { return 2 }
+
+// Unfitf makes an UnfitError.
+func Unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
+
+// Write replaces a file by a value as JSON.
+func Write(name string, perm fs.FileMode, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(name, atomicfile.Options{Perm: perm}, append(text, '\n'))
+}
+
+// Read reads what Write has written. The error is fs.ErrNotExist if there is none; others are as of Decode.
+func Read(name string, version int, v any, otherwise string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	return Decode(name, text, version, v, otherwise)
+}
+
+// Decode reads a value whose member "version" must be the one given: 0 for files that have none. Otherwise is what can be done beside putting back a
+// copy, or using the version of tsimport that has written it. The error is an UnfitError.
+func Decode(name string, text []byte, version int, v any, otherwise string) error {
+	var head struct{ Version int }
+	err := json.Unmarshal(text, &head)
+	if err == nil && head.Version != version {
+		which := "a newer"
+		if head.Version < version {
+			which = "an earlier"
+		}
+		return Unfitf("%s was written by %s version of tsimport; use that version, or %s", name, which, otherwise)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, v)
+	}
+	if err != nil {
+		return Unfitf("%s is damaged: %w; put back a copy of it, or %s", name, err, otherwise)
+	}
+	return nil
+}
+
+// Identify makes an identity of what names a load, a sync or a job: the same for the same texts.
+func Identify(parts ...string) string {
+	text, _ := json.Marshal(parts) // strings always marshal
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

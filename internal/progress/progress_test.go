@@ -1,0 +1,107 @@
+package progress
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
+)
+
+var must = conformance.Must
+
+type state struct {
+	Version int      `json:"version"`
+	Rows    int64    `json:"rows"`
+	Names   []string `json:"names,omitempty"`
+}
+
+func TestAFileComesBackOrIsRefusedWithWhatToDo(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "state.json")
+	read := func(version int) (s state, err error) {
+		err = Read(name, version, &s, StartOver)
+		return s, err
+	}
+	if _, err := read(2); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+	must(t, Write(name, 0o600, state{2, 7, []string{"é\n"}}))
+	if s, err := read(2); err != nil || s.Rows != 7 || s.Names[0] != "é\n" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	refused := func(version int, want string) {
+		t.Helper()
+		_, err := read(version)
+		if unfit := new(UnfitError); !errors.As(err, &unfit) || unfit.Exit() != 2 || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), ", or "+StartOver) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	refused(1, name+" was written by a newer version of tsimport; use that version")
+	refused(3, name+" was written by an earlier version of tsimport; use that version")
+	for _, text := range []string{"", `{"version":2,"rows"`, `{"version":2,"rows":"many"}`, `{"version":"2"}`, "[]"} {
+		must(t, os.WriteFile(name, []byte(text), 0o600))
+		refused(2, name+" is damaged")
+	}
+	must(t, os.WriteFile(name, []byte(`{"rows":1}`), 0o600))
+	if s, err := read(0); err != nil || s.Rows != 1 {
+		t.Errorf("of files without a version: %+v, %v", s, err)
+	}
+	conformance.Refused(t, Write(filepath.Join(name, "below"), 0o600, 1), "below", "below a file")
+	conformance.Refused(t, Write(name, 0o600, func() {}), "unsupported", "what is not JSON")
+}
+
+func TestIdentitiesDiffer(t *testing.T) {
+	if Identify("a", "b") == Identify("ab") || Identify("a") != Identify("a") {
+		t.Error("different jobs have the same identity")
+	}
+}
+
+func TestWhenATableWasMadeCountsWhereBothKnow(t *testing.T) {
+	for _, c := range []struct {
+		was, is int64
+		differ  bool
+	}{{1, 1, false}, {1, 2, true}, {0, 2, false}, {1, 0, false}} {
+		if changes, _ := Changes([]Fact{Made(c.was, c.is)}, []Fact{Made(c.is, c.was)}); len(changes) > 0 != c.differ {
+			t.Errorf("%d, %d: %q", c.was, c.is, changes)
+		}
+	}
+}
+
+func TestWhatHasChangedIsNamed(t *testing.T) {
+	before := []Fact{{"mode", "put", false}, {"size of a.csv", "10", true}}
+	for _, c := range []struct {
+		now    []Fact
+		want   string
+		inputs bool
+	}{
+		{[]Fact{{"mode", "put", false}, {"size of a.csv", "10", true}}, "", true},
+		{[]Fact{{"mode", "put", false}, {"size of a.csv", "12", true}}, "size of a.csv was 10 and is 12 now", true},
+		{[]Fact{{"mode", "update", false}, {"size of a.csv", "10", true}}, "mode was put and is update now", false},
+		{[]Fact{{"mode", "put", false}}, "size of a.csv was 10 and is missing now", true},
+		{[]Fact{{"mode", "put", false}, {"size of a.csv", "10", true}, {"order", "", false}}, "order was missing and is not given now", false},
+	} {
+		changes, inputs := Changes(before, c.now)
+		if got := strings.Join(changes, "; "); got != c.want || inputs != c.inputs {
+			t.Errorf("changes %q, inputs only %v; want %q, %v", got, inputs, c.want, c.inputs)
+		}
+	}
+}
+
+// TestLongValuesAreShownWhereTheyDiffer: what they begin with alike says nothing.
+func TestLongValuesAreShownWhereTheyDiffer(t *testing.T) {
+	long := strings.Repeat("键 string, ", 10)
+	for _, c := range []struct{ was, is string }{
+		{long + "created 17", long + "created 17, where b > 0"},
+		{long + "from 1", long + "from 2"},
+		{long, "x" + long},
+	} {
+		changes, _ := Changes([]Fact{{Name: "s", Value: c.was}}, []Fact{{Name: "s", Value: c.is}})
+		was, is, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(changes[0], "s was "), " now"), " and is ")
+		if was == is || len([]rune(changes[0])) > 150 {
+			t.Errorf("%q", changes[0])
+		}
+	}
+}
