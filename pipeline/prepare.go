@@ -6,6 +6,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -74,7 +75,7 @@ func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	if err := a.from.Compare(a.cfg.Drain, a.planned); err != nil || job == nil {
 		return err
 	}
-	if changes, _ := job.Changed(a.from.Job.Details); len(changes) > 0 {
+	if changes, _ := progress.Changes(job.Details, a.from.Job.Details); len(changes) > 0 {
 		return &ChangedError{Changes: changes}
 	}
 	return nil

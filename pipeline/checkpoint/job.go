@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"example.com/tsimport/internal/progress"
@@ -65,17 +64,6 @@ func (j *Job) Write(dir string) error {
 		return fmt.Errorf("keep job: %w", err)
 	}
 	return nil
-}
-
-// gone are details that earlier versions kept, with the values that have become the only ones.
-var gone = map[string]string{"--ignore-ts": "false"}
-
-// Changed returns what differs between the job as it was and as it is now, and whether nothing but inputs do.
-func (j *Job) Changed(now []progress.Fact) (changes []string, inputsOnly bool) {
-	was := slices.DeleteFunc(slices.Clone(j.Details), func(d progress.Fact) bool {
-		return d.Value != "" && d.Value == gone[d.Name] && !slices.ContainsFunc(now, func(n progress.Fact) bool { return n.Name == d.Name })
-	})
-	return progress.Changes(was, now)
 }
 
 // ReadJob reads the job of a run folder.

@@ -235,10 +235,10 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	}
 	must(t, kept.KeepOrder(dir, []byte("some order")))
 	details := []progress.Fact{{Name: "a", Value: "b"}}
-	if changes, _ := kept.Changed(kept.WithOrder(details)); len(changes) > 0 {
+	if changes, _ := progress.Changes(kept.Details, kept.WithOrder(details)); len(changes) > 0 {
 		t.Errorf("changes %q", changes)
 	}
-	if changes, inputs := kept.Changed(details); len(changes) == 0 || inputs {
+	if changes, inputs := progress.Changes(kept.Details, details); len(changes) == 0 || inputs {
 		t.Errorf("a version that knows no orders sees the changes %q", changes)
 	}
 	name := filepath.Join(dir, OrderFile)

@@ -212,7 +212,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 		if err := o.takeSame(ctx, details); err != nil {
 			return err
 		}
-		changes, inputsOnly := o.Job.Changed(details)
+		changes, inputsOnly := progress.Changes(o.Job.Details, details)
 		grown := l.Resume.Once() && slices.ContainsFunc(changes, func(text string) bool { return strings.HasPrefix(text, "size of ") })
 		if len(changes) > 0 && (!inputsOnly || !l.Resume.AcceptChanged || grown) { // records of a grown input would be taken for loaded
 			return o.changedError(changes, inputsOnly, details)
