@@ -251,6 +251,9 @@ func (p *Pacer) wait(t throttle) {
 		least = 1
 		p.ramp.pause = min(2*p.ramp.pause, maxRefill)
 	}
+	if t.accepted == 0 { // as if a window were used up: each row of it may be refused
+		p.ramp.rows = 0
+	}
 	p.ramp.rows = max(least/max(1, p.perRow), min(p.ramp.rows, 2*p.gauge.accepted/p.perRow+2))
 	p.ramp.from = t.now.Add(p.ramp.pause)
 	p.ramp.window, p.ramp.clean = 1, 0
@@ -365,6 +368,7 @@ func (p *Pacer) cruise(t throttle) {
 	if p.others.quota.on {
 		p.hold(t.now, heldLong)
 		p.credit.level -= p.line.sentSince()
+		p.line.thin = p.line.thin || t.accepted < t.units
 		return
 	}
 	dear := p.probe.dear

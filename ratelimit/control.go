@@ -263,7 +263,7 @@ const (
 	finerTime   = 0.1                   // seconds of the rate where refusals are dear
 	finestTime  = 0.05                  // and while they are to be expected
 	thinTime    = 0.02                  // seconds of the rate in a request that asks whether anything is accepted at all
-	thinEvery   = 40 * time.Millisecond // between two of those
+	thinEvery   = 40 * time.Millisecond // between two rows that ask whether anything is accepted at all
 	regrowAfter = 20 * time.Second      // after which a request that was found too large is tried again
 )
 

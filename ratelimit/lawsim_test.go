@@ -21,17 +21,32 @@ type controller interface {
 	answered(sent, now time.Time, units, accepted float64)
 }
 
-// paced is the Pacer as a controller.
+// paced is the Pacer as a controller, with the outages of its lane.
 type paced struct {
-	p      *Pacer
-	perRow float64
+	p        *Pacer
+	perRow   float64
+	outages  Outages
+	refusing bool
 }
 
-func (l paced) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
+func (l *paced) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
 	return l.p.NextOf(now, inFlight, l.perRow, queued)
 }
-func (l paced) sent(now time.Time, units float64) { l.p.Sent(now, units) }
-func (l paced) answered(sent, now time.Time, units, taken float64) {
+func (l *paced) sent(now time.Time, units float64) { l.p.Sent(now, units) }
+func (l *paced) answered(sent, now time.Time, units, taken float64) {
+	if taken > 0 {
+		l.p.Answered(sent, now, units, taken)
+		l.outages.Accepted(l.p, taken)
+		l.refusing = false
+		return
+	}
+	if before, outage := l.outages.Refused(l.p, sent, now); outage {
+		l.p, l.refusing = before, true
+	}
+	if l.refusing {
+		l.p.Unavailable(now)
+		return
+	}
 	l.p.Answered(sent, now, units, taken)
 }
 
@@ -59,6 +74,7 @@ type lawScene struct {
 type lawResult struct {
 	share    float64
 	refused  float64 // of the rows sent after the first five seconds of each load, beyond the causeless ones
+	begins   float64 // the same of all rows
 	delay    float64 // seconds that a queue added: the mean after the first five seconds
 	late     float64 // the same, 95 of 100 requests
 	fair     float64 // the smaller load's part after 60 s
@@ -118,8 +134,8 @@ type lawSim struct {
 	ready   [][]int // lanes of each load that wait for one
 	trace   func(l int, now time.Time, r *lawRequest)
 	turns   func(now time.Time) (next time.Time) // sends what may be sent now, in place of lanes that each ask for themselves
-	sent    int
-	refused int
+	sent    [2]int                               // rows, all of them and those that are measured
+	refused [2]int
 	taken   []float64 // of each load, all the time
 	fairly  []float64 // after a minute
 	delays  []float32
@@ -356,9 +372,11 @@ func (s *lawSim) leave(r *lawRequest, now time.Time) {
 		s.fairly[l.load] += units
 	}
 	s.series[s.now/int64(time.Second)] += units
-	if r.measured {
-		s.sent += r.rows
-		s.refused += r.rows - r.taken
+	for i := range s.sent {
+		if i == 0 || r.measured {
+			s.sent[i] += r.rows
+			s.refused[i] += r.rows - r.taken
+		}
 	}
 	s.push(lawEvent{at: s.now + int64(r.back), kind: lawAnswer, req: r})
 }
@@ -393,9 +411,10 @@ func (s *lawSim) sum() lawResult {
 		fair += s.fairly[i]
 	}
 	r.share, r.rows = all/s.possible(), all/s.c.perRow
-	if s.sent > 0 {
-		r.refused = max(0, float64(s.refused)/float64(s.sent)-s.c.causeless())
+	share := func(i int) float64 {
+		return max(0, float64(s.refused[i])/float64(max(1, s.sent[i]))-s.c.causeless())
 	}
+	r.begins, r.refused = share(0), share(1)
 	r.fair = 0.5
 	if len(s.fairly) > 1 && fair > 0 {
 		r.fair = slices.Min(s.fairly) / fair

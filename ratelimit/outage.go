@@ -12,11 +12,13 @@ import (
 
 const (
 	leastOutage    = 300 * time.Millisecond
-	outageRows     = 10.0                   // that would have been accepted at the known rate
-	outageAnswers  = 3                      // in a row that accept nothing
-	settledFor     = 0.5                    // seconds of the rate that are accepted before the next outage is believed
-	probeEvery     = 100 * time.Millisecond // mean time between probes of a partition that does not serve, at first
-	probeShare     = 8                      // probes come after so much of the time that the outage has lasted,
+	windowOutage   = 1100 * time.Millisecond // while it may be a window that is used up
+	bucketAgreed   = 2                       // measurements that agree: it is none
+	outageRows     = 10.0                    // that would have been accepted at the known rate
+	outageAnswers  = 3                       // in a row that accept nothing
+	settledFor     = 0.5                     // seconds of the rate that are accepted before the next outage is believed
+	probeEvery     = 100 * time.Millisecond  // mean time between probes of a partition that does not serve, at first
+	probeShare     = 8                       // probes come after so much of the time that the outage has lasted,
 	probeAtMost    = 2 * time.Second
 	probeGrowsFrom = time.Second
 )
@@ -36,9 +38,12 @@ func (o *Outages) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage 
 		o.kept, o.since, o.answers = p.clone(), sent, 0
 	}
 	o.answers++
-	lasts := now.Sub(o.since)
+	lasts, least := now.Sub(o.since), leastOutage
+	if o.kept.others.quota.on || o.kept.evidence.agreed < bucketAgreed {
+		least = windowOutage
+	}
 	if o.doubtful || p.line.out || o.kept.rate == 0 || o.answers < outageAnswers ||
-		lasts < max(leastOutage, duration(outageRows*o.kept.perRow/o.kept.rate)) {
+		lasts < max(least, duration(outageRows*o.kept.perRow/o.kept.rate)) {
 		return nil, false
 	}
 	before = o.kept

@@ -118,7 +118,7 @@ func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 	p := NewPacer(PacerOptions{Rate: 1000})
 	var m Outages
 	refuse := func() (outage bool) {
-		for range 10 {
+		for range 12 {
 			sent := now
 			now = now.Add(100 * time.Millisecond)
 			if _, outage = m.Refused(p, sent, now); outage {
@@ -137,5 +137,30 @@ func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 	m.Accepted(p, 600)
 	if !refuse() {
 		t.Error("no outage after the partition served at its rate")
+	}
+}
+
+// A window may be used up for most of a second; a bucket that was measured before is not empty for that long.
+func TestAShortOutageIsOneWhereABucketIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		agreed int
+		window bool
+		outage bool
+	}{"nothing known": {}, "a bucket": {agreed: bucketAgreed, outage: true}, "a window": {agreed: bucketAgreed, window: true}} {
+		now := time.Unix(1000, 0)
+		p := NewPacer(PacerOptions{Rate: 1000})
+		p.evidence.agreed, p.others.quota.on = c.agreed, c.window
+		var m Outages
+		outage := false
+		for range 6 {
+			_, outage = m.Refused(p, now, now.Add(100*time.Millisecond))
+			now = now.Add(100 * time.Millisecond)
+			if outage {
+				break
+			}
+		}
+		if outage != c.outage {
+			t.Errorf("%s: an outage after %.1f s: %v", name, float64(now.UnixMilli()-1_000_000)/1000, outage)
+		}
 	}
 }

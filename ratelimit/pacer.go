@@ -134,7 +134,11 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 	}
 	units = min(queued, p.batch())
 	if p.line.thin {
-		return max(p.perRow, min(units, thinTime*p.rate)), later(at, p.line.thinFrom), inFlight == 0
+		asks := thinTime * p.rate
+		if !p.others.quota.on && p.gauge.refusals > 0 { // as if a window were used up: each row of it may be refused
+			asks = p.perRow
+		}
+		return max(p.perRow, min(units, asks)), later(at, p.line.thinFrom), inFlight == 0
 	}
 	p.advance(now)
 	if p.others.quota.on {
@@ -223,6 +227,9 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 			p.credit.level += units - accepted
 		} else {
 			p.line.clean++
+		}
+		if p.line.thin && p.opened(now, left, accepted) {
+			return
 		}
 		p.line.thin = false
 		if p.evidence.queue && p.line.lateness.aloneOnTime >= ownQueue && len(p.line.sends) == 0 { // nobody else is in the queue

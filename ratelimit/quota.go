@@ -102,6 +102,23 @@ func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
 	return refused - causeless
 }
 
+// opened takes the first row that is accepted after a time in which nothing was, and reports whether that tells of a window that was used
+// up: what was accepted in the second before is the rate.
+func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
+	if p.phase != inCruise || !p.gauge.dead {
+		return false
+	}
+	rate := p.recent.between(p.line.throttledAt.Add(-second), answered) - accepted
+	if rate < idleRows*p.perRow {
+		return false
+	}
+	p.others.quota = quota{on: true}
+	p.line.thin = false
+	p.estimate(now, rate)
+	p.hold(now, heldLong)
+	return true
+}
+
 // turn begins a push when its time has come.
 func (p *Pacer) turn(now time.Time) {
 	q := &p.others.quota
@@ -129,15 +146,20 @@ func (p *Pacer) pushed(now time.Time) {
 		p.hold(now, heldLong)
 		return
 	}
-	further := min(2*q.reach, mostReach)
+	further, more := min(2*q.reach, mostReach), p.rate*(1+0.5*p.probe.gain)
 	if q.first.IsZero() {
+		flowed := p.recent.between(q.from, now) / now.Sub(q.from).Seconds()
+		if flowed < more { // a machine that is busy sends late
+			p.hold(now, heldLong)
+			return
+		}
 		q.reach = further
-		p.setRate(p.rate * (1 + p.probe.gain))
+		p.setRate(min(flowed, p.rate*(1+p.probe.gain)))
 		p.push(now)
 		return
 	}
 	got := p.acceptedUntil(q.last)
-	if got > p.rate*(1+0.5*p.probe.gain) {
+	if got > more {
 		q.reach = further
 		p.setRate(got)
 		p.hold(now, heldShort)

@@ -125,11 +125,18 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
-// child is the lane of a partition that came out of this one's, or that has most of its keys.
-func (l *lane) child(now time.Time, index int, queue *shuffle.Queue) *lane {
-	c := newLane(index, queue, childPacer(l.pacer, now), l.trouble.patience.For)
+// child is the lane of a partition that came out of a split of this one's, or that has most of its keys: then it knows what this one knew.
+func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
+	pacer := l.pacer
+	if split {
+		pacer = childPacer(pacer, now)
+	}
+	c := newLane(index, queue, pacer, l.trouble.patience.For)
 	c.perRow, c.turn.lastSend, c.health.notBefore, c.health.down, c.health.hung, c.health.took = l.perRow, l.turn.lastSend, l.health.notBefore, l.health.down, l.health.hung, l.health.took
 	c.health.unknown = unknown{known: l.health.unknown.known, fresh: l.health.unknown.fresh}
+	if !split {
+		c.health.outages, c.health.refusing = l.health.outages, l.health.refusing
+	}
 	return c
 }
 

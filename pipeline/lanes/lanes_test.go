@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/writer"
 )
 
@@ -114,6 +115,26 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 	}
 	if s.Empty() || s.name(1) != " of the partition from k0005 to the last key" {
 		t.Errorf("named%s", s.name(1))
+	}
+}
+
+// A lane whose bounds are guessed again keeps measuring its partition; one that is split begins with the rate alone.
+func TestALaneWhoseBoundsMoveKeepsItsPacer(t *testing.T) {
+	s := restlessLanes()
+	now := time.Unix(1e9, 0)
+	cut := func(at string) {
+		s.Recut(now, partitioner.NewMap([]table.Value{{Type: table.String, Bytes: []byte(at)}}))
+	}
+	whole := ratelimit.NewPacer(ratelimit.PacerOptions{Rate: 100})
+	s.all[0].pacer = whole
+	cut("k0005")
+	left, right := s.all[0].pacer, s.all[1].pacer
+	if left == Pacer(whole) || right == Pacer(whole) || left == right {
+		t.Error("two partitions are paced as the one that they came out of")
+	}
+	cut("k0006")
+	if s.all[0].pacer != left || s.all[1].pacer != right {
+		t.Error("what was known of a partition is lost when its bound moves")
 	}
 }
 

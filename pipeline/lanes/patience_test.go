@@ -14,7 +14,7 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 		every time.Duration // between two answers
 		knows bool          // the rate afterwards
 	}{
-		"refused for a second":                         {100 * time.Millisecond, true},
+		"refused for longer than a second":             {120 * time.Millisecond, true},
 		"refused three times at once, which is chance": {time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
 		for _, l := range lanes {
 			over = over || l.hopeless(now)
 		}
-		next := []*lane{lanes[0].child(now, 0, nil), lanes[1].child(now, 1, nil)}
+		next := []*lane{lanes[0].child(now, 0, nil, false), lanes[1].child(now, 1, nil, false)}
 		for _, l := range next {
 			l.takeOver(lanes)
 		}

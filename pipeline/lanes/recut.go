@@ -26,6 +26,13 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 			from[n] = append(from[n], i)
 		}
 	}
+	before, heirs := make([]*lane, m.Len()), map[*lane]int{}
+	for i := range before {
+		if same[i] < 0 {
+			before[i] = heirOf(old, m, i, from[i], oldLanes)
+			heirs[before[i]]++
+		}
+	}
 	s.all = make([]*lane, m.Len())
 	for i := range s.all {
 		queue := s.Queues.Lane(i)
@@ -33,20 +40,20 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 		if same[i] >= 0 {
 			l = oldLanes[same[i]]
 			l.index, l.queue, l.turn.stale = i, queue, true
-		} else if p := heirOf(old, m, i, from[i], oldLanes); p != nil {
-			l = p.child(now, i, queue)
+		} else if p := before[i]; p != nil {
+			l = p.child(now, i, queue, heirs[p] > 1)
 		} else {
 			l = s.add(i, m)
 		}
 		s.all[i] = l
 		l.table, l.gap = m.Table(i), m.Gap(i)
 		if same[i] < 0 {
-			before, parts := make([]*lane, len(from[i])), make([]int, len(from[i]))
+			owners, parts := make([]*lane, len(from[i])), make([]int, len(from[i]))
 			for n, j := range from[i] {
-				before[n], parts[n] = oldLanes[j], len(over[j])
+				owners[n], parts[n] = oldLanes[j], len(over[j])
 			}
-			l.takeOver(before)
-			l.allowance.inherit(before, parts, s.options.Checkpointer != nil && s.options.Order == plan.LastWins)
+			l.takeOver(owners)
+			l.allowance.inherit(owners, parts, s.options.Checkpointer != nil && s.options.Order == plan.LastWins)
 		}
 		if l.turn.begun.IsZero() && (queue.Ready() > 0 || s.Cutter.Held(i) > 0) {
 			l.turn.begun = now
