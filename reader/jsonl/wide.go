@@ -2,12 +2,7 @@ package jsonl
 
 import (
 	"bytes"
-	"encoding/base64"
-	"fmt"
-	"math"
-	"strconv"
 
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
 
@@ -119,39 +114,18 @@ func (p *Parser) wide() bool {
 	return true
 }
 
-// wideMembers is what {"C":…,"V":…} says.
-type wideMembers struct {
-	name                 []byte
-	value, kind          record.Datum // as they stand there; Null if they do not
-	named, valued, isInt bool
-	base64, local        bool
-	quoted               bool
-	at, unit, scale      int64
-}
-
 // wideCell reads a value and puts it into its field or among the cells.
 func (p *Parser) wideCell(pk bool) bool {
-	s := &p.scan
-	from := s.pos
-	m := wideMembers{at: -1}
-	if !p.scalars(func(key []byte, d record.Datum) bool {
-		return m.set(s, key, d) ||
-			p.refuse(string(m.name), CodeJSON, fmt.Sprintf("member %q of a value is not known or not of its type", key), s.pos)
-	}) {
+	var c cell
+	d, ok := p.cell(&c, pk)
+	if !ok {
 		return false
 	}
-	if !m.named || !m.valued {
-		return p.refuse(string(m.name), CodeJSON, fmt.Sprintf("want C and V in a value before byte %d", s.pos+1), from)
-	}
-	d, ok := m.datum(s)
-	if !ok {
-		return p.refuse(string(m.name), table.CodeType, "V is not what T says", from)
-	}
 	if !pk {
-		p.record.Cells = append(p.record.Cells, record.Cell{Name: m.name, Datum: d, At: m.at})
+		p.record.Cells = append(p.record.Cells, record.Cell{Name: c.name, Datum: d, At: c.at})
 		return true
 	}
-	_, ok = p.setField(m.name, d)
+	_, ok = p.setField(c.name, d)
 	return ok
 }
 
@@ -177,100 +151,6 @@ func (p *Parser) notColumn(name []byte) {
 	if !p.strange {
 		p.unknown, p.strange = append(p.unknown, name...), true
 	}
-}
-
-// set takes a member.
-func (m *wideMembers) set(s *scanner, key []byte, d record.Datum) bool {
-	number := func(to *int64) (err error) {
-		*to, err = strconv.ParseInt(string(d.Bytes), 10, 64)
-		return err
-	}
-	switch name := string(key); {
-	case name == "C" && d.Kind == record.String && !m.named:
-		m.name, m.named = d.Bytes, true
-	case name == "C64" && d.Kind == record.String && !m.named:
-		m.name, m.named = unbase64(s, d.Bytes)
-		return m.named
-	case name == "V":
-		m.value, m.valued = d, true
-	case name == "T" && d.Kind == record.String:
-		m.kind = d
-	case name == "IsInt" && d.Kind == record.Boolean:
-		m.isInt = d.Int != 0
-	case name == "Base64" && d.Kind == record.Boolean:
-		m.base64 = d.Int != 0
-	case name == "Local" && d.Kind == record.Boolean:
-		m.local = d.Int != 0
-	case name == "Quoted" && d.Kind == record.Boolean:
-		m.quoted = d.Int != 0
-	case name == "TS" && d.Kind == record.Number:
-		return number(&m.at) == nil && m.at >= 0
-	case name == "Unit" && d.Kind == record.Number:
-		return number(&m.unit) == nil
-	case name == "Scale" && d.Kind == record.Number:
-		return number(&m.scale) == nil && int64(int32(m.scale)) == m.scale
-	default:
-		return false
-	}
-	return true
-}
-
-// unbase64 decodes into the scanner's memory.
-func unbase64(s *scanner, text []byte) ([]byte, bool) {
-	at := len(s.scratch)
-	var err error
-	if s.scratch, err = base64.StdEncoding.AppendDecode(s.scratch, text); err != nil {
-		return nil, false
-	}
-	return s.scratch[at:len(s.scratch):len(s.scratch)], true
-}
-
-// datum is the value that the members say.
-func (m *wideMembers) datum(s *scanner) (d record.Datum, ok bool) {
-	v := m.value
-	kind, typed := kindNamed(m.kind.Bytes)
-	if m.kind.Kind == record.Null {
-		switch {
-		case v.Kind == record.Number && m.isInt:
-			n, err := strconv.ParseInt(string(v.Bytes), 10, 64)
-			return record.Datum{Kind: record.Integer, Int: n}, err == nil
-		case v.Kind == record.Number:
-			f, err := strconv.ParseFloat(string(v.Bytes), 64)
-			return record.Datum{Kind: record.Double, Double: f}, err == nil && table.KeepsDouble(v.Bytes, f)
-		}
-		return v, !m.isInt
-	}
-	if !typed || m.isInt {
-		return d, false
-	}
-	d = record.Datum{Kind: kind, Quoted: m.quoted, Local: m.local, Scale: int32(m.scale), Unit: record.Unit(m.unit)}
-	switch kind {
-	case record.Unsigned:
-		n, err := strconv.ParseUint(string(v.Bytes), 10, 64)
-		d.Int = int64(n)
-		return d, err == nil && v.Kind == record.Number
-	case record.Date, record.TimeOfDay, record.Timestamp, record.Integer:
-		n, err := strconv.ParseInt(string(v.Bytes), 10, 64)
-		d.Int = n
-		return d, err == nil && v.Kind == record.Number
-	case record.Boolean:
-		d.Int = v.Int
-		return d, v.Kind == record.Boolean
-	case record.Double:
-		if v.Kind == record.Number {
-			f, err := strconv.ParseFloat(string(v.Bytes), 64)
-			d.Double = f
-			return d, err == nil && table.KeepsDouble(v.Bytes, f)
-		}
-		bits, err := strconv.ParseUint(string(v.Bytes), 16, 64)
-		d.Double = math.Float64frombits(bits)
-		return d, err == nil && v.Kind == record.String
-	}
-	d.Bytes = v.Bytes
-	if ok = v.Kind == record.String; ok && (m.base64 || kind == record.Binary || kind == record.Decimal) {
-		d.Bytes, ok = unbase64(s, v.Bytes)
-	}
-	return d, ok
 }
 
 // fillFields gives the fields that PK did not have the newest cell of their name: one without a timestamp is the newest.

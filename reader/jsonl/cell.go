@@ -1,0 +1,185 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+)
+
+// cell is what {"C":…,"V":…} says of a value, in rows that describe themselves and in those that the vendor's tool exports.
+type cell struct {
+	vendors              bool // of the tool: the case of members does not count, they are few, and TS may be null or 0
+	name                 []byte
+	value, kind          record.Datum // as they stand there; Null if they do not
+	named, valued, isInt bool
+	base64, local        bool
+	quoted               bool
+	at, unit, scale      int64
+}
+
+// vendorsMembers are those that the vendor's tool knows, vendorsKinds what T names there.
+var (
+	vendorsMembers = []string{"C", "V", "T", "IsInt", "TS"}
+	vendorsKinds   = map[record.Kind]bool{record.Integer: true, record.Double: true, record.Binary: true, record.String: true, record.Boolean: true}
+)
+
+// cell reads an object with a value, under PK or not, and returns the value. False says that bad is set. Members that are not known might
+// change the meaning of the value, so they are refused.
+func (p *Parser) cell(c *cell, pk bool) (d record.Datum, ok bool) {
+	s := &p.scan
+	from := s.pos
+	c.at = NoTimestamp
+	if !p.scalars(func(key []byte, d record.Datum) bool { return p.cellMember(c, key, d) }) {
+		return d, false
+	}
+	if !c.named || !c.valued {
+		return d, p.refuse(string(c.name), CodeJSON, fmt.Sprintf("want C and V in a value before byte %d", s.pos+1), from)
+	}
+	d, why := c.datum(pk, s)
+	if why == "" {
+		return d, true
+	}
+	code := table.CodeType
+	if why == outOfRange || why == tooPrecise {
+		code = table.CodeRange
+	}
+	return d, p.refuse(string(c.name), code, fmt.Sprintf("%s: %s", table.Show(c.value.Bytes), why), from)
+}
+
+// cellMember takes a member.
+func (p *Parser) cellMember(c *cell, key []byte, d record.Datum) bool {
+	s, name := &p.scan, string(key)
+	if c.vendors {
+		name = ""
+		for _, m := range vendorsMembers {
+			if bytes.EqualFold(key, []byte(m)) {
+				name = m
+			}
+		}
+	}
+	var err error
+	switch {
+	case name == "C" && d.Kind == record.String && !c.named:
+		c.name, c.named = d.Bytes, true
+	case name == "C64" && d.Kind == record.String && !c.named:
+		c.name, c.named = unbase64(s, d.Bytes)
+	case name == "V" && !c.valued:
+		c.value, c.valued = d, true
+	case name == "T" && d.Kind == record.String:
+		c.kind = d
+	case name == "IsInt" && d.Kind == record.Boolean:
+		c.isInt = d.Int != 0
+	case name == "Base64" && d.Kind == record.Boolean:
+		c.base64 = d.Int != 0
+	case name == "Local" && d.Kind == record.Boolean:
+		c.local = d.Int != 0
+	case name == "Quoted" && d.Kind == record.Boolean:
+		c.quoted = d.Int != 0
+	case name == "TS" && d.Kind == record.Null && c.vendors:
+	case name == "TS" && d.Kind == record.Number:
+		if c.at, err = strconv.ParseInt(string(d.Bytes), 10, 64); err != nil || c.at < 0 {
+			return p.refuse(string(c.name), table.CodeType, fmt.Sprintf("TS %s is not a timestamp in milliseconds", table.Show(d.Bytes)), s.pos-len(d.Bytes))
+		}
+		if c.at == 0 && c.vendors {
+			c.at = NoTimestamp
+		}
+	case name == "Unit" && d.Kind == record.Number:
+		c.unit, err = strconv.ParseInt(string(d.Bytes), 10, 64)
+	case name == "Scale" && d.Kind == record.Number:
+		c.scale, err = strconv.ParseInt(string(d.Bytes), 10, 32)
+	default:
+		err = errUnknown
+	}
+	if err != nil || name == "C64" && !c.named {
+		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("member %q of a value is not known or not of its type", key), s.pos)
+	}
+	return true
+}
+
+var errUnknown = errors.New("not a member")
+
+// What is wrong with a value.
+const (
+	outOfRange = "out of range"
+	tooPrecise = "more digits than a double keeps"
+)
+
+// datum is the value that the members say, or what is wrong with it. A number without a type is a double; under PK of the vendor's tool, which
+// marks none there, it stays a number.
+func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
+	v := &c.value
+	kind, known := kindNamed(c.kind.Bytes)
+	number, typed := v.Kind == record.Number, c.kind.Kind != record.Null
+	switch {
+	case c.vendors && v.Kind == record.Null:
+		return *v, ""
+	case c.isInt && (c.vendors || !typed):
+		kind = record.Integer
+	case !typed && number && !(c.vendors && pk):
+		kind = record.Double
+	case !typed:
+		return *v, ""
+	case !known || c.isInt || c.vendors && !vendorsKinds[kind]:
+		return d, "of a type that is not known"
+	}
+	d = record.Datum{Kind: kind, Quoted: c.quoted, Local: c.local, Scale: int32(c.scale), Unit: record.Unit(c.unit)}
+	var err error
+	switch kind {
+	case record.Integer, record.Date, record.TimeOfDay, record.Timestamp:
+		d.Int, err = strconv.ParseInt(string(v.Bytes), 10, 64)
+		return d, because(err, number, "no integer")
+	case record.Unsigned:
+		var n uint64
+		n, err = strconv.ParseUint(string(v.Bytes), 10, 64)
+		d.Int = int64(n)
+		return d, because(err, number, "no integer")
+	case record.Boolean:
+		d.Int = v.Int
+		return d, because(nil, v.Kind == record.Boolean, "no boolean")
+	case record.Double:
+		if v.Kind == record.String && !c.vendors {
+			bits, err := strconv.ParseUint(string(v.Bytes), 16, 64)
+			d.Double = math.Float64frombits(bits)
+			return d, because(err, true, "no double")
+		}
+		d.Double, err = strconv.ParseFloat(string(v.Bytes), 64)
+		if why = because(err, number, "no double"); why == "" && !table.KeepsDouble(v.Bytes, d.Double) {
+			why = tooPrecise
+		}
+		return d, why
+	}
+	d.Bytes = v.Bytes
+	if why = because(nil, v.Kind == record.String, "no string"); why == "" && (c.base64 || kind == record.Binary || kind == record.Decimal) {
+		var ok bool
+		d.Bytes, ok = unbase64(s, v.Bytes)
+		why = because(nil, ok, "not base64")
+	}
+	return d, why
+}
+
+// because is what is wrong with a value that must be of some kind and was parsed; "" is nothing.
+func because(err error, is bool, otherwise string) string {
+	switch {
+	case is && err == nil:
+		return ""
+	case is && errors.Is(err, strconv.ErrRange):
+		return outOfRange
+	}
+	return otherwise
+}
+
+// unbase64 decodes into the scanner's memory.
+func unbase64(s *scanner, text []byte) ([]byte, bool) {
+	at := len(s.scratch)
+	var err error
+	if s.scratch, err = base64.StdEncoding.AppendDecode(s.scratch, text); err != nil {
+		return nil, false
+	}
+	return s.scratch[at:len(s.scratch):len(s.scratch)], true
+}
