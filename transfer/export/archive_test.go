@@ -23,7 +23,6 @@ import (
 	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
-	"example.com/tsimport/reader/archive"
 	format "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/record"
@@ -154,7 +153,7 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 		must(t, err)
 		m, err := format.Read(dir)
 		must(t, err)
-		if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
+		if got := rowsOf(t, format.New(m)); !slices.Equal(got, want) {
 			t.Errorf("with %d key columns the archive has %d rows, want %d, or others", keys, len(got), len(want))
 		}
 		if m.Rows != 112 || r.Manifest.Rows != 112 || len(m.Parts) < 3 || !slices.Equal(m.KeyColumns(), key) || m.Options.Definition() != w.table.Definition ||
@@ -180,7 +179,7 @@ func TestAnArchiveOfNoRowsIsOne(t *testing.T) {
 	if err != nil || m.Rows != 0 || m.Smallest != nil {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	if rows := rowsOf(t, archive.New(m)); len(rows) != 0 {
+	if rows := rowsOf(t, format.New(m)); len(rows) != 0 {
 		t.Error(rows)
 	}
 }
@@ -192,7 +191,7 @@ func TestAnArchiveHasNoMoreVersionsThanAskedFor(t *testing.T) {
 	r, err := ToArchive(context.Background(), c)
 	must(t, err)
 	want := rowsOf(t, tablescan.New(c.Scan))
-	if got := rowsOf(t, archive.New(r.Manifest)); !slices.Equal(got, want) || r.Manifest.Holds.Versions != 2 {
+	if got := rowsOf(t, format.New(r.Manifest)); !slices.Equal(got, want) || r.Manifest.Holds.Versions != 2 {
 		t.Error("it has others")
 	}
 	c.Scan.Versions = 0
@@ -219,7 +218,7 @@ func readAt(t *testing.T, c *ArchiveConfig) (*format.Manifest, error) {
 	if c.Store == nil {
 		return format.Read(c.Dir)
 	}
-	files, err := archive.Find(context.Background(), c.Store.String(), input.Options{})
+	files, err := format.Find(context.Background(), c.Store.String(), input.Options{})
 	must(t, err)
 	if files == nil {
 		return nil, fs.ErrNotExist
@@ -279,7 +278,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 			}
 		}
 		parts = max(parts, len(m.Parts)-len(m.Ranges)+1)
-		if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
+		if got := rowsOf(t, format.New(m)); !slices.Equal(got, want) {
 			t.Fatalf("killed after %q it has %d rows, want %d, or others", name, len(got), len(want))
 		}
 	}
@@ -426,7 +425,7 @@ func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
 			exported := err
 			m, err := format.Read(dir)
 			must(t, err)
-			if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
+			if got := rowsOf(t, format.New(m)); !slices.Equal(got, want) {
 				t.Errorf("after %d errors it has %d rows, want %d, or others", ended, len(got), len(want))
 			}
 			names, wrong := store.List(t.Context(), "")

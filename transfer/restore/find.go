@@ -9,7 +9,6 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/pipeline/plan"
-	archiveReader "example.com/tsimport/reader/archive"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
 )
@@ -36,7 +35,7 @@ func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifes
 		m, err = archive.Read(arg)
 	case mayBeArchive(arg):
 		var files archive.Files
-		if files, err = archiveReader.Find(ctx, arg, find); err != nil && ctx.Err() == nil {
+		if files, err = archive.Find(ctx, arg, find); err != nil && ctx.Err() == nil {
 			return nil, &plan.UsageError{Message: err.Error(), Input: true} // as of any input
 		}
 		if files != nil && err == nil {

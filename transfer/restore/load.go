@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
-	archiveReader "example.com/tsimport/reader/archive"
 	archive "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/transfer/copytable"
@@ -53,7 +52,7 @@ func New(m *archive.Manifest, r *options.Request, say words.Say) (*Load, error) 
 
 // Config makes the load read the archive, by its parts for tasks of a load for many machines.
 func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
-	origin := archiveReader.New(l.Archive)
+	origin := archive.New(l.Archive)
 	if byParts {
 		origin.ByParts()
 	}
@@ -105,7 +104,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
 		return err
 	}
-	cfg.Read.Look = LookAtKeys(l.say, cfg, to.Key, archiveReader.New(l.Archive))
+	cfg.Read.Look = LookAtKeys(l.say, cfg, to.Key, archive.New(l.Archive))
 	l.say.Line("loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, words.Grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
 	return nil
 }
@@ -143,7 +142,7 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 
 // Compared makes the load what its table is compared with.
 func (l *Load) Compared(cfg *pipeline.Config) {
-	cfg.Read.Sources = archiveReader.New(l.Archive)
+	cfg.Read.Sources = archive.New(l.Archive)
 }
 
 // Ended says what a user should know when the load has ended.

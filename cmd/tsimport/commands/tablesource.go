@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
-	archiveReader "example.com/tsimport/reader/archive"
+	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/sqltable"
@@ -242,7 +242,7 @@ func originOf(ctx context.Context, c *call, args []string, find input.Options) (
 		return nil, err
 	}
 	_, err = restore.New(m, &c.given.Request, nil)
-	return archiveReader.New(m), err
+	return archive.New(m), err
 }
 
 // isFolder reports whether the output of an export is to be a folder, or what is one in a store of objects: there is one, or the name ends as that

@@ -24,7 +24,6 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
-	readarchive "example.com/tsimport/reader/archive"
 	archive "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/transfer/restore"
 	"example.com/tsimport/transfer/verify"
@@ -251,7 +250,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	v := verify.Config{
 		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample, Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory,
 		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress),
-		Stored: &verify.Stored{Table: of, Rows: readarchive.New(m)},
+		Stored: &verify.Stored{Table: of, Rows: archive.New(m)},
 	}
 	stop := watchComparison(c, comparing, v.Progress)
 	r, err := verify.Run(c.interrupts.drain, v)

@@ -19,7 +19,6 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
-	archived "example.com/tsimport/reader/archive"
 	exact "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
@@ -230,7 +229,7 @@ func readBack(ctx context.Context, dir string) (kept *digest, sum string, err er
 	if err != nil {
 		return nil, "", err
 	}
-	parts, err := archived.New(a).Open(ctx, nil)
+	parts, err := exact.New(a).Open(ctx, nil)
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,7 +1,7 @@
 package archive
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -10,23 +10,21 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
-	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
 
-// part is a part of an archive.
+// part is a part of an
 type part struct {
 	source.Pages
 	source.TableRows
 	ctx   context.Context
 	of    *Origin
-	entry *archive.Part
+	entry *Part
 	name  string
 
 	bytes  int // of a split; 0 takes splitBytes
@@ -43,9 +41,9 @@ type reading struct {
 	sum    hash.Hash
 	packed int64 // bytes of the file so far
 	text   *zstd.Decoder
-	rest   []byte // of a row that continues in the next piece
-	rows   int64  // so far
-	offset int64  // of text so far
+	lines  *bufio.Reader // of text
+	rows   int64         // so far
+	offset int64         // of text so far
 	ended  bool
 }
 
@@ -127,6 +125,7 @@ func (p *part) open() error {
 	if r.text, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1)); err != nil {
 		return errors.Join(fmt.Errorf("read %s: %w", p.name, err), file.Close())
 	}
+	r.lines = bufio.NewReaderSize(r.text, 64<<10)
 	p.in, p.splits = r, 0
 	return nil
 }
@@ -142,63 +141,50 @@ func (p *part) Next() (source.Piece, error) {
 	if r.ended {
 		return nil, io.EOF
 	}
-	text := append(make([]byte, 0, max(p.size(), 2*len(r.rest))), r.rest...)
-	r.rest = nil
-	end := -1
-	for end < 0 {
-		if len(text) == cap(text) {
-			text = slices.Grow(text, cap(text))
-		}
-		old := len(text)
-		n, err := io.ReadFull(r.text, text[old:cap(text)])
-		text = text[:old+n]
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	pc := &piece{text: make([]byte, 0, p.size()), first: r.rows, offset: r.offset}
+	for ended := true; !r.ended && (!ended || len(pc.text) < p.size()); {
+		text, err := r.lines.ReadSlice('\n')
+		pc.text = append(pc.text, text...)
+		switch {
+		case err == nil:
+			pc.rows++
+		case errors.Is(err, io.EOF) && ended && len(text) == 0:
+			r.ended = true
+		case errors.Is(err, io.EOF):
+			return nil, p.damaged("it ends inside a row")
+		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, p.damaged(err.Error())
 		}
-		if at := bytes.LastIndexByte(text[old:], '\n'); at >= 0 {
-			end = old + at + 1
-		}
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, io.ErrUnexpectedEOF) && n == 0 {
-			return nil, p.damaged("it is cut short")
-		}
-		if max(end, 0) < len(text) {
-			return nil, p.damaged("it ends inside a row")
-		}
-		r.ended = true
-		if err := p.whole(r, text); err != nil {
+		ended = err == nil
+	}
+	r.rows, r.offset = r.rows+pc.rows, r.offset+int64(len(pc.text))
+	if r.ended {
+		if err := p.whole(r); err != nil {
 			return nil, err
 		}
-		if len(text) == 0 {
+		if len(pc.text) == 0 {
 			return nil, io.EOF
 		}
 	}
-	r.rest = bytes.Clone(text[end:])
-	text = text[:end]
-	pc := &piece{text: text, rows: int64(bytes.Count(text, []byte{'\n'})), first: r.rows, offset: r.offset}
-	r.rows, r.offset = r.rows+pc.rows, r.offset+int64(len(text))
 	return pc, nil
 }
 
-// whole checks at the end of a part, of which the last text was just read, that it is still what it was.
-func (p *part) whole(r *reading, last []byte) error {
+// whole checks at the end of a part that it is still what it was.
+func (p *part) whole(r *reading) error {
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return fmt.Errorf("read %s: %w", p.name, err)
 	}
-	rows, text := r.rows+int64(bytes.Count(last, []byte{'\n'})), r.offset+int64(len(last))
 	switch e := p.entry; {
 	case hex.EncodeToString(r.sum.Sum(nil)) != e.SHA256 || r.packed != e.Bytes:
 		return p.damaged("it was changed while it was read")
-	case rows != e.Rows || text != e.Text:
-		return p.damaged(fmt.Sprintf("it has %d rows in %d bytes, and the manifest says %d in %d", rows, text, e.Rows, e.Text))
+	case r.rows != e.Rows || r.offset != e.Text:
+		return p.damaged(fmt.Sprintf("it has %d rows in %d bytes, and the manifest says %d in %d", r.rows, r.offset, e.Rows, e.Text))
 	}
 	return nil
 }
 
 func (p *part) damaged(why string) error {
-	return &archive.DamagedError{Path: p.of.m.Path(p.entry), Why: why}
+	return &DamagedError{Path: p.of.m.Path(p.entry), Why: why}
 }
 
 // Add makes a split of a piece.

@@ -8,7 +8,6 @@ import (
 	"path"
 	"strings"
 
-	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
 )
 
@@ -38,10 +37,10 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 
 // Find returns the files of the archive at an address, such as oss://bucket/kept or that of its manifest, and nil if there is none, neither a
 // whole one nor a part of one.
-func Find(ctx context.Context, address string, o input.Options) (archive.Files, error) {
-	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+archive.ManifestName), "/"), items: map[string]*input.Item{}}
+func Find(ctx context.Context, address string, o input.Options) (Files, error) {
+	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"), items: map[string]*input.Item{}}
 	o.PathColumns, o.Extensions = false, nil
-	for _, name := range []string{archive.ManifestName, "archive-*"} {
+	for _, name := range []string{ManifestName, "archive-*"} {
 		set, err := input.Expand(ctx, []string{r.place + "/" + name}, o)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -51,12 +50,12 @@ func Find(ctx context.Context, address string, o input.Options) (archive.Files, 
 		}
 		for i := range set.Items {
 			item := &set.Items[i]
-			if name := path.Base(item.Name); item.Name == r.Path(name) && (name == archive.ManifestName || archive.IsPart(name)) {
+			if name := path.Base(item.Name); item.Name == r.Path(name) && (name == ManifestName || IsPart(name)) {
 				r.items[name] = item
 			}
 		}
 	}
-	if len(r.items) == 0 || len(r.items) == 1 && r.items[archive.ManifestName] != nil && !archive.HasFormat(ctx, r) {
+	if len(r.items) == 0 || len(r.items) == 1 && r.items[ManifestName] != nil && !HasFormat(ctx, r) {
 		return nil, nil
 	}
 	return r, nil

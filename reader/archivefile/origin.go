@@ -6,19 +6,18 @@ import (
 	"path/filepath"
 
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/source"
 )
 
-// Origin is the parts of an archive.
+// Origin is the parts of an
 type Origin struct {
-	m       *archive.Manifest
+	m       *Manifest
 	key     []table.KeyColumn
 	checked bool
 }
 
 // New makes an Origin.
-func New(m *archive.Manifest) *Origin { return &Origin{m: m, key: m.KeyColumns()} }
+func New(m *Manifest) *Origin { return &Origin{m: m, key: m.KeyColumns()} }
 
 // ByParts is for a process that reads some of the parts, after another has checked them all: each is checked as it is read to its end.
 func (o *Origin) ByParts() { o.checked = true }
