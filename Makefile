@@ -20,6 +20,7 @@ test:
 e2e:
 	$(GO) test -tags e2e -timeout 60m ./e2e -skip "StaysWithinItsMemory|StayWithinTheirMemory|^($$(grep -L '^//go:build e2e' e2e/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | paste -sd '|'))$$"
 	$(GO) test -tags e2e ./cmd/tsbench -skip ForARow -timeout 20m
+	$(GO) test ./cmd/tsimport/commands -run '^TestEveryEndingIsSaidAndCounted$$' -every-form -count 1
 
 # make rename PATH=host/name gives the module another path. Commands are found where make's own environment says, not in that path.
 SEARCH = $(or $(shell /usr/bin/tr '\0' '\n' 2>/dev/null </proc/$$PPID/environ | /usr/bin/sed -n 's/^PATH=//p'),$(shell echo "$$PATH"))

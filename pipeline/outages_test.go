@@ -89,7 +89,7 @@ func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
 		for _, partitions := range []int{1, 4} {
 			for _, numbered := range []bool{false, true} {
 				c := long
-				c.partitions, c.units, c.numbered = partitions, 100/float64(partitions), numbered
+				c.partitions, c.units, c.numbered = partitions, 40/float64(partitions), numbered
 				if kind != "in the middle" {
 					c.kind, c.units, c.after, c.begins = kind, 25, 0, -1
 					if numbered != (kind == faults.Timeout) { // a load that ends sooner waits for the rows in doubt

@@ -23,7 +23,6 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
-	"example.com/tsimport/reader"
 	"example.com/tsimport/reader/convert"
 )
 
@@ -254,11 +253,9 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// A record beyond the limit cannot be read; the rows before it can.
-	var b bytes.Buffer
-	b.WriteString("id,n\na,1\nb,2\n\"")
-	b.Write(bytes.Repeat([]byte{'x'}, reader.MaxRecordBytes+2<<20))
-	cfg := w.config(w.file("in.csv", b.String()))
+	// A record that is longer than the memory allows cannot be read; the rows before it can.
+	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n\""+strings.Repeat("x", 8<<20)))
+	cfg.Limits.Memory = 1
 	cfg.Columns.Types["n"] = plan.Type{Type: table.String}
 	cfg.Target.Key[0].Type = table.String
 	r, err := cfg.run(context.Background())

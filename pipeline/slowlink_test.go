@@ -124,9 +124,9 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		longest time.Duration // 0 is not judged
 		rows    int64         // of a request, at least
 	}{
-		"slow and long": {link: &virtualLink{bandwidth: slow, trip: long}, seconds: 40, free: true, share: 0.9,
+		"slow and long": {link: &virtualLink{bandwidth: slow, trip: long}, seconds: 20, free: true, share: 0.9,
 			longest: client.DefaultRequestTimeout / 3},
-		"it stalls": {link: &virtualLink{bandwidth: 10e6 / 8, stalls: 0.01, stall: 2 * long}, seconds: 20, free: true,
+		"it stalls": {link: &virtualLink{bandwidth: 10e6 / 8, stalls: 0.01, stall: 2 * long}, seconds: 10, free: true,
 			share: 0.9, longest: client.DefaultRequestTimeout / 3},
 		"short time-outs": {link: &virtualLink{bandwidth: 2e6 / 8}, seconds: 10, timeout: 3 * time.Second, free: true,
 			share: 0.9, longest: 2 * time.Second},
@@ -137,7 +137,7 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		"one connection, short rows": {link: &virtualLink{bandwidth: 50e6 / 8, trip: long, workers: 1}, row: 100,
 			seconds: 15, share: 0.8},
 		// A request that the link is busy with for longer than earlier ones together is not silent.
-		"a large request": {link: &virtualLink{bandwidth: slow, workers: 1, lanes: 2}, seconds: 15, share: 0.9,
+		"a large request": {link: &virtualLink{bandwidth: slow, workers: 1, lanes: 2}, seconds: 10, share: 0.9,
 			longest: client.DefaultRequestTimeout / 6},
 		// Requests of few short rows would be mostly heads and answers: lanes that take the link for a queue of their
 		// partitions send 15 at a time.
@@ -145,7 +145,7 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		// On a long way lanes that once took it for a queue must not take it for shorter and shorter, and its answers for
 		// later and later.
 		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,
-			link: &virtualLink{bandwidth: 20e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
+			link: &virtualLink{bandwidth: 10e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
 	} {
 		var law func() lanes.Pacer
 		if tt.free {

@@ -42,6 +42,7 @@ type listed struct {
 	TestGoFiles, XTestGoFiles []string
 	Imports                   []string
 	TestImports, XTestImports []string
+	DepOnly                   bool // it is not asked for
 	Module                    *struct{ Path, Dir string }
 }
 
@@ -49,7 +50,7 @@ func (p *listed) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles)
 
 // list runs go list in a folder of the module.
 func list(root string, args ...string) ([]*listed, error) {
-	const fields = "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Module"
+	const fields = "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,DepOnly,Module"
 	cmd := exec.Command("go", append([]string{"list", fields}, args...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
@@ -68,34 +69,44 @@ func list(root string, args ...string) ([]*listed, error) {
 	}
 }
 
-// load reads a room with its types.
-func load(root, path string) (*room, error) {
-	packages, err := list(root, "-export", "-deps", "./"+path)
+// load reads rooms, as go list names them, with their types.
+func load(root string, names ...string) ([]*room, error) {
+	packages, err := list(root, append([]string{"-export", "-deps"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
-	exports := map[string]string{}
+	exports, fset := map[string]string{}, token.NewFileSet()
 	for _, p := range packages {
 		exports[p.ImportPath] = p.Export
 	}
-	own := packages[len(packages)-1]
-	r := &room{root: own.Module.Dir, dir: own.Dir, path: path, module: own.Module.Path, fset: token.NewFileSet()}
-	r.info = types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
-	r.importer = importer.ForCompiler(r.fset, "gc", func(path string) (io.ReadCloser, error) {
+	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(cmp.Or(exports[path], exports["vendor/"+path]))
 	})
-	for _, name := range own.GoFiles {
-		text, err := os.ReadFile(filepath.Join(own.Dir, name))
-		if err != nil {
+	var rooms []*room
+	for _, p := range packages {
+		if p.DepOnly {
+			continue
+		}
+		r := &room{root: p.Module.Dir, dir: p.Dir, path: strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"), module: p.Module.Path, fset: fset, importer: imports}
+		r.info = types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				return nil, err
+			}
+			tree, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+			if err != nil {
+				return nil, err
+			}
+			r.files = append(r.files, &sourceFile{filepath.ToSlash(filepath.Join(r.path, name)), text, tree})
+		}
+		if err := r.check(nil, &r.info); err != nil {
 			return nil, err
 		}
-		tree, err := parser.ParseFile(r.fset, name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		r.files = append(r.files, &sourceFile{filepath.ToSlash(filepath.Join(path, name)), text, tree})
+		rooms = append(rooms, r)
 	}
-	return r, r.check(nil, &r.info)
+	slices.SortFunc(rooms, func(a, b *room) int { return strings.Compare(a.path, b.path) })
+	return rooms, nil
 }
 
 // check type-checks the room, with changed in place of the file of the same name.

@@ -3,6 +3,7 @@ package mutants
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -41,14 +42,11 @@ func TestMutants(t *testing.T) {
 	must(t, err)
 	var table, survive strings.Builder
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
-		packages, err := list(root, "./"+name)
+		within, err := load(root, "./"+name)
 		must(t, err)
-		var within []*room
 		var sites []int // the room of each
-		for i, p := range packages {
-			r, err := load(root, strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"))
-			must(t, err)
-			within, sites = append(within, r), append(sites, slices.Repeat([]int{i}, len(r.sites()))...)
+		for i, r := range within {
+			sites = append(sites, slices.Repeat([]int{i}, len(r.sites()))...)
 		}
 		bySeed := map[string][]string{} // the mutants that it draws
 		draws := make([][]*mutant, len(within))
@@ -171,17 +169,19 @@ func readKnown(path string) (map[string][2]string, error) {
 func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
 	known, err := readKnown(filepath.Join("testdata", "known.txt"))
 	must(t, err)
-	seen := map[string]bool{}
+	seen, names := map[string]bool{}, map[string]bool{}
 	for key := range known {
 		path, _, _ := strings.Cut(key, " ")
-		if !seen[path] {
-			seen[path] = true
-			r, err := load(filepath.Join("..", ".."), path)
-			must(t, err)
-			for _, m := range slices.Concat(r.sites()...) {
-				seen[m.key(path)] = true
-			}
+		names["./"+path] = true
+	}
+	rooms, err := load(filepath.Join("..", ".."), slices.Sorted(maps.Keys(names))...)
+	must(t, err)
+	for _, r := range rooms {
+		for _, m := range slices.Concat(r.sites()...) {
+			seen[m.key(r.path)] = true
 		}
+	}
+	for key := range known {
 		if !seen[key] {
 			t.Errorf("testdata/known.txt: no function can be changed like this any more: %s", key)
 		}
@@ -192,8 +192,9 @@ func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
 func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("testdata", "small"))
 	must(t, err)
-	r, err := load(root, "sums")
+	rooms, err := load(root, "./sums")
 	must(t, err)
+	r := rooms[0]
 	all := slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !r.compiles(m) })
 	if n := len(r.draw(1, 5)); n != 5 {
 		t.Errorf("drew %d of 5", n)

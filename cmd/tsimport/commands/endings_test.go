@@ -26,7 +26,10 @@ import (
 	"example.com/tsimport/internal/exitcode"
 )
 
-var updateEndings = flag.Bool("update-endings", false, "write the table of endings into docs/logs.md and docs/zh/logs.md")
+var (
+	updateEndings = flag.Bool("update-endings", false, "write the table of endings into docs/logs.md and docs/zh/logs.md")
+	everyForm     = flag.Bool("every-form", false, "end each command with --quiet, without, and with a log of JSON (make e2e)")
+)
 
 // wayToEnd is a row of the table of endings, which docs/logs.md has and TestEveryEndingIsSaidAndCounted makes happen.
 type wayToEnd struct {
@@ -183,24 +186,23 @@ func (w *wayToEnd) row(language int) string {
 	return fmt.Sprintf("| %s | `%d` | %s | %s | %s | %s |\n", [2]string{w.why, w.zh}[language], w.code, line[language], events, success[language], of)
 }
 
-// TestEveryEndingIsSaidAndCounted ends each command in each way, with --quiet, without, and with a log of JSON: a code other than 0 says why in the last
-// line, and its metrics have the table that the command line names and keep when it last succeeded.
+// TestEveryEndingIsSaidAndCounted ends each command in each way, with --quiet, without, or with a log of JSON in turn: a code other than 0 says why in the
+// last line, and its metrics have the table that the command line names and keep when it last succeeded.
 func TestEveryEndingIsSaidAndCounted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := startServiceOfEndings(t)
 	s.files(t)
-	for _, w := range waysToEnd {
+	for number, w := range waysToEnd {
 		t.Run(w.why, func(t *testing.T) {
 			if w.signal != nil && (runtime.GOOS == "windows" || signal.Ignored(w.signal)) {
 				t.Skip("these tests are not told of the signal")
 			}
 			forms := []string{"quiet", "text", "json"}
-			if testing.Short() { // for the race detector
-				forms = forms[:1]
-			}
-			for _, c := range w.cases {
-				for _, form := range forms {
-					s.end(t, &w, c, form)
+			for i, c := range w.cases {
+				for j, form := range forms {
+					if *everyForm || (number+i)%len(forms) == j {
+						s.end(t, &w, c, form)
+					}
 				}
 			}
 		})
