@@ -457,10 +457,11 @@ func TestAFailedLoadIsAnErrorOfEveryCall(t *testing.T) {
 func TestASlowDoneHoldsPutUp(t *testing.T) { synctest.Test(t, slowDone) }
 
 func slowDone(t *testing.T) {
-	const rows = 500_000 // five to eight times what is accepted; how many that are depends on the machine
+	const rows = 200_000 // five to eight times what is accepted; how many that are depends on the machine
 	w := newWorld(t)
-	ctx := context.Background()
-	l := w.open(ctx, loaderOptions())
+	ctx, o := context.Background(), loaderOptions()
+	o.Memory = 16 << 20
+	l := w.open(ctx, o)
 	hold, accepted := make(chan struct{}), atomic.Int64{}
 	rest := make(chan struct{})
 	go func() {

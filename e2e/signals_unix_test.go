@@ -79,7 +79,7 @@ func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "nobody reads the pipe") {
 		t.Errorf("metrics: exit code %d\n%s", code, out)
 	}
-	out, code = shell(t, dir, `"$T" export --table t -o pipe --timeout 2s`)
+	out, code = shell(t, dir, `"$T" export --table t -o pipe --timeout 500ms`)
 	if code != 1 || !strings.Contains(out, "nobody reads the pipe: ") {
 		t.Errorf("export: exit code %d\n%s", code, out)
 	}

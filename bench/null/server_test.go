@@ -114,6 +114,7 @@ func TestEveryTableIsThere(t *testing.T) {
 }
 
 func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
+	t.Parallel()
 	for secret, wrong := range map[string]bool{"b": false, "c": true} {
 		admin, traffic := signing(t, Options{}, secret)
 		for range 2 { // the second answer is the first one again

@@ -70,6 +70,7 @@ func onWire(t testing.TB, s *Server, op string, body []byte) string {
 
 // TestHeadersOfAnswersAreSpelledInLowerCase: released SDKs for PHP look them up as they come.
 func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{IdleTimeout: 300 * time.Millisecond})
 	for _, op := range []string{"ListTable", "PutRow"} { // the second is refused

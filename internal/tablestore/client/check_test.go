@@ -265,6 +265,7 @@ func TestEveryFlippedBitOfARowIsNoticed(t *testing.T) {
 }
 
 func TestNoTransportFollowsARedirect(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		reached := 0
 		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))

@@ -519,6 +519,7 @@ func TestAnAnswerThatComesTwiceIsOfUnknownOutcome(t *testing.T) {
 }
 
 func TestAnEndpointOfTheOtherSchemeIsNotAPassingFault(t *testing.T) {
+	t.Parallel()
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	plain, secure := httptest.NewServer(nothing), httptest.NewTLSServer(nothing)
 	defer plain.Close()

@@ -73,6 +73,7 @@ func unreachable(t *testing.T, fail error, times int, after bool) (*Admin, *brok
 var stringKey = []table.KeyColumn{{Name: "s", Type: table.String}}
 
 func TestAnEndpointThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		fail  error
 		after bool

@@ -30,7 +30,7 @@ func takeSlowly(c net.Conn, pause time.Duration) {
 
 func TestARequestThatMakesProgressIsNotLost(t *testing.T) {
 	t.Parallel()
-	const timeout, pause = time.Second, 60 * time.Millisecond
+	const timeout, pause = 500 * time.Millisecond, 30 * time.Millisecond
 	body := func(dst []byte) []byte { return append(dst, make([]byte, 3<<20)...) }
 	web := listen(t, func(c net.Conn) { takeSlowly(c, pause) })
 	for name, target := range map[string]Target{
@@ -51,7 +51,7 @@ func TestARequestThatMakesProgressIsNotLost(t *testing.T) {
 				if err == nil {
 					return
 				}
-				if try == 5 { // a machine that stands still for a second makes no progress
+				if try == 5 { // a machine that stands still for half a second makes no progress
 					t.Fatalf("after %v: %v", took, err)
 				}
 			}
