@@ -161,9 +161,7 @@ func (o *outcomes) check(t *testing.T, c Counts) {
 			t.Errorf("the outcome %+v has no end", out)
 		}
 	}
-	if told != c {
-		t.Errorf("told of %+v, counted %+v", told, c)
-	}
+	conformance.Equal(t, told, c, "told, counted")
 	for _, text := range o.bad {
 		t.Error(text)
 	}

@@ -149,9 +149,7 @@ func TestRejectedRowsThatNobodyHearsOfAreAnError(t *testing.T) {
 		if rejected = nil; !errors.As(err, &rejected) || rejected.Rows != 5 || !strings.Contains(err.Error(), "5 rows were rejected, the first of them is row 1: WrongType: column id: ") {
 			t.Errorf("close: %v", err)
 		}
-		if c != (Counts{Accepted: 6, Rejected: 6}) {
-			t.Errorf("%+v", c)
-		}
+		conformance.Equal(t, c, Counts{Accepted: 6, Rejected: 6}, "counts")
 	}
 	if err := l.Put(ctx, Row{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("put after close: %v", err)
@@ -210,9 +208,7 @@ func TestASingleRowDoesNotWaitForOthers(t *testing.T) {
 	for n := range int64(3) {
 		written := make(chan Outcome)
 		must(t, l.Put(context.Background(), Row{Columns: []Column{String("id", "a")}, Done: func(o Outcome) { written <- o }}))
-		if o := <-written; o != (Outcome{Number: n + 1, End: Written}) {
-			t.Errorf("%+v", o)
-		}
+		conformance.Equal(t, <-written, Outcome{Number: n + 1, End: Written}, "written")
 	}
 	w.close(l)
 }
@@ -230,8 +226,6 @@ func TestCloseGivesConnectionsBack(t *testing.T) {
 	for n := range 5000 {
 		must(t, l.Put(context.Background(), Row{Columns: []Column{String("id", fmt.Sprint(n))}}))
 	}
-	if c := w.close(l); c.Written != 5000 {
-		t.Errorf("%+v", c)
-	}
+	conformance.Equal(t, w.close(l).Written, 5000, "written")
 	check()
 }

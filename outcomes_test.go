@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 )
 
 // A row that was applied, without an answer, and is refused when it is sent again is not said to be absent.
@@ -67,9 +68,7 @@ func TestADoneThatEndsItsGoroutineEndsNoOther(t *testing.T) {
 	must(t, l.Flush(ctx))
 	c := w.close(l)
 	told.check(t, c)
-	if c.Written != 100 {
-		t.Errorf("%+v", c)
-	}
+	conformance.Equal(t, c.Written, 100, "%+v", c)
 }
 
 // Rows that wait for long, as those of a slow partition do, do not hold what rows took that came with them and after them.

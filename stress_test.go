@@ -18,6 +18,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 )
 
 // oracle knows the order in which a Loader accepted rows, by what their Dones were told, and the value of each.
@@ -391,9 +392,7 @@ func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
 		group.Go(func() {
 			for n := int64(0); ; n++ {
 				if err := l.Put(context.Background(), told.row(p*1_000_000+n, fmt.Sprint(p, "/", n), "v")); err != nil {
-					if err != ErrClosed {
-						t.Error(err)
-					}
+					conformance.Equal(t, err, ErrClosed, "the error of a closed loader")
 					return
 				}
 				accepted.Add(1)
@@ -416,9 +415,7 @@ func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
 		}
 		told.check(t, c)
 	}
-	if n := len(w.rows(1)); int64(n) != accepted.Load() {
-		t.Errorf("the table has %d rows of %d", n, accepted.Load())
-	}
+	conformance.Equal(t, int64(len(w.rows(1))), accepted.Load(), "the table: rows")
 }
 
 // A load that fails says so to every Put, Flush and Close after it, and its counts add up.
@@ -479,8 +476,6 @@ func slowDone(t *testing.T) {
 	}
 	close(hold)
 	<-rest
-	if c := w.close(l); c.Written != rows {
-		t.Errorf("%+v", c)
-	}
+	conformance.Equal(t, w.close(l).Written, rows, "written")
 	t.Logf("%d rows were accepted", n)
 }

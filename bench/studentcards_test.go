@@ -217,12 +217,8 @@ func TestKeysSpreadAsTheirKindSays(t *testing.T) {
 	if m := most(ZipfKeys); m < n/12 || m > n/6 {
 		t.Errorf("zipf: the most frequent value has %d of %d rows, want about an eighth", m, n)
 	}
-	if m := most(RandomKeys); m != 1 {
-		t.Errorf("random: a value has %d rows", m)
-	}
-	if m := most(StudentCardKeys); m != purchasesByCard {
-		t.Errorf("student cards: a card has %d purchases, want %d", m, purchasesByCard)
-	}
+	conformance.Equal(t, most(RandomKeys), 1, "random: rows of a value")
+	conformance.Equal(t, most(StudentCardKeys), purchasesByCard, "student cards: purchases of a card")
 	keys, first := taken(t, RandomKeys, n, 1, n)
 	low := 0
 	for k := range first {

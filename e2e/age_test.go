@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // aging is a server with tables of four months of which three have expired, and what there is to do about them.
@@ -92,17 +94,13 @@ func TestAWaitingAgeCanBeStoppedAndContinued(t *testing.T) {
 func (a *aging) check() {
 	t := a.t
 	t.Helper()
-	if manifests := a.glob("old/*/manifest.json"); len(manifests) != len(a.archive) {
-		t.Errorf("archives %v", manifests)
-	}
+	conformance.Equal(t, len(a.glob("old/*/manifest.json")), len(a.archive), "archives")
 	for _, name := range a.archive {
 		a.ends(0, []string{"verify", "old/" + name, "--archive", "before/" + name, "--extra", "fail"})
 	}
 	tables, err := a.server.client().ListTable()
 	must(t, err)
-	if fmt.Sprint(tables.TableNames) != "[c_202406]" {
-		t.Errorf("tables %v", tables.TableNames)
-	}
+	conformance.Equal(t, fmt.Sprint(tables.TableNames), "[c_202406]", "tables %v", tables.TableNames)
 	d, err := a.server.client().DescribeTable(&tablestore.DescribeTableRequest{TableName: "c_202406"})
 	must(t, err)
 	if d.ReservedThroughput.Readcap != 5 || d.ReservedThroughput.Writecap != 9 || d.TableOption.TimeToAlive != 864000 {

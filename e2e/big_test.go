@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var (
@@ -91,9 +93,7 @@ func TestABigTable(t *testing.T) {
 		rows++
 	}
 	t.Logf("scan: %d rows, %.0f rows/s, engine %.2f µs/row", rows, float64(rows)/time.Since(begun).Seconds(), (s.cpu(t)-before)/float64(rows)*1e6)
-	if rows != *bigRows {
-		t.Errorf("the table has %d rows, want %d", rows, *bigRows)
-	}
+	conformance.Equal(t, rows, *bigRows, "the table: rows")
 	s.stop(t)
 	size := int64(0)
 	must(t, filepath.WalkDir(store, func(_ string, entry fs.DirEntry, err error) error {

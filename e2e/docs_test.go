@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/postgres/pgtest"
 )
@@ -196,17 +197,13 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 		}
 		began := time.Now()
 		r := (&place{t: t, dir: dir}).bash("set -eo pipefail; " + fewerRows.ReplaceAllString(command, "--rows ${1}"))
-		if r.wait() != 0 {
-			t.Errorf("%s: %s: %v\n%s", page, command, r.ProcessState, &r.said)
-		}
+		conformance.Equal(t, r.wait(), 0, "%s: %s: exit code\n%s", page, command, &r.said)
 		ran++
 		t.Logf("%v %s: %s", time.Since(began).Round(time.Millisecond), page, command)
 	}
 	clean := func(page string) {
 		t.Helper()
-		if left := git(t, root, "status", "--porcelain"); left != "" {
-			t.Errorf("the commands of %s leave in the clone:\n%s", page, left)
-		}
+		conformance.Equal(t, git(t, root, "status", "--porcelain"), "", "the commands of %s leave in the clone", page)
 	}
 	for _, command := range commandsOf(t, "README.md") {
 		run("README.md", command)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // jobRecord is what a test looks at of a job.json.
@@ -49,9 +51,7 @@ func TestTwoProcessesDoNotRunOneJob(t *testing.T) {
 		}
 	}
 	first.signal(syscall.SIGTERM)
-	if code := first.wait(); code != 143 {
-		t.Errorf("exit code %d, want 143", code)
-	}
+	conformance.Equal(t, first.wait(), 143, "exit code")
 	if _, r := jobOf(p.dir); r.State != "stopped" || r.Loads[0].State != "stopped" {
 		t.Errorf("%+v", r)
 	}

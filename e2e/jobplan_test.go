@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var updatePlan = flag.Bool("update-plan", false, "rewrite testdata/jobplan.golden")
@@ -39,9 +41,7 @@ func tree(t *testing.T, dir string) map[string]string {
 // unchanged fails if a tree is not as it was.
 func unchanged(t *testing.T, dir string, before map[string]string) {
 	t.Helper()
-	if d := differs(before, tree(t, dir)); d != "" {
-		t.Errorf("what is there was changed (-before +after):\n%s", d)
-	}
+	conformance.Equal(t, differs(before, tree(t, dir)), "", "what is there was changed (-before +after)")
 }
 
 func csvOf(rows int) string {
@@ -128,9 +128,7 @@ loads:
 		}
 	}
 	must(t, json.Unmarshal([]byte(text), &plan))
-	if got := fmt.Sprint(plan); got != "{1 [{x 3 2 -1 1} {old 3000 3000 3000 0} {onlynew 1 1 -1 0}]}" {
-		t.Error(got)
-	}
+	conformance.Equal(t, fmt.Sprint(plan), "{1 [{x 3 2 -1 1} {old 3000 3000 3000 0} {onlynew 1 1 -1 0}]}", "plan")
 }
 
 func TestAPlanOfAnEmptyWildcardEndsAsTheJobWould(t *testing.T) {

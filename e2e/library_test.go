@@ -15,6 +15,8 @@ import (
 
 	gomodule "golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // clonedTree is a clone of this repository.
@@ -111,9 +113,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	program := exec.Command(filepath.Join(dir, "importer"), file("program", 10_000))
 	program.Dir, program.Env = p.dir, append(os.Environ(), p.env...)
 	out, err := program.CombinedOutput()
-	if code := command.wait(); code != 0 {
-		t.Errorf("the command: exit code %d\n%s", code, &command.said)
-	}
+	conformance.Equal(t, command.wait(), 0, "the command: exit code\n%s", &command.said)
 	if err != nil || string(out) != "9900 put, 10000 loaded\n" {
 		t.Errorf("the program: %v\n%s", err, out)
 	}
@@ -140,9 +140,7 @@ func TestTheModuleIsGivenAnotherPath(t *testing.T) {
 		t.Errorf("a path without a host: %v, %s", err, out)
 	}
 	in("make", "rename", "PATH=go.example.org/loaders/importer")
-	if got := in("go", "list", "-m"); got != "go.example.org/loaders/importer\n" {
-		t.Errorf("the module is %s", got)
-	}
+	conformance.Equal(t, in("go", "list", "-m"), "go.example.org/loaders/importer\n", "the module")
 	if left, err := exec.Command("git", "-C", tree, "grep", "-F", module).CombinedOutput(); err == nil {
 		t.Errorf("left:\n%s", left)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/conformance"
 )
 
 // summary is the part of a run's summary that tests look at.
@@ -101,9 +102,7 @@ func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
 	}
 	fmt.Fprint(in, "last,1\n")
 	must(t, in.Close())
-	if code := r.wait(); code != 0 {
-		t.Errorf("exit code %d:\n%s", code, &r.said)
-	}
+	conformance.Equal(t, r.wait(), 0, "exit code:\n%s", &r.said)
 	if s := p.summary("run"); s.State != "finished" || s.Read != 30_001 {
 		t.Errorf("%+v", s)
 	}

@@ -28,6 +28,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	pzstd "github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // everyMemoryFile makes the tests of memory take minutes more; the others are a sample of them.
@@ -229,9 +231,7 @@ func TestAJobOfRejectedRecordsStaysWithinItsMemory(t *testing.T) {
 		t.Fatalf("exit code %d with a peak of %d MiB; --help takes %d\n%s", code, peak>>20, idle>>20, out)
 	}
 	t.Logf("%d rejected records: peak %d MiB", records, peak>>20)
-	if p.read("job/rejects.csv") != want {
-		t.Error("rejects.csv is not what was rejected")
-	}
+	conformance.Equal(t, p.read("job/rejects.csv"), want, "rejects.csv is not what was rejected")
 }
 
 // Members of compressed files: 8 MiB of the letter x in bzip2, 1 MiB in xz. Both formats allow any number of them.

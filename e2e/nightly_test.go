@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func nightlyRecipe(t testing.TB, name string) string {
@@ -283,7 +285,5 @@ func TestAnAlertTellsOfAFirstNightThatNeverCame(t *testing.T) {
 	h := newHost(t)
 	h.told(&night{Hours: 1, Alerts: []string{"TsimportDidNotRun"}}, "")
 	out, err := exec.Command("promtool", "check", "rules", "../examples/nightly/alerts.yaml").CombinedOutput()
-	if err != nil {
-		t.Errorf("promtool: %v\n%s", err, out)
-	}
+	conformance.Equal(t, err, nil, "promtool:\n%s", out)
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // jobStatus is what tsimport status prints.
@@ -67,14 +69,10 @@ func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
 				killed := p.start(work...)
 				killed.must(func() bool { return len(p.glob("job/shards/*/lease*")) > 0 })
 				killed.kill()
-				if code := killed.wait(); code != -1 {
-					t.Errorf("it ended with %d before it was killed", code)
-				}
+				conformance.Equal(t, killed.wait(), -1, "exit code before it was killed")
 			}
 			for _, r := range []*process{p.start(work...), p.start(work...), p.start(work...)} {
-				if code := r.wait(); code != 3 {
-					t.Errorf("work: exit code %d\n%s", code, &r.said)
-				}
+				conformance.Equal(t, r.wait(), 3, "work: exit code\n%s", &r.said)
 			}
 			bad := strings.Count(rejects, "bad")
 			if s := p.status(job); s.ExitCode == nil || *s.ExitCode != 3 || s.Read != records || s.Rejected != bad || s.Written != keys || s.Superseded != records-bad-keys {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // required names the SDK that must be tested, or the test fails: make node, make python and make java set it.
@@ -19,18 +21,14 @@ func runSDK(t *testing.T, dir, program string, args ...string) (printed string) 
 	t.Helper()
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "a-secret-of-the-test")
 	s := startServe(t, "--quiet", "--instance", "sdk-test", "--access-key-id", "SDK.test-1")
-	if s.AccessKeySecret != "(from-environment)" {
-		t.Errorf("the ready line shows the secret %q", s.AccessKeySecret)
-	}
+	conformance.Equal(t, s.AccessKeySecret, "(from-environment)", "the ready line shows the secret")
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
 	cmd.Env = slices.Concat(os.Environ(), []string{
 		"TABLESTORE_ENDPOINT=" + s.URL, "TABLESTORE_INSTANCE=" + s.Instance, "TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID,
 	})
 	r := begin(t, cmd)
-	if r.wait() != 0 {
-		t.Errorf("%s %q: %v\n%s", program, args, r.ProcessState, &r.said)
-	}
+	conformance.Equal(t, r.wait(), 0, "%s %q: exit code\n%s", program, args, &r.said)
 	return r.said.String()
 }
 

@@ -179,9 +179,7 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 	p.run(0, strings.Fields("export -t orders --format archive -o kept --store store")...)
 	s := startServe(t, "--memory", "--seed", p.path("orders.csv")+"?pk=id&pk=seq:integer", "--seed", p.path("kept")+"?table=archived", "--seed", p.path("orders.csv")+"?table=orders")
 	for _, table := range []string{"orders", "archived"} {
-		if got := dump(t, s, table); len(got) != 2 {
-			t.Errorf("%s: %v", table, got)
-		}
+		conformance.Equal(t, len(dump(t, s, table)), 2, "%s", table)
 	}
 	for want, seed := range map[string]string{
 		"the table needs a primary key: --seed 'orders.csv?table=orders&pk=COLUMN'": "orders.csv",
@@ -209,9 +207,7 @@ func TestASeedIsLoadedWholeOrNotAtAll(t *testing.T) {
 	good := func(text string, rows int) {
 		t.Helper()
 		s := startServe(t, "--store", p.path("store"), "--seed", p.write("good.csv", text)+how)
-		if got := dump(t, s, "t"); len(got) != rows {
-			t.Errorf("%d rows, want %d", len(got), rows)
-		}
+		conformance.Equal(t, len(dump(t, s, "t")), rows, "rows")
 		s.stop(t)
 	}
 	good("id,seq\na,1\nb,2\n", 2)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // TestSIGTERMLetsARequestInFlightFinish holds a request back by its body: the server has read the headers when it asks
@@ -35,9 +37,7 @@ func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 		t.Error(err)
 	}
 	p.stopped = true
-	if code := p.wait(); code != 0 {
-		t.Errorf("exit code %d, want 0; stderr:\n%s", code, p.said.String())
-	}
+	conformance.Equal(t, p.wait(), 0, "exit code; stderr:\n%s", p.said.String())
 }
 
 // inParts sends the headers, waits until the server asks for the body, and sends it after between.
@@ -113,9 +113,7 @@ func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 			}
 		}
 		for w, batches := range acknowledged {
-			if found[w] != batches*rows {
-				t.Errorf("round %d: writer %d has %d rows of %d batches", round, w, found[w], batches)
-			}
+			conformance.Equal(t, found[w], batches*rows, "round %d: writer %d: rows of %d batches", round, w, batches)
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // TestAPipeWithoutAWriterDoesNotHoldUpAStop: opening the pipe would block forever.
@@ -26,9 +28,7 @@ func TestAPipeWithoutAWriterDoesNotHoldUpAStop(t *testing.T) {
 	r := p.start("load", "pipe", "--table", "t", "--pk", "id", "--store", "store")
 	r.says("target: embedded", 1)
 	r.signal(os.Interrupt)
-	if code := r.wait(); code != 130 {
-		t.Errorf("exit code %d, want 130:\n%s", code, &r.said)
-	}
+	conformance.Equal(t, r.wait(), 130, "exit code:\n%s", &r.said)
 }
 
 // TestALoadIsResumedThatWasKilledBeforeItHadARunFolder kills a load while it waits for its input.
@@ -48,9 +48,7 @@ func TestALoadIsResumedThatWasKilledBeforeItHadARunFolder(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, &again.said)
 	}
 	must(t, <-written)
-	if rows := p.output("export", "--store", "store", "--table", "t", "-q"); rows != "id\n1\n" {
-		t.Errorf("the table has %q", rows)
-	}
+	conformance.Equal(t, p.output("export", "--store", "store", "--table", "t", "-q"), "id\n1\n", "the table")
 	if left := p.glob("tsimport-runs/.locks/begun-*"); len(left) > 0 {
 		t.Errorf("%q is left behind", left)
 	}

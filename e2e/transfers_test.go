@@ -11,6 +11,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/objectstore/storetest"
 )
 
@@ -93,9 +94,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 			t.Errorf("copy %s: %s", tt.args, said)
 		}
 	}
-	if diff := differs(before, dump(t, p.a, "t")); diff != "" {
-		t.Error(diff)
-	}
+	conformance.Equal(t, differs(before, dump(t, p.a, "t")), "", "differs")
 	p.env = append(p.env, "TABLESTORE_ACCESS_KEY_SECRET_B=wrong")
 	p.ends(5, []string{"copy", "-q", "t", p.inB("t")}, "target, instance")
 	p.ends(5, []string{"copy", "-q", p.inB("t"), "t"}, "source, instance")
@@ -146,9 +145,7 @@ func TestAnIndexIsNotWrittenTo(t *testing.T) {
 	for _, command := range []string{"load in.csv --table t_by_city" + of, "copy s t_by_city -q", "load in.csv --table t_by_city --mode delete --fresh" + of, "sync in.csv --table t_by_city" + of} {
 		p.ends(1, strings.Fields(command), "the table is a secondary index")
 	}
-	if diff := differs(before, dump(t, p.a, "t_by_city")); diff != "" {
-		t.Error(diff)
-	}
+	conformance.Equal(t, differs(before, dump(t, p.a, "t_by_city")), "", "differs")
 	p.run(0, "copy", "t_by_city", p.inB("flat"), "--create", "--verify") // it may be read
 }
 

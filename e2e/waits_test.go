@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // silent is a server that takes connections and answers nothing. Taken has one for each.
@@ -83,9 +85,7 @@ func TestSIGTERMEndsEveryWait(t *testing.T) {
 			}
 			begun := time.Now()
 			r.signal(syscall.SIGTERM)
-			if code := r.wait(); code != 128+int(syscall.SIGTERM) {
-				t.Errorf("exit code %d: %s", code, &r.said)
-			}
+			conformance.Equal(t, r.wait(), 128+int(syscall.SIGTERM), "exit code: %s", &r.said)
 			t.Logf("SIGTERM was obeyed within %v", time.Since(begun).Round(10*time.Millisecond))
 		})
 	}

@@ -473,8 +473,6 @@ func TestBatchesKeepTheirLimits(t *testing.T) {
 			}
 			got++
 		}
-		if got != tt.want {
-			t.Errorf("%d rows went into %d batches, want %d", tt.rows, got, tt.want)
-		}
+		conformance.Equal(t, got, tt.want, "batches of %d rows", tt.rows)
 	}
 }

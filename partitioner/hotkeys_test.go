@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -103,9 +104,7 @@ func TestHotKeysDependOnTheLanes(t *testing.T) {
 	})
 	for lanes, want := range map[int]int{1: 1, 2: 0, 4: 0, 7: 1, 32: 1, 75: 10, 1000: 10} {
 		hot := h.Report(lanes)
-		if len(hot) != want {
-			t.Errorf("%d lanes: %d hot values, want %d", lanes, len(hot), want)
-		}
+		conformance.Equal(t, len(hot), want, "%d lanes: hot values", lanes)
 		if len(hot) > 0 && hot[0].Value.Int != -1 {
 			t.Errorf("%d lanes: the hottest is %v", lanes, hot[0].Value)
 		}
@@ -120,8 +119,8 @@ func TestHotKeysDependOnTheLanes(t *testing.T) {
 func TestFewRowsGiveNoHotKeys(t *testing.T) {
 	h := NewHotKeys(table.Integer)
 	feed(h, minRows-1, func(int) table.Value { return integer(1) })
-	if hot := h.Report(1); hot != nil {
-		t.Errorf("%d rows: %v", minRows-1, hot)
+	if got := h.Report(1); got != nil {
+		t.Errorf("%d rows: %v", minRows-1, got)
 	}
 	feed(h, 1, func(int) table.Value { return integer(1) })
 	if hot := h.Report(1); len(hot) != 1 || hot[0].Share != 1 {
@@ -136,8 +135,8 @@ func TestInvalidKeysAreNotCounted(t *testing.T) {
 			h.Add(nil)
 			h.Add([]byte{'a', 0})
 		}
-		if hot := h.Report(1); hot != nil {
-			t.Errorf("%v", hot)
+		if got := h.Report(1); got != nil {
+			t.Errorf("report: %v", got)
 		}
 	}
 }

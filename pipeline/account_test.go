@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/intake"
@@ -99,9 +100,7 @@ func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
 	account, _, stop := newAccount(-1)
 	a := newAdmission(5, account, stop)
 	for i, p := range []*intake.Parsed{taken(0, "a", "b", "c"), taken(3, "d", "e", "f")} {
-		if last := a.truncate(p); last != (i == 1) {
-			t.Errorf("split %d: last %v", i, last)
-		}
+		conformance.Equal(t, a.truncate(p), i == 1, "split %d: last", i)
 		a.enter(p)
 		if want := 3 - i; p.Records != want || len(p.Blocks[0].Block.Rows) != want {
 			t.Errorf("split %d: %d records and %d rows are left, want %d", i, p.Records, len(p.Blocks[0].Block.Rows), want)

@@ -11,6 +11,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -171,7 +172,5 @@ func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	want := map[string]plan.Inferred{
 		"id": {Type: table.String, Own: table.String, Asked: true}, "mix": {Type: table.Any, Own: table.Integer}, "f": {Type: table.Double, Own: table.Double, Zeros: true},
 	}
-	if diff := gocmp.Diff(want, r.Inferred); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, gocmp.Diff(want, r.Inferred), "", "(-want +got)")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
@@ -182,9 +183,7 @@ func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 			t.Errorf("%v, %d written, %d rejected, %d of them maybe applied", err, r.Written, r.Rejected, r.MaybeApplied)
 		}
 	}
-	if got := w.rows()["x"]["n"]; got != "6" {
-		t.Errorf("the sum is %s", got)
-	}
+	conformance.Equal(t, w.rows()["x"]["n"], "6", "the sum")
 }
 
 // A row may hold something in the column of marks that is none.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/pipeline/ledger"
 )
@@ -75,8 +76,6 @@ func (m *drawnLoad) runWithBadFile(before contents) {
 	for key := range rows {
 		delete(others, key)
 	}
-	if diff := cmp.Diff(others, got); diff != "" {
-		t.Errorf("the rows of the other files (-want +got):\n%.3000s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(others, got), "", "the rows of the other files (-want +got)")
 	m.t.Logf("%v: %d attempts, %s, %d read, %d sections", m, m.killed.attempts, r.BadInputs[0].Reason, r.BadInputs[0].Read, r.Sections)
 }

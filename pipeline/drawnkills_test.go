@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -244,9 +245,7 @@ func (m *drawnLoad) runDamaged(before contents) {
 	end := m.trouble()
 	r, err := m.cfg.run(context.Background())
 	end()
-	if balance := r.Balance(); balance != nil {
-		t.Error(balance)
-	}
+	conformance.Equal(t, r.Balance(), nil, "error")
 	whole := r.State == StateFinished && err == nil // it was read before it was damaged
 	if whole && early || !whole && (r.ExitCode != exitcode.Failed || r.Read > int64(len(m.records))) {
 		t.Errorf("%s, exit code %d, %d read of %d: %v", r.State, r.ExitCode, r.Read, len(m.records), err)
@@ -257,13 +256,9 @@ func (m *drawnLoad) runDamaged(before contents) {
 	had.count("a switch to a schedule before", !whole && r.Sections > 0 && m.cfg.switchAfter > 0)
 	rows := m.w.rows()
 	if whole {
-		if diff := m.differs(want, rows); diff != "" {
-			t.Errorf("the table differs from a sequential load (-want +got):\n%.5000s", diff)
-		}
+		conformance.Equal(t, m.differs(want, rows), "", "the table differs from a sequential load (-want +got)")
 	}
-	if why := neverHad(before, want, rows); why != "" {
-		t.Error(why)
-	}
+	conformance.Equal(t, neverHad(before, want, rows), "", "never had")
 	for name, broken := range m.spoiled(rows) {
 		if why := neverHad(before, want, broken); why == "" && name != "a row less" && !strings.HasPrefix(name, "no ") { // which may be an earlier row
 			t.Errorf("a table with %s passes", name)

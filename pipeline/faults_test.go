@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/lanes"
@@ -98,9 +99,7 @@ func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int
 	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1, 8 // one request at a time: hit needs no lock
 	r := w.load(cfg)
 	w.wantRows(want)
-	if r.Rejected != 1 {
-		t.Errorf("request %d: %d rejected, want 1", n, r.Rejected)
-	}
+	conformance.Equal(t, r.Rejected, 1, "request %d: rejected", n)
 	if t.Failed() {
 		t.Fatalf("with request %d failing", n)
 	}

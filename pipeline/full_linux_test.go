@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -22,9 +23,7 @@ func fill(t *testing.T, f *os.File) {
 		return
 	}
 	defer other.Close()
-	if err := syscall.Dup3(int(other.Fd()), int(f.Fd()), syscall.O_CLOEXEC); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, syscall.Dup3(int(other.Fd()), int(f.Fd()), syscall.O_CLOEXEC), nil, "error")
 }
 
 // Rejects that could not be written must not be counted on by a checkpoint that could: nobody could resume from it.
@@ -67,8 +66,6 @@ func fullDisk(t *testing.T, records int) bool {
 	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || r.Read != int64(records) || r.Rejected != int64(records/4) {
 		t.Errorf("%+v", r)
 	}
-	if kept := lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile)); len(kept) != records/4 {
-		t.Errorf("%d rejects are kept, want %d", len(kept), records/4)
-	}
+	conformance.Equal(t, len(lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile))), records/4, "rejects are kept")
 	return true
 }

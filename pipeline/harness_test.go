@@ -85,9 +85,7 @@ func newWorldOf(t *testing.T, o server.Options) *world {
 	must(t, err)
 	w.server = s
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, s.Close(), nil, "error")
 	})
 	return w
 }

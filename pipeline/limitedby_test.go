@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/lanes"
 
 	"example.com/tsimport/engine/faults"
@@ -218,9 +219,7 @@ func TestAStreamThatComesLateIsLimitedByTheReader(t *testing.T) {
 			if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != "reader" || r.LimitedBy[0].Seconds < 20 || r.LimitedBy[0].Share < 0.9 {
 				t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
 			}
-			if word := bottleneck.Word(said.Load()); word != bottleneck.Reader {
-				t.Errorf("meanwhile the word is %v", word)
-			}
+			conformance.Equal(t, bottleneck.Word(said.Load()), bottleneck.Reader, "meanwhile the word")
 		}))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/lanes"
 
 	"example.com/tsimport/internal/exitcode"
@@ -149,9 +150,7 @@ func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
 	}
 	w.file("keys.csv", string(keys))
 	w.load(cfg)
-	if rows := w.rows(); len(rows) != 2 {
-		t.Errorf("%v", rows)
-	}
+	conformance.Equal(t, len(w.rows()), 2, "rows")
 }
 
 // What is to be done after a load can be interrupted too: the load is not begun again then.
@@ -171,9 +170,7 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 		if r.State != StateFinished || !r.Resumed || r.Read != 4 || r.Written != 3 || r.Rejected != 1 || checkpoint.Exists(cfg.RunDir) {
 			t.Errorf("%v: run again: %+v", order, r)
 		}
-		if kept := lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile)); len(kept) != 1 {
-			t.Errorf("rejects %q", kept)
-		}
+		conformance.Equal(t, len(lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile))), 1, "rejects")
 	}
 }
 
@@ -240,9 +237,7 @@ func TestAFileOfTheRunThatCannotBeUsedCostsNoRow(t *testing.T) {
 					t.Errorf("%s: %d read, %d rejected, %d written", r.State, r.Read, r.Rejected, r.Written)
 				}
 				for file, want := range map[string]int{rundir.ReasonsFile: rejected, rundir.RejectsFile(0, ""): 1 + rejected} {
-					if kept := lines(t, filepath.Join(cfg.RunDir, file)); len(kept) != want {
-						t.Errorf("%s has %d lines of %d", file, len(kept), want)
-					}
+					conformance.Equal(t, len(lines(t, filepath.Join(cfg.RunDir, file))), want, "%s: lines", file)
 				}
 			}))
 		}

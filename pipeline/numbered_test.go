@@ -176,9 +176,7 @@ func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
 	}
 	next := w.numbered(w.file("changes.csv", changes))
 	next.Write.Marks.ReturnedKeys, next.Write.Condition, next.RunDir = "", table.ExpectExist, filepath.Join(w.dir, "run2")
-	if r := w.load(next); r.Written != 3 {
-		t.Errorf("%+v", r)
-	}
+	conformance.Equal(t, w.load(next).Written, 3, "written")
 	w.wantRows(want)
 	gone := next
 	gone.Write.Condition, gone.Write.Mode, gone.RunDir = table.Ignore, table.Delete, filepath.Join(w.dir, "run3")
@@ -230,9 +228,7 @@ func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 		if r.Written != 2 || r.Rejected != 1 || r.Found != 1 || strings.Join(got, ", ") != "record user day, 1 a 5, 2 a 4" {
 			t.Errorf("%d written, %d rejected, %d found, keys %q", r.Written, r.Rejected, r.Found, got)
 		}
-		if rows := w.rows(); len(rows) != 2 {
-			t.Errorf("%v", rows)
-		}
+		conformance.Equal(t, len(w.rows()), 2, "rows")
 	})
 }
 

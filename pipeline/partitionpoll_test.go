@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -91,14 +92,10 @@ func TestReadingsOfPartitionsNeverRunTogether(t *testing.T) {
 		s := newPartitionPoller(from, 0)
 		gentle, stop := context.WithTimeout(t.Context(), time.Second) // the load drains while it first reads the partitions
 		defer stop()
-		if m := s.readWithin(gentle); m != nil {
-			t.Error("the first reading was waited for")
-		}
+		conformance.Equal(t, s.readWithin(gentle), nil, "the first reading")
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
-		if err := s.run(ctx); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, s.run(ctx), nil, "error")
 		time.Sleep(2 * time.Minute)
 		if most, running := from.most.Load(), from.running.Load(); most != 1 || running != 0 {
 			t.Errorf("%d readings at the same time, %d still run", most, running)

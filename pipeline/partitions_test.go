@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/lanes"
 
 	"example.com/tsimport/engine/faults"
@@ -65,13 +66,9 @@ func TestEveryRequestHoldsRowsOfOnePartition(t *testing.T) {
 			cfg.Target.Client.Transport = wire
 			r := w.load(cfg)
 			w.wantRows(want)
-			if r.Partitions != 4 {
-				t.Errorf("%v: %d partitions, want 4", order, r.Partitions)
-			}
+			conformance.Equal(t, r.Partitions, 4, "%v: partitions", order)
 			for _, p := range w.server.Sim().Stats()["t"].Partitions {
-				if p.Rows != 250 {
-					t.Errorf("%v: partition %d got %d rows, want 250", order, p.Position, p.Rows)
-				}
+				conformance.Equal(t, p.Rows, 250, "%v: partition %d: rows", order, p.Position)
 			}
 			if wire.requests.Load() != r.Requests || wire.mixed.Load() != 0 {
 				t.Errorf("%v: %d of %d requests touch several partitions", order, wire.mixed.Load(), wire.requests.Load())

@@ -12,6 +12,7 @@ import (
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 )
 
 // grid is the power of an embedded store on a disk in memory. When it fails, what was not synced is gone, with the store's
@@ -49,9 +50,7 @@ func powered(t *testing.T, noSync bool) *world {
 	g.open(g.fs)
 	t.Cleanup(func() {
 		g.ending.Wait()
-		if err := g.server.Close(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, g.server.Close(), nil, "error")
 	})
 	return w
 }

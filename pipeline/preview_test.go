@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -27,9 +28,7 @@ func TestAKeyRisesIfItsNumbersOrDatesDo(t *testing.T) {
 		for i := range 40 {
 			r.add(table.AppendKey(nil, c.key(i)))
 		}
-		if r.is() != c.want {
-			t.Errorf("%s: %d of %d rose", name, r.rose, r.rows)
-		}
+		conformance.Equal(t, r.is(), c.want, "%s: %d of %d rose", name, r.rose, r.rows)
 	}
 	few := rising{of: table.Integer}
 	few.add(table.AppendKey(nil, table.Value{Type: table.Integer, Int: 1}))

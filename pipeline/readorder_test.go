@@ -14,6 +14,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -118,9 +119,7 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 		if r == nil {
 			t.Fatal(err)
 		}
-		if balance := r.Balance(); balance != nil {
-			t.Error(balance)
-		}
+		conformance.Equal(t, r.Balance(), nil, "error")
 		rows, want := w.rows(), records+500
 		if damaged {
 			want = records / 2

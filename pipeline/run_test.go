@@ -18,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/ledger"
@@ -72,9 +73,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 		{6, 8, at("d,6"), "s", table.CodeUTF8},
 		{7, 9, at("e,7"), "", table.CodeQuote},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rejects.jsonl (-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "rejects.jsonl (-want +got)")
 
 	corrected := strings.NewReplacer("not a number", "2", "c,3\r", "c,3,\r", ",4,y", "g,4,y", long, "h", "\xff", "ok", "\"open\"ed", "opened").Replace(string(kept))
 	again := w.config(w.file("corrected.csv", corrected))
@@ -153,9 +152,7 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 			if r.ExitCode != tt.exit || r.Rejected != tt.rejected || r.Read != tt.read {
 				t.Errorf("exit %d, %d rejected, %d read; want %d, %d, %d", r.ExitCode, r.Rejected, r.Read, tt.exit, tt.rejected, tt.read)
 			}
-			if n := int64(len(w.rows())); n != r.Written {
-				t.Errorf("%d rows in the table, %d written", n, r.Written)
-			}
+			conformance.Equal(t, int64(len(w.rows())), r.Written, "rows in the table")
 			if kept := lines(t, filepath.Join(r.RunDir, "rejects.csv")); int64(len(kept)) != r.Rejected+1 {
 				t.Errorf("rejects.csv has %d lines, want the header and %d records", len(kept), r.Rejected)
 			}
@@ -176,9 +173,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	if r.Written != 0 || r.Unfinished != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects || r.Requests != 0 {
 		t.Errorf("%+v", r)
 	}
-	if w.plan.Requests() != 0 {
-		t.Error("rows were sent")
-	}
+	conformance.Equal(t, w.plan.Requests(), 0, "rows were sent")
 	cfg.Target.Create = false
 	if _, err := cfg.run(context.Background()); !isUsage(err) {
 		t.Errorf("the dry run made the table: %v", err)
@@ -225,9 +220,7 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 	if err != nil || r.ExitCode != exitcode.Terminated || r.Unfinished != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if err := r.Balance(); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, r.Balance(), nil, "error")
 }
 
 func TestFatalAnswersStopTheLoad(t *testing.T) {
@@ -244,9 +237,7 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 		if err == nil || r.ExitCode != exitcode.Refused || r.Rejected != 0 || r.Unfinished == 0 {
 			t.Errorf("%s: %v, %+v", f.Code, err, r)
 		}
-		if err := r.Balance(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, r.Balance(), nil, "error")
 	}
 }
 
@@ -288,9 +279,7 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 	r := w.load(w.config(a, b))
 	w.wantRows(contents{"1": {"x": "a", "y": "b"}, "2": {"x": "c", "y": "d"}})
 	for name, want := range map[string]string{"rejects.csv": "id,x,y bad", "rejects-2.csv": "y,id,x worse"} {
-		if got := strings.Join(lines(t, filepath.Join(r.RunDir, name)), " "); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		conformance.Equal(t, strings.Join(lines(t, filepath.Join(r.RunDir, name)), " "), want, "%s", name)
 	}
 }
 
@@ -360,9 +349,7 @@ func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
 	cfg := with(inputs...)
 	cfg.Write.Mode, cfg.Write.DeleteNull = table.Update, true
 	r := w.load(cfg)
-	if r.Rejected != 1 {
-		t.Errorf("rejected %d", r.Rejected)
-	}
+	conformance.Equal(t, r.Rejected, 1, "rejected")
 	w.wantRows(contents{
 		"1": {"x": "a", "y": "-", "s.a": "-", "s.b": "-"}, "2": {"y": "-", "s.a": "-", "s.b": "-"},
 		"3": {"y": "e", "s.a": "-", "s.b": "-"}, "4": {"x": "-", "s.a": "f", "s.b": "-"},
@@ -396,9 +383,7 @@ func TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder(t *testing.T
 		cfg.Read.Find.PathColumns, cfg.Read.Convert.Ragged = true, ragged
 		r := w.load(cfg)
 		w.wantRows(want)
-		if r.Rejected != int64(3-len(want)) {
-			t.Errorf("%v: rejected %d", ragged, r.Rejected)
-		}
+		conformance.Equal(t, r.Rejected, int64(3-len(want)), "%v: rejected", ragged)
 	}
 }
 
@@ -458,9 +443,7 @@ func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
 		if r := w.load(cfg); r.Unfinished != 1 {
 			t.Fatalf("%+v", r)
 		}
-		if n := w.plan.Late(); n != 0 {
-			t.Errorf("the load ended with %d attempts that may still be applied", n)
-		}
+		conformance.Equal(t, w.plan.Late(), 0, "attempts that may still be applied after the load")
 		w.plan.Change(w.plan.Only, nil)
 		w.load(w.config(w.file("new.csv", "id,n\na,new\n")))
 		w.wantRows(contents{"a": {"n": "new"}})
@@ -490,9 +473,7 @@ func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
 			readWhileBlocked.Store(cfg.Watch.Progress.Ended.Read.Load())
 			close(release)
 		}()
-		if r := w.load(cfg); r.Written != records {
-			t.Errorf("%d written", r.Written)
-		}
+		conformance.Equal(t, w.load(cfg).Written, records, "written")
 		if n := readWhileBlocked.Load(); n == 0 || n >= records/2 {
 			t.Errorf("%d of %d records were read while the service took none", n, records)
 		}
@@ -507,13 +488,9 @@ func TestTheRunFoldersOwnFilesAreNotInput(t *testing.T) {
 	if _, err := cfg.run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), "--run-dir") {
 		t.Errorf("loading the rejects into their own folder: %v", err)
 	}
-	if kept := lines(t, r.RejectsFiles[0]); len(kept) != 2 {
-		t.Errorf("the rejects are %q now", kept)
-	}
+	conformance.Equal(t, len(lines(t, r.RejectsFiles[0])), 2, "rejects now")
 	cfg.RunDir = filepath.Join(w.dir, "another")
-	if r := w.load(cfg); r.Read != 1 {
-		t.Errorf("%+v", r)
-	}
+	conformance.Equal(t, w.load(cfg).Read, 1, "read")
 }
 
 func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {

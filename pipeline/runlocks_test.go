@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
@@ -65,9 +66,7 @@ func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) 
 			if r := w.load(first); r.Written != 3 || !asked {
 				t.Errorf("%+v", r)
 			}
-			if r := w.load(second); r.Written != 3 {
-				t.Errorf("later: %+v", r)
-			}
+			conformance.Equal(t, w.load(second).Written, 3, "later")
 			if left, err := os.ReadDir(first.Resume.LocksDir); !os.IsNotExist(err) {
 				t.Errorf("left: %v, %v", left, err)
 			}
@@ -227,9 +226,7 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 			if l.Unsettled {
 				t.Error("who holds the lease next is told to wait")
 			}
-			if err := l.Release(); err != nil {
-				t.Error(err)
-			}
+			conformance.Equal(t, l.Release(), nil, "error")
 			w.wantRows(contents{"x": {"a": "1"}, "y": {"a": "2"}})
 		}))
 	}

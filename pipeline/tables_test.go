@@ -236,9 +236,7 @@ func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 			t.Errorf("%s: %d lines, want %d", of.Name, len(got), len(want))
 		}
 	}
-	if sum != r.Read {
-		t.Errorf("the tables have %d rows of %d", sum, r.Read)
-	}
+	conformance.Equal(t, sum, r.Read, "the tables: rows")
 }
 
 func TestADryRunMakesNoTablesAndNoFilesOfTheArchive(t *testing.T) {
@@ -253,7 +251,5 @@ func TestADryRunMakesNoTablesAndNoFilesOfTheArchive(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.dir, "old")); !os.IsNotExist(err) {
 		t.Errorf("the archive is there: %v", err)
 	}
-	if len(w.tableNames()) != 0 {
-		t.Errorf("tables %v", w.tableNames())
-	}
+	conformance.Equal(t, len(w.tableNames()), 0, "tables %v", w.tableNames())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/condition"
@@ -27,9 +28,7 @@ func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {
 	}
 	w.wantRows(contents{"7": {"n": "1"}, "8": {"n": "2"}, "9": {"n": "5"}})
 	cfg.Columns.Types = map[string]plan.Type{"id": {Type: table.Integer}}
-	if r := w.load(cfg); r.Written != 3 {
-		t.Errorf("with --type: %+v", r)
-	}
+	conformance.Equal(t, w.load(cfg).Written, 3, "with --type")
 }
 
 func TestAValueThatTheSampleDidNotShowIsRejectedNotChanged(t *testing.T) {

@@ -201,9 +201,7 @@ func TestExpressionsOfCells(t *testing.T) {
 	again.Columns.Rename = map[string]string{"id": "city"}
 	again.Columns.Keys = []keyexpr.Column{{Name: "city", Type: table.String, Expr: `"none"`}, {Name: "spread", Type: table.String, Expr: `text(id)`}}
 	w.load(again)
-	if got := w.rows()["none/2"]; got["n"] != "3" {
-		t.Errorf("the reject was loaded as %v", got)
-	}
+	conformance.Equal(t, w.rows()["none/2"]["n"], "3", "the reject was loaded")
 }
 
 // onlyRejects is the one file of rejects of a run.

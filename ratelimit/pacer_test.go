@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // bench drives one Pacer by plain calls, request by request, over a way of 10 ms.
@@ -70,9 +72,7 @@ func TestTheFirstThrottleBeginsAMeasurementAndTheSecondEndsIt(t *testing.T) {
 	if _, at, _ := b.p.Next(b.now, 0, 1); at.Sub(b.now) < refill {
 		t.Errorf("the bucket may fill for %v only", at.Sub(b.now))
 	}
-	if units := b.send(math.Inf(1)); units != 50 {
-		t.Errorf("a measurement sends batches of %v", units)
-	}
+	conformance.Equal(t, b.send(math.Inf(1)), 50, "a measurement sends batches")
 	first := b.now
 	b.send(10)
 	b.want("cruise", 60.5/0.075, 0.2*60.5/0.075)
@@ -238,9 +238,7 @@ func TestAChildBeginsAtTheFullRateAndForgivesTheFirstThrottle(t *testing.T) {
 func TestARowLargerThanTheCreditGoesIntoDebt(t *testing.T) {
 	b := newBench(t, PacerOptions{Rate: 100})
 	units, at, _ := b.p.Next(b.now, 0, 1000)
-	if units != 1000 {
-		t.Errorf("a batch of %v units for rows of 1000", units)
-	}
+	conformance.Equal(t, units, 1000, "units of a batch of rows of 1000")
 	b.p.Sent(at, 3000)
 	b.p.Answered(at, at.Add(time.Millisecond), 3000, 3000)
 	_, next, _ := b.p.Next(at, 0, 1000)
@@ -270,9 +268,7 @@ func TestASmallBucketIsTriedWithSmallerBatchesAtTheSameRate(t *testing.T) {
 		t.Errorf("batches of %v at %v, want 75 at %v", b.p.batch(), b.p.Rate(), rate)
 	}
 	b.send(60) // the next one is refused as well: it was the rate
-	if b.p.size.most != maxRows {
-		t.Errorf("batches of %v stay", b.p.size.most)
-	}
+	conformance.Equal(t, b.p.size.most, maxRows, "rows of batches")
 }
 
 func TestTheRateIsFiniteAndAboveZeroForAnyInput(t *testing.T) {
@@ -334,7 +330,5 @@ func TestAChildReachesFurtherFromWhereItsParentWas(t *testing.T) {
 		t.Errorf("gain %g, rate %g, quota %v", c.probe.gain, c.Rate(), c.others.quota.on)
 	}
 	p.probe.gain = -0.01
-	if c := p.Child(time.Unix(1, 0)); c.probe.gain != usualGain {
-		t.Errorf("a child of a parent that holds back: gain %g", c.probe.gain)
-	}
+	conformance.Equal(t, p.Child(time.Unix(1, 0)).probe.gain, usualGain, "a child of a parent that holds back: gain")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/limiter"
+	"example.com/tsimport/internal/conformance"
 )
 
 // TestLanesOfALimitedTableAreHardlyRefused runs laws with and without a rate over the table.
@@ -61,9 +62,7 @@ func TestATrialTellsATableFromItsPartitions(t *testing.T) {
 					}
 				}
 				s.run()
-				if want := c.table == nil; ended != want {
-					t.Errorf("was given up: %v, want %v", ended, want)
-				}
+				conformance.Equal(t, ended, c.table == nil, "was given up")
 			})
 		}
 	}

@@ -168,9 +168,7 @@ func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			columns, got := valuesOf(t, tt.item, tt.o)
-			if diff := cmp.Diff(wantColumns, columns); diff != "" {
-				t.Error(diff)
-			}
+			conformance.Equal(t, cmp.Diff(wantColumns, columns), "", "(-want +got)")
 			if len(got) != len(want) {
 				t.Fatalf("%d records, want %d", len(got), len(want))
 			}
@@ -446,9 +444,7 @@ func TestARejectedRecordOfJSONIsOneLineAndItsPlaceIsExact(t *testing.T) {
 		t.Error(lines, err)
 	}
 	want := []string{`line 1, byte 2, bad false: { "id": 1}`, `line 3, byte 16, bad true: {"id": 2, "id":  3}`}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 }
 
 // benchmarkText is a student-card like text.

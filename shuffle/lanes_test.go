@@ -171,9 +171,7 @@ func TestRowsOfAKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 			r.life()
 			spilled += r.lanes.SpilledRows()
 			r.check()
-			if u := r.store.Usage(); u.Frames != 0 {
-				t.Errorf("%d frames are left on disk", u.Frames)
-			}
+			conformance.Equal(t, r.store.Usage().Frames, 0, "frames are left on disk")
 		})
 	}
 	if spilled < 1200 {
@@ -291,9 +289,7 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 	if r.work() == nil || !r.lanes.DiskFull() || r.store.Usage().Frames != 0 {
 		t.Fatalf("full %v, %d frames; want a write that failed", r.lanes.DiskFull(), r.store.Usage().Frames)
 	}
-	if r.work() != nil {
-		t.Error("a full disk is written to again at once")
-	}
+	conformance.Equal(t, r.work(), nil, "writing to a full disk again at once")
 	must(t, os.Mkdir(dir, 0o700))
 	r.lanes.TryDisk()
 	if r.work() == nil || r.lanes.DiskFull() || r.store.Usage().Frames != 1 {

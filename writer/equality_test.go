@@ -12,6 +12,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/encode"
@@ -199,8 +200,6 @@ func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
 		t.Errorf("it does not stop: %v", err)
 	}
 	for i, o := range outcomes {
-		if o.Fate != table.Unknown {
-			t.Errorf("row %d: fate %v", i, o.Fate)
-		}
+		conformance.Equal(t, o.Fate, table.Unknown, "row %d: fate", i)
 	}
 }

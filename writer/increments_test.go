@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/encode"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -144,9 +145,7 @@ func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
 		return strings.TrimPrefix(string(c.appendMark(nil, rows[4], position(rows[4]))), testRun+"."+position(rows[4]))
 	}
 	for i, want := range []string{"", "!" + position(rows[0]), "!" + position(rows[0]) + "!" + position(rows[1]), "!*", "!*"} {
-		if got := named(c); got != want {
-			t.Errorf("after %d: %s", i, got)
-		}
+		conformance.Equal(t, named(c), want, "after %d", i)
 		c.Rejected(rows[i], false)
 		c.Rejected(rows[i], false)
 	}

@@ -29,9 +29,7 @@ func TestARefusedSizeIsHalvedAndOneThatPassedIsKept(t *testing.T) {
 	s.failed(4000, tooLarge("OTSRequestBodyTooLarge")) // one that was in flight
 	conformance.Equal(t, s.Limit(), 500, "limit")
 	s.failed(400, errors.New("EOF"))
-	if s.Limit() != 500 {
-		t.Errorf("limit %d after a lost answer", s.Limit())
-	}
+	conformance.Equal(t, s.Limit(), 500, "limit after a lost answer")
 }
 
 func TestAPageWithStatus413LeavesRowsOpenUntilOneAloneIsRefusedThreeTimes(t *testing.T) {

@@ -346,9 +346,7 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNotAReject(t *testing.T) {
 		if _, err := New(f, f, "t", tt.mode, tt.condition).Write(rows, repeated, outcomes); err != nil {
 			t.Fatal(err)
 		}
-		if outcomes[0].Fate != tt.want {
-			t.Errorf("%s: %+v, want fate %d", tt.name, outcomes[0], tt.want)
-		}
+		conformance.Equal(t, outcomes[0].Fate, tt.want, "%s: %+v", tt.name, outcomes[0])
 	}
 }
 

@@ -75,9 +75,7 @@ func TestJSONSurvivesTheRoundTrip(t *testing.T) {
 	must(t, err)
 	back := new(Result)
 	must(t, json.Unmarshal(text, back))
-	if diff := cmp.Diff(r, back); diff != "" {
-		t.Error(diff)
-	}
+	conformance.Equal(t, cmp.Diff(r, back), "", "(-want +got)")
 }
 
 func TestSamplesAreLinesBelowTheSettingsOfTheirRun(t *testing.T) {

@@ -31,13 +31,11 @@ func TestEvenValuesAreCutIntoEqualPartitions(t *testing.T) {
 		t.Fatalf("%d bounds, %d parts", len(bounds), len(parts))
 	}
 	for i, n := range parts {
-		if n != 2500 {
-			t.Errorf("partition %d has %d rows, want 2500", i, n)
-		}
+		conformance.Equal(t, n, 2500, "partition %d: rows", i)
 	}
 	conformance.Equal(t, bounds[0].Int, -874, "the second partition begins")
-	if notes := cutNotes(parts, 8); notes != nil {
-		t.Errorf("notes %q about even partitions", notes)
+	if got := cutNotes(parts, 8); got != nil {
+		t.Errorf("notes about even partitions: %v", got)
 	}
 }
 

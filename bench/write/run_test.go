@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/bench"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/tabletest"
@@ -75,9 +76,7 @@ func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
 		if res != nil && res.Stopped != cause.Error() {
 			t.Errorf("hard %v: stopped by %q", hardToo, res.Stopped)
 		}
-		if left := tables(t, store.Admin); len(left) != 0 {
-			t.Errorf("hard %v: tables %v are left", hardToo, left)
-		}
+		conformance.Equal(t, len(tables(t, store.Admin)), 0, "hard %v: tables are left", hardToo)
 	}
 }
 

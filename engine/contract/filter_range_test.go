@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestARangeContinuesPastFilteredRows(t *testing.T) {
@@ -111,9 +113,7 @@ func TestAMatrixIsAnsweredWhereItHoldsTheRows(t *testing.T) {
 			v.ask(r.RangeRowQueryCriteria)
 			got, err := s.GetRange(r)
 			must(t, err)
-			if got.DataBlockType != v.want {
-				t.Errorf("%s: a block of type %d, want %d", name, got.DataBlockType, v.want)
-			}
+			conformance.Equal(t, got.DataBlockType, v.want, "%s: a block of type", name)
 			want := [][]cell{values, values[1:2], nil}
 			if limit > 0 {
 				want = want[:limit]

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestABatchHoldsAtMost200Rows(t *testing.T) {
@@ -200,9 +202,7 @@ func TestValuesHaveTheirLimits(t *testing.T) {
 			check(t, s.do(x.change), x.want)
 			r, err := s.batch(tb.put(tb.key(name, 1)), x.change)
 			check(t, err, x.want)
-			if applied := tb.get(t, tb.key(name, 1)) != nil; applied != (x.want == accepted) {
-				t.Errorf("the other row of the batch is there: %v", applied)
-			}
+			conformance.Equal(t, tb.get(t, tb.key(name, 1)) != nil, x.want == accepted, "the other row of the batch is there")
 			if err == nil {
 				rows := r.TableToRowsResult[x.table.name]
 				checkRow(t, rows[len(rows)-1], accepted)

@@ -3,6 +3,8 @@ package contract
 import (
 	"math"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestThePlainBufferOfTheSuiteIsTheSDKs(t *testing.T) {
@@ -137,9 +139,7 @@ func TestRowsAreParsedStrictly(t *testing.T) {
 					whole = accepted
 				}
 				a.check(t, whole)
-				if there := tb.get(t, tb.key(name, 1)) != nil; there != (whole == accepted) {
-					t.Errorf("the good row is there: %v", there)
-				}
+				conformance.Equal(t, tb.get(t, tb.key(name, 1)) != nil, whole == accepted, "the good row is there")
 				if v.want != accepted {
 					diff(t, tb.get(t, tb.key("a", 1)), (*row)(nil))
 				}

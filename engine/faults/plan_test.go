@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestOnlyMatchingRequestsAreCounted(t *testing.T) {
@@ -14,20 +16,14 @@ func TestOnlyMatchingRequestsAreCounted(t *testing.T) {
 		return Fault{}
 	}}
 	for i, op := range []string{"BatchWriteRow", "GetRow", "BatchWriteRow", "BatchWriteRow"} {
-		if got := p.Next(op, 1).Action; (got == DropAfter) != (i == 2) {
-			t.Errorf("request %d: action %d", i, got)
-		}
+		conformance.Equal(t, (p.Next(op, 1).Action == DropAfter), i == 2, "request %d: action", i)
 	}
-	if p.Requests() != 3 {
-		t.Error(p.Requests())
-	}
+	conformance.Equal(t, p.Requests(), 3, "requests")
 }
 
 func TestNoPlanHasNoFaults(t *testing.T) {
 	var p *Plan
-	if f := p.Next("BatchWriteRow", 1); f.Action != None {
-		t.Error(f)
-	}
+	conformance.Equal(t, p.Next("BatchWriteRow", 1).Action, None, "action")
 }
 
 func TestWaitLateWaitsForTheLastOne(t *testing.T) {
@@ -100,9 +96,7 @@ func TestAnOutageBefallsEveryRequestForItsTime(t *testing.T) {
 				t.Error("a row is taken")
 			}
 			time.Sleep(1500 * time.Millisecond)
-			if f := at("BatchWriteRow"); f.Action != None {
-				t.Errorf("%s: goes on: %v", kind, f.Action)
-			}
+			conformance.Equal(t, at("BatchWriteRow").Action, None, "%s: fault afterwards", kind)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func mustPlan(t *testing.T, p *Plan, err error) *Plan {
@@ -34,9 +36,7 @@ func TestARandomPlanHitsItsShareOfTheRequests(t *testing.T) {
 			t.Errorf("no request suffered %s", name)
 		}
 	}
-	if sum != hit {
-		t.Errorf("%d faults are counted, %d were given", sum, hit)
-	}
+	conformance.Equal(t, sum, hit, "faults counted")
 }
 
 func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
@@ -69,9 +69,7 @@ func TestAKindMayNameItsCode(t *testing.T) {
 	if f := p.Next("DeleteRow", 1); f.Action != Refuse || f.Code != "OTSTimeout" {
 		t.Errorf("%+v", f)
 	}
-	if f := p.Next("GetRow", 1); f.Action != None {
-		t.Errorf("a read suffers %v", f.Action)
-	}
+	conformance.Equal(t, p.Next("GetRow", 1).Action, None, "fault of a read")
 	p, err = Random{Rate: 1, Kinds: []string{"refuse-rows"}}.Plan()
 	f := mustPlan(t, p, err).Next("BatchWriteRow", 100)
 	refused := 0

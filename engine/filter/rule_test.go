@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestARuleComparesPartOfAText(t *testing.T) {
@@ -51,9 +52,7 @@ func TestARuleComparesPartOfAText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := decode(t, leaf{op: v.op, column: "c", value: v.value, rule: transfer(v.regex, v.cast)}.bytes())
-			if got := f.Match(nil, cells("c", v.stored)); got != v.want {
-				t.Error(got)
-			}
+			conformance.Equal(t, f.Match(nil, cells("c", v.stored)), v.want, "match")
 		})
 	}
 	t.Run("without a type it is an integer", func(t *testing.T) {

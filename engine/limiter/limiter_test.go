@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // start is a quarter of a second after a whole one.
@@ -53,9 +55,7 @@ func check(t *testing.T, limits []*Limiter, steps []step) {
 				marked++
 			}
 		}
-		if marked != taken {
-			t.Errorf("step %d: %d rows are marked as taken, %d were", i, marked, taken)
-		}
+		conformance.Equal(t, marked, taken, "step %d: rows are marked as taken", i)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var histories = flag.Int("histories", 150, "short concurrent histories that are checked for an order that explains them")
@@ -142,9 +144,7 @@ func TestAHistoryThatHasNoOrderIsNoticed(t *testing.T) {
 		"a read of what is past":    {[]event{{put(1), wrote, 1, 2}, {put(2), wrote, 3, 4}, {nil, read(1), 5, 6}}, false},
 		"two reads in wrong orders": {[]event{{put(1), wrote, 1, 2}, {put(2), wrote, 3, 10}, {nil, read(2), 4, 5}, {nil, read(1), 6, 7}}, false},
 	} {
-		if got := linear(nil, h.history, make([]bool, len(h.history)), key, 5); got != h.want {
-			t.Errorf("%s: %v, want %v", name, got, h.want)
-		}
+		conformance.Equal(t, linear(nil, h.history, make([]bool, len(h.history)), key, 5), h.want, "%s", name)
 	}
 }
 

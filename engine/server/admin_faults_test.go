@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
@@ -118,8 +119,6 @@ func TestASingleRowIsRefusedAsARequest(t *testing.T) {
 		return faults.Fault{Action: faults.RefuseRows, RowCode: func(int) string { return "OTSServerBusy" }}
 	}}
 	_, c := withTable(t, Options{Faults: plan})
-	if err := putRow(c, put("t", key("a", 1))); code(err) != "OTSServerBusy" {
-		t.Error(err)
-	}
+	conformance.Equal(t, code(putRow(c, put("t", key("a", 1)))), "OTSServerBusy", "put row")
 	hasRows(t, c, 0)
 }

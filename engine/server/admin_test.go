@@ -154,9 +154,7 @@ func TestKeysOfEveryTypeAreReadAndWritten(t *testing.T) {
 		for _, p := range list.Partitions {
 			starts = append(starts, p["start"])
 		}
-		if got := fmt.Sprint(starts); got != v.want {
-			t.Errorf("%s, want %s", got, v.want)
-		}
+		conformance.Equal(t, fmt.Sprint(starts), v.want, "starts")
 		r, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
 		if err != nil || r.TableMeta.TableName != name {
 			t.Error(err)
@@ -177,9 +175,7 @@ func TestATableIsCutEvenlyOverItsRows(t *testing.T) {
 	writeRows(t, c, rowsOf(keys...))
 	cut := func(want string) {
 		t.Helper()
-		if got := fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		conformance.Equal(t, fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())), want, "bounds")
 	}
 	must(t, s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 5}})) // when it begins
 	cut(`["20" "40" "60" "80"]`)
@@ -279,9 +275,7 @@ func TestReadsWaitForTheirPartition(t *testing.T) {
 			return err
 		}
 		conformance.Equal(t, read(key("a", 0)), nil, "contents read")
-		if err := read(key("z", 1)); code(err) != wire.CodePartitionUnavailable {
-			t.Error(err)
-		}
+		conformance.Equal(t, code(read(key("z", 1))), wire.CodePartitionUnavailable, "read")
 		both := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1}
 		both.AddRow(key("a", 0))
 		both.AddRow(key("z", 1))
@@ -314,8 +308,6 @@ func TestACancelledRequestIsNotAppliedBeforeHalfOfItsLatency(t *testing.T) {
 		if _, err := s.Transport().RoundTrip(signed(s, "BatchWriteRow", body).WithContext(ctx)); !errors.Is(err, context.Canceled) {
 			t.Errorf("a request whose client has gone: %v", err)
 		}
-		if st := s.Sim().Stats()["t"]; st.Rows != 0 {
-			t.Errorf("%d rows were let through", st.Rows)
-		}
+		conformance.Equal(t, s.Sim().Stats()["t"].Rows, 0, "rows were let through")
 	})
 }

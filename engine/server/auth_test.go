@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // engine/contract has the other refusals; it has no clock that stands still.
@@ -68,9 +69,7 @@ func TestABodyThatDoesNotInflateToItsSizeIsRefused(t *testing.T) {
 			h.Set(wire.HeaderRequestSize, strconv.Itoa(tt.size))
 		})
 		runtime.ReadMemStats(&after)
-		if a.status != tt.want {
-			t.Errorf("%s: %d, want %d", name, a.status, tt.want)
-		}
+		conformance.Equal(t, a.status, tt.want, "%s", name)
 		if got := after.TotalAlloc - before.TotalAlloc; got > 40<<20 {
 			t.Errorf("%s: %d MiB were allocated", name, got>>20)
 		}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 )
 
 // faulty opens a server whose first BatchWriteRow gets fault f.
@@ -53,9 +54,7 @@ func rowsIn(t *testing.T, c *tablestore.TableStoreClient) int {
 // hasRows fails the test unless the table t has so many rows.
 func hasRows(t *testing.T, c *tablestore.TableStoreClient, want int) {
 	t.Helper()
-	if n := rowsIn(t, c); n != want {
-		t.Errorf("%d rows, want %d", n, want)
-	}
+	conformance.Equal(t, rowsIn(t, c), want, "rows")
 }
 
 func TestFaultsOfTheWholeRequest(t *testing.T) {
@@ -115,9 +114,7 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 	}}
 	eachWay(t, fault, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
 		for i, got := range writeRows(t, c, batchOf(5)) {
-			if want := fault.RowCode(i); got != want {
-				t.Errorf("row %d: %q, want %q", i, got, want)
-			}
+			conformance.Equal(t, got, fault.RowCode(i), "row %d", i)
 		}
 		hasRows(t, c, 3)
 	})
@@ -159,9 +156,7 @@ func TestARowOfABulkImportIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
 func TestAClosedServerSaysThatNothingWasApplied(t *testing.T) {
 	s := reopen(t, "", Options{InMemory: true})
 	must(t, s.Close())
-	if a := raw(s, "ListTable", nil, nil); a.status != http.StatusServiceUnavailable {
-		t.Error(a.status)
-	}
+	conformance.Equal(t, raw(s, "ListTable", nil, nil).status, http.StatusServiceUnavailable, "status")
 	must(t, s.Close())
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // status is the status line of the next answer on a connection.
@@ -131,9 +132,7 @@ func TestNamesOfElsewhereAreRefusedWhileTheKeyIsPublic(t *testing.T) {
 			r.Host, r.RemoteAddr = v.host, "127.0.0.1:5000"
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
-			if w.Code != v.want {
-				t.Errorf("%s to %s with secret %q: %d %q, want %d", path, v.host, v.secret, w.Code, w.Body.String(), v.want)
-			}
+			conformance.Equal(t, w.Code, v.want, "%s to %s with secret %q: %q", path, v.host, v.secret, w.Body.String())
 			if v.want == 403 && path == "/ListTable" && !strings.Contains(w.Body.String(), wire.CodeAuthFailed) {
 				t.Errorf("%s: %q is no answer of the protocol", v.host, w.Body.String())
 			}

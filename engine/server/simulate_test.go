@@ -232,9 +232,7 @@ func TestARowTheTableRefusesIsCountedAsFailed(t *testing.T) {
 	for i, want := range []string{wire.CodeConditionCheckFail, "", wire.CodeInvalidPK} {
 		conformance.Equal(t, r.TableToRowsResult["t"][i].Error.Code, want, "row %d", i)
 	}
-	if row := r.TableToRowsResult["elsewhere"][0]; row.Error.Code != wire.CodeObjectNotExist {
-		t.Errorf("%+v", row)
-	}
+	conformance.Equal(t, r.TableToRowsResult["elsewhere"][0].Error.Code, wire.CodeObjectNotExist, "code")
 	if st := s.Sim().Stats()["t"]; st.Rows != 2 || st.Failed != 1 {
 		t.Errorf("%+v", st.Count)
 	}

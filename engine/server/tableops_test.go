@@ -155,9 +155,7 @@ func TestFaultsOfNumberedAndAtomicRows(t *testing.T) {
 			}
 			plan.WaitLate()
 			hasRows(t, c, v.applied)
-			if got := writeRows(t, c, batch(v.atomic, numbering("a"))); got[0] != "" {
-				t.Error(got)
-			}
+			conformance.Equal(t, writeRows(t, c, batch(v.atomic, numbering("a")))[0], "", "write rows")
 		})
 	}
 }
@@ -187,8 +185,6 @@ func TestLocationsAreThePartitionsTheTableWasCreatedWith(t *testing.T) {
 			}
 			got = append(got, fmt.Sprintf("%v %d", split.LowerBound.PrimaryKeys[0].Value, names[split.Location]))
 		}
-		if want := "[<nil> 1 c 1 m 2 o 2]"; fmt.Sprint(got) != want {
-			t.Errorf("simulated %t: got %v, want %s", simulated, got, want)
-		}
+		conformance.Equal(t, fmt.Sprint(got), "[<nil> 1 c 1 m 2 o 2]", "simulated %t", simulated)
 	}
 }

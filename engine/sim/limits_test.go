@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/limiter"
+	"example.com/tsimport/internal/conformance"
 )
 
 // offer asks every millisecond about rows with a key until a time, and returns how many were accepted and the longest delay.
@@ -86,8 +87,6 @@ func TestALimiterWithoutACapacityIsRefused(t *testing.T) {
 		}
 	}
 	for _, c := range []Config{{PartitionUnits: 1, Limiter: limiter.Queue}, {TableUnits: 1, Limiter: limiter.FixedWindow}, {TableUnits: 5}} {
-		if err := c.Check(); err != nil {
-			t.Errorf("%+v: %v", c, err)
-		}
+		conformance.Equal(t, c.Check(), nil, "%+v", c)
 	}
 }

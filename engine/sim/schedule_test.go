@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func load(table *Table, from, to time.Duration, key func(i int) Key) (verdicts []Verdict) {
@@ -16,9 +18,7 @@ func load(table *Table, from, to time.Duration, key func(i int) Key) (verdicts [
 
 func hasPartitions(t *testing.T, table *Table, now time.Time, want int) {
 	t.Helper()
-	if n := len(table.Bounds(now)) + 1; n != want {
-		t.Errorf("%d partitions %v after the start, want %d", n, now.Sub(start), want)
-	}
+	conformance.Equal(t, len(table.Bounds(now))+1, want, "partitions %v after the start", now.Sub(start))
 }
 
 func digits(i int) Key { return Key(fmt.Sprintf("%04d", i*7919%10000)) }
@@ -119,9 +119,7 @@ func TestQuantilesCutEvenly(t *testing.T) {
 	if got := Quantiles([]Key{"a", "a", "a", "b"}, 4); !slices.Equal(got, []Key{"b"}) {
 		t.Errorf("%q", got)
 	}
-	if got := Quantiles(nil, 4); len(got) != 0 {
-		t.Errorf("%q", got)
-	}
+	conformance.Equal(t, len(Quantiles(nil, 4)), 0, "quantiles")
 }
 
 func TestHalvesAreAsEvenAsKeysAllow(t *testing.T) {

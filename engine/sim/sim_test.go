@@ -121,9 +121,7 @@ func TestChildrenServeAfterTheSplitWithTheFullCapacityEach(t *testing.T) {
 	if v := write(table, at(5499*time.Millisecond), "a", "z"); v[0] != Unavailable || v[1] != Unavailable {
 		t.Errorf("%v while splitting", v)
 	}
-	if bounds := table.Bounds(at(5 * time.Second)); len(bounds) != 1 {
-		t.Errorf("%q while splitting", bounds)
-	}
+	conformance.Equal(t, len(table.Bounds(at(5*time.Second))), 1, "while splitting")
 	v := write(table, at(5600*time.Millisecond), append(repeated("a", 20), repeated("z", 20)...)...)
 	if a, z := accepted(v[:20]), accepted(v[20:]); a != 10 || z != 10 {
 		t.Errorf("%d and %d rows accepted 100 ms after, want 10 and 10", a, z)
@@ -174,9 +172,7 @@ func TestAMovingPartitionIsAwayAndReturnsWithAnEmptyBucket(t *testing.T) {
 	if n := accepted(write(table, at(2100*time.Millisecond), repeated("z", 10)...)); n != 1 {
 		t.Errorf("%d rows accepted 100 ms after the return, want 1", n)
 	}
-	if p := table.Stats(at(3 * time.Second)).Partitions[2]; p.Down != time.Second {
-		t.Errorf("down for %v", p.Down)
-	}
+	conformance.Equal(t, table.Stats(at(3 * time.Second)).Partitions[2].Down, time.Second, "down")
 }
 
 func TestLatencyIsDrawnAroundItsMean(t *testing.T) {

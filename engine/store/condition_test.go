@@ -6,6 +6,7 @@ import (
 
 	"example.com/tsimport/engine/filter"
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // missingX is the bytes of a filter on column x, which no row has: it passes them or not.
@@ -68,8 +69,6 @@ func TestAConditionalBatchAppliesNothingWhenItsClientHasGone(t *testing.T) {
 		t.Error(err)
 	}
 	for k := range int64(3) {
-		if got := read(t, s, tab, k); got != "-" {
-			t.Errorf("row %d is there: %s", k, got)
-		}
+		conformance.Equal(t, read(t, s, tab, k), "-", "row %d is there", k)
 	}
 }

@@ -103,8 +103,8 @@ func TestAPageIsReadBetweenTwoPieces(t *testing.T) {
 		}
 		p.Release()
 		p.Release() // a second time it does nothing
-		if p.Rows != nil {
-			t.Error("the rows are still there")
+		if got := p.Rows; got != nil {
+			t.Errorf("the rows are still there: %v", got)
 		}
 	}
 }

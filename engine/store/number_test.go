@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // newNumbered creates a table of the columns p STRING, n INTEGER numbered by the table, and s STRING.
@@ -110,9 +111,7 @@ func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
 			last = n
 		}
 	}
-	if want := int64(1_700_000_000_001_000); last != want {
-		t.Errorf("got %d, want the clock's %d", last, want)
-	}
+	conformance.Equal(t, last, int64(1_700_000_000_001_000), "number")
 }
 
 func TestNumbersContinueAfterALossOfPower(t *testing.T) {
@@ -189,9 +188,7 @@ func TestNumbersNeverAppearBelowAVisibleOne(t *testing.T) {
 		all = append(all, numbers...)
 	}
 	slices.Sort(all)
-	if n := len(slices.Compact(all)); n != writers*batches*2 {
-		t.Errorf("%d rows have %d numbers", writers*batches*2, n)
-	}
+	conformance.Equal(t, len(slices.Compact(all)), writers*batches*2, "numbers of rows")
 	if got, err := stored(s, tab, "p"); err != nil || len(got) != writers*batches*2 {
 		t.Errorf("%d rows are stored (%v), want %d", len(got), err, writers*batches*2)
 	}
@@ -260,8 +257,6 @@ func TestNoNumberOfARowThatIsLeftComesTwice(t *testing.T) {
 			must(t, after.Close())
 		}
 		writing.Wait()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, s.Close(), nil, "error")
 	}
 }

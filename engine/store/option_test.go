@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 func reserve(s *Store, read, write int32) (*wire.TableDescription, *wire.Error) {
@@ -57,7 +58,5 @@ func TestReservedThroughputChangesOnceInAnInterval(t *testing.T) {
 			t.Errorf("%+v: %q, increased at %d, decreased at %d", v, got, d.LastIncrease-start/1000, decrease)
 		}
 	}
-	if d := s.Table([]byte("t")).Describe(); d.Reserved != (wire.Capacity{}) {
-		t.Error(d.Reserved)
-	}
+	conformance.Equal(t, s.Table([]byte("t")).Describe().Reserved, wire.Capacity{}, "reserved")
 }

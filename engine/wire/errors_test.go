@@ -1,6 +1,10 @@
 package wire
 
-import "testing"
+import (
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
+)
 
 func TestEveryCodeHasItsStatusAndMessage(t *testing.T) {
 	want := map[string]Error{
@@ -53,8 +57,6 @@ func TestAFailedRowConsumesByItsCause(t *testing.T) {
 		CodeNotEnoughCapacityUnit: {},
 		CodeCapacityUnitExhausted: {},
 	} {
-		if got := [2]Capacity{failedUnits(Fail(code), false), failedUnits(Fail(code), true)}; got != w {
-			t.Errorf("%s: got %v, want %v", code, got, w)
-		}
+		conformance.Equal(t, [2]Capacity{failedUnits(Fail(code), false), failedUnits(Fail(code), true)}, w, "%s", code)
 	}
 }

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func pk(name string, typ ValueType, value ...byte) Cell {
@@ -30,9 +32,7 @@ func TestBoundsSortAsTheirKeysDo(t *testing.T) {
 				case i > j:
 					want = 1
 				}
-				if got != want {
-					t.Errorf("%+v and %+v: %d, want %d", sorted[i], sorted[j], got, want)
-				}
+				conformance.Equal(t, got, want, "%+v and %+v", sorted[i], sorted[j])
 			}
 		}
 	}

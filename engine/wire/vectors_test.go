@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/quick"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func unhex(t testing.TB, s string) []byte {
@@ -40,9 +42,7 @@ func TestCRCBySlicesIsCRCByBytes(t *testing.T) {
 		}
 		return crc8(start, b) == want
 	}
-	if err := quick.Check(f, nil); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, quick.Check(f, nil), nil, "error")
 }
 
 func integer(v byte) []byte { return []byte{v, 0, 0, 0, 0, 0, 0, 0} }

@@ -162,7 +162,5 @@ func TestANameThatIsTooLongIsShortenedWithAHash(t *testing.T) {
 			names[beside] = true
 		}
 	}
-	if got := Beside("folder/rows.csv", Suffix); got != "folder/rows.csv.part" {
-		t.Error(got)
-	}
+	conformance.Equal(t, Beside("folder/rows.csv", Suffix), "folder/rows.csv.part", "beside")
 }

@@ -76,9 +76,7 @@ func TestAFileIsSyncedBeforeItIsRenamedAndTheFolderAfter(t *testing.T) {
 	if !slices.Equal(s.calls, want) {
 		t.Errorf("%q, want %q", s.calls, want)
 	}
-	if got := content(t, name) + " " + content(t, filepath.Join(dir, "before")); got != "new old" {
-		t.Error(got)
-	}
+	conformance.Equal(t, content(t, name)+" "+content(t, filepath.Join(dir, "before")), "new old", "content")
 }
 
 func TestWhicheverOperationFailsAReaderFindsOldOrNew(t *testing.T) {
@@ -149,9 +147,7 @@ func TestWhatStandsUnderTheTemporaryNameIsNotWrittenTo(t *testing.T) {
 		t.Skip(err)
 	}
 	must(t, WriteBytes(name, Options{Perm: 0o600}, []byte("new")))
-	if got := content(t, name) + " " + content(t, victim); got != "new mine" {
-		t.Error(got)
-	}
+	conformance.Equal(t, content(t, name)+" "+content(t, victim), "new mine", "content")
 	must(t, os.Mkdir(name+Suffix, 0o700))
 	if err := WriteBytes(name, Options{Perm: 0o600}, []byte("newer")); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a folder: %v", err)
@@ -176,9 +172,7 @@ func TestOfTwoWritersOneCommits(t *testing.T) {
 		return errors.Join(err, second.Close())
 	})
 	conformance.Refused(t, err, "another process", "the first")
-	if got := fmt.Sprint(content(t, name), " ", content(t, name+Suffix)); got != "none second" {
-		t.Error(got)
-	}
+	conformance.Equal(t, fmt.Sprint(content(t, name), " ", content(t, name+Suffix)), "none second", "content")
 }
 
 func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {

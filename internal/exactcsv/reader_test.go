@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestFieldsAreThoseThatWereWritten(t *testing.T) {
@@ -49,7 +51,5 @@ func TestLinesMayEndWithCRLF(t *testing.T) {
 
 func TestAnErrorOfReadingIsOneOfTheReader(t *testing.T) {
 	_, err := NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("a,b\nc,d\n")))).ReadAll()
-	if err != iotest.ErrTimeout {
-		t.Error(err)
-	}
+	conformance.Equal(t, err, iotest.ErrTimeout, "the error of the file")
 }

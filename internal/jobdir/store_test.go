@@ -54,9 +54,7 @@ func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 		if _, err := s.Get(ctx, "a/b"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v", err)
 		}
-		if got, want := Below(s, "a/b").String(), strings.TrimSuffix(s.String(), "/")+"/a/b"; got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		conformance.Equal(t, Below(s, "a/b").String(), strings.TrimSuffix(s.String(), "/")+"/a/b", "string")
 		must(t, errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil), s.Put(ctx, "c", []byte("3"))))
 		if err := s.PutAbsent(ctx, "a/b", []byte("4")); !errors.Is(err, ErrExists) {
 			t.Errorf("%v", err)

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -167,9 +168,7 @@ key.AddPrimaryKeyColumn("SellerID", "\u4e2d\"")`, `primary_key = [("SellerID", "
 	}
 	d := design(t, env, "CardID", "OrderNumber")
 	d.Columns, d.Programs = slices.Insert(d.Columns, 1, Column{Name: "seq", Auto: true}), slices.Insert(d.Programs, 1, (*Program)(nil))
-	if b := d.Bounds("OrderNumber", given); b != nil {
-		t.Errorf("after an auto-increment column: %+v", b)
-	}
+	conformance.Equal(t, d.Bounds("OrderNumber", given), nil, "after an auto-increment column")
 }
 
 func TestThePrefixEndIsTheNextText(t *testing.T) {
@@ -205,7 +204,5 @@ func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
 	x.Notes = nil
 	x.NoteSample(1000, 90)
 	x.NoteSample(100, 1)
-	if len(x.Notes) != 0 {
-		t.Errorf("%q", x.Notes)
-	}
+	conformance.Equal(t, len(x.Notes), 0, "%q", x.Notes)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -116,9 +117,7 @@ func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
 func TestColumnsWithPythonKeywordsAsNamesAreNotVariables(t *testing.T) {
 	env := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
 	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil)
-	if want := `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`; x.Key[0].Python != want {
-		t.Errorf("%s, want %s", x.Key[0].Python, want)
-	}
+	conformance.Equal(t, x.Key[0].Python, `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`, "python")
 }
 
 // pythonCheck computes the formulas of a case and prints those that give another key.

@@ -196,9 +196,7 @@ func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	must(t, err)
 	r := rooms[0]
 	all := slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !r.compiles(m) })
-	if n := len(r.draw(1, 5)); n != 5 {
-		t.Errorf("drew %d of 5", n)
-	}
+	conformance.Equal(t, len(r.draw(1, 5)), 5, "mutants drawn")
 	verdicts, err := r.judge(all, limits{time.Minute, 2}, t.Logf)
 	must(t, err)
 	var got []string

@@ -80,9 +80,7 @@ func TestBucketsOfS3HaveTheAddressesThatAWSGivesThem(t *testing.T) {
 				}
 				return
 			}
-			if got := s.(*s3Service).address(c.bucket, "a b/+", nil).String(); got != c.want {
-				t.Errorf("%s, want %s", got, c.want)
-			}
+			conformance.Equal(t, s.(*s3Service).address(c.bucket, "a b/+", nil).String(), c.want, "string")
 			if got, want := s.(*s3Service).address(c.bucket, "", nil).String(), strings.TrimSuffix(c.want, "a%20b/%2B"); strings.TrimSuffix(got, "/") != strings.TrimSuffix(want, "/") {
 				t.Errorf("%s, want %s", got, want)
 			}
@@ -167,9 +165,7 @@ func TestRequestsToS3AreSignedAsTheyAreSentAndRefusedOnesAgainWithTheRightTime(t
 				must(t, err)
 				before := requests.Load()
 				for range 2 {
-					if err := request(s); err != nil {
-						t.Errorf("%s of %q, %v hours: %v", name, key, int(hours), err)
-					}
+					conformance.Equal(t, request(s), nil, "%s of %q, %v hours", name, key, int(hours))
 				}
 				if n := requests.Load() - before; n > 3 {
 					t.Errorf("%s of %q: %d requests", name, key, n)

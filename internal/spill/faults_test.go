@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestAtItsLimitAStoreRefusesFramesAndKeepsTheEarlierOnes(t *testing.T) {
@@ -18,9 +20,7 @@ func TestAtItsLimitAStoreRefusesFramesAndKeepsTheEarlierOnes(t *testing.T) {
 	if _, err := s.Write(noise(3, 2*blockBytes)); !errors.Is(err, ErrFull) {
 		t.Fatalf("a frame too many: %v", err)
 	}
-	if u := s.Usage(); u != before {
-		t.Errorf("the refused frame left %+v, before it was %+v", u, before)
-	}
+	conformance.Equal(t, s.Usage(), before, "usage after the refused frame")
 	for f, want := range map[Frame][]byte{a: first, b: second} {
 		if got, err := s.Read(f, nil); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("an earlier frame: %v", err)
@@ -32,9 +32,7 @@ func TestAtItsLimitAStoreRefusesFramesAndKeepsTheEarlierOnes(t *testing.T) {
 	if got, err := s.Read(c, nil); err != nil || !bytes.Equal(got, third) {
 		t.Errorf("a frame in two pieces: %v", err)
 	}
-	if u := s.Usage(); u.DiskBytes != 10*blockBytes {
-		t.Errorf("%d bytes on disk", u.DiskBytes)
-	}
+	conformance.Equal(t, s.Usage().DiskBytes, 10*blockBytes, "bytes on disk")
 }
 
 // failing is a file whose n-th operation of a kind fails.
@@ -95,9 +93,7 @@ func TestAFailedWriteLeavesEarlierFramesIntact(t *testing.T) {
 			}
 			u := s.Usage()
 			u.PeakDiskBytes = before.PeakDiskBytes // it was needed for a moment
-			if u != before {
-				t.Errorf("%v at piece %d left %+v, before it was %+v", tt.cause, pass, u, before)
-			}
+			conformance.Equal(t, u, before, "%v at piece %d: usage", tt.cause, pass)
 			if got, err := s.Read(a, nil); err != nil || !bytes.Equal(got, data) {
 				t.Errorf("%v at piece %d: the earlier frame: %v", tt.cause, pass, err)
 			}

@@ -63,9 +63,7 @@ func TestTheFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
 	}
 	kill()
 	open(t, Options{Dir: dir})
-	if found := names(t, dir); len(found) != 0 {
-		t.Errorf("after it was killed: %v", found)
-	}
+	conformance.Equal(t, len(names(t, dir)), 0, "after it was killed")
 }
 
 func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
@@ -80,9 +78,7 @@ func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
-	if found := names(t, dir); len(found) != 2 {
-		t.Errorf("%v", found)
-	}
+	conformance.Equal(t, len(names(t, dir)), 2, "names")
 	must(t, a.Close())
 	if got, err := b.Read(inB, nil); err != nil || string(got) != "b" {
 		t.Errorf("after the other was closed: %q, %v", got, err)
@@ -92,9 +88,7 @@ func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
 func TestWithoutAFrameThereIsNoFolder(t *testing.T) {
 	dir := t.TempDir()
 	open(t, Options{Dir: dir})
-	if found := names(t, dir); len(found) != 0 {
-		t.Errorf("%v", found)
-	}
+	conformance.Equal(t, len(names(t, dir)), 0, "names")
 }
 
 // TestOnlyAbandonedFoldersOfRunsAreRemoved has a directory full of what looks nearly like one.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func add(into *int64, later int64) { *into += later }
@@ -45,9 +47,7 @@ func TestAHeatMapIsInKeyOrderAndKeepsPartitionsThatSplit(t *testing.T) {
 	early := h.Slot("c", "early")
 	h.Add(time.Second, late, 3)
 	h.Add(time.Second, early, 2)
-	if again := h.Slot("t", "other text"); again != late {
-		t.Errorf("slot %d, then %d", late, again)
-	}
+	conformance.Equal(t, h.Slot("t", "other text"), late, "the slot of the text after it")
 	h.Add(3*time.Second, first, 1) // the interval doubles
 	m := h.Map()
 	if !slices.Equal(m.Partitions, []string{"first", "early", "late"}) || m.Every != 2*time.Second {

@@ -97,9 +97,7 @@ loads:
 		`same: sync --store=./s --delete=true --table=same -- a.csv <- `,
 		`out: export --store=./s --table=orders --output=o.csv <- last`,
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 	if f.Parallel != 3 || len(f.Common) != 2 || f.Common[0].Key != "memory" || f.Common[1].Key != "max-wcu" {
 		t.Errorf("%d at a time, common %v", f.Parallel, f.Common)
 	}

@@ -217,8 +217,6 @@ func TestALoadTakesAsLongAsItsLastAttempt(t *testing.T) {
 		resumed, ended time.Time
 		want           time.Duration
 	}{{time.Time{}, monday.Add(time.Minute), time.Minute}, {tuesday, tuesday.Add(time.Second), time.Second}} {
-		if got := (&State{Started: monday, Resumed: c.resumed, Ended: c.ended}).Took(); got != c.want {
-			t.Errorf("%v, want %v", got, c.want)
-		}
+		conformance.Equal(t, (&State{Started: monday, Resumed: c.resumed, Ended: c.ended}).Took(), c.want, "took")
 	}
 }

@@ -709,7 +709,5 @@ func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
 	if units := d.selector(1).Units(); units["v"] != "duration, s" || units["c0"] != "date, days" {
 		t.Errorf("%v", units)
 	}
-	if units := d.selector(2).Units(); len(units) != 0 {
-		t.Errorf("of another table of the name: %v", units)
-	}
+	conformance.Equal(t, len(d.selector(2).Units()), 0, "of another table of the name")
 }

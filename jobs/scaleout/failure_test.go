@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/jobs/scaleout/runfile"
@@ -28,13 +29,9 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 	j, err := newJob(store, p, Options{Owner: "a worker"})
 	must(t, err)
 	failed := &plan.UsageError{Message: "read oss://u:secret@b/in.csv: it has changed"}
-	if err := j.told(ctx, StageRead, 1, failed); err != error(failed) {
-		t.Errorf("the error became %v", err)
-	}
+	conformance.Equal(t, j.told(ctx, StageRead, 1, failed), error(failed), "the error became")
 	for _, none := range []error{nil, jobdir.ErrLost, fmt.Errorf("write: %w", errNoSlot), &StoppedError{}, &jobdir.HeldError{}, &NotReadyError{}} {
-		if err := j.told(ctx, StageRead, 0, none); err != none {
-			t.Errorf("%v became %v", none, err)
-		}
+		conformance.Equal(t, j.told(ctx, StageRead, 0, none), none, "became")
 	}
 	ended, end := context.WithCancel(ctx)
 	end()
@@ -52,9 +49,7 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 		t.Errorf("the failures are %+v", all)
 	}
 	must(t, j.commit(ctx, store, splitName(1), &splitResult{done: j.newDone("x"), Split: 1}))
-	if all := look(); len(all) != 0 {
-		t.Errorf("a task that is done has the failures %+v", all)
-	}
+	conformance.Equal(t, len(look()), 0, "a task that is done has the failures")
 }
 
 // TestTheFirstResultOfATaskCounts commits a result after that of another attempt, whose rejected records fill several lists.

@@ -108,9 +108,7 @@ func TestOfTwoDriversAtOnceOneMakesThePlan(t *testing.T) {
 					for n := range 2 {
 						switch {
 						case isNew[n] || other == "the same load":
-							if failed[n] != nil {
-								t.Errorf("driver %d: %v", n, failed[n])
-							}
+							conformance.Equal(t, failed[n], nil, "driver %d", n)
 						default:
 							refused(t, failed[n], exitcode.Usage, "another job")
 						}

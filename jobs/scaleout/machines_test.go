@@ -11,6 +11,7 @@ import (
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
 )
@@ -69,9 +70,7 @@ func loadByMachines(t *testing.T, each, partitions, processes int) *Summary {
 		p := w.start(fmt.Sprintf("process %d", n), uint64(n), -1, 0)
 		p.slow = slowestAct
 		all.Go(func() {
-			if err := p.run(workAll); err != nil {
-				t.Errorf("%s: %v", p.name, err)
-			}
+			conformance.Equal(t, p.run(workAll), nil, "%s", p.name)
 		})
 	}
 	all.Wait()

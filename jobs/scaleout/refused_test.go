@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
@@ -179,9 +180,7 @@ func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
 		refused(t, w.plan(p, func(r *Request) { r.Load.Target.Table = "u" }), exitcode.Usage, "another job")
 		refused(t, w.plan(p, func(r *Request) { r.Load.Write.Mode = table.Delete }), exitcode.Usage, "--mode was put and is delete now")
 		refused(t, w.plan(p, func(r *Request) { r.Program = "other" }), exitcode.Usage, "must have the same version")
-		if err := w.plan(p, func(*Request) {}); err != nil {
-			t.Errorf("the same load: %v", err)
-		}
+		conformance.Equal(t, w.plan(p, func(*Request) {}), nil, "the same load")
 		delete(w.store.Objects, PlanName)
 		w.store.Objects[splitName(0)] = "{}"
 		refused(t, w.plan(p, func(*Request) {}), exitcode.Usage, "it is not empty")

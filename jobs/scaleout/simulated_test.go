@@ -22,6 +22,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/objectstore/storetest"
@@ -239,9 +240,7 @@ func newWorld(t *testing.T) *world {
 	s, err := server.Open("", server.Options{InMemory: true})
 	must(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		conformance.Equal(t, s.Close(), nil, "error")
 	})
 	return &world{t: t, dir: t.TempDir(), store: storetest.NewMemory(jobdir.ErrExists), server: s, want: map[string]string{}, startsAt: time.Now()}
 }

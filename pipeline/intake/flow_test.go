@@ -139,9 +139,7 @@ func TestSplitsComeInSourceOrderWithTheirPlaces(t *testing.T) {
 	splits := 0
 	if err := runs(t, f, func(p *Parsed) {
 		all := places(p)
-		if len(all) != p.Records {
-			t.Errorf("a split of %d records has %d rows and rejects", p.Records, len(all))
-		}
+		conformance.Equal(t, len(all), p.Records, "rows and rejects of a split")
 		got = append(got, all...)
 		splits++
 	}); err != nil {

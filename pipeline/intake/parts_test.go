@@ -29,9 +29,7 @@ func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 	parts, input := 0, int64(0)
 	if err := runs(t, f, func(p *Parsed) {
 		all := places(p)
-		if len(all) != p.Records {
-			t.Errorf("a part of %d records has %d rows and rejects", p.Records, len(all))
-		}
+		conformance.Equal(t, len(all), p.Records, "rows and rejects of a part")
 		if n := p.bytes(); n > int64(limit) {
 			t.Errorf("a part of %d bytes, more than %d", n, limit)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	_ "time/tzdata"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/jsonl"
@@ -33,9 +34,7 @@ func TestARejectedRecordOfNoTextFormatIsALineOfJSON(t *testing.T) {
 	line := k.appendRecord([]byte("before\n"), columns, rec)
 	const want = "before\n" + `{"s":"a \"b\"\n","n":1.50,"i":-7,"u":18446744073709551615,"b":true,"bin":"AP8=","j":"{\"x\":[1]}","amount":12,` +
 		`"when":"1970-01-01T00:00:00Z","wrong":<"base64 Yf8=" has no form in JSON that loads as the same value>}` + "\n"
-	if string(line) != want {
-		t.Errorf("got\n%swant\n%s", line, want)
-	}
+	conformance.Equal(t, string(line), want, "%s", line)
 }
 
 func TestARejectedRecordKeepsTheTypesThatItIsRejectedFor(t *testing.T) {
@@ -52,9 +51,7 @@ func TestARejectedRecordKeepsTheTypesThatItIsRejectedFor(t *testing.T) {
 	}}
 	got := string(k.appendRecord(nil, []string{"i", "d", "a", "s", "n", "day", "asked"}, rec))
 	const want = `{"i":5.0,"d":"NaN","a":5.0,"s":{"base64":"AP8="},"n":5,"day":"1970-01-02","asked":"5"}` + "\n"
-	if got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	conformance.Equal(t, got, want, "got")
 }
 
 // randomDatum is a value of any kind that a binary format has.
@@ -244,8 +241,6 @@ func TestARefusedValueIsKeptAsItIs(t *testing.T) {
 		{table.Boolean, record.Datum{Kind: record.String, Bytes: []byte("maybe")}, `"maybe"`},
 	} {
 		line := rejectWriterOf([]table.Column{{Source: "c", Name: "c", Type: tt.to}}, "", false).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{tt.d}})
-		if want := `{"c":` + tt.want + "}\n"; string(line) != want {
-			t.Errorf("%+v of a column of %v: %s, want %s", tt.d, tt.to, line, want)
-		}
+		conformance.Equal(t, string(line), `{"c":`+tt.want+"}\n", "%+v of a column of %v: %s", tt.d, tt.to, line)
 	}
 }

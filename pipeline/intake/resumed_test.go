@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/source"
 )
@@ -43,9 +44,7 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 		got = append(got, places(p)...)
 		for r := range rows(p) {
 			record := r.Reject(table.Reason{}).Location.Record - 1
-			if suspect := r.Row().Suspect(); suspect != (record < 200) {
-				t.Errorf("record %d, suspect %v", record, suspect)
-			}
+			conformance.Equal(t, r.Row().Suspect(), record < 200, "record %d, suspect", record)
 		}
 	}))
 	if !slices.Equal(got, want) {

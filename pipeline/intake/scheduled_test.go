@@ -43,9 +43,7 @@ type seen struct {
 
 func (s *seen) take(t *testing.T, p *Parsed) {
 	at := p.Split.Position
-	if at.Record != s.next[at.Source] {
-		t.Errorf("a split of %d records comes at %v, want record %d", p.Records, at, s.next[at.Source])
-	}
+	conformance.Equal(t, at.Record, s.next[at.Source], "the record at which a split of %d records comes, %v", p.Records, at)
 	s.next[at.Source] += int64(p.Records)
 	all := places(p)
 	if n := len(s.records); n > 0 && len(all) > 0 && s.records[n-1].Source == all[0].Source && s.records[n-1].Record > all[0].Record {
@@ -191,9 +189,7 @@ func TestAScheduleIsMadeWhereItPays(t *testing.T) {
 		if err != nil || len(got.records) != 25000 {
 			t.Fatalf("%s: %d records, error %v", shape, len(got.records), err)
 		}
-		if f.Sections() > 0 != pays {
-			t.Errorf("%s: %d sections", shape, f.Sections())
-		}
+		conformance.Equal(t, f.Sections() > 0, pays, "%s: %d sections", shape, f.Sections())
 	}
 	for records, memory := range map[int]int64{1000: 1 << 30, 25_000: 1} { // a small input, and one whose sections do not fit
 		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", records)))

@@ -64,8 +64,8 @@ func TestARowWhoseKeyCannotBeComputedIsRefused(t *testing.T) {
 		if _, why := v.rowValues(rec); why == nil || why.Code != code {
 			t.Errorf("%v, want %s", why, code)
 		}
-		if key := v.appendKey(nil, rec); key != nil {
-			t.Errorf("%s: ordering key %x", code, key)
+		if got := v.appendKey(nil, rec); got != nil {
+			t.Errorf("%s: ordering key: %v", code, got)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/intake"
@@ -42,9 +43,7 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 		s.Pieces[0].Waiting = s.Pieces[0].Waiting.Add(last, last+1)
 	}
 	k.DescribeSources(s)
-	if len(s.Starts) != parts {
-		t.Errorf("%d places, want one of each part", len(s.Starts))
-	}
+	conformance.Equal(t, len(s.Starts), parts, "places of each part")
 	s = &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.read), Pieces: []checkpoint.Piece{{}}}}
 	k.DescribeSources(s)
 	if len(s.Starts) > 0 || k.held != 0 || len(k.starts) > 0 || len(s.Read) != 1 {

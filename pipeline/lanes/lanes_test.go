@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/keep"
@@ -98,9 +99,7 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	old := s.Partitions
 	s.fill(now, 0, 10)
-	if only := s.name(0); only != "" {
-		t.Errorf("the only lane is named%s", only)
-	}
+	conformance.Equal(t, s.name(0), "", "the name of the only lane")
 	s.Recut(now, partitioner.NewMap([]table.Value{{Type: table.String, Bytes: []byte("k0005")}}))
 	if len(s.all) != 2 || s.all[0].queue.Ready() != 5 || s.all[1].queue.Ready() != 5 {
 		t.Fatalf("%d lanes", len(s.all))

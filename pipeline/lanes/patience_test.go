@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/ratelimit"
@@ -45,9 +46,7 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 			if changed := l.landed(now, now.Add(time.Millisecond), Answer{units: 1, Accepted: 1, Final: 1, Rows: 1}, ratelimit.Backoff{}); !changed || l.health.down {
 				t.Error("the lane does not notice that the partition serves again")
 			}
-			if l.pacer.Rate() != 1000 {
-				t.Errorf("the rate is %g after the outage", l.pacer.Rate())
-			}
+			conformance.Equal(t, l.pacer.Rate(), 1000, "the rate after the outage")
 		})
 	}
 }
@@ -110,14 +109,10 @@ func TestALaneWhoseBoundsMoveKeepsItsRate(t *testing.T) {
 					}
 				}
 			}
-			if got := heirOf(old, m, n, from, lanes); got != lanes[want] {
-				t.Errorf("%q: lane %d is the heir of %+v of %d", tt.to, n, got, from)
-			}
+			conformance.Equal(t, heirOf(old, m, n, from, lanes), lanes[want], "%q: the heir of lane %d of %d", tt.to, n, from)
 		}
 	}
-	if heirOf(boundsAt(), boundsAt("g"), 0, []int{0}, []*lane{{gap: true}}) != nil {
-		t.Error("a gap has an heir")
-	}
+	conformance.Equal(t, heirOf(boundsAt(), boundsAt("g"), 0, []int{0}, []*lane{{gap: true}}), nil, "a gap has an heir")
 }
 
 func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/ledger"
@@ -27,9 +28,7 @@ func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 		"a small part of the load": waited(20, 1, 1, 1),
 		"none":                     waited(0, 0, 0),
 	} {
-		if s != nil {
-			t.Errorf("%s: %+v is named", name, s)
-		}
+		conformance.Equal(t, s, nil, "%s", name)
 	}
 	for want, s := range []*ledger.ReportSlowest{waited(90, 1), waited(1, 90, 30), waited(1, 2, 60, 3)} {
 		if s == nil || s.Partition != want {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader"
 )
@@ -39,9 +40,7 @@ func TestColumnsOfFilesThatSayTheirTypesTakeTextsThatSurvive(t *testing.T) {
 			all = append(all, c.Name+":"+c.Type.String()+":"+c.Own.String())
 		}
 		want := "id:integer:integer n:integer:integer f:double:double s:string:string b:boolean:boolean mix:any:integer"
-		if got := strings.Join(all, " "); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		conformance.Equal(t, strings.Join(all, " "), want, "join")
 		said := strings.Join(p.Warnings, "\n")
 		for _, want := range []string{"key column id: 1,001 integers, 1 others (\"1000\")", "rejects the others", "--type id=string makes text of all 1,002"} {
 			if !strings.Contains(said, want) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/tabletest"
@@ -180,8 +181,6 @@ func TestAColumnTakesTheTypesOfItsSample(t *testing.T) {
 		{table.String, `{"id":7,"v":1}`, asked, "id:string:null v:string:null"},
 		{table.String, `{"id":"7","v":"1"}`, kept, "id:string:double v:integer:integer"}, // what an earlier attempt has sampled counts
 	} {
-		if got := of(tt.key, tt.text+"\n", tt.set); got != tt.want {
-			t.Errorf("%s, a key of %s: %s, want %s", tt.text, tt.key, got, tt.want)
-		}
+		conformance.Equal(t, of(tt.key, tt.text+"\n", tt.set), tt.want, "%s, a key of %s", tt.text, tt.key)
 	}
 }

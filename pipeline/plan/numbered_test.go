@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -29,9 +30,7 @@ func TestAColumnThatTheServiceNumbersNeedsNoInput(t *testing.T) {
 		t.Errorf("%+v, marks in %q", p.Schema, p.Mark)
 	}
 	r.MarkColumn = "m"
-	if p := makes(t, r, nil); p.Mark != "m" {
-		t.Errorf("marks in %q", p.Mark)
-	}
+	conformance.Equal(t, makes(t, r, nil).Mark, "m", "marks")
 	r.MarkColumn, r.AtLeastOnce = "", true
 	if p := makes(t, r, nil); p.Mark != "" || !strings.Contains(strings.Join(p.Warnings, "\n"), "twice") {
 		t.Errorf("marks in %q, warnings %q", p.Mark, p.Warnings)

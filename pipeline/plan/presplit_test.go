@@ -10,6 +10,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -136,9 +137,7 @@ func TestWhatNeedsNoRangesBeginsWithOne(t *testing.T) {
 	}
 	few := ask(file(t, "a.csv", "id,a\nx,1\nx,2\ny,1\n"))
 	few.Target.PreSplit = 5
-	if p := makes(t, few, nil); len(p.Bounds) != 1 {
-		t.Errorf("two values of the key: %d bounds", len(p.Bounds))
-	}
+	conformance.Equal(t, len(makes(t, few, nil).Bounds), 1, "two values of the key: bounds")
 }
 
 func TestAutomaticRangesFollowTheSizeOfTheInputs(t *testing.T) {
@@ -148,9 +147,7 @@ func TestAutomaticRangesFollowTheSizeOfTheInputs(t *testing.T) {
 	}{{1000, 0, 0}, {-1, 0, 0}, {49_999_900, 0, 1}, {50_000_000, 0, 2}, {125_000_000, 0, 5}, {1 << 40, 0, client.MaxRanges}, {1 << 40, 600_000, 2}} {
 		p := &planner{plan: &Plan{Bytes: test.bytes}, request: &Request{Records: test.limit}}
 		p.sampled.records, p.sampled.bytes = 10, 1000
-		if got := p.autoRanges(); got != test.want {
-			t.Errorf("%d bytes, --limit %d: %d ranges, want %d", test.bytes, test.limit, got, test.want)
-		}
+		conformance.Equal(t, p.autoRanges(), test.want, "%d bytes, --limit %d: ranges", test.bytes, test.limit)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -221,9 +222,7 @@ func TestInputsWithoutARowThatFitsAreRefusedBeforeTheFirstRow(t *testing.T) {
 
 	r := ask(file(t, "a.csv", wide(20_000, 20_000)))
 	r.Columns.Only = []string{"c5", "c19999"}
-	if p := makes(t, r, nil); len(p.Schema.Columns) != 3 {
-		t.Errorf("%d columns, want 3", len(p.Schema.Columns))
-	}
+	conformance.Equal(t, len(makes(t, r, nil).Schema.Columns), 3, "columns")
 
 	var line strings.Builder
 	line.WriteString(`{"id":"a"`)

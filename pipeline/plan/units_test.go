@@ -208,9 +208,7 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 	as(KnownDefault)(r)
 	refused(t, r, admin, "timestamp, ms")
 	r.Inferred = map[string]Inferred{"v": {Type: table.Integer}}
-	if units := makes(t, r, admin).Units(); units["v"] != "timestamp, ms" {
-		t.Error(units)
-	}
+	conformance.Equal(t, makes(t, r, admin).Units()["v"], "timestamp, ms", "units")
 	// On another machine the state has it.
 	must(t, os.Rename("tsimport-runs", "elsewhere"))
 	r = ask(us)

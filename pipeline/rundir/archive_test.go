@@ -32,9 +32,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	}
 	add("t1", 0, "2,b\n")
 	add("t2", 0, "3,c\n")
-	if got := a.Paths(); len(got) != 3 {
-		t.Errorf("%v", got)
-	}
+	conformance.Equal(t, len(a.Paths()), 3, "paths")
 	must(t, a.Close())
 	for name, want := range map[string]string{"t1.csv": "id,v\n1,a\n2,b\n", "t1.jsonl": "{}\n", "t2.csv": "id,v\n3,c\n"} {
 		conformance.Equal(t, read(t, filepath.Join(dir, name)), want, "%s", name)

@@ -39,19 +39,15 @@ func reject(t *testing.T, f *Folder, header int, raw string) {
 func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, dir)
-	if made := f.RejectsFiles(); made != nil {
-		t.Errorf("a run without rejects made %q", made)
+	if got := f.RejectsFiles(); got != nil {
+		t.Errorf("a run without rejects made: %v", got)
 	}
 	reject(t, f, 0, "1,\"x\ny\"\r\n")
 	reject(t, f, 1, "no header, no line end")
 	reject(t, f, 0, "\xff,2\r\n")
 	must(t, f.Close())
-	if got, want := read(t, filepath.Join(dir, "rejects.csv")), "a,b\r\n1,\"x\ny\"\r\n\xff,2\r\n"; got != want {
-		t.Errorf("rejects.csv: %q, want %q", got, want)
-	}
-	if got, want := read(t, filepath.Join(dir, "rejects-2.csv")), "no header, no line end\n"; got != want {
-		t.Errorf("rejects-2.csv: %q, want %q", got, want)
-	}
+	conformance.Equal(t, read(t, filepath.Join(dir, "rejects.csv")), "a,b\r\n1,\"x\ny\"\r\n\xff,2\r\n", "rejects.csv")
+	conformance.Equal(t, read(t, filepath.Join(dir, "rejects-2.csv")), "no header, no line end\n", "rejects-2.csv")
 	conformance.Equal(t, strings.Count(read(t, filepath.Join(dir, ReasonsFile)), `"code":"Why"`), 3, "reasons")
 	if made := f.RejectsFiles(); len(made) != 3 || filepath.Base(made[2]) != ReasonsFile {
 		t.Errorf("made %q", made)
@@ -133,9 +129,7 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	}
 	conformance.Equal(t, strings.Count(read(t, filepath.Join(dir, ReasonsFile)), "\n"), 5, "reasons")
 	for name, length := range again.Kept().Lengths {
-		if got := len(read(t, filepath.Join(dir, name))); int64(got) != length {
-			t.Errorf("%s has %d bytes, said to have %d", name, got, length)
-		}
+		conformance.Equal(t, int64(len(read(t, filepath.Join(dir, name)))), length, "%s: bytes", name)
 	}
 	must(t, os.Truncate(filepath.Join(dir, "rejects.csv"), 3))
 	if _, err := Reopen(dir, headers, again.Kept()); err == nil || !strings.Contains(err.Error(), "--fresh") {

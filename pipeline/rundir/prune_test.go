@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // finished makes a folder with files of a run.
@@ -116,9 +118,7 @@ func TestARunFolderIsKnownByItsFiles(t *testing.T) {
 		for file, text := range tt.files {
 			must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 		}
-		if got := IsRun(dir); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		conformance.Equal(t, IsRun(dir), tt.want, "%s", name)
 	}
 	t.Chdir(t.TempDir())
 	must(t, os.Mkdir(Root, 0o700))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // way is a link with a service at its end, in virtual time: requests go one after the other, at the link's rate.
@@ -161,9 +163,7 @@ func TestAWindowSaysWhetherTheLinkIsTheLimit(t *testing.T) {
 	} {
 		w := New(timeout)
 		tt.way.run(w, 0, time.Minute)
-		if got := w.Bound(time.Unix(1_800_000_000, 0).Add(time.Minute)); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		conformance.Equal(t, w.Bound(time.Unix(1_800_000_000, 0).Add(time.Minute)), tt.want, "%s", name)
 	}
 }
 

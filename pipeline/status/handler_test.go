@@ -216,9 +216,7 @@ func TestTheFrontPageNamesTheOthersAndNothingElseIsThere(t *testing.T) {
 	if w := get(h, "/"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "/status ") || !strings.Contains(w.Body.String(), "/metrics ") {
 		t.Errorf("answer %d %s", w.Code, w.Body)
 	}
-	if w := get(h, "/other"); w.Code != http.StatusNotFound {
-		t.Errorf("/other: answer %d", w.Code)
-	}
+	conformance.Equal(t, get(h, "/other").Code, http.StatusNotFound, "/other: answer")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/status", nil))
 	conformance.Equal(t, w.Code, http.StatusMethodNotAllowed, "POST: answer")

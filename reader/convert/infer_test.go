@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -222,8 +223,6 @@ func TestANumberIsPlainWithoutSignsAndZerosInFront(t *testing.T) {
 		"0": true, "0.50": true, "-0.5": true, "10": true, "10.50": true, "-7": true,
 		"00": false, "07": false, "01.5": false, "-01.5": false, "007": false, "+7": false, "7.": false, ".5": false, "1e5": false, "": false, "-": false, "1.5x": false,
 	} {
-		if got := PlainNumber([]byte(text)); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
+		conformance.Equal(t, PlainNumber([]byte(text)), want, "%q", text)
 	}
 }

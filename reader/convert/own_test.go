@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -59,9 +60,7 @@ func TestATypeFitsIfEverySampledValueSurvivesAsIt(t *testing.T) {
 				fits = append(fits, typ.String())
 			}
 		}
-		if got := strings.Join(fits, " "); got != want {
-			t.Errorf("%s fit in %s, want %s", values, got, want)
-		}
+		conformance.Equal(t, strings.Join(fits, " "), want, "%s fit", values)
 	}
 }
 

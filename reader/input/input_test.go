@@ -475,8 +475,8 @@ func TestPartitionFoldersBecomeColumnsInTheirOrder(t *testing.T) {
 	if c := expand(t, Options{PathColumns: true}, "data/dt=2024-01-01/sub/h=05/x.csv").Items[0].Columns; !slices.Equal(c, first[1:]) {
 		t.Errorf("columns %+v", c)
 	}
-	if c := expand(t, Options{}, "data").Items[0].Columns; c != nil {
-		t.Errorf("columns %+v without the option", c)
+	if got := expand(t, Options{}, "data").Items[0].Columns; got != nil {
+		t.Errorf("columns without the option: %v", got)
 	}
 }
 

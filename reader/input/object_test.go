@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/objectstore"
 	"example.com/tsimport/internal/objectstore/storetest"
 )
@@ -187,9 +188,7 @@ func TestAFaultOfAnyRequestToAStoreIsMended(t *testing.T) {
 				if got := names(set); !slices.Equal(got, s.names("d/1.csv", "d/2.csv", "d/3.csv")) {
 					t.Fatalf("%s of request %d: inputs %q", name, failing, got)
 				}
-				if got := readAll(t, &set.Items[1]); got != "in d/2.csv" {
-					t.Errorf("%s of request %d: read %q", name, failing, got)
-				}
+				conformance.Equal(t, readAll(t, &set.Items[1]), "in d/2.csv", "%s of request %d", name, failing)
 			}
 		}
 	}, "d/1.csv", "d/2.csv", "d/3.csv")

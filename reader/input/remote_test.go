@@ -63,7 +63,7 @@ func TestAFaultOfAnyRequestIsMendedWhereTheServerHasRanges(t *testing.T) {
 				retry.Stall, retry.Attempts = 50*time.Millisecond, 1000 // a busy machine may look like a stall too
 			}
 			i := expand(t, Options{Retry: retry}, s.address).Items[0]
-			conformance.Equal(t, readAll(t, &i), text, "%s of request %d: read", name, failing)
+			conformance.Equal(t, readAll(t, &i), text, "%s of request %d", name, failing)
 			r, err := i.OpenAt(t.Context())
 			must(t, err)
 			b := make([]byte, 20)
@@ -299,9 +299,7 @@ func TestOnlyTheTimeOfReadsIsWatched(t *testing.T) {
 		}
 		w.start()
 		time.Sleep(time.Minute + 1)
-		if err := w.explain(io.EOF); err != errStalled {
-			t.Errorf("a stall gives %v", err)
-		}
+		conformance.Equal(t, w.explain(io.EOF), errStalled, "a stall")
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestAnAddressSaysHowADatabaseIsRead(t *testing.T) {
@@ -28,8 +30,6 @@ func TestAnAddressSaysHowADatabaseIsRead(t *testing.T) {
 			}
 			continue
 		}
-		if got := fmt.Sprintf("%s %d %v", address, cfg.Sessions, cfg.MaxLag); got != want {
-			t.Errorf("%s: %s, want %s", arg, got, want)
-		}
+		conformance.Equal(t, fmt.Sprintf("%s %d %v", address, cfg.Sessions, cfg.MaxLag), want, "%s", arg)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -35,9 +36,7 @@ func TestDaysOfTheHybridCalendarAreThoseOfSpark(t *testing.T) {
 	}
 	// Each four hundred Julian years are three days longer.
 	for _, day := range []int64{-5_000_000, -719_470, -300_000} {
-		if got, want := gregorian(day-146_100*10_000), gregorian(day)-146_097*10_000; got != want {
-			t.Errorf("day %d: %d, want %d", day, got, want)
-		}
+		conformance.Equal(t, gregorian(day-146_100*10_000), gregorian(day)-146_097*10_000, "day %d", day)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -280,9 +281,7 @@ func TestValuesBeyondTheirAnnotationAreRejected(t *testing.T) {
 					codes = append(codes, g)
 				}
 			}
-			if strings.Join(codes, " ") != c.want {
-				t.Errorf("%s, nested %v: %s, want %s", c.name, nested, got, c.want)
-			}
+			conformance.Equal(t, strings.Join(codes, " "), c.want, "%s, nested %v", c.name, nested)
 		}
 	}
 	odd := leafOf(physInt32, required)

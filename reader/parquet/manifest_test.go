@@ -114,9 +114,7 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 			if err != nil || int(rows) != want.rows {
 				t.Errorf("%d rows: %v", rows, err)
 			}
-			if diff := cmp.Diff(want.first, got[:min(len(got), len(want.first))]); diff != "" {
-				t.Error(diff)
-			}
+			conformance.Equal(t, cmp.Diff(want.first, got[:min(len(got), len(want.first))]), "", "(-want +got)")
 		})
 	}
 }

@@ -173,9 +173,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 		`2 [] [] {"a":0,"b":null} - - [] [] []`,
 		`3 - [] - - - [] [] []`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 	f := opened(t, b.Bytes(), Options{Flatten: true})
 	if got := strings.Join(f.Columns(), " "); got != "id list bare struct.a struct.b map pairs deep when raw" {
 		t.Errorf("flattened columns are %s", got)
@@ -327,9 +325,7 @@ func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
 	b := random(t, 1, false)
 	f := opened(t, b, Options{})
 	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
-	if err := p.Parse(f.Splits()[0], func(*record.Record) error { return stop }); err != stop {
-		t.Error(err)
-	}
+	conformance.Equal(t, p.Parse(f.Splits()[0], func(*record.Record) error { return stop }), stop, "parse")
 	if err := p.Parse(f.Splits()[0], func(*record.Record) error { n++; return nil }); err != nil || n != 330 {
 		t.Error(n, err)
 	}

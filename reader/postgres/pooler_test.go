@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/postgres/pgtest"
 	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/sqltable/sqltest"
@@ -61,9 +62,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
 		})
 		others("a look")
-		if rows := sqltest.All(t, parts, nil); len(rows) != 20000 {
-			t.Errorf("%d rows", len(rows))
-		}
+		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 20000, "rows")
 		others("a load")
 	}
 	// A load that is killed hangs up amid its transaction.
@@ -87,9 +86,7 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
 			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
 		})
-		if rows := sqltest.All(t, parts, nil); len(rows) != 20000 {
-			t.Errorf("%d rows", len(rows))
-		}
+		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 20000, "rows")
 		if want := 1 - sessions; len(notes) != want || want > 0 && !strings.Contains(notes[0], "reading with 1 of 4 sessions") {
 			t.Errorf("sessions=%d: %q", sessions, notes)
 		}

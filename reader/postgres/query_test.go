@@ -97,9 +97,7 @@ func TestQueriesOfARealServer(t *testing.T) {
 			}
 			must(t, err)
 			s.Exec(change)
-			if err := of.unmoved(ctx, conn); (err == nil) != (change == "SELECT 1") {
-				t.Errorf("%s: %v", change, err)
-			}
+			conformance.Equal(t, (of.unmoved(ctx, conn) == nil), change == "SELECT 1", "%s", change)
 			hangUp(conn)
 		}
 	})

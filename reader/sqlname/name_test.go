@@ -3,6 +3,8 @@ package sqlname
 import (
 	"slices"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestEveryNameIsReadAsItWasWritten(t *testing.T) {
@@ -16,9 +18,7 @@ func TestEveryNameIsReadAsItWasWritten(t *testing.T) {
 		if parts == nil {
 			continue
 		}
-		if again := Join(parts...); again != text {
-			t.Errorf("%q: %s, want %s", parts, again, text)
-		}
+		conformance.Equal(t, Join(parts...), text, "%q", parts)
 	}
 	if got, err := Split(`We"ird`); err != nil || !slices.Equal(got, []string{`We"ird`}) {
 		t.Errorf("%q, %v", got, err)

@@ -229,9 +229,7 @@ func TestServersThatFail(t *testing.T) {
 func TestUniqueIndexesOfTheKeysColumnsAreKnown(t *testing.T) {
 	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
 	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"}, {"prefix", "a"}, {"prefix", ""}})
-	if got := fmt.Sprint(table.Unique); got != "[[a b] [b]]" {
-		t.Error(got)
-	}
+	conformance.Equal(t, fmt.Sprint(table.Unique), "[[a b] [b]]", "unique")
 }
 
 func TestAServerThatDoesNotAnswerIsReportedAfterTwoSeconds(t *testing.T) {

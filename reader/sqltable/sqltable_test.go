@@ -37,9 +37,7 @@ func TestAnAddressOfAPatternBecomesThatOfATable(t *testing.T) {
 	} {
 		conformance.Equal(t, OfTable(arg, "s.t"), want, "%s", arg)
 	}
-	if got := OfTable("mysql://h/d", `a&b="c"`); got != "mysql://h/d?table=a%26b%3D%22c%22" {
-		t.Error(got)
-	}
+	conformance.Equal(t, OfTable("mysql://h/d", `a&b="c"`), "mysql://h/d?table=a%26b%3D%22c%22", "of table")
 }
 
 func TestParametersOfAnAddressAreReadWholeOrRefused(t *testing.T) {
@@ -117,9 +115,7 @@ func TestPagesAreAskedForNoFasterThanTheirRowsMayBeRead(t *testing.T) {
 			must(t, p.wait(t.Context()))
 			p.took(p.limit())
 		}
-		if d := time.Since(begun); d != 2900*time.Millisecond {
-			t.Errorf("30 pages of %d rows in %v", p.limit(), d)
-		}
+		conformance.Equal(t, time.Since(begun), 2900*time.Millisecond, "30 pages of %d rows", p.limit())
 		time.Sleep(time.Hour) // what was not read is not made up for
 		for range 2 {
 			begun = time.Now()
@@ -133,9 +129,7 @@ func TestPagesAreAskedForNoFasterThanTheirRowsMayBeRead(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if n := (&pace{perSecond: 0.5}).limit(); n != 1 {
-		t.Error(n)
-	}
+	conformance.Equal(t, (&pace{perSecond: 0.5}).limit(), 1, "limit")
 }
 
 // scripted is a server whose lags are as they are written down; after the last one it lags no more.

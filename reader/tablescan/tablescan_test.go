@@ -357,9 +357,7 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 		}
 	}
 	for i, sp := range splits {
-		if string(sp.Key) != known[i] {
-			t.Errorf("split %d was at %x and is at %x", i, known[i], sp.Key)
-		}
+		conformance.Equal(t, string(sp.Key), known[i], "split %d", i)
 	}
 }
 

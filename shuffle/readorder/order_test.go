@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // A key is drawn from few values, so that sections meet.
@@ -315,9 +317,7 @@ func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
 				t.Errorf("%d sections: of the first %d rows a sixteenth of the keys has %d to %d", len(sections), read, least, most)
 			}
 		}
-		if read != rows {
-			t.Errorf("%d rows in the sections, want %d", read, rows)
-		}
+		conformance.Equal(t, read, rows, "rows in the sections")
 	}
 }
 

@@ -110,7 +110,5 @@ func (r *Result) counts() string {
 
 func wantCounts(t testing.TB, r *Result, want string) {
 	t.Helper()
-	if got := r.counts(); got != want {
-		t.Errorf("got  %s\nwant %s\n%+v", got, want, r.Examples)
-	}
+	conformance.Equal(t, r.counts(), want, "counts, %+v", r.Examples)
 }

@@ -160,9 +160,7 @@ func TestASampleReadsItsKeysAlone(t *testing.T) {
 		if r.Equal+r.Missing != r.RowsExpected || r.Missing < 100 || r.Equal < 100 || r.Extra != 0 || r.RowsInTable != r.Equal {
 			t.Error(r.counts())
 		}
-		if len(w.faults.Done()) != 2 {
-			t.Errorf("faults %v: not each of them happened", w.faults.Done())
-		}
+		conformance.Equal(t, len(w.faults.Done()), 2, "faults that happened, %v", w.faults.Done())
 		w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
 		_, err := Run(context.Background(), cfg)
 		conformance.Refused(t, err, "OTSAuthFailed", "result")
@@ -440,9 +438,7 @@ func TestValuesShowTheirTypes(t *testing.T) {
 
 func TestKeysShowTheirTypes(t *testing.T) {
 	key := Key{{"i", table.Value{Type: table.Integer, Int: -5}}, {"s", table.Value{Type: table.String, Bytes: []byte("a\"")}}, {"b", table.Value{Type: table.Binary, Bytes: []byte{0, 255}}}}
-	if got, want := key.String(), `i=-5 s="a\"" b=0x00ff`; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	conformance.Equal(t, key.String(), `i=-5 s="a\"" b=0x00ff`, "string")
 }
 
 func TestBothSidesOfADifferenceAreShown(t *testing.T) {
@@ -460,14 +456,10 @@ func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 	want := []Values{
 		{"gone", []string{}, []string{"2 at 7"}}, {"n", []string{"5"}, []string{"6 at 7"}}, {"other", []string{}, []string{"1 at 7"}}, {"v", []string{`"new" at 20`, "true at 10"}, []string{}},
 	}
-	if diff := cmp.Diff(want, e.Values); diff != "" {
-		t.Error(diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, e.Values), "", "(-want +got)")
 	e.Values = nil
 	e.values(given, false) // of an update, another record may have written the other column
-	if diff := cmp.Diff(append(want[:2:2], want[3]), e.Values); diff != "" {
-		t.Error(diff)
-	}
+	conformance.Equal(t, cmp.Diff(append(want[:2:2], want[3]), e.Values), "", "(-want +got)")
 	for i := range 50 {
 		e.Columns = append(e.Columns, fmt.Sprint(i))
 	}

@@ -138,9 +138,7 @@ func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
 		t.Errorf("largest values: %d bytes, with the seller %d, with the card %d", device.GrownBytes, seller.GrownBytes, card.GrownBytes)
 	}
 	conformance.Contains(t, seller.Reason, "each DeviceID has one SellerID", "the seller's reason")
-	if want := `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))`; device.Fix.Expression != want {
-		t.Errorf("fix %s, want %s", device.Fix.Expression, want)
-	}
+	conformance.Equal(t, device.Fix.Expression, `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))`, "fix")
 	if r := run(t, Config{}, write(t, "p.csv", purchases(20000))); candidate(t, r, "DeviceID").Verdict != Recommended || len(r.Candidates) != 4 {
 		t.Errorf("without growth: %d candidates, DeviceID %s", len(r.Candidates), candidate(t, r, "DeviceID").Verdict)
 	}
@@ -408,9 +406,7 @@ func TestPaddingThatWouldMakeTwoValuesOneIsNotProposed(t *testing.T) {
 	for i := range 5000 {
 		fmt.Fprintf(&b, "{\"user\":\"%d\"}\n{\"user\":\"0%d\"}\n", i*2477%5000, i*2477%5000)
 	}
-	if c := candidate(t, run(t, Config{}, write(t, "u.jsonl", b.String())), "user"); c.Fix != nil {
-		t.Errorf("fix %+v", c.Fix)
-	}
+	conformance.Equal(t, candidate(t, run(t, Config{}, write(t, "u.jsonl", b.String())), "user").Fix, nil, "fix")
 }
 
 func TestNamesThatPkWouldCutAreGivenAnother(t *testing.T) {
@@ -463,7 +459,5 @@ func TestCodesLookPastALongSharedPrefix(t *testing.T) {
 	for _, text := range sample {
 		seen[book.code(text)] = true
 	}
-	if len(seen) != len(sample) {
-		t.Errorf("%d texts have %d codes", len(sample), len(seen))
-	}
+	conformance.Equal(t, len(seen), len(sample), "codes")
 }

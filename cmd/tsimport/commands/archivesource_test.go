@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/record"
@@ -162,9 +163,7 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 	holds(t, tsimport(2, "sync", "keys", "-t", "one", "-q"), "holds only some columns")
 	holds(t, tsimport(2, "export", "-t", "two", "-o", "none/", "--from-key", "2", "--to-key", "1,5", "-q"),
 		"no key is in that range")
-	if after := tsimport(0, "export", "-t", "one"); after != before {
-		t.Errorf("the table was changed: %s", after)
-	}
+	conformance.Equal(t, tsimport(0, "export", "-t", "one"), before, "the table was changed")
 	if text := tsimport(0, "table", "list", "-q"); strings.Contains(text, "new") {
 		t.Errorf("a table was made: %s", text)
 	}

@@ -105,9 +105,7 @@ func TestNothingIsPaintedWithoutATerminal(t *testing.T) {
 	d.paint("bar", "lane")
 	d.Write([]byte("text\n"))
 	d.paint()
-	if out.String() != "tsimport: text\n" {
-		t.Errorf("%q", out.String())
-	}
+	conformance.Equal(t, out.String(), "tsimport: text\n", "string")
 }
 
 type broken struct{}

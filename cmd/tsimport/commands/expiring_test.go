@@ -16,6 +16,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/internal/conformance"
 )
 
 // expiring is an engine whose clock moves on when the first rows of a load arrive, so that cells expire that were read before.
@@ -103,9 +104,7 @@ func TestCellsThatExpireDuringALoadAreCountedAndTheOthersAreWritten(t *testing.T
 			export := func(table string) string {
 				return tsimport(0, "export", "-t", table, "--format", "jsonl", "--typed", "-q")
 			}
-			if want, got := export("t"), export("to"); got != want {
-				t.Errorf("the table has\n%.2000s\nand not\n%.2000s", got, want)
-			}
+			conformance.Equal(t, export("to"), export("t"), "the table")
 			var sum struct {
 				Read, Written, Rejected, Superseded int64
 				Expired                             int64 `json:"expired_cells"`

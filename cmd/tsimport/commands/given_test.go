@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
@@ -84,9 +86,7 @@ func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
 		if err == nil {
 			err = checkGiven(app, sorted)
 		}
-		if err != nil {
-			t.Errorf("%s: %v", args, err)
-		}
+		conformance.Equal(t, err, nil, "%s", args)
 	}
 }
 

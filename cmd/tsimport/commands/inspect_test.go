@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -20,9 +21,7 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 		var out strings.Builder
 		must(t, printInspections(&out, found, whole))
 		text := out.String()
-		if n := strings.Count("\n"+text, "\nfile "); n != blocks {
-			t.Errorf("whole %v: %d blocks, want %d:\n%s", whole, n, blocks, text)
-		}
+		conformance.Equal(t, strings.Count("\n"+text, "\nfile "), blocks, "whole %v: blocks:\n%s", whole, text)
 		if strings.Contains(text, "2 files more") == whole || strings.Contains(text, "30\n") == whole {
 			t.Errorf("whole %v:\n%s", whole, text)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline/options"
 )
@@ -46,9 +47,7 @@ func TestEveryVisibleFlagOfALoadIsAKeyOrSaysWhatToDo(t *testing.T) {
 
 func TestFlagsThatDestroyComeFromNoVariable(t *testing.T) {
 	for _, name := range []string{"delete", "mode", "create", "fresh"} {
-		if v := variableOf(name); v != "" {
-			t.Errorf("--%s comes from %s", name, v)
-		}
+		conformance.Equal(t, variableOf(name), "", "the variable of --%s", name)
 	}
 	t.Setenv("TSIMPORT_MAX_ERRORS", "7")
 	t.Setenv("TSIMPORT_PK", "a:integer\nb")

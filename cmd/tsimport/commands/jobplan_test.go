@@ -64,9 +64,7 @@ func TestLoadsArePlannedInTheOrderInWhichAJobBeginsThem(t *testing.T) {
 	for _, s := range inOrder(p.record.Loads) {
 		got = append(got, s.Name)
 	}
-	if text := strings.Join(got, " "); text != "y x v w z" {
-		t.Error(text)
-	}
+	conformance.Equal(t, strings.Join(got, " "), "y x v w z", "join")
 	if !p.comesAfter("z", "y") { // one at a time
 		t.Error("z comes after y")
 	}

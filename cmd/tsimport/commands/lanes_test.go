@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/lanes"
@@ -54,9 +55,7 @@ func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
   partition 0 from the first key: start, 5 queued, 1 request in flight
   partition 4 from 4�0: start, 0 queued, 0 requests in flight, not served: OTSPartitionUnavailable The partition�is not available.
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, out.String()), "", "(-want +got)")
 }
 
 func TestAQuietStateIsShort(t *testing.T) {
@@ -66,9 +65,7 @@ func TestAQuietStateIsShort(t *testing.T) {
 	must(t, writeState(newDisplay(&out), s))
 	want := "tsimport: table t after 1s: 1 rows read, 1 written, 0 queued, 0 in flight; 0 of 2 requests in flight, 1 answered; " +
 		"memory of rows 0 bytes of 0 bytes; 1 partition; input read to its end\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, out.String()), "", "(-want +got)")
 }
 
 func TestManyLanesAreCountedNotListed(t *testing.T) {
@@ -79,9 +76,7 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 		}
 		var out bytes.Buffer
 		must(t, writeState(newDisplay(&out), s))
-		if got, want := strings.Count(out.String(), "\n  partition "), min(n, 40); got != want {
-			t.Errorf("%d lanes: %d are listed", n, got)
-		}
+		conformance.Equal(t, strings.Count(out.String(), "\n  partition "), min(n, 40), "%d lanes: listed", n)
 		more := fmt.Sprintf("  … and %d more\n", n-40)
 		if got := strings.HasSuffix(out.String(), more); got != (n > 40) {
 			t.Errorf("%d lanes: the text ends %q", n, out.String()[max(0, out.Len()-60):])
@@ -123,9 +118,7 @@ func TestTheSpreadIsReported(t *testing.T) {
 		"50% of the rows sent were refused for capacity and sent again",
 		"10% of the rows sent were refused because their partition was unavailable, and sent again",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 }
 
 func TestPartitionsWithoutRowsAreNotReportedAsWritten(t *testing.T) {
@@ -137,9 +130,7 @@ func TestPartitionsWithoutRowsAreNotReportedAsWritten(t *testing.T) {
 		0: {"8 partitions at the end, none of which got a row since"},
 	} {
 		got := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 10_000}, ReportTraffic: ledger.ReportTraffic{RowsSent: 10_000}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}}})
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%d used (-want +got)\n%s", used, diff)
-		}
+		conformance.Equal(t, cmp.Diff(want, got), "", "%d used (-want +got)", used)
 	}
 	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 9999}, ReportTraffic: ledger.ReportTraffic{RowsSent: 9999}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: 1}}}); len(notes) != 1 {
 		t.Errorf("a small load: %q; want no warning", notes)

@@ -143,9 +143,7 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 	}
 	progress, reject, last := events[0], events[1], events[len(events)-1]
 	for key, want := range map[string]any{"event": "progress", "read": 500.0, "written": 300.0, "bytes_read": 1048576.0, "bytes_total": 4194304.0, "limited_by": "partition"} {
-		if progress[key] != want {
-			t.Errorf("progress: %s is %v, want %v", key, progress[key], want)
-		}
+		conformance.Equal(t, progress[key], want, "progress: %s", key)
 	}
 	if rate, _ := progress["rows_per_second"].(float64); rate < 1 || rate > 5 {
 		t.Errorf("rows_per_second %v", rate)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // databaseIn makes a file of SQLite in the working folder.
@@ -62,9 +64,7 @@ func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *te
 			args = append(args, "--pk", k)
 		}
 		tsimport(0, args...)
-		if text := tsimport(0, "export", "-t", name, "-q", "--format", "jsonl"); strings.Count(text, "\n") != 3 {
-			t.Errorf("%v: %s", keys, text)
-		}
+		conformance.Equal(t, strings.Count(tsimport(0, "export", "-t", name, "-q", "--format", "jsonl"), "\n"), 3, "%v", keys)
 	}
 	tsimport(0, "load", "sqlite:shop.db?table=also", "-t", "also", "--pk", "city", "--verify", "-q")
 }

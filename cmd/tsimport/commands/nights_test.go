@@ -23,6 +23,7 @@ import (
 	_ "time/tzdata"
 
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
 )
 
@@ -157,9 +158,7 @@ func (s *season) at(off time.Duration, do func()) {
 		s.engine, err = server.Open(filepath.Join(filepath.Dir(s.disk), "engine"), server.Options{NoSync: true, Now: s.now, Log: log.New(io.Discard, "", 0)})
 		must(t, err)
 		defer func() {
-			if err := s.engine.Close(); err != nil {
-				t.Error(err)
-			}
+			conformance.Equal(t, s.engine.Close(), nil, "error")
 		}()
 		do()
 		s.world = s.now()

@@ -17,9 +17,7 @@ func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
 	s := &screen{start: time.Now()}
 	p := &s.progress
 	p.BytesTotal.Store(1000)
-	if got := s.bytesDone(); got != 0 {
-		t.Errorf("before anything is read %d bytes are done", got)
-	}
+	conformance.Equal(t, s.bytesDone(), 0, "bytes done before anything is read")
 	p.BytesRead.Store(800)
 	p.Ended.Read.Store(400)
 	p.Ended.Written.Store(70)

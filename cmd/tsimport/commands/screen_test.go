@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/ledger"
@@ -23,9 +24,7 @@ func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
 		`rejected 1,234 with WrongType; the first: a.csv:9, column qty: not an integer ("n/a\x1b[2J")`,
 		`rejected 1 with OTSParameterInvalid; the first: https://xxxxx@h/b.parquet?sig=xxxxx record 7: no`,
 	}
-	if diff := cmp.Diff(want, got[:2]); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(want, got[:2]), "", "(-want +got)")
 	if len(got) != shownCodes+1 || got[shownCodes] != "… and 1 more codes, see the summary" {
 		t.Errorf("%d lines: %q", len(got), got[len(got)-1])
 	}

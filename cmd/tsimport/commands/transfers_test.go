@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // commandsIn runs commands in an empty folder.
@@ -57,9 +59,7 @@ func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 			t.Error(said)
 		}
 	}
-	if now := tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q"); now != one {
-		t.Errorf("was %s, is %s", one, now)
-	}
+	conformance.Equal(t, tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q"), one, "was")
 	if now := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q"); now != all || strings.Count(all, `"TS"`) != 4 {
 		t.Errorf("was %s, is %s", all, now)
 	}

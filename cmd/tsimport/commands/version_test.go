@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestVersionTellsWhatWasBuilt(t *testing.T) {
@@ -17,8 +19,6 @@ func TestVersionTellsWhatWasBuilt(t *testing.T) {
 		"v1.2.3 (revision 0123456789ab, modified, go1.26.8, " + platform + ")": versionText(clone, true),
 		"unknown (" + runtime.Version() + ", " + platform + ")":                versionText(nil, false),
 	} {
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		conformance.Equal(t, got, want, "got")
 	}
 }

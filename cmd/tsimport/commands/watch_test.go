@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
@@ -89,9 +90,7 @@ func TestALoadThatHasShownItsAddressListensToSignals(t *testing.T) {
 	must(t, err)
 	defer stop()
 	<-shown
-	if text := <-shown; text != "tsimport: the load has not started writing yet\n" {
-		t.Errorf("shown: %q", text)
-	}
+	conformance.Equal(t, <-shown, "tsimport: the load has not started writing yet\n", "shown")
 }
 
 func TestStoppingDoesNotWaitForALoadThatDoesNotAnswer(t *testing.T) {
@@ -102,9 +101,7 @@ func TestStoppingDoesNotWaitForALoadThatDoesNotAnswer(t *testing.T) {
 	must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 	<-asked
 	stop()
-	if out.String() != "tsimport: the load has not started writing yet\n" {
-		t.Errorf("shown: %q", out.String())
-	}
+	conformance.Equal(t, out.String(), "tsimport: the load has not started writing yet\n", "shown")
 }
 
 // hanging is a load that tells once that it is asked, and never answers; without its context it would wait indefinitely.

@@ -3,6 +3,8 @@ package address
 import (
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestAnAddressIsReadAndShown(t *testing.T) {
@@ -33,12 +35,8 @@ func TestOtherArgumentsAreRefusedWithoutShowingSecrets(t *testing.T) {
 }
 
 func TestAProfileHasVariablesOfItsOwn(t *testing.T) {
-	if v := Variable("TABLESTORE_ENDPOINT", "old_eu"); v != "TABLESTORE_ENDPOINT_OLD_EU" {
-		t.Error(v)
-	}
-	if v := Variable("TABLESTORE_ENDPOINT", ""); v != "TABLESTORE_ENDPOINT" {
-		t.Error(v)
-	}
+	conformance.Equal(t, Variable("TABLESTORE_ENDPOINT", "old_eu"), "TABLESTORE_ENDPOINT_OLD_EU", "variable")
+	conformance.Equal(t, Variable("TABLESTORE_ENDPOINT", ""), "TABLESTORE_ENDPOINT", "variable")
 }
 
 func TestTheEndpointOfAnotherInstanceOfTheRegion(t *testing.T) {
@@ -50,8 +48,6 @@ func TestTheEndpointOfAnotherInstanceOfTheRegion(t *testing.T) {
 		{"stock", shop, "", shop},
 		{"stock", shop, "other", shop},
 	} {
-		if got := EndpointOf(tt.instance, tt.endpoint, tt.of); got != tt.want {
-			t.Errorf("%+v gives %s", tt, got)
-		}
+		conformance.Equal(t, EndpointOf(tt.instance, tt.endpoint, tt.of), tt.want, "%+v", tt)
 	}
 }

@@ -289,9 +289,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	if _, err = admin(t, down).Describe("t"); err == nil || !strings.Contains(err.Error(), "cannot connect to 127.0.0.1:1") {
 		t.Errorf("endpoint down: %v", err)
 	}
-	if requests != 1 {
-		t.Errorf("a wrong endpoint is tried %d times", requests)
-	}
+	conformance.Equal(t, requests, 1, "tries of a wrong endpoint")
 	conformance.Equal(t, OneLine("a\nb\r\tc\x1b[0m  "), "a; b c [0m", "one line")
 }
 

@@ -363,9 +363,7 @@ func TestEndpointsAreReachedHoweverTheyAreWritten(t *testing.T) {
 	} {
 		u, err := url.Parse(endpoint)
 		must(t, err)
-		if r := newRoute(u); (r != nil) != direct {
-			t.Errorf("%s: %+v", endpoint, r)
-		}
+		conformance.Equal(t, (newRoute(u) != nil), direct, "%s", endpoint)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
@@ -138,9 +139,7 @@ func TestPagesKeepTheirRows(t *testing.T) {
 		_, err := GetRange(c, criteria(), nil)
 		must(t, err)
 	}
-	if is := fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey); is != was {
-		t.Errorf("a row became %s, was %s", is, was)
-	}
+	conformance.Equal(t, fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey), was, "a row became")
 }
 
 // What is damaged is refused, whichever byte it is.

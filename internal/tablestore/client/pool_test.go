@@ -180,9 +180,7 @@ func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
 			t.Errorf("%s", what)
 		}
 	}
-	if room := c.Room(); room != 16 {
-		t.Errorf("room for %d requests, want 16", room)
-	}
+	conformance.Equal(t, c.Room(), 16, "room for requests")
 }
 
 func TestALimitOnConnectionsIsTriedAgain(t *testing.T) {
@@ -195,17 +193,13 @@ func TestALimitOnConnectionsIsTriedAgain(t *testing.T) {
 		}
 		p.short(10)
 		time.Sleep(firstRaise)
-		if got := p.room(); got != 10 {
-			t.Errorf("room %d right after it was too early", got)
-		}
+		conformance.Equal(t, p.room(), 10, "room right after it was too early")
 		time.Sleep(time.Hour)
 		for range 10 {
 			p.room()
 			time.Sleep(lastRaise)
 		}
-		if got := p.room(); got != 100 {
-			t.Errorf("room %d at last, want 100", got)
-		}
+		conformance.Equal(t, p.room(), 100, "room at last")
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // signatures are what an answer can come with; each changes the header of one that is signed as the service does.
@@ -200,9 +201,7 @@ func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
 			}
 			allow := func() {
 				a.status, a.code, a.sign = 200, "", signatures["right"]
-				if err := send("BatchWriteRow"); err != nil {
-					t.Error(err)
-				}
+				conformance.Equal(t, send("BatchWriteRow"), nil, "error")
 			}
 			allow()
 			refuse(Ambiguous)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -155,9 +156,7 @@ func TestEncodingDoesNotAllocate(t *testing.T) {
 		}
 		buf = r.End()[:0]
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations a row, want none", allocs)
-	}
+	conformance.Equal(t, allocs, 0, "allocations a row")
 }
 
 func TestWalkSeesWhatWasWritten(t *testing.T) {

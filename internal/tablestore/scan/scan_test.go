@@ -80,9 +80,7 @@ func TestAScanSurvivesPassingFaults(t *testing.T) {
 		for range scans {
 			must(t, Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { rows++; return nil }))
 		}
-		if rows != scans*11_000 {
-			t.Errorf("%d rows in %d scans, want %d", rows, scans, scans*11_000)
-		}
+		conformance.Equal(t, rows, scans*11_000, "rows in %d scans", scans)
 		if plan.Requests() < 2*len(ways) {
 			t.Errorf("only %d requests: not every fault happened", plan.Requests())
 		}
@@ -149,9 +147,7 @@ func TestJSONLinesTellTheTypes(t *testing.T) {
 	must(t, errors.Join(f.Write(everyType()), f.Flush()))
 	want := `{"id":-9223372036854775808,"b":{"base64":"AP8="},"d":1.5,"e":"","eb":{"base64":""},"f":false,"i":9223372036854775807,` +
 		`"l":1e+300,"q":"a,\"b\"\r\n","w":5.0,"表":"<中文>"}` + "\n"
-	if out.String() != want {
-		t.Errorf("got  %swant %s", out.String(), want)
-	}
+	conformance.Equal(t, out.String(), want, "got")
 	var any map[string]any
 	must(t, json.Unmarshal(out.Bytes(), &any))
 }
@@ -420,9 +416,7 @@ func TestReadingThatIsRefusedIsToldAndGivenUpInTime(t *testing.T) {
 			if took := time.Since(began); took < c.retryFor || took > c.retryFor*3/2+2*time.Second {
 				t.Errorf("%v: gave up after %v", c.retryFor, took)
 			}
-			if told != c.told {
-				t.Errorf("%v: told %d times, want %d", c.retryFor, told, c.told)
-			}
+			conformance.Equal(t, told, c.told, "%v: times told", c.retryFor)
 		})
 	}
 }

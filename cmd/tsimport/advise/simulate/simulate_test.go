@@ -37,9 +37,7 @@ func TestPartitionsHoldEqualNumbersOfRows(t *testing.T) {
 		count[p]++
 	}
 	for p, c := range count {
-		if c != 1000 {
-			t.Errorf("partition %d holds %d rows of 32000", p, c)
-		}
+		conformance.Equal(t, c, 1000, "partition %d: rows of 32000", p)
 	}
 	conformance.Equal(t, n, 32, "partitions")
 }
@@ -157,9 +155,7 @@ func TestAPartitionSavesUpOneSecondAtMost(t *testing.T) {
 			taken++
 		}
 	}
-	if taken != 1000 {
-		t.Errorf("after ten idle seconds it takes %d rows at once", taken)
-	}
+	conformance.Equal(t, taken, 1000, "rows at once after ten idle seconds")
 }
 
 func TestNoRowsUseNothing(t *testing.T) {

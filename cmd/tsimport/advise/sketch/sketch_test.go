@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestDistinctValuesAreCountedWithinThreePercent(t *testing.T) {
@@ -53,9 +55,7 @@ func TestTheMostFrequentValueIsFoundAmongManyOthers(t *testing.T) {
 	if n := values[0].Count; n < 10000-115000/maxCounters || n > 10000 {
 		t.Errorf("hot came 10000 times and is counted %d times", n)
 	}
-	if top.Seen() != 115000 {
-		t.Errorf("%d values seen", top.Seen())
-	}
+	conformance.Equal(t, top.Seen(), 115000, "values seen")
 }
 
 func TestFewValuesAreCountedExactly(t *testing.T) {
