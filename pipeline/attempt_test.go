@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -173,4 +174,46 @@ func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 		"id": {Type: table.String, Own: table.String, Asked: true}, "mix": {Type: table.Any, Own: table.Integer}, "f": {Type: table.Double, Own: table.Double, Zeros: true},
 	}
 	conformance.Equal(t, gocmp.Diff(want, r.Inferred), "", "(-want +got)")
+}
+
+// TestALoadThatIsStartedOverWaitsForTheAttemptBefore: a late request with the old content would come over the new one.
+func TestALoadThatIsStartedOverWaitsForTheAttemptBefore(t *testing.T) {
+	now := time.Now()
+	before := &attempt{cfg: &Config{}, from: &keep.Point{Hold: now.Add(time.Second), SuspectUntil: now.Add(time.Minute)}}
+	cfg := before.again(Config{Resume: keep.Resume{Look: true}}, errKilled)
+	after := &attempt{cfg: &cfg, started: now}
+	cfg.DryRun = true
+	must(t, after.findResumePoint(t.Context()))
+	if got := after.from.Hold; !got.Equal(now.Add(time.Minute)) || cfg.Resume.Look {
+		t.Errorf("nothing is sent until %v, want %v", got, now.Add(time.Minute))
+	}
+}
+
+func TestAKeyRisesIfItsNumbersOrDatesDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   table.Type
+		key  func(i int) table.Value
+		want bool
+	}{
+		"numbers in turn":    {table.Integer, func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i - 20)} }, true},
+		"numbers in a mixup": {table.Integer, func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i * 37 % 41)} }, false},
+		"one number":         {table.Integer, func(int) table.Value { return table.Value{Type: table.Integer, Int: 7} }, false},
+		"times": {table.String, func(i int) table.Value {
+			return table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "2026-01-02 10:%02d", i)}
+		}, true},
+		"sorted texts": {table.String, func(i int) table.Value {
+			return table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "card-%05d", i)}
+		}, false},
+	} {
+		r := rising{of: c.of}
+		for i := range 40 {
+			r.add(table.AppendKey(nil, c.key(i)))
+		}
+		conformance.Equal(t, r.is(), c.want, "%s: %d of %d rose", name, r.rose, r.rows)
+	}
+	few := rising{of: table.Integer}
+	few.add(table.AppendKey(nil, table.Value{Type: table.Integer, Int: 1}))
+	if few.is() {
+		t.Error("one row rises")
+	}
 }

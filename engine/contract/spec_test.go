@@ -49,7 +49,7 @@ func proving(t *testing.T, rules ...string) *service {
 var elsewhere = map[string][2]string{
 	"1.1.6": {"../../e2e/serve_test.go", "TestAStoreHasOneServer"},
 	"5.1.3": {"../server/simulate_test.go", "TestASplitPartitionIsAwayAndThenTheChildrenServe"},
-	"6.1.1": {"../wire/errors_test.go", "TestEveryCodeHasItsStatusAndMessage"},
+	"6.1.1": {"../wire/proto_test.go", "TestEveryCodeHasItsStatusAndMessage"},
 	"6.1.2": {"../server/faults_test.go", "TestFaultsOfTheWholeRequest"},
 }
 

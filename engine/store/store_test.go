@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"example.com/tsimport/engine/filter"
 	"example.com/tsimport/engine/wire"
 	"example.com/tsimport/internal/conformance"
 )
@@ -211,5 +212,164 @@ func TestACancelledWriteThatWaitsIsNotApplied(t *testing.T) {
 	<-s.commits
 	if err == nil || read(t, s, tab, 1) != "-" {
 		t.Error(err)
+	}
+}
+
+func reserve(s *Store, read, write int32) (*wire.TableDescription, *wire.Error) {
+	r := &wire.UpdateTable{Name: []byte("t")}
+	if read >= 0 {
+		r.Throughput.Read = wire.Optional[int32]{Value: read, Set: true}
+	}
+	if write >= 0 {
+		r.Throughput.Write = wire.Optional[int32]{Value: write, Set: true}
+	}
+	return s.UpdateTable(ctx, r)
+}
+
+func TestReservedThroughputChangesOnceInAnInterval(t *testing.T) {
+	c := &clock{}
+	start := int64(1_700_000_000_000)
+	c.ms.Store(start)
+	s := open(t, Options{Now: c.now, ThroughputInterval: 2 * time.Minute})
+	newTable(t, s, -1, 1)
+	const no = wire.CodeTooFrequentReservation
+	for _, v := range []struct {
+		after       int64 // milliseconds since the start
+		read, write int32 // -1 is not named
+		want        string
+		increase    int64 // seconds since the start
+		decrease    int64 // likewise, -1 is never
+	}{
+		{1_000, 5, -1, "", 1, -1}, // the creation is not a change
+		{1_001, 6, -1, no, 1, -1},
+		{1_001, -1, 6, no, 1, -1},
+		{1_001, 5, 0, "", 1, -1}, // as it is
+		{120_999, 6, -1, no, 1, -1},
+		{121_000, -1, 7, "", 121, -1},
+		{240_999, 0, 0, no, 121, -1},
+		{241_000, 4, 8, "", 241, 241},
+		{100_000, 0, 0, "", 241, 100}, // the clock was set back
+	} {
+		c.ms.Store(start + v.after)
+		_, err := reserve(s, v.read, v.write)
+		got := ""
+		if err != nil {
+			got = err.Code
+		}
+		d := s.Table([]byte("t")).Describe()
+		decrease := int64(-1)
+		if d.LastDecrease != 0 {
+			decrease = d.LastDecrease - start/1000
+		}
+		if got != v.want || d.LastIncrease != start/1000+v.increase || decrease != v.decrease {
+			t.Errorf("%+v: %q, increased at %d, decreased at %d", v, got, d.LastIncrease-start/1000, decrease)
+		}
+	}
+	conformance.Equal(t, s.Table([]byte("t")).Describe().Reserved, wire.Capacity{}, "reserved")
+}
+
+func TestBothAnswersOfUndocumentedBehaviour(t *testing.T) {
+	put := func(value string, ms int64) wire.Cell {
+		return wire.Cell{Name: []byte("c"), Type: wire.String, Value: []byte(value), Op: wire.PutCell, Timestamp: ms, Stamped: true}
+	}
+	drop := wire.Cell{Name: []byte("c"), Op: wire.DeleteColumn}
+	for _, tt := range []struct {
+		choices Choices
+		ops     []wire.Cell
+		want    string
+	}{
+		{Choices{}, []wire.Cell{put("first", 5), put("later", 5)}, "later"},
+		{Choices{FirstWriteWins: true}, []wire.Cell{put("first", 5), put("later", 5)}, "first"},
+		{Choices{FirstWriteWins: true}, []wire.Cell{put("first", 5), put("later", 6)}, "later"},
+		{Choices{}, []wire.Cell{drop, put("earlier", 99)}, "earlier"},
+		{Choices{DeletionsHideEarlier: true}, []wire.Cell{drop, put("earlier", 99)}, ""},
+		{Choices{DeletionsHideEarlier: true}, []wire.Cell{drop, put("same", 100)}, ""},
+		{Choices{DeletionsHideEarlier: true}, []wire.Cell{drop, put("above", 101)}, "above"},
+	} {
+		u := update{now: 100, row: []byte("r"), chosen: new(chosen), choices: tt.choices}
+		must(t, u.apply(tt.ops))
+		sortCells(u.cells)
+		value := appendRow(nil, u.cells, 100, 1)
+		cells, ok := readRow(value, nil)
+		got := ""
+		if len(cells) > 0 {
+			got = string(cells[0].Value)
+		}
+		if !ok || got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.choices, got, tt.want)
+		}
+	}
+	m := &meta{Deviation: 10}
+	for ms, want := range map[int64]string{90_000: "in", 89_999: "out", 91_000: "in"} {
+		for _, exclusive := range []bool{false, true} {
+			refused := m.checkCells(&wire.Change{Row: wire.Row{Cells: []wire.Cell{put("", ms)}}}, 100_000, Choices{ExclusiveLowerEdge: exclusive}) != nil
+			if refused != (want == "out" || exclusive && ms == 90_000) {
+				t.Errorf("%d, exclusive %v: refused %v", ms, exclusive, refused)
+			}
+		}
+	}
+}
+
+// missingX is the bytes of a filter on column x, which no row has: it passes them or not.
+func missingX(t *testing.T, passes bool) *filter.Filter {
+	t.Helper()
+	b := []byte("\x08\x01\x12\x14\x08\x01\x12\x01x\x1a\x09\x00\x01\x00\x00\x00\x00\x00\x00\x00\x20\x01\x28\x01")
+	if passes {
+		b[len(b)-3] = 0
+	}
+	f, err := filter.DecodeCondition(b)
+	must(t, err)
+	return f
+}
+
+// patient is a context that ends when it has been asked a number of times.
+type patient struct {
+	context.Context
+	asked int
+}
+
+func (c *patient) Err() error {
+	if c.asked--; c.asked < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A filter may take long over a row, so the client's leaving is noticed at each.
+func TestARangeWithAFilterStopsAtTheNextRowAfterItsClientDisconnects(t *testing.T) {
+	s := open(t, Options{})
+	tab := newTable(t, s, -1, 1)
+	for k := range int64(20) {
+		apply(t, s, tab, change(wire.PutRow, k))
+	}
+	q := &wire.GetRange{
+		Start: []wire.Cell{{Name: []byte("k"), Type: wire.InfMin}}, End: []wire.Cell{{Name: []byte("k"), Type: wire.InfMax}},
+	}
+	if _, err := s.Range(&patient{ctx, 10}, tab, q, missingX(t, true)); err == nil || err.Message != readError(context.Canceled).Message {
+		t.Error(err)
+	}
+	if p, err := s.Range(&patient{ctx, 100}, tab, q, missingX(t, true)); err != nil || len(p.Rows) == 0 {
+		t.Error(p, err)
+	}
+	if p, err := s.Range(&patient{ctx, 10}, tab, q, nil); err != nil || len(p.Rows) == 0 {
+		t.Error(p, err)
+	}
+}
+
+func TestAConditionalBatchAppliesNothingWhenItsClientHasGone(t *testing.T) {
+	s := open(t, Options{Now: (&clock{}).now})
+	tab := newTable(t, s, -1, 1)
+	passes := missingX(t, true)
+	changes := make([]wire.Change, 3)
+	for i := range changes {
+		changes[i] = change(wire.PutRow, int64(i))
+		changes[i].Condition = []byte{1}
+	}
+	w := TableWrite{Table: tab, Changes: changes, Conditions: []*filter.Filter{passes, passes, passes}, Outcomes: make([]wire.Outcome, 3)}
+	if err := s.Write(&patient{ctx, 2}, []TableWrite{w}, false); err == nil || *err != *cancelled() {
+		t.Error(err)
+	}
+	for k := range int64(3) {
+		conformance.Equal(t, read(t, s, tab, k), "-", "row %d is there", k)
 	}
 }

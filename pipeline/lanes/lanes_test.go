@@ -1,7 +1,9 @@
 package lanes
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -9,6 +11,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/plan"
@@ -204,5 +208,152 @@ func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 	}
 	if !s.ends(s.all[0]) || s.ends(s.all[0]) {
 		t.Error("a lane without rows does not end once")
+	}
+}
+
+// A row waits for others to fill its batch while the input continues, and not while somebody hurries.
+func TestAHurriedLoadSendsBatchesThatAreNotFull(t *testing.T) {
+	s := restlessLanes()
+	h, now := NewFlushRequest(), time.Unix(1e9, 0)
+	s.options.FlushRequest = h
+	s.fill(now, 0, 3)
+	if l, next := s.choose(now, true); l != nil || next != linger {
+		t.Errorf("a part of a batch: %v in %v, want it to linger", l, next)
+	}
+	h.Begin()
+	<-h.Begins()
+	s.Change()
+	if l, _ := s.choose(now, true); l == nil {
+		t.Error("a part of a batch lingers, though somebody waits for it")
+	}
+	h.End()
+	s.Change()
+	if l, _ := s.choose(now, true); l != nil {
+		t.Error("a part of a batch is sent at once, though nobody waits any more")
+	}
+}
+
+func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
+	waited := func(seconds ...float64) *ledger.ReportSlowest {
+		s := new(Set)
+		var bounds []table.Value
+		for i, waited := range seconds {
+			bounds = append(bounds, table.Value{Type: table.Integer, Int: int64(i)})
+			s.all = append(s.all, &lane{index: i, turn: turn{begun: time.Now()}, backlog: backlog{waiting: time.Duration(waited * float64(time.Second))}})
+		}
+		s.Partitions = partitioner.NewMap(bounds[1:])
+		return s.slowest(100 * time.Second)
+	}
+	for name, s := range map[string]*ledger.ReportSlowest{
+		"one partition":            waited(90),
+		"all of them":              waited(90, 80, 85, 88),
+		"half of them":             waited(90, 80, 1, 60, 70),
+		"a small part of the load": waited(20, 1, 1, 1),
+		"none":                     waited(0, 0, 0),
+	} {
+		conformance.Equal(t, s, nil, "%s", name)
+	}
+	for want, s := range []*ledger.ReportSlowest{waited(90, 1), waited(1, 90, 30), waited(1, 2, 60, 3)} {
+		if s == nil || s.Partition != want {
+			t.Errorf("partition %d is to be named: %+v", want, s)
+		}
+	}
+}
+
+func TestAGapMaySendNothing(t *testing.T) {
+	s := restlessLanes(5)
+	s.all[1].gap = true
+	s.options.Checkpointer.Ordered, s.options.Tuning.Allowance = true, 7
+	got := s.Ranges(true)
+	if len(got) != 2 || len(got[0].Lower) != 0 || got[0].Allowance != 7 || !bytes.Equal(got[1].Lower, s.Partitions.Lower(1)) || got[1].Allowance != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAMonitorShowsEachLane(t *testing.T) {
+	s, now := restlessLanes(5), time.Unix(1e9, 0)
+	s.fill(now, 1, 2)
+	s.all[0].trouble.stuck, s.all[0].trouble.lastError, s.all[1].trouble.lastError = true, "busy", "is over"
+	got := s.States()
+	if len(got) != 2 || got[0].Partition != 0 || got[0].From != "" || got[0].Queued != 0 || got[0].Trouble != "busy" ||
+		got[1].Partition != 1 || got[1].From != "k5" || got[1].Queued != 2 || got[1].Trouble != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A load is resumed in the middle of a split: rows of its second half wait, and the first half was final before.
+func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		base := new(checkpoint.Snapshot)
+		base.State = checkpoint.State{Read: checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 2)}}, Pieces: []checkpoint.Piece{{}}}
+		k := keep.NewReadProgress(new(plan.Plan), ordered, base)
+		s, now := restlessLanes(), time.Unix(1e9, 0)
+		b := blockOf(new(table.Split), "k0", "k1", "k2", "k3")
+		keys := [][]byte{}
+		for i := range b.Rows {
+			keys = append(keys, table.Ref{Block: b, Index: int32(i)}.Key())
+		}
+		b.Keep(func(i int32) bool { return i >= 2 })
+		k.Counted(&intake.Parsed{Split: b.Split, Records: 4, Inside: true, Blocks: []intake.LaneBlock{{Block: b}}}, 0)
+		s.Put(0, b, s.Partitions, now)
+		for left := range 3 {
+			for at := range 3 {
+				got := new(checkpoint.Snapshot)
+				s.options.Checkpointer.Ordered, s.options.Tuning.Allowance = ordered, 1
+				k.DescribeRows(got, s.Out(), s.Ranges(ordered), s.Waiting(ordered, k.ReadTo()), true)
+				for i, key := range keys {
+					if final := got.Final(checkpoint.At(0, int64(i)), key); final != (i < 2+left) {
+						t.Errorf("ordered %v, %d rows were written, checkpoint %d: record %d is final: %v", ordered, left, at+1, i, final)
+					}
+				}
+			}
+			if left < 2 {
+				s.Queues.Lane(0).Advance()
+			}
+		}
+		if k.Resumes() {
+			t.Errorf("ordered %v: all rows are written, and the checkpoint of the attempt before is still needed", ordered)
+		}
+	}
+}
+
+func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
+	a := new(allowance)
+	a.described(a.following(1))
+	if a.left != 0 {
+		t.Fatalf("%d rows may leave before the first checkpoint is written", a.left)
+	}
+	a.saved()
+	if a.left != fewAllowance {
+		t.Fatalf("%d rows may leave after the first", a.left)
+	}
+	low := 0
+	for a.left > 0 {
+		if a.spend() {
+			low++
+		}
+	}
+	if low == 0 || low > fewAllowance/4 {
+		t.Errorf("the last %d rows ask for a checkpoint", low)
+	}
+	a.described(a.following(100)) // nothing may leave until it is written
+	if a.saved(); a.left != 2*fewAllowance+leastAllowance {
+		t.Errorf("%d rows may leave next", a.left)
+	}
+	a.spend()
+	before := a.left
+	if a.saved(); a.left != before {
+		t.Error("a checkpoint that was not made allows rows")
+	}
+}
+
+func TestAPartOfALaneInheritsAPartOfItsAllowance(t *testing.T) {
+	from := []*lane{{allowance: allowance{taken: 900}}, {allowance: allowance{taken: 50}}}
+	a := new(allowance)
+	if a.inherit(from, []int{3, 1}, true); a.taken != 350 || a.left != 0 {
+		t.Errorf("%+v", a)
+	}
+	if a.inherit(nil, nil, false); a.left != math.MaxInt64 {
+		t.Error("without an order a new lane waits for a checkpoint")
 	}
 }

@@ -1,14 +1,19 @@
 package plan
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
@@ -118,7 +123,7 @@ func TestColumnsAreChosenNamedAndTyped(t *testing.T) {
 			r := ask(file(t, "in.csv", text))
 			r.Target.Key = []table.KeyColumn{{Name: "id"}}
 			tt.change(r)
-			conformance.Equal(t, cmp.Diff(tt.want, planned(t, r)), "", "(-want +got)")
+			conformance.Equal(t, gocmp.Diff(tt.want, planned(t, r)), "", "(-want +got)")
 		})
 	}
 }
@@ -183,7 +188,7 @@ func TestRaggedRecordsThatAreTakenCountForTypes(t *testing.T) {
 	} {
 		r := ask(file(t, "in.csv", tt.text))
 		r.Target.Key, r.Read.Convert.Ragged = []table.KeyColumn{{Name: "id"}}, tt.ragged
-		conformance.Equal(t, cmp.Diff(tt.want, planned(t, r)), "", "%q: (-want +got)", tt.text)
+		conformance.Equal(t, gocmp.Diff(tt.want, planned(t, r)), "", "%q: (-want +got)", tt.text)
 	}
 }
 
@@ -192,7 +197,7 @@ func TestAnExistingTableGivesTheKey(t *testing.T) {
 	r := ask(file(t, "more.csv", "n,id\n5,2\n"))
 	r.Target.Key, r.Target.Create, r.Target.Absent = nil, false, false
 	p := makes(t, r, admin)
-	if want := []table.KeyColumn{{Name: "id", Type: table.String}}; !cmp.Equal(p.Schema.Key, want) || p.Create {
+	if want := []table.KeyColumn{{Name: "id", Type: table.String}}; !gocmp.Equal(p.Schema.Key, want) || p.Create {
 		t.Errorf("key %v, create %v", p.Schema.Key, p.Create)
 	}
 	// The key column is first regardless of its place in the file, and its type is kept exactly.
@@ -232,7 +237,7 @@ func TestEveryInputIsSampled(t *testing.T) {
 		inputs = append(inputs, file(t, fmt.Sprintf("%d.csv", i), fmt.Sprintf("id,amount\n%d,5\n", i)))
 	}
 	inputs = append(inputs, file(t, "last.csv", "id,amount\nx,much\n"))
-	conformance.Equal(t, cmp.Diff([]string{"id:string", "amount:string!"}, planned(t, ask(inputs...))), "", "(-want +got)")
+	conformance.Equal(t, gocmp.Diff([]string{"id:string", "amount:string!"}, planned(t, ask(inputs...))), "", "(-want +got)")
 }
 
 func TestInputsWithoutRecordsMakeAnEmptyPlan(t *testing.T) {
@@ -272,5 +277,61 @@ func TestTheClassesOfMemoryStayWithinIt(t *testing.T) {
 				t.Errorf("blocks of %d bytes for %d lanes in %d bytes", n, lanes, memory)
 			}
 		}
+	}
+}
+
+func byNumber[N cmp.Ordered](parse func(string) (N, error)) func(a, b string) int {
+	return func(a, b string) int {
+		x, _ := parse(a)
+		y, _ := parse(b)
+		return cmp.Compare(x, y)
+	}
+}
+
+func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
+	path, numbers := filepath.Join(t.TempDir(), "in.csv"), filepath.Join(t.TempDir(), "in.jsonl")
+	rapid.Check(t, func(t *rapid.T) {
+		draw := rapid.SampledFrom([]*rapid.Generator[string]{
+			rapid.StringOfN(rapid.RuneFrom([]rune("ab\x01é")), 1, 12, -1),
+			rapid.Map(rapid.Int64(), func(n int64) string { return strconv.FormatInt(n, 10) }),
+			rapid.Map(rapid.IntRange(-999, 999), func(n int) string { return strconv.FormatFloat(float64(n)/8, 'f', -1, 64) }),
+		}).Draw(t, "kind")
+		values := rapid.SliceOfN(draw, 1, 40).Draw(t, "values")
+		must(t, os.WriteFile(path, []byte("a,b\n"+strings.Join(values, ",\n")+",\n"), 0o644))
+		found, err := Inspect(context.Background(), []string{path}, Read{}, true)
+		must(t, err)
+		order := strings.Compare
+		switch found[0].Columns[0].Type {
+		case "integer":
+			order = byNumber(func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) })
+		case "double":
+			order = byNumber(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) })
+		}
+		got := found[0].Columns[0]
+		if order(got.Min, slices.MinFunc(values, order)) != 0 || order(got.Max, slices.MaxFunc(values, order)) != 0 || found[0].Rows != int64(len(values)) || found[0].Columns[1].Nulls != found[0].Rows {
+			t.Fatalf("%q: %+v", values, found)
+		}
+		if got.Type != "integer" {
+			return
+		}
+		var lines strings.Builder
+		for _, v := range values {
+			lines.WriteString(`{"a":` + v + "}\n")
+		}
+		must(t, os.WriteFile(numbers, []byte(lines.String()), 0o644))
+		found, err = Inspect(context.Background(), []string{numbers}, Read{}, true)
+		must(t, err)
+		if same := found[0].Columns[0]; same.Type != "integer" || same.Min != got.Min || same.Max != got.Max {
+			t.Fatalf("%q in JSON: %+v", values, found)
+		}
+	})
+}
+
+func TestTheHeaderOfAJoinedFileSaysNothingAboutTypes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in.csv")
+	must(t, os.WriteFile(path, []byte("id,v\n1,a\nid,v\n2,b\n"), 0o644))
+	found, err := Inspect(context.Background(), []string{path}, Read{}, true)
+	if err != nil || found[0].Columns[0].Type != "integer" || found[0].Rejected != 1 {
+		t.Errorf("%v: %+v", err, found)
 	}
 }

@@ -2,8 +2,14 @@ package commands
 
 import (
 	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +17,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
 )
 
 func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
@@ -134,4 +146,181 @@ func eachFlag(do func(command string, f cli.Flag)) {
 		}
 	}
 	walk("", newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Commands)
+}
+
+func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
+	keys := jobVocabulary()
+	for _, g := range goneFlags {
+		if g.value != "" {
+			continue // the flag is there
+		}
+		args := []string{"tsimport", cmp.Or(g.of, "load"), "--" + g.name, "7"}
+		if g.noValue {
+			args = args[:3]
+		}
+		if err := newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Run(args); err == nil || !strings.Contains(err.Error(), "--"+g.name+" is gone: "+g.instead) {
+			t.Errorf("%v: %v", args, err)
+		}
+		if g.of != "" {
+			continue
+		}
+		if has := slices.ContainsFunc(keys.Commands[job.Load], func(k *options.Option) bool { return k.Name == g.name }); has ||
+			!strings.Contains(keys.Refused[g.name], g.instead) {
+			t.Errorf("the key %s of a job is answered %q", g.name, keys.Refused[g.name])
+		}
+	}
+}
+
+func TestACommandThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
+	for name, instead := range goneCommands {
+		var stderr strings.Builder
+		args := append([]string{"tsimport"}, strings.Fields(name+" a --rows 5 --what scan")...)
+		if code := Run(args, io.Discard, &stderr); code != exitcode.Usage || stderr.String() != "tsimport: tsimport "+name+" is gone: "+instead+"\n" {
+			t.Errorf("%q: exit code %d, %q", args, code, &stderr)
+		}
+	}
+}
+
+func TestARunIsResumedWithoutFlagsThatAreGone(t *testing.T) {
+	args := []string{"load", "--raise-write", "50", "--verbose", "--table", "t", "-raise-write=7", "--verbose=false", "--compress", "auto", "--compress=on", "--", "--raise-write", "x.csv"}
+	want := []string{"load", "--table", "t", "--compress=on", "--", "--raise-write", "x.csv"}
+	if got, err := withoutGone(args); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
+func TestAFlagThatIsGoneAndMadeOtherRowsIsNotPassedOver(t *testing.T) {
+	for _, args := range [][]string{{"load", "--ignore-ts", "x.jsonl"}, {"load", "x.csv", "--header-line=3"}, {"copy", "a", "b", "--returned-keys", "k.csv"}} {
+		if kept, err := withoutGone(args); err == nil || !strings.Contains(err.Error(), "with the version that began it") {
+			t.Errorf("%q: %q, %v", args, kept, err)
+		}
+	}
+	t.Setenv("TSIMPORT_IGNORE_TS", "true")
+	if code := Run([]string{"tsimport", "load", "x.jsonl", "--table", "t"}, io.Discard, io.Discard); code != exitcode.Usage {
+		t.Errorf("exit code %d where the environment gives one", code)
+	}
+}
+
+// A job that an earlier version has begun keeps its keys as that version knew them.
+func TestALoadOfAJobIsContinuedWithoutKeysThatAreGone(t *testing.T) {
+	o := &jobRunner{c: new(invocation).again(t.Context(), &options.Command{Name: "run"}, io.Discard, nil, newDisplay(io.Discard))}
+	for key, want := range map[string]string{"raise-write=50": "", "compress=auto": "", "compress=on": "", "header=true": "", "max-deviation=5": "does not have: continue it", "never=1": "does not have for load"} {
+		name, value, _ := strings.Cut(key, "=")
+		l := &job.Single{Name: "l", Command: job.Load, From: []string{"a.csv"}, Settings: []job.Setting{{Key: name, Values: []string{value}}}}
+		of, err := o.requested(l)
+		if !says(err, want) || err == nil && (of.Table != "l" || of.Compress != map[string]string{"compress=on": "on"}[key]) {
+			t.Errorf("%s: %+v, %v", key, of, err)
+		}
+	}
+}
+
+func TestTheMemoryLimitIsSetUnlessTheUserSetIt(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	t.Setenv("GOMEMLIMIT", "9GiB")
+	limitMemory(100<<20, false)
+	conformance.Equal(t, debug.SetMemoryLimit(-1), before, "the limit, with GOMEMLIMIT set")
+	t.Setenv("GOMEMLIMIT", "")
+	for embedded, want := range map[bool]int64{false: plan.MemoryLimit(100 << 20), true: plan.MemoryLimit(100<<20) + 512<<20} {
+		debug.SetMemoryLimit(math.MaxInt64)
+		limitMemory(100<<20, embedded)
+		conformance.Equal(t, debug.SetMemoryLimit(-1), want, "embedded %v: the limit", embedded)
+	}
+}
+
+func TestWithoutAnOrderTheUserIsWarnedWhereItMatters(t *testing.T) {
+	for _, tt := range []struct {
+		write pipeline.Write
+		warns bool
+	}{
+		{pipeline.Write{Order: plan.LastWins, Mode: table.Update, Conditions: pipeline.Conditions{Condition: table.ExpectExist}}, false},
+		{pipeline.Write{Order: plan.OrderNone}, false},
+		{pipeline.Write{Order: plan.OrderNone, Mode: table.Delete}, false},
+		{pipeline.Write{Order: plan.OrderNone, Mode: table.Update}, true},
+		{pipeline.Write{Order: plan.OrderNone, Conditions: pipeline.Conditions{Condition: table.ExpectNotExist}}, true},
+	} {
+		text := orderWarning(&tt.write)
+		if got := strings.Contains(text, "rows of the same key are written in any order"); got != tt.warns {
+			t.Errorf("%+v: %q", tt.write, text)
+		}
+	}
+}
+
+func TestEveryCommandAndEveryFlagOfALoadHasAGroup(t *testing.T) {
+	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard)})
+	for _, c := range app.Commands {
+		if c.Category == "" && c.Name != "help" {
+			t.Errorf("command %s has no group", c.Name)
+		}
+	}
+	for _, f := range findCommand(app.Commands, "load").Flags {
+		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+			continue
+		}
+		if in, ok := f.(cli.CategorizableFlag); !ok || in.GetCategory() == "" {
+			t.Errorf("flag --%s of load has no group", f.Names()[0])
+		}
+	}
+	seen := map[string]string{}
+	for group, names := range commandGroups {
+		for _, name := range strings.Fields(names) {
+			if seen[name] != "" || findCommand(app.Commands, name) == nil {
+				t.Errorf("%s, of %q, is also in %q or no command", name, group, seen[name])
+			}
+			seen[name] = group
+		}
+	}
+}
+
+var updateSchema = flag.Bool("update", false, "write docs/job.schema.json")
+
+func TestTheSchemaOfJobFilesIsThatOfTheFlags(t *testing.T) {
+	name := filepath.Join("..", "..", "..", "docs", "job.schema.json")
+	want, err := jobVocabulary().Schema()
+	must(t, err)
+	if *updateSchema {
+		must(t, os.WriteFile(name, want, 0o644))
+	}
+	got, err := os.ReadFile(name)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is not that of the flags (%v); write it with make schema", name, err)
+	}
+}
+
+func TestEveryVisibleFlagOfALoadIsAKeyOrSaysWhatToDo(t *testing.T) {
+	v := jobVocabulary()
+	for _, command := range []string{job.Load, job.Copy, job.Sync, job.Export} {
+		known := map[string]bool{}
+		for _, k := range v.Commands[command] {
+			known[k.Name] = true
+		}
+		for _, f := range findCommand(newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))}).Commands, command).Flags {
+			name := f.Names()[0]
+			if visible, ok := f.(interface{ IsVisible() bool }); ok && visible.IsVisible() && !known[name] && options.For(command, name).Instead == "" {
+				t.Errorf("%s --%s is neither a key nor says what to do instead", command, name)
+			}
+		}
+	}
+}
+
+func TestFlagsThatDestroyComeFromNoVariable(t *testing.T) {
+	for _, name := range []string{"delete", "mode", "create", "fresh"} {
+		conformance.Equal(t, variableOf(name), "", "the variable of --%s", name)
+	}
+	t.Setenv("TSIMPORT_MAX_ERRORS", "7")
+	t.Setenv("TSIMPORT_PK", "a:integer\nb")
+	t.Setenv("TSIMPORT_MODE", "delete")
+	t.Setenv("TSIMPORT_NOW", "2020-01-01T00:00:00Z") // of a hidden flag
+	for args, want := range map[string]string{
+		"":                         "[a:integer b] 7   [pk max-errors]",
+		"--max-errors 1 --pk c":    "[c] 1   []",
+		"--max-errors=1 --pk=c -q": "[c] 1   []",
+	} {
+		must(t, given(t, options.Load, flagsOf(options.Load), strings.Fields(args), func(c *call) error {
+			if got := fmt.Sprint(c.given.PK, " ", c.given.MaxErrors, " ", c.given.Mode, " ", c.given.Now, " ", c.in.ofEnv); got != want {
+				t.Errorf("%s: %s, want %s", args, got, want)
+			}
+			return nil
+		}))
+	}
 }
