@@ -76,7 +76,7 @@ var arrows = map[string][]string{
 	"cmd/tsimport/advise":          {"internal/words", "internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"internal/lifecycle":           {"internal/table"},
 	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table", "internal/words"},
-	"transfer/lifecycle/archive":   {"internal/progress", "internal/atomicfile", "internal/tablestore/scan", "reader/archivefile", "reader/jsonl", "reader/record", "reader/source", "reader/tablescan", "internal/table"},
+	"transfer/lifecycle/archive":   {"pipeline/rundir", "internal/progress", "internal/atomicfile", "internal/tablestore/scan", "reader/archivefile", "reader/jsonl", "reader/record", "reader/source", "reader/tablescan", "internal/table"},
 	"cmd/tsimport/advise/simulate": {},
 	"cmd/tsimport/advise/sketch":   {},
 
@@ -105,7 +105,7 @@ var arrows = map[string][]string{
 	"internal/exactcsv":  {},
 	"internal/extsort":   {"internal/spill"},
 	"reader/archivefile": {"internal/progress", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/atomicfile", "internal/jobdir", "internal/table"},
-	"transfer/export":    {"internal/progress", "internal/keyexpr", "reader/jsonl", "reader/archivefile", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"transfer/export":    {"pipeline/rundir", "internal/progress", "internal/keyexpr", "reader/jsonl", "reader/archivefile", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
 	"transfer/tablesync": {"internal/progress", "pipeline/ledger", "pipeline/keep", "ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table", "internal/words"},
 	"transfer/restore":   {"internal/jobdir", "internal/suggest", "internal/table", "internal/tablestore/client", "internal/words", "pipeline", "pipeline/fromdatabase", "pipeline/options", "pipeline/plan", "reader/archivefile", "reader/input", "reader/source", "transfer/copytable", "transfer/verify"},

@@ -1,11 +1,8 @@
 package job
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -237,15 +234,8 @@ func ReadRecord(folder string) (*Record, error) {
 
 // Find returns the folder of the unfinished job of an identity below a root, "" if there is none.
 func Find(root, identity string) (folder string, r *Record, err error) {
-	entries, err := os.ReadDir(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil, nil
-	}
-	for _, e := range entries {
-		at := filepath.Join(root, e.Name())
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || rundir.CheckOwner(at) != nil {
-			continue
-		}
+	folders, err := rundir.Folders(root)
+	for _, at := range folders {
 		// The newest comes last, by its name.
 		if found, err := ReadRecord(at); err == nil && found.Identity == identity && found.Unfinished() && found.State != Replaced {
 			folder, r = at, found

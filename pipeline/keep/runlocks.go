@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +24,7 @@ const locksFolder = ".locks"
 // loads of them into run folders of their own are not kept apart.
 func (o *Point) claim() (err error) {
 	l := o.Load
-	streams := slices.ContainsFunc(l.Inputs, isStream)
+	streams := slices.ContainsFunc(l.Inputs, IsStream)
 	switch {
 	case l.RunDir != "":
 		o.lock, err = rundir.TakePassing(l.RunDir)
@@ -101,8 +100,8 @@ func Begun() (last *checkpoint.Job) {
 	return last
 }
 
-// isStream reports whether an input argument is read once and says nothing of what comes.
-func isStream(input string) bool {
+// IsStream reports whether an input argument is read once and says nothing of what comes.
+func IsStream(input string) bool {
 	if input == "-" {
 		return true
 	}
@@ -169,15 +168,8 @@ type foundRun struct {
 
 // runsOf returns the runs of a load below rundir.Root.
 func runsOf(identity string) (runs []foundRun, err error) {
-	folders, err := os.ReadDir(rundir.Root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // no run yet
-	}
-	for _, f := range folders {
-		at := filepath.Join(rundir.Root, f.Name())
-		if rundir.CheckOwner(at) != nil {
-			continue // of another user, who may have put it there to be found
-		}
+	folders, err := rundir.Folders(rundir.Root)
+	for _, at := range folders {
 		if j, err := checkpoint.ReadJobOf(at, identity); err == nil && j != nil {
 			runs = append(runs, foundRun{at, j})
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // LockFile is the name of the file in a run folder that the process holds which works on the run.
@@ -167,6 +169,20 @@ func TakeClaim(folder, identity string) (*Lock, error) {
 		}
 		return l, err
 	}
+}
+
+// TakeBeside takes the lock of a file that is about to be written: a file beside it stands for the lock, and Release takes that away. The error is
+// a *HeldError if another process has it.
+func TakeBeside(path, suffix string) (*Lock, error) {
+	name := atomicfile.Beside(path, suffix)
+	l, err := take(name)
+	if folder := new(FolderError); errors.As(err, &folder) {
+		return nil, folder.Err
+	}
+	if err == nil {
+		l.passing = []string{name}
+	}
+	return l, err
 }
 
 // mostAbandoned bounds how many locks are looked at for one that is taken.

@@ -1,15 +1,32 @@
 package rundir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"example.com/tsimport/internal/progress"
 )
 
 // IsRoot reports whether a folder is that of the runs that name none.
 func IsRoot(folder string) bool { return SameFile(Root, folder) }
+
+// Folders are the folders below a root of runs that are this user's: another one may have put there what is to be found. Nothing need be there.
+func Folders(root string) (own []string, err error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if at := filepath.Join(root, e.Name()); e.IsDir() && !strings.HasPrefix(e.Name(), ".") && CheckOwner(at) == nil {
+			own = append(own, at)
+		}
+	}
+	return own, err
+}
 
 // SameFile reports whether two names are those of one file or folder, which exists.
 func SameFile(a, b string) bool {

@@ -3,13 +3,8 @@ package export
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"runtime"
 
-	"github.com/gofrs/flock"
-
-	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 const lockSuffix = ".tsimport-export.lock" // is there while a process writes
@@ -21,46 +16,14 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("another process exports to %s; wait for it to end, or name another file", e.Path)
 }
 
-// lockOutput keeps other exports to the file away until unlock: what one of them notes would be of the other's rows. File systems without locks
-// keep nobody away.
-func lockOutput(path string) (unlock func() error, err error) {
-	for {
-		lock := flock.New(atomicfile.Beside(path, lockSuffix), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-		switch locked, err := lock.TryLock(); {
-		case errors.As(err, new(*fs.PathError)):
-			return nil, fmt.Errorf("create output: %w", err)
-		case err != nil:
-			return func() error { return removeLock(path) }, nil
-		case !locked:
-			return nil, &BusyError{path}
-		}
-		held, err := lock.Stat()
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("create output: %w", err), lock.Unlock())
-		}
-		if now, err := os.Lstat(atomicfile.Beside(path, lockSuffix)); err == nil && os.SameFile(held, now) {
-			return func() error { return endLock(lock, path) }, nil
-		}
-		if err := lock.Unlock(); err != nil { // the former holder has removed the file
-			return nil, fmt.Errorf("create output: %w", err)
-		}
+// lockOutput keeps other exports to the file away: what one of them notes would be of the other's rows.
+func lockOutput(path string) (*rundir.Lock, error) {
+	lock, err := rundir.TakeBeside(path, lockSuffix)
+	switch held := new(rundir.HeldError); {
+	case errors.As(err, &held) && held.Stale == "":
+		err = &BusyError{path}
+	case err != nil:
+		err = fmt.Errorf("create output: %w", err)
 	}
-}
-
-// endLock removes the file before others can have the lock, where a file that is open can be removed.
-func endLock(lock *flock.Flock, path string) error {
-	if runtime.GOOS == "windows" {
-		return errors.Join(lock.Unlock(), removeLock(path))
-	}
-	return errors.Join(removeLock(path), lock.Unlock())
-}
-
-func removeLock(path string) error {
-	if err := os.Remove(atomicfile.Beside(path, lockSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if runtime.GOOS == "windows" {
-			return nil // another process has it already
-		}
-		return fmt.Errorf("remove what an export has left: %w", err)
-	}
-	return nil
+	return lock, err
 }

@@ -266,11 +266,11 @@ func (e *exporter) toFile() (err error) {
 	if spooled {
 		suffix = rowsSuffix
 	}
-	unlock, err := lockOutput(e.Path)
+	lock, err := lockOutput(e.Path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
+	defer func() { err = errors.Join(err, lock.Release()) }()
 	out, resumed, err := openOutput(e.Path, suffix, e.state(), e.Fresh)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,15 +87,8 @@ func Unfinished(dir string) (is, unfinished bool) {
 
 // unfinishedRuns are the folders below rundir.Root with unfinished runs of an identity.
 func unfinishedRuns(identity string) (folders []string, err error) {
-	entries, err := os.ReadDir(rundir.Root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, e := range entries {
-		at := filepath.Join(rundir.Root, e.Name())
-		if !e.IsDir() || rundir.CheckOwner(at) != nil {
-			continue // of another user, who may have put it there to be found
-		}
+	all, err := rundir.Folders(rundir.Root)
+	for _, at := range all {
 		if s, err := readState(at); err == nil && s != nil && s.Identity == identity && s.Phase != finished && s.ReplacedBy == "" {
 			folders = append(folders, at)
 		}

@@ -23,6 +23,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/source"
@@ -388,12 +389,7 @@ func detailsOf(cfg *Config, facts []progress.Fact, live bool) []progress.Fact {
 	return details
 }
 
-func isStream(inputs []string) bool {
-	return slices.ContainsFunc(inputs, func(name string) bool {
-		info, err := os.Stat(name)
-		return name == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
-	})
-}
+func isStream(inputs []string) bool { return slices.ContainsFunc(inputs, keep.IsStream) }
 
 // newSummary begins the summary.
 func (r *run) newSummary() {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -108,18 +106,11 @@ func parseAge(text string) (time.Duration, error) {
 // look finds the runs below a folder, the newest first. What is not a run, and other users' runs, are passed over.
 func (p *pruning) look(root string) (all []*pruned, err error) {
 	all = []*pruned{}
-	entries, err := os.ReadDir(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return all, nil
-	}
+	folders, err := rundir.Folders(root)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	for _, e := range entries {
-		folder := filepath.Join(root, e.Name())
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || rundir.CheckOwner(folder) != nil {
-			continue // links, too
-		}
+	for _, folder := range folders {
 		if _, err := job.ReadRecord(folder); err != nil && !rundir.IsRun(folder) {
 			continue
 		}

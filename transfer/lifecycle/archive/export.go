@@ -15,10 +15,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/rundir"
 	exact "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
@@ -35,7 +34,7 @@ const lockName = ".tsimport-age.lock"
 // Folder is a folder of exports that is open for writing, by one process at a time. It is not safe for concurrent use.
 type Folder struct {
 	Dir  string
-	lock *flock.Flock
+	lock *rundir.Lock
 
 	partBytes int64 // about how much text a part of an archive has
 }
@@ -72,18 +71,18 @@ func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make archive folder: %w", err)
 	}
-	f := flock.New(filepath.Join(dir, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR))
-	switch locked, err := f.TryLock(); {
-	case err != nil:
-		return nil, fmt.Errorf("lock archive folder %s: %w", dir, err)
-	case !locked:
+	lock, err := rundir.TakeBeside(filepath.Join(dir, lockName), "")
+	if errors.As(err, new(*rundir.HeldError)) {
 		return nil, fmt.Errorf("archive folder %s is in use by another tsimport age; wait for it to end", dir)
 	}
-	return &Folder{Dir: dir, lock: f, partBytes: 64 << 20}, nil
+	if err != nil {
+		return nil, fmt.Errorf("lock archive folder %s: %w", dir, err)
+	}
+	return &Folder{Dir: dir, lock: lock, partBytes: 64 << 20}, nil
 }
 
 // Close lets others have the folder.
-func (f *Folder) Close() error { return f.lock.Unlock() }
+func (f *Folder) Close() error { return f.lock.Release() }
 
 // Export makes a new export of a table and verifies it. One that was begun and not verified is finished if it is whole and the
 // table still the same, else made again. A table that changes all the time is a ChangedError.
