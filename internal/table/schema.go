@@ -26,9 +26,9 @@ const (
 
 // KeyColumn is one primary-key column of a table.
 type KeyColumn struct {
-	Name string
-	Type Type
-	Auto bool // an auto-increment column: an Integer that the service can make, never the first
+	Name string `json:"name"`
+	Type Type   `json:"type"`
+	Auto bool   `json:"auto_increment,omitempty"` // an auto-increment column: an Integer that the service can make, never the first
 }
 
 // Column says how one input column becomes one table column.
@@ -89,10 +89,10 @@ const AnyAge = 100 * 366 * 86400
 
 // Definition is what creating a table needs beside its key.
 type Definition struct {
-	TimeToLive    int   // seconds; -1 keeps forever
-	MaxVersions   int   // versions kept per cell
-	MaxDeviation  int64 // seconds a cell's timestamp may differ from the server's clock; 0 takes the service's 86,400
-	ReservedRead  int   // capacity units
-	ReservedWrite int   // capacity units
-	NoUpdates     bool  // rows are put and deleted only: the option allow_update is off
+	TimeToLive    int   `json:"ttl"`                  // seconds; -1 keeps forever
+	MaxVersions   int   `json:"max_versions"`         // versions kept per cell
+	MaxDeviation  int64 `json:"max_deviation"`        // seconds a cell's timestamp may differ from the server's clock; 0 takes the service's 86,400
+	ReservedRead  int   `json:"reserved_read"`        // capacity units
+	ReservedWrite int   `json:"reserved_write"`       // capacity units
+	NoUpdates     bool  `json:"no_updates,omitempty"` // rows are put and deleted only: the option allow_update is off
 }

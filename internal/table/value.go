@@ -41,6 +41,15 @@ func ParseType(name string) (Type, error) {
 	return Null, fmt.Errorf("type %q: want string, integer, double, boolean or binary", name)
 }
 
+// MarshalText implements encoding.TextMarshaler by the name.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads what MarshalText has written.
+func (t *Type) UnmarshalText(name []byte) (err error) {
+	*t, err = ParseType(string(name))
+	return err
+}
+
 // KeyType reports whether a primary-key column can have the type.
 func (t Type) KeyType() bool { return t == Integer || t == String || t == Binary }
 

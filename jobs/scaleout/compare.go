@@ -67,10 +67,6 @@ func (j *Job) compareShard(ctx context.Context, i int, written *shardResult, r *
 
 // writtenRows are the rows of a shard, and the numbers of those that were rejected.
 func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*shardOrigin, rundir.Rejected, error) {
-	key, err := keyTypes(j.Plan.Key)
-	if err != nil {
-		return nil, nil, err
-	}
 	run := new(reducedResult)
 	there, err := j.readResult(ctx, jobdir.Below(j.store, shardFolder(i)), reducedName, run)
 	if err == nil && !there {
@@ -79,7 +75,7 @@ func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*sh
 	if err != nil {
 		return nil, nil, err
 	}
-	origin := &shardOrigin{job: j, run: run, key: key, name: fmt.Sprintf("shard %d", i), inTurn: true}
+	origin := &shardOrigin{job: j, run: run, key: j.Plan.Key, name: fmt.Sprintf("shard %d", i), inTurn: true}
 	rejected := rundir.Rejected{}
 	if err := j.eachReject(ctx, &written.done, func(one *keptReject, _ []byte) error {
 		rejected[origin.name] = append(rejected[origin.name], one.Row+1)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
@@ -191,22 +190,3 @@ func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) 
 const patience = 3 * jobdir.Term
 
 func nonce() string { return jobdir.Nonce()[:8] }
-
-// keyTypes are the names and types of the table's key columns.
-func keyTypes(columns []keyColumn) ([]table.KeyColumn, error) {
-	var key []table.KeyColumn
-	for _, c := range columns {
-		t, err := table.ParseType(c.Type)
-		if err != nil {
-			return nil, unfitf("%s is damaged: %w", PlanName, err)
-		}
-		key = append(key, table.KeyColumn{Name: c.Name, Type: t})
-	}
-	return key, nil
-}
-
-// keyColumn is a column of the primary key.
-type keyColumn struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
-}

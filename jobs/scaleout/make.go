@@ -115,9 +115,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 	for _, s := range prepared.Plan.Sources {
 		p.Inputs = append(p.Inputs, s.Name)
 	}
-	for _, k := range prepared.Plan.Schema.Key {
-		p.Key = append(p.Key, keyColumn{k.Name, k.Type.String()})
-	}
+	p.Key = prepared.Plan.Schema.Key
 	var err error
 	if p.Splits, err = divide(ctx, prepared.Plan, splitSize(prepared.Plan.Bytes, workers, r.SplitSize), r.Say); err != nil {
 		return nil, err

@@ -62,8 +62,8 @@ type Plan struct {
 	Workers   int              `json:"workers"` // processes that are expected
 	MaxErrors ledger.MaxErrors `json:"max_errors"`
 
-	Key    []keyColumn `json:"key"`    // of the table
-	Inputs []string    `json:"inputs"` // names of the sources, by their ordinals
+	Key    []table.KeyColumn `json:"key"`    // of the table
+	Inputs []string          `json:"inputs"` // names of the sources, by their ordinals
 	// Division is what the origin of the sources has said of its parts: all processes read the same ones. Nil is files.
 	Division []byte `json:"division,omitempty"`
 	// Live says that the sources change while they are read.

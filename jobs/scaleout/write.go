@@ -67,16 +67,12 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return 0, err
 	}
-	key, err := keyTypes(j.Plan.Key)
-	if err != nil {
-		return 0, err
-	}
 	run, err := j.reduced(ctx, i, lease)
 	if err != nil {
 		return 0, err
 	}
 	r := &shardResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: i, From: run.From, Superseded: run.Superseded}
-	origin := &shardOrigin{job: j, run: run, key: key, name: fmt.Sprintf("shard %d", i)}
+	origin := &shardOrigin{job: j, run: run, key: j.Plan.Key, name: fmt.Sprintf("shard %d", i)}
 	var report *pipeline.Report
 	if run.Rows > 0 {
 		if report, err = j.load(ctx, i, origin, lease); err != nil {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
 
 func subject() Subject {
-	return Subject{Table: "t", Key: Columns(key), Ranges: []string{"low", "high"}}
+	return Subject{Table: "t", Key: key, Ranges: []string{"low", "high"}}
 }
 
 // row has a cell of as many versions as there are times.
@@ -67,7 +67,7 @@ func finished(t *testing.T) *Manifest {
 	writePart(t, w, 1, nil, row(7, 70))
 	writePart(t, w, 0, []byte("3"), row(1, 30, 20, 10), row(2))
 	writePart(t, w, 0, nil, row(3, 40))
-	_, err := w.Finish(Manifest{Options: Options{TimeToLive: -1, MaxVersions: 3}})
+	_, err := w.Finish(Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 3}})
 	must(t, err)
 	must(t, w.Close())
 	m, err := Read(dir)
@@ -92,7 +92,7 @@ func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
 	if m.Ranges[0].Rows != 3 || m.Ranges[0].Name != "low" || m.Ranges[1].Rows != 1 {
 		t.Errorf("%+v", m.Ranges)
 	}
-	if got := m.KeyColumns(); len(got) != 1 || got[0] != key[0] {
+	if got := m.Key; len(got) != 1 || got[0] != key[0] {
 		t.Errorf("key %+v", got)
 	}
 	must(t, m.Check(context.Background()))

@@ -43,13 +43,13 @@ type Manifest struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 
-	Table   string   `json:"table"`
-	Target  string   `json:"target"`        // where the table was
-	Created int64    `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
-	Key     []Column `json:"primary_key"`
-	Options Options  `json:"options"`
-	Defined []Column `json:"defined_columns"`
-	Indexes []string `json:"indexes"`
+	Table   string            `json:"table"`
+	Target  string            `json:"target"`        // where the table was
+	Created int64             `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
+	Key     []table.KeyColumn `json:"primary_key"`
+	Options table.Definition  `json:"options"`
+	Defined []Column          `json:"defined_columns"`
+	Indexes []string          `json:"indexes"`
 	// IndexesAre says of each of Indexes what it is; archives of earlier versions of this program have the names alone.
 	IndexesAre []table.Index `json:"index_definitions,omitempty"`
 	Holds      Selection     `json:"holds"`
@@ -104,21 +104,10 @@ func (l localFiles) Open(_ context.Context, name string) (io.ReadCloser, error) 
 
 var errNoFile = errors.New("it is not a file")
 
-// Column is a column of the primary key or a predefined one.
+// Column is a predefined column.
 type Column struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
-	Auto bool   `json:"auto_increment,omitempty"`
-}
-
-// Options are those of a table.
-type Options struct {
-	TimeToLive    int   `json:"ttl"` // seconds; -1 keeps forever
-	MaxVersions   int   `json:"max_versions"`
-	MaxDeviation  int64 `json:"max_deviation"` // seconds
-	ReservedRead  int   `json:"reserved_read"`
-	ReservedWrite int   `json:"reserved_write"`
-	NoUpdates     bool  `json:"no_updates,omitempty"` // the option allow_update is off
+	Name string     `json:"name"`
+	Type table.Type `json:"type"`
 }
 
 // Selection is what of a table an archive holds. Its zero value is all of it.
@@ -172,49 +161,14 @@ type Part struct {
 // maxColumns is how many names of columns are noted.
 const maxColumns = 1024
 
-// Columns are key columns as a manifest has them.
-func Columns(key []table.KeyColumn) (columns []Column) {
-	for _, k := range key {
-		columns = append(columns, Column{k.Name, k.Type.String(), k.Auto})
-	}
-	return columns
-}
-
-// OptionsOf are a table's options as a manifest has them.
-func OptionsOf(d table.Definition) Options {
-	return Options{d.TimeToLive, d.MaxVersions, d.MaxDeviation, d.ReservedRead, d.ReservedWrite, d.NoUpdates}
-}
-
-// Definition is the inverse of OptionsOf.
-func (o Options) Definition() table.Definition {
-	return table.Definition{TimeToLive: o.TimeToLive, MaxVersions: o.MaxVersions, MaxDeviation: o.MaxDeviation, ReservedRead: o.ReservedRead, ReservedWrite: o.ReservedWrite, NoUpdates: o.NoUpdates}
-}
-
-// KeyColumns is the table's primary key.
-func (m *Manifest) KeyColumns() (key []table.KeyColumn) {
-	for _, c := range m.Key {
-		key = append(key, table.KeyColumn{Name: c.Name, Type: typeNamed(c.Type), Auto: c.Auto})
-	}
-	return key
-}
-
+// TableOf is the table as the manifest has it, but for its columns.
 // DefinedTypes are the predefined columns.
 func (m *Manifest) DefinedTypes() map[string]table.Type {
 	types := map[string]table.Type{}
 	for _, c := range m.Defined {
-		types[c.Name] = typeNamed(c.Type)
+		types[c.Name] = c.Type
 	}
 	return types
-}
-
-// typeNamed returns the type of a name, Null if there is none.
-func typeNamed(name string) table.Type {
-	for _, t := range []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary} {
-		if t.String() == name {
-			return t
-		}
-	}
-	return table.Null
 }
 
 // Dir is where the archive is.
@@ -382,8 +336,8 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 		}
 	}
 	for _, c := range m.Key {
-		if !typeNamed(c.Type).KeyType() {
-			return nil, &DamagedError{file, fmt.Sprintf("the key column %s has the type %q", c.Name, c.Type)}
+		if !c.Type.KeyType() {
+			return nil, &DamagedError{file, fmt.Sprintf("the key column %s has the type %v", c.Name, c.Type)}
 		}
 	}
 	if len(m.Parts) == 0 || len(m.Key) == 0 {

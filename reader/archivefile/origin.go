@@ -17,7 +17,7 @@ type Origin struct {
 }
 
 // New makes an Origin.
-func New(m *Manifest) *Origin { return &Origin{m: m, key: m.KeyColumns()} }
+func New(m *Manifest) *Origin { return &Origin{m: m, key: m.Key} }
 
 // ByParts is for a process that reads some of the parts, after another has checked them all: each is checked as it is read to its end.
 func (o *Origin) ByParts() { o.checked = true }

@@ -43,7 +43,7 @@ func written(t *testing.T, rows int) *Manifest {
 	dir := filepath.Join(t.TempDir(), "a")
 	w, err := Open(dir, false)
 	if err == nil {
-		err = w.Begin(Subject{Table: "t", Key: Columns(wideKey), Ranges: []string{"t"}})
+		err = w.Begin(Subject{Table: "t", Key: wideKey, Ranges: []string{"t"}})
 	}
 	must(t, err)
 	var all []*record.Record

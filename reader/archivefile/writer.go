@@ -22,6 +22,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/progress"
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
 )
@@ -34,13 +35,13 @@ const (
 
 // Subject is what is archived: the first line of the journal.
 type Subject struct {
-	Format  string    `json:"format"`
-	Version int       `json:"version"`
-	Table   string    `json:"table"`
-	Target  string    `json:"target"`
-	Created int64     `json:"creation_time"`
-	Key     []Column  `json:"primary_key"`
-	Holds   Selection `json:"holds"`
+	Format  string            `json:"format"`
+	Version int               `json:"version"`
+	Table   string            `json:"table"`
+	Target  string            `json:"target"`
+	Created int64             `json:"creation_time"`
+	Key     []table.KeyColumn `json:"primary_key"`
+	Holds   Selection         `json:"holds"`
 	// Division says how the table is cut into ranges; Ranges are their names.
 	Division []byte    `json:"division"`
 	Ranges   []string  `json:"ranges"`

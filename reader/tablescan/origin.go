@@ -75,8 +75,22 @@ func (o *Origin) LeftOut() int64 { return o.left.Load() }
 type division struct {
 	Table   string
 	Created int64 // as in client.Table
-	Key     []table.KeyColumn
+	Key     []keyColumn
 	Bounds  [][]byte // places at which ranges but the first begin
+}
+
+// keyColumn is a column of a key as divisions have always had it.
+type keyColumn struct {
+	Name string
+	Type uint8
+	Auto bool
+}
+
+func dividedKey(t *client.Table) (key []keyColumn) {
+	for _, k := range t.Key {
+		key = append(key, keyColumn{k.Name, uint8(k.Type), k.Auto})
+	}
+	return key
 }
 
 // Divide cuts the table where the service would, into ranges of about as many bytes. It fails if another table has its name by now.
@@ -90,7 +104,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	t := o.cfg.Table
-	d := division{Table: t.Name, Created: t.Created, Key: t.Key}
+	d := division{Table: t.Name, Created: t.Created, Key: dividedKey(t)}
 	from, to := table.OrderingKey(o.cfg.From), table.OrderingKey(o.cfg.To)
 	for _, c := range cuts {
 		if at := table.OrderingKey(c); slices.Compare(at, from) > 0 && (o.cfg.To == nil || slices.Compare(at, to) < 0) {
@@ -112,7 +126,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 		return nil, fmt.Errorf("open table %s: the run read table %s", o.cfg.Name, d.Table)
 	case d.Created != 0 && t.Created != 0 && d.Created != t.Created:
 		return nil, fmt.Errorf("table %s was dropped and created again since the run began: what it has read belongs to another table; "+source.StartOver, o.cfg.Name)
-	case !slices.Equal(d.Key, t.Key):
+	case !slices.Equal(d.Key, dividedKey(t)):
 		return nil, fmt.Errorf("table %s has another primary key than when the run began; "+source.StartOver, o.cfg.Name)
 	}
 	from := o.cfg.From

@@ -87,9 +87,9 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 
 // ManifestOf is what an archive's manifest says of a table, but for its key: options, predefined columns and indexes.
 func ManifestOf(t *client.Table) archive.Manifest {
-	m := archive.Manifest{Options: archive.OptionsOf(t.Definition), Indexes: t.Indexes, IndexesAre: t.IndexesAre}
+	m := archive.Manifest{Options: t.Definition, Indexes: t.Indexes, IndexesAre: t.IndexesAre}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
-		m.Defined = append(m.Defined, archive.Column{Name: name, Type: t.Defined[name].String()})
+		m.Defined = append(m.Defined, archive.Column{Name: name, Type: t.Defined[name]})
 	}
 	return m
 }
@@ -98,7 +98,7 @@ func ManifestOf(t *client.Table) archive.Manifest {
 func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *tablescan.Origin) error {
 	t := c.Scan.Table
 	s := archive.Subject{
-		Table: t.Name, Target: c.Target, Created: t.Created, Key: archive.Columns(t.Key), Holds: c.Holds, Began: time.Now().UTC().Truncate(time.Millisecond),
+		Table: t.Name, Target: c.Target, Created: t.Created, Key: t.Key, Holds: c.Holds, Began: time.Now().UTC().Truncate(time.Millisecond),
 	}
 	before, resumed := w.Subject()
 	if resumed {

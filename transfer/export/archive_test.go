@@ -156,7 +156,7 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 		if got := rowsOf(t, format.New(m)); !slices.Equal(got, want) {
 			t.Errorf("with %d key columns the archive has %d rows, want %d, or others", keys, len(got), len(want))
 		}
-		if m.Rows != 112 || r.Manifest.Rows != 112 || len(m.Parts) < 3 || !slices.Equal(m.KeyColumns(), key) || m.Options.Definition() != w.table.Definition ||
+		if m.Rows != 112 || r.Manifest.Rows != 112 || len(m.Parts) < 3 || !slices.Equal(m.Key, key) || m.Options != w.table.Definition ||
 			m.DefinedTypes()["d"] != table.Double || m.Created != w.table.Created || m.Table != "w" || m.Smallest == nil || m.Versions != 5 || m.Ended.Before(m.Began) || len(m.Ranges) == 0 {
 			t.Errorf("the manifest is %+v", m)
 		}

@@ -55,7 +55,7 @@ func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target
 
 // Fits is FitsKey of an archive.
 func Fits(m *archive.Manifest, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
-	return FitsKey("the archive "+m.Dir(), m.KeyColumns(), cfg, target, key)
+	return FitsKey("the archive "+m.Dir(), m.Key, cfg, target, key)
 }
 
 // LookAtKeys looks at the keys of all rows of a table or an archive before any is written. Look is their origin.

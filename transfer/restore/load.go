@@ -71,7 +71,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		return plan.Usagef("%v", err)
 	}
 	m := l.Archive
-	from := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, IndexesAre: m.IndexesAre, Definition: m.Options.Definition()}
+	from := &client.Table{Name: m.Table, Key: m.Key, Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, IndexesAre: m.IndexesAre, Definition: m.Options}
 	to := &client.Table{Name: cfg.Target.Table}
 	exists := false
 	if !missing {

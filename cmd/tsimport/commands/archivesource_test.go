@@ -28,7 +28,7 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
 	w, err := archive.Open(dir, false)
 	if err == nil {
-		err = w.Begin(archive.Subject{Table: "t", Key: archive.Columns(key), Holds: holds, Ranges: []string{"t"}})
+		err = w.Begin(archive.Subject{Table: "t", Key: key, Holds: holds, Ranges: []string{"t"}})
 	}
 	must(t, err)
 	p, err := w.NewPart(0)
@@ -38,7 +38,7 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 		must(t, p.Row(rec))
 	}
 	must(t, p.Commit(nil))
-	if _, err := w.Finish(archive.Manifest{Options: archive.Options{TimeToLive: -1, MaxVersions: 1}}); err != nil {
+	if _, err := w.Finish(archive.Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	must(t, w.Close())

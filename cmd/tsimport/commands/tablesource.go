@@ -72,7 +72,7 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	case h.Filter != "" || h.Where != "":
 		return usagef("--delete: the archive %s holds only the rows that its --filter or --where let through; the others would be deleted", m.Dir())
 	case h.From != "" || h.To != "":
-		cfg.Held = &tablesync.Held{Name: "the archive " + m.Dir(), Key: m.KeyColumns(), From: h.From, To: h.To}
+		cfg.Held = &tablesync.Held{Name: "the archive " + m.Dir(), Key: m.Key, From: h.From, To: h.To}
 	}
 	return nil
 }

@@ -226,7 +226,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	if slices.ContainsFunc(cfg.Inputs, address.Is) {
 		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
 	}
-	of := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options.Definition()}
+	of := &client.Table{Name: m.Table, Key: m.Key, Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options}
 	of.TimeToLive = -1 // an archive loses nothing
 	from, err := restore.Find(c.interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if err != nil {

@@ -32,7 +32,7 @@ type kept struct {
 }
 
 func (k *kept) subject() *Subject {
-	return &Subject{Target: "here", Table: "t", Created: 7, Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Is: exact.Manifest{Options: exact.Options{TimeToLive: -1, MaxVersions: 2}},
+	return &Subject{Target: "here", Table: "t", Created: 7, Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Is: exact.Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 2}},
 		Rows: func(each func(*scan.Row) error) error {
 			k.readings++
 			rows, err := k.rows(k.readings)

@@ -135,7 +135,7 @@ func (s *Subject) writeTo(dir string, partBytes int64) (made *exact.Manifest, wr
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := w.Begin(exact.Subject{Table: s.Table, Target: s.Target, Created: s.Created, Key: exact.Columns(s.Key), Ranges: []string{s.Table}, Began: *now()}); err != nil {
+	if err := w.Begin(exact.Subject{Table: s.Table, Target: s.Target, Created: s.Created, Key: s.Key, Ranges: []string{s.Table}, Began: *now()}); err != nil {
 		return nil, nil, err
 	}
 	part, err := w.NewPart(0)
@@ -233,7 +233,7 @@ func readBack(ctx context.Context, dir string) (kept *digest, sum string, err er
 		return nil, "", err
 	}
 	text := sha256.New()
-	kept = newDigest(a.KeyColumns())
+	kept = newDigest(a.Key)
 	for _, p := range parts {
 		parser := p.NewParser(nil)
 		for split, err := range source.Splits(p) {
