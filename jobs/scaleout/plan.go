@@ -104,14 +104,9 @@ type Shard struct {
 
 // Bound is a value of the first key column at which a range begins.
 type Bound struct {
-	Type  string `json:"type"`
-	Int   int64  `json:"int,omitempty"`
-	Bytes []byte `json:"bytes,omitempty"`
-}
-
-func (b Bound) value() (table.Value, error) {
-	t, err := table.ParseType(b.Type)
-	return table.Value{Type: t, Int: b.Int, Bytes: b.Bytes}, err
+	Type  table.Type `json:"type"`
+	Int   int64      `json:"int,omitempty"`
+	Bytes []byte     `json:"bytes,omitempty"`
 }
 
 // shardMap says which shard a key belongs to.
@@ -123,11 +118,7 @@ type shardMap struct {
 func (p *Plan) shardMap() (*shardMap, error) {
 	var bounds []table.Value
 	for _, b := range p.Bounds {
-		v, err := b.value()
-		if err != nil {
-			return nil, unfitf("%s is damaged: %w", PlanName, err)
-		}
-		bounds = append(bounds, v)
+		bounds = append(bounds, table.Value{Type: b.Type, Int: b.Int, Bytes: b.Bytes})
 	}
 	if p.Direct {
 		return &shardMap{ranges: partitioner.NewMap(nil), shard: []int{0}}, nil

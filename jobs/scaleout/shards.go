@@ -48,7 +48,7 @@ func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (b
 		}
 	}
 	for _, r := range ranges[1:] {
-		bounds = append(bounds, Bound{r.lower.Type.String(), r.lower.Int, r.lower.Bytes})
+		bounds = append(bounds, Bound{r.lower.Type, r.lower.Int, r.lower.Bytes})
 	}
 	return bounds, assign(ranges, want)
 }
