@@ -141,9 +141,9 @@ func TestFindingABadFileCostsRequestsByTheFile(t *testing.T) {
 				return lists, gets
 			}
 			lists, gets := requests(25)
-			moreLists, moreGets := requests(200)
-			if moreLists > 2*lists || moreGets > 9*gets {
-				t.Errorf("25 files: %d lists, %d gets; 200 files: %d, %d", lists, gets, moreLists, moreGets)
+			moreLists, moreGets := requests(100)
+			if moreLists > 2*lists || moreGets > 5*gets {
+				t.Errorf("25 files: %d lists, %d gets; 100 files: %d, %d", lists, gets, moreLists, moreGets)
 			}
 		})
 	}
