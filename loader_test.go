@@ -153,9 +153,7 @@ func TestRejectedRowsThatNobodyHearsOfAreAnError(t *testing.T) {
 		}
 		conformance.Equal(t, c, Counts{Accepted: 6, Rejected: 6}, "counts")
 	}
-	if err := l.Put(ctx, Row{}); !errors.Is(err, ErrClosed) {
-		t.Errorf("put after close: %v", err)
-	}
+	conformance.Is(t, l.Put(ctx, Row{}), ErrClosed, "put after close")
 	conformance.Equal(t, l.Flush(ctx), nil, "flush after close")
 }
 

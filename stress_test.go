@@ -273,9 +273,7 @@ func putUntilBlocked(t *testing.T, size int, memory int64) {
 		t.Errorf("put: %v", err)
 	}
 	c, err := l.Close(context.Background())
-	if !errors.Is(err, ErrInterrupted) {
-		t.Errorf("close: %v", err)
-	}
+	conformance.Is(t, err, ErrInterrupted, "close")
 	w.balanced(c)
 	rows := accepted * int64(size+60)
 	t.Logf("%d rows, about %d MiB, take %d MiB", accepted, rows>>20, held>>20)
@@ -301,9 +299,7 @@ func cancelledPuts(t *testing.T) {
 				row := told.row(p*1_000_000+n, fmt.Sprint(p, "/", n), "v")
 				row.Columns = append(row.Columns, Bytes("b", make([]byte, 20_000)))
 				if err := l.Put(ctx, row); err != nil {
-					if !errors.Is(err, context.Canceled) {
-						t.Error(err)
-					}
+					conformance.Is(t, err, context.Canceled, "error")
 					return
 				}
 				accepted.Add(1)
@@ -372,9 +368,7 @@ func TestAKilledLoaderStillCounts(t *testing.T) {
 				}
 			}
 			cancel(nil)
-			if err := l.Flush(context.Background()); !errors.Is(err, ErrInterrupted) {
-				t.Errorf("flush: %v", err)
-			}
+			conformance.Is(t, l.Flush(context.Background()), ErrInterrupted, "flush")
 			want, unsure := told.last()
 			w.compare(want, unsure)
 		})
@@ -435,12 +429,8 @@ func TestAFailedLoadIsAnErrorOfEveryCall(t *testing.T) {
 	for ; err == nil; n++ {
 		err = l.Put(ctx, told.row(n, fmt.Sprint(n), "v"))
 	}
-	if !errors.Is(err, ErrPermission) {
-		t.Errorf("put: %v", err)
-	}
-	if err := l.Flush(ctx); !errors.Is(err, ErrPermission) {
-		t.Errorf("flush: %v", err)
-	}
+	conformance.Is(t, err, ErrPermission, "put")
+	conformance.Is(t, l.Flush(ctx), ErrPermission, "flush")
 	for range 2 {
 		c, err := l.Close(ctx)
 		if !errors.Is(err, ErrPermission) || c.Accepted != n-1 || c.Written != 1 || c.Unfinished != n-2 {

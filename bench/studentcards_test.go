@@ -156,9 +156,7 @@ func TestGeneratingStops(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stopped := errors.New("stopped")
 	cancel(stopped)
-	if err := (StudentCards{Rows: 1 << 40, Order: Random}).WriteCSV(ctx, new(bytes.Buffer)); !errors.Is(err, stopped) {
-		t.Errorf("got %v", err)
-	}
+	conformance.Is(t, (StudentCards{Rows: 1 << 40, Order: Random}).WriteCSV(ctx, new(bytes.Buffer)), stopped, "write csv")
 	if err := (StudentCards{Rows: 1, Order: "none"}).WriteCSV(context.Background(), new(bytes.Buffer)); err == nil {
 		t.Error("an unknown order was accepted")
 	}
@@ -189,9 +187,7 @@ func TestNoTwoKeysAreAlikeAndTheSeedDecidesThem(t *testing.T) {
 	for _, kind := range kinds {
 		keys, _ := taken(t, kind, 5000, 1, 20000) // more than was said
 		again, _ := taken(t, kind, 5000, 1, 20000)
-		if !slices.Equal(keys, again) {
-			t.Errorf("%s: the same seed gives other keys", kind)
-		}
+		conformance.Same(t, keys, again, "%s: the same seed gives other keys", kind)
 		other, _ := taken(t, kind, 5000, 2, 20000)
 		if kind != SequentialKeys && slices.Equal(keys, other) {
 			t.Errorf("%s: another seed gives the same keys", kind)

@@ -215,9 +215,7 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 				}
 				pods.Wait()
 			}
-			if want := []string{"read", "write", "verify", "finish"}; !slices.Equal(stages, want) {
-				t.Errorf("stages %q, want %q\n%s", stages, want, manifests)
-			}
+			conformance.Same(t, stages, []string{"read", "write", "verify", "finish"}, "stages\n%s", manifests)
 			p.ends(0, slices.Concat([]string{"verify"}, key, inputs), "12,000 equal, 0 missing, 0 different, 0 surplus")
 			if t.Logf("seed %d: %d pods killed", seed, killed.Load()); *podsKills > 0 && killed.Load() == 0 {
 				t.Error("no pod was killed")

@@ -80,9 +80,7 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	if r.Written != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
 		t.Errorf("%d written, %d rejected", r.Written, r.Rejected)
 	}
-	if text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"); !strings.Contains(text, "was not added") {
-		t.Error(text)
-	}
+	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "was not added", "join")
 	// With another column of marks both may.
 	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))
 	cfg.RunDir, cfg.Write.Marks.Column = filepath.Join(w.dir, "third"), "other"

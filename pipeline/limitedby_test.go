@@ -143,9 +143,7 @@ func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {
 		}
 		r := w.load(cfg)
 		const want = "table t has 2 secondary indexes (t_index1, t_index2): a row that costs one write unit without costs 3 write units and 2 read units with them"
-		if !strings.Contains(said, want) {
-			t.Errorf("dry run %v: said: %s", dry, said)
-		}
+		conformance.Contains(t, said, want, "dry run %v: said", dry)
 		if len(r.Indexes) != 2 || r.IndexWriteCU != 200 || r.IndexReadCU != 200 {
 			t.Errorf("dry run %v: %+v", dry, r.ReportIndexes)
 		}

@@ -134,14 +134,10 @@ func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
 	cfg = stopped(w, cfg)
 	other := cfg
 	other.Write.Marks.Column = "other"
-	if text := w.refused(other); !strings.Contains(text, "--mark-column was _tsimport and is other now") {
-		t.Errorf("error %s", text)
-	}
+	conformance.Contains(t, w.refused(other), "--mark-column was _tsimport and is other now", "error")
 	without := cfg
 	without.Write.Marks.AtLeastOnce = true
-	if text := w.refused(without); !strings.Contains(text, "--mark-column was _tsimport and is not given now") {
-		t.Errorf("error %s", text)
-	}
+	conformance.Contains(t, w.refused(without), "--mark-column was _tsimport and is not given now", "error")
 	keys, err := os.ReadFile(cfg.Write.Marks.ReturnedKeys)
 	must(t, err)
 	w.file("keys.csv", string(keys[:3]))
@@ -181,9 +177,7 @@ func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
 	must(t, os.WriteFile(rundir.Root, nil, 0o644))
 	cfg := w.config(w.file("in.csv", badCSV))
 	cfg.RunDir, cfg.Resume.Look = "", true
-	if text := w.refused(cfg); !strings.Contains(text, "find an unfinished run") {
-		t.Errorf("error %s", text)
-	}
+	conformance.Contains(t, w.refused(cfg), "find an unfinished run", "error")
 	if _, err := os.Stat(rundir.Root); errors.Is(err, os.ErrNotExist) {
 		t.Error("the file is gone")
 	}

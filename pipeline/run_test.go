@@ -250,9 +250,7 @@ func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
 	cfg.Columns.Types["n"] = plan.Type{Type: table.String}
 	cfg.Target.Key[0].Type = table.String
 	r, err := cfg.run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "byte 13") {
-		t.Errorf("error %v does not say where", err)
-	}
+	conformance.Refused(t, err, "byte 13", "where")
 	if r == nil || r.ExitCode != exitcode.Usage || r.Written != 2 {
 		t.Fatalf("%+v", r)
 	}

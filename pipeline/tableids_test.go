@@ -98,9 +98,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 			if !r.Remade {
 				t.Error("the report does not say that the table was made again")
 			}
-			if text := w.refused(cfg); !strings.Contains(text, "was dropped and created again") {
-				t.Errorf("the same command again: %s", text)
-			}
+			conformance.Contains(t, w.refused(cfg), "was dropped and created again", "the same command again")
 		})
 	}
 }

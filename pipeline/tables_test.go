@@ -45,9 +45,7 @@ func TestEachRowGoesToTheTableOfItsMonth(t *testing.T) {
 		rows := w.rowsOf("t_202402")
 		conformance.Equal(t, len(rows), 125, "rows in t_202402")
 		for key, row := range rows {
-			if !strings.Contains(row["at"], "2024-02-") {
-				t.Errorf("row %s in t_202402: %v", key, row)
-			}
+			conformance.Contains(t, row["at"], "2024-02-", "row %s in t_202402: %v", key, row)
 		}
 	})
 }

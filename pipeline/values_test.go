@@ -240,9 +240,7 @@ func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
 					if d := ahead.Seconds() - r.ClockBehind; d < -.5 || d > .5 {
 						t.Errorf("clock behind by %v s, want %v", r.ClockBehind, ahead)
 					}
-					if !strings.Contains(strings.Join(warnings, "\n"), "this machine's clock is ") {
-						t.Errorf("warnings %q", warnings)
-					}
+					conformance.Contains(t, strings.Join(warnings, "\n"), "this machine's clock is ", "warnings %q", warnings)
 				})
 			})
 		}

@@ -461,9 +461,7 @@ func TestEachClaimOfTheInputPagesHasAFile(t *testing.T) {
 	}
 	for _, c := range claims {
 		t.Run(c.file+" "+c.o.Dialect.Name, func(t *testing.T) {
-			if !strings.Contains(page, c.says) {
-				t.Errorf("no page about inputs says %q: change the claim, and the file if need be", c.says)
-			}
+			conformance.Contains(t, page, c.says, "a page about inputs (change the claim, and the file if need be)")
 			got := recordsOf(found(t, filepath.Join("testdata", c.file)), c.o)
 			if !isLike(got, c.want) || !strings.Contains(got, ": ") && !strings.Contains(got, "; ") {
 				t.Errorf("it gives %.300q, want %q", got, c.want)

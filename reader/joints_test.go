@@ -37,9 +37,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), tt.o)
-			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
-				t.Errorf("%q", got)
-			}
+			conformance.Same(t, firstFields(t, s), tt.want, "first fields")
 			if noted := strings.Contains(strings.Join(s.Notes, " "), "appears again"); noted != (name == "one column") {
 				t.Errorf("notes %q", s.Notes)
 			}
@@ -109,9 +107,7 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 			set, err := input.Expand(context.Background(), []string{root}, input.Options{PathColumns: true})
 			must(t, err)
 			s := opened(t, set.Items[0], tt.o)
-			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
-				t.Errorf("%q", got)
-			}
+			conformance.Same(t, firstFields(t, s), tt.want, "first fields")
 			if both := s.inBoth([]int{0}); len(both) > 0 {
 				t.Errorf("%v are compared, of which the folder's are not loaded", both)
 			}

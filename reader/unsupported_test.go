@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/record"
@@ -230,9 +231,7 @@ func TestTextInAnotherEncodingIsNamed(t *testing.T) {
 			t.Errorf("%s: %q", name, reasons)
 		}
 		for _, r := range reasons {
-			if !strings.Contains(r, advice) {
-				t.Errorf("%s: %q", name, r)
-			}
+			conformance.Contains(t, r, advice, "%s", name)
 		}
 	}
 }

@@ -140,9 +140,7 @@ func TestTheTextNamesWhatMatters(t *testing.T) {
 	var text strings.Builder
 	must(t, r.WriteText(&text))
 	for _, want := range []string{"stopped by interrupt after 10.0 s", "rows/s", "CU/s", "p99.99", "OTSNotEnoughCapacityUnit", "the first key", "p99 40 ms", "after a warm-up of 1.0 s"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("no %q in\n%s", want, text.String())
-		}
+		conformance.Contains(t, text.String(), want, "string")
 	}
 }
 

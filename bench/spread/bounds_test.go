@@ -1,7 +1,6 @@
 package spread
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -56,9 +55,7 @@ func TestFewOrSkewedValuesGiveFewerPartitionsAndAWord(t *testing.T) {
 		for _, b := range bounds {
 			got = append(got, b.Int)
 		}
-		if !slices.Equal(got, test.bounds) {
-			t.Errorf("%v is cut at %v, want %v", test.values, got, test.bounds)
-		}
+		conformance.Same(t, got, test.bounds, "cuts of %v", test.values)
 		conformance.Contains(t, strings.Join(cutNotes(parts, 4), "; "), test.note, "%v: notes", test.values)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"example.com/tsimport/engine/limiter"
+	"example.com/tsimport/internal/conformance"
 )
 
 func ms(v float64) *float64 { return &v }
@@ -206,13 +207,9 @@ func TestTheTextNamesEveryScenarioAndAtMost32Partitions(t *testing.T) {
 	must(t, (&Report{Input: "x.csv", Notes: []string{"skewed"}, Table: Table{SplitsMS: 5000}, Scenarios: []*Scenario{s, {Name: "naive", Splits: []Split{{}}}}}).WriteText(&out))
 	for _, want := range []string{"x.csv", "note: skewed", "naive", "exact: 5 rows", "error: it failed", "… and 5 more", "3 partitions that were split",
 		"2 splits", "0.3 s (median)", "never in 1", "or never"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the text lacks %q:\n%s", want, &out)
-		}
+		conformance.Contains(t, out.String(), want, "the text")
 	}
-	if err := (&Report{}).WriteText(brokenWriter{}); err == nil {
-		t.Error("a text that could not be written is no error")
-	}
+	conformance.Refused(t, (&Report{}).WriteText(brokenWriter{}), "", "a text that could not be written is no error")
 }
 
 type brokenWriter struct{}

@@ -41,9 +41,7 @@ func TestARunWritesItsRowsAndDropsItsTableAlone(t *testing.T) {
 	if res.Totals.Rows != 5000 || res.Totals.Units != 5000 || res.Totals.Bytes != 500000 || res.Latency.Count != 25 || len(res.Partitions) != 1 {
 		t.Errorf("totals %+v, %d batches, %d partitions", res.Totals, res.Latency.Count, len(res.Partitions))
 	}
-	if left := tables(t, store.Admin); !slices.Equal(left, []string{"bench_mine"}) {
-		t.Errorf("tables %v; want the one that was there", left)
-	}
+	conformance.Same(t, tables(t, store.Admin), []string{"bench_mine"}, "tables")
 	keep := configOf(store.Target)
 	keep.Keep = true
 	if res, err = Run(t.Context(), t.Context(), keep); err != nil || !slices.Contains(tables(t, store.Admin), res.Settings.Table) {
@@ -70,9 +68,7 @@ func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
 			}
 		}
 		res, err := Run(gentle, hard, c)
-		if !errors.Is(err, cause) {
-			t.Errorf("hard %v: %v, want the cause", hardToo, err)
-		}
+		conformance.Is(t, err, cause, "hard %v: cause", hardToo)
 		if res != nil && res.Stopped != cause.Error() {
 			t.Errorf("hard %v: stopped by %q", hardToo, res.Stopped)
 		}

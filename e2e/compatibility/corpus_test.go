@@ -11,6 +11,7 @@ import (
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 )
 
 // left is what a process has left in a folder of testdata: made by an earlier version, judged by the present one.
@@ -321,9 +322,7 @@ func (p *place) same(table, want string) {
 func holds(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%q is missing in:\n%s", part, text)
-		}
+		conformance.Contains(t, text, part, "what was written")
 	}
 }
 

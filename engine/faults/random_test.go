@@ -55,9 +55,7 @@ func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
 		}
 		return list
 	}
-	if !slices.Equal(draw(1), draw(1)) {
-		t.Error("two plans of one seed differ")
-	}
+	conformance.Same(t, draw(1), draw(1), "two plans of one seed differ")
 	if slices.Equal(draw(1), draw(2)) {
 		t.Error("plans of two seeds are the same")
 	}

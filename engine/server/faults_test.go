@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,9 +141,7 @@ func TestARowOfABulkImportIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
 				applied = append(applied, row[1] == 1)
 			}
 		}
-		if want := []bool{true, false, true, true, false}; !slices.Equal(applied, want) {
-			t.Errorf("%v, want %v: %q", applied, want, answer)
-		}
+		conformance.Same(t, applied, []bool{true, false, true, true, false}, "%q", answer)
 		for _, want := range []int{3, 3, 5} {
 			hasRows(t, c, want)
 			time.Sleep(time.Second)

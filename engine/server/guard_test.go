@@ -60,9 +60,7 @@ func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 		t.Helper()
 		c := dial(t, addr)
 		io.WriteString(c, text)
-		if got := status(t, c); !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %s", what, got, want)
-		}
+		conformance.Contains(t, status(t, c), want, "%s", what)
 	}
 	for _, text := range []string{full, admin} {
 		addr = onPort(t, s, limits)   // with a budget of its own

@@ -82,9 +82,7 @@ func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["m"]}`, nil)
 		time.Sleep(200 * time.Millisecond) // two units for each partition
 		want := []string{"", "", "", wire.CodeNotEnoughCapacityUnit, wire.CodeNotEnoughCapacityUnit}
-		if got := writeRows(t, c, rowsOf("a", "b", "z", "c", "d")); !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		conformance.Same(t, writeRows(t, c, rowsOf("a", "b", "z", "c", "d")), want, "write rows")
 		hasRows(t, c, 3)
 		err := putRow(c, put("t", key("e", 1)))
 		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodeNotEnoughCapacityUnit || e.HttpStatusCode != http.StatusForbidden {

@@ -15,6 +15,7 @@ import (
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // panics registers an operation that panics as long as the test runs.
@@ -147,9 +148,7 @@ func TestAStopWaitsNoLongerThanTheGrace(t *testing.T) {
 	if text, _ := io.ReadAll(c); len(text) > 0 {
 		t.Errorf("the connection is not cut: %q", text)
 	}
-	if !strings.Contains(out.String(), "still in flight") {
-		t.Errorf("log: %q", out.String())
-	}
+	conformance.Contains(t, out.String(), "still in flight", "log")
 }
 
 func TestAListenerThatFailsEndsTheServer(t *testing.T) {

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -113,12 +112,8 @@ func TestQuantilesCutEvenly(t *testing.T) {
 	for i := range 100 {
 		keys = append(keys, Key(fmt.Sprintf("%02d", i)))
 	}
-	if got := Quantiles(keys, 4); !slices.Equal(got, []Key{"25", "50", "75"}) {
-		t.Errorf("%q", got)
-	}
-	if got := Quantiles([]Key{"a", "a", "a", "b"}, 4); !slices.Equal(got, []Key{"b"}) {
-		t.Errorf("%q", got)
-	}
+	conformance.Same(t, Quantiles(keys, 4), []Key{"25", "50", "75"}, "quantiles")
+	conformance.Same(t, Quantiles([]Key{"a", "a", "a", "b"}, 4), []Key{"b"}, "quantiles")
 	conformance.Equal(t, len(Quantiles(nil, 4)), 0, "quantiles")
 }
 

@@ -99,9 +99,7 @@ func TestIntegersAreRoutedByTheirValue(t *testing.T) {
 			t.Errorf("%v", n)
 		}
 	}
-	if bounds := table.Bounds(start); !slices.Equal(bounds, []Key{IntegerKey(-5), IntegerKey(0), IntegerKey(300)}) {
-		t.Errorf("%q", bounds)
-	}
+	conformance.Same(t, table.Bounds(start), []Key{IntegerKey(-5), IntegerKey(0), IntegerKey(300)}, "bounds")
 }
 
 func TestRowsOfOneRequestMeetTheirOwnPartitions(t *testing.T) {
@@ -109,9 +107,7 @@ func TestRowsOfOneRequestMeetTheirOwnPartitions(t *testing.T) {
 	table.Split(start, []Key{"b", "c"}, 0)
 	got := write(table, at(time.Second), "c", "a", "b", "a", "c", "b")
 	want := []Verdict{Accepted, Accepted, Accepted, Throttled, Throttled, Throttled}
-	if !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
+	conformance.Same(t, got, want, "got")
 }
 
 func TestChildrenServeAfterTheSplitWithTheFullCapacityEach(t *testing.T) {

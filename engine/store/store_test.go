@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -183,9 +182,7 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 		wg.Go(func() {
 			for range 5 {
 				err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}}, false)
-				if err == nil {
-					t.Error("a write to a full disk was acknowledged")
-				}
+				conformance.Refused(t, err, "", "a write to a full disk was acknowledged")
 			}
 		})
 	}
@@ -197,9 +194,7 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 	if got := read(t, s, tab, 1); !strings.HasPrefix(got, "a=x@") {
 		t.Error("what was there cannot be read:", got)
 	}
-	if err := s.Close(); !errors.Is(err, syscall.ENOSPC) {
-		t.Error(err)
-	}
+	conformance.Is(t, s.Close(), syscall.ENOSPC, "close")
 }
 
 func TestACancelledWriteThatWaitsIsNotApplied(t *testing.T) {

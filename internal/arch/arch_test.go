@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 const module = "example.com/tsimport"
@@ -422,9 +424,7 @@ func TestOnlyTheRootPromisesCompatibility(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if !strings.Contains(string(text), "\n// "+promise+"\npackage ") {
-			t.Errorf("%s/doc.go does not end with: %s", room, promise)
-		}
+		conformance.Contains(t, string(text), "\n// "+promise+"\npackage ", "%s/doc.go does not end with: %s", room, promise)
 	}
 }
 

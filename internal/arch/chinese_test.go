@@ -103,9 +103,7 @@ func TestEveryPageIsThereInChinese(t *testing.T) {
 			continue
 		}
 		a, b := shapeOf(t, filepath.Join(root, english)), shapeOf(t, filepath.Join(root, chinese))
-		if !slices.Equal(a.levels, b.levels) {
-			t.Errorf("%s has headings %v, %s has %v", english, a.levels, chinese, b.levels)
-		}
+		conformance.Same(t, a.levels, b.levels, "headings of %s and %s", english, chinese)
 		conformance.Equal(t, a.rows, b.rows, "rows of tables of %s and of %s", english, chinese)
 		if got := without(a.figures, b.figures); got != nil {
 			t.Errorf("%s does not have the figures of %s: %v", chinese, english, got)
@@ -157,9 +155,7 @@ func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 			continue
 		}
 		terms++
-		if word := strings.TrimSpace(cells[2]); !strings.Contains(all.String(), word) {
-			t.Errorf("no page uses %s (%s)", word, strings.TrimSpace(cells[1]))
-		}
+		conformance.Contains(t, all.String(), strings.TrimSpace(cells[2]), "no page uses (%s)", strings.TrimSpace(cells[1]))
 		for _, other := range strings.Split(strings.TrimPrefix(strings.TrimSpace(cells[3]), "不写"), "、") {
 			other = strings.TrimSpace(other)
 			for page, text := range pages {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var (
@@ -163,9 +165,7 @@ func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
 		t.Errorf("README.md gives only the figures %q", figures)
 	}
 	for _, f := range figures {
-		if !strings.Contains(page, f) {
-			t.Errorf("README.md says %s, which docs/performance.md does not", f)
-		}
+		conformance.Contains(t, page, f, "a figure of README.md")
 	}
 }
 

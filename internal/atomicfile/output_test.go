@@ -104,17 +104,13 @@ func TestAPipeThatNobodyReadsIsGivenUpWithTheContext(t *testing.T) {
 	stop := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stop)
-	if err := writeTo(ctx, pipe, "rows"); !errors.Is(err, stop) {
-		t.Errorf("no reader: %v", err)
-	}
+	conformance.Is(t, writeTo(ctx, pipe, "rows"), stop, "no reader")
 	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	must(t, err)
 	defer reader.Close()
 	ctx, cancel = context.WithCancelCause(t.Context())
 	time.AfterFunc(10*time.Millisecond, func() { cancel(stop) })
-	if err := writeTo(ctx, pipe, strings.Repeat("rows", 1<<20)); !errors.Is(err, stop) {
-		t.Errorf("a reader that reads nothing: %v", err)
-	}
+	conformance.Is(t, writeTo(ctx, pipe, strings.Repeat("rows", 1<<20)), stop, "a reader that reads nothing")
 }
 
 // TestADescriptorOfAFileIsNotReplaced has a file that something was written to before, as in (echo id; tsimport export -o /dev/fd/3) 3>file.

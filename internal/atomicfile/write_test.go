@@ -73,9 +73,7 @@ func TestAFileIsSyncedBeforeItIsRenamedAndTheFolderAfter(t *testing.T) {
 	s := fake(t, -1, nil)
 	must(t, WriteBytes(name, Options{Perm: 0o600, Previous: "before"}, []byte("new")))
 	want := []string{"sync a.part", "close a.part", "rename a before", "rename a.part a", "sync folder", "close folder"}
-	if !slices.Equal(s.calls, want) {
-		t.Errorf("%q, want %q", s.calls, want)
-	}
+	conformance.Same(t, s.calls, want, "calls")
 	conformance.Equal(t, content(t, name)+" "+content(t, filepath.Join(dir, "before")), "new old", "content")
 }
 
@@ -95,9 +93,7 @@ func TestWhicheverOperationFailsAReaderFindsOldOrNew(t *testing.T) {
 				break
 			}
 			what := s.calls[fail]
-			if !errors.Is(err, broken) {
-				t.Errorf("%s failed: %v", what, err)
-			}
+			conformance.Is(t, err, broken, "%s failed", what)
 			want := "old"
 			switch renamed := slices.Index(s.calls, "rename a.part a"); {
 			case fail == renamed && previous != "":
@@ -149,9 +145,7 @@ func TestWhatStandsUnderTheTemporaryNameIsNotWrittenTo(t *testing.T) {
 	must(t, WriteBytes(name, Options{Perm: 0o600}, []byte("new")))
 	conformance.Equal(t, content(t, name)+" "+content(t, victim), "new mine", "content")
 	must(t, os.Mkdir(name+Suffix, 0o700))
-	if err := WriteBytes(name, Options{Perm: 0o600}, []byte("newer")); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a folder: %v", err)
-	}
+	conformance.Is(t, WriteBytes(name, Options{Perm: 0o600}, []byte("newer")), fs.ErrExist, "a folder")
 	if _, err := os.Stat(name + Suffix); err != nil || content(t, name) != "new" {
 		t.Errorf("%v, %s", err, content(t, name))
 	}

@@ -1,9 +1,11 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +40,22 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: got %s, want %s", fmt.Sprintf(format, args...), shown(got), shown(want))
+	}
+}
+
+// Same reports values that are not those that are wanted, in their order.
+func Same[T comparable](t testing.TB, got, want []T, format string, args ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %s, want %s", fmt.Sprintf(format, args...), shown(got), shown(want))
+	}
+}
+
+// Is reports an error that is not, and does not wrap, the one that is wanted.
+func Is(t testing.TB, err, want error, format string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(format, args...), err, want)
 	}
 }
 

@@ -267,9 +267,7 @@ func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
 		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
 		must(t, err)
 		time.Sleep(4 * Term)
-		if err := a.Check(); !errors.Is(err, ErrLost) {
-			t.Errorf("%v", err)
-		}
+		conformance.Is(t, a.Check(), ErrLost, "check")
 		a.Abandon()
 		b.Abandon()
 	})

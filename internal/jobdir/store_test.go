@@ -56,9 +56,7 @@ func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 		}
 		conformance.Equal(t, Below(s, "a/b").String(), strings.TrimSuffix(s.String(), "/")+"/a/b", "string")
 		must(t, errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil), s.Put(ctx, "c", []byte("3"))))
-		if err := s.PutAbsent(ctx, "a/b", []byte("4")); !errors.Is(err, ErrExists) {
-			t.Errorf("%v", err)
-		}
+		conformance.Is(t, s.PutAbsent(ctx, "a/b", []byte("4")), ErrExists, "put absent")
 		if body, err := s.Get(ctx, "a/b"); err != nil || string(body) != "2" {
 			t.Errorf("%q, %v", body, err)
 		}
@@ -222,9 +220,7 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 			if epoch == 1 {
 				l.Abandon() // it is paused, or thought dead
 				err := m.Save(t.Context(), "run", nil)
-				if err == nil {
-					t.Error("it keeps a checkpoint without the lease")
-				}
+				conformance.Refused(t, err, "", "it keeps a checkpoint without the lease")
 			} else if err := l.Release(); err != nil {
 				t.Fatal(err)
 			}

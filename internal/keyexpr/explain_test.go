@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -55,9 +54,7 @@ func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
 		{[]string{"salt=salt(16)", "order"}, []string{"15", "42"}, map[string]string{"order": "many"}},
 	} {
 		x := Explain(design(t, env, tt.key...), [][]table.Value{values}, nil)
-		if !slices.Equal(x.Examples[0].Key, tt.want) {
-			t.Errorf("%q: %+v, want %q", tt.key, x.Examples[0], tt.want)
-		}
+		conformance.Same(t, x.Examples[0].Key, tt.want, "%q: %+v", tt.key, x.Examples[0])
 		ranges := map[string]string{}
 		for _, r := range x.Ranges {
 			ranges[r.Column] = r.Use
@@ -92,9 +89,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 		"a random prefix instead",
 		"a primary-key column cannot be a double",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+		conformance.Contains(t, text, want, "text")
 	}
 	data, err := json.Marshal(x)
 	must(t, err)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -131,9 +130,7 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 		}
 	}
 	open(t, Options{Dir: dir})
-	if got := names(t, dir); !slices.Equal(got, want) {
-		t.Errorf("left are %v, want %v", got, want)
-	}
+	conformance.Same(t, names(t, dir), want, "files that are left")
 	for _, name := range []string{folderPrefix + "1-notes/todo.txt", folderPrefix + "2-notes/" + lockName, "elsewhere/" + framesName,
 		"elsewhere/" + lockName, folderPrefix + "8-dead-with-a-guest/guest"} {
 		if content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil || !bytes.Contains([]byte("mine"+deadLock), content) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestNearest(t *testing.T) {
@@ -12,16 +14,12 @@ func TestNearest(t *testing.T) {
 		"laod": {"load"}, "lod": {"load"}, "loadd": {"load"}, "lpad": {"load"}, "deviceid": {"DeviceID"}, "Cardid": {"CardID"}, "max-eror": {"max-errors"},
 		"tl": {"ttl"}, "px": {"pk"}, "nonsense": nil, "load": nil, "": nil, strings.Repeat("x", 100): nil,
 	} {
-		if got := Nearest(word, words); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", word, got, want)
-		}
+		conformance.Same(t, Nearest(word, words), want, "%s", word)
 	}
 	if got := Nearest("max-row", []string{"max-rows", "max-raw", "min-rows"}); !slices.Equal(got, []string{"max-rows", "max-raw"}) {
 		t.Errorf("equally near: %v", got)
 	}
-	if got := Nearest("h", []string{"a", "ho", "H"}); !slices.Equal(got, []string{"H"}) {
-		t.Errorf("h: %q", got)
-	}
+	conformance.Same(t, Nearest("h", []string{"a", "ho", "H"}), []string{"H"}, "h")
 	if got := Nearest("h", []string{"a", "b"}); got != nil {
 		t.Errorf("h has nothing in common with %q", got)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -207,9 +206,7 @@ func TestLoadsIntoOneTableComeAfterEachOther(t *testing.T) {
 	for _, l := range f.Loads {
 		got = append(got, l.Name+" "+strings.Join(l.After, ","))
 	}
-	if want := []string{"a c", "b a", "c ", "d ", "e "}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	conformance.Same(t, got, []string{"a c", "b a", "c ", "d ", "e "}, "got")
 }
 
 func TestOnlyNamedLoadsAreRun(t *testing.T) {

@@ -109,9 +109,7 @@ func TestAStoreThatFailsEachActOnceLosesNothing(t *testing.T) {
 					break
 				}
 				ended++
-				if !errors.Is(err, errStore) {
-					t.Errorf("after %q: %v", slices.Sorted(maps.Keys(failed)), err)
-				}
+				conformance.Is(t, err, errStore, "after %q", slices.Sorted(maps.Keys(failed)))
 			}
 			w.finish()
 			if len(failed) < 30 || ended < 10 {

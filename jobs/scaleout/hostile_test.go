@@ -217,12 +217,8 @@ func TestAFailureOfAPartOfAProcessEndsTheProcessAndIsReported(t *testing.T) {
 		stop, err := j.besides(p.ctx)
 		must(t, err)
 		<-j.o.Drain.Done() // what this part does ends
-		if err := j.rest(p.ctx); !errors.Is(err, errStore) {
-			t.Errorf("the process continues: %v", err)
-		}
-		if err := stop(); !errors.Is(err, errStore) {
-			t.Errorf("the parts have failed with %v", err)
-		}
+		conformance.Is(t, j.rest(p.ctx), errStore, "the process continues")
+		conformance.Is(t, stop(), errStore, "the parts have failed")
 		conformance.Equal(t, j.o.Drain, before, "the process cannot work any more")
 		p.goesWrong(nil)
 		s, err := j.Work(p.ctx)

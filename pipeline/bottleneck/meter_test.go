@@ -4,7 +4,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,9 +161,7 @@ func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
 		m.Before(at(-1000*tt.seconds-300), at(-300), tt.used)
 		m.Note(at(0), Link, false)
 		m.End(at(1000))
-		if got := m.Parts(); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
+		conformance.Same(t, m.Parts(), tt.want, "%s", tt.name)
 		conformance.Equal(t, told, m.total, "%s: told of", tt.name)
 	}
 }
@@ -183,7 +180,5 @@ func TestEachWordHasASectionOfThePage(t *testing.T) {
 	for _, w := range Words() {
 		words = append(words, w.String())
 	}
-	if !slices.Equal(headings, words) {
-		t.Errorf("docs/why-slow.md has the sections %v; the words are %v", headings, words)
-	}
+	conformance.Same(t, headings, words, "the sections of docs/why-slow.md")
 }

@@ -179,15 +179,11 @@ func TestRowsHaveTheirComputedValues(t *testing.T) {
 	if why != nil || len(row) != 4 || string(row[0].Bytes) != "c05" || row[1].Int != 5 || row[2].Int != 1 || string(row[3].Bytes) != "C" {
 		t.Errorf("%v, %v", row, why)
 	}
-	if !slices.Equal(v.fields(), []int{0, 1, 2}) {
-		t.Errorf("fields %v: the excluded column is needed", v.fields())
-	}
+	conformance.Same(t, v.fields(), []int{0, 1, 2}, "fields: the excluded column is needed")
 	var want []byte
 	want = table.AppendKey(want, table.Value{Type: table.String, Bytes: []byte("c05")})
 	want = table.AppendKey(want, table.Value{Type: table.Integer, Int: 5})
-	if got := v.appendKey(nil, fields("c", "5", "1")); !slices.Equal(got, want) {
-		t.Errorf("ordering key %x, want %x", got, want)
-	}
+	conformance.Same(t, v.appendKey(nil, fields("c", "5", "1")), want, "ordering key")
 }
 
 func TestARowWhoseKeyCannotBeComputedIsRefused(t *testing.T) {

@@ -53,9 +53,7 @@ func TestACheckpointIsWrittenAfterWhatItCountsOnIsSafe(t *testing.T) {
 	defer file.Close()
 	moment := time.Unix(1e9, 0)
 	must(t, s.write(&saving{snapshot: at(moment), files: []*os.File{file}}))
-	if !slices.Equal(taken.done, []string{"store", "checkpoint"}) {
-		t.Errorf("steps %q", taken.done)
-	}
+	conformance.Same(t, taken.done, []string{"store", "checkpoint"}, "steps")
 	if kept, err := checkpoint.Read(s.path); err != nil || !kept.Time.Equal(moment) {
 		t.Errorf("kept %+v, %v", kept, err)
 	}

@@ -120,9 +120,7 @@ func TestRangesOfIntegersAreInTheirOrder(t *testing.T) {
 	for _, b := range makes(t, r, nil).Bounds {
 		got = append(got, b.Int)
 	}
-	if !slices.Equal(got, []int64{3, 20}) {
-		t.Errorf("bounds %d", got)
-	}
+	conformance.Same(t, got, []int64{3, 20}, "bounds")
 }
 
 func TestWhatNeedsNoRangesBeginsWithOne(t *testing.T) {

@@ -154,9 +154,7 @@ func TestColumnsOfOldAndNewKeysHaveNamesOfTheirOwn(t *testing.T) {
 		for _, name := range c.key {
 			p.Schema.Key = append(p.Schema.Key, table.KeyColumn{Name: name})
 		}
-		if got := p.ReturnedHeader(); !slices.Equal(got, c.want) {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		conformance.Same(t, p.ReturnedHeader(), c.want, "returned header")
 	}
 	p.Wide = false
 	if got := p.ReturnedHeader(); len(got) != 4 || p.OldKey() != nil {
@@ -278,9 +276,7 @@ func TestEachDecisionIsShownWithWhatContradictsIt(t *testing.T) {
 		all = append(all, d.String())
 	}
 	for _, want := range []string{"format: 2 files csv, 1 file jsonl (", "encoding: utf-8"} {
-		if !strings.Contains(strings.Join(all, "\n"), want) {
-			t.Errorf("no %q in %q", want, all)
-		}
+		conformance.Contains(t, strings.Join(all, "\n"), want, "%q", all)
 	}
 }
 
@@ -303,9 +299,7 @@ func TestColumnsOfFilesThatSayTheirTypesTakeTextsThatSurvive(t *testing.T) {
 		conformance.Equal(t, strings.Join(all, " "), want, "join")
 		said := strings.Join(p.Warnings, "\n")
 		for _, want := range []string{"key column id: 1,001 integers, 1 others (\"1000\")", "rejects the others", "--type id=string makes text of all 1,002"} {
-			if !strings.Contains(said, want) {
-				t.Errorf("no %q in %q", want, said)
-			}
+			conformance.Contains(t, said, want, "said")
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
@@ -64,9 +65,7 @@ func TestTheSchemaOfRowsThatDescribeThemselvesIsTheirKey(t *testing.T) {
 			if got := strings.Join(schema, ", "); got != tt.schema || !p.Wide {
 				t.Errorf("schema %s, want %s", got, tt.schema)
 			}
-			if got := p.Sources[0].About().Columns; !slices.Equal(got, tt.fields) {
-				t.Errorf("fields %q, want %q", got, tt.fields)
-			}
+			conformance.Same(t, p.Sources[0].About().Columns, tt.fields, "fields")
 			if len(p.Warnings) != len(tt.warnings) || len(tt.warnings) > 0 && !strings.Contains(p.Warnings[0], tt.warnings[0]) {
 				t.Errorf("warnings %q, want %q", p.Warnings, tt.warnings)
 			}
@@ -110,8 +109,6 @@ func TestFactsHaveWhatIsDoneWithCells(t *testing.T) {
 				differ = append(differ, f.Name)
 			}
 		}
-		if !slices.Equal(differ, []string{name}) {
-			t.Errorf("%s: the facts %q differ", name, differ)
-		}
+		conformance.Same(t, differ, []string{name}, "%s: the facts differ", name)
 	}
 }

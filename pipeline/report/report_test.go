@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/timeline"
 	"example.com/tsimport/pipeline"
@@ -45,9 +46,7 @@ func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition", "Ledger", "Hot spots", "capacity units"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("the page does not hold %q", want)
-		}
+		conformance.Contains(t, string(text), want, "the page")
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
 		t.Errorf("files %v, %v", files, err)

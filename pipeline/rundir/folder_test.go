@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -206,9 +205,7 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 		conformance.Equal(t, read(t, filepath.Join(dir, name)), want, "%s", name)
 	}
 	want := []string{filepath.Join(dir, "rejects.csv"), filepath.Join(dir, "rejects.edited-1.csv"), filepath.Join(dir, ReasonsFile)}
-	if got := f.RejectsFiles(); !slices.Equal(got, want) {
-		t.Errorf("files of rejects %q, want %q", got, want)
-	}
+	conformance.Same(t, f.RejectsFiles(), want, "files of rejects")
 
 	// An attempt that moved a file aside and was killed before its first checkpoint leaves none of the first name.
 	must(t, os.Remove(filepath.Join(dir, "rejects.csv")))

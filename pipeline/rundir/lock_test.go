@@ -136,9 +136,7 @@ func (a *answers) TryLock() (bool, error) {
 
 func TestAFileSystemWithoutLocksIsNotAFailedLock(t *testing.T) {
 	for _, err := range []error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL} {
-		if got := tryLock(&answers{err}); !errors.Is(got, errNoLocks) {
-			t.Errorf("%v: %v", err, got)
-		}
+		conformance.Is(t, tryLock(&answers{err}), errNoLocks, "%v", err)
 	}
 	conformance.Equal(t, tryLock(&answers{syscall.EINTR, nil}), nil, "interrupted once")
 	if err := tryLock(&answers{syscall.EIO}); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "the-lock") {

@@ -63,9 +63,7 @@ func TestTheStateIsAnsweredUnchanged(t *testing.T) {
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("answer %d of type %q", w.Code, w.Header().Get("Content-Type"))
 	}
-	if !strings.Contains(w.Body.String(), "\n  \"table\": \"cards\",\n") {
-		t.Errorf("not indented:\n%s", w.Body)
-	}
+	conformance.Contains(t, w.Body.String(), "\n  \"table\": \"cards\",\n", "not indented:\n%s", w.Body)
 	var got pipeline.State
 	must(t, json.Unmarshal(w.Body.Bytes(), &got))
 	conformance.Equal(t, cmp.Diff(want, &got), "", "(-want +got)")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 )
 
@@ -251,8 +252,6 @@ func TestADictionaryWhoseMetadataAreDamagedIsNotTakenForAnother(t *testing.T) {
 	b[571] ^= 0xff // where the field is that says that it adds to the values before
 	anywhere, inOrder := hostileFile(t, b, small), hostileStream(t, b, small)
 	for name, err := range map[string]error{"anywhere": anywhere, "in order": inOrder} {
-		if !errors.Is(err, errMetadata) {
-			t.Errorf("read %s: %v", name, err)
-		}
+		conformance.Is(t, err, errMetadata, "read %s", name)
 	}
 }

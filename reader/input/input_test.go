@@ -59,9 +59,7 @@ func names(set *Set) []string {
 
 func wantNames(t *testing.T, set *Set, want ...string) {
 	t.Helper()
-	if got := names(set); !slices.Equal(got, want) {
-		t.Errorf("inputs %q, want %q", got, want)
-	}
+	conformance.Same(t, names(set), want, "inputs")
 }
 
 // wantError checks an error's text, that it is one line without the secret that tests plant, and what it is.
@@ -74,9 +72,7 @@ func wantError(t *testing.T, err error, is error, parts ...string) {
 		t.Errorf("error of several lines, or with a secret: %q", err)
 	}
 	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %q does not say %q", err, part)
-		}
+		conformance.Contains(t, err.Error(), part, "error %q does not say", err)
 	}
 	if is != nil && !errors.Is(err, is) {
 		t.Errorf("error %q is not %q", err, is)
@@ -341,9 +337,7 @@ func TestAReadThatBlocksEndsWithItsContext(t *testing.T) {
 		default:
 		}
 		cancel(stopped)
-		if err := <-ended; !errors.Is(err, stopped) {
-			t.Errorf("%v, want the cause", err)
-		}
+		conformance.Is(t, <-ended, stopped, "the cause")
 		if _, err := r.Read(make([]byte, 1)); !errors.Is(err, stopped) {
 			t.Errorf("the next read: %v, want the cause again", err)
 		}

@@ -69,9 +69,7 @@ func TestPartitionFoldersOfKeysBecomeColumns(t *testing.T) {
 		s.o.PathColumns = true
 		want := []Column{{Name: "dt", Value: "2024-01-01"}, {Name: "h", Value: "1"}}
 		for _, key := range []string{"", "t", "t/dt=", "t/dt=2024-01-01/", "t/dt=2024-01-01/h=1/x.csv", "t/*/*/*.csv"} {
-			if c := expand(t, s.o, s.at+key).Items[0].Columns; !slices.Equal(c, want) {
-				t.Errorf("%q: columns %+v", key, c)
-			}
+			conformance.Same(t, expand(t, s.o, s.at+key).Items[0].Columns, want, "%q: columns", key)
 		}
 	}, "t/dt=2024-01-01/h=1/x.csv")
 }

@@ -209,9 +209,7 @@ func TestValuesAreThoseOfTheirTypes(t *testing.T) {
 	}
 	p := NewParser([]sqldump.Column{column("int"), column("int")})
 	for text, want := range map[string]string{",(1)": "RaggedRecord ", ",(1,2,3)": "RaggedRecord ", ",(1,2)": "1|2", ",(1,x)": "WrongType c", ",(1,2,x)": "WrongType "} {
-		if got := sqltest.Read(p, []byte(text), true, sqltest.Text); !slices.Equal(got, []string{want}) {
-			t.Errorf("%s: %q", text, got)
-		}
+		conformance.Same(t, sqltest.Read(p, []byte(text), true, sqltest.Text), []string{want}, "%s", text)
 	}
 }
 

@@ -2,7 +2,6 @@ package open
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"example.com/tsimport/internal/conformance"
@@ -25,9 +24,7 @@ func TestAnAddressSaysHowADatabaseIsRead(t *testing.T) {
 		address, reading := cutReading(arg)
 		cfg, err := readingOf(reading)
 		if err != nil {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %s", arg, err, want)
-			}
+			conformance.Contains(t, err.Error(), want, "%s: %v", arg, err)
 			continue
 		}
 		conformance.Equal(t, fmt.Sprintf("%s %d %v", address, cfg.Sessions, cfg.MaxLag), want, "%s", arg)

@@ -106,9 +106,7 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 				got = append(got, strings.Join(cells, " "))
 			})
 			if want.err != "" {
-				if err == nil || !strings.Contains(err.Error(), want.err) {
-					t.Errorf("error %v, not one with %q", err, want.err)
-				}
+				conformance.Refused(t, err, want.err, "error")
 				return
 			}
 			if err != nil || int(rows) != want.rows {

@@ -396,9 +396,7 @@ func TestAFooterThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	w := pq.NewGenericWriter[struct{ A int64 }](&b)
 	must(t, w.Close())
 	_, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{MaxFooter: 10})
-	if err == nil || !strings.Contains(err.Error(), "--memory") {
-		t.Errorf("got %v, want a refusal that names --memory", err)
-	}
+	conformance.Refused(t, err, "--memory", "refusal")
 }
 
 func TestLargePagesAreNoticed(t *testing.T) {

@@ -125,9 +125,7 @@ func TestPagesAreAskedForNoFasterThanTheirRowsMayBeRead(t *testing.T) {
 		conformance.Equal(t, time.Since(begun), time.Second, "the second page came")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := p.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
+		conformance.Is(t, p.wait(ctx), context.DeadlineExceeded, "wait")
 	})
 	conformance.Equal(t, (&pace{perSecond: 0.5}).limit(), 1, "limit")
 }
@@ -204,9 +202,7 @@ func TestAReadingThatIsHeldUpForTooLongEnds(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			if err := l.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
+			conformance.Is(t, l.wait(ctx), context.DeadlineExceeded, "wait")
 		})
 	}
 }

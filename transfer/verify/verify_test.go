@@ -418,9 +418,7 @@ func TestAComparisonThatIsStoppedBetweenRangesIsNotComplete(t *testing.T) {
 	why := errors.New("stopped")
 	stop(why)
 	v := &verifier{cfg: &Config{Workers: 1, Stored: new(Stored)}, tables: []*target{{}}, result: new(Result)}
-	if err := v.compareAll(ctx); !errors.Is(err, why) {
-		t.Errorf("it ended with %v", err)
-	}
+	conformance.Is(t, v.compareAll(ctx), why, "it ended")
 }
 
 func TestValuesShowTheirTypes(t *testing.T) {
@@ -520,9 +518,7 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 		must(t, os.WriteFile(cfg.Returned, []byte(c.file), 0o600))
 		r, err := Run(t.Context(), cfg)
 		if err != nil {
-			if !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s: %v, want %s", what, err, c.want)
-			}
+			conformance.Contains(t, err.Error(), c.want, "%s: %v", what, err)
 			continue
 		}
 		got := fmt.Sprintf("equal %d, missing %d, different %d, extra %d, without %d", r.Equal, r.Missing, r.Different, r.Extra, r.WithoutKey)

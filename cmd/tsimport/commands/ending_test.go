@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // TestMetricsOfHowCommandsEnded is about who is told; TestEveryEndingIsSaidAndCounted about what.
@@ -40,9 +42,7 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 		text, err := os.ReadFile(file)
 		must(t, err)
 		for _, has := range all {
-			if !strings.Contains(string(text), has) {
-				t.Errorf("no %s in\n%s", has, text)
-			}
+			conformance.Contains(t, string(text), has, "text")
 		}
 	}
 }

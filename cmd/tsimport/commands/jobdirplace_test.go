@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/internal/conformance"
 )
 
 // TestWorkersFindTheServiceOfThePlan plans in an environment that names the service, or with flags that do, and works where the environment
@@ -54,9 +55,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			call(0, plan...)
 			text := call(0, "manifests", job, "--image", "i", "--volume", "shared:"+dir)
 			for _, want := range []string{"name: TABLESTORE_ENDPOINT", "value: " + service.URL, "value: " + service.Instance, "value: cn-hangzhou", "name: AWS_REGION"} {
-				if !strings.Contains(text, want) {
-					t.Errorf("the manifests lack %s", want)
-				}
+				conformance.Contains(t, text, want, "the manifests")
 			}
 			if strings.Contains(text, service.AccessKeySecret) || strings.Contains(text, "not-for-manifests") {
 				t.Errorf("the manifests hold a secret:\n%s", text)

@@ -154,9 +154,7 @@ func TestAJobFileKeepsItsTarget(t *testing.T) {
 		put(t, "job.yaml", "version: 1\n"+tt.target+"\nloads:\n  t: {from: in.csv, pk: id, create: true, retry-for: 1ms}\n")
 		var said bytes.Buffer
 		Run(append([]string{"tsimport", "run", "job.yaml", "--fresh"}, strings.Fields(tt.flags)...), io.Discard, &said)
-		if !strings.Contains(said.String(), tt.says+"\n") {
-			t.Errorf("%d: %q is missing in\n%s", i, tt.says, &said)
-		}
+		conformance.Contains(t, said.String(), tt.says+"\n", "%d: %q is missing", i, tt.says)
 	}
 	for _, store := range []string{"mine", "other"} {
 		if _, err := os.Stat(store); err != nil {

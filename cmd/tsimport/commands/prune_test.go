@@ -115,9 +115,7 @@ func TestOldRunsAreRemovedAndNewOnesOfEachTableKept(t *testing.T) {
 	age(t, filepath.Join(rundir.Root, "j1"), 61*day)
 
 	_, stderr := command(t, 2, "runs", "prune")
-	if !strings.Contains(stderr, "give --older-than 30d, --keep N, or both") {
-		t.Error(stderr)
-	}
+	conformance.Contains(t, stderr, "give --older-than 30d, --keep N, or both", "stderr")
 	for _, bad := range [][]string{{"--keep", "0"}, {"--older-than", "month"}, {"--older-than", "-1d"}, {"--older-than", "1d", "a1"}} {
 		command(t, 2, append([]string{"runs", "prune"}, bad...)...)
 	}

@@ -63,9 +63,7 @@ func TestProgressSaysWhatLimitsTheLoad(t *testing.T) {
 		t.Error(text)
 	}
 	s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Disk))
-	if text := s.counts(); !strings.Contains(text, " rows/s (limited by disk)") {
-		t.Error(text)
-	}
+	conformance.Contains(t, s.counts(), " rows/s (limited by disk)", "counts")
 }
 
 func TestARemovedRunFolderIsNotNamedAsAPlace(t *testing.T) {
@@ -73,9 +71,7 @@ func TestARemovedRunFolderIsNotNamedAsAPlace(t *testing.T) {
 	r.RunDir = t.TempDir() + "/gone"
 	r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
 	text := shownAtTheEnd(r)
-	if !strings.Contains(text, r.RunDir+"/summary.json is missing") {
-		t.Errorf("shown:\n%s", text)
-	}
+	conformance.Contains(t, text, r.RunDir+"/summary.json is missing", "shown")
 	for _, said := range []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "} {
 		if strings.Contains(text, said) {
 			t.Errorf("%q is said:\n%s", said, text)
@@ -100,9 +96,7 @@ func TestRejectedDeletionsMayHaveBeenApplied(t *testing.T) {
 	r.RunDir, r.MaybeApplied = t.TempDir(), 3
 	for deletes, want := range map[bool]string{false: "3 rejected rows may be in the table: ", true: "3 rejected rows may have been deleted: "} {
 		r.Deletes = deletes
-		if text := shownAtTheEnd(r); !strings.Contains(text, want) {
-			t.Errorf("deletes %v:\n%s", deletes, text)
-		}
+		conformance.Contains(t, shownAtTheEnd(r), want, "deletes %v", deletes)
 	}
 }
 

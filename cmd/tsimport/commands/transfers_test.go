@@ -27,9 +27,7 @@ func commandsIn(t *testing.T) (tsimport func(want int, args ...string) string) {
 func holds(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("no %q in %s", part, text)
-		}
+		conformance.Contains(t, text, part, "text")
 	}
 }
 

@@ -70,9 +70,7 @@ func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s %s: %q, want %q", parent, typo, hint, want)
-		}
+		conformance.Same(t, got, want, "%s %s: %q", parent, typo, hint)
 	}
 	var walk func(string, []*cli.Command)
 	walk = func(parent string, commands []*cli.Command) {

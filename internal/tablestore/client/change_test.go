@@ -1,7 +1,6 @@
 package client
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,9 +39,7 @@ func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
 	adjusted(now)
 	first := now
 	now = now.Add(time.Minute)
-	if err := a.Reserve("t", 5, 6); !errors.Is(err, ErrTooFrequent) {
-		t.Errorf("a minute later: %v", err)
-	}
+	conformance.Is(t, a.Reserve("t", 5, 6), ErrTooFrequent, "a minute later")
 	adjusted(first)
 	now = now.Add(time.Minute)
 	conformance.Equal(t, a.Reserve("t", 5, 6), nil, "two minutes later")
@@ -96,9 +93,7 @@ func TestAMissingTableCannotBeChanged(t *testing.T) {
 	a := clocked(t, &now, nil)
 	_, adjusted := a.Adjusted("none")
 	for what, err := range map[string]error{"options": a.SetOptions("none", -1, 1), "throughput": a.Reserve("none", 1, 1), "adjusted": adjusted} {
-		if !errors.Is(err, ErrNoTable) {
-			t.Errorf("%s: %v", what, err)
-		}
+		conformance.Is(t, err, ErrNoTable, "%s", what)
 	}
 }
 
@@ -191,9 +186,7 @@ func TestAChangeThatComesTooSoonChangesNothingAndSaysWhenItMay(t *testing.T) {
 	a := clocked(t, &now, nil)
 	must(t, a.Update("t", Change{ReservedWrite: number(5)}))
 	now = now.Add(30 * time.Second)
-	if err := a.Update("t", Change{ReservedWrite: number(6), MaxVersions: number(9)}); !errors.Is(err, ErrTooFrequent) {
-		t.Errorf("%v", err)
-	}
+	conformance.Is(t, a.Update("t", Change{ReservedWrite: number(6), MaxVersions: number(9)}), ErrTooFrequent, "update")
 	if got, err := a.Describe("t"); err != nil || got.ReservedWrite != 5 || got.MaxVersions != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}

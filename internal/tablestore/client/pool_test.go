@@ -236,9 +236,7 @@ func TestARefusalOfKeysPassesForAWhileIfTheyWereAcceptedBefore(t *testing.T) {
 				for range of {
 					if err := ask(); err != nil {
 						got = append(got, Classify(err))
-						if !strings.Contains(Describe(err), "OTSAuthFailed") {
-							t.Errorf("%s: %s", name, Describe(err))
-						}
+						conformance.Contains(t, Describe(err), "OTSAuthFailed", "%s", name)
 					}
 				}
 				return got

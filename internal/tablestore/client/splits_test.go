@@ -250,8 +250,6 @@ func TestATableMayHaveANameThatTheSDKFindsTooLong(t *testing.T) {
 		if got, err := a.Describe(name); err != nil || cmp.Diff(key, got.Key) != "" {
 			t.Errorf("%d characters: %v, %v", n, got, err)
 		}
-		if err := a.Create(name, key, define); !errors.Is(err, ErrTableExists) {
-			t.Errorf("%d characters: made twice: %v", n, err)
-		}
+		conformance.Is(t, a.Create(name, key, define), ErrTableExists, "%d characters: made twice", n)
 	}
 }

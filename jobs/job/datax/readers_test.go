@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 const ofWriter = `"writer":{"name":"otswriter","parameter":{"endpoint":"https://shop.cn-hangzhou.ots.aliyuncs.com","accessId":"AKID","accessKey":"s3cret",
@@ -82,13 +84,9 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, notes := converted(t, c.text)
-			if !slices.Equal(got, c.want) {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
-			}
+			conformance.Same(t, got, c.want, "got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			for _, want := range c.notes {
-				if !strings.Contains(notes, want) {
-					t.Errorf("no note says %q:\n%s", want, notes)
-				}
+				conformance.Contains(t, notes, want, "notes")
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -122,9 +121,7 @@ func TestWaitingForAStageCanBeStopped(t *testing.T) {
 	}()
 	select {
 	case err := <-stopped:
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		conformance.Is(t, err, context.Canceled, "error")
 	case <-time.After(5 * time.Minute):
 		t.Error("it waits on")
 	}
