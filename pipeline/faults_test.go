@@ -2,9 +2,12 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +20,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
@@ -204,5 +208,222 @@ func TestAnOutageRejectsNothing(t *testing.T) {
 				t.Errorf("%d rejected; a row was sent %d times", r.Rejected, most)
 			}
 		}))
+	}
+}
+
+// refused runs a load that must not begin, and returns why.
+func (w *world) refused(cfg trial) string {
+	w.t.Helper()
+	cfg.onSend = func([]table.Ref) { w.t.Error("rows were sent") }
+	r, err := cfg.run(context.Background())
+	if err == nil || r != nil {
+		w.t.Fatalf("report %v, error %v; want an error and none", r, err)
+	}
+	return err.Error()
+}
+
+// What cannot be continued is refused, with what to do about it, and begins again with --fresh.
+func TestARunThatCannotBeResumedIsRefusedAndStartedOver(t *testing.T) {
+	file := func(name, text string) func(*world, string) {
+		return func(w *world, dir string) { must(w.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)) }
+	}
+	for says, harm := range map[string]func(w *world, dir string){
+		"table t was dropped, ":                 func(w *world, _ string) { must(w.t, w.admin().Drop("t")) },
+		"table t was dropped and created again": func(w *world, _ string) { w.remake("t") },
+		"read job":                              file(checkpoint.JobFile, "{"),
+		"checkpoint":                            file(checkpoint.File, "damaged"),
+	} {
+		t.Run(says, func(t *testing.T) {
+			w := newWorld(t)
+			cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+			if harm(w, cfg.RunDir); says == "checkpoint" {
+				file(checkpoint.PrevFile, "damaged")(w, cfg.RunDir)
+			}
+			if text := w.refused(cfg); !strings.Contains(text, says) || !strings.Contains(text, "--fresh") {
+				t.Errorf("error %s", text)
+			}
+			cfg.Resume.Look = false
+			if r := w.load(cfg); r.State != StateFinished || r.Attempts != 1 || r.Written != 3 || len(w.rows()) != 3 {
+				t.Errorf("started over: %+v", r)
+			}
+		})
+	}
+}
+
+func TestAnInputThatHasChangedIsResumedIfThatIsAccepted(t *testing.T) {
+	w := newWorld(t)
+	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+	w.file("in.csv", strings.Replace(badCSV, "key3", "key3,3", 1))
+	if text := w.refused(cfg); !strings.Contains(text, "in.csv was") || !strings.Contains(text, "--accept-changed-input") {
+		t.Errorf("error %s", text)
+	}
+	cfg.Resume.AcceptChanged = true
+	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || len(w.rows()) < 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A load may be killed when it has written the header of the returned keys, or a part of it, and no checkpoint yet.
+func TestReturnedKeysWithoutAKeyAreWrittenAgain(t *testing.T) {
+	for name, text := range map[string]string{"nothing": "", "a part": "file,re", "the header": "file,record,user,seq\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			input := users(rand.New(rand.NewPCG(8, 8)), 20, 3)
+			cfg := w.numbered(w.file("in.csv", input))
+			w.file("keys.csv", text)
+			w.load(cfg)
+			w.wantNumbered(input, cfg)
+		})
+	}
+}
+
+// When the newest checkpoint cannot be read, rows have been sent that the older one neither knew nor allowed.
+func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := users(rand.New(rand.NewPCG(9, 9)), 400, 200)
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows, cfg.Allowance = 1, 5, 5
+	cfg.Pacer = func() lanes.Pacer { return restless{} }
+	cfg.Checkpoint.Every, cfg.Resume.Look = time.Millisecond, true
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	first := cfg
+	var older []byte // this and the others are of the one that writes checkpoints
+	knows := int64(0)
+	dead := false
+	first.keeping.OnSave = func(s *checkpoint.Snapshot) (err error) {
+		written := s.Counters["written"]
+		if older == nil && written > 50 {
+			older, err = s.Encode()
+			knows = written
+		}
+		if dead = dead || older != nil && written > knows+50; dead {
+			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
+			return errKilled
+		}
+		return err
+	}
+	if r, err := first.run(ctx); err != nil || r.State != StateInterrupted {
+		t.Fatalf("%v, %v", r, err)
+	}
+	for name, content := range map[string][]byte{checkpoint.File: []byte("torn"), checkpoint.PrevFile: older} {
+		must(t, os.WriteFile(filepath.Join(cfg.RunDir, name), content, 0o644))
+	}
+	r := w.load(cfg)
+	w.wantNumbered(text, cfg)
+	if !r.Resumed || r.Found < 50 {
+		t.Errorf("%d rows were found, want those that were written behind the older checkpoint", r.Found)
+	}
+}
+
+func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.numbered(w.file("in.csv", "user,what\na,b\nc\nd,e\n"))
+	cfg = stopped(w, cfg)
+	other := cfg
+	other.Write.Marks.Column = "other"
+	conformance.Contains(t, w.refused(other), "--mark-column was _tsimport and is other now", "error")
+	without := cfg
+	without.Write.Marks.AtLeastOnce = true
+	conformance.Contains(t, w.refused(without), "--mark-column was _tsimport and is not given now", "error")
+	keys, err := os.ReadFile(cfg.Write.Marks.ReturnedKeys)
+	must(t, err)
+	w.file("keys.csv", string(keys[:3]))
+	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("returned keys that were cut short: %v", err)
+	}
+	w.file("keys.csv", string(keys))
+	w.load(cfg)
+	conformance.Equal(t, len(w.rows()), 2, "rows")
+}
+
+// What is to be done after a load can be interrupted too: the load is not begun again then.
+func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		w := newWorld(t)
+		cfg := w.config(w.file("in.csv", badCSV))
+		cfg.Write.Condition, cfg.Write.Order = table.ExpectNotExist, order // whose rows would all be rejected
+		cfg.Checkpoint.Keep, cfg.Resume.Look = true, true
+		if r := w.load(cfg); r.State != StateFinished || r.Written != 3 || !checkpoint.Exists(cfg.RunDir) {
+			t.Fatalf("%+v", r)
+		}
+		again := cfg
+		again.Checkpoint.Keep = false
+		again.onSend = func([]table.Ref) { t.Error("rows were sent again") }
+		r := w.load(again)
+		if r.State != StateFinished || !r.Resumed || r.Read != 4 || r.Written != 3 || r.Rejected != 1 || checkpoint.Exists(cfg.RunDir) {
+			t.Errorf("%v: run again: %+v", order, r)
+		}
+		conformance.Equal(t, len(lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile))), 1, "rejects")
+	}
+}
+
+// A run folder that cannot be looked for is not one that is not there.
+func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(w.dir)
+	must(t, os.WriteFile(rundir.Root, nil, 0o644))
+	cfg := w.config(w.file("in.csv", badCSV))
+	cfg.RunDir, cfg.Resume.Look = "", true
+	conformance.Contains(t, w.refused(cfg), "find an unfinished run", "error")
+	if _, err := os.Stat(rundir.Root); errors.Is(err, os.ErrNotExist) {
+		t.Error("the file is gone")
+	}
+}
+
+// TestAFileOfTheRunThatCannotBeUsedCostsNoRow has a folder in the place of each file of a run, which can be neither read nor written nor
+// replaced, before the first attempt or when one was killed. The attempt may fail; if it ends well, and when the next one has, nothing is lost.
+func TestAFileOfTheRunThatCannotBeUsedCostsNoRow(t *testing.T) {
+	for _, name := range []string{
+		rundir.SummaryFile, rundir.ReasonsFile, rundir.PageFile, rundir.DoubtsFile, rundir.BlocksFile, rundir.RejectIndexFile, rundir.LockFile,
+		rundir.RejectsFile(0, ""), checkpoint.File, checkpoint.PrevFile, checkpoint.JobFile, checkpoint.OrderFile,
+	} {
+		for _, begun := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, begun %v", name, begun), virtual(func(t *testing.T, w *world) {
+				want, rejected := contents{}, 0
+				text := rowsOf("id,a\n", 400, func(i int) string {
+					if i%10 == 3 {
+						rejected++
+						return fmt.Sprintf("k%d\n", i)
+					}
+					want[fmt.Sprint("k", i)] = map[string]string{"a": fmt.Sprint(i)}
+					return fmt.Sprintf("k%d,%d\n", i, i)
+				})
+				cfg := w.config(w.file("in.csv", text))
+				cfg.Resume.Look, cfg.Checkpoint.Every, cfg.Read.SplitBytes = true, time.Millisecond, 100
+				cfg.Lanes.BatchRows, cfg.Lanes.Rates.MaxRows = 20, 2000
+				if begun {
+					killed := cfg
+					ctx, done := moment{save: 3}.kills(&killed, nil)
+					_, _ = killed.run(ctx) // it ends as it may
+					done()
+				}
+				cfg.Checkpoint.Every = time.Second // it is tried again for a minute
+				path := filepath.Join(cfg.RunDir, name)
+				before, missing := os.ReadFile(path)
+				must(t, os.RemoveAll(path))
+				must(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o755))
+				r, err := cfg.run(context.Background())
+				if r != nil && r.Balance() != nil {
+					t.Error(r.Balance())
+				}
+				if err != nil {
+					must(t, os.RemoveAll(path))
+					if missing == nil {
+						must(t, os.WriteFile(path, before, 0o600))
+					}
+					r = w.load(cfg)
+				}
+				w.wantRows(want)
+				if r.State != StateFinished || r.Read != 400 || r.Rejected != int64(rejected) || r.Written+r.Superseded != int64(len(want)) {
+					t.Errorf("%s: %d read, %d rejected, %d written", r.State, r.Read, r.Rejected, r.Written)
+				}
+				for file, want := range map[string]int{rundir.ReasonsFile: rejected, rundir.RejectsFile(0, ""): 1 + rejected} {
+					conformance.Equal(t, len(lines(t, filepath.Join(cfg.RunDir, file))), want, "%s: lines", file)
+				}
+			}))
+		}
 	}
 }

@@ -1,15 +1,21 @@
 package reader
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	tcsv "example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
@@ -136,5 +142,234 @@ func TestAPlaceholderOfALongRecordIsNotARecord(t *testing.T) {
 		if _, rows := valuesOf(t, set, o); len(rows) < 2 || len(rows[1]) != 1 || !strings.HasPrefix(rows[1][0], "Bad") {
 			t.Errorf("%q is read as %q", raw, rows)
 		}
+	}
+}
+
+func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
+	const mark, seam = "\xef\xbb\xbf", table.CodeSeam
+	for name, tt := range map[string]struct {
+		text string
+		o    Options
+		want []string // the first field of each record, or why it is rejected
+	}{
+		"a header":                {"id,v\n1,a\nid,v\n2,b\n", Options{}, []string{"1", seam, "2"}},
+		"in other quotes":         {"id,v\n1,a\n\"id\",\"v\"\r\n2,b\n", Options{}, []string{"1", seam, "2"}},
+		"gzip members":            {packed("id,v\n1,a\n") + packed("id,v\n2,b\n"), Options{}, []string{"1", seam, "2"}},
+		"a mark":                  {mark + "id,v\n1,a\n" + mark + "id,v\n2,b\n" + mark + "3,c\n", Options{}, []string{"1", seam, "2", seam}},
+		"a mark without a header": {"1,a\n" + mark + "2,b\n", Options{NoHeader: true}, []string{"1", seam}},
+		"UTF-16":                  {utf16le(mark+"id,v\n1,a\n") + utf16le(mark+"id,v\n2,b\n"), Options{}, []string{"1", seam, "2"}},
+		"no mark but letters":     {"id,v\n\xef\xbb\xbf\xa1,b\n", Options{Encoding: "gbk"}, []string{"\xef\xbb\xbf\xa1"}},
+		"half a header":           {"id,v\nid,a\nx,v\n", Options{}, []string{"id", "x"}},
+		"one column":              {"id\n1\nid\n" + mark + "id\n", Options{}, []string{"1", "id", seam}},
+		"ClickHouse's types": {"id\tv\nUInt8\tString\n1\ta\nid\tv\nUInt8\tString\n2\tb\n", dialect("clickhouse-types", Options{}),
+			[]string{"1", seam, seam, "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), tt.o)
+			conformance.Same(t, firstFields(t, s), tt.want, "first fields")
+			if noted := strings.Contains(strings.Join(s.Notes, " "), "appears again"); noted != (name == "one column") {
+				t.Errorf("notes %q", s.Notes)
+			}
+		})
+	}
+	var text strings.Builder
+	for i := range 900 {
+		if i%40 == 0 {
+			text.WriteString("id,\"na\nme\",v\n")
+		}
+		fmt.Fprintf(&text, "%d,\"x\ny\",2\n", i)
+	}
+	for name, content := range map[string]string{"in.csv": text.String(), "in.gz": packed(text.String())} {
+		keepsTheContract(t, fileOf(t, name, []byte(content)), Options{SplitBytes: 900})
+	}
+}
+
+// firstFields reads the first field of each record, or the code of why it is rejected.
+func firstFields(t *testing.T, s *File) (got []string) {
+	t.Helper()
+	err := readEach(s, func(rec *record.Record) {
+		if rec.Bad != nil {
+			got = append(got, rec.Bad.Code)
+			return
+		}
+		got = append(got, string(rec.Fields[0].Bytes))
+	})
+	must(t, err)
+	return got
+}
+
+func utf16le(text string) string {
+	var out []byte
+	for _, r := range text {
+		out = append(out, byte(r), byte(r>>8))
+	}
+	return string(out)
+}
+
+func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
+	const city, other = "\xb1\xb1\xbe\xa9", "\xc9\xcf\xba\xa3" // in GBK
+	for name, tt := range map[string]struct {
+		folder, file, text string
+		want               []string
+		o                  Options
+	}{
+		"CSV":           {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n\"\",4\n", []string{"2024-01-02", table.CodeFolder, "", table.CodeFolder}, Options{}},
+		"a null folder": {"dt=__HIVE_DEFAULT_PARTITION__", "in.csv", "dt,id\n,1\n2023-12-31,2\n", []string{"", table.CodeFolder}, Options{}},
+		"JSON numbers":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"m\":2}\n", []string{"1", table.CodeFolder}, Options{}},
+		"CSV numbers":   {"m=01", "in.csv", "m,id\n1,1\n1.0,2\n10,3\n", []string{"1", "1.0", table.CodeFolder}, Options{}},
+		"large numbers": {"m=9007199254740993", "in.csv", "m,id\n9007199254740992,1\n9007199254740993.0,2\n", []string{table.CodeFolder, "9007199254740993.0"}, Options{}},
+		"a fraction":    {"m=1%2F2", "in.csv", "m,id\n0.5,1\n1/2,2\n", []string{table.CodeFolder, "1/2"}, Options{}},
+		"an exponent":   {"m=100", "in.csv", "m,id\n1e2,1\n", []string{table.CodeFolder}, Options{}},
+		"GBK":           {"m=北京", "in.csv", "m,id\n" + city + ",1\n" + other + ",2\n", []string{city, table.CodeFolder}, Options{Encoding: "gbk"}},
+		"blanks":        {"m=a", "in.csv", "m,id\n a,1\n", []string{table.CodeFolder}, Options{}},
+		"trimmed":       {"m=a", "in.csv", "m,id\n a\t,1\n\" a\",2\n", []string{" a\t", table.CodeFolder}, Options{TrimNames: true}},
+		"two folders":   {"k=x/m=y", "in.csv", "k,m,id\nx,y,1\nz,y,2\nx,z,3\n", []string{"x", table.CodeFolder, table.CodeFolder}, Options{}},
+		"Spark's times": {"t=2024-01-02 00%3A00%3A00", "in.csv", "t,id\n2024-01-02T00:00:00.000,1\n2024-01-02T00:00:01,2\n2024-01-02 00:00:00.5,3\n", []string{"2024-01-02T00:00:00.000", table.CodeFolder, table.CodeFolder}, Options{}},
+		"JSON, absent":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"k\":2}\n", []string{"1", ""}, Options{}},
+		"others":        {"x=1", "in.csv", "dt,id\n1,2\n", []string{"1"}, Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			dir := filepath.Join(root, tt.folder)
+			must(t, os.MkdirAll(dir, 0o755))
+			must(t, os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.text), 0o644))
+			set, err := input.Expand(context.Background(), []string{root}, input.Options{PathColumns: true})
+			must(t, err)
+			s := opened(t, set.Items[0], tt.o)
+			conformance.Same(t, firstFields(t, s), tt.want, "first fields")
+			if both := s.inBoth([]int{0}); len(both) > 0 {
+				t.Errorf("%v are compared, of which the folder's are not loaded", both)
+			}
+			conformance.Equal(t, len(s.Notes) > 0, name != "others", "notes %q", s.Notes)
+		})
+	}
+}
+
+func TestAnEncodingThatTheTextContradictsIsRefused(t *testing.T) {
+	const mark, few, many = "\xef\xbb\xbf", "id,v\n1,\u4e00\u4e8c\n", "id,v\n1,\u4e00\u4e8c\u4e09\u56db\n2,\u4e94\u516d\u4e03\u516b\n"
+	for name, tt := range map[string]struct {
+		text, encoding string
+		want, note     string // in the refusal; in a note
+	}{
+		"UTF-8's mark":           {mark + "id\n1\n", "latin1", "byte order mark of utf-8", ""},
+		"UTF-8's mark and GBK":   {mark + "id\n1\n", "gbk", "byte order mark of utf-8", ""},
+		"UTF-16's mark":          {"\xff\xfe" + utf16le("id\n1\n"), "gbk", "byte order mark of utf-16le", ""},
+		"the other order":        {"\xff\xfe" + utf16le("id\n1\n"), "utf-16be", "byte order mark of utf-16le", ""},
+		"UTF-8 as GBK":           {many, "gbk", "valid UTF-8 with 8 characters", ""},
+		"UTF-8 as Big5":          {many, "big5", "valid UTF-8 with 8 characters", ""},
+		"more than is looked at": {"id,v\n1,ab" + strings.Repeat("\u4e00", headBytes/3+9) + "\n", "gbk", "valid UTF-8 with", ""},
+		"few characters":         {few, "gb18030", "", "is valid UTF-8 too"},
+		"ASCII":                  {"id,v\n1,a\n", "gbk", "", ""},
+		"one byte a character":   {many, "latin1", "", ""},
+		"forced":                 {many, "gbk!", "", ""},
+		"forced over a mark":     {mark + "id\n1\n", "latin1!", "", ""},
+		"a mark that fits":       {"\xff\xfe" + utf16le("id\n1\n"), "utf-16", "", ""},
+		"really GBK":             {"id,v\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\n", 9), "gbk", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			defer s.Close()
+			if notes := strings.Join(s.Notes, " "); (notes != "") != (tt.note != "") || !strings.Contains(notes, tt.note) {
+				t.Errorf("notes %q", notes)
+			}
+		})
+	}
+}
+
+func TestNoEncodingIsAdvisedThatChangesWellReadRecords(t *testing.T) {
+	gb := "id,v\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\xba\xcd\n", 5)
+	for name, tt := range map[string]struct {
+		text, encoding string
+		advised        bool
+	}{
+		"GBK read as UTF-8":              {gb, "", true},
+		"a bad record of GB18030":        {gb + "2,\xff\xa4\xa4\xa4\xe5\n", "gb18030", false},
+		"bad records among UTF-8":        {"id,v\n1,\u4e00\u4e8c\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\n", 5), "", false},
+		"few by chance":                  {gb + strings.Repeat("1,\xd6\xd0\xce\xc4\xba\xcd\n", 40) + "3,\xc2\xa1\n", "", true},
+		"ASCII, then a record beyond it": {"id,v\n1,a\n", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
+			conformance.Equal(t, (s.EncodingHint([]byte("\xd6\xd0\xce\xc4\xba\xcd\xd6\xd0")) != ""), tt.advised, "got")
+		})
+	}
+}
+
+func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
+	const nothing, noted, refused = "", "noted", "refused"
+	for name, tt := range map[string]struct {
+		text string
+		o    Options
+		want string
+	}{
+		"names":                       {"id,v\n1,a\n", Options{}, nothing},
+		"a number":                    {"1,Smith\n2,Jones\n", Options{}, noted},
+		"numbers and a date":          {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{}, refused},
+		"said to be data":             {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{NoHeader: true}, nothing},
+		"a number twice":              {"1,1,x\n2,3,y\n", Options{}, refused},
+		"a decimal":                   {"x,1.5\ny,2.5\n", Options{}, refused},
+		"a date over text":            {"x,2006-02-15\ny,none\n", Options{}, nothing},
+		"a date beside a named count": {"n,2006-02-15\n1,2006-02-16\n", Options{}, noted},
+		"a number without others":     {"1,Unknown,\\N\n2,x,y\n", Options{}, refused},
+		"integers among decimals":     {"x,7\na,1\nb,2.5\nc,3\n", Options{}, noted},
+		"a number over words":         {"x,7\na,1\nb,word\n", Options{}, nothing},
+		"years":                       {",2010,2011\nChina,1,2\n", Options{}, nothing},
+		"a year":                      {",2019\nChina,1.5\n", Options{}, nothing},
+		"rising numbers":              {"name,1,2,3\nx,4,5,6\n", Options{}, noted},
+		"an index without a name":     {",a\n0,1.5\n1,2.5\n", Options{}, nothing},
+		"an empty name over gaps":     {"a,,c\nx,,1\ny,z,2\n", Options{}, noted},
+		"an empty name over words":    {"a,,c\nx,,y\ny,z,w\n", Options{}, noted},
+		"null in the first line":      {"-1,Unknown,\\N,2.5\n1,x,\\N,3.5\n", Options{}, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), tt.o)
+			got := nothing
+			if strings.Contains(strings.Join(s.Notes, " "), "--no-header") {
+				got = noted
+			}
+			if s.Doubt != "" {
+				got = refused
+			}
+			conformance.Equal(t, got, tt.want, "%q, %q", s.Notes, s.Doubt)
+		})
+	}
+}
+
+func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
+	text := "id, \"v\" ,w\n1, \"a, \"\"b\"\"\nc\"\t,2\n\"3\" ,  x\"y\" , \" \" \r\n4,\t, \"d\" e\n"
+	columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{TrimNames: true})
+	want := [][]string{{"1", "a, \"b\"\nc", "2"}, {"3", "  x\"y\" ", " "}, {"BadQuote"}}
+	if !slices.Equal(columns, []string{"id", "v", "w"}) || !slices.EqualFunc(rows, want, slices.Equal) {
+		t.Errorf("%q, %q", columns, rows)
+	}
+	tabs := Options{TrimNames: true, Dialect: tcsv.Dialect{Delimiter: "\t", Quote: '"'}}
+	if _, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\tb\n \"x\ty\" \t\n")), tabs); !slices.EqualFunc(rows, [][]string{{"x\ty", ""}}, slices.Equal) {
+		t.Errorf("%q", rows)
+	}
+	for text, hint := range map[string]bool{
+		"id,v\n1, \"a\"\n": true, "id,v\n1, \"a,b\"\n": true, "id, \"v\"\n1,a\n": true, "id,v\n1, \"a\" b\n": false, "id,v\n1,\" \"\"a\"\"\"\n": false,
+	} {
+		s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(text)), Options{})
+		if err != nil || strings.Contains(s.Hint, "--trim") != hint {
+			t.Errorf("%q: hint %q, %v", text, s.Hint, err)
+		}
+	}
+	item := fileOf(t, "in.csv", []byte("id,v\n"+strings.Repeat("1, \"a\nb\" \n2,c\n", 900)))
+	keepsTheContract(t, item, Options{TrimNames: true, SplitBytes: 900})
+}
+
+func TestAnEmptyLineOfOneColumnIsARecordWithoutAValue(t *testing.T) {
+	_, rows := valuesOf(t, itemOf(t, "in.csv", []byte("\na\n1\n\n2\r\n\r\n")), Options{})
+	if want := [][]string{{"1"}, {""}, {"2"}, {""}}; !slices.EqualFunc(rows, want, slices.Equal) {
+		t.Errorf("%q", rows)
+	}
+	if _, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a,b\n1,2\n\n3,4\n")), Options{}); len(rows) != 2 {
+		t.Errorf("of two columns: %q", rows)
 	}
 }

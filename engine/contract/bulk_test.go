@@ -3,9 +3,12 @@ package contract
 import (
 	"bytes"
 	endian "encoding/binary"
+	"math"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // bulkBody is a BulkImport of puts.
@@ -126,5 +129,305 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	must(t, s.do(tb.delete(tb.key("a", 2))))
 	if got := export(columns("a")); !bytes.Contains(got.body, []byte{3, 0, 0, 0, 0, 1}) {
 		t.Errorf("an empty range: %x", got.body)
+	}
+}
+
+// Variants of PlainBuffer, without the size in front.
+func vInt(v int64) []byte { return endian.LittleEndian.AppendUint64([]byte{0}, uint64(v)) }
+func vDouble(f float64) []byte {
+	return endian.LittleEndian.AppendUint64([]byte{1}, math.Float64bits(f))
+}
+func vBool(b byte) []byte     { return []byte{2, b} }
+func vText(s string) []byte   { return sized([]byte{3}, s) }
+func vBinary(s string) []byte { return sized([]byte{7}, s) }
+
+var vNull, vInfMin, vInfMax, vAuto = []byte{6}, []byte{9}, []byte{10}, []byte{11}
+
+func sized(b []byte, s string) []byte {
+	return append(endian.LittleEndian.AppendUint32(b, uint32(len(s))), s...)
+}
+
+// wireCell is a cell as a client may write it, rightly or not. Without a value it has no value tag.
+type wireCell struct {
+	name     string
+	value    []byte
+	op       byte // 0 is none
+	ts       int64
+	stamped  bool
+	nameless bool // no name tag at all
+	emptyTag bool // a value tag with nothing after it
+	noCRC    bool
+	wrongCRC bool
+	wrongLen int // added to the size that follows the value tag
+}
+
+// wireRow is a row as a client may write it. The writer is the suite's own: SDKs cannot send most of what is refused.
+type wireRow struct {
+	key, cells []wireCell
+	marker     bool
+	extension  []byte
+	noCRC      bool
+	wrongCRC   bool
+}
+
+const plainHeader = "\x75\x00\x00\x00"
+
+// encode writes a header and the row.
+func (r wireRow) encode() []byte { return append([]byte(plainHeader), r.body()...) }
+
+func (r wireRow) body() []byte {
+	crc := byte(0)
+	b := []byte{0x01}
+	for _, c := range r.key {
+		b, crc = c.append(b, crc)
+	}
+	if len(r.cells) > 0 {
+		b = append(b, 0x02)
+	}
+	for _, c := range r.cells {
+		b, crc = c.append(b, crc)
+	}
+	last := byte(0)
+	if r.marker {
+		b, last = append(b, 0x08), 1
+	}
+	if r.extension != nil {
+		b = sized(append(b, 0x0B), string(r.extension))
+	}
+	crc = crcOf(crc, []byte{last})
+	if r.wrongCRC {
+		crc ^= 1
+	}
+	if r.noCRC {
+		return b
+	}
+	return append(b, 0x09, crc)
+}
+
+// append writes the cell and feeds its checksum to the row's.
+func (c wireCell) append(b []byte, row byte) ([]byte, byte) {
+	b = append(b, 0x03)
+	if !c.nameless {
+		b = sized(append(b, 0x04), c.name)
+	}
+	crc := crcOf(0, []byte(c.name))
+	if c.emptyTag {
+		b = append(b, 0x05)
+	}
+	if c.value != nil {
+		b = endian.LittleEndian.AppendUint32(append(b, 0x05), uint32(len(c.value)+c.wrongLen))
+		b = append(b, c.value...)
+		crc = crcOf(crc, c.value)
+	}
+	if c.op != 0 {
+		b = append(b, 0x06, c.op)
+	}
+	if c.stamped {
+		ts := endian.LittleEndian.AppendUint64(nil, uint64(c.ts))
+		b, crc = append(append(b, 0x07), ts...), crcOf(crc, ts)
+	}
+	if c.op != 0 {
+		crc = crcOf(crc, []byte{c.op})
+	}
+	if c.wrongCRC {
+		crc ^= 1
+	}
+	if !c.noCRC {
+		b = append(b, 0x0A, crc)
+	}
+	return b, crcOf(row, []byte{crc})
+}
+
+// crcOf is CRC-8 of polynomial 07, bit by bit.
+func crcOf(crc byte, b []byte) byte {
+	for _, x := range b {
+		crc ^= x
+		for range 8 {
+			if crc&0x80 != 0 {
+				crc = crc<<1 ^ 0x07
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc
+}
+
+// wireKey is the key of tables of the standard schema.
+func wireKey(a string, b int64) []wireCell {
+	return []wireCell{{name: "pk1", value: vText(a)}, {name: "pk2", value: vInt(b)}}
+}
+
+// consumed is ConsumedCapacity as an answer's field.
+func consumed(field int, read, write int64) message {
+	return message{}.bytes(field, message{}.bytes(1, message{}.int(1, read).int(2, write)))
+}
+
+func TestThePlainBufferOfTheSuiteIsTheSDKs(t *testing.T) {
+	spec(t, "2.2.1", "2.3.1", "2.3.2", "2.3.3", "2.3.4")
+	tb := &table{name: "t"}
+	k := wireKey("a", 1)
+	diff(t, crcOf(0, []byte("123456789")), byte(0xF4))
+	diff(t, wireRow{key: k, cells: []wireCell{
+		{name: "b", value: vBinary("\x00\xff")}, {name: "d", value: vDouble(3.25)}, {name: "i", value: vInt(-5), ts: 1700000000000, stamped: true},
+		{name: "s", value: vText("é")}, {name: "t", value: vBool(1)},
+	}}.encode(), tb.put(tb.key("a", 1), c("b", []byte{0, 255}), c("d", 3.25), v("i", -5, 1700000000000), c("s", "é"), c("t", true)).Serialize())
+	diff(t, wireRow{key: k, cells: []wireCell{
+		{name: "a", value: vInt(1)}, {name: "b", op: 1}, {name: "c", op: 3, ts: 7, stamped: true}, {name: "n", value: vInt(10), op: 4},
+	}}.encode(), tb.update(tb.key("a", 1), set("a", 1), drop("b"), dropAt("c", 7), add("n", 10)).Serialize())
+	diff(t, wireRow{key: k, marker: true}.encode(), tb.delete(tb.key("a", 1)).Serialize())
+}
+
+// wireCase is a row and the operation of a batch that it comes with, and what is said of it.
+type wireCase struct {
+	op   int64 // 1 put, 2 update, 3 delete
+	row  wireRow
+	want refusal
+}
+
+func brokenCells() map[string]wireCase {
+	with := func(op int64, c ...wireCell) func(refusal) wireCase {
+		return func(want refusal) wireCase { return wireCase{op, wireRow{key: wireKey("a", 1), cells: c}, want} }
+	}
+	const ms = 1700000000000
+	broken := invalid("")
+	deletedValue := invalid("Column value cannot be given when type is DELETE_ONE_VERSION,DELETE_ALL_VERSION.")
+	return map[string]wireCase{
+		"a cell without a name tag":            with(1, wireCell{nameless: true, value: vInt(1)})(broken),
+		"an empty name":                        with(1, wireCell{value: vInt(1)})(invalid("Invalid column name: ''.")),
+		"an empty name of an update":           with(2, wireCell{op: 1})(invalid("Invalid column name: ''.")),
+		"no value":                             with(1, wireCell{name: "c"})(invalid("No value is given for column name.")),
+		"no value of an update":                with(2, wireCell{name: "c"})(invalid("No value is given for column name.")),
+		"a value tag without a value":          with(1, wireCell{name: "c", emptyTag: true})(broken),
+		"an empty variant":                     with(1, wireCell{name: "c", value: []byte{}})(broken),
+		"NULL":                                 with(1, wireCell{name: "c", value: vNull})(broken),
+		"INF_MIN":                              with(1, wireCell{name: "c", value: vInfMin})(broken),
+		"INF_MAX":                              with(1, wireCell{name: "c", value: vInfMax})(broken),
+		"AUTO_INCREMENT":                       with(1, wireCell{name: "c", value: vAuto})(broken),
+		"a type nobody knows":                  with(1, wireCell{name: "c", value: []byte{4, 0}})(broken),
+		"an integer of 7 bytes":                with(1, wireCell{name: "c", value: vInt(1)[:8]})(broken),
+		"an integer of 9 bytes":                with(1, wireCell{name: "c", value: append(vInt(1), 0)})(broken),
+		"a boolean of 1":                       with(1, wireCell{name: "c", value: vBool(1)})(accepted),
+		"a boolean of 2":                       with(1, wireCell{name: "c", value: vBool(2)})(broken),
+		"a text that is longer than it says":   with(1, wireCell{name: "c", value: append(vText("ab"), 'c')})(broken),
+		"a text that is shorter than it says":  with(1, wireCell{name: "c", value: vText("ab")[:6]})(broken),
+		"a size that ends too early":           with(1, wireCell{name: "c", value: vInt(1), wrongLen: -1})(broken),
+		"a size beyond the row":                with(1, wireCell{name: "c", value: vInt(1), wrongLen: 1 << 20})(broken),
+		"a cell without a checksum":            with(1, wireCell{name: "c", value: vInt(1), noCRC: true})(invalid("Invalid Column(c): missing checksum.")),
+		"a cell of a wrong checksum":           with(1, wireCell{name: "c", value: vInt(1), wrongCRC: true})(invalid("Cell data broken, checksum is mismatch.")),
+		"an operation in a put":                with(1, wireCell{name: "c", value: vInt(1), op: 4})(invalid("OpType cannot be given for column name:c in PutRow.")),
+		"an operation nobody knows":            with(2, wireCell{name: "c", op: 2})(broken),
+		"an operation above all":               with(2, wireCell{name: "c", op: 5})(broken),
+		"a deletion with a value":              with(2, wireCell{name: "c", value: vInt(1), op: 1})(deletedValue),
+		"a deletion with a timestamp":          with(2, wireCell{name: "c", op: 1, ts: ms, stamped: true})(invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION.")),
+		"a deletion of a version":              with(2, wireCell{name: "c", op: 3, ts: ms, stamped: true})(accepted),
+		"a deletion of a version at 0":         with(2, wireCell{name: "c", op: 3, ts: 0, stamped: true})(accepted),
+		"a deletion of a version without one":  with(2, wireCell{name: "c", op: 3})(invalid("Timestamp must be given when type is DELETE_ONE_VERSION.")),
+		"a deletion of a version with a value": with(2, wireCell{name: "c", value: vInt(1), op: 3, ts: ms, stamped: true})(deletedValue),
+		"a deletion of a version out of range": with(2, wireCell{name: "c", op: 3, ts: math.MaxInt64 / 1000, stamped: true})(invalid("Timestamp must be in range [0, INT64_MAX/1000).")),
+		"an increment with a timestamp":        with(2, wireCell{name: "c", value: vInt(1), op: 4, ts: ms, stamped: true})(broken),
+		"an increment by text":                 with(2, wireCell{name: "c", value: vText("1"), op: 4})(broken),
+		"an increment by a double":             with(2, wireCell{name: "c", value: vDouble(1), op: 4})(broken),
+		"an increment by nothing":              with(2, wireCell{name: "c", op: 4})(broken),
+		"an increment twice":                   with(2, wireCell{name: "c", value: vInt(1), op: 4}, wireCell{name: "c", value: vInt(1), op: 4})(broken),
+		"an increment and a deletion":          with(2, wireCell{name: "c", op: 1}, wireCell{name: "c", value: vInt(1), op: 4})(broken),
+		"a deletion and a put":                 with(2, wireCell{name: "c", op: 1}, wireCell{name: "c", value: vInt(1)})(accepted),
+		"an attribute of a deleted row":        {3, wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}, marker: true}, invalid("Invalid delete row request: unexpected cells in request.")},
+		"a deleted row without its marker":     {3, wireRow{key: wireKey("a", 1)}, invalid("Invalid request of delete row: missing RowDeleteMarker in request.")},
+		"a deleted row":                        {3, wireRow{key: wireKey("a", 1), marker: true}, accepted},
+		"a put with a delete marker":           {1, wireRow{key: wireKey("a", 1), marker: true}, invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
+		"a row without a checksum":             {1, wireRow{key: wireKey("a", 1), noCRC: true}, invalid("Invalid row: missing checksum.")},
+		"a row of a wrong checksum":            {1, wireRow{key: wireKey("a", 1), wrongCRC: true}, broken},
+		"a row with an extension":              {1, wireRow{key: wireKey("a", 1), extension: make([]byte, 24)}, accepted},
+		"a row without a key":                  {1, wireRow{cells: []wireCell{{name: "c", value: vInt(1)}}}, broken},
+		"a row with a key and no more":         {1, wireRow{key: wireKey("a", 1)}, accepted},
+		"six key columns":                      {1, wireRow{key: append(append(wireKey("a", 1), wireKey("a", 1)...), wireKey("a", 1)...)}, invalid("The number of primary key columns must be in range: [1, 4].")},
+		"an empty extension":                   {1, wireRow{key: wireKey("a", 1), extension: []byte{}}, accepted},
+		"a name of an attribute twice":         with(1, wireCell{name: "c", value: vInt(1)}, wireCell{name: "c", value: vText("x")})(accepted),
+		"not a number":                         with(1, wireCell{name: "c", value: vDouble(math.NaN())})(invalid("NaN can't be set to double value.")),
+		"an infinite double":                   with(1, wireCell{name: "c", value: vDouble(math.Inf(1))})(invalid("Infinity can't be set to double value.")),
+		"a negative infinite double":           with(2, wireCell{name: "c", value: vDouble(math.Inf(-1))})(invalid("Infinity can't be set to double value.")),
+		"a text that is not UTF-8":             with(1, wireCell{name: "c", value: vText("a\xffb")})(invalid("Value of column c must be UTF8 encoding.")),
+		"a timestamp at the end of its range":  with(1, wireCell{name: "c", value: vInt(1), ts: math.MaxInt64 / 1000, stamped: true})(invalid("Timestamp must be in range [0, INT64_MAX/1000).")),
+		"a timestamp below 0":                  with(1, wireCell{name: "c", value: vInt(1), ts: -1, stamped: true})(invalid("Timestamp must be in range [0, INT64_MAX/1000).")),
+	}
+}
+
+func brokenKeys() map[string]wireCase {
+	key := func(cell wireCell, want refusal) wireCase {
+		return wireCase{1, wireRow{key: []wireCell{cell, wireKey("a", 1)[1]}}, want}
+	}
+	return map[string]wireCase{
+		"a key with a timestamp":      key(wireCell{name: "pk1", value: vText("a"), ts: 1, stamped: true}, invalid("Timestamp cannot be given for primary key name:pk1.")),
+		"a key with an operation":     key(wireCell{name: "pk1", value: vText("a"), op: 1}, invalid("OpType cannot be given for primary key name:pk1.")),
+		"a key without a value":       key(wireCell{name: "pk1"}, invalid("No value is given for primary key name:pk1.")),
+		"a key without a name":        key(wireCell{value: vText("a")}, invalid("")),
+		"a key of NULL":               key(wireCell{name: "pk1", value: vNull}, invalid("VT_NULL is an invalid type for the primary key.")),
+		"a key of INF_MIN":            key(wireCell{name: "pk1", value: vInfMin}, invalid("VT_INF_MIN is an invalid type for the primary key.")),
+		"a key of INF_MAX":            key(wireCell{name: "pk1", value: vInfMax}, invalid("VT_INF_MAX is an invalid type for the primary key.")),
+		"a key that is not UTF-8":     key(wireCell{name: "pk1", value: vText("\xc0")}, invalid("")),
+		"a key with a broken size":    key(wireCell{name: "pk1", value: vText("a"), wrongLen: 4}, invalid("")),
+		"a key of a wrong checksum":   key(wireCell{name: "pk1", value: vText("a"), wrongCRC: true}, invalid("Cell data broken, checksum is mismatch.")),
+		"a key without a checksum":    key(wireCell{name: "pk1", value: vText("a"), noCRC: true}, invalid("Invalid Column(pk1): missing checksum.")),
+		"a key whose name is longest": key(wireCell{name: text(255), value: vText("a")}, invalidPK("Validate PK name fail. Input: "+text(255)+", Meta: pk1.")),
+		"a key whose name is longer":  key(wireCell{name: text(256), value: vText("a")}, invalid("Invalid column name: '"+text(256)+"'.")),
+	}
+}
+
+// TestRowsAreParsedStrictly sends each row alone, and in a batch after a valid one, which must not be applied either.
+func TestRowsAreParsedStrictly(t *testing.T) {
+	s := proving(t, "2.1.1", "2.1.2", "2.2.1", "2.2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.3.5", "3.1.5", "3.1.6", "3.3.2", "3.3.6", "3.8.7", "3.10.2")
+	tb := s.newTable(t, tableOptions{})
+	paths := map[int64]string{1: "PutRow", 2: "UpdateRow", 3: "DeleteRow"}
+	for _, cases := range []map[string]wireCase{brokenCells(), brokenKeys()} {
+		for name, v := range cases {
+			t.Run(name, func(t *testing.T) {
+				must(t, s.do(tb.delete(tb.key("a", 1))))
+				a := s.send(t, rawRequest{operation: paths[v.op], body: rawPut(tb.name, v.row.encode(), 0)})
+				a.check(t, v.want)
+				a.checkSigned(t, s, paths[v.op])
+				good := wireRow{key: wireKey(name, 1)}.encode()
+				a = s.send(t, rawRequest{operation: "BatchWriteRow", body: message{}.bytes(1, message{}.text(1, tb.name).
+					bytes(2, message{}.int(1, 1).bytes(2, good).bytes(3, message{}.int(1, 0))).
+					bytes(2, message{}.int(1, v.op).bytes(2, v.row.encode()).bytes(3, message{}.int(1, 0))))})
+				whole := v.want
+				if whole.code == "OTSInvalidPK" { // of its row alone
+					whole = accepted
+				}
+				a.check(t, whole)
+				conformance.Equal(t, tb.get(t, tb.key(name, 1)) != nil, whole == accepted, "the good row is there")
+				if v.want != accepted {
+					diff(t, tb.get(t, tb.key("a", 1)), (*row)(nil))
+				}
+			})
+		}
+	}
+}
+
+func TestKeysOfReadsAreKeysAlone(t *testing.T) {
+	s := proving(t, "2.3.1", "2.3.5", "3.1.6")
+	tb := s.newTable(t, tableOptions{})
+	inf := []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}}
+	for name, v := range map[string]struct {
+		row   wireRow
+		key   refusal // of GetRow and BatchGetRow
+		bound refusal // of GetRange
+	}{
+		"a key":              {wireRow{key: wireKey("a", 1)}, accepted, accepted},
+		"an attribute":       {wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}}, invalid("Attribute column cannot be given while reading data."), invalid("Attribute column cannot be given while reading data.")},
+		"a delete marker":    {wireRow{key: wireKey("a", 1), marker: true}, invalid("Delete marker cannot be given."), invalid("Delete marker cannot be given.")},
+		"infinities":         {wireRow{key: inf}, invalid("VT_INF_MIN is an invalid type for the primary key."), accepted},
+		"a wrong checksum":   {wireRow{key: wireKey("a", 1), wrongCRC: true}, invalid(""), invalid("")},
+		"NULL":               {wireRow{key: []wireCell{{name: "pk1", value: vNull}, {name: "pk2", value: vInt(1)}}}, invalid("VT_NULL is an invalid type for the primary key."), invalid("VT_NULL is an invalid type for the primary key.")},
+		"a stamped key cell": {wireRow{key: []wireCell{{name: "pk1", value: vText("a"), ts: 1, stamped: true}, {name: "pk2", value: vInt(1)}}}, invalid(""), invalid("")},
+		"no key at all":      {wireRow{}, invalid(""), invalid("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := v.row.encode()
+			end := tb.key(maxKey, maxKey).Build(false)
+			s.send(t, rawRequest{operation: "GetRow", body: message{}.text(1, tb.name).bytes(2, key).int(5, 1)}).check(t, v.key)
+			s.send(t, rawRequest{operation: "BatchGetRow", body: message{}.bytes(1, message{}.text(1, tb.name).bytes(2, key).int(6, 1))}).check(t, v.key)
+			s.send(t, rawRequest{operation: "GetRange", body: message{}.text(1, tb.name).int(2, 0).int(5, 1).bytes(7, key).bytes(8, end)}).check(t, v.bound)
+		})
 	}
 }

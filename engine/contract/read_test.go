@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -214,4 +215,180 @@ func TestNamesAreCaseSensitive(t *testing.T) {
 	must(t, s.do(lower.put(k, c("c", 1), c("C", 2), c("Pk1", 3))))
 	diff(t, lower.values(t, k).Cells, []cell{c("C", int64(2)), c("Pk1", int64(3)), c("c", int64(1))})
 	check(t, s.do(upper.put(k, c("c", 1))), invalidPK("Validate PK name fail. Input: pk2, Meta: PK1."))
+}
+
+// seedVersions writes a row of three columns, and returns its cells: a has three versions, b one, c two.
+func seedVersions(t *testing.T, tb *table, k *tablestore.PrimaryKey) (at int64, a0, a1, a2, b1, c0, c2 cell) {
+	t.Helper()
+	at = time.Now().Add(-time.Hour).UnixMilli()
+	a0, a1, a2 = v("a", int64(10), at), v("a", int64(11), at+1), v("a", int64(12), at+2)
+	b1, c0, c2 = v("b", int64(20), at+1), v("c", int64(30), at), v("c", int64(32), at+2)
+	must(t, tb.do(tb.put(k, a0, a1, a2, b1, c0, c2)))
+	return at, a0, a1, a2, b1, c0, c2
+}
+
+// rowOfVersions is that row as it is read.
+func rowOfVersions(cells ...cell) *row { return &row{[]any{"k", int64(1)}, cells} }
+
+func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
+	s := proving(t, "2.4.4", "3.11.1", "3.11.3", "3.11.4")
+	tb := s.newTable(t, tableOptions{versions: 5})
+	k := tb.key("k", 1)
+	at, a0, a1, a2, b1, c0, c2 := seedVersions(t, tb, k)
+	some := rowOfVersions
+	for name, x := range map[string]struct {
+		read []selection
+		want *row
+	}{
+		"the newest version of every column, by name":  {[]selection{versions(1)}, some(a2, b1, c2)},
+		"two versions, newest first":                   {[]selection{versions(2)}, some(a2, a1, b1, c2, c0)},
+		"more versions than there are":                 {[]selection{versions(math.MaxInt32)}, some(a2, a1, a0, b1, c2, c0)},
+		"a time range holds its start and not its end": {[]selection{between(at, at+2)}, some(a1, a0, b1, c0)},
+		"a time range and versions: the newest inside": {[]selection{between(at, at+2), versions(1)}, some(a1, b1, c0)},
+		"one timestamp": {[]selection{exactly(at + 1)}, some(a1, b1)},
+		"a time range without any cell still answers the row": {[]selection{between(1, 2)}, some()},
+		"a timestamp without any cell still answers the row":  {[]selection{exactly(1)}, some()},
+		"one column":             {[]selection{versions(1), columns("b")}, some(b1)},
+		"a column twice is once": {[]selection{versions(1), columns("b", "b", "a")}, some(a2, b1)},
+		"a column that is not there, and one that is":           {[]selection{versions(1), columns("b", "x")}, some(b1)},
+		"only a column that is not there: no row":               {[]selection{versions(1), columns("x")}, nil},
+		"a column outside the time range: no row":               {[]selection{between(at, at+1), columns("b")}, nil},
+		"a key column alone answers the row":                    {[]selection{versions(1), columns("pk2")}, some()},
+		"a key column and a missing one answer the row":         {[]selection{versions(1), columns("pk1", "x")}, some()},
+		"a key column and another answer whole key and column":  {[]selection{versions(1), columns("pk2", "c")}, some(c2)},
+		"a start column is inside":                              {[]selection{versions(1), columnRange("b", "")}, some(b1, c2)},
+		"an end column is outside":                              {[]selection{versions(1), columnRange("", "b")}, some(a2)},
+		"start and end":                                         {[]selection{versions(2), columnRange("a", "c")}, some(a2, a1, b1)},
+		"start and end between the columns' names":              {[]selection{versions(1), columnRange("aa", "bb")}, some(b1)},
+		"a column range and columns to get are both to be met":  {[]selection{versions(1), columnRange("b", ""), columns("a", "c")}, some(c2)},
+		"a column range without any cell still answers the row": {[]selection{versions(1), columnRange("x", "")}, some()},
+		"all of it at once":                                     {[]selection{versions(1), between(at, at+2), columns("a", "b", "pk1"), columnRange("a", "b")}, some(a1)},
+	} {
+		t.Run(name, func(t *testing.T) { tb.checkRead(t, k, x.want, x.read...) })
+	}
+	t.Run("a row that is not there is none", func(t *testing.T) {
+		diff(t, tb.get(t, tb.key("k", 2)), (*row)(nil))
+		diff(t, tb.get(t, tb.key("k", 2), columns("pk1")), (*row)(nil))
+	})
+}
+
+func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
+	s := proving(t, "3.7.3", "3.7.4")
+	const day = 24 * 60 * 60
+	tb := s.newTable(t, tableOptions{versions: 2, ttl: 5 * day, deviation: 100 * day})
+	ago := func(days int64) int64 { return time.Now().UnixMilli() - days*day*1000 }
+	t.Run("surplus versions are invisible", func(t *testing.T) {
+		k, at := tb.key("versions", 1), ago(1)
+		must(t, s.do(tb.put(k, v("a", 1, at), v("a", 3, at+2), v("a", 2, at+1))))
+		must(t, s.do(tb.update(k, setAt("b", 1, at+2), setAt("b", 2, at+3))))
+		must(t, s.do(tb.update(k, setAt("b", 0, at))))
+		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(3), at+2), v("a", int64(2), at+1), v("b", int64(2), at+3), v("b", int64(1), at+2)})
+		diff(t, tb.get(t, k, between(at, at+1)).Cells, []cell(nil))
+	})
+	t.Run("a version beyond the time to live is refused", func(t *testing.T) {
+		k := tb.key("late", 1)
+		check(t, s.do(tb.put(k, v("a", 1, ago(6)))), invalid("Invalid timestamp. Cell:a. Timestamp:…"))
+		must(t, s.do(tb.put(k, v("a", 1, ago(5)+2000))))
+	})
+	t.Run("a version beyond the time to live is invisible", func(t *testing.T) {
+		k, at := tb.key("ttl", 1), ago(1)
+		live := func(days int) {
+			must(t, s.alter(tb.name, newOptions(days*day, 2)))
+		}
+		live(7)
+		must(t, s.do(tb.put(k, v("a", 1, ago(6)), v("b", 1, at))))
+		live(5)
+		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("b", int64(1), at)})
+		rows, _ := tb.scan(t, tablestore.FORWARD, tb.key("ttl", minKey), tb.key("ttl", maxKey), 0)
+		diff(t, rows, []*row{{[]any{"ttl", int64(1)}, []cell{v("b", int64(1), at)}}})
+	})
+	t.Run("an update moves the time to live", func(t *testing.T) {
+		k, at := tb.key("moved", 1), ago(3)
+		must(t, s.do(tb.put(k, v("a", 1, at), c("b", 1))))
+		diff(t, len(tb.get(t, k).Cells), 2)
+		must(t, s.alter(tb.name, newOptions(2*day, 2)))
+		diff(t, tb.values(t, k).Cells, []cell{c("b", int64(1))})
+	})
+	t.Run("an update lowers the versions", func(t *testing.T) {
+		k, at := tb.key("fewer", 1), ago(1)
+		must(t, s.do(tb.put(k, v("a", 1, at), v("a", 2, at+1))))
+		must(t, s.alter(tb.name, newOptions(-1, 1)))
+		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(2), at+1)})
+	})
+}
+
+// What docs/protocol.md has the engine choose of versions and expiry (11.4).
+func TestVersionsThatCannotBeSeenStayGone(t *testing.T) {
+	s := proving(t, "3.7.2", "3.7.3", "3.8.5", "3.8.6", "3.10.4")
+	skipReal(t, s)
+	const day = 24 * 60 * 60
+	at := time.Now().Add(-time.Hour).UnixMilli()
+	a := func(n int64) cell { return v("a", n, at+n) }
+	tb := s.newTable(t, tableOptions{deviation: 100 * day})
+	for name, x := range map[string]struct {
+		steps    []step
+		versions int // of the table, changed afterwards
+		want     []cell
+	}{
+		"a put before its deletion":                {[]step{set("a", 9), drop("a")}, 2, nil},
+		"a put after it":                           {[]step{drop("a"), setAt("a", 9, at+9)}, 2, []cell{a(9)}},
+		"a surplus one when another is deleted":    {[]step{dropAt("a", at+3)}, 2, []cell{a(2)}},
+		"and when the table keeps more":            {[]step{dropAt("a", at+3)}, 5, []cell{a(2)}},
+		"one that no write has removed shows then": {nil, 5, []cell{a(3), a(2), a(1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := tb.key(name, 1)
+			must(t, s.alter(tb.name, newOptions(-1, 5)))
+			must(t, s.do(tb.put(k, a(1), a(2), a(3), v("b", 1, at))))
+			must(t, s.alter(tb.name, newOptions(-1, 2)))
+			if x.steps != nil {
+				must(t, s.do(tb.update(k, x.steps...)))
+			}
+			must(t, s.alter(tb.name, newOptions(-1, x.versions)))
+			diff(t, tb.get(t, k, versions(9)).Cells, append(x.want, v("b", int64(1), at)))
+		})
+	}
+	t.Run("an increment takes the place of a base of the future", func(t *testing.T) {
+		k, later := tb.key("ahead", 1), time.Now().Add(time.Hour).UnixMilli()
+		must(t, s.do(tb.put(k, v("n", 40, later))))
+		must(t, s.do(tb.update(k, add("n", 2))))
+		diff(t, tb.get(t, k, versions(9)).Cells, []cell{v("n", int64(42), later)})
+	})
+	t.Run("a row that is refused for itself is repeated by no other", func(t *testing.T) {
+		k := tb.key("refused", 1)
+		rows := tb.rows(t, expecting(expectNotExist, tb.put(k, v("a", 1, 1))), tb.put(k, c("a", 2)))
+		checkRow(t, rows[0], invalid("Invalid timestamp. Cell:a. Timestamp:…"))
+		checkRow(t, rows[1], accepted)
+	})
+	t.Run("a row whose cells have expired is walked over", func(t *testing.T) {
+		must(t, s.alter(tb.name, newOptions(day, 2)))
+		for i, back := range []time.Duration{0, 12 * time.Hour, 0} {
+			must(t, s.do(tb.put(tb.key("x", i), v("a", i, time.Now().Add(-back).UnixMilli()))))
+		}
+		s.tell(t, "clock", `{"advance": "13h"}`, http.StatusOK)
+		diff(t, tb.get(t, tb.key("x", 1)), (*row)(nil))
+		page := tb.page(t, tablestore.FORWARD, tb.key("x", maxKey), 1, tb.key("x", minKey))
+		diff(t, newRow(page.NextStartPrimaryKey, nil), &row{[]any{"x", int64(1)}, nil})
+		rows, _ := tb.scan(t, tablestore.FORWARD, page.NextStartPrimaryKey, tb.key("x", maxKey), 0)
+		diff(t, rows, []*row{{[]any{"x", int64(2)}, rows[0].Cells}})
+	})
+}
+
+func TestCellsWithoutATimestampAreOfNow(t *testing.T) {
+	s := proving(t, "3.3.5")
+	tb := s.newTable(t, tableOptions{versions: 2})
+	k := tb.key("a", 1)
+	before := time.Now().Add(-time.Minute).UnixMilli() // the clock of a real instance is not ours
+	must(t, s.do(tb.put(k, c("a", 1), c("b", 2))))
+	must(t, s.do(tb.update(k, set("c", 3))))
+	r := tb.get(t, k)
+	after := time.Now().Add(time.Minute).UnixMilli()
+	for _, x := range r.Cells {
+		if x.Timestamp < before || x.Timestamp > after {
+			t.Errorf("%+v is not between %d and %d", x, before, after)
+		}
+	}
+	if r.Cells[0].Timestamp != r.Cells[1].Timestamp || r.Cells[2].Timestamp < r.Cells[0].Timestamp {
+		t.Errorf("%+v", r.Cells)
+	}
 }

@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -273,4 +275,224 @@ func TestTwoInputsLeaveTheTableThatTheyMean(t *testing.T) {
 			t.Logf("%d pairs: %d loads refused, %d with rejected records, %d equal, %d different", n, count["refused"], count["rejected"], count["equal"], count["different"])
 		})
 	}
+}
+
+// Kind says what a cell means, regardless of how a file spells it.
+type Kind int
+
+// The kinds of cells.
+const (
+	Null Kind = iota
+	Integer
+	Decimal // Text has its digits, N the unscaled integer, Unit the scale
+	Text
+	ID       // an ObjectId of MongoDB, Text has its digits
+	Instant  // N counts nanoseconds since 1970 in UTC
+	Local    // N likewise, in a zone that nothing names
+	Duration // N is nanoseconds
+)
+
+// Cell is what a record says of one column.
+type Cell struct {
+	Kind Kind
+	Text string
+	N    int64
+	Unit int64  // of times, the nanoseconds that the file counts in
+	Tag  string // the JSON object of MongoDB that spells the value; "" is none
+	// Typed says that the file itself gives the value its kind. Text of CSV has none: it joins what the other files say.
+	Typed bool
+}
+
+// A form is one way in which a column of a table can hold the cells of its records. All cells of a column must have one form:
+// otherwise the same value means two things in it. holds reports whether v, as the SDK returns it, is the cell in this form.
+type form struct {
+	name  string
+	holds func(c Cell, v any) bool
+}
+
+// keyForms are the forms of key columns, whose cells are integers, texts and IDs.
+var keyForms = []form{
+	{"integer", func(c Cell, v any) bool { n, ok := integer(c); return ok && v == n }},
+	{"text", func(c Cell, v any) bool { return c.Kind != Instant && v == spelled(c) }},
+	{"tagged text", func(c Cell, v any) bool { return v == tagged(c) }},
+}
+
+// forms are those of attribute columns.
+var forms = []form{
+	{"integer", func(c Cell, v any) bool { n, ok := integer(c); return ok && v == n }},
+	{"double", func(c Cell, v any) bool { f, ok := double(c); return ok && v == f }},
+	{"text, times in UTC", func(c Cell, v any) bool { return c.Kind != Local && text(c, v) }},
+	{"text, local times", func(c Cell, v any) bool { return c.Kind != Instant && text(c, v) }},
+	{"tagged text", func(c Cell, v any) bool { return c.Tag != "" && v == c.Tag || c.Tag == "" && own(c, v) }},
+	{"each value in its own type", own},
+	unscaled(2), unscaled(3),
+	units("s", time.Second), units("ms", time.Millisecond), units("µs", time.Microsecond), units("ns", 1),
+}
+
+// units is the form of times as integers. Text of a file without types joins them, a number that a file calls an integer does not.
+func units(name string, unit time.Duration) form {
+	return form{"integer (" + name + ")", func(c Cell, v any) bool {
+		if c.Kind == Instant || c.Kind == Local || c.Kind == Duration {
+			return c.N%int64(unit) == 0 && v == c.N/int64(unit)
+		}
+		n, ok := integer(c)
+		return !c.Typed && ok && v == n
+	}}
+}
+
+// unscaled is the form of decimals as integers of one scale.
+func unscaled(scale int64) form {
+	return form{"unscaled integer (" + strconv.FormatInt(scale, 10) + ")", func(c Cell, v any) bool {
+		return c.Kind == Decimal && c.Typed && c.Unit == scale && v == c.N
+	}}
+}
+
+// own is the form of columns of several types, each value in its own. Text of a file without types may be either.
+func own(c Cell, v any) bool {
+	if c.Kind == Instant || c.Kind == Duration {
+		return c.Kind == Instant && text(c, v)
+	}
+	n, isInteger := integer(c)
+	f, isDouble := double(c)
+	return isInteger && v == n || c.Kind == Decimal && isDouble && v == f || (!c.Typed || c.Kind != Integer) && text(c, v)
+}
+
+func integer(c Cell) (int64, bool) {
+	if c.Kind == Text && !c.Typed {
+		n, err := strconv.ParseInt(c.Text, 10, 64)
+		return n, err == nil && strconv.FormatInt(n, 10) == c.Text
+	}
+	return c.N, c.Kind == Integer
+}
+
+func double(c Cell) (float64, bool) {
+	if c.Kind != Integer && c.Kind != Decimal {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(spelled(c), 64)
+	return f, err == nil
+}
+
+// spelled is the text of a cell that is not a time.
+func spelled(c Cell) string {
+	if c.Kind == Integer {
+		return strconv.FormatInt(c.N, 10)
+	}
+	return c.Text
+}
+
+func tagged(c Cell) string {
+	if c.Tag != "" {
+		return c.Tag
+	}
+	return spelled(c)
+}
+
+// text reports whether v is the text of c. Texts of one instant may have different numbers of digits.
+func text(c Cell, v any) bool {
+	s, ok := v.(string)
+	if !ok || c.Kind == Duration {
+		return false
+	}
+	if c.Kind != Instant && c.Kind != Local {
+		return s == spelled(c)
+	}
+	if strings.HasSuffix(s, "Z") != (c.Kind == Instant) {
+		return false
+	}
+	t, err := time.Parse("2006-01-02T15:04:05.999999999", strings.TrimSuffix(s, "Z"))
+	return err == nil && t.Equal(time.Unix(0, c.N))
+}
+
+// Record is what a record of an input means.
+type Record struct {
+	File   string // the base name of its input, which names it in rejects with Number
+	Number int
+	Key    Cell
+	Cells  map[string]Cell
+	// Reject says that the record must be rejected: it is the seam of two files, say.
+	Reject bool
+}
+
+// Row is a row of the table as the SDK returns it.
+type Row struct {
+	Key   any
+	Cells map[string]any
+}
+
+// Judge reports how the rows differ from those that the records leave when they are written one after the other, each row replaced
+// or, if update, merged. It returns an empty string if there is one form for each column in which they do not.
+func Judge(records []Record, update bool, rows []Row) string {
+	wrong := ""
+	for _, f := range keyForms {
+		why, whole := judge(records, update, rows, f)
+		if why == "" {
+			return ""
+		}
+		if wrong == "" || whole {
+			wrong = why
+		}
+	}
+	return wrong
+}
+
+// judge is Judge for one form of the key; whole says that the rows have the keys of the records.
+func judge(records []Record, update bool, rows []Row, key form) (why string, whole bool) {
+	wanted := make([]map[string]Cell, len(rows))
+	for _, r := range records {
+		i := slices.IndexFunc(rows, func(row Row) bool { return key.holds(r.Key, row.Key) })
+		if i < 0 {
+			return fmt.Sprintf("no row of record %d of %s, key %q", r.Number, r.File, spelled(r.Key)), false
+		}
+		if wanted[i] == nil || !update {
+			wanted[i] = map[string]Cell{}
+		}
+		for name, c := range r.Cells {
+			if c.Kind != Null {
+				wanted[i][name] = c
+			}
+		}
+	}
+	names := map[string]bool{}
+	for i, row := range rows {
+		if wanted[i] == nil {
+			return fmt.Sprintf("a row %v that no record is", row.Key), false
+		}
+		for name := range wanted[i] {
+			names[name] = true
+			if _, ok := row.Cells[name]; !ok {
+				return fmt.Sprintf("row %v lacks %s", row.Key, name), true
+			}
+		}
+		for name, v := range row.Cells {
+			if _, ok := wanted[i][name]; !ok {
+				return fmt.Sprintf("row %v has %s = %v, which no record gave it", row.Key, name, v), true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if tried := column(name, rows, wanted); tried != "" {
+			return fmt.Sprintf("column %s has no one form: %s", name, tried), true
+		}
+	}
+	return "", true
+}
+
+// column looks for the form of a column; if there is none, it returns the first value that contradicts each.
+func column(name string, rows []Row, wanted []map[string]Cell) string {
+	var tried []string
+	for _, f := range forms {
+		contradiction := ""
+		for i, row := range rows {
+			if c, ok := wanted[i][name]; ok && !f.holds(c, row.Cells[name]) {
+				contradiction = fmt.Sprintf("row %v has %T %v for %+v, not %s", row.Key, row.Cells[name], row.Cells[name], c, f.name)
+				break
+			}
+		}
+		if contradiction == "" {
+			return ""
+		}
+		tried = append(tried, contradiction)
+	}
+	return strings.Join(tried, "; ")
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -125,5 +127,129 @@ func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, got[:2]), "", "(-want +got)")
 	if len(got) != shownCodes+1 || got[shownCodes] != "… and 1 more codes, see the summary" {
 		t.Errorf("%d lines: %q", len(got), got[len(got)-1])
+	}
+}
+
+// fakeLoad is a load whose state is given; without one it does not answer.
+type fakeLoad struct{ state *pipeline.State }
+
+func (f *fakeLoad) State(ctx context.Context) (*pipeline.State, error) {
+	if f.state == nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return f.state, nil
+}
+
+func runningState() *pipeline.State {
+	return &pipeline.State{
+		Table: "cards", Seconds: 75.2,
+		StateCounts: pipeline.StateCounts{Read: 1000000, Written: 700000, Rejected: 3, Superseded: 2, Throttled: 4000, Requests: 9000},
+		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 800, Retrying: 10, Queued: 299995},
+
+		Memory: pipeline.StateMemory{Lanes: 100 << 20, Budget: 100 << 20, Full: true},
+		Spill:  lanes.Spill{DiskBytes: 3 << 20, Rows: 60000},
+		Map:    pipeline.StateMap{Partitions: 5, Error: "read the partition map: time-out"},
+		Lanes: []lanes.State{
+			{Partition: 0, Pace: "start", Queued: 5, InFlight: 1},
+			{Partition: 1, From: "10", Pace: "cruise", Rate: 1050.7, Queued: 2000, Retrying: 10, InFlight: 3, Throttled: 4000},
+			{Partition: 2, From: "20", Pace: "cruise", Final: 9},
+			{Partition: 3, From: "30", Pace: "measure", Queued: 100, Spilled: true},
+			{Partition: 4, From: "4\x1b0", Pace: "start", Down: true, Trouble: "OTSPartitionUnavailable The partition\nis not available."},
+		},
+	}
+}
+
+func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
+	var out bytes.Buffer
+	must(t, writeState(newDisplay(&out), runningState()))
+	want := `tsimport: table cards after 1m15s: 1,000,000 rows read, 700,000 written, 299,995 queued, 800 in flight; 3 rejected; 2 superseded; 10 to be sent again; 4,000 throttled; 4 of 32 requests in flight, 9,000 answered; memory of rows 100.0 MiB of 100.0 MiB (full, reading waits); on disk 3.0 MiB, 60,000 rows spilled so far; 5 partitions (guessed); partition map not readable: read the partition map: time-out
+  partition 3 from 30: measure, 100 queued + disk, 0 requests in flight
+  partition 1 from 10: cruise at 1,050 units/s, 2,000 queued, 3 requests in flight, 10 to be sent again, 4,000 throttled
+  partition 0 from the first key: start, 5 queued, 1 request in flight
+  partition 4 from 4�0: start, 0 queued, 0 requests in flight, not served: OTSPartitionUnavailable The partition�is not available.
+`
+	conformance.Equal(t, cmp.Diff(want, out.String()), "", "(-want +got)")
+}
+
+func TestAQuietStateIsShort(t *testing.T) {
+	var out bytes.Buffer
+	s := &pipeline.State{Table: "t", Seconds: 1, StateCounts: pipeline.StateCounts{Read: 1, Written: 1, Requests: 1}, StateWork: pipeline.StateWork{Workers: 2},
+		Map: pipeline.StateMap{Partitions: 1}, Lanes: []lanes.State{{Pace: "start"}}}
+	must(t, writeState(newDisplay(&out), s))
+	want := "tsimport: table t after 1s: 1 rows read, 1 written, 0 queued, 0 in flight; 0 of 2 requests in flight, 1 answered; " +
+		"memory of rows 0 bytes of 0 bytes; 1 partition; input read to its end\n"
+	conformance.Equal(t, cmp.Diff(want, out.String()), "", "(-want +got)")
+}
+
+func TestManyLanesAreCountedNotListed(t *testing.T) {
+	for _, n := range []int{0, 39, 40, 41, 1000} {
+		s := &pipeline.State{}
+		for i := range n {
+			s.Lanes = append(s.Lanes, lanes.State{Partition: i, Queued: i + 1})
+		}
+		var out bytes.Buffer
+		must(t, writeState(newDisplay(&out), s))
+		conformance.Equal(t, strings.Count(out.String(), "\n  partition "), min(n, 40), "%d lanes: listed", n)
+		more := fmt.Sprintf("  … and %d more\n", n-40)
+		if got := strings.HasSuffix(out.String(), more); got != (n > 40) {
+			t.Errorf("%d lanes: the text ends %q", n, out.String()[max(0, out.Len()-60):])
+		}
+		if n > 0 && !strings.Contains(out.String(), fmt.Sprintf("\n  partition %d ", n-1)) {
+			t.Errorf("%d lanes: the busiest is not listed", n)
+		}
+	}
+}
+
+// spreadSaid are the lines of saySpread.
+func spreadSaid(r *pipeline.Report) (said []string) {
+	saySpread(func(kind words.Kind, line string) { said = append(said, string(kind)+line) }, r)
+	return said
+}
+
+func TestTheSpreadIsReported(t *testing.T) {
+	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportPartitions: ledger.ReportPartitions{Partitions: 1}, ReportTraffic: ledger.ReportTraffic{RowsSent: 1000, Throttled: 20}}}); notes != nil {
+		t.Errorf("a plain load: %q", notes)
+	}
+	got := spreadSaid(&pipeline.Report{
+		Counted: ledger.Counted{
+			ReportCounts:  ledger.ReportCounts{Written: 500},
+			ReportTraffic: ledger.ReportTraffic{RowsSent: 1000, Throttled: 500, Unavailable: 100},
+			ReportPartitions: ledger.ReportPartitions{
+				HotKeys:    []ledger.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
+				Partitions: 32, PartitionsUsed: 32, LastLaneSeconds: 1.25, Recuts: 1,
+			},
+			ReportMemory: ledger.ReportMemory{
+				SpilledRows: 5000, SpilledBytes: 1 << 20, PeakSpillBytes: 1 << 19, SpillError: "no space left for spilled rows",
+			},
+		},
+	})
+	want := []string{
+		"hot spot: CardID 2000000001 has 41% of the rows; one partition-key value is never split",
+		"written to 32 partitions, the last of them reached after 1.3s, their bounds changed once",
+		"memory was full: 5,000 rows were spilled to disk (1.0 MiB written, at most 512.0 KiB at a time)",
+		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see TMPDIR and --memory",
+		"50% of the rows sent were refused for capacity and sent again",
+		"10% of the rows sent were refused because their partition was unavailable, and sent again",
+	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
+}
+
+func TestPartitionsWithoutRowsAreNotReportedAsWritten(t *testing.T) {
+	for used, want := range map[int][]string{
+		8: {"written to 8 partitions, the last of them reached after 1s"},
+		5: {"written to 5 of 8 partitions (the others got no row), the last of them reached after 1s"},
+		1: {"written to 1 of 8 partitions (the others got no row), the last of them reached after 1s",
+			"warning: all rows went to one partition, so the capacity of the others was not used"},
+		0: {"8 partitions at the end, none of which got a row since"},
+	} {
+		got := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 10_000}, ReportTraffic: ledger.ReportTraffic{RowsSent: 10_000}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}}})
+		conformance.Equal(t, cmp.Diff(want, got), "", "%d used (-want +got)", used)
+	}
+	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 9999}, ReportTraffic: ledger.ReportTraffic{RowsSent: 9999}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: 1}}}); len(notes) != 1 {
+		t.Errorf("a small load: %q; want no warning", notes)
+	}
+	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportTraffic: ledger.ReportTraffic{RowsSent: 9}, ReportPartitions: ledger.ReportPartitions{Partitions: 8}}}); notes != nil {
+		t.Errorf("nothing was written: %q", notes)
 	}
 }
