@@ -357,8 +357,6 @@ func TestRowsThatWaitHoldNoMemoryOfOthers(t *testing.T) {
 		t.Errorf("%d rows are left, %+v", len(rest), g.counts)
 	}
 	for n, times := range told {
-		if times != 1 {
-			t.Fatalf("row %d was told of %d outcomes", n, times)
-		}
+		conformance.MustEqual(t, times, 1, "outcomes told of row %d", n)
 	}
 }

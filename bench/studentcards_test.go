@@ -37,9 +37,7 @@ func TestAPermutationIsABijectionAndItsInverse(t *testing.T) {
 				t.Fatalf("n %d: %d goes to %d", n, i, j)
 			}
 			seen[j] = true
-			if back := p.from(j); back != i {
-				t.Fatalf("n %d: %d goes to %d and back to %d", n, i, j, back)
-			}
+			conformance.MustEqual(t, p.from(j), i, "n %d: way to %d and back", n, j)
 		}
 	}
 }
@@ -49,9 +47,7 @@ func TestTheThreeOrdersHoldTheSameRows(t *testing.T) {
 		var sorted [][]string
 		for _, order := range []Order{Arrival, Sorted, Random} {
 			got := generate(t, StudentCards{Rows: rows, Order: order, Seed: 7})
-			if uint64(len(got)) != rows {
-				t.Fatalf("%s: %d rows, want %d", order, len(got), rows)
-			}
+			conformance.MustEqual(t, uint64(len(got)), rows, "%s: %d rows", order, len(got))
 			if order == Sorted && !slices.IsSortedFunc(got, func(a, b []string) int { return strings.Compare(a[0], b[0]) }) {
 				t.Error("sorted is not by CardID")
 			}
@@ -114,9 +110,7 @@ func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
 		t.Errorf("%d sellers, the largest has %d of %d purchases: want few and skewed", len(perSeller), most, len(rows))
 	}
 	for device, n := range perDevice {
-		if n != purchasesByDevice {
-			t.Fatalf("device %s: %d purchases, want %d", device, n, purchasesByDevice)
-		}
+		conformance.MustEqual(t, n, purchasesByDevice, "device %s: purchases", device)
 	}
 	// Whoever takes CardID and OrderNumber for a key loses some purchases, as with real data.
 	if repeats := len(rows) - len(byCardAndOrder); repeats < 5 || repeats > len(rows)/100 {
@@ -172,9 +166,7 @@ func taken(t *testing.T, kind KeyKind, rows, seed uint64, n int) (keys []string,
 	var text []byte
 	for range n {
 		integers, text = k.Next(integers, text)
-		if len(integers) != len(k.Columns()) {
-			t.Fatalf("%s: %d values for %d columns", kind, len(integers), len(k.Columns()))
-		}
+		conformance.MustEqual(t, len(integers), len(k.Columns()), "%s: values", kind)
 		keys = append(keys, fmt.Sprintf("%v %s", integers, text))
 		first[integers[0]]++
 	}

@@ -170,9 +170,7 @@ func git(t *testing.T, dir string, args ...string) string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	conformance.MustEqual(t, err, nil, "git %s:\n%s", strings.Join(args, " "), out)
 	return string(out)
 }
 
@@ -251,9 +249,7 @@ func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
 		t.Fatal("README.md has no command with its output")
 	}
 	r := (&place{t: t, dir: clone(t)}).bash(strings.ReplaceAll(command, "go run ./cmd/tsimport ", "tsimport "))
-	if r.wait() != 0 {
-		t.Fatalf("%s: %v\n%s", command, r.ProcessState, &r.said)
-	}
+	conformance.MustEqual(t, r.wait(), 0, "%s: exit code\n%s", command, &r.said)
 	out := r.said.String()
 	lines := 0
 	for line := range strings.Lines(shown) {
@@ -413,9 +409,7 @@ func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 		}
 		ran++
 		r := p.bash(strings.ReplaceAll(line, "/etc/tsimport/environment", environment))
-		if r.wait() != 0 {
-			t.Fatalf("%s\n%v\n%s", line, r.ProcessState, &r.said)
-		}
+		conformance.MustEqual(t, r.wait(), 0, "%s\nexit code\n%s", line, &r.said)
 		if strings.HasPrefix(line, "tsimport resume ") && !strings.Contains(r.said.String(), "finished: 6,000 read, 6,000 written, 0 rejected, 0 superseded") {
 			t.Errorf("%s prints\n%s", line, &r.said)
 		}

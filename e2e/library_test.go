@@ -129,9 +129,7 @@ func TestTheModuleIsGivenAnotherPath(t *testing.T) {
 		c := exec.Command(name, args...)
 		c.Dir, c.Env = tree, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-		}
+		conformance.MustEqual(t, err, nil, "%s %s:\n%s", name, strings.Join(args, " "), out)
 		return string(out)
 	}
 	c := exec.Command("make", "rename", "PATH=tsimport")

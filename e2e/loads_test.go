@@ -250,9 +250,7 @@ func TestWhatResumingCosts(t *testing.T) {
 			// Once it has written a few rows that are new, all that it writes again was written: they come first in their lanes.
 			second.must(func() bool { return s.accepted(t) >= before+int64(*resumeRows)*6/100 })
 			second.signal(syscall.SIGINT)
-			if code := second.wait(); code != 130 {
-				t.Fatalf("the load that resumes: exit code %d\n%s", code, &second.said)
-			}
+			conformance.MustEqual(t, second.wait(), 130, "the load that resumes: exit code\n%s", &second.said)
 			sum := p.summary()
 			// A checkpoint may be late; that no lane sends more than it allows is shown in pipeline.
 			again, allowed := s.accepted(t)-sum.Written, int64(32**resumeRate/5+2*(31**resumeRate+*resumeRate/10))

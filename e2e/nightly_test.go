@@ -236,9 +236,7 @@ func TestSystemdTakesTheNightlyUnits(t *testing.T) {
 		units = append(units, path)
 	}
 	out, err := exec.Command("systemd-analyze", units...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("systemd-analyze %q: %v\n%s", units, err, out)
-	}
+	conformance.MustEqual(t, err, nil, "systemd-analyze %q:\n%s", units, out)
 	if bytes.Contains(out, []byte(dir)) {
 		t.Errorf("systemd-analyze says of the units:\n%s", out)
 	}

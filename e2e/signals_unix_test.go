@@ -44,9 +44,7 @@ func TestALoadIsResumedThatWasKilledBeforeItHadARunFolder(t *testing.T) {
 	again := p.start("resume")
 	written := make(chan error, 1)
 	go func() { written <- os.WriteFile(p.path("pipe"), []byte("id\n1\n"), 0o600) }()
-	if code := again.wait(); code != 0 {
-		t.Fatalf("exit code %d:\n%s", code, &again.said)
-	}
+	conformance.MustEqual(t, again.wait(), 0, "exit code:\n%s", &again.said)
 	must(t, <-written)
 	conformance.Equal(t, p.output("export", "--store", "store", "--table", "t", "-q"), "id\n1\n", "the table")
 	if left := p.glob("tsimport-runs/.locks/begun-*"); len(left) > 0 {

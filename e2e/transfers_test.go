@@ -223,9 +223,7 @@ func TestATableIsMovedWhileItSplitsAndIsWritten(t *testing.T) {
 				}
 				tb.load(t, changes...)
 			}
-			if r.wait() != 0 {
-				t.Fatalf("%v\n%s", r.ProcessState, &r.said)
-			}
+			conformance.MustEqual(t, r.wait(), 0, "exit code\n%s", &r.said)
 			if name == "archive" {
 				p.run(0, "load", "kept", "--table", "t", "--create", "--endpoint", p.b.URL)
 			}

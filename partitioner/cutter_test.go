@@ -140,9 +140,7 @@ func simulate(t *testing.T, seed uint64) {
 		if steps > 100_000 {
 			t.Fatal("the rows never become final")
 		}
-		if remaining, unended := int(s.queues.Rows())+s.cutter.Remaining(), n-s.ended(); remaining != unended {
-			t.Fatalf("%d rows remaining, %d not final", remaining, unended)
-		}
+		conformance.MustEqual(t, int(s.queues.Rows())+s.cutter.Remaining(), n-s.ended(), "rows remaining")
 		s.step(flights)
 		s.checkOut()
 	}

@@ -74,9 +74,7 @@ var keyColumn = rapid.OneOf(
 
 func TestBoundsAreSortedAndCountOnce(t *testing.T) {
 	m := NewMap([]table.Value{integer(7), integer(-7), {}, integer(7), integer(0), {Type: table.Double, Double: 1}})
-	if m.Len() != 4 {
-		t.Fatalf("%d lanes, want 4", m.Len())
-	}
+	conformance.MustEqual(t, m.Len(), 4, "lanes")
 	for i, want := range []int64{-7, 0, 7} {
 		if v, ok := m.LowerValue(i + 1); !ok || v.Int != want || !bytes.Equal(m.Lower(i+1), table.AppendKey(nil, integer(want))) {
 			t.Errorf("lane %d begins at %v, %x; want %d", i+1, v, m.Lower(i+1), want)

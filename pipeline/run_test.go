@@ -438,9 +438,7 @@ func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
 		}
 		cfg := w.config(w.file("in.csv", "id,n\na,old\n"))
 		cfg.Drain = drain
-		if r := w.load(cfg); r.Unfinished != 1 {
-			t.Fatalf("%+v", r)
-		}
+		conformance.MustEqual(t, w.load(cfg).Unfinished, 1, "unfinished")
 		conformance.Equal(t, w.plan.Late(), 0, "attempts that may still be applied after the load")
 		w.plan.Change(w.plan.Only, nil)
 		w.load(w.config(w.file("new.csv", "id,n\na,new\n")))
@@ -524,9 +522,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 				}
 			}
 			r, err := cfg.run(context.Background())
-			if changed != nil {
-				t.Fatal(changed)
-			}
+			conformance.Must(t, changed)
 			if err == nil || !strings.Contains(err.Error(), "changed since it was found") || r.ExitCode != exitcode.Failed {
 				t.Errorf("%v, %+v", err, r)
 			}

@@ -140,9 +140,7 @@ func TestARunThatIsStartedOverIsNotResumedLater(t *testing.T) {
 	cfg.Resume.Look = true
 	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: 0}
 	first := w.load(cfg)
-	if first.State != StateErrorLimit {
-		t.Fatalf("%+v", first)
-	}
+	conformance.MustEqual(t, first.State, StateErrorLimit, "%+v", first)
 	cfg.Resume.Look = false
 	second := w.load(cfg)
 	if job, err := checkpoint.ReadJob(first.RunDir); err != nil || job.ReplacedBy != second.RunDir {

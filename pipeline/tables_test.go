@@ -291,9 +291,7 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 					stop(&Interrupted{Signal: "the test", ExitCode: exitcode.Interrupted})
 				}
 			}
-			if r := w.load(cfg); r.State != StateInterrupted {
-				t.Fatalf("%+v", r)
-			}
+			conformance.MustEqual(t, w.load(cfg).State, StateInterrupted, "state")
 			cfg.Drain = nil
 			w.remake("t_b")
 			if name == "gone" {

@@ -270,9 +270,7 @@ func TestRejectedRowsThatDescribeThemselvesLoadAgain(t *testing.T) {
 	again := cfg
 	again.Read.Sources, again.Inputs, again.RunDir = nil, []string{w.onlyRejects(first)}, cfg.RunDir+"2"
 	second := w.load(again)
-	if second.Rejected != first.Rejected {
-		t.Fatalf("%d rejected again, of %d", second.Rejected, first.Rejected)
-	}
+	conformance.MustEqual(t, second.Rejected, first.Rejected, "rejected again")
 	for i, r := range w.reasons(second) {
 		if r.Code != reasons[i].Code || r.Message != reasons[i].Message || r.Column != reasons[i].Column {
 			t.Errorf("record %d is rejected again for %+v, at first for %+v", i, r, reasons[i])
@@ -342,9 +340,7 @@ func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 				return faults.Fault{}
 			}
 			first := w.load(cfg)
-			if first.Rejected != 60 {
-				t.Fatalf("%d rejected", first.Rejected)
-			}
+			conformance.MustEqual(t, first.Rejected, 60, "rejected")
 			refuse.Store(false)
 			again := cfg
 			again.Read.Sources, again.Inputs, again.RunDir = nil, []string{w.onlyRejects(first)}, cfg.RunDir+"2"

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var constantsWord = flag.String("constants", "", "constants with this word, for TestConstantsAreJudged; . is all")
@@ -60,9 +62,7 @@ func TestConstantsAreJudged(t *testing.T) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 }
 
 // constant is a number of a law, and where its value stands in its file.

@@ -243,9 +243,7 @@ func TestAPauseOfTheProcessCostsLittlePatience(t *testing.T) {
 func TestABucketKeepsNoMoreThanItsBurstAndItsTakersPayTheirDebt(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b := NewBucket(100, time.Second)
-	if w := b.Wait(now); w != 0 {
-		t.Fatalf("a new bucket makes wait for %v", w)
-	}
+	conformance.MustEqual(t, b.Wait(now), 0, "wait of a new bucket")
 	b.Take(now, 250)
 	if now := now.Add(2500 * time.Millisecond); b.Wait(now.Add(-time.Second)) != time.Second || b.Wait(now) != 0 {
 		t.Errorf("in debt by 250 at 100 a second: %v", b.Wait(now))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/limiter"
+	"example.com/tsimport/internal/conformance"
 )
 
 var (
@@ -220,9 +221,7 @@ func TestTheWireReachesWhatIsSimulated(t *testing.T) {
 			clock := watchTimers()
 			for run := range *wireRuns {
 				m, err := w.measure(run + 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				conformance.Must(t, err)
 				measured.add(m, float64(*wireRuns))
 				t.Logf("%s: run %d: share %.3f, refused %.1f %%", &w, run+1, m.share, 100*m.refused)
 			}

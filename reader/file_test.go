@@ -169,9 +169,7 @@ func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			columns, got := valuesOf(t, tt.item, tt.o)
 			conformance.Equal(t, cmp.Diff(wantColumns, columns), "", "(-want +got)")
-			if len(got) != len(want) {
-				t.Fatalf("%d records, want %d", len(got), len(want))
-			}
+			conformance.MustEqual(t, len(got), len(want), "records")
 			for i := range want {
 				if strings.Join(got[i], "|") != strings.Join(want[i], "|") {
 					t.Fatalf("record %d: %q, want %q", i, got[i], want[i])

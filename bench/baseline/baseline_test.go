@@ -11,22 +11,19 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/bench/null"
+	"example.com/tsimport/internal/conformance"
 )
 
 // load makes a load of the file's text into a null server.
 func load(t *testing.T, text string) (Load, *null.Server) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	server := null.New(null.Options{})
 	go server.Serve(l)
 	file := filepath.Join(t.TempDir(), "rows.csv")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, os.WriteFile(file, []byte(text), 0o644))
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	return Load{

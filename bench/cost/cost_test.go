@@ -112,9 +112,7 @@ func TestEachMeasurementHasAFloorOfItsOwn(t *testing.T) {
 func TestRowsToReadAreThoseOfTheInput(t *testing.T) {
 	for _, shape := range append(bench.Shapes(), bench.OddShapes()...) {
 		stored, err := StoredRows(shape, 12)
-		if err != nil {
-			t.Fatalf("shape %s: %v", shape.Name, err)
-		}
+		conformance.MustEqual(t, err, nil, "shape %s", shape.Name)
 		rows := 0
 		stored.Pages(func(_ []byte, n int) { rows += n })
 		conformance.Equal(t, rows, 12, "shape %s: rows", shape.Name)

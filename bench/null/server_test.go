@@ -75,13 +75,9 @@ func TestEveryRowIsAnsweredForAnySizeOfRequest(t *testing.T) {
 	for _, rows := range []int{1, 2, 199, 200, 200, 3} {
 		for _, bytes := range []int{1, 400, 5000} {
 			res, err := c.BatchWriteRow(batch("t", rows, bytes))
-			if err != nil {
-				t.Fatalf("%d rows of %d bytes: %v", rows, bytes, err)
-			}
+			conformance.MustEqual(t, err, nil, "%d rows of %d bytes", rows, bytes)
 			results := res.TableToRowsResult["t"]
-			if len(results) != rows {
-				t.Fatalf("%d results for %d rows of %d bytes", len(results), rows, bytes)
-			}
+			conformance.MustEqual(t, len(results), rows, "results for rows of %d bytes", bytes)
 			for _, r := range results {
 				if !r.IsSucceed || r.ConsumedCapacityUnit.Write != 1 {
 					t.Fatalf("%+v", r)

@@ -374,9 +374,7 @@ func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 			m := s.partitions.Load()
 			for i := range b.rows.Rows {
 				row := table.Ref{Block: b.rows, Index: int32(i)}
-				if row.Row().Size() != 333 {
-					t.Fatalf("%s: a row of %d bytes", kind, row.Row().Size())
-				}
+				conformance.MustEqual(t, row.Row().Size(), 333, "%s: bytes of a row", kind)
 				if lane := m.Find(row.Key()); string(m.Lower(lane)) != b.lower {
 					t.Fatalf("%s: a row of partition %d in a batch of another", kind, lane)
 				}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // TestMain makes this test binary tsbench for the processes that its tests start.
@@ -60,9 +62,7 @@ func TestAnInterruptedMeasurementEndsWhatItStarted(t *testing.T) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	said := bufio.NewScanner(stderr)
 	for said.Scan() && said.Text() != "tsbench: tsimport: loading" {
 	}
@@ -72,9 +72,7 @@ func TestAnInterruptedMeasurementEndsWhatItStarted(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, cmd.Process.Signal(os.Interrupt))
 	last := ""
 	for said.Scan() {
 		last = said.Text()

@@ -13,6 +13,7 @@ import (
 
 	"example.com/tsimport/bench/cost"
 	"example.com/tsimport/bench/spread"
+	"example.com/tsimport/internal/conformance"
 )
 
 // measured decodes all of a command's result.
@@ -21,9 +22,7 @@ func measured[T any](t *testing.T, args ...string) *T {
 	report := new(T)
 	d := json.NewDecoder(strings.NewReader(ends(t, 0, "", args...)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(report); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, d.Decode(report))
 	return report
 }
 
@@ -34,9 +33,7 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 	for i := range 600 {
 		rows += string(rune('a'+i%26)) + strings.Repeat("x", i/26) + ",n,\n"
 	}
-	if err := os.WriteFile(file, []byte(rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, os.WriteFile(file, []byte(rows), 0o600))
 	for i, tt := range []struct {
 		args       string
 		rows       int64

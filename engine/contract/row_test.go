@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestValuesSurviveTheRoundTrip(t *testing.T) {
@@ -403,9 +405,7 @@ func (tb *table) rows(t testing.TB, changes ...tablestore.RowChange) []tablestor
 	r, err := tb.batch(changes...)
 	must(t, err)
 	rows := r.TableToRowsResult[tb.name]
-	if len(rows) != len(changes) {
-		t.Fatalf("%d answers to %d rows", len(rows), len(changes))
-	}
+	conformance.MustEqual(t, len(rows), len(changes), "answers")
 	return rows
 }
 

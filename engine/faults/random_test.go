@@ -10,9 +10,7 @@ import (
 
 func mustPlan(t *testing.T, p *Plan, err error) *Plan {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	return p
 }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // Protobuf, by hand: what the engine decodes is not encoded by its own code.
@@ -118,17 +119,13 @@ func names(list []wire.Cell) string {
 func decode(t testing.TB, b []byte) *Filter {
 	t.Helper()
 	f, err := Decode(b)
-	if err != nil {
-		t.Fatalf("%x: %v", b, err)
-	}
+	conformance.MustEqual(t, err, nil, "%x", b)
 	return f
 }
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	return b
 }

@@ -117,14 +117,10 @@ func TestAnExpressionCompilesToAboutItsSize(t *testing.T) {
 		strings.Repeat("(", 128) + strings.Repeat(")", 128),
 	} {
 		re, err := syntax.Parse(text, syntax.Perl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		estimate := size(re)
 		prog, err := syntax.Compile(re.Simplify())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		if n := len(prog.Inst); n > 2*estimate+8 || estimate > 2*n {
 			t.Errorf("%q: %d instructions, estimated %d", text, n, estimate)
 		}
@@ -242,12 +238,8 @@ func TestAnyConditionHoldsAsItReads(t *testing.T) {
 		x := drawTree(t, 4)
 		row, plain := drawRow(t)
 		f, err := Decode(x.bytes)
-		if err != nil {
-			t.Fatalf("%d nodes: %v", x.nodes, err)
-		}
-		if got := f.Match(nil, row); got != x.holds(plain) {
-			t.Fatalf("%x of %v: %t", x.bytes, plain, got)
-		}
+		conformance.MustEqual(t, err, nil, "%d nodes", x.nodes)
+		conformance.MustEqual(t, f.Match(nil, row), x.holds(plain), "%x of %v", x.bytes, plain)
 	})
 }
 
@@ -258,21 +250,15 @@ func TestPagesOfColumnsAddUpToTheRow(t *testing.T) {
 		var got []wire.Cell
 		for offset := 0; offset <= len(plain); offset += limit {
 			f, err := Decode(pagination(int64(offset), int64(limit)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, err)
 			page := f.Page(row)
 			columns := map[string]bool{}
 			for i := range page {
 				columns[string(page[i].Name)] = true
 			}
-			if want := min(limit, len(plain)-offset); len(columns) != want {
-				t.Fatalf("%d columns from %d on: %d", limit, offset, len(columns))
-			}
+			conformance.MustEqual(t, len(columns), min(limit, len(plain)-offset), "%d columns from %d on", limit, offset)
 			got = append(got, page...)
 		}
-		if names(got) != names(row) {
-			t.Fatalf("%s, want %s", names(got), names(row))
-		}
+		conformance.MustEqual(t, names(got), names(row), "names")
 	})
 }

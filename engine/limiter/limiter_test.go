@@ -18,9 +18,7 @@ func at(seconds float64) time.Time {
 func limit(t *testing.T, o Options) *Limiter {
 	t.Helper()
 	l, err := New(o, start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	return l
 }
 

@@ -22,9 +22,7 @@ func openConcurrent(t *testing.T, dir string) *engine {
 	e := &engine{dir: dir, clock: newClock()}
 	e.open(t)
 	t.Cleanup(func() { e.close(t) })
-	if r := e.createTable("t", lone, Options{TTL: -1, MaxVersions: 2, Deviation: 86400}, nil, nil); r != nil {
-		t.Fatal(r)
-	}
+	conformance.MustEqual(t, e.createTable("t", lone, Options{TTL: -1, MaxVersions: 2, Deviation: 86400}, nil, nil), nil, "refusal")
 	return e
 }
 

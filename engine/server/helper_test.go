@@ -11,15 +11,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // must ends the test if there is an error, of Go or of the service.
 func must[E comparable](t testing.TB, err E) {
 	t.Helper()
 	var none E
-	if err != none {
-		t.Fatal(err)
-	}
+	conformance.MustEqual(t, err, none, "error")
 }
 
 // reopen opens a server of a folder.

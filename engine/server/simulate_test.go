@@ -23,9 +23,7 @@ func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 	t.Helper()
 	a := s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: len(body) > maxAdminBytes})
 	if out != nil {
-		if err := json.Unmarshal(a.body, out); err != nil {
-			t.Fatalf("%s %s: %v: %s", method, path, err, a.body)
-		}
+		conformance.MustEqual(t, json.Unmarshal(a.body, out), nil, "%s %s: %s", method, path, a.body)
 	}
 	return a.status
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
@@ -57,9 +59,7 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 			t.Fatal("the flush waits longer than it may")
 		}
 		l.TableCreated(pebble.TableCreateInfo{Reason: "flushing"}) // its next file
-		if waited := time.Since(began); waited != g.most {
-			t.Fatalf("the flush was held back for %v", waited)
-		}
+		conformance.MustEqual(t, time.Since(began), g.most, "how long the flush was held back")
 		third := flush()
 		g.noteRead()
 		synctest.Wait()

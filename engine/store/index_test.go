@@ -181,13 +181,9 @@ func compareIndexes(t *testing.T, s *Store, m *meta, want map[string]map[string]
 	for _, x := range m.Indexes {
 		got := space(t, s, x.ID)
 		for k, v := range want[x.Name] {
-			if got[k] != v {
-				t.Fatalf("%s: index %s has %q of key %q, want %q", when, x.Name, got[k], k, v)
-			}
+			conformance.MustEqual(t, got[k], v, "%s: index %s: of key %q", when, x.Name, k)
 		}
-		if len(got) != len(want[x.Name]) {
-			t.Fatalf("%s: index %s has %d rows, want %d", when, x.Name, len(got), len(want[x.Name]))
-		}
+		conformance.MustEqual(t, len(got), len(want[x.Name]), "%s: index %s: rows", when, x.Name)
 		if tab := s.Table([]byte(x.Name)); tab == nil || tab.meta.Load().Of != "t" {
 			t.Fatalf("%s: index %s cannot be read", when, x.Name)
 		}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 var schema = []wire.KeyColumn{{Name: "s", Type: wire.KeyString}, {Name: "i", Type: wire.KeyInteger}, {Name: "b", Type: wire.KeyBinary}}
@@ -74,9 +75,7 @@ func TestEncodedKeysAreOrderedAsTheirValues(t *testing.T) {
 		must(t, err)
 		y, err := m.appendKey(nil, b)
 		must(t, err)
-		if got, want := bytes.Compare(x, y), compareKeys(a, b); got != want {
-			t.Fatalf("%x and %x compare %d, want %d", x, y, got, want)
-		}
+		conformance.MustEqual(t, bytes.Compare(x, y), compareKeys(a, b), "comparison of %x and %x", x, y)
 	})
 }
 

@@ -91,9 +91,7 @@ func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []
 func read(t testing.TB, s *Store, tab *Table, k int64) string {
 	t.Helper()
 	o := s.Get(tab, rowKey(k), &wire.Selection{}, nil)
-	if o.Err != nil {
-		t.Fatal(o.Err)
-	}
+	conformance.Must(t, o.Err)
 	if len(o.Row) == 0 {
 		return "-"
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func FuzzRow(f *testing.F) {
@@ -49,9 +51,7 @@ func FuzzMatrix(f *testing.F) {
 			key[i].Name = string(row.Key[i].Name)
 		}
 		matrix, err := (&GetRange{}).Matrix(key, AppendRow(AppendHeader(nil), row.Key, row.Cells))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		if n := len(matrix); matrix[n-1] != crc8(0, matrix[:n-1]) {
 			t.Errorf("the checksum of %x is wrong", matrix)
 		}

@@ -138,14 +138,10 @@ func TestNamesAreThoseOfTheirOwnRow(t *testing.T) {
 		{long, backwards, long[1:], {"c1"}},
 	} {
 		r.Reset()
-		if err := r.DecodeBatch(putBatch(rows...)); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, r.DecodeBatch(putBatch(rows...)))
 		for i, names := range rows {
 			cells := r.Tables[0].Changes[i].Row.Cells
-			if len(cells) != len(names) {
-				t.Fatalf("row %d has %d cells, want %d", i, len(cells), len(names))
-			}
+			conformance.MustEqual(t, len(cells), len(names), "row %d: cells", i)
 			for j, name := range names {
 				if string(cells[j].Name) != name || string(cells[j].Value) != "of "+name {
 					t.Errorf("row %d, cell %d: %s is %s, want %s", i, j, cells[j].Name, cells[j].Value, name)
@@ -323,9 +319,7 @@ func TestARowWriterWritesTheBytesOfAppendRow(t *testing.T) {
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	return b
 }
 

@@ -43,6 +43,17 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 	}
 }
 
+// MustEqual ends a test, or one drawing of a property, with a value that is not the one that is wanted.
+func MustEqual[T comparable](t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%s: got %s, want %s", fmt.Sprintf(format, args...), shown(got), shown(want))
+	}
+}
+
 // Same reports values that are not those that are wanted, in their order.
 func Same[T comparable](t testing.TB, got, want []T, format string, args ...any) {
 	t.Helper()

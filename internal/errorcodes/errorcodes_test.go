@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var update = flag.Bool("update", false, "write docs/errors.md")
@@ -85,9 +87,7 @@ func clientCodes(t *testing.T, name string) map[string]bool {
 func parsed(t *testing.T, name string) *ast.File {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	return f
 }
 
@@ -122,15 +122,11 @@ func TestThePageOfErrors(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "errors.md")
 	want := page()
 	if *update {
-		if err := os.WriteFile(name, want, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, os.WriteFile(name, want, 0o666))
 		return
 	}
 	got, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	if !bytes.Equal(got, want) {
 		t.Error("docs/errors.md is not what the catalogue says; make errors writes it")
 	}

@@ -31,9 +31,7 @@ func TestFieldsAreThoseThatWereWritten(t *testing.T) {
 		}
 		var b bytes.Buffer
 		w := csv.NewWriter(&b)
-		if err := w.WriteAll(want); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, w.WriteAll(want))
 		for name, from := range map[string]io.Reader{"whole": bytes.NewReader(b.Bytes()), "by bytes": iotest.OneByteReader(bytes.NewReader(b.Bytes()))} {
 			if got, err := NewReader(from).ReadAll(); err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d, %s: %q, want %q: %v", seed, name, got, want, err)

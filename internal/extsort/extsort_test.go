@@ -40,9 +40,7 @@ func all(t testing.TB, it *Iterator) (got []pair) {
 		}
 		got, alone = append(got, p), it.Alone()
 	}
-	if it.Err() != nil {
-		t.Fatal(it.Err())
-	}
+	conformance.Must(t, it.Err())
 	return got
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 type endless struct{ status int }
@@ -29,13 +31,9 @@ func TestAnswersAreBoundedByTheirKind(t *testing.T) {
 		{http.MethodPut, "http://s/bucket/key", 200, maxOther}, {http.MethodDelete, "http://s/bucket/key", 204, maxOther},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), tt.method, tt.url, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		res, err := Transport(endless{tt.status}).RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		n, err := io.Copy(io.Discard, res.Body)
 		if tt.most == 0 && (n != 64<<20 || err != nil) || tt.most > 0 && (n != tt.most+1 || err == nil || !strings.Contains(err.Error(), "KiB")) {
 			t.Errorf("%s %s, %d: %d bytes, %v", tt.method, tt.url, tt.status, n, err)

@@ -276,9 +276,7 @@ func TestSpliceKeepsTheOrderOfEveryPairOfTextsThatItTakes(t *testing.T) {
 			for _, r := range a + b + c + d {
 				takes = takes && r > separator
 			}
-			if ok != takes {
-				t.Fatalf("%q %q %q %q: accepted %v", a, b, c, d, ok)
-			}
+			conformance.MustEqual(t, ok, takes, "%q %q %q %q: accepted", a, b, c, d)
 			want := cmp.Or(cmp.Compare(a, c), cmp.Compare(b, d))
 			if ok && compareKeys(x, y) != want {
 				t.Fatalf("%q, %q gives %q; %q, %q gives %q", a, b, x.Bytes, c, d, y.Bytes)

@@ -161,9 +161,7 @@ func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
 		var values []map[string]any
 		for _, r := range rows {
 			v, why := d.Programs[0].NewEvaluator().Eval(r)
-			if why != nil {
-				t.Fatal(why)
-			}
+			conformance.Must(t, why)
 			keys = append(keys, string(appendText(nil, v)))
 			set := map[string]any{}
 			for i, in := range inputs {

@@ -24,9 +24,7 @@ func example() *Page {
 func render(t *testing.T, p *Page) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, p); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, Write(&b, p))
 	return b.String()
 }
 
@@ -45,9 +43,7 @@ func drawn(t *testing.T, html string) (d struct {
 	if m == nil {
 		t.Fatal("the page holds no data")
 	}
-	if err := json.Unmarshal([]byte(m[1]), &d); err != nil {
-		t.Fatalf("%v in %s", err, m[1])
-	}
+	conformance.MustEqual(t, json.Unmarshal([]byte(m[1]), &d), nil, "in %s", m[1])
 	return d
 }
 

@@ -34,9 +34,7 @@ func TestKeysCompareAsTheServiceOrdersRows(t *testing.T) {
 				want = cmp.Or(cmp.Compare(v.Int, w.Int), bytes.Compare(v.Bytes, w.Bytes))
 			}
 		}
-		if got := bytes.Compare(a, b); got != want {
-			t.Fatalf("compare %x with %x: %d, want %d", a, b, got, want)
-		}
+		conformance.MustEqual(t, bytes.Compare(a, b), want, "compare %x with %x", a, b)
 	})
 }
 
@@ -158,9 +156,7 @@ func TestRowsSurviveCopiesAndTheDisk(t *testing.T) {
 		var c Block
 		c.Split = b.Split
 		c.Copy(b, some)
-		if len(c.Data) != b.Memory(some) {
-			t.Fatalf("the copy has %d bytes, Memory says %d", len(c.Data), b.Memory(some))
-		}
+		conformance.MustEqual(t, len(c.Data), b.Memory(some), "bytes of the copy")
 		packed := append(b.AppendPacked(nil, some), "rest"...)
 		u, rest, err := Unpack(b.Split, packed, len(some))
 		if err != nil || string(rest) != "rest" {
@@ -218,16 +214,12 @@ func TestTheFirstColumnOfAKeySurvivesTheRoundTrip(t *testing.T) {
 		for range rapid.IntRange(0, 2).Draw(t, "more columns") {
 			key = AppendKey(key, keyValue.Draw(t, "next"))
 		}
-		if n := FirstColumn(v.Type, key); n != want {
-			t.Fatalf("first column of %x is %d bytes, want %d", key, n, want)
-		}
+		conformance.MustEqual(t, FirstColumn(v.Type, key), want, "bytes of the first column of %x", key)
 		got, n, err := DecodeKey(v.Type, key)
 		if err != nil || n != want {
 			t.Fatalf("decode %x: %d bytes, %v, want %d", key, n, err, want)
 		}
-		if diff := gocmp.Diff(v, got); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
+		conformance.MustEqual(t, gocmp.Diff(v, got), "", "(-want +got)")
 	})
 }
 
@@ -236,9 +228,7 @@ func TestACutKeyIsRefused(t *testing.T) {
 		v := keyValue.Draw(t, "value")
 		key := AppendKey(nil, v)
 		cut := key[:rapid.IntRange(0, len(key)-1).Draw(t, "cut")]
-		if n := FirstColumn(v.Type, cut); n != -1 {
-			t.Fatalf("first column of the cut key %x is %d bytes", cut, n)
-		}
+		conformance.MustEqual(t, FirstColumn(v.Type, cut), -1, "bytes of the first column of the cut key %x", cut)
 		if got, _, err := DecodeKey(v.Type, cut); err == nil {
 			t.Fatalf("the cut key %x decodes to %v", cut, got)
 		}
@@ -287,13 +277,9 @@ func TestALocalTimeIsAnInstantOrNone(t *testing.T) {
 		{"UTC", "2024-03-10 02:30:00", "2024-03-10T02:30:00Z"},
 	} {
 		zone, err := time.LoadLocation(tt.zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		wall, err := time.Parse(time.DateTime, tt.wall)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		at, ok := LocalTime(wall, zone)
 		got := ""
 		if ok {
@@ -307,9 +293,7 @@ func TestALocalTimeIsAnInstantOrNone(t *testing.T) {
 func TestEveryInstantIsFoundByItsWallClock(t *testing.T) {
 	for _, name := range []string{"America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Shanghai", "Pacific/Apia", "Africa/Casablanca"} {
 		zone, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		found := map[int64]time.Time{}
 		for at := time.Date(1991, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 2025; at = at.Add(30 * time.Minute) {
 			switch at.Year() { // turns in Shanghai, a day that Apia left out, today's turns

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/source"
 )
@@ -35,9 +36,7 @@ func TestShardsHaveEqualRowsInAnyOrderOfTheInput(t *testing.T) {
 				}
 			}
 			_, shards := shardKeys(bounds, sample, 2)
-			if len(shards) != 2*shardsEach {
-				t.Fatalf("%d partitions: %d shards", partitions, len(shards))
-			}
+			conformance.MustEqual(t, len(shards), 2*shardsEach, "%d partitions: shards", partitions)
 			weight := 0.0
 			for _, s := range shards {
 				weight += s.Weight

@@ -25,9 +25,7 @@ func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
 	m.End(at(1000))
 	parts := m.Parts()
 	want := []Part{{Partition, 0.6, 0.6}, {Link, 0.3, 0.3}, {Reader, 0.1, 0.1}}
-	if len(parts) != len(want) {
-		t.Fatalf("%+v", parts)
-	}
+	conformance.MustEqual(t, len(parts), len(want), "%+v", parts)
 	for i, p := range parts {
 		if p.Word != want[i].Word || math.Abs(p.Seconds-want[i].Seconds) > 1e-9 || math.Abs(p.Share-want[i].Share) > 1e-9 {
 			t.Errorf("%+v, want %+v", p, want[i])
@@ -168,9 +166,7 @@ func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
 
 func TestEachWordHasASectionOfThePage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "why-slow.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	var headings, words []string
 	for line := range strings.Lines(string(text)) {
 		if h, ok := strings.CutPrefix(line, "## "); ok {

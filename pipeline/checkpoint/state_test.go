@@ -48,9 +48,7 @@ func TestSetsAreTheirPositions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, as := drawSet(t, "a")
 		b, bs := drawSet(t, "b")
-		if diff := cmp.Diff(a.set(), as); diff != "" {
-			t.Fatalf("added intervals and single positions differ:\n%s", diff)
-		}
+		conformance.MustEqual(t, cmp.Diff(a.set(), as), "", "added intervals and single positions differ")
 		both, either, rest := Intersect(as, bs), Union(as, bs), Subtract(as, bs)
 		for p := Position(0); p < universe; p++ {
 			if as.Has(p) != a[p] || both.Has(p) != (a[p] && b[p]) || either.Has(p) != (a[p] || b[p]) || rest.Has(p) != (a[p] && !b[p]) {
@@ -75,9 +73,7 @@ func TestSetsAreTheirPositions(t *testing.T) {
 				}
 			}
 		}
-		if got := as.Count(from, universe); got != n {
-			t.Fatalf("%d positions of %v from %d on, want %d", got, as, from, n)
-		}
+		conformance.MustEqual(t, as.Count(from, universe), n, "positions of %v from %d on", as, from)
 		if got, ok := as.Next(from); ok != any || got != next {
 			t.Fatalf("next of %v from %d on is %d, %v; want %d, %v", as, from, got, ok, next, any)
 		}

@@ -147,9 +147,7 @@ func TestAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
 			}
 			want, _ := read(Scheduling{When: Never})
 			got, sections := read(s)
-			if diff := cmp.Diff(want.records, got.records); diff != "" {
-				t.Fatalf("%s, seed %d: records (-want +got):\n%s", shape, seed, diff)
-			}
+			conformance.MustEqual(t, cmp.Diff(want.records, got.records), "", "%s, seed %d: records (-want +got)", shape, seed)
 			if diff := cmp.Diff(want.byKey, got.byKey); order == plan.LastWins && diff != "" {
 				t.Fatalf("%s, seed %d: rows by key (-want +got):\n%s", shape, seed, diff)
 			}

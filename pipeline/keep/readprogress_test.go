@@ -18,9 +18,7 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	const parts, splits = 10_000, 20
 	planned := &plan.Plan{Parallel: true}
 	sources, err := sourcetest.NewKeyed("keyed", 0).Open(context.Background(), []byte("[0,1]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	for i := range parts {
 		planned.Sources = append(planned.Sources, &plan.Source{Source: sources[0], Ordinal: i})
 	}

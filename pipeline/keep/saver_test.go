@@ -173,9 +173,7 @@ func TestNothingIsSentLongAfterTheLastCheckpoint(t *testing.T) {
 		}
 		waiting := post()
 		time.Sleep(time.Minute)
-		if sender.posts.Load() != 0 {
-			t.Fatal("a request is sent before the first checkpoint")
-		}
+		conformance.MustEqual(t, sender.posts.Load(), 0, "requests before the first checkpoint")
 		kept()
 		if err := <-waiting; err != nil || sender.posts.Load() != 1 {
 			t.Errorf("after the first checkpoint: %v", err)
@@ -183,9 +181,7 @@ func TestNothingIsSentLongAfterTheLastCheckpoint(t *testing.T) {
 		time.Sleep(keptFor) // the batch was cut before, and stood still
 		waiting = post()
 		time.Sleep(time.Minute)
-		if sender.posts.Load() != 1 {
-			t.Fatal("a request is sent although the checkpoint is too old")
-		}
+		conformance.MustEqual(t, sender.posts.Load(), 1, "requests while the checkpoint is too old")
 		halt()
 		if err := <-waiting; client.Classify(err) != client.Unavailable || sender.posts.Load() != 1 {
 			t.Errorf("when the load stops: %v, and %d requests are sent", err, sender.posts.Load())
@@ -243,7 +239,5 @@ func TestTheMachineCountsItsUptime(t *testing.T) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 }

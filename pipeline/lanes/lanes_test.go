@@ -320,13 +320,9 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
 	a := new(allowance)
 	a.described(a.following(1))
-	if a.left != 0 {
-		t.Fatalf("%d rows may leave before the first checkpoint is written", a.left)
-	}
+	conformance.MustEqual(t, a.left, 0, "rows that may leave before the first checkpoint is written")
 	a.saved()
-	if a.left != fewAllowance {
-		t.Fatalf("%d rows may leave after the first", a.left)
-	}
+	conformance.MustEqual(t, a.left, fewAllowance, "rows that may leave after the first")
 	low := 0
 	for a.left > 0 {
 		if a.spend() {

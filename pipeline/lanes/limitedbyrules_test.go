@@ -262,9 +262,7 @@ func TestNoLoadStarvesBesideOthers(t *testing.T) {
 	greedy, late := l.join(), l.join()
 	now := time.Unix(1000, 0)
 	for range 2 {
-		if greedy.begin(now) != 0 {
-			t.Fatal("refused although requests are free")
-		}
+		conformance.MustEqual(t, greedy.begin(now), 0, "free requests are refused")
 		greedy.sent(now, 1, 1, 1)
 	}
 	if late.begin(now) == 0 {

@@ -18,9 +18,7 @@ func namerOf(t *testing.T, text string) *Namer {
 	p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{
 		{Name: "at", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "shop", Type: table.String},
 	}}}}
-	if err := p.compileTables(); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	conformance.MustEqual(t, p.compileTables(), nil, "%s", text)
 	return tables.NewNamer()
 }
 

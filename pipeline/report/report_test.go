@@ -42,9 +42,7 @@ func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
 		t.Fatalf("%s, %v", path, err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition", "Ledger", "Hot spots", "capacity units"} {
 		conformance.Contains(t, string(text), want, "the page")
 	}

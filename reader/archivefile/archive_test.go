@@ -372,9 +372,7 @@ func TestAnArchiveWithoutRoomIsNotOneAndIsContinued(t *testing.T) {
 				} else if at, err = open(dir); err == nil {
 					err = export(at)
 				}
-				if err != nil {
-					t.Fatalf("after operation %d: %v", n, err)
-				}
+				conformance.MustEqual(t, err, nil, "after operation %d", n)
 				if m, err = Read(dir); err != nil || m.Rows != 60 || len(m.Parts) != 6 || m.Check(ctx) != nil {
 					t.Fatalf("after operation %d: %+v, %v", n, m, err)
 				}

@@ -179,9 +179,7 @@ func read(t testing.TB, file string) []byte {
 
 func same(t *testing.T, have, want contents) {
 	t.Helper()
-	if len(have) != len(want) {
-		t.Fatalf("%d rows, want %d", len(have), len(want))
-	}
+	conformance.MustEqual(t, len(have), len(want), "rows")
 	for i := range want {
 		for name, value := range want[i] {
 			if !reflect.DeepEqual(have[i][name], value) {
@@ -223,9 +221,7 @@ func TestAFooterWithoutAVersionHasThatOfTheSchema(t *testing.T) {
 		start := end - int(binary.LittleEndian.Uint32(b[end:]))
 		root := newFlat(b[start:end]).root()
 		binary.LittleEndian.PutUint16(b[start+root.fields+4:], 0) // the field is not there
-		if v := newFlat(b[start:end]).root().number(0, 2, 0); v != 0 {
-			t.Fatalf("%s: the footer has version %d", name, v)
-		}
+		conformance.MustEqual(t, newFlat(b[start:end]).root().number(0, 2, 0), 0, "%s: version of the footer", name)
 		have, err := readSplits(b, Options{})
 		must(t, err)
 		same(t, have, wanted(t, name))
@@ -259,9 +255,7 @@ func TestColumnsOfStructs(t *testing.T) {
 			})
 			must(t, err)
 		}
-		if i != 400 {
-			t.Fatalf("%d rows", i)
-		}
+		conformance.MustEqual(t, i, 400, "rows")
 	}
 }
 

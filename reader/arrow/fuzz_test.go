@@ -246,9 +246,7 @@ func TestABufferThatUnpacksToAnotherSizeIsRefused(t *testing.T) {
 
 func TestADictionaryWhoseMetadataAreDamagedIsNotTakenForAnother(t *testing.T) {
 	b, err := os.ReadFile("testdata/deltas.arrow")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	b[571] ^= 0xff // where the field is that says that it adds to the values before
 	anywhere, inOrder := hostileFile(t, b, small), hostileStream(t, b, small)
 	for name, err := range map[string]error{"anywhere": anywhere, "in order": inOrder} {

@@ -62,9 +62,7 @@ func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
 			}
 			return text
 		}
-		if a, b := say(one), say(other); a != b {
-			t.Fatalf("%v:\n%s\n%s", values, a, b)
-		}
+		conformance.MustEqual(t, say(one), say(other), "%v", values)
 		is := one.Type(0)
 		if missed && (is == table.Integer || is == table.Double) {
 			t.Fatalf("a number of a column of type %v was left out", is)

@@ -219,9 +219,7 @@ func TestDigitsAreReadAsMathBigReadsThem(t *testing.T) {
 		for _, c := range text {
 			wantOK = wantOK && '0' <= c && c <= '9'
 		}
-		if ok != wantOK {
-			t.Fatalf("%q: digits %v, want %v", text, ok, wantOK)
-		}
+		conformance.MustEqual(t, ok, wantOK, "%q: digits", text)
 		if !ok {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -159,9 +160,7 @@ func TestRecordsOfADialect(t *testing.T) {
 		"empty lines in a careful one": {comments, "\n\r\n1,2\n\n#\n", [][]string{{"1", "2"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := tt.d.Check(); err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, tt.d.Check())
 			for _, size := range []int{1, 2, 3, 5, 8, 1000} {
 				if diff := cmp.Diff(tt.want, fields(recordsOf(tt.d, []byte(tt.text), size))); diff != "" {
 					t.Errorf("chunks of %d (-want +got):\n%s", size, diff)
@@ -291,9 +290,7 @@ func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
 		}
 		got = append(got, plain)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Fatalf("got  %q\nwant %q", got, want)
-	}
+	conformance.MustEqual(t, fmt.Sprint(got), fmt.Sprint(want), "got")
 }
 
 func TestALineWithoutQuotesIsCutAtEachDelimiter(t *testing.T) {
@@ -373,8 +370,6 @@ func TestMarkedLinesAreReadAsOthersAre(t *testing.T) {
 		for k := range pair {
 			pair[k].MaxFields = []int{0, 5}[n/7%2]
 		}
-		if got, want := all(pair[0], text), all(pair[1], text); got != want {
-			t.Fatalf("%v, %q:\n%s\nwant\n%s", dialects[n%len(dialects)], text, got, want)
-		}
+		conformance.MustEqual(t, all(pair[0], text), all(pair[1], text), "%v, %q", dialects[n%len(dialects)], text)
 	}
 }

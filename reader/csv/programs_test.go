@@ -20,9 +20,7 @@ func settled(t *testing.T, name, text string, header bool) Dialect {
 	if _, _, err := d.Settle([]byte(text), header); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Check(); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, d.Check())
 	return d
 }
 

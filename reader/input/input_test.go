@@ -43,9 +43,7 @@ func tree(t *testing.T, names ...string) string {
 func expand(t *testing.T, o Options, args ...string) *Set {
 	t.Helper()
 	set, err := Expand(t.Context(), args, o)
-	if err != nil {
-		t.Fatalf("expand %q: %v", args, err)
-	}
+	conformance.MustEqual(t, err, nil, "expand %q", args)
 	return set
 }
 
@@ -418,9 +416,7 @@ func TestLeftoversAreReadOnlyIfTheyAreAskedFor(t *testing.T) {
 				wantError(t, err, fs.ErrNotExist, tt.arg, tt.warning, "only/x.csv.tmp")
 				continue
 			}
-			if err != nil {
-				t.Fatalf("%s: %v", at+tt.arg, err)
-			}
+			conformance.MustEqual(t, err, nil, "%s", at+tt.arg)
 			got := strings.ReplaceAll(strings.Join(slices.Sorted(slices.Values(names(set))), " "), lake, "")
 			if got != strings.Join(slices.Sorted(strings.FieldsSeq(tt.want)), " ") {
 				t.Errorf("%s: %s, want %s", at+tt.arg, got, tt.want)

@@ -294,9 +294,7 @@ func TestOnlyTheTimeOfReadsIsWatched(t *testing.T) {
 			}
 			time.Sleep(time.Hour) // the consumer is slow, by the fake clock
 		}
-		if w.ctx.Err() != nil {
-			t.Fatal("a slow consumer was mistaken for a stall")
-		}
+		conformance.MustEqual(t, w.ctx.Err(), nil, "a slow consumer is not a stall")
 		w.start()
 		time.Sleep(time.Minute + 1)
 		conformance.Equal(t, w.explain(io.EOF), errStalled, "a stall")

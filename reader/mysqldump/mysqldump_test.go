@@ -33,9 +33,7 @@ func rowsOf(t testing.TB, text []byte, of *sqldump.Table, size int) (rows []stri
 		n := min(size, len(rest))
 		pending, rest = append(pending, rest[:n]...), rest[n:]
 		end, err := c.Cut(pending[seen:])
-		if err != nil {
-			t.Fatalf("cut %q: %v", pending[seen:], err)
-		}
+		conformance.MustEqual(t, err, nil, "cut %q", pending[seen:])
 		if end < 0 {
 			seen = len(pending)
 			continue

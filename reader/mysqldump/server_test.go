@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/sqltable/sqltest"
@@ -35,9 +36,7 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 		var says bytes.Buffer
 		c.Stderr = &says
 		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("%q: %v: %s", flags, err, says.String())
-		}
+		conformance.MustEqual(t, err, nil, "%q: %s", flags, says.String())
 		d, err := Index(bytes.NewReader(out))
 		if err != nil || d.Truncated != nil {
 			t.Fatal(flags, err, d)

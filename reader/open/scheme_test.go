@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestAnAddressIsReadOrTheWayOutIsSaid(t *testing.T) {
@@ -38,9 +40,7 @@ func TestAnAddressIsReadOrTheWayOutIsSaid(t *testing.T) {
 func TestTheManualNamesEverySchemeOnce(t *testing.T) {
 	for _, page := range []string{"inputs.md", "zh/inputs.md"} {
 		text, err := os.ReadFile("../../docs/" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		for _, s := range Schemes {
 			for begin := range strings.FieldsSeq(s.Begins) {
 				if n := strings.Count(string(text), "`"+begin+"`"); s.Way != "" && n != 1 {

@@ -280,9 +280,7 @@ func TestRowsDoNotDependOnSplitsAndTheirOrder(t *testing.T) {
 			shuffled := lines(t, b, Options{SplitRows: max(n, 50)}, func(s []Split) {
 				rand.New(rand.NewPCG(seed, 2)).Shuffle(len(s), func(i, k int) { s[i], s[k] = s[k], s[i] })
 			})
-			if diff := cmp.Diff(want, shuffled); diff != "" {
-				t.Fatalf("seed %d, splits of %d shuffled: %s", seed, n, diff)
-			}
+			conformance.MustEqual(t, cmp.Diff(want, shuffled), "", "seed %d, splits of %d shuffled", seed, n)
 		}
 		if n, theirs, ours := compare(b, "x.parquet"); n == 0 || theirs != nil || ours != nil {
 			t.Fatal(n, theirs, ours)

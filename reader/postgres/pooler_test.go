@@ -42,9 +42,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 			conn, err := pgconn.Connect(ctx, plain.String())
 			must(t, err)
 			res, err := conn.Exec(ctx, "INSERT INTO written VALUES (1); SELECT current_setting('DateStyle') || current_setting('extra_float_digits') || current_setting('row_security'); SELECT name FROM pg_prepared_statements").ReadAll()
-			if err != nil {
-				t.Fatalf("after %s: %v", what, err)
-			}
+			conformance.MustEqual(t, err, nil, "after %s", what)
 			if got := string(res[1].Rows[0][0]); got != "ISO, MDY1on" || len(res[2].Rows) > 0 {
 				t.Errorf("after %s: settings %q, statements %q", what, got, res[2].Rows)
 			}

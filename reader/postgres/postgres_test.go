@@ -68,9 +68,7 @@ func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
 	}
 	for at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 10_000; at = at.Add(131*time.Hour + 17*time.Minute + 3*time.Second + 120*time.Microsecond) {
 		micros := (at.Unix()-epoch.Unix())*1_000_000 + int64(at.Nanosecond())/1000
-		if got, want := write(micros), at.Format("2006-01-02T15:04:05.999999"); got != want {
-			t.Fatalf("%s, want %s", got, want)
-		}
+		conformance.MustEqual(t, write(micros), at.Format("2006-01-02T15:04:05.999999"), "write")
 	}
 	for micros, want := range map[int64]string{math.MaxInt64: "infinity", math.MinInt64: "-infinity", 0: "2000-01-01T00:00:00", -1: "1999-12-31T23:59:59.999999"} {
 		conformance.Equal(t, write(micros), want, "%d", micros)

@@ -352,9 +352,7 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 		t.Fatalf("%d splits with %d rows", len(splits), len(got))
 	}
 	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("record %d is\n%s, want\n%s", i, got[i], want[i])
-		}
+		conformance.MustEqual(t, got[i], want[i], "record %d", i)
 	}
 	for i, sp := range splits {
 		conformance.Equal(t, string(sp.Key), known[i], "split %d", i)

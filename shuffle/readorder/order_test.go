@@ -49,9 +49,7 @@ func TestSectionsThatMeetKeepTheirOrder(t *testing.T) {
 			head = r.IntN(len(sections) + 1)
 		}
 		order := Order(sections, head)
-		if len(order) != len(sections) {
-			t.Fatalf("seed %d: %d of %d sections", seed, len(order), len(sections))
-		}
+		conformance.MustEqual(t, len(order), len(sections), "seed %d: sections", seed)
 		at := make([]int, len(sections))
 		for i := range at {
 			at[i] = -1
@@ -63,9 +61,7 @@ func TestSectionsThatMeetKeepTheirOrder(t *testing.T) {
 			at[s] = place
 		}
 		for i := range head {
-			if at[i] != i {
-				t.Fatalf("seed %d: section %d of the head comes at %d", seed, i, at[i])
-			}
+			conformance.MustEqual(t, at[i], i, "seed %d: place of a section of the head", seed)
 		}
 		for i := range sections {
 			for j := range i {
@@ -98,9 +94,7 @@ func TestNoSectionWaitsForOneThatItDoesNotMeet(t *testing.T) {
 					best = i
 				}
 			}
-			if int(got) != best {
-				t.Fatalf("seed %d: section %d comes where %d is free", seed, got, best)
-			}
+			conformance.MustEqual(t, int(got), best, "seed %d: place of section %d", seed, got)
 			done[got] = true
 		}
 	}
@@ -142,15 +136,11 @@ func TestSomeTablesComeAfterOthers(t *testing.T) {
 		}
 	}
 	for name, order := range map[string][]int32{"by a schedule": Order(sections, 0), "in any order": Spread(sections, 0)} {
-		if len(order) != groups*each {
-			t.Fatalf("%s: %d sections of %d", name, len(order), groups*each)
-		}
+		conformance.MustEqual(t, len(order), groups*each, "%s: sections", name)
 		for group := range groups {
 			counts := make([]int, 8)
 			for k, s := range order[group*each : (group+1)*each] {
-				if int(s)/each != group {
-					t.Fatalf("%s: place %d of group %d has a section of group %d", name, k, group, int(s)/each)
-				}
+				conformance.MustEqual(t, int(s)/each, group, "%s: group of the section at place %d", name, k)
 				if counts[int(s)%each/(each/8)]++; k >= 64 && slices.Max(counts)-slices.Min(counts) > 6 {
 					t.Fatalf("%s: of the first %d of group %d, eighths have %v", name, k+1, group, counts)
 				}
@@ -169,9 +159,7 @@ func TestShortSectionsComeFirst(t *testing.T) {
 		sections = append(sections, Section{Records: records, Keys: Cover([][]byte{fmt.Appendf(nil, "%05d", i)})})
 	}
 	for place, s := range Order(sections, 0) {
-		if short := s%2 == 0; short != (place < 100) {
-			t.Fatalf("section %d of %d rows comes at %d", s, sections[s].Records, place)
-		}
+		conformance.MustEqual(t, s%2 == 0, place < 100, "section %d of %d rows comes at %d", s, sections[s].Records, place)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/plan"
@@ -21,9 +22,7 @@ import (
 func checkOf(t fatal, dir, text string, key keyexpr.Column) CheckConfig {
 	t.Helper()
 	path := filepath.Join(dir, "in.csv")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatalf("%v", err)
-	}
+	conformance.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	r := &plan.Request{Inputs: []string{path}, Columns: plan.Columns{Types: map[string]plan.Type{}}}
 	r.Target = plan.Target{Table: "check", Create: true, Absent: true, Key: []table.KeyColumn{{Name: key.Name, Type: key.Type}}}
 	if key.Expr != "" {

@@ -12,6 +12,7 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/cmd/tsimport/advise"
+	"example.com/tsimport/internal/conformance"
 )
 
 // quoted is a word of a command as a shell reads it that knows single quotes.
@@ -65,9 +66,7 @@ func TestEveryCommandThatIsAdvisedIsPlannedByTheLoad(t *testing.T) {
 			Candidates []struct{ Fix, Key *struct{ Command string } }
 			Design     *struct{ Command, Unique string }
 		}
-		if err := json.Unmarshal([]byte(out.String()), &report); err != nil {
-			t.Fatalf("%s: %v", input, err)
-		}
+		conformance.MustEqual(t, json.Unmarshal([]byte(out.String()), &report), nil, "%s", input)
 		var commands []string
 		for _, c := range report.Candidates {
 			if c.Fix != nil {

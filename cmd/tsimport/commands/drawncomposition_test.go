@@ -57,9 +57,7 @@ func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []stri
 				Record  int
 				Message string
 			}
-			if err := json.Unmarshal(line, &r); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			conformance.MustEqual(t, json.Unmarshal(line, &r), nil, "%s", name)
 			o.rejected[fmt.Sprintf("%s:%d", filepath.Base(r.File), r.Record)] = r.Message
 		}
 	}

@@ -72,9 +72,7 @@ func TestLogsAsJSON(t *testing.T) {
 			}
 			for line := range bytes.Lines(log.Bytes()) {
 				var fields struct{ Time, Level, Msg, Event, Command string }
-				if err := json.Unmarshal(line, &fields); err != nil {
-					t.Fatalf("%s: %v", line, err)
-				}
+				conformance.MustEqual(t, json.Unmarshal(line, &fields), nil, "%s", line)
 				if _, err := time.Parse(time.RFC3339, fields.Time); err != nil || fields.Level == "" || fields.Msg == "" || fields.Event == "" || fields.Command == "" {
 					t.Errorf("a field is missing: %s", line)
 				}
@@ -139,9 +137,7 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 		must(t, json.Unmarshal(line, &e))
 		events = append(events, e)
 	}
-	if n := len(events); n != rejectsLogged+2 {
-		t.Fatalf("%d events", n)
-	}
+	conformance.MustEqual(t, len(events), rejectsLogged+2, "events")
 	progress, reject, last := events[0], events[1], events[len(events)-1]
 	for key, want := range map[string]any{"event": "progress", "read": 500.0, "written": 300.0, "bytes_read": 1048576.0, "bytes_total": 4194304.0, "limited_by": "partition"} {
 		conformance.Equal(t, progress[key], want, "progress: %s", key)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aliyun/credentials-go/credentials"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/tablestore/client"
 )
 
@@ -79,15 +80,11 @@ func TestATokenNearItsEndIsKeptForSomeSeconds(t *testing.T) {
 	defer web.Close()
 	onlyServer(t, web.URL)
 	chain, err := newChain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	p := newChainProvider(chain, func() (credentials.Credential, error) { return newChain() })
 	asked = 0
 	for range 1000 {
-		if p.GetCredentials().GetSecurityToken() != "t" {
-			t.Fatal("no token")
-		}
+		conformance.MustEqual(t, p.GetCredentials().GetSecurityToken(), "t", "token")
 	}
 	if asked > 2 {
 		t.Errorf("the server was asked %d times for 1,000 requests", asked)

@@ -244,9 +244,7 @@ func TestATableMayHaveANameThatTheSDKFindsTooLong(t *testing.T) {
 	key, define := []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}
 	for _, n := range []int{maxSDKName, maxSDKName + 1, table.MaxNameBytes} {
 		name := strings.Repeat("a", n)
-		if err := a.Create(name, key, define); err != nil {
-			t.Fatalf("%d characters: %v", n, err)
-		}
+		conformance.MustEqual(t, a.Create(name, key, define), nil, "%d characters", n)
 		if got, err := a.Describe(name); err != nil || cmp.Diff(key, got.Key) != "" {
 			t.Errorf("%d characters: %v, %v", n, got, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
@@ -122,9 +123,7 @@ func TestCellsOfARecordKeepTheLimits(t *testing.T) {
 func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	e := New(schema, table.Update, true)
 	b := new(table.Block)
-	if why := e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Span{}, nil); why != nil {
-		t.Fatal(why)
-	}
+	conformance.Must(t, e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Span{}, nil))
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", "k")
 	want := &tablestore.UpdateRowChange{PrimaryKey: key}

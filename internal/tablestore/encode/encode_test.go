@@ -9,6 +9,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
@@ -50,9 +51,7 @@ func TestRowsAreTheSDKsBytesInEveryMode(t *testing.T) {
 // isRow checks the bytes, the accounted size and the ordering key of a row with the key k.
 func isRow(t *testing.T, name string, b *table.Block, why *table.Reason, want []byte, size int) {
 	t.Helper()
-	if why != nil {
-		t.Fatalf("%s: %v", name, why)
-	}
+	conformance.MustEqual(t, why, nil, "%s", name)
 	r := table.Ref{Block: b}
 	if key := table.AppendKey(nil, str("k")); !bytes.Equal(r.Body(), want) || r.Row().Size() != size || !bytes.Equal(r.Key(), key) {
 		t.Errorf("%s: %d accounted bytes, want %d; ordering key %x, want %x\ngot  %x\nwant %x", name, r.Row().Size(), size, r.Key(), key, r.Body(), want)
@@ -63,9 +62,7 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 	b := new(table.Block)
 	e := New(schema, table.Update, false)
 	good := []table.Value{str("k"), str("x"), str("y")}
-	if why := e.Append(b, good, nil, table.Span{}, nil); why != nil {
-		t.Fatal(why)
-	}
+	conformance.Must(t, e.Append(b, good, nil, table.Span{}, nil))
 	before := len(b.Data)
 	huge := table.Value{Type: table.String, Bytes: make([]byte, table.MaxValueBytes+1)}
 	for _, tt := range []struct {

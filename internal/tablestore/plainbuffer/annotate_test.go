@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
@@ -87,9 +88,7 @@ func TestARowWithoutACellThatWasAddedIsTheRow(t *testing.T) {
 		plain := encoded(cells, auto, -1, "")
 		n := NewName("#it")
 		with, err := AppendWithCell(nil, plain, &n, table.Value{Type: table.Binary, Bytes: rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "added")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		for _, row := range [][]byte{with, plain} {
 			if got, err := AppendWithout([]byte("x"), row, "#it"); err != nil || !bytes.Equal(got, append([]byte("x"), plain...)) {
 				t.Fatalf("got %x, %v; want %x", got, err, plain)
@@ -103,9 +102,7 @@ func TestARowStampedIsTheRowEncodedWithTheTimestamp(t *testing.T) {
 		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
 		plain := encoded(cells, auto, -1, "")
 		got, err := AppendStamped([]byte("x"), plain, 1700000000123)
-		if longer := len(got) - 1 - len(plain); longer != StampBytes(plain) {
-			t.Fatalf("%d bytes longer, not %d", longer, StampBytes(plain))
-		}
+		conformance.MustEqual(t, len(got)-1-len(plain), StampBytes(plain), "bytes longer")
 		if want := append([]byte("x"), encoded(cells, auto, 1700000000123, "")...); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("got %x, %v; want %x", got, err, want)
 		}

@@ -44,9 +44,7 @@ func TestCRC8OverBlocksEqualsByteByByte(t *testing.T) {
 		for _, b := range data[:n] {
 			crc = crcByte(crc, b)
 		}
-		if got := crcBytes(byte(n), data[:n]); got != crc {
-			t.Fatalf("length %d: %02x, want %02x", n, got, crc)
-		}
+		conformance.MustEqual(t, crcBytes(byte(n), data[:n]), crc, "length %d", n)
 	}
 }
 
@@ -244,9 +242,7 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 			keys = table.AppendKey(keys, c.Value)
 		}
 		least, most = min(least, len(w.key)), max(most, len(w.key))
-		if split.KeyEnds[i] != len(keys) {
-			t.Fatalf("%x: the key of row %d ends at %d, want %d", b, i, split.KeyEnds[i], len(keys))
-		}
+		conformance.MustEqual(t, split.KeyEnds[i], len(keys), "%x: end of the key of row %d", b, i)
 		c, sum := CellsOf(row), uint64(0)
 		for n := range w.cells {
 			w := &w.cells[n]

@@ -69,9 +69,7 @@ func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
 			}
 			must(t, grown.Rewrite(&got, &file, keys, int64(len(rows))))
 		}
-		if got.String() != want.String() {
-			t.Fatalf("got\n%q, want\n%q", got.String(), want.String())
-		}
+		conformance.MustEqual(t, got.String(), want.String(), "got")
 	})
 	if whole == 0 || rewritten == 0 {
 		t.Errorf("%d files were CSV, %d were rewritten: one of both was not tested", whole, rewritten)
