@@ -522,7 +522,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 				}
 			}
 			r, err := cfg.run(context.Background())
-			conformance.Must(t, changed)
+			conformance.MustEqual(t, changed, nil, "reason")
 			if err == nil || !strings.Contains(err.Error(), "changed since it was found") || r.ExitCode != exitcode.Failed {
 				t.Errorf("%v, %+v", err, r)
 			}

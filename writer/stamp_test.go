@@ -134,7 +134,7 @@ func TestARequestOfStampedRowsIsNoLongerThanTheServiceTakes(t *testing.T) {
 		for i := range 1000 {
 			row = append(row, num(int64(i)))
 		}
-		conformance.Must(t, e.Append(b, row, nil, table.Span{}, nil))
+		conformance.MustEqual(t, e.Append(b, row, nil, table.Span{}, nil), nil, "reason")
 	}
 	batch := &table.Batch{Extra: func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }}
 	for i := 0; i < 200 && batch.Add(table.Ref{Block: b, Index: int32(i)}); i++ {

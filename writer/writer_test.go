@@ -93,7 +93,7 @@ func batch(t *testing.T, n int, mode table.Mode) ([]table.Ref, []bool, []table.O
 	b, e := new(table.Block), encode.New(schema, mode, false)
 	var refs []table.Ref
 	for i := range n {
-		conformance.Must(t, e.Append(b, []table.Value{num(int64(i)), str("v"), {}}, nil, table.Span{}, nil))
+		conformance.MustEqual(t, e.Append(b, []table.Value{num(int64(i)), str("v"), {}}, nil, table.Span{}, nil), nil, "reason")
 		refs = append(refs, table.Ref{Block: b, Index: int32(i)})
 	}
 	return refs, make([]bool, n), make([]table.Outcome, n)
@@ -351,7 +351,7 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNotAReject(t *testing.T) {
 func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
 	for at, want := range map[int64]table.Fate{7000: table.Written, 7001: table.Refused} {
 		b, e := new(table.Block), encode.New(schema, table.Put, false)
-		conformance.Must(t, e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil))
+		conformance.MustEqual(t, e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil), nil, "reason")
 		res := storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "v", Timestamp: at})
 		f := &fake{
 			write: each(failed("OTSConditionCheckFail")),

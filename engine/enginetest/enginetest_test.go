@@ -16,7 +16,7 @@ func createTable(t *testing.T, c *tablestore.TableStoreClient, live int) {
 	meta.AddPrimaryKeyColumn("id", tablestore.PrimaryKeyType_STRING)
 	_, err := c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta,
 		TableOption: &tablestore.TableOption{TimeToAlive: live, MaxVersion: 1}, ReservedThroughput: &tablestore.ReservedThroughput{}})
-	conformance.Must(t, err)
+	conformance.MustEqual(t, err, nil, "error")
 }
 
 func columns(t *testing.T, c *tablestore.TableStoreClient) int {
@@ -24,7 +24,7 @@ func columns(t *testing.T, c *tablestore.TableStoreClient) int {
 	key := &tablestore.PrimaryKey{}
 	key.AddPrimaryKeyColumn("id", "1")
 	r, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "orders", PrimaryKey: key, MaxVersion: 1}})
-	conformance.Must(t, err)
+	conformance.MustEqual(t, err, nil, "error")
 	return len(r.Columns)
 }
 

@@ -10,7 +10,7 @@ import (
 
 func mustPlan(t *testing.T, p *Plan, err error) *Plan {
 	t.Helper()
-	conformance.Must(t, err)
+	conformance.MustEqual(t, err, nil, "error")
 	return p
 }
 

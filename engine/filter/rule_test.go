@@ -117,10 +117,10 @@ func TestAnExpressionCompilesToAboutItsSize(t *testing.T) {
 		strings.Repeat("(", 128) + strings.Repeat(")", 128),
 	} {
 		re, err := syntax.Parse(text, syntax.Perl)
-		conformance.Must(t, err)
+		conformance.MustEqual(t, err, nil, "error")
 		estimate := size(re)
 		prog, err := syntax.Compile(re.Simplify())
-		conformance.Must(t, err)
+		conformance.MustEqual(t, err, nil, "error")
 		if n := len(prog.Inst); n > 2*estimate+8 || estimate > 2*n {
 			t.Errorf("%q: %d instructions, estimated %d", text, n, estimate)
 		}
@@ -250,7 +250,7 @@ func TestPagesOfColumnsAddUpToTheRow(t *testing.T) {
 		var got []wire.Cell
 		for offset := 0; offset <= len(plain); offset += limit {
 			f, err := Decode(pagination(int64(offset), int64(limit)))
-			conformance.Must(t, err)
+			conformance.MustEqual(t, err, nil, "error")
 			page := f.Page(row)
 			columns := map[string]bool{}
 			for i := range page {

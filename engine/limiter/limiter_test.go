@@ -18,7 +18,7 @@ func at(seconds float64) time.Time {
 func limit(t *testing.T, o Options) *Limiter {
 	t.Helper()
 	l, err := New(o, start)
-	conformance.Must(t, err)
+	conformance.MustEqual(t, err, nil, "error")
 	return l
 }
 

@@ -93,7 +93,7 @@ func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte)
 		Size: wire.Optional[int64]{Value: 1, Set: true}, UnitBytes: wire.Optional[int64]{Value: 1 << 20, Set: true},
 		Limit: wire.Optional[int32]{Value: limit, Set: limit > 0},
 	})
-	conformance.Must(t, e)
+	conformance.MustEqual(t, e, nil, "error")
 	for _, b := range rows {
 		var d wire.Decoder
 		row, err := d.Row(b)

@@ -91,7 +91,7 @@ func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []
 func read(t testing.TB, s *Store, tab *Table, k int64) string {
 	t.Helper()
 	o := s.Get(tab, rowKey(k), &wire.Selection{}, nil)
-	conformance.Must(t, o.Err)
+	conformance.MustEqual(t, o.Err, nil, "error")
 	if len(o.Row) == 0 {
 		return "-"
 	}

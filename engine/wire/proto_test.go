@@ -138,7 +138,7 @@ func TestNamesAreThoseOfTheirOwnRow(t *testing.T) {
 		{long, backwards, long[1:], {"c1"}},
 	} {
 		r.Reset()
-		conformance.Must(t, r.DecodeBatch(putBatch(rows...)))
+		conformance.MustEqual(t, r.DecodeBatch(putBatch(rows...)), nil, "error")
 		for i, names := range rows {
 			cells := r.Tables[0].Changes[i].Row.Cells
 			conformance.MustEqual(t, len(cells), len(names), "row %d: cells", i)
@@ -319,7 +319,7 @@ func TestARowWriterWritesTheBytesOfAppendRow(t *testing.T) {
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	conformance.Must(t, err)
+	conformance.MustEqual(t, err, nil, "error")
 	return b
 }
 

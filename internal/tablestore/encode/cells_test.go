@@ -123,7 +123,7 @@ func TestCellsOfARecordKeepTheLimits(t *testing.T) {
 func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	e := New(schema, table.Update, true)
 	b := new(table.Block)
-	conformance.Must(t, e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Span{}, nil))
+	conformance.MustEqual(t, e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Span{}, nil), nil, "reason")
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", "k")
 	want := &tablestore.UpdateRowChange{PrimaryKey: key}
