@@ -103,7 +103,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 		report.fail(err)
 		report.Remade = errors.As(err, new(*keep.ReplacedError))
 	}
-	sumErr := folder.WriteSummary(report)
+	sumErr := rundir.WriteSummary(folder.Path, report)
 	report.folder, report.mirror = folder, cfg.Checkpoint.State
 	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.Checkpoint.Keep {
 		sumErr = report.RemoveCheckpoint()

@@ -37,7 +37,7 @@ func (r *Report) sortRejects(folder *rundir.Folder) error {
 	reasons, err := rundir.CountReasons(folder.Path)
 	if err == nil {
 		r.RejectReasons = reasons
-		err = folder.WriteSummary(r)
+		err = rundir.WriteSummary(folder.Path, r)
 	}
 	return err
 }

@@ -163,7 +163,7 @@ func Create(path string, headers []Header) (*Folder, error) {
 		return nil, err
 	}
 	// A folder that cannot be written to must stop the run before its first row, not at its first reject.
-	if err := f.WriteSummary(map[string]string{"state": "running"}); err != nil {
+	if err := WriteSummary(path, map[string]string{"state": "running"}); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -319,8 +319,8 @@ func (f *Folder) Flush() error {
 }
 
 // WriteSummary replaces the summary, so that a reader never sees half of one.
-func (f *Folder) WriteSummary(summary any) error {
-	if err := progress.Write(filepath.Join(f.Path, SummaryFile), 0o600, summary); err != nil {
+func WriteSummary(folder string, summary any) error {
+	if err := progress.Write(filepath.Join(folder, SummaryFile), 0o600, summary); err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
 	return nil

@@ -25,7 +25,7 @@ func TestARunIsReadBack(t *testing.T) {
 		must(t, f.Reject(0, table.Reject{Location: table.Location{Source: r.file, Record: r.record}, Reason: table.Reason{Code: "X", Message: "new\nline"}, Raw: []byte("x\n")}))
 	}
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	must(t, f.WriteSummary(map[string]any{"arguments": []string{"load", "a b.csv"}, "directory": "/d", "started": started.Add(time.Hour), "first_started": started}))
+	must(t, WriteSummary(f.Path, map[string]any{"arguments": []string{"load", "a b.csv"}, "directory": "/d", "started": started.Add(time.Hour), "first_started": started}))
 	must(t, f.Close())
 	got, err := ReadRun(dir)
 	want := &Run{Arguments: []string{"load", "a b.csv"}, Directory: "/d", Started: started, Rejected: Rejected{"a.csv": {3, 40, 900}, "b.csv": {7}}}

@@ -38,7 +38,7 @@ func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 			f.files[i] = f.opened(i, file)
 		}
 	}
-	return f, f.WriteSummary(map[string]string{"state": "running"})
+	return f, WriteSummary(path, map[string]string{"state": "running"})
 }
 
 // setAside gives other names to files of rejects that are not what the run has written.

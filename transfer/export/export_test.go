@@ -23,6 +23,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/tablestore/tabletest"
+	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/tablescan"
 )
@@ -434,6 +435,12 @@ func TestOneExportAtATimeWritesAFile(t *testing.T) {
 			t.Errorf("%q is left", left)
 		}
 	}
+}
+
+func TestAFileThatStandsForALockIsNamed(t *testing.T) {
+	conformance.Refused(t, notLocked("out.csv", &rundir.HeldError{Stale: "out.holder"}), "if it has ended, delete out.holder", "another machine's")
+	_, err := lockOutput(filepath.Join(t.TempDir(), "none", "out.csv"))
+	conformance.Refused(t, err, "create output: ", "in no folder")
 }
 
 // TestALockThatAKilledExportHasLeftIsTaken: its file is there, and nobody holds it.

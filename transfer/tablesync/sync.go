@@ -432,7 +432,6 @@ func (r *run) find() error {
 	if err := r.begun(); err != nil {
 		return err
 	}
-	folder := rundir.Folder{Path: r.dir}
 	err := r.compare(c)
 	if c.folder != nil {
 		err = errors.Join(err, c.folder.Close())
@@ -452,7 +451,7 @@ func (r *run) find() error {
 		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) {
 			r.summary.State, r.summary.ExitCode = pipeline.StateInterrupted, interrupted.ExitCode
 		}
-		_ = folder.WriteSummary(r.summary) // err says more
+		_ = rundir.WriteSummary(r.dir, r.summary) // err says more
 	}
 	return err
 }
@@ -466,8 +465,7 @@ func (r *run) begun() error {
 	}
 	running := *r.summary
 	running.State = "running"
-	folder := rundir.Folder{Path: r.dir}
-	for _, write := range []func() error{func() error { return r.state.write(r.dir) }, func() error { return job.Write(r.dir) }, func() error { return folder.WriteSummary(&running) }} {
+	for _, write := range []func() error{func() error { return r.state.write(r.dir) }, func() error { return job.Write(r.dir) }, func() error { return rundir.WriteSummary(r.dir, &running) }} {
 		if err := write(); err != nil {
 			return err // on a full disk the others would say the same
 		}
@@ -566,15 +564,13 @@ func (r *run) end(err error) (*Summary, error) {
 		err = fmt.Errorf("sync table %s: %w", s.Table, err)
 	}
 	r.done()
-	folder := rundir.Folder{Path: r.dir}
-	return s, errors.Join(err, folder.WriteSummary(s))
+	return s, errors.Join(err, rundir.WriteSummary(r.dir, s))
 }
 
 // finish notes that the run is over. The summary comes first: nobody writes that of a run that has finished.
 func (r *run) finish() error {
-	folder := rundir.Folder{Path: r.dir}
 	r.done()
-	if err := folder.WriteSummary(r.summary); err != nil {
+	if err := rundir.WriteSummary(r.dir, r.summary); err != nil {
 		return err
 	}
 	r.state.Phase = finished

@@ -534,8 +534,7 @@ func verifyLoad(c *call, cfg pipeline.Config, report *pipeline.Report) error {
 			c.say.Line("%s", exampleLine(&e))
 		}
 	}
-	folder := rundir.Folder{Path: report.RunDir}
-	return errors.Join(err, folder.WriteSummary(report))
+	return errors.Join(err, rundir.WriteSummary(report.RunDir, report))
 }
 
 // workingDirectory is where this process was started, empty if nobody knows.
