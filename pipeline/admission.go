@@ -57,7 +57,8 @@ func (a *admission) enter(p *intake.Parsed) {
 		a.readProgress.Counted(p, counts.BytesRead)
 	}
 	counts.BytesRead += p.Split.Input
-	counts.EmptyLines += int64(p.EmptyLines)
+	counts.EmptyLines += int64(p.Skipped.EmptyLines)
+	counts.OtherChanges += int64(p.Skipped.Others)
 	if p.Split.Number == 0 {
 		counts.BytesRead += p.Split.Offset // the header
 	}

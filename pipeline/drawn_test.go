@@ -21,6 +21,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader"
 )
 
 var (
@@ -56,6 +57,8 @@ var drawnModes = map[string]drawnMode{
 	"sums":               {leaves: sumsOfRows, failing: 0.15},
 	"versions":           {leaves: allVersions, failing: 0.4},
 	"when":               {leaves: rowsThatPass, failing: 0.4},
+	"changes":            {leaves: rowsOfChanges, failing: 0.4},
+	"changes power":      {leaves: rowsOfChanges, failing: 0.4, world: newPoweredWorld},
 	// What the service may do with cells of one timestamp, and with deletions before what is written with an earlier one.
 	"timestamps": {failing: 0.4, also: func(m *drawnLoad) {
 		m.simulate.Choices = server.Choices{FirstWriteWins: m.seed&1 == 0, DeletionsHideEarlier: m.seed&2 == 0}
@@ -78,6 +81,7 @@ const (
 	sumsOfRows
 	allVersions  // of each cell
 	rowsThatPass // a condition on their columns
+	rowsOfChanges
 )
 
 // drawnLoad is one drawn load.
@@ -193,6 +197,10 @@ func (m *drawnLoad) draw() (before contents) {
 		time.Sleep(restart)
 	}
 	m.records = m.input.draw(rnd, "")
+	m.oracle.ops = map[string]table.Mode{}
+	for i := range m.records {
+		m.oracle.ops[m.records[i].c] = table.Mode(rnd.IntN(3))
+	}
 	m.configure(m.write("in", m.records, m.formats(), 1+rnd.IntN(4)))
 	return before
 }
@@ -211,6 +219,11 @@ func (m *drawnLoad) settle(flip func() bool) {
 	case rowsThatPass:
 		o.mode, o.condition, m.key, m.input.amounts, m.input.refused = table.Mode(m.rnd.IntN(2)), table.Ignore, &drawnKeys[0], true, false
 		o.when = []string{"stored.n < new.n", "stored.n <= new.n", "new.n < stored.n", "not (stored.n >= new.n)"}[m.rnd.IntN(4)]
+	case rowsOfChanges:
+		o.mode, o.condition = table.Changes, table.Ignore
+		if m.key.template != "" {
+			m.key = &drawnKeys[0]
+		}
 	default:
 		o.deleteNull = o.mode == table.Update && flip()
 	}
@@ -281,6 +294,9 @@ func (m *drawnLoad) configure(files []string) {
 		m.adds(cfg)
 		cfg.Write.Order = plan.LastWins
 		w.plan.Within = 0 // an attempt may be applied however late
+	case rowsOfChanges:
+		cfg.Write.Order, cfg.Columns.Exclude = plan.LastWins, []string{"c"}
+		cfg.Read.Changes = &reader.Changes{Column: "c", Values: m.oracle.ops}
 	case rowsThatPass:
 		cfg.Write.When = mustWhen(m.t, m.oracle.when)
 	}

@@ -29,7 +29,8 @@ type sequence struct {
 	deleteNull bool
 	when       string
 	key        *drawnKey
-	refuses    bool // the service refuses records with refusedWord
+	ops        map[string]table.Mode // of changes: what each record does, by its column c
+	refuses    bool                  // the service refuses records with refusedWord
 }
 
 // leftBySequence is what that load leaves: the table, and which records it has rejected.
@@ -79,7 +80,15 @@ func (s *sequence) makesRow(r *drawnRecord) bool { return !r.ragged && !(s.key.n
 
 // refused reports whether the service refuses a record that is a row.
 func (s *sequence) refused(r *drawnRecord) bool {
-	return s.refuses && s.mode != table.Delete && strings.HasPrefix(r.b, refusedWord)
+	return s.refuses && s.modeOf(r) != table.Delete && strings.HasPrefix(r.b, refusedWord)
+}
+
+// modeOf is what a record does.
+func (s *sequence) modeOf(r *drawnRecord) table.Mode {
+	if s.mode == table.Changes {
+		return s.ops[r.c]
+	}
+	return s.mode
 }
 
 // one applies a record, or reports that it is rejected.
@@ -103,18 +112,19 @@ func (s *sequence) one(left *leftBySequence, r *drawnRecord) bool {
 	if len(left.past[key]) == 0 {
 		left.past[key] = append(left.past[key], drawnRow(old, exists))
 	}
-	if s.mode == table.Delete {
+	mode := s.modeOf(r)
+	if mode == table.Delete {
 		delete(left.rows, key)
 		left.past[key] = append(left.past[key], "")
 		return true
 	}
 	cells := map[string]string{}
-	if s.mode != table.Put {
+	if mode != table.Put {
 		maps.Copy(cells, old)
 	}
 	for name, v := range s.given(r) {
 		switch {
-		case v == "" && s.deleteNull:
+		case v == "" && (s.deleteNull || s.leaves == rowsOfChanges && mode == table.Update):
 			delete(cells, name)
 		case v == "":
 		case s.leaves == sumsOfRows:
@@ -125,6 +135,10 @@ func (s *sequence) one(left *leftBySequence, r *drawnRecord) bool {
 			cells[name] = v
 		}
 	}
+	if mode == table.Update && !exists && len(cells) == 0 { // deletions alone make no row
+		left.past[key] = append(left.past[key], "")
+		return true
+	}
 	left.rows[key] = cells
 	left.past[key] = append(left.past[key], drawnRow(cells, true))
 	return true
@@ -133,7 +147,7 @@ func (s *sequence) one(left *leftBySequence, r *drawnRecord) bool {
 // given are the attributes of a record.
 func (s *sequence) given(r *drawnRecord) map[string]string {
 	given := map[string]string{"a": r.a, "b": r.b}
-	if s.leaves != sumsOfRows {
+	if s.leaves != sumsOfRows && s.leaves != rowsOfChanges {
 		given["c"] = r.c
 	}
 	for _, name := range s.key.columns {

@@ -67,6 +67,7 @@ type text struct {
 	headStream io.Reader // of streams: all of the input, what was looked at first
 	closer     io.Closer // of headStream
 
+	named     bool  // the records of the table that is named are found among others
 	part      bool  // the data are a part of the text, up to end, as those of dumps, which are UTF-8
 	end       int64 // where the data end
 	truncated error // why the text ends before its end
@@ -135,7 +136,10 @@ func (s *File) look() error {
 	if err := s.Format.open(s); err != nil {
 		return err
 	}
-	if s.o.Named.Table != "" && !s.text.part {
+	if err := s.checkChanges(); err != nil {
+		return err
+	}
+	if s.o.Named.Table != "" && !s.text.part && !s.text.named {
 		return fmt.Errorf("read %s: --source-table %s: it is not a dump of a database, but %v", s.Name, s.o.Named.Table, s.Format)
 	}
 	return nil
@@ -153,6 +157,11 @@ func (s *File) findText() (Format, error) {
 	}
 	if err := s.refuseBinary(s.utf8Head()); err != nil {
 		return nil, err
+	}
+	if c := s.o.Changes; c != nil && c.Column == "" && s.o.Format == nil {
+		if of, _ := s.changesOf(); of != nil {
+			return of, nil
+		}
 	}
 	return s.textFormat(), nil
 }

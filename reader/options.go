@@ -26,8 +26,9 @@ type Options struct {
 	TrimNames  bool        // spaces and tabs around quotes, and around the names in a header, are dropped
 	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
 	Named      Named
-	SplitBytes int   // 0 takes DefaultSplitBytes
-	ChainBytes int64 // of a stream between the sums by which it is known again; 0 takes 8 MiB
+	Changes    *Changes // of a load of changes; nil for others
+	SplitBytes int      // 0 takes DefaultSplitBytes
+	ChainBytes int64    // of a stream between the sums by which it is known again; 0 takes 8 MiB
 	Memory     Memory
 	// Stream wraps what is read of a stream, which may block forever; nil leaves it as it is.
 	Stream func(io.Reader) io.Reader

@@ -14,6 +14,7 @@ import (
 type parser struct {
 	source.Parser // of the input's own columns
 	s             *File
+	op            opColumn
 	long          bool          // the last split was a record that is too long
 	rec           record.Record // with the columns of partition folders
 	both          []inBoth
@@ -21,7 +22,13 @@ type parser struct {
 
 // NewParser makes a parser that reads the columns used, by their places; what else a record has may be Null.
 func (s *File) NewParser(used []int) source.Parser {
-	p := &parser{s: s, both: s.inBoth(used)}
+	p := &parser{s: s, both: s.inBoth(used), op: opColumn{field: -1}}
+	if c := s.o.Changes; c != nil && c.Column != "" {
+		p.op = opColumn{slices.Index(s.Columns, c.Column), c}
+		used = append(slices.Clone(used), p.op.field)
+		slices.Sort(used)
+		used = slices.Compact(used)
+	}
 	var own []int
 	for _, i := range used {
 		if i < len(s.Columns)-len(s.fixed) {
@@ -43,6 +50,13 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		each(long.record())
 		return 1, max(long.lines, 1), nil
 	}
+	if p.op.field >= 0 {
+		whole := each
+		each = func(rec *record.Record) {
+			p.op.opOf(rec)
+			whole(rec)
+		}
+	}
 	if len(p.s.fixed) > 0 {
 		whole := each
 		each = func(rec *record.Record) { whole(p.complete(rec)) }
@@ -58,6 +72,14 @@ func (p *parser) EmptyLines() int {
 	return 0
 }
 
+// Others implements source.Passes.
+func (p *parser) Others() int {
+	if passes, ok := p.Parser.(source.Passes); ok && !p.long {
+		return passes.Others()
+	}
+	return 0
+}
+
 // complete adds the columns of partition folders to a record, in their places also if it has too few or too many fields.
 func (p *parser) complete(rec *record.Record) *record.Record {
 	own := len(p.s.Columns) - len(p.s.fixed)
@@ -65,7 +87,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 		return rec
 	}
 	has := min(own, len(rec.Fields))
-	p.rec = record.Record{Span: rec.Span, Timestamps: rec.Timestamps, Cells: rec.Cells, Short: own - has, Fields: append(p.rec.Fields[:0], rec.Fields[:has]...)}
+	p.rec = record.Record{Span: rec.Span, Timestamps: rec.Timestamps, Mode: rec.Mode, Cells: rec.Cells, Short: own - has, Fields: append(p.rec.Fields[:0], rec.Fields[:has]...)}
 	p.rec.Fields = append(p.rec.Fields, make([]record.Datum, own-has)...)
 	for _, c := range p.s.fixed {
 		d := record.Datum{Kind: record.Text, Bytes: []byte(c.Value)}

@@ -109,7 +109,7 @@ func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 }
 
 func TestFilesKeepTheContractOfSources(t *testing.T) {
-	var b, jsonl, array, pretty, dynamo, mongo bytes.Buffer
+	var b, jsonl, array, pretty, dynamo, mongo, changes bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
 	const records, long = 1_000, 11_000 // of the forms whose pieces are large
 	short := 0
@@ -124,6 +124,9 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 		}
 		short = b.Len()
 		fmt.Fprintf(&jsonl, "{\"id\":%d,\"v\":\"x%d\"}\n", i, i)
+		for _, of := range []string{"orders", "other"}[:1+i%2] { // those of the other table and the tombstones are passed over
+			fmt.Fprintf(&changes, "{\"op\":\"c\",\"after\":{\"id\":%d,\"v\":\"x%d\"},\"source\":{\"table\":%q}}\n%s", i, i, of, []string{"", "null\n"}[i%3/2])
+		}
 		fmt.Fprintf(&dynamo, "{\"Item\":{\"id\":{\"N\":\"%d\"},\"v\":{\"M\":{\"x\":{\"S\":\"%d\"}}}}}\n", i, i)
 		fmt.Fprintf(&mongo, "%c{\"_id\":{\"$oid\":\"%024x\"},\"v\":{\"$numberLong\":\"%d\"}}", "[,"[min(i, 1)], i, i)
 		fmt.Fprintf(&array, "%c{\"id\":%d,\"v\":\"x%d\"}", "[,"[min(i, 1)], i, i)
@@ -145,6 +148,8 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 		"JSON in a stream":   {func() input.Item { return streamOf(t, array.Bytes()) }, Options{SplitBytes: 2_000, ChainBytes: 1_500}},
 		"DynamoDB JSON":      {fileOf(t, "in.json", dynamo.Bytes()), Options{SplitBytes: 2_000}},
 		"Extended JSON":      {fileOf(t, "in.json", mongo.Bytes()), Options{SplitBytes: 2_000}},
+		"changes":            {fileOf(t, "in.json", changes.Bytes()), Options{SplitBytes: 2_000, Named: Named{Table: "orders"}, Changes: &Changes{Typed: func(string) bool { return true }}}},
+		"changes in gzip":    {fileOf(t, "in.json.gz", gzipped(changes.Bytes())), Options{SplitBytes: 2_000, Named: Named{Table: "orders"}, Changes: &Changes{Typed: func(string) bool { return true }}}},
 		"UTF-16":             {fileOf(t, "in.csv", wide), Options{SplitBytes: 2_000, Encoding: "utf-16le"}},
 		"gzip":               {fileOf(t, "in.gz", zipped), Options{SplitBytes: 2_000}},
 		"BGZF":               {fileOf(t, "in.gz", bgzf(longText, 40_000)), Options{SplitBytes: 2_000}},

@@ -61,7 +61,7 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 		row, condition := d.body(i, r), d.condition(i)
 		dst = append(dst, tagRow)
 		dst = binary.AppendUvarint(dst, uint64(rowSize(len(row), len(condition))+len(d.asks)))
-		dst = append(dst, tagType, operationTypes[mode], tagRowChange)
+		dst = append(dst, tagType, operationTypes[r.Row().Mode(mode)], tagRowChange)
 		dst = binary.AppendUvarint(dst, uint64(len(row)))
 		dst = append(dst, row...)
 		if condition != nil {

@@ -3,6 +3,7 @@ package errorcodes
 // rejects are the codes that this program gives to rows.
 var rejects = []Entry{
 	reject("AmbiguousEscape", "a backslash, quote or hexadecimal text in a dump can be read in two ways, and the dialect does not say which", "say which program wrote the file with --dialect, or how with --escape; tsimport inspect shows what was found"),
+	reject("BadChange", "--mode changes: the record does not say what it does to which row, or has a value whose type is not known; no change after it was applied", "see the message: correct the connector or the record, give the column a type (--type) or leave it out (--exclude), and repeat the changes from any earlier place"),
 	reject("BadColumnName", "a cell of a record that has its own columns has a name that Tablestore does not take: empty, longer than 255 bytes, or with other characters", "rename it with --rename, or leave it out with --exclude"),
 	reject("BadJSON", "the line is not one JSON object, has a key twice, or a value of an exported row is not as exports write it", "correct the line; see the byte that the message names"),
 	reject("BadQuote", "a quoted field does not end, or text follows its closing quote", "correct the quotes, or say with --quote that the file has none"),
@@ -20,10 +21,12 @@ var rejects = []Entry{
 	reject("NotCanonical", "the text is a number that would not be written back the same, such as 007, and may be a code", "give the column a type: --type NAME=string keeps the text, NAME=integer or NAME=double its value"),
 	reject("NullKey", "a primary-key column has no value", "give a value with ?? in the key's expression"),
 	reject("OutOfRange", "the number, time or timestamp does not fit its type", "see the value; another --type may hold it"),
+	reject("OtherTable", "--mode changes: the change is of another table than those before it", "name the table with --source-table; changes of others are counted then"),
 	reject("RaggedRecord", "the record has more or fewer fields than the header", "correct it: an unquoted delimiter or line end in a field is the usual reason"),
 	reject("RecordTooLong", "the record is longer than the memory of the load allows", "correct the quotes of the file, or raise --memory"),
 	reject("RowTooLarge", "the row is larger than a request may be", "leave columns out, or keep large values in an object store and load their addresses"),
 	reject("SeamOfFiles", "the record repeats the header, or begins with a byte order mark: files were joined there", "nothing is missing if it is a header; a row after a byte order mark has to be loaded without the mark"),
+	reject("TableChange", "--mode changes: the table was altered, truncated or dropped", "do the same to the table here, and continue with the changes after this one"),
 	reject("TooManyColumns", "the row has more than 1,024 attribute columns", "leave columns out with --exclude, or name those to load with --columns"),
 	reject("UnknownColumn", "the record has a member that no sampled record had", "name it with --columns to load it, or with --exclude not to"),
 	reject("UnknownName", "lookup(…) does not find the value in its file", "add it to the file, or keep unknown values with lookup(x, file, \"keep\")"),

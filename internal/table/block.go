@@ -10,7 +10,7 @@ type Row struct {
 	at     uint32 // start of the record in the split
 	record uint32 // records before this one in the split
 	line   uint32 // lines before this one in the split
-	size   uint32 // accounted bytes
+	size   uint32 // accounted bytes; above ownMode the row's own mode and one
 }
 
 // RowBytes is the memory of a Row.
@@ -26,11 +26,25 @@ func (r *Row) Suspect() bool { return r.line&suspect != 0 }
 // SetSuspect says that an earlier process may have sent the row.
 func (r *Row) SetSuspect() { r.line |= suspect }
 
+// ownMode is where the mode of a row of Changes begins in Row.size: no row has so many bytes.
+const ownMode = 30
+
 // Size returns the row's bytes in the service's size accounting.
-func (r *Row) Size() int { return int(r.size) }
+func (r *Row) Size() int { return int(r.size & (1<<ownMode - 1)) }
 
 // Units returns the write capacity units the row costs.
-func (r *Row) Units() int { return CapacityUnits(int(r.size)) }
+func (r *Row) Units() int { return CapacityUnits(r.Size()) }
+
+// Mode returns what the row does: its own mode, if it has one, else that of its load.
+func (r *Row) Mode(of Mode) Mode {
+	if own := r.size >> ownMode; own > 0 {
+		return Mode(own - 1)
+	}
+	return of
+}
+
+// SetMode gives the row a mode of its own: Put, Update or Delete.
+func (r *Row) SetMode(m Mode) { r.size = uint32(r.Size()) | uint32(m+1)<<ownMode }
 
 // Number returns how many records of the split stand before the row's.
 func (r *Row) Number() int { return int(r.record) }

@@ -6,12 +6,13 @@ import "time"
 type Mode uint8
 
 // The modes of a load. Put replaces the whole row, Update touches the named columns only, Delete removes the row, Increment
-// adds to the named columns.
+// adds to the named columns. Of Changes each row has one of the first three of its own.
 const (
 	Put Mode = iota
 	Update
 	Delete
 	Increment
+	Changes
 )
 
 // Existence is the row existence condition of a write.

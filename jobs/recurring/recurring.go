@@ -12,6 +12,7 @@ import (
 
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/progress"
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/knownfiles"
 	"example.com/tsimport/pipeline"
@@ -113,7 +114,8 @@ func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say wor
 		return nil, err
 	}
 	only := r.OnlyNew
-	cfg.Limits.SetAside = cfg.Read.Sources == nil && (r.BadInputs == "set-aside" || only && r.BadInputs != "stop")
+	cfg.Limits.SetAside = cfg.Read.Sources == nil && (r.BadInputs == "set-aside" || only && r.BadInputs != "stop") &&
+		cfg.Write.Mode != table.Changes // those that come later rest on the ones before
 	if !only && r.State == "" && r.FilesBy == "" && r.SettleFiles == 0 && r.DoneMarker == "" {
 		return nil, nil
 	}

@@ -149,6 +149,9 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 // the form of the service (encoder).
 func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
+	if p.flow.plan.Request.Mode == table.Changes && rec.Bad == nil {
+		p.encoder.As(rec.Mode)
+	}
 	if made := rec.Row; made != nil {
 		p.rows.AppendMade(made.Key, made.Body, made.Size, rec.Span)
 		return false, nil

@@ -51,7 +51,13 @@ type Apart struct {
 	Archived []Archived
 	Expired  []Expired
 
-	EmptyLines int // skipped in the whole split, told with its last part
+	Skipped Skipped // in the whole split, told with its last part
+}
+
+// Skipped is what no record came of.
+type Skipped struct {
+	EmptyLines int
+	Others     int // changes of other tables
 }
 
 // LaneBlock is rows of a split that belong to one lane.

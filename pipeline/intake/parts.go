@@ -148,7 +148,10 @@ func (m *partMaker) parse(parser source.Parser) error {
 	}
 	m.made.Records, m.made.lines = records-m.passed, lines-int(m.line)
 	if skips, ok := parser.(source.Skips); ok {
-		m.made.EmptyLines = skips.EmptyLines()
+		m.made.Skipped.EmptyLines = skips.EmptyLines()
+	}
+	if passes, ok := parser.(source.Passes); ok {
+		m.made.Skipped.Others = passes.Others()
 	}
 	m.made.Split.Input = m.split.Bytes - m.input
 	m.end()

@@ -21,8 +21,9 @@ type ReportTarget struct {
 	Table   string `json:"table"`
 	DryRun  bool   `json:"dry_run"` // rows that would have been written count as unfinished
 	RunDir  string `json:"run_dir"`
-	Deletes bool   `json:"-"` // the load deletes rows
-	Remade  bool   `json:"-"` // the table was dropped and made again: the run cannot be resumed
+	Deletes bool   `json:"-"`                 // the load deletes rows
+	Changes bool   `json:"changes,omitempty"` // each record says what it does to its row
+	Remade  bool   `json:"-"`                 // the table was dropped and made again: the run cannot be resumed
 }
 
 // ReportRejects is where rejected records are, and how to read them.
@@ -103,10 +104,11 @@ type ReportTraffic struct {
 	ReplayedAnswers int64 `json:"replayed_answers,omitempty"`
 	Unavailable     int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
 	BytesRead       int64 `json:"bytes_read"`
-	EmptyLines      int64 `json:"empty_lines,omitempty"` // of CSV, skipped by this attempt
-	BytesSent       int64 `json:"bytes_sent"`            // bodies of all requests of this attempt
-	WriteCU         int64 `json:"write_cu"`              // as the service charged them
-	Requests        int64 `json:"requests"`              // BatchWriteRow requests
+	EmptyLines      int64 `json:"empty_lines,omitempty"`   // of CSV, skipped by this attempt
+	OtherChanges    int64 `json:"other_changes,omitempty"` // of other tables, passed over by this attempt
+	BytesSent       int64 `json:"bytes_sent"`              // bodies of all requests of this attempt
+	WriteCU         int64 `json:"write_cu"`                // as the service charged them
+	Requests        int64 `json:"requests"`                // BatchWriteRow requests
 }
 
 // ReportIndexes is about the secondary indexes of the table.

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 func Columns(r *Request) (columns plan.Columns, err error) {
 	columns.Known = map[string]plan.Known{"strict": plan.KnownStrict, "infer": plan.KnownIgnored}[r.Types]
 	columns.Only, columns.Exclude, columns.Types = r.Columns, r.Exclude, map[string]plan.Type{}
+	if op, _, _ := strings.Cut(r.OpColumn, ":"); op != "" {
+		columns.Exclude = append(slices.Clone(columns.Exclude), op)
+	}
 	columns.Rename = map[string]string{}
 	for from, to := range r.Rename {
 		if from == "" || to == "" {
@@ -129,7 +133,7 @@ func ParseList(text string) ([]string, error) {
 }
 
 func parseWrite(r *Request, w *pipeline.Write) error {
-	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete, "increment": table.Increment}
+	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete, "increment": table.Increment, "changes": table.Changes}
 	conditions := map[string]table.Existence{"ignore": table.Ignore, "exist": table.ExpectExist, "not-exist": table.ExpectNotExist}
 	w.Mode, w.Condition, w.DeleteNull = modes[r.Mode], conditions[r.Condition], r.OnNull == "delete"
 	if text := r.When; text != "" {

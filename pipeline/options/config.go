@@ -38,7 +38,11 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		return cfg, plan.Usagef("--ttl %d: %v", r.TTL, err)
 	}
 	for _, parse := range []func() error{
+		func() error { return checkChanges(asked) },
 		func() (err error) {
+			if r.Mode == "changes" {
+				r.MaxErrors = "0"
+			}
 			cfg.Limits.MaxErrors, err = ledger.ParseMaxErrors(r.MaxErrors)
 			return
 		},

@@ -24,6 +24,9 @@ func Read(r *Request) (to plan.Read, err error) {
 	}
 	to.Named.Table, to.Encoding, to.Flatten = r.SourceTable, r.Encoding, r.Flatten
 	to.Named.Known = slices.Concat(r.Columns, r.Exclude)
+	if err := parseChanges(r, &to); err != nil {
+		return to, err
+	}
 	to.Find.PathColumns = r.PathColumns
 	return to, nil
 }

@@ -27,7 +27,7 @@ type Request struct {
 // Text is how the text of inputs is cut into records and fields.
 type Text struct {
 	Format      string   `json:"format,omitempty"`       // csv, jsonl, parquet, arrow, dynamodb, mongodb, pg_dump, mysqldump; "" is auto
-	SourceTable string   `json:"source-table,omitempty"` // of a dump: TABLE or SCHEMA.TABLE; "" is the only one with rows
+	SourceTable string   `json:"source-table,omitempty"` // of a dump, or of changes: TABLE or SCHEMA.TABLE; "" is the only one
 	Dialect     string   `json:"dialect,omitempty"`      // of CSV: the program that wrote it, or auto
 	Delimiter   string   `json:"delimiter,omitempty"`
 	Quote       string   `json:"quote,omitempty"`  // a character, or none; "" is "
@@ -79,7 +79,8 @@ type NewTable struct {
 
 // Writing is which rows are written, and how.
 type Writing struct {
-	Mode        string `json:"mode,omitempty"`         // put, update, delete or increment; "" is put
+	Mode        string `json:"mode,omitempty"`         // put, update, delete, increment or changes; "" is put
+	OpColumn    string `json:"op-column,omitempty"`    // of changes: NAME or NAME:VALUE=OP,…
 	Condition   string `json:"condition,omitempty"`    // ignore, exist or not-exist; "" is ignore
 	When        string `json:"when,omitempty"`         // write a row only if the one in the table passes, such as stored.at < new.at
 	Order       string `json:"order,omitempty"`        // last-wins or none; "" is last-wins

@@ -113,6 +113,9 @@ func readFacts(r *Read) []progress.Fact {
 	if r.Convert.Missing {
 		facts = append(facts, progress.Fact{Name: "--missing", Value: "null"})
 	}
+	if c := r.Changes; c != nil {
+		facts = append(facts, progress.Fact{Name: "--op-column", Value: fmt.Sprint(c.Column, c.Values)})
+	}
 	if r.Named.Table != "" {
 		facts = append(facts, progress.Fact{Name: "--source-table", Value: r.Named.Table})
 	}

@@ -111,7 +111,7 @@ func (p *planner) refuseNumbering(why string) error {
 	return nil
 }
 
-var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete", table.Increment: "increment"}
+var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete", table.Increment: "increment", table.Changes: "changes"}
 
 // settleMark sees to it that no column of the input is treated as the marks.
 func (p *planner) settleMark() error {
@@ -180,4 +180,16 @@ func (p *planner) checkVersions() error {
 	}
 	p.plan.Restamp = p.request.Mode == table.Update
 	return nil
+}
+
+// checkChanged refuses tables whose rows cannot be what changes leave.
+func (p *planner) checkChanged() error {
+	versions := p.request.Target.Define.MaxVersions
+	if t := p.plan.table; t != nil {
+		versions = t.MaxVersions
+	}
+	if p.request.Mode != table.Changes || versions <= 1 {
+		return nil
+	}
+	return usagef("--mode changes: table %s keeps %d versions of each cell, and a change that is repeated would be another one; load into a table that keeps one", p.request.Target.Table, versions)
 }

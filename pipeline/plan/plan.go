@@ -129,6 +129,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.findColumns,
 		p.settleNumbers,
 		p.checkVersions,
+		p.checkChanged,
 		p.joinColumns,
 		p.settleSchema,
 		p.checkSchema,

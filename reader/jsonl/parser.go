@@ -34,6 +34,8 @@ type Options struct {
 	// Archive is the key of a table of which records are the rows, as in Wide, or as archives of version 1 have them; nil for others.
 	Archive []table.KeyColumn
 
+	Changes Changes // records are changes of rows that describe themselves, as Wide
+
 	Layout Layout // of the text
 
 	Tags    Tags // values are objects that say their types
@@ -64,11 +66,12 @@ type Parser struct {
 	guess      int      // the column expected next
 	bad        table.Reason
 
-	scan   scanner
-	keys   keySet
-	tags   tagged
-	cutter Cutter
-	path   []byte // Flatten: the name so far
+	scan    scanner
+	keys    keySet
+	tags    tagged
+	cutter  Cutter
+	changed changed
+	path    []byte // Flatten: the name so far
 }
 
 // NewParser makes a parser. Columns must differ.
@@ -97,6 +100,7 @@ func (p *Parser) Reset(data []byte) {
 	p.data, p.next, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Array: p.options.Layout == Array, open: p.cutter.open[:0]}
 	p.keys.forget()
+	p.changed.others = 0
 }
 
 // Continue begins a split that is not the text's first.
@@ -121,6 +125,18 @@ func (p *Parser) Timestamps() []int64 { return p.timestamps }
 // Next parses the next record: in lines the next that is not blank. The record and what its fields point to are valid until
 // the next call.
 func (p *Parser) Next() (*record.Record, bool) {
+	for {
+		rec, ok := p.nextText()
+		if !ok || !p.changed.passes {
+			return rec, ok
+		}
+		p.changed.passes = false
+		p.records--
+	}
+}
+
+// nextText parses the next text of a record. Not every change makes one.
+func (p *Parser) nextText() (*record.Record, bool) {
 	if p.options.Layout != Lines {
 		return p.nextValue()
 	}
@@ -216,6 +232,9 @@ func (p *Parser) begin() {
 // line parses the line in scan; false says that bad is set.
 func (p *Parser) line() bool {
 	s := &p.scan
+	if p.options.Changes.Form != NoChanges {
+		return p.change() && p.ended()
+	}
 	if s.data[s.pos] != '{' {
 		if bytes.HasPrefix(s.data[s.pos:], mark) {
 			return p.refuse("", table.CodeSeam, "a byte order mark: files were joined here", s.pos)
@@ -238,8 +257,8 @@ func (p *Parser) line() bool {
 	if !ok {
 		return false
 	}
-	if s.space(); s.pos < len(s.data) {
-		return p.broken("want nothing after the object")
+	if !p.ended() {
+		return false
 	}
 	if p.strange {
 		return p.refuse(string(p.unknown), CodeUnknown, "no line of the sample has this member: name it with --columns to load it, or with --exclude not to", 0)
@@ -250,6 +269,12 @@ func (p *Parser) line() bool {
 		}
 	}
 	return true
+}
+
+// ended refuses what comes after the record in its text.
+func (p *Parser) ended() bool {
+	p.scan.space()
+	return p.scan.pos == len(p.scan.data) || p.broken("want nothing after the object")
 }
 
 // column returns the field for a name, -1 for none. Keys mostly come in the order of the columns.

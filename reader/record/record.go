@@ -83,6 +83,8 @@ type Record struct {
 	ASCII bool
 	// Timestamps are those that the file gives the cells, by field, in milliseconds; negative is none. Nil is none at all.
 	Timestamps []int64
+	// Mode is what a record of changes does to its row: table.Put, Update or Delete. Of other records it says nothing.
+	Mode table.Mode
 	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Their names and types differ from
 	// record to record. What is not among them the record does not have.
 	Cells []Cell

@@ -184,6 +184,13 @@ type Skips interface {
 	EmptyLines() int
 }
 
+// Passes is a Parser of changes that may pass over those of other tables.
+type Passes interface {
+	Parser
+	// Others returns how many the last split had.
+	Others() int
+}
+
 // ErrMemory is why a split cannot be parsed: it takes more memory than LimitMemory allows. The message says how much it would take.
 var ErrMemory = errors.New("more memory is needed")
 

@@ -125,6 +125,9 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	if request.Mode == table.Increment {
 		return nil, plan.Usagef("--mode increment: a table of sums cannot be compared with records that were added to it")
 	}
+	if request.Mode == table.Changes {
+		return nil, plan.Usagef("--mode changes: a stream of changes is not what its table is in the end; compare the table with its source")
+	}
 	var tables []*target
 	switch {
 	case cfg.Stored != nil && cfg.Sample > 0:

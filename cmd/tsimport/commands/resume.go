@@ -197,6 +197,9 @@ func retryRejects(c *call) error {
 	if err != nil {
 		return err
 	}
+	if before.Mode == "changes" {
+		return usagef("--retry-rejects %s: that was a load of changes, and one that is applied after those that followed it would undo them; give that command again with --fresh", folder)
+	}
 	of := c.ownCommand()
 	of.RetryRejects = ""
 	inputs := before.From

@@ -209,6 +209,8 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	}
 	switch copied := copies(r); {
 	case len(r.RejectsFiles) < 2 || r.DryRun || gone:
+	case r.Changes:
+		s.say.Line("nothing after that change was written; correct it in the input, or leave out what comes before the changes that are to follow, and give the command with --fresh: changes may be repeated")
 	case copied && r.ReturnedKeys == "":
 		s.say.Line("after correcting the rows in the source: give the command again")
 	case !copied:
@@ -216,6 +218,7 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	}
 	switch unfinished := r.Unfinished > 0 || r.State == pipeline.StateInterrupted; {
 	case r.DryRun || gone || r.Remade:
+	case r.ExitCode == exitcode.ErrorLimit && r.Changes:
 	case r.ExitCode == exitcode.ErrorLimit:
 		s.say.Line("to resume: give the same command with a higher --max-errors; rejected rows of all attempts count")
 	case unfinished:
@@ -235,6 +238,8 @@ func briefOf(r *pipeline.Report) string {
 	switch {
 	case r.DryRun:
 		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Unfinished), words.Grouped(r.Rejected))
+	case r.ExitCode == exitcode.ErrorLimit && r.Changes:
+		what += "; a change cannot be applied, and none after it was"
 	case r.ExitCode == exitcode.ErrorLimit:
 		what += "; too many rows were rejected (--max-errors)"
 	case len(r.BadInputs) > 0:

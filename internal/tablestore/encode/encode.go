@@ -24,6 +24,7 @@ const SumBytes = 8
 // Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
 type Encoder struct {
 	mode       table.Mode
+	changes    bool // each row has a mode of its own
 	deleteNull bool
 	keys       []plainbuffer.Name
 	keyNames   []string
@@ -55,7 +56,7 @@ type Encoder struct {
 
 // New makes an encoder. With deleteNull, an update deletes the columns that are null instead of leaving them alone.
 func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
-	e := &Encoder{mode: mode, deleteNull: deleteNull && mode == table.Update, columns: s.Attributes(), numbered: s.Numbered}
+	e := &Encoder{mode: mode, changes: mode == table.Changes, deleteNull: deleteNull && mode == table.Update, columns: s.Attributes(), numbered: s.Numbered}
 	for _, k := range s.Key {
 		e.keys = append(e.keys, plainbuffer.NewName(k.Name))
 		e.keyNames = append(e.keyNames, k.Name)
@@ -65,6 +66,9 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 	}
 	return e
 }
+
+// As says what the next rows of table.Changes do: Put, Update or Delete. An update deletes columns that are null.
+func (e *Encoder) As(m table.Mode) { e.mode, e.deleteNull = m, m == table.Update }
 
 // Sums makes SummedBody of rows: the sums that the hasher makes of their cells.
 func (e *Encoder) Sums(h *plainbuffer.Hasher) {
@@ -124,6 +128,9 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 		}
 	}
 	b.Append(start, body, size, m, record)
+	if e.changes {
+		b.Rows[len(b.Rows)-1].SetMode(e.mode)
+	}
 	return nil
 }
 

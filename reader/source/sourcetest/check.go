@@ -95,6 +95,9 @@ func Check(t *testing.T, open func() source.Source) {
 				t.Fatal(err)
 			}
 			columns := len(s.About().Columns)
+			if columns == 0 {
+				return // records describe themselves, and nobody has asked for a column
+			}
 			last := columns - 1
 			p := s.NewParser([]int{last})
 			defer p.Close()

@@ -1,0 +1,250 @@
+package commands
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
+)
+
+var historySeeds = flag.Int("history-seeds", 3, "how many histories of changes are drawn")
+
+// history is a table of a source and how it has changed: changes[i] makes states[i+1] of states[i].
+type history struct {
+	states  []map[string]map[string]any // rows by their key
+	changes []historyChange
+}
+
+type historyChange struct {
+	op   string // as Debezium has it; "p" is an update that says only what has changed
+	key  string
+	row  map[string]any // after it, or what has changed
+	over string         // "" or another table
+}
+
+func drawHistory(rnd *rand.Rand, changes int) *history {
+	h := &history{states: []map[string]map[string]any{{}}}
+	for i := 0; len(h.changes) < changes; i++ {
+		rows := maps.Clone(h.states[len(h.states)-1])
+		key := fmt.Sprint("k", rnd.IntN(12))
+		c := historyChange{op: "c", key: key, row: map[string]any{"a": fmt.Sprint("a", i)}}
+		if rnd.IntN(2) == 0 {
+			c.row["n"] = int64(i)
+		}
+		old, exists := rows[key]
+		switch what := rnd.IntN(10); {
+		case what == 0:
+			c.over = "other" // of another table, under the same key
+		case exists && what < 4:
+			c.op, c.row = "d", nil
+			delete(rows, key)
+		case exists && what < 6:
+			c.op = "p"
+			if c.row["n"] == nil && rnd.IntN(2) == 0 {
+				c.row["n"] = nil // which deletes the column
+			}
+			rows[key] = maps.Clone(old)
+			for name, v := range c.row {
+				if rows[key][name] = v; v == nil {
+					delete(rows[key], name)
+				}
+			}
+		default:
+			if exists {
+				c.op = "u"
+			}
+			rows[key] = c.row
+		}
+		h.changes, h.states = append(h.changes, c), append(h.states, rows)
+	}
+	return h
+}
+
+// historyText writes changes in a form, and the flags that say how they are read.
+func historyText(form string, changes []historyChange) (text string, flags []string) {
+	var lines []string
+	add := func(v any) {
+		line, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		lines = append(lines, string(line))
+	}
+	type object = map[string]any
+	switch form {
+	case "debezium":
+		fields := []object{{"field": "id", "type": "string"}, {"field": "a", "type": "string"}, {"field": "n", "type": "int64"}}
+		schema := object{"type": "struct", "fields": []object{{"field": "before", "fields": fields}, {"field": "after", "fields": fields}}}
+		for _, c := range changes {
+			image := object{"id": c.key, "a": nil, "n": nil}
+			maps.Copy(image, c.row)
+			payload := object{"op": c.op, "before": nil, "after": image, "source": object{"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders" + c.over}}
+			switch c.op {
+			case "d":
+				payload["before"], payload["after"] = image, nil
+			case "p": // what has not changed was not logged
+				payload["op"] = "u"
+				for _, name := range []string{"a", "n"} {
+					if _, changed := c.row[name]; !changed {
+						image[name] = "__debezium_unavailable_value"
+					}
+				}
+			}
+			add(object{"schema": schema, "payload": payload})
+			if c.op == "d" {
+				lines = append(lines, "null")
+			}
+		}
+		return strings.Join(lines, "\n") + "\n", []string{"--source-table", "orders"}
+	case "op-column":
+		for _, c := range changes {
+			if c.over != "" {
+				continue
+			}
+			line := object{"id": c.key, "kind": map[string]string{"c": "I", "u": "I", "p": "M", "d": "D"}[c.op]}
+			maps.Copy(line, c.row)
+			add(line)
+		}
+		return strings.Join(lines, "\n") + "\n", []string{"--op-column", "kind:I=put,M=update,D=delete", "--columns", "a,n"}
+	}
+	panic(form)
+}
+
+// TestChangesAfterACopyLeaveWhatTheirSourceHas loads a source as it was at a moment, then its changes from any earlier moment on, or from that
+// one; again from anywhere, and in several loads: the table is the source.
+func TestChangesAfterACopyLeaveWhatTheirSourceHas(t *testing.T) {
+	for seed := range uint64(*historySeeds) {
+		rnd := rand.New(rand.NewPCG(seed, 44))
+		h := drawHistory(rnd, 20+rnd.IntN(100))
+		for _, form := range []string{"debezium", "op-column"} {
+			t.Run(fmt.Sprint(form, "/", seed), func(t *testing.T) {
+				tsimport := commandsIn(t)
+				copied := rnd.IntN(len(h.states))
+				loadHistory(t, h.states[copied], tsimport)
+				apply := func(from, to int) {
+					text, flags := historyText(form, h.changes[from:to])
+					if strings.Trim(text, "\n") == "" || from == to || !slices.ContainsFunc(h.changes[from:to], func(c historyChange) bool { return c.over == "" }) {
+						return
+					}
+					put(t, "changes.json", text)
+					tsimport(0, append([]string{"load", "changes.json", "--mode", "changes", "-t", "orders", "--pk", "id:string", "--fresh", "-q"}, flags...)...)
+				}
+				from, n := rnd.IntN(copied+1), len(h.changes)
+				for range rnd.IntN(3) { // prefixes that are repeated from there on
+					apply(from, from+rnd.IntN(n-from+1))
+				}
+				apply(from, n)
+				if now := exportedHistory(t, tsimport); now != historyOf(t, h.states[n]) {
+					t.Errorf("copied at %d, changes from %d of %d: %s, want %s", copied, from, n, now, historyOf(t, h.states[n]))
+				}
+			})
+		}
+	}
+}
+
+func loadHistory(t *testing.T, rows map[string]map[string]any, tsimport func(int, ...string) string) {
+	t.Helper()
+	tsimport(0, "table", "create", "orders", "--pk", "id:string", "-q")
+	if text := historyOf(t, rows); text != "" {
+		put(t, "rows.jsonl", text)
+		tsimport(0, "load", "rows.jsonl", "-t", "orders", "-q", "--type", "n=integer", "--columns", "a,n")
+	}
+}
+
+func historyOf(t *testing.T, rows map[string]map[string]any) (text string) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		row := map[string]any{"id": key}
+		maps.Copy(row, rows[key])
+		line, err := json.Marshal(row)
+		must(t, err)
+		text += string(line) + "\n"
+	}
+	return text
+}
+
+func exportedHistory(t *testing.T, tsimport func(int, ...string) string) (text string) {
+	t.Helper()
+	rows := map[string]map[string]any{}
+	for line := range strings.Lines(tsimport(0, "export", "-t", "orders", "--format", "jsonl", "-q")) {
+		var row map[string]any
+		must(t, json.Unmarshal([]byte(line), &row))
+		key := row["id"].(string)
+		delete(row, "id")
+		for name, v := range row {
+			if v == nil {
+				delete(row, name)
+			}
+		}
+		rows[key] = row
+	}
+	return historyOf(t, rows)
+}
+
+func TestALoadOfChangesRefusesWhatItCannotKeep(t *testing.T) {
+	tsimport := commandsIn(t)
+	put(t, "c.csv", "op,id,v\nI,a,1\nD,b,\n")
+	put(t, "rows.jsonl", `{"id":"a"}`+"\n")
+	put(t, "d.json", `{"op":"c","after":{"id":"a"},"source":{"table":"orders"}}`+"\n")
+	tsimport(0, "table", "create", "versions", "--pk", "id:string", "--max-versions", "3", "-q")
+	tsimport(0, "table", "create", "numbered", "--pk", "id:string", "--pk", "n:auto", "-q")
+	changes := []string{"load", "c.csv", "--mode", "changes", "--pk", "id:string"}
+	load := slices.Concat(changes, []string{"--op-column", "op"})
+	for _, c := range []struct {
+		more []string
+		want string
+	}{
+		{[]string{"--order", "none"}, "--order none"}, {[]string{"--condition", "exist"}, "--condition"}, {[]string{"--when", "stored.v < new.v"}, "--when"},
+		{[]string{"--limit", "1"}, "--limit"}, {[]string{"--set", "x='1'"}, "--set"}, {[]string{"--version-column", "v"}, "--version-column"},
+		{[]string{"--max-errors", "5"}, "--max-errors"}, {[]string{"--verify"}, "--verify"}, {[]string{"--job-dir", "jobs"}, "--job-dir"},
+	} {
+		holds(t, tsimport(2, slices.Concat(load, []string{"-t", "t"}, c.more)...), c.want)
+	}
+	for column, want := range map[string]string{"other": "it has no such column", "op:I=insert": "put|update|delete", ":I=put": "put|update|delete"} {
+		holds(t, tsimport(2, slices.Concat(changes, []string{"-t", "t", "--op-column", column})...), want)
+	}
+	holds(t, tsimport(2, slices.Concat(load, []string{"-t", "t_{bucket(v, 2)}"})...), "load into one table")
+	holds(t, tsimport(2, slices.Concat(load, []string{"-t", "versions"})...), "keeps 3 versions")
+	holds(t, tsimport(2, "load", "c.csv", "--mode", "changes", "--op-column", "op", "-t", "numbered"), "only --mode put makes rows")
+	holds(t, tsimport(2, "load", "rows.jsonl", "--mode", "changes", "-t", "t", "--pk", "id"), "do not say how rows have changed")
+	holds(t, tsimport(2, "load", "rows.jsonl", "--op-column", "op", "-t", "t", "--pk", "id"), "--mode changes")
+	holds(t, tsimport(2, "load", "d.json", "--mode", "changes", "--op-column", "op", "-t", "t", "--pk", "id"), "leave it out")
+	holds(t, tsimport(2, "load", "d.json", "--format", "debezium", "-t", "t", "--pk", "id"), "is for --mode changes")
+	holds(t, tsimport(2, "load", "d.json", "-t", "t", "--pk", "id"), "--mode changes applies")
+	holds(t, tsimport(2, "verify", "c.csv", "--mode", "changes", "-t", "versions"), "compare the table with its source")
+}
+
+// TestNothingAfterAChangeThatCannotBeAppliedIsWritten has such a change among others, first, in the middle and last.
+func TestNothingAfterAChangeThatCannotBeAppliedIsWritten(t *testing.T) {
+	for _, at := range []int{0, 5, 9} {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			tsimport := commandsIn(t)
+			lines := []string{"op,id,v"}
+			for i := range 10 {
+				lines = append(lines, fmt.Sprintf("%s,k%d,x", []string{"I", "?"}[map[bool]int{i == at: 1}[true]], i))
+			}
+			put(t, "c.csv", strings.Join(lines, "\n")+"\n")
+			load := []string{"load", "c.csv", "--mode", "changes", "--op-column", "op", "-t", "t", "--pk", "id:string"}
+			said := tsimport(4, load...)
+			holds(t, said, "the value says nothing of what the change does", "--fresh", "none after it was")
+			for _, row := range strings.Split(tsimport(0, "export", "-t", "t", "-q"), "\n") {
+				for later := at; later < 10; later++ {
+					if strings.HasPrefix(row, fmt.Sprintf("k%d,", later)) {
+						t.Errorf("%s was written, and the change before it was not", row)
+					}
+				}
+			}
+			runs := strings.Fields(said[strings.Index(said, "summary: ")+len("summary: "):])[0]
+			holds(t, tsimport(2, "load", "--retry-rejects", strings.TrimSuffix(runs, "/summary.json")), "finish it first")
+			put(t, "c.csv", strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "?", "I"))
+			tsimport(0, append(load, "--fresh", "-q")...)
+			conformance.Equal(t, strings.Count(tsimport(0, "export", "-t", "t", "-q"), "\n"), 11, "lines")
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package options
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader"
+)
+
+// notOfChanges are the options that a load of changes cannot keep its promise with: that each row is at last as the changes of its key leave
+// it, in their order, however often they are repeated.
+var notOfChanges = []struct{ name, why string }{
+	{"condition", "a change that is repeated would meet what it has written itself"},
+	{"when", "a change that is left out is a row that differs"},
+	{"max-errors", "a change that is left out is a row that differs"},
+	{"limit", "a load that ends in the middle of changes would be taken for a whole one"},
+	{"set", "a change need not have the columns that the value is made of"},
+	{"version-column", "a change that deletes a row or a column has no version"},
+	{"age-policy", "a change that deletes a row need not have the column that says its age"},
+	{"verify", "a stream of changes is not what its table is in the end; compare the table with its source"},
+}
+
+// ops are what records of changes may do, by the values of --op-column. Programs write the first letter or a word: AWS DMS I, U and D,
+// others r for a row that was there before.
+var ops = map[string]table.Mode{
+	"I": table.Put, "i": table.Put, "c": table.Put, "r": table.Put, "insert": table.Put, "INSERT": table.Put, "put": table.Put, "PUT": table.Put, "bootstrap-insert": table.Put,
+	"U": table.Put, "u": table.Put, "update": table.Put, "UPDATE": table.Put,
+	"D": table.Delete, "d": table.Delete, "delete": table.Delete, "DELETE": table.Delete,
+}
+
+// checkChanges refuses what a user has given to a load of changes.
+func checkChanges(asked *Request) error {
+	if asked.Mode != "changes" {
+		return nil
+	}
+	for _, o := range notOfChanges {
+		if asked.IsSet(o.name) {
+			return fmt.Errorf("--mode changes with --%s: %s; leave it out", o.name, o.why)
+		}
+	}
+	switch {
+	case asked.Order == "none":
+		return fmt.Errorf("--mode changes with --order none: changes of a row count in their order; leave it out")
+	case plan.IsTemplate(asked.Table):
+		return fmt.Errorf("--mode changes into table %s: a change that deletes a row need not have the column that names its table; load into one table", asked.Table)
+	}
+	return nil
+}
+
+// parseChanges reads how the records of a load of changes are read.
+func parseChanges(r *Request, to *plan.Read) error {
+	if r.Mode != "changes" {
+		if r.OpColumn != "" {
+			return fmt.Errorf("--op-column is for --mode changes")
+		}
+		return nil
+	}
+	typed := map[string]bool{}
+	for _, t := range r.Type {
+		name, _, _ := strings.Cut(t, "=")
+		typed[name] = true
+	}
+	column, given, found := strings.Cut(r.OpColumn, ":")
+	c := &reader.Changes{Column: column, Values: ops, Typed: func(name string) bool { return typed[name] }}
+	if found {
+		c.Values = map[string]table.Mode{}
+		for _, one := range strings.Split(given, ",") {
+			value, op, _ := strings.Cut(one, "=")
+			mode, known := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete}[op]
+			if !known || column == "" {
+				return fmt.Errorf("--op-column %s: want NAME:VALUE=put|update|delete,…, such as Op:I=put,U=put,D=delete", r.OpColumn)
+			}
+			c.Values[value] = mode
+		}
+	}
+	columns, err := Columns(r)
+	if err != nil {
+		return err
+	}
+	c.Without = func(name string) bool { return !columns.Takes(name) }
+	to.Named.Missing = true // a member that a change lacks keeps its value
+	to.Changes = c
+	return nil
+}

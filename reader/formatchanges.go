@@ -1,0 +1,139 @@
+package reader
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+)
+
+// The formats of changes: records say what has happened to rows.
+var (
+	Debezium       Format = &changeFormat{"debezium", jsonl.DebeziumChanges, "changes as Debezium writes them"}
+	DynamoDBExport Format = &changeFormat{"dynamodb-changes", jsonl.DynamoDBChanges, "an incremental export of DynamoDB"}
+)
+
+// Changes say how the records of a load of changes are read.
+type Changes struct {
+	Column  string                   // that says what each record does; "" is a format of changes
+	Values  map[string]table.Mode    // of that column
+	Typed   func(column string) bool // whose types the user has said
+	Without func(column string) bool // which columns are not loaded
+}
+
+type changeFormat struct {
+	name string
+	form jsonl.ChangeForm
+	what string
+}
+
+func (f *changeFormat) String() string { return f.name }
+
+// Is takes nothing: a load of changes asks for their format itself.
+func (*changeFormat) Is(string, []byte) bool { return false }
+
+// changesOf is the format of the changes that a text begins with, nil if there are none.
+func (s *File) changesOf() (f *changeFormat, table string) {
+	head := s.utf8Head()
+	form, name := jsonl.GuessChanges(head, jsonl.Guess(head, len(s.text.head) < headBytes))
+	for _, of := range Formats {
+		if of, ok := of.(*changeFormat); ok && of.form == form {
+			return of, name
+		}
+	}
+	return nil, ""
+}
+
+func (f *changeFormat) open(s *File) error {
+	if s.o.Changes == nil {
+		return fmt.Errorf("read %s: --format %s is for --mode changes", s.Name, f.name)
+	}
+	s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'}
+	s.cutPlan(false)
+	if s.text.offset = int64(s.text.bom); s.text.transcode {
+		s.text.offset = 0
+	}
+	found, of := s.changesOf()
+	if found != f {
+		return fmt.Errorf("read %s: its first MiB has no change of the form %s that can be read; %s", s.Name, f.name, wantChanges)
+	}
+	s.Layout = jsonl.Guess(s.utf8Head(), len(s.text.head) < headBytes)
+	options := jsonl.Options{Layout: s.Layout, Changes: jsonl.Changes{Form: f.form, Table: s.o.Named.Table, Typed: s.o.Changes.Typed, Without: s.o.Changes.Without}}
+	if options.Changes.Table == "" {
+		options.Changes.Table, options.Changes.Only = of, true
+	} else if f.form == jsonl.DynamoDBChanges {
+		return fmt.Errorf("read %s: --source-table %s: an export of DynamoDB is of one table; leave it out", s.Name, s.o.Named.Table)
+	}
+	s.text.named = true
+	s.nameColumns(nil)
+	t := &s.form
+	t.wide, t.lacks, t.rejects.End, t.rejects.Ended = true, true, s.Dialect.End(), s.Dialect.Ended
+	t.rejects.Flags = []string{"--format", f.name}
+	t.broken = func(what string) []byte { return fmt.Appendf(nil, "<%s>\n", what) }
+	if s.Layout != jsonl.Lines {
+		t.cutter = func(begun bool) recordCutter { return &jsonl.Cutter{Array: s.Layout == jsonl.Array, Begun: begun} }
+		t.raw = oneLine
+	}
+	t.parser = func([]int) source.Parser {
+		o := options
+		o.Columns = s.Columns[:len(s.Columns)-len(s.fixed)]
+		return &changeParser{jsonParser{s: &jsonText{File: s}, jsonl: jsonl.NewParser(o)}}
+	}
+	if of != "" {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is %s to table %s", s.Name, f.what, of))
+	}
+	return nil
+}
+
+// checkChanges refuses a load of changes whose input does not say what each record does.
+func (s *File) checkChanges() error {
+	c := s.o.Changes
+	if c == nil {
+		return nil
+	}
+	_, says := s.Format.(*changeFormat)
+	switch {
+	case says && c.Column != "":
+		return fmt.Errorf("read %s: --op-column %s: %v says itself what each record does; leave it out", s.Name, c.Column, s.Format)
+	case !says && c.Column == "":
+		return fmt.Errorf("read %s: --mode changes: its records do not say how rows have changed; %s", s.Name, wantChanges)
+	case !says && !slices.Contains(s.Columns, c.Column):
+		return fmt.Errorf("read %s: --op-column %s: it has no such column, but %s", s.Name, c.Column, strings.Join(s.Columns, ", "))
+	}
+	return nil
+}
+
+// changeParser reads the records of splits.
+type changeParser struct{ jsonParser }
+
+// Others implements source.Passes.
+func (p *changeParser) Others() int { return p.jsonl.Others() }
+
+const wantChanges = "want JSON as a connector of Debezium or an incremental export of DynamoDB writes it, or name the column that says what each record does with --op-column"
+
+// opColumn is where a parser finds what a record does.
+type opColumn struct {
+	field int // -1 is nowhere
+	of    *Changes
+}
+
+// opOf says what a record does, or refuses it.
+func (o *opColumn) opOf(rec *record.Record) {
+	if rec.Bad != nil || o.field >= len(rec.Fields) {
+		return
+	}
+	d := &rec.Fields[o.field]
+	text := strings.TrimSpace(string(d.Bytes))
+	mode, known := o.of.Values[text]
+	if known = known && (d.Kind == record.Text || d.Kind == record.String); known {
+		rec.Mode = mode
+		return
+	}
+	rec.Bad = &table.Reason{Column: o.of.Column, Code: jsonl.CodeChange, Value: table.Show(d.Bytes),
+		Message: fmt.Sprintf("the value says nothing of what the change does; --op-column %s:VALUE=put|update|delete,… says what each value means", o.of.Column)}
+}

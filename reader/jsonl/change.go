@@ -1,0 +1,240 @@
+package jsonl
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+)
+
+// ChangeForm is how a program writes that a row has changed.
+type ChangeForm uint8
+
+// The forms.
+const (
+	NoChanges       ChangeForm = iota
+	DebeziumChanges            // events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or the payload alone
+	DynamoDBChanges            // incremental exports of DynamoDB, which have the last change of each item
+)
+
+// Codes of a change that ends a load: what comes after it may rest on it.
+const (
+	CodeChange = "BadChange"   // the line is not a change of the form, or lacks what it needs
+	CodeDDL    = "TableChange" // the table was altered, truncated or dropped
+	CodeTable  = "OtherTable"  // the change is of another table, and none is named
+)
+
+// Changes say how changes are read.
+type Changes struct {
+	Form  ChangeForm
+	Table string // whose changes are records: its name, with any of what stands before it ("schema.orders", "shop.schema.orders")
+	Only  bool   // Table was found, not named: a change of another table is refused, not passed over
+	// Without says which columns are not loaded; nil is none.
+	Without func(column string) bool
+	Typed   func(column string) bool // of which columns the user has said the types, where events have no schema
+}
+
+// changed is what the parser keeps from change to change.
+type changed struct {
+	passes bool // no record comes of the line, and
+	other  bool // it is a change of another table
+	others int  // such lines in the split
+
+	event  debeziumEvent
+	schema debeziumSchema
+}
+
+// Others returns how many changes of other tables the split has so far.
+func (p *Parser) Others() int { return p.changed.others }
+
+// change parses a change, from the first byte of its value on.
+func (p *Parser) change() bool {
+	s := &p.scan
+	p.record.Cells, p.record.Mode = p.record.Cells[:0], table.Put
+	if s.token() == 'n' && s.word("null") { // a tombstone, which a broker's clean-up goes by
+		return p.pass(false)
+	}
+	start := s.pos
+	if s.token() != '{' {
+		return p.broken("want an object")
+	}
+	if _, ok := p.skip(nil, 1); !ok {
+		return false
+	}
+	end := s.pos
+	p.keys.reset()
+	// From here on the text is known to be an object of JSON in which no key occurs twice.
+	ok := false
+	if p.options.Changes.Form == DynamoDBChanges {
+		ok = p.dynamoChange(start)
+	} else {
+		ok = p.debeziumChange(start)
+	}
+	s.pos = end
+	if ok && !p.changed.passes {
+		p.fillFields()
+	}
+	return ok
+}
+
+// pass says that no record comes of the line.
+func (p *Parser) pass(other bool) bool {
+	p.changed.passes = true
+	if other {
+		p.changed.others++
+	}
+	return true
+}
+
+// ofTable passes over changes of other tables, or refuses them. Name has the table's name last, and before it what it is in, as far as the
+// form says that.
+func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
+	c := &p.options.Changes
+	if c.Table == "" || IsTable(c.Table, name) {
+		return true, true
+	}
+	if !c.Only {
+		return false, p.pass(true)
+	}
+	return false, p.refuse("", CodeTable, fmt.Sprintf("the change is of table %s and those before it are of %s; name one of them, and the others are counted", strings.Join(name, "."), c.Table), at)
+}
+
+// IsTable reports whether a table, by its parts, is the one that is named.
+func IsTable(named string, name []string) bool {
+	whole := strings.Join(name, ".")
+	return whole == named || strings.HasSuffix(whole, "."+named)
+}
+
+// members calls each with the key and the place of the value of every member of the object at a place, in text that was checked.
+func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool {
+	s := &p.scan
+	s.pos = at + 1
+	for s.token() != '}' {
+		if s.token() == ',' {
+			s.pos++
+			s.space()
+		}
+		key, _ := s.text()
+		s.token()
+		s.pos++ // the colon
+		s.space()
+		from := s.pos
+		s.past()
+		to := s.pos
+		if !each(key, from, to) {
+			return false
+		}
+		s.pos = to
+	}
+	s.pos++
+	return true
+}
+
+// past goes past the value at scan's place, in text that was checked.
+func (s *scanner) past() {
+	depth := 0
+	for ; s.pos < len(s.data); s.pos++ {
+		switch s.data[s.pos] {
+		case '"':
+			for s.pos++; s.data[s.pos] != '"'; s.pos++ {
+				if s.data[s.pos] == '\\' {
+					s.pos++
+				}
+			}
+			if depth == 0 {
+				s.pos++
+				return
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth <= 0 {
+				if depth == 0 {
+					s.pos++
+				}
+				return
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return
+			}
+		}
+	}
+}
+
+// textAt returns the string at a place, "" if there is none.
+func (p *Parser) textAt(at int) string {
+	s := &p.scan
+	if s.data[at] != '"' {
+		return ""
+	}
+	s.pos = at
+	text, _ := s.text()
+	return string(text)
+}
+
+// cell adds a cell.
+func (p *Parser) addCell(name []byte, d record.Datum) {
+	p.record.Cells = append(p.record.Cells, record.Cell{Name: name, Datum: d, At: -1})
+}
+
+// dynamoChange parses a line of an incremental export:
+//
+//	{"Metadata":{"WriteTimestampMicros":{"N":"1680109764000000"}},"Keys":{"id":{"S":"x"}},"OldImage":{…},"NewImage":{…}}
+//
+// An item that was deleted has no NewImage.
+func (p *Parser) dynamoChange(start int) bool {
+	keys, image := -1, -1
+	if !p.members(start, func(name []byte, from, _ int) bool {
+		switch object := p.scan.data[from] == '{'; string(name) {
+		case "Keys":
+			keys = from
+			return object || p.refuse("", CodeChange, "Keys is not an object", from)
+		case "NewImage":
+			if image = from; !object {
+				image = -1
+			}
+		case "Metadata", "OldImage":
+		default:
+			return p.refuse("", CodeChange, fmt.Sprintf("member %q is none of an incremental export: want Metadata, Keys, OldImage and NewImage", name), from)
+		}
+		return true
+	}) {
+		return false
+	}
+	if keys < 0 {
+		return p.refuse("", CodeChange, "want Keys, which say whose change it is", start)
+	}
+	if image < 0 {
+		p.record.Mode, image = table.Delete, keys
+	}
+	return p.members(image, func(name []byte, from, to int) bool {
+		t := &p.tags
+		t.scan.data, t.scan.pos = p.scan.compact(from, to), 0
+		d, err := t.value(DynamoDB)
+		if err != nil {
+			return p.refuse(string(name), CodeTag, fmt.Sprintf("%v, in the value at byte %d", err, from+1), from)
+		}
+		p.addCell(name, d)
+		return true
+	})
+}
+
+// GuessChanges returns the form of the changes that a text begins with, and the table of the first one where it says which.
+func GuessChanges(head []byte, layout Layout) (form ChangeForm, name string) {
+	for form, marks := range map[ChangeForm][]string{DebeziumChanges: {`"op"`, `"source"`}, DynamoDBChanges: {`"Keys"`, `Image"`}} {
+		if !bytes.Contains(head, []byte(marks[0])) || !bytes.Contains(head, []byte(marks[1])) {
+			continue
+		}
+		p := NewParser(Options{Layout: layout, Changes: Changes{Form: form, Typed: func(string) bool { return true }}})
+		p.Reset(head)
+		for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+			if rec.Bad == nil {
+				return form, strings.Join(p.changed.event.table, ".")
+			}
+		}
+	}
+	return NoChanges, ""
+}

@@ -1,0 +1,218 @@
+package jsonl
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+)
+
+// debeziumText is an event of Debezium for a table shop.public.orders with one column beside id, as its documentation shows one.
+func debeziumText(connector, op, column, value string) string {
+	fields := `[{"type":"int32","optional":false,"field":"id"},{` + column + `,"optional":true,"field":"v"}]`
+	row := `{"id":7,"v":` + value + `}`
+	before, after := "null", row
+	if op == "d" {
+		before, after = row, "null"
+	}
+	return `{"schema":{"type":"struct","fields":[{"type":"struct","fields":` + fields + `,"optional":true,"field":"before"},{"type":"struct","fields":` + fields +
+		`,"optional":true,"field":"after"},{"type":"string","field":"op"}]},"payload":{"before":` + before + `,"after":` + after +
+		`,"source":{"connector":"` + connector + `","db":"shop","schema":"public","table":"orders"},"op":"` + op + `","ts_ms":5}}`
+}
+
+// shown is a value as text.
+func shown(d *record.Datum) string {
+	switch d.Kind {
+	case record.Integer:
+		return strconv.FormatInt(d.Int, 10)
+	case record.Unsigned:
+		return strconv.FormatUint(uint64(d.Int), 10)
+	case record.Double:
+		return strconv.FormatFloat(d.Double, 'g', -1, 64)
+	case record.Boolean:
+		return strconv.FormatBool(d.Int != 0)
+	}
+	return string(d.Bytes)
+}
+
+func changesOf(text string, c Changes) (all []string, others int) {
+	if c.Typed == nil {
+		c.Typed = func(string) bool { return false }
+	}
+	p := NewParser(Options{Changes: c, Columns: []string{"id"}})
+	p.Reset([]byte(text))
+	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+		if rec.Bad != nil {
+			all = append(all, rec.Bad.Code+": "+rec.Bad.Message)
+			continue
+		}
+		line := fmt.Sprint([...]string{"put", "update", "delete"}[rec.Mode], " ", shown(&rec.Fields[0]))
+		for _, cell := range rec.Cells {
+			if string(cell.Name) != "id" {
+				line += fmt.Sprintf(" %s=%v:%s", cell.Name, cell.Kind, shown(&cell.Datum))
+			}
+		}
+		all = append(all, line)
+	}
+	return all, p.Others()
+}
+
+func TestValuesOfDebeziumAreThoseOfALoadFromTheDatabase(t *testing.T) {
+	unscaled := base64.StdEncoding.EncodeToString(big.NewInt(1050).Bytes())
+	propagated := func(of, length string) string {
+		return `"parameters":{"__debezium.source.column.type":"` + of + `","__debezium.source.column.length":"` + length + `"}`
+	}
+	for _, c := range []struct{ connector, column, value, want string }{
+		{"postgresql", `"type":"int64"`, `-9223372036854775808`, "-9223372036854775808"},
+		{"postgresql", `"type":"double"`, `0.1`, "0.1"},
+		{"mariadb", `"type":"float"`, `1.1`, "1.100000023841858"},
+		{"postgresql", `"type":"boolean"`, `true`, "true"},
+		{"postgresql", `"type":"boolean",` + propagated("BIT", "1"), `true`, "1"},
+		{"postgresql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10"}`, `"BQI="`, "1000000101"},
+		{"mysql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10"}`, `"BQI="`, "517"},
+		{"mysql", `"type":"int64",` + propagated("BIGINT UNSIGNED", "20"), `-1`, "18446744073709551615"},
+		{"postgresql", `"type":"string"`, `"caf\u00e9"`, "café"},
+		{"postgresql", `"type":"string","name":"io.debezium.data.Json"`, `"{\"a\": 1}"`, `{"a": 1}`},
+		{"postgresql", `"type":"bytes"`, `"AP8="`, "\x00\xff"},
+		{"postgresql", `"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2"}`, `"` + unscaled + `"`, "10.50"},
+		{"postgresql", `"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2"}`, `"+w=="`, "-0.05"},
+		{"postgresql", `"type":"struct","name":"io.debezium.data.VariableScaleDecimal"`, `{"scale":3,"value":"` + unscaled + `"}`, "1.050"},
+		{"postgresql", `"type":"int32","name":"io.debezium.time.Date"`, `19782`, "2024-02-29"},
+		{"postgresql", `"type":"int32","name":"io.debezium.time.Date"`, `-1`, "1969-12-31"},
+		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroTimestamp"`, `1709210096500000`, "2024-02-29T12:34:56.5"},
+		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroTimestamp"`, `-1`, "1969-12-31T23:59:59.999999"},
+		{"mariadb", `"type":"int64","name":"io.debezium.time.Timestamp",` + propagated("DATETIME", "3"), `1709210096500`, "2024-02-29T12:34:56.500"},
+		{"mariadb", `"type":"int64","name":"io.debezium.time.Timestamp","parameters":{"__debezium.source.column.type":"DATETIME"}`, `1709210096000`, "2024-02-29T12:34:56"},
+		{"postgresql", `"type":"string","name":"io.debezium.time.ZonedTimestamp"`, `"2024-02-29T12:34:56.700000Z"`, "2024-02-29T12:34:56.7Z"},
+		{"mariadb", `"type":"string","name":"io.debezium.time.ZonedTimestamp",` + propagated("TIMESTAMP", "6"), `"2024-02-29T14:34:56.7+02:00"`, "2024-02-29T12:34:56.700000Z"},
+		{"mariadb", `"type":"int64","name":"io.debezium.time.MicroTime",` + propagated("TIME", "1"), `-3020399900000`, "-838:59:59.9"},
+		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroTime"`, `86400000000`, "24:00:00"},
+		{"mariadb", `"type":"int32","name":"io.debezium.time.Year"`, `2024`, "2024"},
+	} {
+		all, _ := changesOf(debeziumText(c.connector, "c", c.column, c.value), Changes{Form: DebeziumChanges})
+		if len(all) != 1 || !strings.HasPrefix(all[0], "put 7 v=") || !strings.HasSuffix(all[0], ":"+c.want) {
+			t.Errorf("%s %s: %q, want %q", c.column, c.value, all, c.want)
+		}
+	}
+}
+
+func TestWhatAnEventDoesNotTellExactlyIsRefused(t *testing.T) {
+	for _, c := range []struct{ connector, column, value, want string }{
+		{"mariadb", `"type":"int64","name":"io.debezium.time.Timestamp"`, `1`, "column.propagate.source.type"},
+		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroTimestamp"`, `9223372036825200000`, "before the year 1 or after 9999"},
+		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroDuration"`, `1`, "leave the column out"},
+		{"postgresql", `"type":"string","name":"io.debezium.time.ZonedTime"`, `"12:00:00Z"`, "leave the column out"},
+		{"postgresql", `"type":"array"`, `[1]`, "leave the column out"},
+		{"mysql", `"type":"struct","name":"io.debezium.data.geometry.Point"`, `{}`, "leave the column out"},
+		{"postgresql", `"type":"string","name":"io.debezium.data.Json","parameters":{"__debezium.source.column.type":"HSTORE"}`, `"{}"`, "hstore"},
+		{"postgresql", `"type":"int32"`, `1.5`, "no whole number"},
+		{"postgresql", `"type":"bytes"`, `"!"`, "not base64"},
+		{"postgresql", `"type":"string"`, `5`, "no string"},
+		{"postgresql", `"type":"boolean"`, `"x"`, "no boolean"},
+		{"postgresql", `"type":"double"`, `"x"`, "no number"},
+	} {
+		all, _ := changesOf(debeziumText(c.connector, "u", c.column, c.value), Changes{Form: DebeziumChanges})
+		if len(all) != 1 || !strings.HasPrefix(all[0], table.CodeType) || !strings.Contains(all[0], c.want) {
+			t.Errorf("%s %s: %q, want %q", c.column, c.value, all, c.want)
+		}
+		all, _ = changesOf(debeziumText(c.connector, "u", c.column, c.value), Changes{Form: DebeziumChanges, Without: func(name string) bool { return name == "v" }})
+		if len(all) != 1 || all[0] != "put 7" {
+			t.Errorf("%s without the column: %q", c.column, all)
+		}
+	}
+}
+
+func TestEventsOfDebezium(t *testing.T) {
+	text := `"type":"string"`
+	event := func(op string) string { return debeziumText("postgresql", op, text, `"x"`) }
+	bare := func(payload string) string {
+		return `{"before":null,"source":{"connector":"postgresql","db":"shop","schema":"public","table":"orders"},` + payload + `}`
+	}
+	other := strings.ReplaceAll(event("c"), `"table":"orders"`, `"table":"other"`)
+	ddl := func(id, kind string) string {
+		return `{"source":{"connector":"mysql","db":"shop"},"ts_ms":1,"databaseName":"shop","ddl":"ALTER TABLE orders ADD x int","tableChanges":[{"type":"` + kind + `","id":` + id + `}]}`
+	}
+	typed := Changes{Form: DebeziumChanges, Typed: func(string) bool { return true }}
+	for name, c := range map[string]struct {
+		text   string
+		of     Changes
+		want   string // all records
+		others int
+	}{
+		"created, read, updated, deleted": {text: event("c") + "\n" + event("r") + "\n" + event("u") + "\n" + event("d"), want: "put 7 v=7:x; put 7 v=7:x; put 7 v=7:x; delete 7 v=7:x"},
+		"tombstones and heartbeats":       {text: "null\n" + `{"schema":null,"payload":null}` + "\n" + `{"schema":{},"payload":{"ts_ms":5}}` + "\n" + event("c") + "\n\n", want: "put 7 v=7:x"},
+		"transactions":                    {text: `{"status":"BEGIN","id":"5","ts_ms":1}` + "\n" + event("c"), want: "put 7 v=7:x"},
+		"an application's message":        {text: strings.ReplaceAll(event("c"), `"op":"c"`, `"op":"m"`)},
+		"a value that was not logged":     {text: debeziumText("postgresql", "u", text, `"__debezium_unavailable_value"`), want: "update 7"},
+		"bytes that were not logged":      {text: debeziumText("postgresql", "u", `"type":"bytes"`, `"`+unavailableBytes+`"`), want: "update 7"},
+		"a null":                          {text: debeziumText("postgresql", "u", text, "null"), want: "put 7 v=0:"},
+		"other tables":                    {text: event("c") + "\n" + other + "\n" + other, of: Changes{Table: "public.orders"}, want: "put 7 v=7:x", others: 2},
+		"a table that is not named":       {text: event("c") + "\n" + other, of: Changes{Table: "shop.public.orders", Only: true}, want: "put 7 v=7:x; OtherTable: the change is of table shop.public.other"},
+		"a part of a name":                {text: event("c"), of: Changes{Table: "ders"}, others: 1},
+		"without a schema":                {text: bare(`"op":"c","after":{"id":7,"v":"x","n":5,"f":1.5,"b":true}`), of: typed, want: "put 7 v=7:x n=2:5 f=2:1.5 b=6:true"},
+		"without a schema or types":       {text: bare(`"op":"c","after":{"id":7}`), want: "BadChange: the event has no schema"},
+		"an object without a schema":      {text: bare(`"op":"c","after":{"id":7,"v":{}}`), of: typed, want: "BadChange: the event has no schema"},
+		"truncated":                       {text: bare(`"op":"t"`), want: "TableChange: table shop.public.orders was truncated"},
+		"an op of tomorrow":               {text: bare(`"op":"x"`), want: `BadChange: op "x" is not known`},
+		"no image":                        {text: bare(`"op":"d"`), want: `BadChange: a change "d" has no image`},
+		"no op":                           {text: bare(`"after":{"id":7}`), want: "BadChange: want op and source"},
+		"an alteration":                   {text: ddl(`"\"shop\".\"orders\""`, "ALTER"), of: Changes{Table: "orders"}, want: "TableChange: table shop.orders was altered: ALTER TABLE orders ADD x int"},
+		"an alteration of another":        {text: ddl(`"\"shop\".\"other\""`, "ALTER"), of: Changes{Table: "orders"}, others: 1},
+		"a table's first definition":      {text: ddl(`"\"shop\".\"orders\""`, "CREATE"), of: Changes{Table: "orders"}, others: 1},
+		"no object":                       {text: "[]", want: "BadJSON: want an object"},
+		"half of one":                     {text: `{"payload":`, want: "BadJSON: want a value"},
+		"a key that comes twice":          {text: `{"op":"c","op":"d"}`, want: "BadJSON: key"},
+		"something after it":              {text: event("c") + " x", want: "BadJSON: want nothing after the object"},
+	} {
+		c.of.Form = DebeziumChanges
+		all, others := changesOf(c.text, c.of)
+		if got := strings.Join(all, "; "); got != c.want && (c.want == "" || !strings.Contains(c.want, ": ") || !strings.HasPrefix(got, c.want)) || others != c.others {
+			t.Errorf("%s: %q and %d others, want %q and %d", name, got, others, c.want, c.others)
+		}
+	}
+}
+
+func TestChangesOfDynamoDB(t *testing.T) {
+	put := `{"Metadata":{"WriteTimestampMicros":{"N":"1680109764000000"}},"Keys":{"id":{"S":"a"}},"OldImage":{"id":{"S":"a"}},"NewImage":{"id":{"S":"a"},"n":{"N":"5"},"m": {"M": {"x":{"BOOL":true}}}}}`
+	deleted := `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"b"}},"OldImage":{"id":{"S":"b"}}}`
+	all, _ := changesOf(put+"\n"+deleted+"\n"+`{"Keys":{"id":{"S":1}}}`+"\n"+`{"NewImage":{}}`+"\n"+`{"Keys":{"id":{"S":"a"}},"New":1}`+"\n"+`{"Keys":5}`, Changes{Form: DynamoDBChanges})
+	want := []string{`put a n=2:5 m=9:{"x":true}`, "delete b", CodeTag, CodeChange + ": want Keys", CodeChange + `: member "New"`, CodeChange + ": Keys is not"}
+	for i := range want {
+		if i >= len(all) || !strings.HasPrefix(all[i], want[i]) {
+			t.Errorf("%q, want %q", all, want[i])
+		}
+	}
+}
+
+// FuzzChange parses any line: what it makes of one is what it makes of the same line without white space.
+func FuzzChange(f *testing.F) {
+	f.Add([]byte(debeziumText("postgresql", "u", `"type":"string"`, `"x"`)))
+	f.Add([]byte(debeziumText("mysql", "d", `"type":"int64","name":"io.debezium.time.Timestamp"`, `5`)))
+	f.Add([]byte(`{"Keys":{"id":{"S":"a"}},"NewImage":{"id":{"S":"a"},"n":{"L":[{"N":"5"}]}}}`))
+	f.Add([]byte(`{"schema":null,"payload":{"op":"c","after":{"\u0069d":[{"a":"]}\\\""}]},"source":{"table":"t"}}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		for _, form := range []ChangeForm{DebeziumChanges, DynamoDBChanges} {
+			of := Changes{Form: form, Typed: func(string) bool { return true }}
+			first, _ := changesOf(string(line), of)
+			var compact json.RawMessage
+			if strings.Contains(string(line), "\n") || json.Unmarshal(line, &compact) != nil || len(first) != 1 || strings.Contains(first[0], ": ") {
+				continue
+			}
+			spaced, err := json.MarshalIndent(compact, " ", " ")
+			if err != nil {
+				continue
+			}
+			p := NewParser(Options{Changes: of, Layout: Objects, Columns: []string{"id"}})
+			p.Reset(spaced)
+			if rec, ok := p.Next(); !ok || rec.Bad != nil || int(rec.Mode) > int(table.Delete) {
+				t.Errorf("%s is another change with white space", line)
+			}
+		}
+	})
+}

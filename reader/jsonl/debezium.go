@@ -1,0 +1,562 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+)
+
+// Events of Debezium, as its documentation of the connectors for PostgreSQL, MySQL and MariaDB (3.x) describes them. Values become what a load
+// of the same table from the database makes of them (docs/sql.md): what an event does not tell exactly is refused.
+
+// debeziumEvent is what stands in the payload of an event.
+type debeziumEvent struct {
+	op            string
+	before, after int // places of the objects; -1 is null
+	connector     string
+	table         []string
+	ddl           string
+}
+
+// debeziumChange parses an event.
+func (p *Parser) debeziumChange(start int) bool {
+	s := &p.scan
+	payload, schema, schemaEnd := start, -1, -1
+	envelope := false
+	p.members(start, func(name []byte, from, to int) bool {
+		switch string(name) {
+		case "payload":
+			payload, envelope = from, true
+		case "schema":
+			schema, schemaEnd = from, to
+		}
+		return true
+	})
+	if !envelope {
+		schema = -1
+	}
+	if s.data[payload] == 'n' {
+		return p.pass(false) // a tombstone
+	}
+	if s.data[payload] != '{' {
+		return p.refuse("", CodeChange, "payload is not an object", payload)
+	}
+	e := &p.changed.event
+	if heartbeat := p.readEvent(payload); heartbeat {
+		return p.pass(false)
+	}
+	if e.ddl != "" {
+		return p.definition(payload)
+	}
+	if e.op == "" || len(e.table) == 0 {
+		return p.refuse("", CodeChange, "want op and source, as events of Debezium have them", payload)
+	}
+	if mine, ok := p.ofTable(e.table, payload); !mine {
+		return ok
+	}
+	image := e.after
+	switch e.op {
+	case "c", "r", "u":
+	case "d":
+		p.record.Mode, image = table.Delete, e.before
+	case "t":
+		return p.refuse("", CodeDDL, fmt.Sprintf("table %s was truncated; delete its rows here, and continue with the events after this one", strings.Join(e.table, ".")), payload)
+	case "m":
+		return p.pass(false) // a message of an application
+	default:
+		return p.refuse("", CodeChange, fmt.Sprintf("op %q is not known: want c, r, u, d or t", e.op), payload)
+	}
+	if image < 0 {
+		return p.refuse("", CodeChange, fmt.Sprintf("a change %q has no image of its row; a table of PostgreSQL needs a primary key, or REPLICA IDENTITY FULL", e.op), payload)
+	}
+	columns, ok := p.columnsOf(schema, schemaEnd)
+	return ok && p.members(image, func(name []byte, from, to int) bool { return p.debeziumValue(columns, name, from, to) })
+}
+
+// readEvent reads what stands in a payload. It reports whether that is a heartbeat, or the beginning or end of a transaction.
+func (p *Parser) readEvent(payload int) (other bool) {
+	e := &p.changed.event
+	*e = debeziumEvent{before: -1, after: -1, table: e.table[:0]}
+	object := func(at int) int {
+		if p.scan.data[at] == '{' {
+			return at
+		}
+		return -1
+	}
+	source, status, alone := -1, false, true
+	p.members(payload, func(name []byte, from, _ int) bool {
+		switch string(name) {
+		case "op":
+			e.op = p.textAt(from)
+		case "before":
+			e.before = object(from)
+		case "after":
+			e.after = object(from)
+		case "source":
+			source = object(from)
+		case "ddl":
+			e.ddl = p.textAt(from)
+		case "status":
+			status = true
+		}
+		alone = alone && string(name) == "ts_ms"
+		return true
+	})
+	if source >= 0 {
+		var in [3]string
+		p.members(source, func(name []byte, from, _ int) bool {
+			switch string(name) {
+			case "connector":
+				e.connector = p.textAt(from)
+			case "db":
+				in[0] = p.textAt(from)
+			case "schema":
+				in[1] = p.textAt(from)
+			case "table":
+				in[2] = p.textAt(from)
+			}
+			return true
+		})
+		if in[2] != "" {
+			for _, part := range in {
+				if part != "" {
+					e.table = append(e.table, part)
+				}
+			}
+		}
+	}
+	return alone || status && e.op == "" && source < 0
+}
+
+// definition passes over a statement about other tables. What it does to this one nobody has done here.
+func (p *Parser) definition(payload int) bool {
+	var of struct {
+		Changes []struct {
+			ID   string `json:"id"`
+			Type string `json:"type"`
+		} `json:"tableChanges"`
+	}
+	p.scan.pos = payload
+	p.scan.past()
+	if err := json.Unmarshal(p.scan.data[payload:p.scan.pos], &of); err != nil {
+		return p.refuse("", CodeChange, "the event of a statement cannot be read", payload)
+	}
+	for _, c := range of.Changes {
+		if name := strings.Split(strings.ReplaceAll(c.ID, `"`, ""), "."); c.Type != "CREATE" && IsTable(p.options.Changes.Table, name) {
+			return p.refuse("", CodeDDL, fmt.Sprintf("table %s was altered: %.100s; alter the load likewise, and continue with the events after this one", strings.Join(name, "."), p.changed.event.ddl), payload)
+		}
+	}
+	return p.pass(true)
+}
+
+// debeziumSchema is the columns of the table that the last schema has described.
+type debeziumSchema struct {
+	text      []byte
+	connector string
+	columns   map[string]*debeziumColumn
+}
+
+// debeziumColumn is how the values of a column are read.
+type debeziumColumn struct {
+	read   func(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) (why string)
+	refuse string // why they are not
+	unit   int64  // of a time: how many make a second
+	digits int    // of the fraction of a second; -1 is as many as it has
+	scale  int32
+	length int
+}
+
+// columnsOf returns the columns as the schema between two places describes them; nil is none.
+func (p *Parser) columnsOf(from, to int) (map[string]*debeziumColumn, bool) {
+	if from < 0 || p.scan.data[from] != '{' {
+		return nil, true
+	}
+	text, c := p.scan.data[from:to], &p.changed.schema
+	if c.columns != nil && c.connector == p.changed.event.connector && bytes.Equal(c.text, text) {
+		return c.columns, true
+	}
+	var schema struct {
+		Fields []struct {
+			Field  string           `json:"field"`
+			Fields []debeziumMember `json:"fields"`
+		} `json:"fields"`
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		return nil, p.refuse("", CodeChange, "the schema of the event cannot be read", from)
+	}
+	c.text, c.connector, c.columns = append(c.text[:0], text...), p.changed.event.connector, map[string]*debeziumColumn{}
+	for _, image := range schema.Fields {
+		if image.Field == "after" || image.Field == "before" {
+			for _, m := range image.Fields {
+				c.columns[m.Field] = m.column(c.connector)
+			}
+		}
+	}
+	return c.columns, true
+}
+
+// debeziumMember is a column in a schema of Kafka Connect.
+type debeziumMember struct {
+	Field      string            `json:"field"`
+	Type       string            `json:"type"`
+	Name       string            `json:"name"`
+	Parameters map[string]string `json:"parameters"`
+}
+
+// Parameters of a column that the connector's column.propagate.source.type adds.
+const (
+	sourceType   = "__debezium.source.column.type"
+	sourceLength = "__debezium.source.column.length"
+)
+
+func (m *debeziumMember) column(connector string) *debeziumColumn {
+	c := &debeziumColumn{digits: -1}
+	postgres := connector == "postgresql"
+	of := strings.ToUpper(m.Parameters[sourceType])
+	time := func(unit int64, read func(*Parser, *debeziumColumn, *record.Datum, int, int) string) {
+		c.unit, c.read = unit, read
+		if postgres {
+			return
+		}
+		n, err := strconv.Atoi(m.Parameters[sourceLength])
+		if c.digits = n; err != nil && of == "" {
+			c.refuse = "the event does not say how many digits of a second the column has; set column.propagate.source.type=.* in the connector"
+		}
+	}
+	refuse := func(why string) { c.refuse = why + "; leave the column out" }
+	switch m.Name {
+	case "io.debezium.time.Date", "org.apache.kafka.connect.data.Date":
+		c.read = readDate
+	case "io.debezium.time.Timestamp":
+		time(1e3, readLocal)
+	case "io.debezium.time.MicroTimestamp":
+		time(1e6, readLocal)
+	case "io.debezium.time.NanoTimestamp":
+		time(1e9, readLocal)
+	case "io.debezium.time.Time":
+		time(1e3, readTimeOfDay)
+	case "io.debezium.time.MicroTime":
+		time(1e6, readTimeOfDay)
+	case "io.debezium.time.NanoTime":
+		time(1e9, readTimeOfDay)
+	case "io.debezium.time.ZonedTimestamp":
+		time(1, readZoned)
+	case "io.debezium.time.Year":
+		c.read = readWhole
+	case "org.apache.kafka.connect.data.Decimal":
+		scale, err := strconv.ParseInt(m.Parameters["scale"], 10, 32)
+		if c.scale, c.read = int32(scale), readDecimal; err != nil {
+			refuse("the schema does not say its scale")
+		}
+	case "io.debezium.data.VariableScaleDecimal":
+		c.read = readScaled
+	case "io.debezium.data.Bits":
+		c.length, _ = strconv.Atoi(m.Parameters["length"])
+		if c.read = readBits; postgres {
+			c.read = readBitText
+		}
+	case "", "io.debezium.data.Json", "io.debezium.data.Enum", "io.debezium.data.EnumSet", "io.debezium.data.Uuid", "io.debezium.data.Xml", "io.debezium.data.Ltree":
+		switch m.Type {
+		case "int8", "int16", "int32", "int64":
+			if c.read = readWhole; of == "BIGINT UNSIGNED" {
+				c.read = readUnwrapped
+			}
+		case "float":
+			c.read = readFloat
+		case "double":
+			c.read = readDouble
+		case "boolean":
+			if c.read = readBoolean; postgres && of == "BIT" {
+				c.length, c.read = 1, readBitText
+			}
+		case "string":
+			if c.read = readText; of == "HSTORE" {
+				refuse("events write hstore as JSON, which is not the server's text")
+			}
+		case "bytes":
+			c.read = readBase64
+		default:
+			refuse(fmt.Sprintf("values of the type %s have no exact text here", m.Type))
+		}
+	default:
+		refuse(fmt.Sprintf("values of %s do not tell the server's text exactly", m.Name))
+	}
+	return c
+}
+
+// unavailable is what stands in place of a value that the database has not logged, since it did not change.
+const unavailable = "__debezium_unavailable_value"
+
+var unavailableBytes = base64.StdEncoding.EncodeToString([]byte(unavailable))
+
+// debeziumValue reads the value of a column between two places.
+func (p *Parser) debeziumValue(columns map[string]*debeziumColumn, name []byte, from, to int) bool {
+	s := &p.scan
+	value := s.data[from:to]
+	if without := p.options.Changes.Without; without != nil && p.column(name) < 0 && without(string(name)) {
+		return true
+	}
+	if slices.Contains([]string{unavailable, unavailableBytes}, strings.Trim(string(value[:min(len(value), 64)]), `"`)) {
+		if p.record.Mode == table.Put {
+			p.record.Mode = table.Update
+		}
+		return true
+	}
+	d := record.Datum{}
+	switch c := columns[string(name)]; {
+	case value[0] == 'n':
+	case columns == nil:
+		if s.pos = from; value[0] == '{' || value[0] == '[' || !p.options.Changes.Typed(string(name)) {
+			return p.refuse(string(name), CodeChange, "the event has no schema, and dates and decimals look like numbers and texts; set value.converter.schemas.enable=true in the connector, or say the column's type", from)
+		}
+		p.scalar(&d)
+	case c == nil:
+		return p.refuse(string(name), CodeChange, "the schema of the event does not have the column", from)
+	case c.refuse != "":
+		return p.refuse(string(name), table.CodeType, c.refuse, from)
+	default:
+		if why := c.read(p, c, &d, from, to); why != "" {
+			return p.refuse(string(name), table.CodeType, why, from)
+		}
+	}
+	p.addCell(name, d)
+	return true
+}
+
+// whole returns the whole number between two places.
+func (p *Parser) whole(from, to int) (int64, bool) {
+	n, err := strconv.ParseInt(string(p.scan.data[from:to]), 10, 64)
+	return n, err == nil
+}
+
+const (
+	noWhole = "the value is no whole number, as the schema says"
+	noText  = "the value is no string, as the schema says"
+	noBytes = "the value is not base64, as the schema says"
+)
+
+func readWhole(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
+	n, ok := p.whole(from, to)
+	if !ok {
+		return noWhole
+	}
+	*d = record.Datum{Kind: record.Integer, Int: n}
+	return ""
+}
+
+// readUnwrapped reads an unsigned number, of which events have the bits as those of a signed one.
+func readUnwrapped(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) string {
+	why := readWhole(p, c, d, from, to)
+	d.Kind = record.Unsigned
+	return why
+}
+
+func readFloat(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
+	return p.double(d, from, to, 32)
+}
+
+func readDouble(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
+	return p.double(d, from, to, 64)
+}
+
+func (p *Parser) double(d *record.Datum, from, to, bits int) string {
+	text := strings.Trim(string(p.scan.data[from:to]), `"`) // around NaN and the infinities
+	f, err := strconv.ParseFloat(text, bits)
+	if err != nil {
+		return "the value is no number, as the schema says"
+	}
+	*d = record.Datum{Kind: record.Double, Double: f}
+	return ""
+}
+
+func readBoolean(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+	if p.scan.pos = from; p.scan.data[from] != 't' && p.scan.data[from] != 'f' {
+		return "the value is no boolean, as the schema says"
+	}
+	p.scalar(d)
+	return ""
+}
+
+func readText(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+	if p.scan.pos = from; p.scan.data[from] != '"' {
+		return noText
+	}
+	p.scalar(d)
+	return ""
+}
+
+// bytesAt decodes the base64 at a place.
+func (p *Parser) bytesAt(at int) ([]byte, bool) {
+	s := &p.scan
+	if s.pos = at; s.data[at] != '"' {
+		return nil, false
+	}
+	text, _ := s.text()
+	return unbase64(s, text)
+}
+
+func readBase64(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+	bytes, ok := p.bytesAt(from)
+	if !ok {
+		return noBytes
+	}
+	*d = record.Datum{Kind: record.Binary, Bytes: bytes}
+	return ""
+}
+
+func readDecimal(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) string {
+	unscaled, ok := p.bytesAt(from)
+	if !ok {
+		return noBytes
+	}
+	p.decimal(d, unscaled, c.scale)
+	return ""
+}
+
+func readScaled(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+	var value struct {
+		Scale int32  `json:"scale"`
+		Value []byte `json:"value"`
+	}
+	p.scan.pos = from
+	p.scan.past()
+	if err := json.Unmarshal(p.scan.data[from:p.scan.pos], &value); err != nil {
+		return "the value is no decimal with its scale, as the schema says"
+	}
+	p.decimal(d, value.Value, value.Scale)
+	return ""
+}
+
+// decimal makes the text of a decimal with all of its digits.
+func (p *Parser) decimal(d *record.Datum, unscaled []byte, scale int32) {
+	n := record.Datum{Kind: record.Decimal, Bytes: unscaled, Scale: scale}
+	p.text(d, func(dst []byte) []byte { return n.AppendDecimal(dst) })
+}
+
+// text makes a text in the record's memory.
+func (p *Parser) text(d *record.Datum, write func(dst []byte) []byte) {
+	s := &p.scan
+	from := len(s.scratch)
+	s.scratch = write(s.scratch)
+	*d = record.Datum{Kind: record.String, Bytes: s.scratch[from:len(s.scratch):len(s.scratch)]}
+}
+
+// readBits reads the bits of MySQL, the lowest byte first, as a number.
+func readBits(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+	bits, ok := p.bytesAt(from)
+	if !ok || len(bits) > 8 {
+		return noBytes
+	}
+	n := uint64(0)
+	for i, b := range bits {
+		n |= uint64(b) << (8 * i)
+	}
+	*d = record.Datum{Kind: record.Unsigned, Int: int64(n)}
+	return ""
+}
+
+// readBitText reads the bits of PostgreSQL as digits, as the server writes them.
+func readBitText(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) string {
+	bits, ok := p.bytesAt(from)
+	switch p.scan.data[from] {
+	case 't':
+		bits, ok = []byte{1}, true
+	case 'f':
+		bits, ok = []byte{0}, true
+	}
+	if !ok || len(bits)*8 < c.length || c.length == 0 {
+		return noBytes
+	}
+	p.text(d, func(dst []byte) []byte {
+		for i := c.length - 1; i >= 0; i-- {
+			dst = append(dst, '0'+bits[i/8]>>(i%8)&1)
+		}
+		return dst
+	})
+	return ""
+}
+
+const noTime = "the time is before the year 1 or after 9999, or infinite, and the event does not tell it exactly"
+
+func readDate(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
+	days, ok := p.whole(from, to)
+	if !ok {
+		return noWhole
+	}
+	if days < math.MinInt32 || days > math.MaxInt32 {
+		return noTime
+	}
+	at := time.Unix(0, 0).UTC().AddDate(0, 0, int(days))
+	if at.Year() < 1 || at.Year() > 9999 {
+		return noTime
+	}
+	p.text(d, func(dst []byte) []byte { return at.AppendFormat(dst, time.DateOnly) })
+	return ""
+}
+
+func readLocal(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) string {
+	n, ok := p.whole(from, to)
+	if !ok {
+		return noWhole
+	}
+	seconds, part := n/c.unit, n%c.unit
+	if part < 0 {
+		seconds, part = seconds-1, part+c.unit
+	}
+	return p.moment(d, c, time.Unix(seconds, part*(1e9/c.unit)).UTC(), "")
+}
+
+func readZoned(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) string {
+	at, err := time.Parse(time.RFC3339Nano, p.textAt(from))
+	if err != nil {
+		return noTime
+	}
+	return p.moment(d, c, at.UTC(), "Z")
+}
+
+func (p *Parser) moment(d *record.Datum, c *debeziumColumn, at time.Time, zone string) string {
+	if at.Year() < 1 || at.Year() > 9999 {
+		return noTime
+	}
+	p.text(d, func(dst []byte) []byte {
+		dst = at.AppendFormat(dst, "2006-01-02T15:04:05")
+		return append(appendFraction(dst, int64(at.Nanosecond()), c.digits), zone...)
+	})
+	return ""
+}
+
+func readTimeOfDay(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) string {
+	n, ok := p.whole(from, to)
+	if !ok {
+		return noWhole
+	}
+	p.text(d, func(dst []byte) []byte {
+		if n < 0 {
+			dst, n = append(dst, '-'), -n
+		}
+		seconds := n / c.unit
+		dst = fmt.Appendf(dst, "%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
+		return appendFraction(dst, n%c.unit*(1e9/c.unit), c.digits)
+	})
+	return ""
+}
+
+// appendFraction writes so many digits of a fraction of a second, or those that it has.
+func appendFraction(dst []byte, nanos int64, digits int) []byte {
+	text := fmt.Appendf(nil, ".%09d", nanos)
+	if digits < 0 {
+		text = bytes.TrimRight(text, ".0")
+	} else {
+		text = text[:digits+min(digits, 1)]
+	}
+	return append(dst, text...)
+}
