@@ -2,11 +2,14 @@ package rundir
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"example.com/tsimport/internal/progress"
 )
 
 // Rejected is which records a run has rejected: their numbers, from 1 and increasing, by input.
@@ -56,17 +59,13 @@ type Run struct {
 
 // ReadRun reads the folder of a run.
 func ReadRun(path string) (*Run, error) {
-	name := filepath.Join(path, SummaryFile)
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read run: %w", err)
-	}
 	var r struct {
 		Run
 		First time.Time `json:"first_started"` // of a run of several attempts
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+	err := ReadSummary(path, &r)
+	if err != nil {
+		return nil, err
 	}
 	run := &r.Run
 	if run.Rejected, err = ReadRejected(path); err != nil {
@@ -80,11 +79,9 @@ func ReadRun(path string) (*Run, error) {
 		Request json.RawMessage `json:"request"`
 	}
 	// A load that was ended before it began has no such file.
-	if text, err := os.ReadFile(filepath.Join(path, "run.json")); err == nil {
-		if err := json.Unmarshal(text, &job); err != nil {
-			return nil, fmt.Errorf("read %s: %w", filepath.Join(path, "run.json"), err)
-		}
-		run.Retried, run.Request = job.Retried, job.Request
+	if err := progress.Read(filepath.Join(path, "run.json"), 0, &job, "name another run"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read run: %w", err)
 	}
+	run.Retried, run.Request = job.Retried, job.Request
 	return run, nil
 }

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -103,16 +102,13 @@ func isFree(dir string, names ...string) (bool, error) {
 
 // readManifest returns nil if there is none, and for a file that is not a manifest: manifests are never half written.
 func readManifest(file string) (*Manifest, error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	m := new(Manifest)
+	err := progress.Read(file, 0, m, "remove it")
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*progress.UnfitError)) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
-	}
-	m := new(Manifest)
-	if json.Unmarshal(text, m) != nil {
-		return nil, nil
 	}
 	return m, nil
 }
