@@ -15,7 +15,15 @@ import (
 
 // debeziumText is an event of Debezium for a table shop.public.orders with one column beside id, as its documentation shows one.
 func debeziumText(connector, op, column, value string) string {
-	fields := `[{"type":"int32","optional":false,"field":"id"},{` + column + `,"optional":true,"field":"v"}]`
+	const of = `"__debezium.source.column.type":"OTHER"`
+	switch {
+	case strings.Contains(column, sourceType):
+	case strings.Contains(column, `"parameters":{`):
+		column = strings.Replace(column, `"parameters":{`, `"parameters":{`+of+`,`, 1)
+	default:
+		column += `,"parameters":{` + of + `}`
+	}
+	fields := `[{"type":"int32","optional":false,"parameters":{` + of + `},"field":"id"},{` + column + `,"optional":true,"field":"v"}]`
 	row := `{"id":7,"v":` + value + `}`
 	before, after := "null", row
 	if op == "d" {
@@ -75,6 +83,7 @@ func TestValuesOfDebeziumAreThoseOfALoadFromTheDatabase(t *testing.T) {
 		{"postgresql", `"type":"boolean"`, `true`, "true"},
 		{"postgresql", `"type":"boolean",` + propagated("BIT", "1"), `true`, "1"},
 		{"postgresql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10"}`, `"BQI="`, "1000000101"},
+		{"postgresql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10"}`, `""`, "0000000000"},
 		{"mysql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10"}`, `"BQI="`, "517"},
 		{"mysql", `"type":"int64",` + propagated("BIGINT UNSIGNED", "20"), `-1`, "18446744073709551615"},
 		{"postgresql", `"type":"string"`, `"caf\u00e9"`, "café"},
@@ -104,8 +113,10 @@ func TestValuesOfDebeziumAreThoseOfALoadFromTheDatabase(t *testing.T) {
 
 func TestWhatAnEventDoesNotTellExactlyIsRefused(t *testing.T) {
 	for _, c := range []struct{ connector, column, value, want string }{
-		{"mariadb", `"type":"int64","name":"io.debezium.time.Timestamp"`, `1`, "column.propagate.source.type"},
-		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroTimestamp"`, `9223372036825200000`, "before the year 1 or after 9999"},
+		{"mariadb", `"type":"int64","name":"io.debezium.time.Timestamp","parameters":{"__debezium.source.column.type":""}`, `1`, "column.propagate.source.type"},
+		{"postgresql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10","__debezium.source.column.type":"VARBIT"}`, `"BQ=="`, "varbit"},
+		{"postgresql", `"type":"int32","name":"io.debezium.time.Date"`, `-141428`, "before 1582-10-15"},
+		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroTimestamp"`, `9223372036825200000`, "after the year 9999"},
 		{"postgresql", `"type":"int64","name":"io.debezium.time.MicroDuration"`, `1`, "leave the column out"},
 		{"postgresql", `"type":"string","name":"io.debezium.time.ZonedTime"`, `"12:00:00Z"`, "leave the column out"},
 		{"postgresql", `"type":"array"`, `[1]`, "leave the column out"},
@@ -150,6 +161,8 @@ func TestEventsOfDebezium(t *testing.T) {
 		"transactions":                    {text: `{"status":"BEGIN","id":"5","ts_ms":1}` + "\n" + event("c"), want: "put 7 v=7:x"},
 		"an application's message":        {text: strings.ReplaceAll(event("c"), `"op":"c"`, `"op":"m"`)},
 		"a value that was not logged":     {text: debeziumText("postgresql", "u", text, `"__debezium_unavailable_value"`), want: "update 7"},
+		"a value that a new key lacks":    {text: debeziumText("postgresql", "c", text, `"__debezium_unavailable_value"`), want: "BadChange: the value did not change when the row's key did"},
+		"a value that a deletion lacks":   {text: debeziumText("postgresql", "d", text, `"__debezium_unavailable_value"`), want: "delete 7"},
 		"bytes that were not logged":      {text: debeziumText("postgresql", "u", `"type":"bytes"`, `"`+unavailableBytes+`"`), want: "update 7"},
 		"a null":                          {text: debeziumText("postgresql", "u", text, "null"), want: "put 7 v=0:"},
 		"other tables":                    {text: event("c") + "\n" + other + "\n" + other, of: Changes{Table: "public.orders"}, want: "put 7 v=7:x", others: 2},

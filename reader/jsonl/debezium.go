@@ -223,14 +223,13 @@ func (m *debeziumMember) column(connector string) *debeziumColumn {
 	postgres := connector == "postgresql"
 	of := strings.ToUpper(m.Parameters[sourceType])
 	time := func(unit int64, read func(*Parser, *debeziumColumn, *record.Datum, int, int) string) {
-		c.unit, c.read = unit, read
-		if postgres {
-			return
+		if c.unit, c.read = unit, read; !postgres {
+			c.digits, _ = strconv.Atoi(m.Parameters[sourceLength]) // a column without digits has none
 		}
-		n, err := strconv.Atoi(m.Parameters[sourceLength])
-		if c.digits = n; err != nil && of == "" {
-			c.refuse = "the event does not say how many digits of a second the column has; set column.propagate.source.type=.* in the connector"
-		}
+	}
+	if of == "" { // one bit looks like a boolean, a time of no digits like one of six
+		c.refuse = "the event does not say of which type the column is in the database; set column.propagate.source.type=.* in the connector"
+		return c
 	}
 	refuse := func(why string) { c.refuse = why + "; leave the column out" }
 	switch m.Name {
@@ -263,6 +262,9 @@ func (m *debeziumMember) column(connector string) *debeziumColumn {
 		c.length, _ = strconv.Atoi(m.Parameters["length"])
 		if c.read = readBits; postgres {
 			c.read = readBitText
+		}
+		if of == "VARBIT" {
+			refuse("events do not say how many bits a value of varbit has")
 		}
 	case "", "io.debezium.data.Json", "io.debezium.data.Enum", "io.debezium.data.EnumSet", "io.debezium.data.Uuid", "io.debezium.data.Xml", "io.debezium.data.Ltree":
 		switch m.Type {
@@ -306,8 +308,12 @@ func (p *Parser) debeziumValue(columns map[string]*debeziumColumn, name []byte, 
 		return true
 	}
 	if slices.Contains([]string{unavailable, unavailableBytes}, strings.Trim(string(value[:min(len(value), 64)]), `"`)) {
-		if p.record.Mode == table.Put {
+		switch {
+		case p.record.Mode == table.Delete: // its key is enough
+		case p.changed.event.op == "u":
 			p.record.Mode = table.Update
+		default: // a row that has a new key
+			return p.refuse(string(name), CodeChange, "the value did not change when the row's key did, and the database has not logged it; set REPLICA IDENTITY FULL and write the row again", from)
 		}
 		return true
 	}
@@ -473,19 +479,26 @@ func readBitText(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) str
 	case 'f':
 		bits, ok = []byte{0}, true
 	}
-	if !ok || len(bits)*8 < c.length || c.length == 0 {
+	if !ok || len(bits)*8 >= c.length+8 || c.length == 0 {
 		return noBytes
 	}
 	p.text(d, func(dst []byte) []byte {
 		for i := c.length - 1; i >= 0; i-- {
-			dst = append(dst, '0'+bits[i/8]>>(i%8)&1)
+			one := byte('0')
+			if i/8 < len(bits) { // bytes of zeros at the end are left out
+				one += bits[i/8] >> (i % 8) & 1
+			}
+			dst = append(dst, one)
 		}
 		return dst
 	})
 	return ""
 }
 
-const noTime = "the time is before the year 1 or after 9999, or infinite, and the event does not tell it exactly"
+const noTime = "the time is before 1582-10-15 or after the year 9999, or infinite, and the event does not tell it exactly"
+
+// told reports whether events tell a time: their library counts days before the Gregorian calendar began in another one.
+func told(at time.Time) bool { return at.Unix() >= -12_219_292_800 && at.Year() <= 9999 }
 
 func readDate(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
 	days, ok := p.whole(from, to)
@@ -496,7 +509,7 @@ func readDate(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) strin
 		return noTime
 	}
 	at := time.Unix(0, 0).UTC().AddDate(0, 0, int(days))
-	if at.Year() < 1 || at.Year() > 9999 {
+	if !told(at) {
 		return noTime
 	}
 	p.text(d, func(dst []byte) []byte { return at.AppendFormat(dst, time.DateOnly) })
@@ -524,7 +537,7 @@ func readZoned(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) strin
 }
 
 func (p *Parser) moment(d *record.Datum, c *debeziumColumn, at time.Time, zone string) string {
-	if at.Year() < 1 || at.Year() > 9999 {
+	if !told(at) {
 		return noTime
 	}
 	p.text(d, func(dst []byte) []byte {

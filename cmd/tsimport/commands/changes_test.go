@@ -79,7 +79,8 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 	type object = map[string]any
 	switch form {
 	case "debezium":
-		fields := []object{{"field": "id", "type": "string"}, {"field": "a", "type": "string"}, {"field": "n", "type": "int64"}}
+		of := object{"__debezium.source.column.type": "OTHER"}
+		fields := []object{{"field": "id", "type": "string", "parameters": of}, {"field": "a", "type": "string", "parameters": of}, {"field": "n", "type": "int64", "parameters": of}}
 		schema := object{"type": "struct", "fields": []object{{"field": "before", "fields": fields}, {"field": "after", "fields": fields}}}
 		for _, c := range changes {
 			image := object{"id": c.key, "a": nil, "n": nil}
