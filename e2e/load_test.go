@@ -22,12 +22,11 @@ import (
 
 // summary is the part of a run's summary that tests look at.
 type summary struct {
-	State                                           string
-	ExitCode                                        int `json:"exit_code"`
-	Read, Written, Rejected, Superseded, Unfinished int64
-	Read_again, Condition_failed, Replayed          int64
-	Seconds                                         float64
-	CheckpointSeconds                               float64 `json:"checkpoint_seconds"`
+	State                                                                                   string
+	ExitCode                                                                                int `json:"exit_code"`
+	Read, Written, Rejected, Superseded, Unfinished, Read_again, Condition_failed, Replayed int64
+	Seconds                                                                                 float64
+	CheckpointSeconds                                                                       float64 `json:"checkpoint_seconds"`
 }
 
 // summary reads that of a run, by default of the newest.

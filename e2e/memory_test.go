@@ -129,8 +129,7 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 	t.Logf("one row takes %d MiB", idle>>20)
 	const all, three, two = "inspect inspect-count advise check verify", "inspect-count advise check", "inspect-count check"
 	for _, test := range []struct {
-		name              string
-		file              string
+		name, file        string
 		write             func(io.Writer)
 		memory            int64 // MiB; 0 is 64
 		code              int

@@ -34,8 +34,7 @@ type night struct {
 	Files       map[string]string
 	Environment string
 	Never       bool
-	Code        int
-	Hours       int
+	Code, Hours int
 	Alerts      []string
 }
 

@@ -29,11 +29,10 @@ func secretFile(t *testing.T, text string) string {
 // TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret, and warns when other machines can reach it.
 func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 	for name, v := range map[string]struct {
-		env    string
-		args   []string
-		shown  string // of the secret
-		id     string
-		secret string
+		env        string
+		args       []string
+		shown      string // of the secret
+		id, secret string
 	}{
 		"a secret of a real account around":   {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
 		"a key id, the secret in its place":   {ownSecret, []string{"--access-key-id", "me", "--listen", "0.0.0.0:0"}, "(from-environment)", "me", ownSecret},
@@ -66,10 +65,9 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 	cert, _, _ := certificate(t)
 	empty := secretFile(t, "\n")
 	for _, v := range []struct {
-		secret string
-		args   string
-		code   int
-		want   string
+		secret, args string
+		code         int
+		want         string
 	}{
 		{"", "--access-key-id me", 2, "no secret; set TABLESTORE_ACCESS_KEY_SECRET or give --access-key-secret-file"},
 		{"hush hush", "--access-key-id me", 2, "the access key secret has spaces"},

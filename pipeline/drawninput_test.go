@@ -111,13 +111,12 @@ const fan = 7
 
 // drawnInput is what records are drawn from: one arrangement of keys, and what is thrown into it.
 type drawnInput struct {
-	arrangement                string
-	keys, records              int
-	unique                     bool // no key comes twice
-	repeats, hot, late, strays bool
-	spoiled, refused           bool
-	perID                      int64 // rows that share an id
-	amounts                    bool  // a, b and n are integers of the record's own
+	arrangement                                  string
+	keys, records                                int
+	unique                                       bool // no key comes twice
+	repeats, hot, late, strays, spoiled, refused bool
+	perID                                        int64 // rows that share an id
+	amounts                                      bool  // a, b and n are integers of the record's own
 }
 
 var arrangements = []string{"sorted", "descending", "sorted by a prefix", "concatenated", "shuffled"}

@@ -136,10 +136,9 @@ func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
 	}
 	one := func(int) string { return "one" }
 	for _, tt := range []struct {
-		name, text string
-		dryRun     bool
-		said       bool
-		share      float64 // of the hot key in the report; 0 is none
+		name, text   string
+		dryRun, said bool
+		share        float64 // of the hot key in the report; 0 is none
 	}{
 		{"all rows", many(17_000, one), false, true, 1},
 		{"of a short input, once it has been read", many(1_500, one), false, true, 1},

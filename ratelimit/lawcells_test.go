@@ -11,8 +11,7 @@ import (
 
 // lawCell is a scene with a name.
 type lawCell struct {
-	group string
-	name  string
+	group, name string
 	lawScene
 }
 

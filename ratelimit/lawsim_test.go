@@ -52,22 +52,21 @@ func (l *paced) answered(sent, now time.Time, units, taken float64) {
 
 // lawScene is a load in front of limiters, or several loads.
 type lawScene struct {
-	lanes  int
-	rtt    time.Duration
-	length time.Duration
-	even   bool                                     // every request takes rtt, where others take a fifth more or less
-	late   time.Duration                            // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
-	perRow float64                                  // units
-	slots  int                                      // requests that a load may have in flight; 0 is enough not to limit it
-	fed    float64                                  // rows a second that each lane gets; 0 has all of them from the beginning
-	lane   *limiter.Options                         // of each partition; nil has no limit
-	uneven float64                                  // the first partition takes this share of what the others do; 0 is 1
-	table  *limiter.Options                         // over all of them; nil has no limit
-	loads  int                                      // that share the table; 0 is one
-	later  time.Duration                            // when the second load begins
-	stall  time.Duration                            // the service stands still for that time every three seconds, and one way in a hundred takes longer by up to that
-	takes  func(n int, units float64) time.Duration // of the n-th request, beside rtt; may be nil
-	closed time.Duration                            // what a limit of concurrency serves a request for: without being refused, a client has to hear of one before it sends the next
+	lanes       int
+	rtt, length time.Duration
+	even        bool                                     // every request takes rtt, where others take a fifth more or less
+	late        time.Duration                            // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
+	perRow      float64                                  // units
+	slots       int                                      // requests that a load may have in flight; 0 is enough not to limit it
+	fed         float64                                  // rows a second that each lane gets; 0 has all of them from the beginning
+	lane        *limiter.Options                         // of each partition; nil has no limit
+	uneven      float64                                  // the first partition takes this share of what the others do; 0 is 1
+	table       *limiter.Options                         // over all of them; nil has no limit
+	loads       int                                      // that share the table; 0 is one
+	later       time.Duration                            // when the second load begins
+	stall       time.Duration                            // the service stands still for that time every three seconds, and one way in a hundred takes longer by up to that
+	takes       func(n int, units float64) time.Duration // of the n-th request, beside rtt; may be nil
+	closed      time.Duration                            // what a limit of concurrency serves a request for: without being refused, a client has to hear of one before it sends the next
 }
 
 // lawResult is what a run came to.

@@ -11,14 +11,13 @@ import (
 
 // refusing is a lane of one request at a time to a partition that refuses everything for a while.
 type refusing struct {
-	pacer    *Pacer
-	outages  Outages
-	out      bool
-	now      time.Time
-	rate     func(since time.Duration) float64 // of the partition; 0 is an outage
-	tokens   float64
-	accepted float64
-	probes   []time.Duration // between the requests of an outage
+	pacer            *Pacer
+	outages          Outages
+	out              bool
+	now              time.Time
+	rate             func(since time.Duration) float64 // of the partition; 0 is an outage
+	tokens, accepted float64
+	probes           []time.Duration // between the requests of an outage
 }
 
 const way = 5 * time.Millisecond
@@ -146,9 +145,8 @@ func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 // A window may be used up for most of a second; a bucket that was measured before is not empty for that long.
 func TestAShortOutageIsOneWhereABucketIsKnown(t *testing.T) {
 	for name, c := range map[string]struct {
-		agreed int
-		window bool
-		outage bool
+		agreed         int
+		window, outage bool
 	}{"nothing known": {}, "a bucket": {agreed: bucketAgreed, outage: true}, "a window": {agreed: bucketAgreed, window: true}} {
 		now := time.Unix(1000, 0)
 		p := NewPacer(PacerOptions{Rate: 1000})

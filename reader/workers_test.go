@@ -23,13 +23,11 @@ import (
 
 // card is a row of the benchmark's Parquet file.
 type card struct {
-	CardID      int64
-	SellerID    string
-	DeviceID    int64
-	OrderNumber int64
-	Amount      float64
-	OrderTime   string
-	Item        string
+	CardID                int64
+	SellerID              string
+	DeviceID, OrderNumber int64
+	Amount                float64
+	OrderTime, Item       string
 }
 
 // BenchmarkFormats reads one large file of each format as a load does, conversion included, with a worker for each

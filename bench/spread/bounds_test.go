@@ -40,9 +40,8 @@ func TestEvenValuesAreCutIntoEqualPartitions(t *testing.T) {
 
 func TestFewOrSkewedValuesGiveFewerPartitionsAndAWord(t *testing.T) {
 	for _, test := range []struct {
-		values []int64
-		bounds []int64
-		note   string
+		values, bounds []int64
+		note           string
 	}{
 		{nil, nil, "too few"},
 		{[]int64{7, 7, 7, 7}, nil, "too few"},

@@ -16,9 +16,8 @@ import (
 
 // left is what a process has left in a folder of testdata: made by an earlier version, judged by the present one.
 type left struct {
-	name  string
-	make  func(p *place)
-	judge func(p *place)
+	name        string
+	make, judge func(p *place)
 }
 
 // runFolder is the only run in the working folder.

@@ -289,14 +289,13 @@ func (p parsed) number(field protowire.Number) int64 {
 
 // rawRequest is a request as it goes over the wire. Its zero value, but for the operation, is one the service accepts.
 type rawRequest struct {
-	operation string
-	method    string // "" is POST
-	body      []byte
-	keyID     string // "" is the service's
-	secret    string
-	instance  string
-	change    func(http.Header) // before signing
-	after     func(http.Header) // after signing
+	operation        string
+	method           string // "" is POST
+	body             []byte
+	keyID            string // "" is the service's
+	secret, instance string
+	change           func(http.Header) // before signing
+	after            func(http.Header) // after signing
 }
 
 // answer is what came back.

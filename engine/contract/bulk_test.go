@@ -149,25 +149,23 @@ func sized(b []byte, s string) []byte {
 
 // wireCell is a cell as a client may write it, rightly or not. Without a value it has no value tag.
 type wireCell struct {
-	name     string
-	value    []byte
-	op       byte // 0 is none
-	ts       int64
-	stamped  bool
-	nameless bool // no name tag at all
-	emptyTag bool // a value tag with nothing after it
-	noCRC    bool
-	wrongCRC bool
-	wrongLen int // added to the size that follows the value tag
+	name            string
+	value           []byte
+	op              byte // 0 is none
+	ts              int64
+	stamped         bool
+	nameless        bool // no name tag at all
+	emptyTag        bool // a value tag with nothing after it
+	noCRC, wrongCRC bool
+	wrongLen        int // added to the size that follows the value tag
 }
 
 // wireRow is a row as a client may write it. The writer is the suite's own: SDKs cannot send most of what is refused.
 type wireRow struct {
-	key, cells []wireCell
-	marker     bool
-	extension  []byte
-	noCRC      bool
-	wrongCRC   bool
+	key, cells      []wireCell
+	marker          bool
+	extension       []byte
+	noCRC, wrongCRC bool
 }
 
 const plainHeader = "\x75\x00\x00\x00"

@@ -71,10 +71,9 @@ func TestARangePageEndsAt5000Rows(t *testing.T) {
 	const rows = 10_100
 	tb.load(t, several(rows, func(i int) change { return tb.put(tb.key(i), c("c", i)) })...)
 	for name, x := range map[string]struct {
-		direction  tablestore.Direction
-		start, end infinity
-		first      int64
-		step       int64
+		direction   tablestore.Direction
+		start, end  infinity
+		first, step int64
 	}{
 		"forward":  {tablestore.FORWARD, minKey, maxKey, 0, 1},
 		"backward": {tablestore.BACKWARD, maxKey, minKey, rows - 1, -1},

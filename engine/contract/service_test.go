@@ -284,9 +284,8 @@ func (s *service) awaitTable(t testing.TB, tb *table) {
 
 // refusal is an error of the service. As an expectation, an empty message is any.
 type refusal struct {
-	status  int
-	code    string
-	message string
+	status        int
+	code, message string
 }
 
 // accepted means that the request must succeed.

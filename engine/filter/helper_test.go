@@ -37,12 +37,11 @@ func envelope(typ int64, body []byte) []byte { return slices.Concat(number(1, ty
 
 // leaf is a SingleColumnValueFilter in the making.
 type leaf struct {
-	op              comparator
-	column          string
-	value           any
-	filterIfMissing bool
-	latest          bool
-	rule            []byte // a ValueTransferRule
+	op                      comparator
+	column                  string
+	value                   any
+	filterIfMissing, latest bool
+	rule                    []byte // a ValueTransferRule
 }
 
 func (l leaf) body() []byte {

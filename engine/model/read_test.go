@@ -182,12 +182,11 @@ const (
 
 // Compare is a condition on one column.
 type Compare struct {
-	Column          string
-	Comparator      Comparator
-	Value           any
-	FilterIfMissing bool
-	LatestOnly      bool
-	Rule            *Rule // nil is none
+	Column                      string
+	Comparator                  Comparator
+	Value                       any
+	FilterIfMissing, LatestOnly bool
+	Rule                        *Rule // nil is none
 }
 
 // Rule takes a value out of a text: the pattern's first group, or all that it matches, turned into the type of As.

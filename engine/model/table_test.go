@@ -353,9 +353,8 @@ type Selection struct {
 
 // Refusal is an error of the service. A message of "" stands for any: the specification does not give it.
 type Refusal struct {
-	Status  int
-	Code    string
-	Message string
+	Status        int
+	Code, Message string
 }
 
 // Outcome is what happened to one row. Units are 0 when it was refused.

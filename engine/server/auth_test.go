@@ -47,9 +47,8 @@ func TestABodyThatDoesNotInflateToItsSizeIsRefused(t *testing.T) {
 	changed := slices.Clone(whole)
 	changed[len(changed)-1] ^= 1
 	for name, tt := range map[string]struct {
-		body []byte
-		size int
-		want int
+		body       []byte
+		size, want int
 	}{
 		"whole":                         {whole, 4, 200},
 		"cut off":                       {whole[:len(whole)-5], 4, 400},

@@ -115,9 +115,8 @@ func TestBoundsAreWrittenInGoAndPython(t *testing.T) {
 	env := Env{Columns: inputs}
 	given := Given{"DeviceID": num(200004), "CardID": num(7), "OrderNumber": num(12), "SellerID": str("中\"")}
 	for _, tt := range []struct {
-		key            []string
-		column         string
-		golang, python string
+		key                    []string
+		column, golang, python string
 	}{
 		{[]string{`key=pad(DeviceID,6)+":"+SellerID`, "OrderNumber"}, "DeviceID", `start := new(tablestore.PrimaryKey)
 start.AddPrimaryKeyColumn("key", "200004:")

@@ -323,11 +323,10 @@ classes:
   - {up_to: 3, max_versions: 2}
   - {archive: old}`)
 	for _, tt := range []struct {
-		month             string
-		have              Table
-		want              string
-		reserves, options bool
-		shortens, expired bool
+		month                                string
+		have                                 Table
+		want                                 string
+		reserves, options, shortens, expired bool
 	}{
 		{"202405", Table{"c", 0, 5000, -1, 1}, "[]", false, false, false, false},
 		{"202406", Table{"c", 3, 0, 86400, 2}, "[{reserved.read 3 0} {reserved.write 0 5000} {ttl 86400 -1} {max_versions 2 1}]", true, true, true, false},

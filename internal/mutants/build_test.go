@@ -37,13 +37,10 @@ type sourceFile struct {
 
 // listed is what go list says of a package.
 type listed struct {
-	ImportPath, Dir, Export   string
-	GoFiles                   []string
-	TestGoFiles, XTestGoFiles []string
-	Imports                   []string
-	TestImports, XTestImports []string
-	DepOnly                   bool // it is not asked for
-	Module                    *struct{ Path, Dir string }
+	ImportPath, Dir, Export                                                string
+	GoFiles, TestGoFiles, XTestGoFiles, Imports, TestImports, XTestImports []string
+	DepOnly                                                                bool // it is not asked for
+	Module                                                                 *struct{ Path, Dir string }
 }
 
 func (p *listed) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }

@@ -31,11 +31,9 @@ func (p pausing) Rate() float64 { return p.rate }
 
 // laneState is a lane in a test: how many rows wait, and what is in their way.
 type laneState struct {
-	rows  int
-	paced bool
-	full  bool
-	down  bool
-	rate  float64
+	rows              int
+	paced, full, down bool
+	rate              float64
 }
 
 // lanesOf makes lanes in these states and has them asked.

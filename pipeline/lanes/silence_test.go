@@ -39,8 +39,7 @@ func TestARequestIsSilentWhenItTakesMuchLongerThanOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		took, laneTook float64 // seconds
 		probe          bool
-		timeout        time.Duration
-		want           time.Duration
+		timeout, want  time.Duration
 	}{
 		"usually":                        {took: 0.01, timeout: 30 * time.Second, want: silentFor},
 		"answers are slow":               {took: 3, timeout: 30 * time.Second, want: 15 * time.Second},

@@ -82,9 +82,8 @@ func TestAWorkerSendsNoFlightThatIsTooLate(t *testing.T) {
 // A service may say for a while that a table does not exist that was just made.
 func TestATableThatWasJustMadeIsUnavailableInsteadOfAbsent(t *testing.T) {
 	for name, tt := range map[string]struct {
-		made    string
-		to      string
-		opening bool
+		made, to string
+		opening  bool
 	}{
 		"the load's own":           {"first", "", true},
 		"one of several":           {"second", "second", true},

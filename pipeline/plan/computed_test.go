@@ -34,10 +34,9 @@ const cards = "card,seller,name\n1,a100,x y\n20,a1001,z\n"
 
 func TestComputedColumnsStandInTheSchemaWithTheirTypes(t *testing.T) {
 	for _, tt := range []struct {
-		pk, set []string
-		change  func(*Request)
-		want    string
-		fields  string
+		pk, set      []string
+		change       func(*Request)
+		want, fields string
 	}{
 		{[]string{"k=pad(card, 4)"}, nil, nil, "k:string< card:integer! seller:string! name:string!", "card seller name"},
 		{[]string{"k=desc(card)", "seller"}, []string{"up=upper(name)"}, nil, "k:integer< seller:string! card:integer! name:string! up:string<", "seller card name"},

@@ -70,9 +70,8 @@ func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
 	slices.Reverse(descending)
 	half := rows / 2
 	for name, test := range map[string]struct {
-		files []string
-		keys  []string
-		pk    string
+		files, keys []string
+		pk          string
 	}{
 		"CSV":                 {[]string{file(t, "a.csv", sortedRecords(rows))}, keys, ""},
 		"a computed key":      {[]string{file(t, "b.csv", sortedRecords(rows))}, reversed, "k=reverse(id)"},
@@ -156,8 +155,7 @@ func TestBoundsAreThoseThatTheServiceTakes(t *testing.T) {
 	long := strings.Repeat("x", 62)
 	whole := func(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }
 	for name, v := range map[string]struct {
-		values []table.Value
-		want   []table.Value
+		values, want []table.Value
 	}{
 		"long texts":                    {[]table.Value{text("a"), text("b"), text(long + "yyy"), text(long + "zzz")}, []table.Value{text("b"), text(long + "yy"), text(long + "zz")}},
 		"a letter is not cut":           {[]table.Value{text("a"), text(long + "x姓")}, []table.Value{text(long + "x")}},

@@ -343,9 +343,8 @@ func TestEveryPairOfGB18030IsACharacter(t *testing.T) {
 
 func TestEncodingsAreGuessed(t *testing.T) {
 	for name, tt := range map[string]struct {
-		enc  encoding.Encoding
-		text string
-		want string
+		enc        encoding.Encoding
+		text, want string
 	}{
 		"one Chinese name":     {simplifiedchinese.GB18030, "id,姓名\n1,张伟\n", "gb18030"},
 		"Chinese":              {simplifiedchinese.GBK, "订单编号,商品名称,数量\n1,苹果手机壳,3\n2,学生卡充值,10\n3,中国移动北京分公司,1\n", "gb18030"},

@@ -19,11 +19,10 @@ import (
 
 // shown is a record as tests compare it.
 type shown struct {
-	Fields []string
-	Raw    string
-	Offset int
-	Line   int
-	Bad    string
+	Fields       []string
+	Raw          string
+	Offset, Line int
+	Bad          string
 }
 
 // splitsOf cuts a text into splits as a reader does, with chunks of size bytes.

@@ -106,11 +106,9 @@ func TestFlagsNameADialectExactly(t *testing.T) {
 
 func TestADialectIsFoundOrRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
-		text      string
-		delimiter string
-		quote     byte
-		escape    byte
-		refused   string // in the error
+		text, delimiter string
+		quote, escape   byte
+		refused         string // in the error
 	}{
 		"commas":                      {"a,b\n1,2\n3,4\n", ",", '"', 0, ""},
 		"semicolons":                  {"a;b\n1;2\n", ";", '"', 0, ""},

@@ -16,11 +16,10 @@ import (
 
 // site is a server of one object under any path.
 type site struct {
-	content  string
-	etag     atomic.Value // string
-	noRanges bool
-	noLength bool
-	fault    func(number int64, w http.ResponseWriter, r *http.Request) (handled bool)
+	content            string
+	etag               atomic.Value // string
+	noRanges, noLength bool
+	fault              func(number int64, w http.ResponseWriter, r *http.Request) (handled bool)
 
 	requests atomic.Int64
 	address  string

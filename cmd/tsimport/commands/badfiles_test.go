@@ -346,10 +346,8 @@ func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
 		return err
 	}
 	for _, tt := range []struct {
-		what    string
-		at      string
-		want    string
-		servers []string
+		what, at, want string
+		servers        []string
 	}{
 		{"a server that is not there", "127.0.0.1:1", "refused", []string{"mysql", "postgres"}},
 		{"one that hangs up", listening(t, []byte{}), "the server ended the connection", []string{"mysql", "postgres"}},

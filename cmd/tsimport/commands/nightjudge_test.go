@@ -410,8 +410,7 @@ func (s *season) lastLine(p *pod) (l lastLine) {
 	lines := strings.Split(strings.TrimSuffix(p.said, "\n"), "\n")
 	text, is := strings.CutPrefix(lines[len(lines)-1], "tsimport: ")
 	var event struct {
-		Msg, Event, Command                             string
-		Level                                           string
+		Msg, Event, Command, Level                      string
 		RunDir                                          string `json:"run_dir"`
 		ExitCode                                        int    `json:"exit_code"`
 		Read, Written, Rejected, Superseded, Unfinished int

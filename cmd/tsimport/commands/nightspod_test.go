@@ -31,15 +31,14 @@ var errNoPower = errors.New("the pod is dead")
 
 // pod is a process that runs the command: its link to the service, its signals and the moment of its death.
 type pod struct {
-	season     *season
-	fate       fate
-	service    http.RoundTripper
-	interrupts *interrupts
-	requests   atomic.Int64
-	dying      atomic.Bool
-	dead       atomic.Bool
-	still      atomic.Pointer[time.Time] // until then it stands still
-	unplug     string                    // the name by which its machine has the state, of one beside another
+	season      *season
+	fate        fate
+	service     http.RoundTripper
+	interrupts  *interrupts
+	requests    atomic.Int64
+	dying, dead atomic.Bool
+	still       atomic.Pointer[time.Time] // until then it stands still
+	unplug      string                    // the name by which its machine has the state, of one beside another
 
 	quiet, json bool // how it speaks
 	code        int

@@ -211,9 +211,7 @@ func waitFor(t *testing.T, arrived func() bool) {
 func TestAnswersAreReadHoweverTheyAreFramed(t *testing.T) {
 	refused := "HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\n\r\n\n\x04Code"
 	for name, tt := range map[string]struct {
-		answer string
-		want   string
-		err    string
+		answer, want, err string
 	}{
 		"chunks":               {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", "abc", ""},
 		"to the end":           {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc", "abc", ""},

@@ -492,9 +492,8 @@ func TestTheLongestKeyValue(t *testing.T) {
 
 // priced is a service whose pages cost so many units each, and take a while.
 type priced struct {
-	mu    sync.Mutex
-	pages int
-	units int
+	mu           sync.Mutex
+	pages, units int
 }
 
 func (p *priced) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {

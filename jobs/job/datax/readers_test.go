@@ -44,9 +44,8 @@ func converted(t *testing.T, text string) (lines []string, notes string) {
 func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 	const sql = `create=true pk=order_id:integer=col("id") columns=%s,price rename=%[1]s=town type=%[1]s=string;price=double`
 	for name, c := range map[string]struct {
-		text  string
-		want  []string
-		notes []string
+		text        string
+		want, notes []string
 	}{
 		"a table": {fromTable, []string{`orders copy ots://shop/old max-errors=0 create=true versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
 		"a table of another account": {strings.Replace(fromTable, `"AKID"`, `"other"`, 1), []string{`orders copy ots://source@shop/old max-errors=0 create=true versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`},
