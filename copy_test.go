@@ -1,6 +1,7 @@
 package tsimport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
 )
 
 // copyOf is a copy of table s into table t of the world.
@@ -106,4 +109,175 @@ func TestACopyThatIsInterruptedIsResumed(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(r.RunDir, "summary.json")); err != nil || !strings.Contains(string(text), `"attempts": 2`) {
 		t.Errorf("resumed: %v\n%s", err, text)
 	}
+}
+
+// input writes a file of a test.
+func input(t *testing.T, text string) (file, run string) {
+	t.Helper()
+	dir := t.TempDir()
+	file = filepath.Join(dir, "in.csv")
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	return file, filepath.Join(dir, "run")
+}
+
+// load loads inputs into table t of the world.
+func (w *world) load(r Request, inputs ...string) (*Summary, error) {
+	r.From, r.Table, r.Target = inputs, cmp.Or(r.Table, "t"), w.target()
+	return Load(context.Background(), r)
+}
+
+func TestFilesAreLoadedAsTheCommandLoadsThem(t *testing.T) {
+	w := newWorld(t)
+	file, run := input(t, "id;n;left out\na;1;x\nb;many;x\na;3;x\n")
+	s, err := w.load(Request{
+		Text: Text{Delimiter: ";"}, NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}, Set: []string{"twice=n*2"}, Exclude: []string{"left out"}, Type: map[string]string{"n": "integer"}, Rename: map[string]string{"n": "number"}}, Running: Running{RunDir: run},
+	}, file)
+	if err != nil || s.Read != 3 || s.Rejected != 1 || s.Written+s.Superseded != 2 || s.RunDir != run || len(s.RejectsFiles) != 2 {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	if got, want := w.rows(1), map[string]string{"a": "number=int64 3 twice=int64 6"}; !maps.Equal(got, want) {
+		t.Errorf("the table has %q, want %q", got, want)
+	}
+}
+
+func TestErrorsOfALoadCanBeTold(t *testing.T) {
+	w := newWorld(t)
+	file, run := input(t, "id,n\na,1\nb,2\n,3\n")
+	t.Chdir(filepath.Dir(run)) // where runs without a folder of their own are
+	options := Request{NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}}, Running: Running{RunDir: run}, Writing: Writing{MaxErrors: "0"}, Rates: Rates{Settle: settle}}
+	load := func(o Request) (*Summary, error) { return w.load(o, file) }
+	if s, err := load(options); !errors.Is(err, ErrErrorLimit) || s.Rejected != 1 {
+		t.Errorf("error limit: %v, %+v", err, s)
+	}
+	for text, o := range map[string]Request{
+		`Mode "x": want put`:     {Writing: Writing{Mode: "x"}},
+		"Names needs":            {Text: Text{Names: []string{"a"}}},
+		"OnNull delete needs":    {Mapping: Mapping{OnNull: "delete"}},
+		"BatchBytes 1":           {Rates: Rates{BatchBytes: 1 << 30}},
+		"Memory":                 {Rates: Rates{Memory: 5}},
+		"Rename":                 {Mapping: Mapping{Rename: map[string]string{"a": ""}}},
+		"--max-errors":           {Writing: Writing{MaxErrors: "x"}},
+		`column "none"`:          {Mapping: Mapping{Exclude: []string{"none"}}},
+		"no expression; want":    {Mapping: Mapping{Set: []string{"x"}}},
+		"Concurrency 5000: want": {Rates: Rates{Concurrency: 5000}},
+		"Compress \"zip\"":       {Rates: Rates{Compress: "zip"}},
+		"RetryFor -1ns: want":    {Rates: Rates{RetryFor: -1}},
+	} {
+		var usage *UsageError
+		o.Fresh = true
+		if s, err := load(o); s != nil || !errors.As(err, &usage) || !strings.Contains(err.Error(), strings.TrimPrefix(text, "max errors")) && text != "--max-errors" {
+			t.Errorf("%s: %v, %+v", text, err, s)
+		}
+	}
+	if s, err := w.load(Request{Table: "missing"}, file); s != nil || !errors.Is(err, ErrTableMissing) || !errors.As(err, new(*UsageError)) {
+		t.Errorf("missing table: %v, %+v", err, s)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.plan.Change(nil, func(faults.Request) faults.Fault {
+		stop()
+		return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+	})
+	options.Fresh, options.MaxErrors = true, "-1"
+	options.Target, options.From, options.Table = w.target(), []string{file}, "t"
+	s, err := Load(ctx, options)
+	if !errors.Is(err, ErrInterrupted) || !errors.Is(err, context.Canceled) || s.Unfinished != 2 {
+		t.Errorf("interrupted: %v, %+v", err, s)
+	}
+	// The same call resumes it.
+	w.plan.Change(nil, nil)
+	options.Fresh = false
+	if s, err = load(options); err != nil || s.Read != 3 || s.Written != 2 || s.Rejected != 1 {
+		t.Errorf("resumed: %v, %+v", err, s)
+	}
+	// What the service refuses.
+	w.plan.Change(func(operation string) bool { return true }, func(faults.Request) faults.Fault {
+		return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
+	})
+	if _, err := load(options); !errors.Is(err, ErrPermission) {
+		t.Errorf("permission: %v", err)
+	}
+}
+
+func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
+	w := newWorld(t)
+	file, _ := input(t, "id,n\na,1\n")
+	dir := filepath.Dir(file)
+	options := Request{
+		NewTable: NewTable{Create: true}, Rates: Rates{Settle: settle},
+		Mapping:   Mapping{PK: []string{"id:string"}, Type: map[string]string{"n": "integer"}},
+		Recurring: Recurring{OnlyNew: true, State: filepath.Join(dir, "state"), DoneMarker: "{}.done"},
+	}
+	must(t, os.Mkdir(options.State, 0o700))
+	load := func(run string, want int64, wantErr error) {
+		t.Helper()
+		o := options
+		o.RunDir = filepath.Join(dir, run)
+		s, err := w.load(o, filepath.Join(dir, "*.csv"))
+		if !errors.Is(err, wantErr) || err == nil && s.Written != want || err != nil && wantErr == nil {
+			t.Fatalf("%s: %v, %+v; want %d written, %v", run, err, s, want, wantErr)
+		}
+	}
+	load("no marker", 0, nil)
+	must(t, os.WriteFile(file+".done", nil, 0o600))
+	load("new", 1, nil)
+	load("known", 0, nil)
+	options.FailIfNothingNew = true
+	load("nothing new", 0, ErrNothingNew)
+	must(t, os.WriteFile(file, []byte("id,n\na,2\nb,3\n"), 0o600))
+	o := options
+	o.RunDir = filepath.Join(dir, "changed")
+	if s, err := w.load(o, file); err != nil || len(s.BadInputs) != 1 || filepath.Base(s.BadInputs[0].Name) != "in.csv" || !strings.Contains(s.BadInputs[0].Reason, "changed") {
+		t.Errorf("a changed file: %v, %v", s, err)
+	}
+	options.ReloadChanged = true
+	load("reloaded", 2, nil)
+	if got, want := w.rows(1), map[string]string{"a": "n=int64 2", "b": "n=int64 3"}; !maps.Equal(got, want) {
+		t.Errorf("the table has %q, want %q", got, want)
+	}
+	// In another folder the same content makes other rows where folders are columns.
+	for _, day := range []string{"day=1", "day=2"} {
+		must(t, errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"), []byte("id\nc\n"), 0o600)))
+		o := options
+		o.RunDir, o.DoneMarker, o.PathColumns, o.Type = filepath.Join(dir, "run of "+day), "", true, nil
+		if s, err := w.load(o, filepath.Join(dir, day)); err != nil || s.Written != 1 {
+			t.Errorf("%s: %v, %+v", day, err, s)
+		}
+	}
+	for text, o := range map[string]Request{
+		"FilesBy \"size\"":            {Recurring: Recurring{OnlyNew: true, FilesBy: "size"}},
+		"ReloadChanged needs OnlyNew": {Recurring: Recurring{ReloadChanged: true}},
+		"OnlyNew and Limit":           {Recurring: Recurring{OnlyNew: true}, Writing: Writing{Limit: 1}},
+		"DoneMarker":                  {Recurring: Recurring{DoneMarker: "done"}},
+	} {
+		if _, err := w.load(o, file); !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestTheLibraryLoadsTablesOfServers(t *testing.T) {
+	const made = "CREATE TABLE orders (id bigint PRIMARY KEY, name text)"
+	const filled = "INSERT INTO orders VALUES (1, 'Ada'), (2, NULL), (-3, 'Grace')"
+	load := func(t *testing.T, address string) {
+		w := newWorld(t)
+		s, err := Load(t.Context(), Request{
+			From: []string{address}, Table: "t", Target: w.target(),
+			NewTable: NewTable{Create: true}, Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
+		})
+		must(t, err)
+		rows := w.rows(1)
+		if s.Read != 3 || s.Written != 3 || len(rows) != 3 || rows["2"] != "" || rows["-3"] == "" {
+			t.Errorf("%+v, %q", s, rows)
+		}
+	}
+	t.Run("postgres", func(t *testing.T) {
+		s := pgtest.Start(t)
+		s.Exec(made + ";" + filled)
+		load(t, s.Address("orders"))
+	})
+	t.Run("mysql", func(t *testing.T) {
+		s := mysqltest.Start(t)
+		s.Exec(made, filled)
+		load(t, s.Address("orders"))
+	})
 }

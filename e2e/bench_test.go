@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -48,4 +49,69 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 	if left, err := os.ReadDir(p.dir); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+}
+
+// BenchmarkSmallLoads says what loads cost of which rows are the least part: a process, its files and what it syncs. CPU is the process's.
+func BenchmarkSmallLoads(b *testing.B) {
+	server := startServe(b)
+	target := func(name string) string {
+		if name == "one row, served" {
+			return "--endpoint=" + server.URL + " --instance=" + server.Instance
+		}
+		return "--store=store"
+	}
+	one := "load one.csv --table t --create --pk id:integer --quiet "
+	for _, c := range []struct {
+		name, args string
+		again      bool // the store is there
+	}{
+		{"start", "--version", true},
+		{"one row, new store", one, false},
+		{"one row, store that exists", one, true},
+		{"one row, served", one, true},
+		{"job of 200 tables of 1,000 rows", "run job.yaml --quiet ", false},
+		{"the same, 4 at a time", "run job.yaml --parallel 4 --quiet ", false},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			args := c.args
+			if args != "--version" {
+				args += target(c.name)
+			}
+			p := smallPlace(b, server)
+			if c.again {
+				p.run(0, strings.Fields(args)...)
+			}
+			cpu := 0.0
+			for b.Loop() {
+				if !c.again {
+					b.StopTimer()
+					p = smallPlace(b, server)
+					b.StartTimer()
+				}
+				cmd := p.command(strings.Fields(args)...)
+				if text, err := cmd.CombinedOutput(); err != nil {
+					b.Fatalf("%v: %s", err, text)
+				}
+				cpu += (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds() * 1e3
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/op")
+			b.ReportMetric(cpu/float64(b.N), "cpu-ms/op")
+		})
+	}
+}
+
+// smallPlace has a file of one row, and a job of 200 files of 1,000.
+func smallPlace(b *testing.B, s *served) *place {
+	p := newPlace(b, s.credentials()...)
+	p.write("one.csv", "id,item\n1,tea\n")
+	for i := range 200 {
+		var rows strings.Builder
+		rows.WriteString("id,name,amount\n")
+		for row := range 1000 {
+			fmt.Fprintf(&rows, "%d,name %d of %d,%d.5\n", row, row, i, row)
+		}
+		p.write(fmt.Sprintf("in/t%03d.csv", i), rows.String())
+	}
+	p.write("job.yaml", "version: 1\ndefaults: {create: true, pk: [id:integer]}\nloads:\n  \"{table}\": {from: [\"in/{table}.csv\"]}\n")
+	return p
 }

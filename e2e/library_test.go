@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,4 +147,131 @@ func TestTheModuleIsGivenAnotherPath(t *testing.T) {
 	in("go", "build", "-o", filepath.Join(t.TempDir(), "tsimport"), "./cmd/tsimport")
 	in("go", "vet", "./internal/arch")
 	in("gofmt", "-l", ".")
+}
+
+// What an addition costs, and where it stands. An option is its entry in the table, its field and its use: the flag, the key of job files,
+// their schema, the help, completion and what a resumed run keeps come from the entry. A command is its file and its line.
+var additions = []struct{ file, after, line string }{
+	{"pipeline/options/table.go", "var ofLoads = []*Option{\n", `	{Name: "results-in", Group: results, In: Load, NotEmpty: true, Values: []string{"here", "there"}, Usage: "name of the run folder: here or there"},`},
+	{"pipeline/options/request.go", "type Running struct {\n", "	ResultsIn string `json:\"results-in,omitempty\"`"},
+	{"pipeline/options/config.go", "		RunDir: r.RunDir,\n", ""},
+	{"cmd/tsimport/commands/main.go", "			errorsCommand(in),\n", "			greetCommand(in),"},
+}
+
+func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
+	p, dir := newPlace(t), t.TempDir()
+	replace := map[string]string{}
+	for i, a := range additions {
+		name, err := filepath.Abs(filepath.Join("..", a.file))
+		must(t, err)
+		text, err := os.ReadFile(name)
+		must(t, err)
+		line := a.after + a.line + "\n"
+		if a.line == "" {
+			line = strings.Replace(a.after, "r.RunDir", "r.RunDir + r.ResultsIn", 1) // the use
+		}
+		added := strings.Replace(string(text), a.after, line, 1)
+		if added == string(text) {
+			t.Fatalf("%s has no %q", a.file, a.after)
+		}
+		replace[name] = filepath.Join(dir, fmt.Sprint(i, ".go"))
+		must(t, os.WriteFile(replace[name], []byte(added), 0o600))
+	}
+	greet, err := filepath.Abs("../cmd/tsimport/commands/greet.go")
+	must(t, err)
+	replace[greet], err = filepath.Abs("testdata/additions/greet.go")
+	must(t, err)
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	bin := filepath.Join(dir, "tsimport")
+	if out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin, "../cmd/tsimport").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p.write("in.csv", "id\na\n")
+	p.write("job.yaml", "version: 1\nloads:\n  t: {from: in.csv, pk: id, create: true, results-in: elsewhere}\n")
+	for command, want := range map[string]string{
+		"greet reader": "hello, reader\n",
+		"load --help":  "--results-in",
+		"run --schema": `"results-in"`,
+		"load --results-in --generate-bash-completion":             "here\nthere\n",
+		"load in.csv --table t --create --pk id --results-in HERE": "",
+		"load in.csv --table t --pk id --results-in elsewhere":     `--results-in "elsewhere": want here or there`,
+		"run job.yaml": `--results-in "elsewhere": want here or there`,
+	} {
+		c := exec.Command(bin, strings.Fields(command)...)
+		c.Dir = p.dir
+		out, err := c.CombinedOutput()
+		if !strings.Contains(string(out), want) || (err != nil) != strings.Contains(want, "want here") {
+			t.Errorf("%s: %v, %q is missing in\n%s", command, err, want, out)
+		}
+	}
+	p.read("here/summary.json")
+}
+
+// required names the SDK that must be tested, or the test fails: make node, make python and make java set it.
+const required = "TSIMPORT_TEST_SDK"
+
+// runSDK runs a script of another language against a server of its own, whose access key is none of the built-in ones.
+func runSDK(t *testing.T, dir, program string, args ...string) (printed string) {
+	t.Helper()
+	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "a-secret-of-the-test")
+	s := startServe(t, "--quiet", "--instance", "sdk-test", "--access-key-id", "SDK.test-1")
+	conformance.Equal(t, s.AccessKeySecret, "(from-environment)", "the ready line shows the secret")
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	cmd.Env = slices.Concat(os.Environ(), []string{
+		"TABLESTORE_ENDPOINT=" + s.URL, "TABLESTORE_INSTANCE=" + s.Instance, "TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID,
+	})
+	r := begin(t, cmd)
+	conformance.Equal(t, r.wait(), 0, "%s %q: exit code\n%s", program, args, &r.said)
+	return r.said.String()
+}
+
+// TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun compares the page's code with files: the Go test runs with its room, the others in
+// TestTheNodeSDK and so on.
+func TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/how-to/local-engine.md")
+	must(t, err)
+	for language, file := range map[string]string{
+		"go": "../engine/enginetest/orders_test.go", "python": "python/orders.py", "javascript": "node/orders.js", "java": "java/src/main/java/Orders.java",
+	} {
+		code, err := os.ReadFile(file)
+		must(t, err)
+		sample := strings.Replace(string(code), "package enginetest_test\n", "package shop\n", 1)
+		if !strings.Contains(string(page), "\n```"+language+"\n"+sample+"```\n") {
+			t.Errorf("docs/how-to/local-engine.md does not show %s", file)
+		}
+	}
+}
+
+// testSDK runs the checks of a language and its sample, or is skipped where installed is not there.
+func testSDK(t *testing.T, language, installed, program string, check, sample []string) {
+	t.Helper()
+	if _, err := os.Stat(installed); err != nil && os.Getenv(required) != language {
+		t.Skipf("the SDK is not installed; make %s installs it and runs this", language)
+	}
+	runSDK(t, language, program, check...)
+	if out := runSDK(t, language, program, sample...); !strings.HasSuffix(out, "tea\n") {
+		t.Errorf("%s %q prints %q", program, sample, out)
+	}
+}
+
+func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {
+	if _, err := exec.LookPath("node"); err != nil && os.Getenv(required) != "node" {
+		t.Skip("there is no node on this machine; make node runs this")
+	}
+	testSDK(t, "node", "node/node_modules/tablestore", "node", []string{"--test", "sdk.test.js"}, []string{"orders.js"})
+}
+
+func TestThePythonSDKTakesTheServerForTheService(t *testing.T) {
+	python, err := filepath.Abs("python/venv/bin/python")
+	must(t, err)
+	testSDK(t, "python", python, python, []string{"sdk_check.py"}, []string{"orders.py"})
+}
+
+func TestTheJavaSDKTakesTheServerForTheService(t *testing.T) {
+	java := func(class string) []string { return []string{"-cp", "target/classes:target/lib/*", class} }
+	testSDK(t, "java", "java/target/classes/SdkCheck.class", "java", java("SdkCheck"), java("Orders"))
 }

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,105 @@ func TestOutagesThatAreNoneAreRefused(t *testing.T) {
 	for _, text := range []string{"", "5", "busy", "0:busy", "-1:busy", "5:nap", "5:busy:x", "5:busy:1:1", "NaN:busy", "1e9:busy"} {
 		if _, err := ParseOutage(text); err == nil {
 			t.Errorf("%q is an outage", text)
+		}
+	}
+}
+
+func mustPlan(t *testing.T, p *Plan, err error) *Plan {
+	t.Helper()
+	conformance.MustEqual(t, err, nil, "error")
+	return p
+}
+
+func TestARandomPlanHitsItsShareOfTheRequests(t *testing.T) {
+	p, err := Random{Rate: 0.25, Seed: 7}.Plan()
+	mustPlan(t, p, err)
+	hit := 0
+	for range 4000 {
+		if p.Next("BatchWriteRow", 10).Action != None {
+			hit++
+		}
+	}
+	if hit < 900 || hit > 1100 {
+		t.Errorf("%d of 4000 requests, want about 1000", hit)
+	}
+	done := p.Done()
+	sum := 0
+	for _, name := range Actions() {
+		sum += done[names[name]]
+		if done[names[name]] == 0 && name != "hang" { // only where it is asked for
+			t.Errorf("no request suffered %s", name)
+		}
+	}
+	conformance.Equal(t, sum, hit, "faults counted")
+}
+
+func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
+	draw := func(seed uint64) (list []string) {
+		p, err := Random{Rate: 0.5, Seed: seed}.Plan()
+		mustPlan(t, p, err)
+		for range 100 {
+			f := p.Next("PutRow", 5)
+			text := f.Action.String() + f.Code
+			if f.RowCode != nil {
+				for row := range 5 {
+					text += "," + f.RowCode(row)
+				}
+			}
+			list = append(list, text)
+		}
+		return list
+	}
+	conformance.Same(t, draw(1), draw(1), "two plans of one seed differ")
+	if slices.Equal(draw(1), draw(2)) {
+		t.Error("plans of two seeds are the same")
+	}
+}
+
+func TestAKindMayNameItsCode(t *testing.T) {
+	p, err := Random{Rate: 1, Kinds: []string{"refuse:OTSTimeout"}}.Plan()
+	mustPlan(t, p, err)
+	if f := p.Next("DeleteRow", 1); f.Action != Refuse || f.Code != "OTSTimeout" {
+		t.Errorf("%+v", f)
+	}
+	conformance.Equal(t, p.Next("GetRow", 1).Action, None, "fault of a read")
+	p, err = Random{Rate: 1, Kinds: []string{"refuse-rows"}}.Plan()
+	f := mustPlan(t, p, err).Next("BatchWriteRow", 100)
+	refused := 0
+	for row := range 100 {
+		if f.RowCode(row) != "" {
+			refused++
+		}
+	}
+	if refused < 25 || refused > 75 {
+		t.Errorf("%d of 100 rows refused, want about half", refused)
+	}
+}
+
+func TestAScriptNamesItsRequests(t *testing.T) {
+	p, err := Scripted([]Step{{N: 1, Action: "error-after", Code: "OTSTimeout"}, {N: 3, Action: "apply-late:OTSServerBusy", Delay: time.Minute}}, []string{"PutRow"})
+	mustPlan(t, p, err)
+	var got []Fault
+	for _, op := range []string{"PutRow", "BatchWriteRow", "PutRow", "PutRow", "PutRow", "PutRow"} {
+		if f := p.Next(op, 1); f.Action != None {
+			got = append(got, f)
+		}
+	}
+	if len(got) != 2 || got[0].Action != AnswerErrorAfter || got[0].Code != "OTSTimeout" ||
+		got[1].Action != ApplyLate || got[1].Code != "OTSServerBusy" || got[1].Delay != time.Minute {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWrongPlansAreRefused(t *testing.T) {
+	for _, r := range []Random{{Rate: -0.1}, {Rate: 1.1}, {Rate: 1, Kinds: []string{"explode"}}, {Rate: 1, Delay: -1}} {
+		if _, err := r.Plan(); err == nil {
+			t.Errorf("%+v: no error", r)
+		}
+	}
+	for _, s := range [][]Step{{{N: -1, Action: "refuse"}}, {{Action: ""}}, {{Action: "refuse"}, {Action: "refuse"}}, {{Action: "refuse", Delay: -1}}} {
+		if _, err := Scripted(s, nil); err == nil {
+			t.Errorf("%+v: no error", s)
 		}
 	}
 }

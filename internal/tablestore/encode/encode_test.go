@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -191,4 +192,198 @@ func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 			}
 		}
 	})
+}
+
+// keyOnly is the schema of rows that have their other cells from their records.
+var keyOnly = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.String}}, Columns: []table.Column{{Name: "id"}}}
+
+// appendOwn appends a row with the key k and cells of its own, with names that belong to the encoder.
+func appendOwn(e *Encoder, cells ...Cell) (*table.Block, *table.Reason) {
+	b := new(table.Block)
+	names := map[*Name]*Name{}
+	for _, c := range cells {
+		if names[c.Name] == nil {
+			names[c.Name] = NewName(c.Name.text)
+		}
+		c.Name = names[c.Name]
+		e.Cells = append(e.Cells, c)
+	}
+	return b, e.Append(b, []table.Value{str("k")}, nil, table.Span{}, nil)
+}
+
+func integer(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }
+
+func TestRowsWithCellsOfTheirOwnAreTheSDKsBytes(t *testing.T) {
+	key := new(tablestore.PrimaryKey)
+	key.AddPrimaryKeyColumn("id", "k")
+	put := &tablestore.PutRowChange{PrimaryKey: key}
+	put.AddColumnWithTimestamp("a", int64(1), 1000)
+	put.AddColumnWithTimestamp("a", int64(2), 2000)
+	put.AddColumn("b", "x")
+	update := &tablestore.UpdateRowChange{PrimaryKey: key}
+	update.PutColumn("b", "x")
+	update.DeleteColumn("c")
+	count := &tablestore.UpdateRowChange{PrimaryKey: key}
+	count.IncrementColumn("a", 1)
+	remove := &tablestore.DeleteRowChange{PrimaryKey: key}
+	a, b, c := NewName("a"), NewName("b"), NewName("c")
+	versions := []Cell{{a, integer(1), 1000}, {a, integer(2), 2000}, {b, str("x"), -1}, {Name: c}}
+	for name, tt := range map[string]struct {
+		mode       table.Mode
+		deleteNull bool
+		cells      []Cell
+		want       []byte
+		size       int
+	}{
+		"put":                       {table.Put, false, versions, put.Serialize(), 3 + 17 + 17 + 2},
+		"put has nothing to delete": {table.Put, true, versions, put.Serialize(), 3 + 17 + 17 + 2},
+		"update that deletes nulls": {table.Update, true, versions[2:], update.Serialize(), 3 + 2 + 1},
+		"increment":                 {table.Increment, false, []Cell{{a, integer(1), 1000}}, count.Serialize(), 3 + 9},
+		"delete":                    {table.Delete, false, versions, remove.Serialize(), 3},
+	} {
+		block, why := appendOwn(New(keyOnly, tt.mode, tt.deleteNull), tt.cells...)
+		isRow(t, name, block, why, tt.want, tt.size)
+	}
+}
+
+func TestCellsOfARecordKeepTheLimits(t *testing.T) {
+	text := func(n int) table.Value { return table.Value{Type: table.String, Bytes: make([]byte, n)} }
+	a, b := NewName("a"), NewName("b")
+	many := func(n int) (cells []Cell) {
+		for i := range n {
+			cells = append(cells, Cell{a, integer(1), int64(i)})
+		}
+		return cells
+	}
+	const left = table.MaxRowBytes - len("id") - len("k") - len("a") - len("b")
+	for name, tt := range map[string]struct {
+		encoder Encoder
+		mode    table.Mode
+		cells   []Cell
+		code    string
+	}{
+		"the longest value":                   {cells: []Cell{{a, text(table.MaxValueBytes), -1}}},
+		"a longer one":                        {cells: []Cell{{a, text(table.MaxValueBytes + 1), -1}}, code: table.CodeValueTooLong},
+		"the largest row":                     {cells: []Cell{{a, text(table.MaxValueBytes), -1}, {b, text(left - table.MaxValueBytes), -1}}},
+		"a larger one":                        {cells: []Cell{{a, text(table.MaxValueBytes), -1}, {b, text(left - table.MaxValueBytes + 1), -1}}, code: table.CodeRowTooLarge},
+		"a timestamp counts":                  {cells: []Cell{{a, text(table.MaxValueBytes), -1}, {b, text(left - table.MaxValueBytes), 5}}, code: table.CodeRowTooLarge},
+		"so does one that is added":           {encoder: Encoder{StampBytes: 1}, cells: []Cell{{a, text(table.MaxValueBytes), 7}, {b, text(left - table.MaxValueBytes - 8), -1}}, code: table.CodeRowTooLarge},
+		"as many versions as there may be":    {cells: many(table.MaxColumns)},
+		"one more":                            {cells: many(table.MaxColumns + 1), code: table.CodeTooManyColumns},
+		"one for what is added":               {encoder: Encoder{ReserveCells: 1}, cells: many(table.MaxColumns), code: table.CodeTooManyColumns},
+		"room for what is added":              {encoder: Encoder{Reserve: 1}, cells: []Cell{{a, text(table.MaxValueBytes), -1}, {b, text(left - table.MaxValueBytes), -1}}, code: table.CodeRowTooLarge},
+		"two without a timestamp":             {cells: []Cell{{a, integer(1), -1}, {b, integer(1), -1}, {a, integer(1), -2}}, code: table.CodeSameCell},
+		"two of one timestamp":                {cells: []Cell{{a, integer(1), 5}, {a, integer(1), 7}, {a, integer(1), 6}, {a, integer(1), 6}}, code: table.CodeSameCell},
+		"two of the highest timestamp":        {cells: []Cell{{a, integer(1), 5}, {a, integer(1), 7}, {a, integer(1), 7}}, code: table.CodeSameCell},
+		"one with and one without":            {cells: []Cell{{a, integer(1), 5}, {a, integer(1), -1}}},
+		"a value and none":                    {cells: []Cell{{a, integer(1), 5}, {Name: a, At: 6}}, code: table.CodeSameCell},
+		"a timestamp that is none":            {cells: []Cell{{a, integer(1), table.MaxTimestamp}}, code: table.CodeRange},
+		"a timestamp too old":                 {encoder: Encoder{Window: func() (from, to int64) { return 10_000, 20_000 }}, cells: []Cell{{a, integer(1), 9_000}}, code: table.CodeRange},
+		"a timestamp that fits":               {encoder: Encoder{Window: func() (from, to int64) { return 10_000, 20_000 }}, cells: []Cell{{a, integer(1), 10_000}}},
+		"a put of nothing":                    {},
+		"an update of nothing":                {mode: table.Update, cells: []Cell{{Name: a}}, code: table.CodeNoCells},
+		"only integers are added":             {mode: table.Increment, cells: []Cell{{a, str("1"), -1}}, code: table.CodeType},
+		"a value is added once":               {mode: table.Increment, cells: []Cell{{a, integer(1), 5}, {a, integer(1), 6}}, code: table.CodeSameCell},
+		"an update of more than there may be": {mode: table.Update, cells: append(many(table.MaxColumns), Cell{b, integer(1), -1}), code: table.CodeTooManyColumns},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(keyOnly, tt.mode, false)
+			e.Reserve, e.ReserveCells, e.StampBytes, e.Window = tt.encoder.Reserve, tt.encoder.ReserveCells, tt.encoder.StampBytes, tt.encoder.Window
+			block, why := appendOwn(e, tt.cells...)
+			switch {
+			case why == nil && tt.code != "", why != nil && why.Code != tt.code:
+				t.Errorf("got %v, want %q", why, tt.code)
+			case why != nil && (len(block.Data) > 0 || len(block.Rows) > 0):
+				t.Errorf("%v left %d bytes and %d rows", why, len(block.Data), len(block.Rows))
+			}
+		})
+	}
+}
+
+func TestAnAbsentValueIsNotDeleted(t *testing.T) {
+	e := New(schema, table.Update, true)
+	b := new(table.Block)
+	conformance.MustEqual(t, e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Span{}, nil), nil, "reason")
+	key := new(tablestore.PrimaryKey)
+	key.AddPrimaryKeyColumn("id", "k")
+	want := &tablestore.UpdateRowChange{PrimaryKey: key}
+	want.DeleteColumn("b")
+	if got := (table.Ref{Block: b}).Body(); !bytes.Equal(got, want.Serialize()) {
+		t.Errorf("got  %x\nwant %x", got, want.Serialize())
+	}
+}
+
+// TestRowsThatAreAppendedAsTheyCameAreThoseThatAreMade: of values of every type, versions, columns that are missing and out of order, and
+// rows that are refused.
+func TestRowsThatAreAppendedAsTheyCameAreThoseThatAreMade(t *testing.T) {
+	values := []table.Value{{Type: table.Integer}, {Type: table.Integer, Int: math.MinInt64}, {Type: table.Integer, Int: math.MaxInt64}, {Type: table.Boolean}, {Type: table.Boolean, Int: 1},
+		{Type: table.Double}, {Type: table.Double, Double: math.Copysign(0, -1)}, {Type: table.Double, Double: 0.1}, {Type: table.Double, Double: math.MaxFloat64},
+		str(""), str("1"), str("é,\"\n"), {Type: table.Binary}, {Type: table.Binary, Bytes: []byte{0xff}}}
+	refused := []table.Value{{Type: table.Double, Double: math.NaN()}, {Type: table.Double, Double: math.Inf(-1)}, str("\xff"), {Type: table.String, Bytes: tooLongText}}
+	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.String}}, Columns: []table.Column{{Name: "id"}}}
+	fast, slow := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		e, made := New(s, table.Put, false), New(s, table.Put, false)
+		reserve := rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, table.MaxRowBytes - 60, table.MaxRowBytes}).Draw(t, "reserve")
+		cells := rapid.SampledFrom([]int{0, 0, 0, table.MaxColumns - 3}).Draw(t, "reserved cells")
+		for _, e := range []*Encoder{e, made} {
+			e.Reserve, e.ReserveCells, e.StampBytes, e.Window = reserve, cells, 8, func() (int64, int64) { return 1000, 5000 }
+		}
+		names := map[string]*Name{}
+		b, want := new(table.Block), new(table.Block)
+		for range rapid.IntRange(1, 10).Draw(t, "rows") {
+			columns := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "ab", "b", "c", "d", "e", "f", "g", "z", "never"}), 0, 5).Draw(t, "columns")
+			if rapid.IntRange(0, 9).Draw(t, "sorted") > 0 {
+				slices.Sort(columns)
+			}
+			key := rapid.SampledFrom([]string{"", "k"}).Draw(t, "key")
+			keyName := rapid.SampledFrom([]string{"id", "id", "id", "id", "id", "id", "ID"}).Draw(t, "name of the key")
+			bad := false // it has a value that the service refuses
+			var r plainbuffer.Row
+			r.Begin(nil)
+			of := plainbuffer.NewName(keyName)
+			r.Key(&of, str(key))
+			made.Cells = []Cell{}
+			at := int64(4999)
+			for i, c := range columns {
+				v := rapid.SampledFrom(values).Draw(t, "value")
+				if rapid.IntRange(0, 20).Draw(t, "refused") == 0 {
+					v, bad = rapid.SampledFrom(refused).Draw(t, "which"), true
+				}
+				if at = at - 1; i > 0 && columns[i-1] != c || rapid.IntRange(0, 9).Draw(t, "other time") == 0 {
+					at = rapid.SampledFrom([]int64{-1, 0, 999, 1000, 4999, 5000, 4000, 4000, 4000, 4000, 4001, 4002, 3000, 3001, 2000, 1999}).Draw(t, "timestamp")
+				}
+				name := plainbuffer.NewName(c)
+				if at < 0 {
+					r.Cell(&name, v)
+				} else {
+					r.CellAt(&name, v, at)
+				}
+				if names[c] == nil {
+					names[c] = NewName(c)
+				}
+				made.Cells = append(made.Cells, Cell{names[c], v, at})
+			}
+			row := plainbuffer.WithoutHeader(r.End())
+			span := table.Span{Record: uint32(len(b.Rows))}
+			was := len(b.Data)
+			if !e.AppendPacked(b, []table.Value{str(key)}, span, row, []byte("record"), func(name []byte) bool { return string(name) != "never" }) {
+				if len(b.Data) != was || len(b.Rows) != len(want.Rows) {
+					t.Fatalf("%x was not appended and has left %d bytes", row, len(b.Data)-was)
+				}
+				slow++
+				continue
+			}
+			fast++
+			if why := made.Append(want, []table.Value{str(key)}, nil, span, []byte("record")); why != nil || bad || keyName != "id" || slices.Contains(columns, "never") {
+				t.Fatalf("%x was appended: %v", row, why)
+			}
+			if !bytes.Equal(b.Data, want.Data) || !slices.Equal(b.Rows, want.Rows) {
+				t.Fatalf("as it came\n%x %+v, made\n%x %+v", b.Data, b.Rows, want.Data, want.Rows)
+			}
+		}
+	})
+	if t.Logf("%d rows were appended as they came, %d were not", fast, slow); fast == 0 || slow == 0 {
+		t.Error("one of both was not tested")
+	}
 }
