@@ -1,17 +1,24 @@
 package scan
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
 
 	"example.com/tsimport/engine/enginetest"
 	"example.com/tsimport/engine/server"
@@ -251,5 +258,213 @@ func TestTheSizeOfATableIsAtMostThatOfItsSplits(t *testing.T) {
 	}
 	if _, err := partitionsOf(t, &partitioned{refuse: "ComputeSplitPointsBySize OTSServerBusy"}).Size(); err == nil {
 		t.Error("a service that refuses")
+	}
+}
+
+// TestKeysCompareAsTheirOrderingKeys: rows of the table, cut points and what is kept of a scan are compared by ordering
+// keys elsewhere.
+func TestKeysCompareAsTheirOrderingKeys(t *testing.T) {
+	column := func(t *rapid.T, kind int) any {
+		switch kind {
+		case 0:
+			return rapid.Int64().Draw(t, "integer")
+		case 1:
+			return rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 'é'}), 0, 4, -1).Draw(t, "string")
+		}
+		return rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 0, 4).Draw(t, "binary")
+	}
+	const mixed = 3
+	rapid.Check(t, func(t *rapid.T) {
+		var keys [2]tablestore.PrimaryKey
+		var encoded [2][]byte
+		kinds := rapid.SliceOfN(rapid.IntRange(0, 2), 1, 3).Draw(t, "types")
+		if rapid.Bool().Draw(t, "columns of two types") {
+			kinds = append(kinds, mixed)
+		}
+		for i := range keys {
+			for _, kind := range kinds {
+				if kind == mixed {
+					kind = 2 * i // an integer in the one key, binary in the other
+				}
+				v := column(t, kind)
+				keys[i].PrimaryKeys = append(keys[i].PrimaryKeys, &tablestore.PrimaryKeyColumn{Value: v})
+				encoded[i] = table.AppendKey(encoded[i], client.ValueOf(v))
+			}
+		}
+		if got, want := compare(&keys[0], &keys[1]), bytes.Compare(encoded[0], encoded[1]); cmp.Compare(got, 0) != want {
+			t.Fatalf("compare is %d, the ordering keys give %d", got, want)
+		}
+	})
+}
+
+func TestPackedRowsAreThoseOfAScan(t *testing.T) {
+	sdk := tableOf(t, 11_000, nil) // three pages
+	var rows []*Row
+	o := Options{From: []table.Value{{Type: table.Integer, Int: 17}}, To: []table.Value{{Type: table.Integer, Int: 10_900}}}
+	must(t, Table(t.Context(), sdk, "t", key, o, func(r *Row) error { rows = append(rows, r); return nil }))
+	if first := rows[0].PrimaryKey.PrimaryKeys[0].Value; first != int64(17) || len(rows) != 10_883 {
+		t.Errorf("%d rows from %v", len(rows), first)
+	}
+	n := 0
+	memory, page := new(client.PageMemory), new(PackedPage)
+	err := Packed(t.Context(), sdk, "t", key, o, page, func(i int) error {
+		key := page.Key(i)
+		got, err := memory.Unpack(page.Row(i))
+		if err != nil || !reflect.DeepEqual(got, rows[n]) {
+			return fmt.Errorf("row %d is %v, want %v: %w", n, got, rows[n], err)
+		}
+		if want := table.AppendKey(nil, client.ValueOf(got.PrimaryKey.PrimaryKeys[0].Value)); !bytes.Equal(key, want) {
+			return fmt.Errorf("the ordering key is %x, want %x", key, want)
+		}
+		n++
+		return nil
+	})
+	if err != nil || n != len(rows) {
+		t.Errorf("%d rows of %d: %v", n, len(rows), err)
+	}
+}
+
+// answering gives the same rows for every request.
+type answering struct {
+	rows []*Row
+	next *tablestore.PrimaryKey
+}
+
+func (a *answering) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
+	return &tablestore.GetRangeResponse{Rows: a.rows, NextStartPrimaryKey: a.next}, nil
+}
+
+// A page that is not the answer to its request is refused in either form.
+func TestPackedPagesAreCheckedAsOthers(t *testing.T) {
+	pk := func(values ...any) *tablestore.PrimaryKey {
+		var columns []any
+		for i, v := range values {
+			columns = append(columns, fmt.Sprint("k", i), v)
+		}
+		return tabletest.Key(columns...)
+	}
+	two := []table.KeyColumn{{Name: "k0", Type: table.Integer}, {Name: "k1", Type: table.String}}
+	o := Options{From: []table.Value{{Type: table.Integer, Int: 5}}, To: []table.Value{{Type: table.Integer, Int: 9}}, RetryFor: time.Nanosecond}
+	for name, c := range map[string]struct {
+		keys []*tablestore.PrimaryKey
+		next *tablestore.PrimaryKey
+		ok   bool
+	}{
+		"none":             {nil, nil, true},
+		"one":              {[]*tablestore.PrimaryKey{pk(int64(5), "")}, nil, true},
+		"in order":         {[]*tablestore.PrimaryKey{pk(int64(5), "a"), pk(int64(5), "a\x00"), pk(int64(8), "")}, nil, true},
+		"before the range": {[]*tablestore.PrimaryKey{pk(int64(4), "z"), pk(int64(6), "a")}, nil, false},
+		"after the range":  {[]*tablestore.PrimaryKey{pk(int64(6), "z"), pk(int64(9), "")}, nil, false},
+		"out of order":     {[]*tablestore.PrimaryKey{pk(int64(5), "b"), pk(int64(5), "a"), pk(int64(6), "a")}, nil, false},
+		"twice":            {[]*tablestore.PrimaryKey{pk(int64(5), "b"), pk(int64(5), "b")}, nil, false},
+		"next is before":   {[]*tablestore.PrimaryKey{pk(int64(5), "b"), pk(int64(7), "b")}, pk(int64(6), "a"), false},
+		"one column":       {[]*tablestore.PrimaryKey{pk(int64(5), "b"), pk(int64(6))}, nil, false},
+		"three columns":    {[]*tablestore.PrimaryKey{pk(int64(5), "b", "c")}, nil, false},
+	} {
+		a := &answering{next: c.next}
+		for _, k := range c.keys {
+			a.rows = append(a.rows, &Row{PrimaryKey: k})
+		}
+		enough := errors.New("enough")
+		count := 0
+		each := func() error {
+			if count++; count > 10 {
+				return enough
+			}
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := Table(ctx, a, "t", two, o, func(*Row) error { return each() })
+		packed := Packed(ctx, a, "t", two, o, new(PackedPage), func(int) error { return each() })
+		cancel()
+		if (err == nil) != c.ok || (packed == nil) != c.ok || errors.Is(err, errOutside) != errors.Is(packed, errOutside) {
+			t.Errorf("%s: %v, packed %v", name, err, packed)
+		}
+	}
+}
+
+// TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns: with any rows, flushes and continuations, and with what an interruption leaves
+// after a flush cut off.
+func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
+	texts := rapid.SampledFrom([]any{"", "x", "a,b", "\"", "\"\"\n", "\r\n", "two\nlines, and a \"quote\"", int64(-5), 0.5, true, []byte{}, []byte{0, 1}})
+	names := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b,c", "\"d\"", "e\nf", "g", "z"}), rapid.ID[string])
+	keys := []string{"k", "n"}
+	whole, rewritten := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		var rows []*Row
+		seen := map[string]bool{}
+		for i := range rapid.IntRange(0, 20).Draw(t, "rows") {
+			r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
+			r.PrimaryKey.AddPrimaryKeyColumn("k", rapid.SampledFrom([]any{"", "a\"b", "c"}).Draw(t, "key"))
+			r.PrimaryKey.AddPrimaryKeyColumn("n", int64(i))
+			columns := names.Draw(t, "columns")
+			slices.Sort(columns)
+			for _, c := range columns {
+				seen[c] = true
+				r.Columns = append(r.Columns, &tablestore.AttributeColumn{ColumnName: c, Value: texts.Draw(t, "value")})
+			}
+			rows = append(rows, r)
+		}
+		var attributes []string
+		for c := range seen {
+			attributes = append(attributes, c)
+		}
+		slices.Sort(attributes)
+		var want, file, got bytes.Buffer
+		known, err := NewCSV(&want, keys, attributes)
+		must(t, err)
+		grown := NewGrowing(&file, keys, Growth{}, 0)
+		for _, r := range rows {
+			must(t, known.Write(r))
+			must(t, grown.Write(r))
+			if rapid.IntRange(0, 3).Draw(t, "interrupted") == 0 {
+				must(t, grown.Flush())
+				noted, size := Growth{slices.Clone(grown.Order), slices.Clone(grown.Sections)}, file.Len()
+				must(t, grown.Write(r))
+				must(t, grown.Flush())
+				file.Truncate(size)
+				grown = NewGrowing(&file, keys, noted, int64(size))
+			}
+		}
+		must(t, known.Flush())
+		must(t, grown.Flush())
+		if grown.Whole() {
+			whole++
+			got = file
+		} else {
+			rewritten++
+			for _, wrong := range []int64{-1, 1} {
+				if grown.Rewrite(new(bytes.Buffer), bytes.NewReader(file.Bytes()), keys, int64(len(rows))+wrong) == nil {
+					t.Fatalf("%d rows are %d", len(rows), int64(len(rows))+wrong)
+				}
+			}
+			must(t, grown.Rewrite(&got, &file, keys, int64(len(rows))))
+		}
+		conformance.MustEqual(t, got.String(), want.String(), "got")
+	})
+	if whole == 0 || rewritten == 0 {
+		t.Errorf("%d files were CSV, %d were rewritten: one of both was not tested", whole, rewritten)
+	}
+}
+
+var must = conformance.Must
+
+// TestACutFileOfGrowingCSVIsAnError: a row or a part of one is missing, at any byte.
+func TestACutFileOfGrowingCSVIsAnError(t *testing.T) {
+	var file bytes.Buffer
+	grown := NewGrowing(&file, []string{"n"}, Growth{}, 0)
+	for i := range 4 {
+		r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
+		r.PrimaryKey.AddPrimaryKeyColumn("n", int64(i))
+		r.Columns = []*tablestore.AttributeColumn{{ColumnName: fmt.Sprint("c", i/2), Value: "a\n,\"b"}}
+		must(t, grown.Write(r))
+		must(t, grown.Flush())
+	}
+	text := file.Bytes()
+	must(t, grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text), []string{"n"}, 4))
+	for n := range text {
+		if grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text[:n]), []string{"n"}, 4) == nil {
+			t.Errorf("of %d bytes the first %d were enough", len(text), n)
+		}
 	}
 }
