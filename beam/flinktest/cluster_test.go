@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // cluster is a Flink of this machine with the job server of Beam.
@@ -46,9 +48,7 @@ func freePorts(t *testing.T, n int) (ports []int) {
 	var open []net.Listener
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		open = append(open, l)
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}

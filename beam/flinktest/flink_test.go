@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var (
@@ -53,9 +55,7 @@ func TestLoadsOnFlink(t *testing.T) {
 		t.Skip("no -flink: make flink")
 	}
 	folder, err := filepath.Abs(*made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	l := &loads{t: t, dir: t.TempDir()}
 	l.serve()
 	l.generate()
@@ -188,9 +188,7 @@ type running struct {
 func (l *loads) start(t *testing.T, job string) *running {
 	r := &running{l: l, t: t, job: job, cmd: l.command(job), said: new(bytes.Buffer), gone: make(chan struct{})}
 	r.cmd.Stderr = r.said
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, r.cmd.Start())
 	go func() {
 		_ = r.cmd.Wait() // the code is asked for
 		close(r.gone)
@@ -253,13 +251,9 @@ func (l *loads) run(t *testing.T, name string, disturb func(*running)) {
 // check compares ledger and table with the inputs, prints the figures, and waits for all workers to end.
 func (l *loads) check(t *testing.T, name, job, said string, begun int, before time.Duration) {
 	body, err := os.ReadFile(filepath.Join(job, "summary.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	s := new(summary)
-	if err := json.Unmarshal(body, s); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, json.Unmarshal(body, s))
 	n := want()
 	if s.State != "finished" || s.Read != n || s.Written != n || s.Superseded != 0 || s.Rejected != 0 {
 		t.Errorf("the ledger of %d rows: %+v", n, s)
@@ -296,13 +290,9 @@ func (l *loads) span(t *testing.T, job, folder string) (from time.Time, took tim
 	var to time.Time
 	for _, name := range names {
 		body, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		var r struct{ Started, Ended time.Time }
-		if err := json.Unmarshal(body, &r); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, json.Unmarshal(body, &r))
 		if from.IsZero() || r.Started.Before(from) {
 			from = r.Started
 		}
@@ -321,9 +311,7 @@ func (l *loads) killWorker(t *testing.T) {
 	if err == nil {
 		err = p.Kill()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 }
 
 // killManager kills the JobManager: the job is lost, and the same command continues the load on a new one.
@@ -338,9 +326,7 @@ func (l *loads) killManager(t *testing.T) {
 		l.c.logs()
 		t.Fatalf("exit code %d:\n%s", code, r.said)
 	}
-	if !strings.Contains(r.said.String(), "the same command continues the load") {
-		t.Errorf("it says:\n%s", r.said)
-	}
+	conformance.Contains(t, r.said.String(), "the same command continues the load", "it says:\n%s", r.said)
 	t.Logf("  it ends with: %s", lastLine(r.said.String()))
 	l.c.startManager()
 	l.c.ready()
@@ -364,9 +350,7 @@ func (l *loads) onOneProcess(t *testing.T) {
 	cmd.Env = append(os.Environ(), l.env...)
 	began := time.Now()
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	conformance.MustEqual(t, err, nil, "error\n%s", out)
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	t.Logf("FIGURES one process: %d rows: %.1f s, with the comparison; %.3f us of processor a row", want(), time.Since(began).Seconds(), used.Seconds()*1e6/float64(want()))
 }

@@ -13,6 +13,7 @@ import (
 
 	"example.com/tsimport/cmd/tsimport/commands"
 	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/internal/conformance"
 )
 
 // prismLoad is a load of files with rejects and keys that come again, and what it must make.
@@ -50,9 +51,7 @@ func newPrismLoad(t *testing.T, records int) *prismLoad {
 			text += fmt.Sprintf("%s,%d,some text\n", key, n)
 		}
 		name := filepath.Join(dir, fmt.Sprintf("in-%d.csv", f))
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, os.WriteFile(name, []byte(text), 0o600))
 		l.files = append(l.files, name)
 	}
 	return l
@@ -103,15 +102,11 @@ func TestALoadByPrismIsExact(t *testing.T) {
 	}
 	// The plan has no flags that other processes do not know.
 	body, err := os.ReadFile(filepath.Join(l.job, "plan.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	var p struct {
 		Job struct{ Request json.RawMessage }
 	}
-	if err := json.Unmarshal(body, &p); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, json.Unmarshal(body, &p))
 	if asked := string(p.Job.Request); strings.Contains(asked, "parallelism") || !strings.Contains(asked, l.files[4]) {
 		t.Errorf("the plan has the request %s", asked)
 	}
@@ -127,9 +122,7 @@ func TestATaskThatCannotBeDoneIsNamedAndTheSameCommandContinues(t *testing.T) {
 	if code != 2 || !strings.Contains(said, "000000.json") || !strings.Contains(said, "damaged") {
 		t.Fatalf("exit code %d\n%s", code, said)
 	}
-	if err := os.Remove(filepath.Join(l.job, "splits", "000000.json")); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, os.Remove(filepath.Join(l.job, "splits", "000000.json")))
 	// The failure of the first attempt, which is still known, does not end the second.
 	if code, said := l.load("--runner", "prism"); code != 3 {
 		t.Fatalf("exit code %d\n%s", code, said)
@@ -178,11 +171,7 @@ func TestFlagsThatCannotBeDoneAreRefusedBeforeThePlan(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s; want %q", text, code, said, why)
 		}
 		_, err := os.Stat(filepath.Join(l.job, "plan.json"))
-		if planned := err == nil; planned != strings.Contains(text, "127.0.0.1") {
-			t.Errorf("%s: planned: %v", text, planned)
-		}
-		if err := os.RemoveAll(l.job); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Equal(t, err == nil, strings.Contains(text, "127.0.0.1"), "%s: planned", text)
+		conformance.Must(t, os.RemoveAll(l.job))
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // fakeServer is a job server that takes jobs and does nothing; stream says how they go.
@@ -64,9 +66,7 @@ func (f *fakeServer) GetMessageStream(_ *jobs.JobMessagesRequest, to jobs.JobSer
 
 func (f *fakeServer) start(t *testing.T) (endpoint string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	s := grpc.NewServer()
 	jobs.RegisterJobServiceServer(s, f)
 	go func() { _ = s.Serve(l) }()
@@ -126,9 +126,7 @@ func TestALoadEndsWithoutItsJobServer(t *testing.T) {
 	if code != 3 || !strings.Contains(said, "does not answer any more") {
 		t.Errorf("exit code %d\n%s", code, said)
 	}
-	if code := <-worked; code != 3 {
-		t.Errorf("work: exit code %d", code)
-	}
+	conformance.Equal(t, <-worked, 3, "work: exit code")
 	l.check()
 }
 
@@ -259,9 +257,7 @@ func TestTheRootCauseIsOneLine(t *testing.T) {
 		"":          "",
 		"one\n two": "one two",
 	} {
-		if got := rootCause(text); got != want {
-			t.Errorf("%q: %q", text, got)
-		}
+		conformance.Equal(t, rootCause(text), want, "%q", text)
 	}
 	if got := rootCause(strings.Repeat("ü", 1000)); len(got) > 1010 {
 		t.Errorf("%d bytes", len(got))

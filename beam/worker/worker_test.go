@@ -12,6 +12,8 @@ import (
 	fn "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
 	model "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
 	"google.golang.org/grpc"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // fakeRunner is a runner whose control streams end at once.
@@ -49,9 +51,7 @@ func TestAWorkerEndsWithItsControlStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, err)
 			f := &fakeRunner{address: l.Addr().String(), ends: c.ends}
 			s := grpc.NewServer()
 			fn.RegisterProvisionServiceServer(s, f)
@@ -66,9 +66,7 @@ func TestAWorkerEndsWithItsControlStream(t *testing.T) {
 			}()
 			select {
 			case code := <-ended:
-				if code != c.code {
-					t.Errorf("exit code %d\n%s", code, said.String())
-				}
+				conformance.Equal(t, code, c.code, "exit code\n%s", said.String())
 			case <-time.After(5 * time.Minute):
 				t.Fatal("the worker stays")
 			}
@@ -85,9 +83,7 @@ func TestOnlyRunnersCallWorkers(t *testing.T) {
 		"tsimport-beam load provision_endpoint":                                        false,
 		"tsimport-beam":                                                                false,
 	} {
-		if got := Called(strings.Fields(args)); got != want {
-			t.Errorf("%s: %v", args, got)
-		}
+		conformance.Equal(t, Called(strings.Fields(args)), want, "%s", args)
 	}
 }
 
