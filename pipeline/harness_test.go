@@ -84,9 +84,7 @@ func newWorldOf(t *testing.T, o server.Options) *world {
 	s, err := server.Open("", o)
 	must(t, err)
 	w.server = s
-	t.Cleanup(func() {
-		conformance.Equal(t, s.Close(), nil, "error")
-	})
+	t.Cleanup(func() { conformance.Equal(t, s.Close(), nil, "error") })
 	return w
 }
 

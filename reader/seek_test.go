@@ -164,9 +164,7 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 		"Arrow, compressed":  {fileOf(t, "in.arrows.gz", gzipped(arrowBytes(t, "many.arrows"))), Options{}},
 		"a dictionary twice": {fileOf(t, "in.arrows", arrowBytes(t, "replaced.arrows")), Options{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			keepsTheContract(t, tt.item, tt.o)
-		})
+		t.Run(name, func(t *testing.T) { keepsTheContract(t, tt.item, tt.o) })
 	}
 }
 

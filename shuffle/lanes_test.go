@@ -40,9 +40,7 @@ func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options)
 	}
 	store, err := spill.Open(disk)
 	must(t, err)
-	t.Cleanup(func() {
-		conformance.Equal(t, store.Close(), nil, "Close")
-	})
+	t.Cleanup(func() { conformance.Equal(t, store.Close(), nil, "Close") })
 	o.Store = store
 	return &run{t: t, rnd: rand.New(rand.NewPCG(seed, 2)), store: store, lanes: New(lanes, o), last: map[uint16]int{}}
 }

@@ -274,9 +274,7 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 	s := proving(t, "2.5.1", "3.5.6", "3.9.3", "3.9.7")
 	tb := s.newTable(t, tableOptions{})
 	leaf := lenient(compare("c", eq, 1))
-	many := func(n int) []tablestore.ColumnFilter {
-		return slices.Repeat([]tablestore.ColumnFilter{leaf}, n)
-	}
+	many := func(n int) []tablestore.ColumnFilter { return slices.Repeat([]tablestore.ColumnFilter{leaf}, n) }
 	nested := func(depth int) tablestore.ColumnFilter {
 		f := tablestore.ColumnFilter(leaf)
 		for range depth {
@@ -499,9 +497,7 @@ func TestAColumnConditionSeesWhatAReadWouldSee(t *testing.T) {
 	})
 	t.Run("all versions beyond their time: the row is not there", func(t *testing.T) {
 		gone := tb.key("gone", 1)
-		live := func(days int) {
-			must(t, s.alter(tb.name, newOptions(days*day, 2)))
-		}
+		live := func(days int) { must(t, s.alter(tb.name, newOptions(days*day, 2))) }
 		live(7)
 		must(t, s.do(tb.put(gone, v("a", 1, ago(6)))))
 		live(5)

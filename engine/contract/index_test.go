@@ -172,9 +172,7 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 		"a name of the table":  {indexOn(tb.name, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
 		"a name that is none":  {indexOn("1", []string{"b"}), invalid("Invalid table name: '1'.")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			check(t, s.addIndex(tb.name, v.index, false), v.want)
-		})
+		t.Run(name, func(t *testing.T) { check(t, s.addIndex(tb.name, v.index, false), v.want) })
 	}
 	check(t, s.addIndex("not_there", indexOn("i", nil), false), badKey)
 	withTaken := &tablestore.TableMeta{TableName: newTableName()}

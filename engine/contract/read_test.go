@@ -292,9 +292,7 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 	})
 	t.Run("a version beyond the time to live is invisible", func(t *testing.T) {
 		k, at := tb.key("ttl", 1), ago(1)
-		live := func(days int) {
-			must(t, s.alter(tb.name, newOptions(days*day, 2)))
-		}
+		live := func(days int) { must(t, s.alter(tb.name, newOptions(days*day, 2))) }
 		live(7)
 		must(t, s.do(tb.put(k, v("a", 1, ago(6)), v("b", 1, at))))
 		live(5)

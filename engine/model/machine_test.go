@@ -36,9 +36,7 @@ func checks(t *testing.T, n int) {
 	if given {
 		return
 	}
-	set := func(n string) {
-		must(t, flag.Lookup("rapid.checks").Value.Set(n))
-	}
+	set := func(n string) { must(t, flag.Lookup("rapid.checks").Value.Set(n)) }
 	before := flag.Lookup("rapid.checks").Value.String()
 	set(strconv.Itoa(n))
 	t.Cleanup(func() { set(before) })

@@ -34,9 +34,7 @@ func open(t testing.TB, o Options) *Server {
 	t.Helper()
 	o.InMemory = true
 	s := reopen(t, "", o)
-	t.Cleanup(func() {
-		must(t, s.Close())
-	})
+	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
 

@@ -26,9 +26,7 @@ func open(t testing.TB, o Options) *Store {
 	}
 	s, err := Open(o)
 	must(t, err)
-	t.Cleanup(func() {
-		must(t, s.Close())
-	})
+	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
 

@@ -597,9 +597,7 @@ func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
 	}
 	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
 	// Its content under another name is not loaded beside it, for both would be loaded in the end.
-	move := func(from, to string) {
-		must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to)))
-	}
+	move := func(from, to string) { must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to))) }
 	move("a", "moved")
 	d.refused(Options{Job: "other"}, "moved begins like ", "a and is as long", "load x", "files forget")
 	d.deliver("moved", "two") // as long, and another content

@@ -239,9 +239,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	s, err := server.Open("", server.Options{InMemory: true})
 	must(t, err)
-	t.Cleanup(func() {
-		conformance.Equal(t, s.Close(), nil, "error")
-	})
+	t.Cleanup(func() { conformance.Equal(t, s.Close(), nil, "error") })
 	return &world{t: t, dir: t.TempDir(), store: storetest.NewMemory(jobdir.ErrExists), server: s, want: map[string]string{}, startsAt: time.Now()}
 }
 

@@ -183,9 +183,7 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 
 func TestValuesAreThoseOfTheirTypes(t *testing.T) {
 	x := new(index)
-	column := func(sql string) sqldump.Column {
-		return x.column(sqldump.Tokens([]byte("`c` "+sql), syntax))
-	}
+	column := func(sql string) sqldump.Column { return x.column(sqldump.Tokens([]byte("`c` "+sql), syntax)) }
 	x.utc = true
 	for _, tt := range []struct{ sql, value, want string }{
 		{"int(11)", "-7", "-7"}, {"int", "1.5", "!"}, {"int", "'7'", "!"}, {"int", "9223372036854775808", "!"}, {"int", "0x07", "!"}, {"int", "NULL", "null"}, {"int", "NULLX", "!"},

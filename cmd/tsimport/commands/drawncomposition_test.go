@@ -198,9 +198,7 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 	t.Helper()
 	folder := t.TempDir()
 	t.Chdir(folder)
-	defer func() {
-		conformance.Equal(t, os.RemoveAll(folder), nil, "RemoveAll")
-	}()
+	defer func() { conformance.Equal(t, os.RemoveAll(folder), nil, "RemoveAll") }()
 	for _, f := range l.Files {
 		must(t, os.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o700))
 		must(t, os.WriteFile(filepath.FromSlash(f.Path), f.Content, 0o600))

@@ -157,9 +157,7 @@ func (s *season) at(off time.Duration, do func()) {
 		var err error
 		s.engine, err = server.Open(filepath.Join(filepath.Dir(s.disk), "engine"), server.Options{NoSync: true, Now: s.now, Log: log.New(io.Discard, "", 0)})
 		must(t, err)
-		defer func() {
-			conformance.Equal(t, s.engine.Close(), nil, "error")
-		}()
+		defer func() { conformance.Equal(t, s.engine.Close(), nil, "error") }()
 		do()
 		s.world = s.now()
 	})
