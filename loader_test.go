@@ -347,9 +347,7 @@ func TestRowsThatWaitHoldNoMemoryOfOthers(t *testing.T) {
 	if len(g.live) > 2*batches/10 || held > batches/10 {
 		t.Errorf("%d rows hold %d batches with %d Dones", batches/10, len(g.live), held)
 	}
-	if g.final(8) {
-		t.Error("row 8 has an outcome")
-	}
+	conformance.Equal(t, g.final(8), false, "row 8 has an outcome")
 	end(func(n int) bool { return waits(n) && n < batches*rows/2 })
 	rest := g.abandon()
 	tell(rest)

@@ -404,9 +404,8 @@ func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
 	group.Wait()
 	closing.Wait()
 	for _, c := range counts {
-		if c.Accepted != accepted.Load() || c.Written != c.Accepted {
-			t.Errorf("%d accepted, %+v", accepted.Load(), c)
-		}
+		conformance.Equal(t, c.Accepted, accepted.Load(), "accepted")
+		conformance.Equal(t, c.Written, c.Accepted, "written")
 		told.check(t, c)
 	}
 	conformance.Equal(t, int64(len(w.rows(1))), accepted.Load(), "the table: rows")

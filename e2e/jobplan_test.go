@@ -157,9 +157,7 @@ func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
 	if text := p.ends(0, plan, "it would be made"); strings.Contains(text, "running") {
 		t.Errorf("before: %s", text)
 	}
-	if there(p.path("tsimport-runs"))() {
-		t.Error("a plan made a folder of runs")
-	}
+	conformance.Equal(t, there(p.path("tsimport-runs"))(), false, "a plan made a folder of runs")
 	job := p.start("run", "job.yaml", "-q")
 	job.must(func() bool { return len(p.glob("tsimport-runs/*/a/checkpoint.bin")) > 0 })
 	p.ends(0, plan, fmt.Sprintf("the job is running now, as process %d", job.Process.Pid), "exists, key id:integer", "rows read are final", "by its lease in st, ")

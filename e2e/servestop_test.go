@@ -85,9 +85,7 @@ func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 						return
 					}
 					for _, row := range r.TableToRowsResult[name] {
-						if !row.IsSucceed {
-							t.Errorf("a row was refused: %+v", row.Error)
-						}
+						conformance.Equal(t, row.IsSucceed, true, "a row was refused: %+v", row.Error)
 					}
 					news <- struct{}{}
 				}

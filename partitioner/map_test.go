@@ -149,9 +149,8 @@ func TestAKeyTableIsAMapByHash(t *testing.T) {
 			conformance.Equal(t, want[k.hash], k, "seed %d: key %d is there and should not be", seed, k.hash)
 			seen++
 		})
-		if seen != len(want) || table.count != len(want) {
-			t.Errorf("seed %d: %d keys seen, %d counted, want %d", seed, seen, table.count, len(want))
-		}
+		conformance.Equal(t, seen, len(want), "seed %d: seen", seed)
+		conformance.Equal(t, table.count, len(want), "seed %d: counted", seed)
 	}
 }
 

@@ -63,9 +63,8 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 		}
 		r := w.load(cfg)
 		w.wantRows(want)
-		if failures.Load() != 60 || r.CheckpointError != "" {
-			t.Errorf("%d checkpoints failed; the last error is %q", failures.Load(), r.CheckpointError)
-		}
+		conformance.Equal(t, failures.Load(), 60, "failures")
+		conformance.Equal(t, r.CheckpointError, "", "checkpoint error")
 		// After the last good one a lane may send its allowance, and no more: 30 failures later all of that has been sent.
 		if n := whileFailing.Load(); n > 0 {
 			t.Errorf("%d requests were sent long after the last checkpoint", n)

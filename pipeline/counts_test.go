@@ -198,9 +198,8 @@ func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
 	must(t, tabletest.Do(w.sdk(), tabletest.Put("t", tabletest.Key("id", "z"), tabletest.Cells{"_tsimport": int64(7)})))
 	r := w.load(w.counted(w.file("in.csv", "id,n,m\nx,1,\ny,1,\nz,1,\n")))
 	text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n")
-	if r.Rejected != 3 || strings.Count(text, "holds a value that is not a mark") != 3 {
-		t.Errorf("%d rejected: %s", r.Rejected, text)
-	}
+	conformance.Equal(t, r.Rejected, 3, "rejected")
+	conformance.Equal(t, strings.Count(text, "holds a value that is not a mark"), 3, "times")
 }
 
 // keptRejects are rejected records in memory.
@@ -297,9 +296,8 @@ func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
 			t.Errorf("split %d: %d records and %d rows are left, want %d", i, p.Records, len(p.Blocks[0].Block.Rows), want)
 		}
 	}
-	if account.Counts.Read != 5 || account.Counts.BytesRead != 200 {
-		t.Errorf("%d records of %d bytes read", account.Counts.Read, account.Counts.BytesRead)
-	}
+	conformance.Equal(t, account.Counts.Read, 5, "read")
+	conformance.Equal(t, account.Counts.BytesRead, 200, "bytes read")
 }
 
 func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
@@ -314,9 +312,7 @@ func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
 		b.Data = table.AppendKey(table.AppendTable(b.Data, name), table.Value{Type: table.String, Bytes: []byte("k")})
 		b.Append(start, len(b.Data), 10, table.Span{Record: uint32(i)}, nil)
 	}
-	if !a.rows(b, true) {
-		t.Error("the rows are not sent")
-	}
+	conformance.Equal(t, a.rows(b, true), true, "the rows are not sent")
 	if len(wanted) != 2 || wanted[0] != "t1" || wanted[1] != "t2" || !stop.stopped() {
 		t.Errorf("asked for %q, stopped by %v", wanted, stop.cause)
 	}

@@ -253,9 +253,7 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 		m.killed.attempts == 1 && r.ConditionFailed != want.left { // a row that was written before the kill, and replaced, is left when it is sent again
 		t.Errorf("%d superseded, %d extra versions, %d left; want %d left", r.Superseded, r.ExtraVersions, r.ConditionFailed, want.left)
 	}
-	if checkpoint.Exists(m.cfg.RunDir) {
-		t.Error("a finished run has a checkpoint")
-	}
+	conformance.Equal(t, checkpoint.Exists(m.cfg.RunDir), false, "a finished run has a checkpoint")
 	if _, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir)); !os.IsNotExist(err) {
 		t.Errorf("the timestamps of a finished run are kept: %v", err)
 	}

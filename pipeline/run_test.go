@@ -199,9 +199,8 @@ func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
 	cfg.Lanes.Concurrency, cfg.Read.SplitBytes = 2, 4096
 	cfg.Drain = drain
 	r := w.load(cfg)
-	if r.State != StateInterrupted || r.ExitCode != exitcode.Interrupted {
-		t.Errorf("state %q, exit %d", r.State, r.ExitCode)
-	}
+	conformance.Equal(t, r.State, StateInterrupted, "state")
+	conformance.Equal(t, r.ExitCode, exitcode.Interrupted, "exit code")
 	if r.Written == 0 || r.Written == 100_000 || int64(len(w.rows())) != r.Written {
 		t.Errorf("%d written, %d in the table", r.Written, len(w.rows()))
 	}

@@ -228,9 +228,7 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 			if s := <-said; (s != nil) != (c.end > 100*time.Second) || s != nil && (s.Why == "" || s.Until.Sub(began).Round(time.Second) != c.end) {
 				t.Errorf("the state says that it waits: %+v", s)
 			}
-			if l.Unsettled {
-				t.Error("who holds the lease next is told to wait")
-			}
+			conformance.Equal(t, l.Unsettled, false, "who holds the lease next is told to wait")
 			conformance.Equal(t, l.Release(), nil, "error")
 			w.wantRows(contents{"x": {"a": "1"}, "y": {"a": "2"}})
 		}))
@@ -297,9 +295,8 @@ func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
 			if x.Size == nil || (x.Stamps != nil) != tt.stamps || (x.rowExtra != nil) != tt.stamps || x.Increments != nil || (x.AutoIncrement != nil) != tt.numbered {
 				t.Errorf("%+v", x)
 			}
-			if x.rowBytes != tt.rowBytes || a.counts.MarkColumn != tt.column {
-				t.Errorf("%d bytes a row, mark column %q", x.rowBytes, a.counts.MarkColumn)
-			}
+			conformance.Equal(t, x.rowBytes, tt.rowBytes, "row bytes")
+			conformance.Equal(t, a.counts.MarkColumn, tt.column, "mark column")
 		})
 	}
 	a := attemptAt(Config{Write: Write{Mode: table.Increment}}, nil)
@@ -428,7 +425,5 @@ func TestAKeyRisesIfItsNumbersOrDatesDo(t *testing.T) {
 	}
 	few := rising{of: table.Integer}
 	few.add(table.AppendKey(nil, table.Value{Type: table.Integer, Int: 1}))
-	if few.is() {
-		t.Error("one row rises")
-	}
+	conformance.Equal(t, few.is(), false, "one row rises")
 }

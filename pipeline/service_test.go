@@ -399,9 +399,8 @@ func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 	cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
 	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows, cfg.Write.Order = 64, 20, plan.OrderNone
 	r := w.load(cfg)
-	if r.Written != 20_000 || len(w.rows()) != 20_000 {
-		t.Errorf("%d written, %d rows", r.Written, len(w.rows()))
-	}
+	conformance.Equal(t, r.Written, 20_000, "written")
+	conformance.Equal(t, len(w.rows()), 20_000, "rows")
 	if n := few.many.Load(); n > 3*64 {
 		t.Errorf("%d connections were one too many", n)
 	}

@@ -85,9 +85,8 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "--max-tables 4") {
 		t.Fatalf("%v", err)
 	}
-	if len(r.Tables) != 4 || r.Read != r.Written+r.Unfinished {
-		t.Errorf("%d tables, ledger %d read, %d written, %d unfinished", len(r.Tables), r.Read, r.Written, r.Unfinished)
-	}
+	conformance.Equal(t, len(r.Tables), 4, "tables")
+	conformance.Equal(t, r.Read, r.Written+r.Unfinished, "read")
 }
 
 func TestTablesThatMayNotBeCreatedStopTheLoad(t *testing.T) {
@@ -192,9 +191,8 @@ func TestALoadThatCannotArchiveFailsAndResumesLater(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.dir, "old")))
 	r := w.load(cfg)
 	w.verifies(cfg, r)
-	if r.Archived != 1200 || r.Written+r.Superseded != 1200 {
-		t.Errorf("%+v", r)
-	}
+	conformance.Equal(t, r.Archived, 1200, "archived")
+	conformance.Equal(t, r.Written+r.Superseded, 1200, "superseded")
 	if got, want := lines(t, filepath.Join(w.dir, "old", "t_202401.csv")), archiveOf(text, "2024-01"); !slices.Equal(got, want) {
 		t.Errorf("%d lines, want %d", len(got), len(want))
 	}
@@ -332,9 +330,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 			if err == nil || r.ExitCode != exitcode.Refused || !strings.Contains(err.Error(), "table "+name+" was dropped and created again") {
 				t.Fatalf("exit code %d, error %v", r.ExitCode, err)
 			}
-			if !r.Remade {
-				t.Error("the report does not say that the table was made again")
-			}
+			conformance.Equal(t, r.Remade, true, "the report does not say that the table was made again")
 			conformance.Contains(t, w.refused(cfg), "was dropped and created again", "the same command again")
 		})
 	}
@@ -421,9 +417,7 @@ func TestNoReadingOfPartitionsOutlivesTheLoad(t *testing.T) {
 		if r := w.load(cfg); r.Written != 2 || !h.over.Load() {
 			t.Errorf("%d rows written; a reading was held back: %v", r.Written, h.over.Load())
 		}
-		if h.waiting.Load() {
-			t.Error("a reading still waits for its answer")
-		}
+		conformance.Equal(t, h.waiting.Load(), false, "a reading still waits for its answer")
 	})
 }
 

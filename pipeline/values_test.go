@@ -49,9 +49,8 @@ func TestAValueThatTheSampleDidNotShowIsRejectedNotChanged(t *testing.T) {
 	}
 	b.WriteString("b,007,x\nc,8,y\n")
 	r := w.load(w.config(w.file("in.csv", b.String())))
-	if r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
-		t.Errorf("%d rejected, exit %d", r.Rejected, r.ExitCode)
-	}
+	conformance.Equal(t, r.Rejected, 1, "rejected")
+	conformance.Equal(t, r.ExitCode, exitcode.Rejects, "exit code")
 	w.wantRows(contents{"a": {"n": "1234", "text": long}, "c": {"n": "8", "text": "y"}})
 }
 
@@ -234,9 +233,8 @@ func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
 					cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
 					r := w.load(cfg)
 					w.wantRows(contents{"x": {"a": "new"}, "y": {"a": "new"}})
-					if r.Rejected != 0 || r.ExtraVersions != 0 {
-						t.Errorf("%d rejected, %d extra versions", r.Rejected, r.ExtraVersions)
-					}
+					conformance.Equal(t, r.Rejected, 0, "rejected")
+					conformance.Equal(t, r.ExtraVersions, 0, "extra versions")
 					if d := ahead.Seconds() - r.ClockBehind; d < -.5 || d > .5 {
 						t.Errorf("clock behind by %v s, want %v", r.ClockBehind, ahead)
 					}
@@ -294,9 +292,8 @@ func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
 		return faults.Fault{Action: faults.DropAfter}
 	}
 	r := w.load(cfg)
-	if r.ExtraVersions != 2 || r.Written != 2 {
-		t.Errorf("%d extra versions of %d rows", r.ExtraVersions, r.Written)
-	}
+	conformance.Equal(t, r.ExtraVersions, 2, "extra versions")
+	conformance.Equal(t, r.Written, 2, "written")
 	if got := w.versions("x")["a"]; len(got) != 2 || got[0] != begun.Add(3900*time.Second).UnixMilli() || r.Stamp != got[0] {
 		t.Errorf("versions %d, stamp %d", got, r.Stamp)
 	}

@@ -112,9 +112,8 @@ func TestRowsThatDescribeThemselvesArePutWithEveryCell(t *testing.T) {
 		r := w.load(cfg)
 		w.verifies(cfg, r)
 		conformance.Equal(t, cmp.Diff(wantOf(rows), w.wideRows(began)), "", "the table (-want +got)")
-		if r.Read != 1500 || r.Written != 1500 {
-			t.Errorf("%d read, %d written", r.Read, r.Written)
-		}
+		conformance.Equal(t, r.Read, 1500, "read")
+		conformance.Equal(t, r.Written, 1500, "written")
 	})
 }
 
@@ -165,9 +164,8 @@ func TestAnUpdateTellsAbsentFromNullFromEmpty(t *testing.T) {
 				rejected = 1
 			}
 			w.wantRows(want)
-			if r.Rejected != rejected || r.Written != 4-rejected {
-				t.Errorf("%d written, %d rejected", r.Written, r.Rejected)
-			}
+			conformance.Equal(t, r.Rejected, rejected, "rejected")
+			conformance.Equal(t, r.Written, 4-rejected, "written")
 		}))
 	}
 }
@@ -191,9 +189,8 @@ func TestExpressionsOfCells(t *testing.T) {
 	r := w.load(cfg)
 	w.verifies(cfg, r)
 	w.wantRows(contents{"Bern/0-bern": {"n": "0", "y": "7"}, "Ulm/1-ulm": {"n": "1", "made": "y", "old name": "y"}})
-	if r.Rejected != 1 || len(warnings) != 0 {
-		t.Errorf("%d rejected, warnings %q", r.Rejected, warnings)
-	}
+	conformance.Equal(t, r.Rejected, 1, "rejected")
+	conformance.Equal(t, len(warnings), 0, "warnings")
 	// The records without a key are kept with all that they had, under the names that they had.
 	again := w.config(w.onlyRejects(r))
 	again.Target, again.Columns, again.RunDir = cfg.Target, cfg.Columns, cfg.RunDir+"2"
@@ -260,9 +257,7 @@ func TestRejectedRowsThatDescribeThemselvesLoadAgain(t *testing.T) {
 	first := w.load(cfg)
 	reasons := w.reasons(first)
 	for i, code := range codes {
-		if !strings.HasSuffix(code, reasons[i].Code) {
-			t.Errorf("record %d, %s: %+v", i, code, reasons[i])
-		}
+		conformance.Equal(t, strings.HasSuffix(code, reasons[i].Code), true, "record %d, %s: %+v", i, code, reasons[i])
 	}
 	if first.Rejected != int64(len(codes)) || first.Written != 0 {
 		t.Fatalf("%d written, %d of %d rejected", first.Written, first.Rejected, len(codes))

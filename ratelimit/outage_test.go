@@ -133,13 +133,9 @@ func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 		t.Fatal("no outage although nothing is accepted for a second")
 	}
 	m.Accepted(p, 1)
-	if refuse() {
-		t.Error("an outage again although a single unit was accepted: the capacity has changed")
-	}
+	conformance.Equal(t, refuse(), false, "an outage again although a single unit was accepted: the capacity has changed")
 	m.Accepted(p, 600)
-	if !refuse() {
-		t.Error("no outage after the partition served at its rate")
-	}
+	conformance.Equal(t, refuse(), true, "no outage after the partition served at its rate")
 }
 
 // A window may be used up for most of a second; a bucket that was measured before is not empty for that long.
@@ -195,16 +191,10 @@ func TestPatienceRunsOutOnlyWithoutProgress(t *testing.T) {
 		}
 		return over
 	}
-	if look(61) {
-		t.Error("over too early")
-	}
+	conformance.Equal(t, look(61), false, "over too early")
 	p.Progress(now)
-	if look(61) {
-		t.Error("progress did not count")
-	}
-	if !look(1) {
-		t.Error("not over after a minute without progress")
-	}
+	conformance.Equal(t, look(61), false, "progress did not count")
+	conformance.Equal(t, look(1), true, "not over after a minute without progress")
 	for ever := (Patience{}); ever.Over(now) || ever.Over(now.Add(1000*time.Hour)); {
 		t.Fatal("no limit ran out")
 	}
@@ -233,9 +223,7 @@ func TestAPauseOfTheProcessCostsLittlePatience(t *testing.T) {
 		now = now.Add(time.Minute / 4)
 		p.Over(now)
 	}
-	if !p.Over(now.Add(time.Second)) {
-		t.Error("attempts without progress do not count")
-	}
+	conformance.Equal(t, p.Over(now.Add(time.Second)), true, "attempts without progress do not count")
 }
 
 func TestABucketKeepsNoMoreThanItsBurstAndItsTakersPayTheirDebt(t *testing.T) {

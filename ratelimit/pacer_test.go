@@ -187,9 +187,7 @@ func TestAnOutageIsProbedAndNotSampled(t *testing.T) {
 		b.p.Sent(at, 10)
 	}
 	b.send(math.Inf(1))
-	if b.p.gauge.whole {
-		t.Error("an outage is part of a measurement")
-	}
+	conformance.Equal(t, b.p.gauge.whole, false, "an outage is part of a measurement")
 	b.want("cruise", rate, 0)
 }
 
@@ -264,9 +262,8 @@ func TestASmallBucketIsTriedWithSmallerBatchesAtTheSameRate(t *testing.T) {
 	}
 	rate := b.p.Rate()
 	b.send(100)
-	if b.p.Rate() != rate || b.p.batch() != 75 {
-		t.Errorf("batches of %v at %v, want 75 at %v", b.p.batch(), b.p.Rate(), rate)
-	}
+	conformance.Equal(t, b.p.Rate(), rate, "rate")
+	conformance.Equal(t, b.p.batch(), 75, "batch")
 	b.send(60) // the next one is refused as well: it was the rate
 	conformance.Equal(t, b.p.size.most, maxRows, "rows of batches")
 }

@@ -105,20 +105,14 @@ func TestAnOutageTellsNothingOfATablesRate(t *testing.T) {
 	}
 	send(10*time.Second, 10)
 	send(30*time.Second, 0)
-	if table.on {
-		t.Error("a rate of nothing was found")
-	}
+	conformance.Equal(t, table.on, false, "a rate of nothing was found")
 	send(4*time.Second, 10)
-	if table.on {
-		t.Error("limits after an outage, though nothing is refused")
-	}
+	conformance.Equal(t, table.on, false, "limits after an outage, though nothing is refused")
 	table.on, table.pace = true, tablePace{gate: gate{held: now}}
 	table.pace.setRate(4000)
 	table.try(now)
 	table.Unserved(now)
-	if table.on {
-		t.Error("limits while nobody serves")
-	}
+	conformance.Equal(t, table.on, false, "limits while nobody serves")
 }
 
 // TestWhatWasAcceptedLately compares with a list of all that was added.
@@ -198,9 +192,7 @@ func TestLanesThatShareARateUseItAndAreHardlyRefused(t *testing.T) {
 	if r.share < 0.97 || r.refused > 0.01 {
 		t.Errorf("share %.4f, refused %.4f", r.share, r.refused)
 	}
-	if !shared.Limits(s.base.Add(30 * time.Second)) {
-		t.Error("does not limit")
-	}
+	conformance.Equal(t, shared.Limits(s.base.Add(30*time.Second)), true, "does not limit")
 }
 
 // TestARateThatWasMeasuredTooLowIsFoundSoon is about a service that refuses whole requests: what they would have left of its capacity

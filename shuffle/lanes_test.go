@@ -262,9 +262,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 			t.Fatalf("written to a full disk: %v", j.WriteError())
 		}
 	}
-	if !r.lanes.DiskFull() {
-		t.Error("nothing was tried")
-	}
+	conformance.Equal(t, r.lanes.DiskFull(), true, "nothing was tried")
 	for r.lanes.Rows() > 0 {
 		ref, ok := r.lanes.Lane(0).Front()
 		if !ok {
@@ -381,9 +379,7 @@ func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
 			r.lanes.Lane(0).Advance()
 			r.lanes.Final(ref)
 		}
-		if r.lanes.Saturated() {
-			t.Errorf("%d lanes: an empty lane is fed", lanes)
-		}
+		conformance.Equal(t, r.lanes.Saturated(), false, "%d lanes: an empty lane is fed", lanes)
 		conformance.Equal(t, r.lanes.Next() != nil, lanes > 1, "%d lanes, one of them empty: a frame is to be written", lanes)
 	}
 }

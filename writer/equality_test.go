@@ -196,9 +196,7 @@ func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
 	rows, _, _ := batch(t, 3, table.Put)
 	outcomes := make([]table.Outcome, len(rows))
 	_, err = New(c.Sender(), nil, "t", table.Put, table.Ignore).Write(rows, make([]bool, len(rows)), outcomes)
-	if !client.Denied(err) {
-		t.Errorf("it does not stop: %v", err)
-	}
+	conformance.Equal(t, client.Denied(err), true, "it does not stop: %v", err)
 	for i, o := range outcomes {
 		conformance.Equal(t, o.Fate, table.Unknown, "row %d: fate", i)
 	}

@@ -210,9 +210,8 @@ func TestARequestAnsweredWithoutACodeOfTheServiceIsOfUnknownOutcome(t *testing.T
 			t.Errorf("HTTP %d %s: %v", tt.status, tt.code, err)
 		}
 		for _, o := range outcomes {
-			if o.Fate != table.Unknown || o.Throttled != tt.throttled {
-				t.Errorf("HTTP %d %s: %+v", tt.status, tt.code, o)
-			}
+			conformance.Equal(t, o.Fate, table.Unknown, "HTTP %d %s: fate", tt.status, tt.code)
+			conformance.Equal(t, o.Throttled, tt.throttled, "HTTP %d %s: throttled", tt.status, tt.code)
 		}
 	}
 }

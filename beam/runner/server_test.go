@@ -102,9 +102,8 @@ func TestAFailedJobSaysWhyAndTheSameCommandContinues(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, said)
 	}
 	o := f.options.GetFields()
-	if o["beam:option:execution_mode_for_batch:v1"].GetStringValue() != "BATCH" || o["beam:option:parallelism:v1"].GetNumberValue() != 3 {
-		t.Errorf("the job has the options %v", f.options)
-	}
+	conformance.Equal(t, o["beam:option:execution_mode_for_batch:v1"].GetStringValue(), "BATCH", "mode")
+	conformance.Equal(t, o["beam:option:parallelism:v1"].GetNumberValue(), 3, "parallelism")
 	if code, said := l.load("--runner", "prism"); code != 3 { // on another runner
 		t.Fatalf("exit code %d\n%s", code, said)
 	}
@@ -191,9 +190,7 @@ func TestWorkersRunWhereTheCommandSays(t *testing.T) {
 				t.Errorf("%s: workers in %q, %v; want %q", c.environment, got, err, c.want)
 			}
 		}
-		if !found {
-			t.Errorf("%s: the job has the environments %v", c.environment, f.workers)
-		}
+		conformance.Equal(t, found, true, "%s: the job has the environments %v", c.environment, f.workers)
 	}
 }
 

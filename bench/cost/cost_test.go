@@ -103,9 +103,7 @@ func TestEachMeasurementHasAFloorOfItsOwn(t *testing.T) {
 	f := Floor{CSV: 1, Encode: 10, MD5: 100, AnswerMD5: 1000, Decode: 10_000, File: 100_000}
 	for what, want := range map[string]float64{Loading: 111, Scanning: 11_000, Exporting: 11_000, Verifying: 11_001, Copying: 11_110, Counting: 100_000, Checking: 100_000} {
 		conformance.Equal(t, f.sum(what), want, "%s", what)
-		if !slices.Contains(Whats, what) {
-			t.Errorf("%s is not among %v", what, Whats)
-		}
+		conformance.Equal(t, slices.Contains(Whats, what), true, "%s is not among %v", what, Whats)
 	}
 }
 

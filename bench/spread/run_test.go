@@ -202,9 +202,7 @@ func TestShufflingKeepsEveryRow(t *testing.T) {
 	}
 	slices.SortFunc(rows, bytes.Compare)
 	slices.SortFunc(inOrder, bytes.Compare)
-	if !slices.EqualFunc(rows, inOrder, bytes.Equal) {
-		t.Error("the rows are others")
-	}
+	conformance.Equal(t, slices.EqualFunc(rows, inOrder, bytes.Equal), true, "the rows are others")
 }
 
 func TestAnEngineThatDoesNotStartIsAnError(t *testing.T) {
@@ -309,9 +307,8 @@ func TestTheSDKLoadsRowsWhoseKeyIsComputed(t *testing.T) {
 		must(t, err)
 		key := change.PrimaryKey.PrimaryKeys
 		got = append(got, fmt.Sprint(key[0].Value, " ", key[1].Value))
-		if len(key) != 2 || len(change.Columns) != 3 {
-			t.Errorf("%d key columns, %d others", len(key), len(change.Columns))
-		}
+		conformance.Equal(t, len(key), 2, "key")
+		conformance.Equal(t, len(change.Columns), 3, "columns")
 		return nil
 	}))
 	if want := "007,a 787; 008,c 250"; strings.Join(got, "; ") != want {

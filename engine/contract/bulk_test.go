@@ -53,9 +53,7 @@ func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
 	missing := newTableName()
 	m := s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(missing, bulkRow(tb, tb.key("a", 1)))})
 	m.check(t, accepted)
-	if !bytes.Contains(m.body, []byte("OTSObjectNotExist")) {
-		t.Errorf("%q", m.body)
-	}
+	conformance.Equal(t, bytes.Contains(m.body, []byte("OTSObjectNotExist")), true, "%q", m.body)
 }
 
 func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {

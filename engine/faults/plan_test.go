@@ -36,9 +36,7 @@ func TestWaitLateWaitsForTheLastOne(t *testing.T) {
 		go func() { p.WaitLate(); done = true }()
 		first()
 		synctest.Wait()
-		if done {
-			t.Error("it did not wait for the second")
-		}
+		conformance.Equal(t, done, false, "it did not wait for the second")
 		second()
 		synctest.Wait()
 		if !done || p.Late() != 0 {
@@ -59,14 +57,10 @@ func TestLaterRequestsWaitForWhatIsDecidedTooLate(t *testing.T) {
 			passed = true
 		}()
 		synctest.Wait()
-		if passed {
-			t.Error("a request passed one that was not decided in time")
-		}
+		conformance.Equal(t, passed, false, "a request passed one that was not decided in time")
 		kept()
 		synctest.Wait()
-		if !passed {
-			t.Error("a request waits for one that is decided")
-		}
+		conformance.Equal(t, passed, true, "a request waits for one that is decided")
 		p.Await(came.Add(time.Hour))
 	})
 }

@@ -269,9 +269,7 @@ func TestConcurrentClientsSeeTheirOwnRowsAsTheModelDoes(t *testing.T) {
 				key := loneKey(client + clients*rng.Int64N(3)) // neighbours belong to others
 				c := randomChange(rng, key)
 				got, want := e.writeRow(&c), m.WriteRow(c, now)
-				if !explains(want, got) {
-					t.Errorf("client %d, %+v: got %+v, want %+v", client, c, got, want)
-				}
+				conformance.Equal(t, explains(want, got), true, "client %d, %+v: got %+v, want %+v", client, c, got, want)
 				s := &Selection{MaxVersions: 2}
 				if got, want := e.getRow("t", key, s), m.GetRow("t", key, s, now); !explains(want, got) {
 					t.Errorf("client %d: got %+v, want %+v", client, got, want)

@@ -126,9 +126,7 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 	for name, v := range cases {
 		t.Run(name, func(t *testing.T) {
 			back := answers[name]()
-			if !strings.HasPrefix(back, v.want) {
-				t.Errorf("answer %.200q, want %q", back, v.want)
-			}
+			conformance.Equal(t, strings.HasPrefix(back, v.want), true, "answer %.200q, want %q", back, v.want)
 			if name == "two in one packet" && strings.Count(back, "HTTP/1.1 200 ") != 2 {
 				t.Errorf("not two answers: %q", back)
 			}
@@ -240,9 +238,8 @@ func TestANewConnectionReplacesAnIdleOneWhenAllAreOpen(t *testing.T) {
 			}
 			come()
 			isClosed(t, clients[tt.closed])
-			if len(c.places) != 3 || strings.Count(said.String(), "connections are open") != 1 {
-				t.Errorf("%d places, said %q", len(c.places), said.String())
-			}
+			conformance.Equal(t, len(c.places), 3, "places")
+			conformance.Equal(t, strings.Count(said.String(), "connections are open"), 1, "times")
 		})
 	}
 }

@@ -505,9 +505,7 @@ func TestALimiterWithoutACapacityIsRefused(t *testing.T) {
 
 func TestAnInstanceTakesWholeRequestsUpToItsRate(t *testing.T) {
 	i := NewInstance(1000, start)
-	if i.Take(start, 50, 50) {
-		t.Error("an instance begins with something saved up")
-	}
+	conformance.Equal(t, i.Take(start, 50, 50), false, "an instance begins with something saved up")
 	taken := 0.0
 	for ms := range 10_000 {
 		if i.Take(at(time.Duration(ms)*time.Millisecond), 30, 10) {

@@ -182,9 +182,7 @@ func TestNumbersNeverAppearBelowAVisibleOne(t *testing.T) {
 	}
 	var all []int64
 	for _, numbers := range given {
-		if !slices.IsSorted(numbers) {
-			t.Error("a writer's numbers do not rise")
-		}
+		conformance.Equal(t, slices.IsSorted(numbers), true, "a writer's numbers do not rise")
 		all = append(all, numbers...)
 	}
 	slices.Sort(all)

@@ -143,9 +143,8 @@ func TestNamesAreThoseOfTheirOwnRow(t *testing.T) {
 			cells := r.Tables[0].Changes[i].Row.Cells
 			conformance.MustEqual(t, len(cells), len(names), "row %d: cells", i)
 			for j, name := range names {
-				if string(cells[j].Name) != name || string(cells[j].Value) != "of "+name {
-					t.Errorf("row %d, cell %d: %s is %s, want %s", i, j, cells[j].Name, cells[j].Value, name)
-				}
+				conformance.Equal(t, string(cells[j].Name), name, "row %d, cell %d: name", i, j)
+				conformance.Equal(t, string(cells[j].Value), "of "+name, "row %d, cell %d: value", i, j)
 			}
 		}
 	}

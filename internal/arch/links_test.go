@@ -186,9 +186,7 @@ func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
 		if n := strings.Count(string(content), "\n"); n > howToLines {
 			t.Errorf("%s has %d lines, %d are allowed", page, n, howToLines)
 		}
-		if !firstBlock.Match(content) {
-			t.Errorf("%s does not begin with its command", page)
-		}
+		conformance.Equal(t, firstBlock.Match(content), true, "%s does not begin with its command", page)
 	}
 	if checked < 14 {
 		t.Errorf("only %d pages were found", checked)

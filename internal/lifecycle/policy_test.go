@@ -500,9 +500,7 @@ func TestTheExamplesAreValidPolicies(t *testing.T) {
 		if _, err := Parse(where, []byte(text)); err != nil {
 			t.Error(err)
 		}
-		if !bySchema(t, text) {
-			t.Errorf("%s is not valid by the schema", where)
-		}
+		conformance.Equal(t, bySchema(t, text), true, "%s is not valid by the schema", where)
 	}
 }
 

@@ -234,9 +234,7 @@ func TestOnlyNamedLoadsAreRun(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if !strings.HasSuffix(got, want) {
-			t.Errorf("%q: %s, want %s", names, got, want)
-		}
+		conformance.Equal(t, strings.HasSuffix(got, want), true, "%q: %s, want %s", names, got, want)
 	}
 }
 

@@ -90,9 +90,7 @@ func TestAClockThatGoesBackTakesNothingAway(t *testing.T) {
 
 func TestNotesMayBePutOff(t *testing.T) {
 	m := NewMeter(Options{})
-	if !m.Wants(at(0), 10*time.Millisecond) {
-		t.Error("the first one is due at once")
-	}
+	conformance.Equal(t, m.Wants(at(0), 10*time.Millisecond), true, "the first one is due at once")
 	m.Note(at(0), Link, false)
 	if m.Wants(at(4), 10*time.Millisecond) || m.Due(at(4)) != 6*time.Millisecond {
 		t.Errorf("after 4 of 10 ms it is due in %v", m.Due(at(4)))
@@ -150,9 +148,7 @@ func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
 		var told Spent
 		var last time.Time
 		m := NewMeter(Options{Processors: 2, Used: func() float64 { return 0 }, Each: func(begun time.Time, s *Spent) {
-			if begun.Before(last) {
-				t.Errorf("%s: %v is told after %v", tt.name, begun, last)
-			}
+			conformance.Equal(t, begun.Before(last), false, "%s: %v is told after %v", tt.name, begun, last)
 			last = begun
 			told.Add(s)
 		}})

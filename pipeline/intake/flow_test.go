@@ -207,9 +207,7 @@ func TestAStoppedFlowIsNotComplete(t *testing.T) {
 	conformance.Equal(t, <-ended, nil, "run")
 	select {
 	case _, open := <-f.Splits():
-		if !open {
-			t.Error("Splits is closed as if all had been handed out")
-		}
+		conformance.Equal(t, open, true, "Splits is closed as if all had been handed out")
 	default:
 	}
 }
@@ -274,9 +272,7 @@ func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {
 	if !<-taken {
 		t.Error("a piece that its record waits for was not let in")
 	}
-	if r.try(1) {
-		t.Error("try took what there is no room for")
-	}
+	conformance.Equal(t, r.try(1), false, "try took what there is no room for")
 	r.setAside(-150)
 	r.add(-150)
 	if !r.try(90) || r.held != 100 {

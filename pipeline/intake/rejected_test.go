@@ -316,9 +316,7 @@ func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 		}
 		var got []place
 		must(t, runs(t, f, func(p *Parsed) {
-			if !p.New {
-				t.Error("a split of which nothing is known is not said to be new")
-			}
+			conformance.Equal(t, p.New, true, "a split of which nothing is known is not said to be new")
 			got = append(got, places(p)...)
 		}))
 		if !slices.Equal(got, want) {

@@ -86,9 +86,7 @@ func TestACheckpointThatCountsOnWhatMayBeLostIsNotWritten(t *testing.T) {
 			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !slices.Equal(taken.done, tt.steps) {
 				t.Errorf("%v after %q", err, taken.done)
 			}
-			if checkpoint.Exists(s.path) {
-				t.Error("there is a checkpoint")
-			}
+			conformance.Equal(t, checkpoint.Exists(s.path), false, "there is a checkpoint")
 		})
 	}
 }
@@ -281,8 +279,6 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 		t.Errorf("all is final: %d places, %d bytes, %d intervals", len(s.Starts), k.held, len(s.Read))
 	}
 	for _, i := range []int{0, parts / 2, parts - 1} {
-		if !s.Complete(i, false) {
-			t.Errorf("part %d is not complete", i)
-		}
+		conformance.Equal(t, s.Complete(i, false), true, "part %d is not complete", i)
 	}
 }

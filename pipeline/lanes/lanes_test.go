@@ -165,13 +165,9 @@ func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
 	}
 	f.budget = 1 << 20
 	full("a")
-	if !f.open() {
-		t.Error("the second worker idles")
-	}
+	conformance.Equal(t, f.open(), true, "the second worker idles")
 	f.room = func() int { return 1 }
-	if f.open() {
-		t.Error("more requests than the connection has room for")
-	}
+	conformance.Equal(t, f.open(), false, "more requests than the connection has room for")
 }
 
 func TestBatchesStayUnderTheCeilings(t *testing.T) {
@@ -203,9 +199,7 @@ func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 	if former := restlessLanes(5, 7).all[2]; s.ends(former) {
 		t.Error("a lane of another map ends")
 	}
-	if s.ends(s.all[1]) {
-		t.Error("a lane with rows ends")
-	}
+	conformance.Equal(t, s.ends(s.all[1]), false, "a lane with rows ends")
 	if !s.ends(s.all[0]) || s.ends(s.all[0]) {
 		t.Error("a lane without rows does not end once")
 	}

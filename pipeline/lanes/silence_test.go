@@ -161,9 +161,8 @@ func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
 		s.heardOf(l, n, time.Millisecond)
 		f.free(n)
 	}
-	if s.hearing.hung != 0 || s.hearing.probes != 1 {
-		t.Errorf("%d lanes hear nothing, %d may be probed at a time", s.hearing.hung, s.hearing.probes)
-	}
+	conformance.Equal(t, s.hearing.hung, 0, "hung")
+	conformance.Equal(t, s.hearing.probes, 1, "probes")
 }
 
 // A rate is found out with one request at a time: one that is silent must not be counted as that.
@@ -259,9 +258,7 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 		l.hopeless(now)
 		fail()
 	}
-	if !l.hopeless(now.Add(time.Second)) {
-		t.Error("a lane without progress is never given up")
-	}
+	conformance.Equal(t, l.hopeless(now.Add(time.Second)), true, "a lane without progress is never given up")
 }
 
 func boundsAt(keys ...string) *partitioner.Map {

@@ -237,9 +237,8 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	for _, text := range []string{"kept;", "lost;"} {
 		must(t, j.Append([]byte(text)))
 	}
-	if j.Length() != 10 || j.Path() != path {
-		t.Errorf("%d bytes in %s", j.Length(), j.Path())
-	}
+	conformance.Equal(t, j.Length(), 10, "length")
+	conformance.Equal(t, j.Path(), path, "path")
 	must(t, j.Close())
 	j, err = OpenJournal(path, 5)
 	must(t, err)

@@ -184,22 +184,18 @@ func TestAWindowSaysWhetherAnswersAreLate(t *testing.T) {
 			t.Errorf("late %v of answers that take %v on a way of 200 ms", w.Late(), c.took)
 		}
 	}
-	if New(timeout).Late() {
-		t.Error("there was no answer")
-	}
+	conformance.Equal(t, New(timeout).Late(), false, "there was no answer")
 }
 
 func TestAWindowSaysHowLongTheLinkIsBusy(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	w := New(timeout)
-	if w.Way() != 0 || w.Takes() != 0 {
-		t.Errorf("the way takes %v, a request %v, before any answer", w.Way(), w.Takes())
-	}
+	conformance.Equal(t, w.Way(), 0, "way")
+	conformance.Equal(t, w.Takes(), 0, "takes")
 	w.Landed(now.Add(time.Second), w.Sent(now, 100_000), true)
 	w.Landed(now.Add(1200*time.Millisecond), w.Sent(now.Add(time.Second), 2_000), true)
 	w.Sent(now, 300_000)
 	w.Sent(now, 100_000)
-	if w.Way() != 200*time.Millisecond || w.Takes() != 4*time.Second {
-		t.Errorf("the way takes %v, requests in flight %v", w.Way(), w.Takes())
-	}
+	conformance.Equal(t, w.Way(), 200*time.Millisecond, "way")
+	conformance.Equal(t, w.Takes(), 4*time.Second, "takes")
 }

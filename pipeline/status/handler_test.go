@@ -62,9 +62,8 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 func TestTheStateIsAnsweredUnchanged(t *testing.T) {
 	want := sample()
 	w := get(Handler(&fake{want}), "/status")
-	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
-		t.Errorf("answer %d of type %q", w.Code, w.Header().Get("Content-Type"))
-	}
+	conformance.Equal(t, w.Code, http.StatusOK, "code")
+	conformance.Equal(t, w.Header().Get("Content-Type"), "application/json", "type of the content")
 	conformance.Contains(t, w.Body.String(), "\n  \"table\": \"cards\",\n", "not indented:\n%s", w.Body)
 	var got pipeline.State
 	must(t, json.Unmarshal(w.Body.Bytes(), &got))
@@ -308,9 +307,7 @@ func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
 		must(t, err)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve() }()
-		if !strings.HasPrefix(s.URL(), "http://127.0.0.1:") {
-			t.Errorf("%s: the URL is %s", address, s.URL())
-		}
+		conformance.Equal(t, strings.HasPrefix(s.URL(), "http://127.0.0.1:"), true, "%s: the URL is %s", address, s.URL())
 		resp, err := http.Get(s.URL())
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: get %s: %v", address, s.URL(), err)

@@ -183,9 +183,8 @@ func TestUndecodableBytesAreReportedWithTheirOffset(t *testing.T) {
 		{"utf-16", "\x00a", "", 0},
 	} {
 		out, bad := find(t, c.name).Decode(nil, []byte(c.src))
-		if string(out) != c.out || bad != c.bad {
-			t.Errorf("%s %q: %q bad %d, want %q bad %d", c.name, c.src, out, bad, c.out, c.bad)
-		}
+		conformance.Equal(t, string(out), c.out, "%s %q: out", c.name, c.src)
+		conformance.Equal(t, bad, c.bad, "%s %q: bad", c.name, c.src)
 	}
 }
 

@@ -456,9 +456,7 @@ func TestBlocksInflatedOneByOneGiveTheFile(t *testing.T) {
 		"a skippable frame at the end":     {Zstd, append(pack(t, Zstd, frames(100000)...), "\x50\x2a\x4d\x18\x03\x00\x00\x00abc"...)},
 		"a zstd frame without independent": {Zstd, append(pack(t, Zstd, want[:1000]), pack(t, Zstd, want[1000:])...)},
 	} {
-		if !Independent(c.kind, c.data) {
-			t.Errorf("%s: not seen as independent", name)
-		}
+		conformance.Equal(t, Independent(c.kind, c.data), true, "%s: not seen as independent", name)
 		got, err := inPieces(c.kind, c.data)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes of %d: %v", name, len(got), len(want), err)

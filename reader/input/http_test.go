@@ -150,9 +150,8 @@ func TestTheSameAddressTwiceIsOneInput(t *testing.T) {
 	s := newSite(t, text)
 	upper := strings.Replace(s.address, "http:", "HTTP:", 1)
 	set := expand(t, Options{Retry: soon}, s.address, upper, s.address+"#part", s.address+"?other")
-	if len(set.Items) != 2 || len(set.Warnings) != 1 {
-		t.Errorf("items %q, warnings %q", names(set), set.Warnings)
-	}
+	conformance.Equal(t, len(set.Items), 2, "items")
+	conformance.Equal(t, len(set.Warnings), 1, "warnings")
 }
 
 func TestAManifestMayBeAnAddress(t *testing.T) {

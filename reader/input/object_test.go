@@ -57,9 +57,8 @@ func TestAnAddressMeansAnObjectAFolderAGlobOrAPrefix(t *testing.T) {
 		scheme, bucket, _ := strings.Cut(strings.TrimSuffix(s.at, "/"), "://")
 		wantNames(t, expand(t, o, strings.ToUpper(scheme)+"://"+bucket), s.names("data/sub/3.json")...)
 		set := expand(t, s.o, s.at+"data/1.csv", s.at+"data")
-		if len(set.Items) != 3 || len(set.Warnings) != 1 {
-			t.Errorf("inputs %q, warnings %q", names(set), set.Warnings)
-		}
+		conformance.Equal(t, len(set.Items), 3, "items")
+		conformance.Equal(t, len(set.Warnings), 1, "warnings")
 	}, "data/", "data/1.csv", "data/2 +ü%\x01.csv", "data/_SUCCESS", "data/sub/", "data/sub/3.json", "data-old/4.csv", "one.csv", "one.csv.bak",
 		"dt=1/5.csv", "dt=2/6.csv", "dt=2/.hidden", "g[1].csv")
 }
@@ -119,9 +118,7 @@ func TestObjectsAreReadByRangesThatMatchTheETag(t *testing.T) {
 		set := expand(t, s.o, s.at+"a.csv", s.at+"empty")
 		checkReaderAt(t, &set.Items[0], "in a.csv")
 		checkReaderAt(t, &set.Items[1], "")
-		if !slices.Contains(s.Requests(), "GET a.csv bytes=3-4") {
-			t.Errorf("requests %q", s.Requests())
-		}
+		conformance.Equal(t, slices.Contains(s.Requests(), "GET a.csv bytes=3-4"), true, "requests %q", s.Requests())
 		s.Set("a.csv", "IN A.CSV", time.Unix(1e9, 0))
 		r, err := set.Items[0].OpenAt(t.Context())
 		must(t, err)

@@ -400,9 +400,7 @@ func TestTheOtherSchemeIsNotAPassingFault(t *testing.T) {
 
 func TestBareErrorsAreNotSeenAsTransient(t *testing.T) {
 	for _, err := range []error{ErrChanged, unusable{io.EOF}, &statusError{code: 404}, fmt.Errorf("x: %w", &statusError{code: 505})} {
-		if again(err) {
-			t.Errorf("%v is repeated", err)
-		}
+		conformance.Equal(t, again(err), false, "%v is repeated", err)
 	}
 	nowhere := &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
 	for err, passing := range map[error]bool{nowhere: true, &net.OpError{Op: "dial", Err: nowhere}: true, ErrChanged: false, &statusError{code: 404}: false} {
@@ -411,8 +409,6 @@ func TestBareErrorsAreNotSeenAsTransient(t *testing.T) {
 		}
 	}
 	for _, err := range []error{io.EOF, errStalled, &url.Error{Err: io.ErrUnexpectedEOF}, &statusError{code: 500}, &statusError{code: 408}} {
-		if !again(err) {
-			t.Errorf("%v is not repeated", err)
-		}
+		conformance.Equal(t, again(err), true, "%v is not repeated", err)
 	}
 }

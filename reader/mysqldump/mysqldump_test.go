@@ -52,9 +52,7 @@ func rowsOf(t testing.TB, text []byte, of *sqldump.Table, size int) (rows []stri
 
 func TestADumpIsReadWithItsSchema(t *testing.T) {
 	text := shop(t)
-	if !Is(text) {
-		t.Error("the dump is not known by its beginning")
-	}
+	conformance.Equal(t, Is(text), true, "the dump is not known by its beginning")
 	d, err := Index(bytes.NewReader(text))
 	if err != nil || d.Truncated != nil {
 		t.Fatal(err, d.Truncated)

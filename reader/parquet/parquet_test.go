@@ -112,9 +112,7 @@ func TestHalfFloatsWidenExactly(t *testing.T) {
 	for h, want := range map[uint16]float64{0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: math.Ldexp(1, -24), 0x3555: 0.333251953125, 0xfc00: math.Inf(-1)} {
 		conformance.Equal(t, jsontext.Half(h), want, "%04x", h)
 	}
-	if !math.IsNaN(jsontext.Half(0x7e01)) {
-		t.Error("NaN is not NaN")
-	}
+	conformance.Equal(t, math.IsNaN(jsontext.Half(0x7e01)), true, "NaN is not NaN")
 }
 
 type inner struct {
@@ -461,9 +459,7 @@ func TestAParserThatIsReleasedKeepsNoPage(t *testing.T) {
 func TestWhatDoesNotFitIsRefusedBeforeItIsRead(t *testing.T) {
 	data := largePage(t, "a", "b")
 	f := opened(t, data, Options{})
-	if !f.LargePages(4 << 20) {
-		t.Error("a page of 8 MB that is stored in little is not large")
-	}
+	conformance.Equal(t, f.LargePages(4<<20), true, "a page of 8 MB that is stored in little is not large")
 	for _, columns := range [][]int{{0}, {1}, {0, 1}} {
 		p := f.NewParser(columns)
 		for limit := int64(1 << 20); limit < 32<<20; limit += 1 << 20 {

@@ -35,9 +35,7 @@ func rowsOf(text []byte, t *sqldump.Table) []string {
 
 func TestADumpIsReadWithItsSchema(t *testing.T) {
 	text := shop(t)
-	if !Is(text) {
-		t.Error("the dump is not known by its beginning")
-	}
+	conformance.Equal(t, Is(text), true, "the dump is not known by its beginning")
 	d, err := Index(bytes.NewReader(text))
 	if err != nil || d.Truncated != nil {
 		t.Fatal(err, d.Truncated)
@@ -229,9 +227,7 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--clean", "--if-exists", "--create"}, {"--no-owner", "--no-privileges", "--quote-all-identifiers"}} {
 		out, err := exec.Command("pg_dump", append(flags, address)...).Output()
 		must(t, err)
-		if !Is(out) {
-			t.Errorf("%q: not known by its beginning", flags)
-		}
+		conformance.Equal(t, Is(out), true, "%q: not known by its beginning", flags)
 		d, err := Index(bytes.NewReader(out))
 		if err != nil || d.Truncated != nil {
 			t.Fatal(flags, err, d.Truncated)

@@ -22,9 +22,7 @@ import (
 
 func TestNothingIsSetForLongerThanATransaction(t *testing.T) {
 	for sql := range strings.SplitSeq(settings, ";") {
-		if !strings.HasPrefix(strings.TrimSpace(sql), "SET LOCAL ") {
-			t.Errorf("%q stays with the session", sql)
-		}
+		conformance.Equal(t, strings.HasPrefix(strings.TrimSpace(sql), "SET LOCAL "), true, "%q stays with the session", sql)
 	}
 }
 

@@ -211,9 +211,8 @@ func TestServersThatFail(t *testing.T) {
 				c := &counting{rows: 100, schema: "numbers, server_id 1, \"id\" bigint"}
 				tt.fail(c)
 				rows, err := readAll(t, New(Config{Server: c}))
-				if rows != tt.rows || c.taken != tt.taken {
-					t.Errorf("%d rows of %d, %d snapshots", rows, tt.rows, c.taken)
-				}
+				conformance.Equal(t, rows, tt.rows, "rows")
+				conformance.Equal(t, c.taken, tt.taken, "taken")
 				if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%v, want %q", err, tt.want)
 				}

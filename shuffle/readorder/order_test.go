@@ -260,9 +260,7 @@ func TestABuilderOfManySmallSourcesSaysThatItIsFull(t *testing.T) {
 	for i := range 1000 {
 		b.Add(Section{Source: i, Records: 1})
 	}
-	if !b.Full() {
-		t.Errorf("%d bytes of 20000, and not full", b.held)
-	}
+	conformance.Equal(t, b.Full(), true, "%d bytes of 20000, and not full", b.held)
 }
 
 // A large input is cut into larger and larger sections while it is looked at. The beginning of its schedule still has rows of all keys alike:

@@ -259,9 +259,7 @@ func TestRowsThatShareTheirKeyAreReported(t *testing.T) {
 		fmt.Fprintf(&b, "u%d,k%d\n", i%1000*37%1000, i%2)
 	}
 	r := run(t, Config{}, write(t, "d.csv", b.String()))
-	if !strings.HasPrefix(r.Design.Unique, "3000 of all rows share") {
-		t.Errorf("unique: %s", r.Design.Unique)
-	}
+	conformance.Equal(t, strings.HasPrefix(r.Design.Unique, "3000 of all rows share"), true, "unique: %s", r.Design.Unique)
 }
 
 func TestRefusedRecordsCountNowhereAndTheFirstIsShown(t *testing.T) {

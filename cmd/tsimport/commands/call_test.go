@@ -48,9 +48,8 @@ func TestACommandThatIsNotTypedSaysTheSame(t *testing.T) {
 						t.Errorf("%s %s: --%s is %v (%v), want %v (%v)", command, strings.Join(args, " "), p.Name, is, again.given.IsSet(p.Name), want, c.IsSet(p.Name))
 					}
 				}
-				if again.NArg() != 1 || again.Args().First() != "in.csv" {
-					t.Errorf("%s: %q", command, again.Args().Slice())
-				}
+				conformance.Equal(t, again.NArg(), 1, "%s: arguments", command)
+				conformance.Equal(t, again.Args().First(), "in.csv", "%s: first argument", command)
 				return nil
 			}))
 		}

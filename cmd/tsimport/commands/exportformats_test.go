@@ -258,9 +258,8 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 		export(0, append(more, "-o", dir+"/")...) // the conditions need n, and the archive does not hold it
 		m, err = archive.Read(dir)
 		must(t, err)
-		if m.Rows != 2 || m.Cells != 2 {
-			t.Errorf("%s: the archive has %d rows of %d cells", dir, m.Rows, m.Cells)
-		}
+		conformance.Equal(t, m.Rows, 2, "%s: rows", dir)
+		conformance.Equal(t, m.Cells, 2, "%s: cells", dir)
 	}
 	for _, command := range []string{"check", "inspect", "advise"} {
 		holds(t, tsimport(2, command, "part"), "part is an archive of a table, which "+command+" does not read")

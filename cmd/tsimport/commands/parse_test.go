@@ -126,9 +126,7 @@ func TestColumnFlagsAreReadOrRefused(t *testing.T) {
 			}
 			return nil
 		})
-		if !says(err, want) {
-			t.Errorf("%s: %v, want %q", args, err, want)
-		}
+		conformance.Equal(t, says(err, want), true, "%s: %v, want %q", args, err, want)
 	}
 }
 
@@ -173,9 +171,7 @@ func TestDialectFlagsAreReadOrRefused(t *testing.T) {
 			}
 			return nil
 		})
-		if !says(err, want) {
-			t.Errorf("%s: %v, want %q", args, err, want)
-		}
+		conformance.Equal(t, says(err, want), true, "%s: %v, want %q", args, err, want)
 	}
 }
 

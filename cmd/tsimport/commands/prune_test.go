@@ -208,14 +208,10 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 		"edited": "not old enough", "crashed": "it can be resumed", "future": "one of the newest", "nothing": "it can be resumed", "newest": "not old enough",
 	} {
 		conformance.Contains(t, kept[name], why, "%s: kept", name)
-		if !exists(filepath.Join(root, name)) {
-			t.Errorf("%s is gone", name)
-		}
+		conformance.Equal(t, exists(filepath.Join(root, name)), true, "%s is gone", name)
 	}
 	for _, name := range []string{"theirs/summary.json", "empty.txt", ".hidden/summary.json", "folder", "linked", "../outside/summary.json", "../elsewhere/precious.txt", "link/rejects.csv"} {
-		if !exists(filepath.Join(root, name)) {
-			t.Errorf("%s is gone", name)
-		}
+		conformance.Equal(t, exists(filepath.Join(root, name)), true, "%s is gone", name)
 	}
 	// It can still be resumed, with a higher limit.
 	command(t, 3, "run", "job.yaml", "-q", "--max-errors", "5", "--run-dir", filepath.Join(root, "job"))

@@ -176,9 +176,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
 	c := connect(t, Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: 16})
 	for what := range atOnce(c, 16, 3, "x") {
-		if !strings.HasPrefix(what, fmt.Sprintf("class %d:", Unavailable)) {
-			t.Errorf("%s", what)
-		}
+		conformance.Equal(t, strings.HasPrefix(what, fmt.Sprintf("class %d:", Unavailable)), true, "%s", what)
 	}
 	conformance.Equal(t, c.Room(), 16, "room for requests")
 }
@@ -274,8 +272,6 @@ func TestARequestThatCannotBeSignedWasNotSent(t *testing.T) {
 		return nil, io.EOF
 	})}
 	_, err := sender(t, t.Context(), target).Post("BatchWriteRow", text("x"))
-	var ots *tablestore.OtsError
-	if Classify(err) != Unavailable || sent != 0 {
-		t.Errorf("%v (%T), %d sent", err, ots, sent)
-	}
+	conformance.Equal(t, Classify(err), Unavailable, "class of %v", err)
+	conformance.Equal(t, sent, 0, "sent")
 }

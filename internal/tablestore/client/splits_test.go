@@ -379,16 +379,12 @@ func TestATableIsAsAChangeMakesItInEveryPart(t *testing.T) {
 		"time to live": func(of *Table) { of.TimeToLive = 8 }, "versions": func(of *Table) { of.MaxVersions = 8 },
 		"deviation": func(of *Table) { of.MaxDeviation = 8 }, "updates": func(of *Table) { of.NoUpdates = true },
 	} {
-		if whole.madeOf(made(differs)) {
-			t.Errorf("%s: a table of others is as the change makes it", name)
-		}
+		conformance.Equal(t, whole.madeOf(made(differs)), false, "%s: a table of others is as the change makes it", name)
 		if none := new(Change); !none.madeOf(made(differs)) {
 			t.Errorf("%s: what a change leaves alone may be anything", name)
 		}
 	}
-	if !whole.madeOf(made(func(*Table) {})) {
-		t.Error("a table with all parts is not as the change makes it")
-	}
+	conformance.Equal(t, whole.madeOf(made(func(*Table) {})), true, "a table with all parts is not as the change makes it")
 }
 
 func number(n int) *int { return &n }

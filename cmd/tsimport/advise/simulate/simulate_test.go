@@ -130,9 +130,8 @@ func TestALoadThatFitsLosesNothing(t *testing.T) {
 		of[i] = uint16(i % 32)
 	}
 	l := Load(of, 32, 1000)
-	if l.Lost != 0 || l.Rows != 6400 {
-		t.Errorf("%d rows taken, %d given up on", l.Rows, l.Lost)
-	}
+	conformance.Equal(t, l.Lost, 0, "lost")
+	conformance.Equal(t, l.Rows, 6400, "rows")
 	// 200 rows for each partition at 1,000 a second.
 	if l.Seconds < 0.199 || l.Seconds > 0.5 {
 		t.Errorf("taken in %v s", l.Seconds)
