@@ -2,12 +2,17 @@ package rundir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
 )
 
 // finished makes a folder with files of a run.
@@ -124,5 +129,116 @@ func TestARunFolderIsKnownByItsFiles(t *testing.T) {
 	must(t, os.Mkdir(Root, 0o700))
 	if !IsRoot("./"+Root) || IsRoot(".") || IsRoot("none") {
 		t.Error("the folder of runs is not told from others")
+	}
+}
+
+func TestARunIsReadBack(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Create(dir, []Header{{Text: []byte("id\n")}})
+	must(t, err)
+	for _, r := range []struct {
+		file   string
+		record int64
+	}{{"b.csv", 7}, {"a.csv", 900}, {"a.csv", 3}, {"a.csv", 40}} {
+		must(t, f.Reject(0, table.Reject{Location: table.Location{Source: r.file, Record: r.record}, Reason: table.Reason{Code: "X", Message: "new\nline"}, Raw: []byte("x\n")}))
+	}
+	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	must(t, WriteSummary(f.Path, map[string]any{"arguments": []string{"load", "a b.csv"}, "directory": "/d", "started": started.Add(time.Hour), "first_started": started}))
+	must(t, f.Close())
+	got, err := ReadRun(dir)
+	want := &Run{Arguments: []string{"load", "a b.csv"}, Directory: "/d", Started: started, Rejected: Rejected{"a.csv": {3, 40, 900}, "b.csv": {7}}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for record, rejected := range map[int64]bool{2: false, 3: true, 41: false, 900: true, 901: false} {
+		if got.Rejected.Has("a.csv", record) != rejected || got.Rejected.Has("c.csv", record) {
+			t.Errorf("record %d of a.csv, rejected: %v", record, !rejected)
+		}
+	}
+}
+
+func TestARunThatCannotBeReadIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadRun(dir); err == nil {
+		t.Error("a folder without a run is one")
+	}
+	write := func(name, text string) {
+		t.Helper()
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	write(SummaryFile, "{")
+	_, err := ReadRun(dir)
+	conformance.Refused(t, err, SummaryFile, "half a summary")
+	write(SummaryFile, "{}")
+	if r, err := ReadRun(dir); err != nil || r.Rejected.Has("a.csv", 1) {
+		t.Errorf("a run without rejects: %v", err)
+	}
+	write(ReasonsFile, "{\"file\":\"a.csv\",\"record\":1}\n{\"file\":")
+	_, err = ReadRun(dir)
+	conformance.Refused(t, err, "line 2", "half a reject")
+}
+
+func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Create(dir, []Header{{}})
+	must(t, err)
+	for i, code := range []string{"WrongType", "OutOfRange", "OutOfRange", "WrongType", "OutOfRange"} {
+		r := table.Reject{Location: table.Location{Source: "a.csv", Record: int64(i + 1), Line: int64(i + 2)}, Raw: []byte("x\n"),
+			Reason: table.Reason{Column: "n", Code: code, Message: "not so", Value: "x"}}
+		must(t, f.Reject(0, r))
+	}
+	must(t, f.Close())
+	got, err := CountReasons(dir)
+	must(t, err)
+	want := []ReasonCount{
+		{"OutOfRange", 3, Reason{File: "a.csv", Record: 2, Line: 3, Column: "n", Code: "OutOfRange", Message: "not so", Value: "x"}},
+		{"WrongType", 2, Reason{File: "a.csv", Record: 1, Line: 2, Column: "n", Code: "WrongType", Message: "not so", Value: "x"}},
+	}
+	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
+	if none, err := CountReasons(t.TempDir()); none != nil || err != nil {
+		t.Errorf("a run without rejects: %v, %v", none, err)
+	}
+}
+
+func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Create(dir, []Header{{Text: []byte("id,n")}, {Text: []byte("x\n")}})
+	must(t, err)
+	var j *Journal // which is opened at the first record that is rejected
+	f.Index(nil, func() (_ *Journal, err error) {
+		j, err = OpenJournal(filepath.Join(dir, RejectIndexFile), 0)
+		return j, err
+	}, map[string]int{"a.csv": 0, "b.csv": 1, "c.csv": 2})
+	if _, err := os.Stat(filepath.Join(dir, RejectIndexFile)); !os.IsNotExist(err) {
+		t.Error("there is an index of no rejects")
+	}
+	reject := func(header int, source string, record int64, raw string) {
+		t.Helper()
+		must(t, f.Reject(header, table.Reject{Location: table.Location{Source: source, Record: record}, Reason: table.Reason{Code: "x"}, Raw: []byte(raw)}))
+	}
+	reject(1, "c.csv", 2, "c2")
+	reject(0, "b.csv", 9, "b9,\"two\nlines\"\n")
+	reject(0, "a.csv", 30, "a30,")
+	reject(1, "c.csv", 1, "c1\n")
+	reject(0, "a.csv", 4, "a4,\n")
+	must(t, f.Close())
+	must(t, j.Close())
+	if sorted, err := f.SortRejects(); !sorted || err != nil {
+		t.Fatal(sorted, err)
+	}
+	for name, want := range map[string]string{
+		"rejects.csv":   "id,n\na4,\na30,\nb9,\"two\nlines\"\n",
+		"rejects-2.csv": "x\nc1\nc2\n",
+	} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || string(got) != want {
+			t.Errorf("%s has %q, want %q, error %v", name, got, want, err)
+		}
+	}
+	var at []string
+	must(t, EachReason(dir, func(r *Reason) { at = append(at, fmt.Sprint(r.File, r.Record)) }))
+	conformance.Equal(t, strings.Join(at, " "), "a.csv4 a.csv30 b.csv9 c.csv1 c.csv2", "reasons")
+	if _, err := os.Stat(filepath.Join(dir, RejectIndexFile)); !os.IsNotExist(err) {
+		t.Errorf("the index is left: %v", err)
 	}
 }
