@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly rename
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost cutover site pictures pods beam flink machines suites mutants cold flaky nightly rename
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -210,6 +210,12 @@ sources:
 	TSIMPORT_SOURCES=1 $(GO) test . -run TestTheLibraryLoadsTables -count 1
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
 	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|TestTheHowToOfDatabases' -count 1 -timeout 90m
+
+# A table moves while eight sessions write to it: load, changes of a real Debezium engine, comparison. ROWS rows at first. Needs PostgreSQL,
+# MariaDB, a JDK and Maven.
+cutover:
+	cd e2e/debezium && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
+	TSIMPORT_SOURCES=1 TSIMPORT_CUTOVER=$(or $(ROWS),200000) $(GO) test -tags e2e ./e2e -run '^TestATableMoves' -v -count 1 -timeout 60m
 
 # What a row costs beside reading it by the driver alone.
 sources-cost:
