@@ -55,10 +55,23 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 		err = formatErr
 	}
 	if err == nil {
+		onlyNamed(app, args)
 		err = app.RunContext(interrupts.hard, args)
 	}
 	err = interrupts.codeOf(out.end(err))
 	return exitCode(show, err, out.silent(show))
+}
+
+// onlyNamed leaves out the flags of the commands that are not named: the library works through all of them.
+func onlyNamed(app *cli.App, args []string) {
+	if len(args) < 2 || app.Command(args[1]) == nil {
+		return
+	}
+	for _, c := range app.Commands {
+		if !c.HasName(args[1]) {
+			c.Flags, c.Subcommands = nil, nil
+		}
+	}
 }
 
 // crashLoudly has the runtime end a process that crashes by SIGABRT, for which shells say 134. Its own code is 2, which is bad usage here
