@@ -115,6 +115,10 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 	apply.Stdout, apply.Stderr = &summary, &said
 	must(t, apply.Start())
 	time.Sleep(5 * time.Second) // of writing while changes are applied, that the test is about
+	c.until("the end of what has been written meanwhile", func() bool {
+		info, err := os.Stat(stream)
+		return err == nil && info.Size()-follow.read.Load() < 1<<20
+	})
 
 	stopped := time.Now()
 	close(stop)
@@ -223,6 +227,7 @@ type following struct {
 	name string
 	end  chan struct{}
 	file *os.File
+	read atomic.Int64 // bytes
 }
 
 func (f *following) Read(b []byte) (n int, err error) {
@@ -239,6 +244,7 @@ func (f *following) Read(b []byte) (n int, err error) {
 		default:
 		}
 		if n, err = f.file.Read(b); err != io.EOF || ended {
+			f.read.Add(int64(n))
 			return n, err
 		}
 		time.Sleep(10 * time.Millisecond)
