@@ -66,5 +66,5 @@ func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
 	if err := l.Begin(ctx, &cfg, source, of, false); err != nil {
 		return nil, public(err)
 	}
-	return run(ctx, &asked.Request, cfg, l.Next)
+	return run(ctx, &asked.Request, cfg, fromtable.Next)
 }

@@ -28,7 +28,7 @@ type Summary struct {
 	RunDir                              string   // summary.json there says more
 	RejectsFiles                        []string // with the rejected records; the one with the reasons is the last
 	BadInputs                           []BadInput
-	NextSince                           string // of a copy with Since that has finished: Since of the next one, which misses nothing of this one's time
+	NextSince                           string // of a copy that has finished: Since of the next one, unless writers give timestamps of their own that are older
 }
 
 // BadInput is a file that a load with OnlyNew has set aside for what it holds, and has loaded the others.

@@ -29,6 +29,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/postgres/pgtest"
+	"example.com/tsimport/reader/source"
 )
 
 // TestDatabasesAreLoadedByProcesses loads tables of real servers. That their readers are exact, also while rows change and sessions or the
@@ -55,6 +56,10 @@ func TestDatabasesAreLoadedByProcesses(t *testing.T) {
 }
 
 func loadDatabase(t *testing.T, address func(table string) string, exec func(statements ...string), numbers, user, grant, variable string) {
+	follows := ""
+	if grant != "" {
+		follows = "to follow the source from here: resume_from "
+	}
 	for _, table := range []string{"orders", "items"} {
 		exec(fmt.Sprintf("CREATE TABLE shop_%s (id integer PRIMARY KEY, v varchar(30))", table),
 			fmt.Sprintf("INSERT INTO shop_%s SELECT seq, CONCAT('%[1]s ', seq) FROM %s", table, numbers))
@@ -74,14 +79,21 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 	r := p.start(append(load, "--max-rows-per-second", "5000")...)
 	r.must(there(p.path("run/checkpoint.bin")))
 	r.kill()
-	p.run(0, "resume", "run")
+	exec("CREATE TABLE shop_later (id int)") // the log moves on
+	var first struct{ Position source.Position }
+	must(t, json.Unmarshal([]byte(p.read("run/division.bin")), &first))
+	p.ends(0, []string{"resume", "run"}, follows)
+	if from := p.summary("run").Follow(); from != first.Position.Follow() || (from == "") != (follows == "") {
+		t.Errorf("%s; the first attempt: %s", from, first.Position.Follow())
+	}
 	for _, table := range []string{"orders", "items", "killed"} {
 		text := strings.Replace(table, "killed", "orders", 1)
 		if n := strings.Count(p.output("export", "--table", table, "--store", "store", "--format", "jsonl"), `"v":"`+text+" "); n != 20_000 {
 			t.Errorf("%s: %d rows", table, n)
 		}
 	}
-	p.ends(0, []string{"verify", "--run", "run"}, "source and table are equal now, in each of the ")
+	p.ends(0, []string{"verify", "--run", "run"}, "source and table are equal now, in each of the ", follows)
+	p.ends(0, []string{"sync", address("shop_orders"), "--table", "killed", "--store", "store", "--plan"}, follows)
 	exec("UPDATE shop_orders SET v = 'changed' WHERE id IN (3, 4)", "DELETE FROM shop_orders WHERE id = 5", "INSERT INTO shop_orders VALUES (30000, 'new')")
 	p.ends(6, []string{"verify", "--run", "run"}, "the source has moved on, or the table was changed, in ", "2 different, 1 surplus")
 

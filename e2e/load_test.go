@@ -18,6 +18,7 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/reader/source"
 )
 
 // summary is the part of a run's summary that tests look at.
@@ -27,6 +28,7 @@ type summary struct {
 	Read, Written, Rejected, Superseded, Unfinished, Read_again, Condition_failed, Replayed int64
 	Seconds                                                                                 float64
 	CheckpointSeconds                                                                       float64 `json:"checkpoint_seconds"`
+	source.Position
 }
 
 // summary reads that of a run, by default of the newest.

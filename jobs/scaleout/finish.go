@@ -110,7 +110,7 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	defer sorter.Close()
 	f := &finisher{job: j, summary: s, rejects: sorter, named: map[string]bool{}, by: map[string]bool{}}
 	*s = Summary{done: j.newDone(nonce()), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
-	s.Live = j.Plan.Live
+	s.Live, s.Position = j.Plan.Live, j.Plan.Position
 	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.awaitLate, f.comparisons, f.mergeRejects, f.page} {
 		if err := step(ctx); err != nil {
 			return nil, err

@@ -322,6 +322,9 @@ func liveJob(t *testing.T, seed uint64) {
 func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]bool) {
 	w.t.Helper()
 	got := w.rows()
+	if from := s.Follow(); from != "to follow the source from here: resume_from LSN 0/1; safe_since unknown: it is a test" {
+		w.t.Error(from)
+	}
 	if !s.Live || s.Read != s.Written+s.Rejected || s.Written != int64(len(got)) || s.Rejected != int64(len(bad)) || s.Superseded != 0 {
 		w.t.Errorf("live %v: %d read, %d written, %d rejected, %d superseded; the table has %d rows, and %d are bad", s.Live, s.Read, s.Written, s.Rejected, s.Superseded, len(got), len(bad))
 	}

@@ -111,7 +111,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 		Budget: budgetOf(&r.Load.Lanes.Rates, workers),
 		Direct: r.Load.Write.Order == plan.OrderNone,
 	}
-	p.Division, p.Live = prepared.Plan.Division, prepared.Plan.Live
+	p.Division, p.Live, p.Position = prepared.Plan.Division, prepared.Plan.Live, prepared.Plan.Position
 	for _, s := range prepared.Plan.Sources {
 		p.Inputs = append(p.Inputs, s.Name)
 	}

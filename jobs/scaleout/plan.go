@@ -67,7 +67,9 @@ type Plan struct {
 	// Division is what the origin of the sources has said of its parts: all processes read the same ones. Nil is files.
 	Division []byte `json:"division,omitempty"`
 	// Live says that the sources change while they are read.
-	Live   bool    `json:"live,omitempty"`
+	Live     bool            `json:"live,omitempty"`
+	Position source.Position `json:"position,omitzero"` // from where the sources are followed
+
 	Bytes  int64   `json:"bytes"` // of all inputs
 	Splits []Split `json:"splits"`
 	Shards []Shard `json:"shards"`

@@ -13,6 +13,7 @@ type SummaryLive struct {
 	// Consistent says that all rows are of one snapshot of the source; nil where it has none.
 	Consistent *bool             `json:"consistent,omitempty"`
 	Snapshots  []source.Snapshot `json:"snapshots,omitempty"` // those that count, with the ranges that were read from each
+	source.Position
 }
 
 // snapshotsOf are the snapshots that this process has read the split from.

@@ -167,6 +167,9 @@ func (l *Load) Ended(r *pipeline.Report) {
 	if d := l.Origin.Paused(); d > 0 {
 		l.say.Line("reading was held up for %v, while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag)
 	}
+	if text := r.Follow(); text != "" {
+		l.say.Line("%s", text)
+	}
 	switch {
 	case r.Consistent == nil:
 	case !*r.Consistent:

@@ -20,6 +20,8 @@ import (
 
 // ReportLive is about sources that change while they are read: each row is as it was at some moment from ReadFrom to ReadTo.
 type ReportLive struct {
+	source.Position // of frozen sources that others write to as well: archives and exports
+
 	Live bool `json:"live,omitempty"`
 	// ReadAgain are records that were final when an attempt ended and were read again by the next one. Read and the other counts
 	// have them as often as they were read.
@@ -56,6 +58,7 @@ const maxMoments = 1000
 
 // BeginMoments begins the moments of a load, after those of the attempts before.
 func (r *ReportLive) BeginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
+	r.Position = planned.Position
 	if r.Live = planned.Live; !r.Live {
 		return
 	}

@@ -37,6 +37,7 @@ type Plan struct {
 	Sources  []*Source
 	Division []byte          // that the sources were opened from; nil for files
 	Live     bool            // the sources are live
+	Position source.Position // from where the sources are followed; zero where they are not
 	Parallel bool            // several sources are read at a time: no two records of all have the same key
 	Headers  []rundir.Header // under which rejected records are kept
 	Empty    bool            // no input has a record
@@ -259,6 +260,9 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 	if err != nil {
 		return cannotLoad(ctx, err)
 	}
+	if of, ok := origin.(source.Positioned); ok {
+		p.plan.Position = of.Position()
+	}
 	for _, s := range sources {
 		p.addSource(s)
 	}
@@ -307,6 +311,9 @@ func (p *planner) find(ctx context.Context) error {
 	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
 	p.plan.Unread = append(p.plan.Unread, set.Unread...)
 	p.plan.inputs.Found = len(set.Items)
+	if !set.Exported.IsZero() {
+		p.plan.Position.ResumeFrom = source.ResumeAt(set.Exported)
+	}
 	if err := p.choose(ctx, set); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
@@ -423,6 +424,15 @@ func written(t *testing.T, rows int) *Manifest {
 	m, err := Read(dir)
 	must(t, err)
 	return m
+}
+
+func TestAnArchiveSaysFromWhenItsTableIsFollowed(t *testing.T) {
+	m := written(t, 1)
+	if p := New(m).Position(); p.ResumeFrom != nil {
+		t.Errorf("an archive that does not say when it was begun: %s", p.Follow())
+	}
+	m.Began = time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC)
+	conformance.Equal(t, New(m).Position().Follow(), "to follow the source from here: resume_from 2026-01-02T03:03:05.006Z", "")
 }
 
 func TestAPartKeepsTheContractOfSources(t *testing.T) {

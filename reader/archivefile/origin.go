@@ -25,6 +25,14 @@ func (o *Origin) ByParts() { o.checked = true }
 // Divide keeps nothing: an archive has the parts that it has.
 func (o *Origin) Divide(context.Context) ([]byte, error) { return nil, nil }
 
+// Position is of a little before the export began, by the clock of the machine that made it.
+func (o *Origin) Position() (p source.Position) {
+	if !o.m.Began.IsZero() {
+		p.ResumeFrom = source.ResumeAt(o.m.Began.Add(-source.Lead))
+	}
+	return p
+}
+
 // Open checks the parts, once, and opens them.
 func (o *Origin) Open(ctx context.Context, _ []byte) (parts []source.Source, err error) {
 	if !o.checked {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // An export of DynamoDB to S3 is a folder with these lists beside the folder data, which has its parts.
@@ -57,8 +58,12 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	want := int64(-1)
 	files := folder + exportFiles
 	if name == exportSummary {
-		if want, is, err = readSummary(text); err != nil || !is {
+		var at time.Time
+		if want, at, is, err = readSummary(text); err != nil || !is {
 			return is, wrapOpen(Redact(arg), err)
+		}
+		if e.set.Exported.IsZero() || at.Before(e.set.Exported) {
+			e.set.Exported = at
 		}
 		if text, err = e.list(ctx, files); err != nil {
 			return true, fmt.Errorf("open input %s: the list of its parts is missing: %w", Redact(arg), err)
@@ -104,26 +109,28 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	return true, nil
 }
 
-// readSummary reads the list of an export that says what it is, and how many items it has.
-func readSummary(text []byte) (items int64, is bool, err error) {
+// readSummary reads the list of an export that says what it is, how many items it has and of when they are, zero if it does not say that.
+func readSummary(text []byte) (items int64, at time.Time, is bool, err error) {
 	var s struct {
+		Time   string `json:"exportTime"`
 		Items  *int64 `json:"itemCount"`
 		ARN    string `json:"exportArn"`
 		Format string `json:"outputFormat"`
 		Type   string `json:"exportType"`
 	}
 	if err := json.Unmarshal(text, &s); err != nil || s.ARN == "" {
-		return 0, false, nil
+		return 0, at, false, nil
 	}
+	at, _ = time.Parse(time.RFC3339Nano, s.Time)
 	switch {
 	case s.Items == nil:
-		return 0, true, errors.New("it does not say how many items the export has; is the file whole?")
+		return 0, at, true, errors.New("it does not say how many items the export has; is the file whole?")
 	case s.Format != "DYNAMODB_JSON":
-		return 0, true, fmt.Errorf("the export is in %s; export the table as DYNAMODB_JSON", s.Format)
+		return 0, at, true, fmt.Errorf("the export is in %s; export the table as DYNAMODB_JSON", s.Format)
 	case s.Type != "" && s.Type != "FULL_EXPORT":
-		return 0, true, fmt.Errorf("the export is a %s, which holds changes; make a full export", s.Type)
+		return 0, at, true, fmt.Errorf("the export is a %s, which holds changes; make a full export", s.Type)
 	}
-	return *s.Items, true, nil
+	return *s.Items, at, true, nil
 }
 
 // maxListBytes is the longest list of an export: it has a line of some 200 bytes for each part.

@@ -150,6 +150,8 @@ type Set struct {
 	Items    []Item   // in the order of the arguments, below one argument by name
 	Warnings []string // for users, a sentence each
 	Unread   []string // of those, what is left out though it may hold data, and what may end before its end unnoticed
+
+	Exported time.Time // of which the earliest export of DynamoDB is; zero where none says it
 }
 
 // Expand finds the inputs that arguments name, in their order. An input named twice is taken once, with a warning. An

@@ -79,7 +79,7 @@ func TestFilesNextToATableAreRead(t *testing.T) {
 }
 
 const (
-	summaryText = `{"version":"2020-06-30","exportArn":"arn:aws:dynamodb:x","itemCount":3,"outputFormat":"DYNAMODB_JSON","exportType":"FULL_EXPORT"}`
+	summaryText = `{"version":"2020-06-30","exportArn":"arn:aws:dynamodb:x","exportTime":"2026-01-02T03:04:05.678Z","itemCount":3,"outputFormat":"DYNAMODB_JSON","exportType":"FULL_EXPORT"}`
 	filesText   = `{"itemCount":1,"md5Checksum":"x","etag":"y","dataFileS3Key":"AWSDynamoDB/01/data/b.json.gz"}` + "\n" + `{"itemCount":2,"dataFileS3Key":"AWSDynamoDB/01/data/a.json.gz"}` + "\n"
 )
 
@@ -106,6 +106,15 @@ func TestAnExportOfDynamoDBIsNamedByItsListsOrItsFolder(t *testing.T) {
 	for _, name := range []string{exportSummary, exportFiles} {
 		set := expand(t, Options{}, filepath.Join(dir, name))
 		wantNames(t, set, filepath.Join(dir, "data/b.json.gz"), filepath.Join(dir, "data/a.json.gz"))
+		if want := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC); (name == exportSummary) != set.Exported.Equal(want) {
+			t.Errorf("%s: exported at %v", name, set.Exported)
+		}
+	}
+	earlier := exportOf(t, map[string]string{exportSummary: strings.Replace(summaryText, "2026-", "2025-", 1)})
+	for _, args := range [][]string{{dir, earlier}, {earlier, dir}} {
+		if set := expand(t, Options{}, filepath.Join(args[0], exportSummary), filepath.Join(args[1], exportSummary)); set.Exported.Year() != 2025 {
+			t.Errorf("%v", set.Exported)
+		}
 	}
 	set := expand(t, Options{}, dir)
 	wantNames(t, set, filepath.Join(dir, "data/a.json.gz"), filepath.Join(dir, "data/b.json.gz"))

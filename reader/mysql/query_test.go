@@ -81,7 +81,7 @@ func TestQueriesOfARealServer(t *testing.T) {
 	})
 	t.Run("it continues after its session was killed", func(t *testing.T) {
 		sqltest.Continued(t, server(joined), 2, func() {
-			for _, id := range s.Rows("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX") {
+			for _, id := range openTransactions(s) {
 				s.Exec("KILL " + id[0])
 			}
 		})

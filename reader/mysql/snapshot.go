@@ -181,7 +181,7 @@ func (a *Address) lock(ctx context.Context, s *session, t *sqltable.Table) error
 		return err
 	}
 	err := s.exec(ctx, "LOCK TABLES "+t.Name+" READ")
-	if err != nil {
+	if err != nil && !mayNot(err) {
 		a.lockAfter = time.Now().Add(a.lockPause)
 	}
 	return err

@@ -84,7 +84,8 @@ type Origin struct {
 	mu    sync.Mutex
 	of    *Table
 	from  [][][]byte // keys at which ranges but the first begin
-	look  Session    // describes and samples, outside any snapshot
+	place source.Position
+	look  Session // describes and samples, outside any snapshot
 	read  *sessions
 	lag   *lagWatch // nil watches none
 	pace  *pace     // nil is as fast as it may be
@@ -172,9 +173,11 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 type division struct {
 	Table  string
 	Bounds [][][]byte // keys at which ranges but the first begin, as the server writes their values
+	// Position is older than every snapshot that the ranges are read from: an attempt that resumes has the rows of the first one's, too.
+	Position source.Position `json:",omitzero"`
 }
 
-// Divide cuts the table by a sample of its keys.
+// Divide cuts the table by a sample of its keys, and asks from where its changes are followed.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.describe(ctx); err != nil {
 		return nil, err
@@ -182,17 +185,23 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.divided = true
-	if o.again != nil {
-		return o.again, nil
-	}
 	t := o.of
 	d := division{Table: t.Name}
-	if t.Ranges() > 1 {
-		bounds, err := o.cfg.Server.Bounds(ctx, o.look, t)
-		if err != nil {
-			return nil, fmt.Errorf("divide %s of %s: %w", t.Name, o.cfg.Server.Shown(), err)
-		}
-		d.Bounds = bounds
+	var err error
+	if server, ok := o.cfg.Server.(Positioned); ok {
+		d.Position, err = server.Position(ctx, o.look, t, o.cfg.Sessions)
+	}
+	switch {
+	case err != nil:
+	case o.again != nil:
+		place := d.Position
+		err = json.Unmarshal(o.again, &d)
+		d.Position = place
+	case t.Ranges() > 1:
+		d.Bounds, err = o.cfg.Server.Bounds(ctx, o.look, t)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("divide %s of %s: %w", t.Name, o.cfg.Server.Shown(), err)
 	}
 	return json.Marshal(d)
 }
@@ -226,7 +235,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.from = d.Bounds
+	o.from, o.place = d.Bounds, d.Position
 	o.opens, o.left = o.opens+len(parts), o.left+len(parts)
 	return parts, nil
 }
@@ -274,6 +283,13 @@ func (o *Origin) Paused() time.Duration {
 		return 0
 	}
 	return time.Duration(o.lag.paused.Load())
+}
+
+// Position says from where the table is followed.
+func (o *Origin) Position() source.Position {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.place
 }
 
 // Snapshots says which ranges were read from which snapshot, in this process.

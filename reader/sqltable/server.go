@@ -10,6 +10,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Server is a table of a server, as an address names it.
@@ -33,6 +34,14 @@ type Server interface {
 type Limited interface {
 	Server
 	LimitRow(bytes int64)
+}
+
+// Positioned is a Server whose changes can be followed.
+type Positioned interface {
+	Server
+	// Position asks by a session of Look from where, before any snapshot. So many sessions are to read. What the server does not say is unknown,
+	// with the reason; an error is that of a session.
+	Position(ctx context.Context, look Session, t *Table, sessions int) (source.Position, error)
 }
 
 // Crowded is a Server that may have no session left.

@@ -45,10 +45,13 @@ const DefaultRanges = 64
 
 // Origin is the ranges of a table. It counts what its sources read.
 type Origin struct {
+	Clock *client.Clock // of the service; nil says nothing of the time. It is set before Divide
+
 	cfg   Config
 	units atomic.Int64
 	left  atomic.Int64
-	pages sync.Pool // of *page
+	place source.Position // of the division that was opened
+	pages sync.Pool       // of *page
 
 	check struct {
 		sync.Mutex
@@ -77,6 +80,26 @@ type division struct {
 	Created int64 // as in client.Table
 	Key     []keyColumn
 	Bounds  [][]byte // places at which ranges but the first begin
+	// Position is older than what is read.
+	Position source.Position `json:",omitzero"`
+}
+
+// Position says from when on what is read may lack cells.
+func (o *Origin) Position() source.Position { return o.place }
+
+// now is a Position of this moment.
+func (o *Origin) now(ctx context.Context) (p source.Position) {
+	if o.Clock == nil {
+		return p
+	}
+	o.admin(ctx).AskTime(o.Clock)
+	earliest, _, known := o.Clock.Range(time.Now())
+	if !known {
+		p.ResumeFrom = &source.Resume{Unknown: "answers of the service have no date"}
+	} else {
+		p.ResumeFrom = source.ResumeAt(earliest.Add(-source.Lead))
+	}
+	return p
 }
 
 // keyColumn is a column of a key as divisions have always had it.
@@ -104,7 +127,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	t := o.cfg.Table
-	d := division{Table: t.Name, Created: t.Created, Key: dividedKey(t)}
+	d := division{Table: t.Name, Created: t.Created, Key: dividedKey(t), Position: o.now(ctx)}
 	from, to := table.OrderingKey(o.cfg.From), table.OrderingKey(o.cfg.To)
 	for _, c := range cuts {
 		if at := table.OrderingKey(c); slices.Compare(at, from) > 0 && (o.cfg.To == nil || slices.Compare(at, to) < 0) {
@@ -129,6 +152,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	case !slices.Equal(d.Key, dividedKey(t)):
 		return nil, fmt.Errorf("table %s has another primary key than when the run began; "+source.StartOver, o.cfg.Name)
 	}
+	o.place = d.Position
 	from := o.cfg.From
 	for i := range len(d.Bounds) + 1 {
 		p := &part{of: o, ctx: ctx, name: o.cfg.Name, from: from, to: o.cfg.To}

@@ -276,6 +276,40 @@ func TestARunDoesNotResumeWithAnotherTable(t *testing.T) {
 	}
 }
 
+func TestAReadingBeginsALittleAfterItsPosition(t *testing.T) {
+	w := newWorld(t)
+	traffic := new(client.Traffic)
+	sdk, err := client.New(t.Context(), w.Target, traffic)
+	must(t, err)
+	c := w.config()
+	c.Client = sdk
+	o := New(c)
+	position := func(of *Origin, kept []byte) source.Position {
+		_, err := of.Open(t.Context(), kept)
+		must(t, err)
+		return of.Position()
+	}
+	kept, err := o.Divide(t.Context())
+	must(t, err)
+	if p := position(o, kept); p.ResumeFrom != nil {
+		t.Errorf("without a clock: %s", p.Follow())
+	}
+	o.Clock = &traffic.Clock
+	before := time.Now()
+	kept, err = o.Divide(t.Context())
+	must(t, err)
+	p := position(o, kept)
+	// An answer's date may have whole seconds.
+	if at := p.ResumeFrom.Time.Add(source.Lead); at.After(time.Now()) || before.Sub(at) > 3*time.Second {
+		t.Errorf("%v, and it began between %v and now", at, before)
+	}
+	conformance.Equal(t, position(New(c), kept).Follow(), p.Follow(), "in a process that resumes")
+	o.Clock = new(client.Clock) // no answer tells it anything
+	kept, err = o.Divide(t.Context())
+	must(t, err)
+	conformance.Equal(t, position(o, kept).Follow(), "to follow the source from here: resume_from unknown: answers of the service have no date", "")
+}
+
 func TestPassingFaultsOfReadingPass(t *testing.T) {
 	w := newWorld(t)
 	w.fill(900)

@@ -1,7 +1,6 @@
 package fromtable
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +26,6 @@ type Load struct {
 	say     words.Say
 	since   time.Time
 	origin  *copytable.Origin
-	clock   *client.Clock // of the source
 	lacking func()
 }
 
@@ -101,6 +99,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	cfg.Read.Look = restore.LookAtKeys(l.say, cfg, key, tablescan.New(keys))
 	cfg.Target.Aging.DropExpired = cfg.Target.Aging.DropExpired || copytable.Expires(from.Table, define)
 	l.origin = copytable.New(l.Read, check)
+	l.origin.Clock = from.Clock
 	cfg.Read.Sources = l.origin
 	l.say.Line("copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", name)
 	for _, n := range notes {
@@ -131,7 +130,6 @@ func (l *Load) sides(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	if from.Table == nil {
 		return from, to, &plan.UsageError{Message: fmt.Sprintf("the source, table %s, does not exist in %s", l.table, name), NoTable: true}
 	}
-	l.clock = from.Clock
 	if to, err = Describe(ctx, cfg, cfg.Target.Client, cfg.Target.Table); err != nil {
 		return from, to, fmt.Errorf("target, %s: %w", cfg.Target.Name, err)
 	}
@@ -186,18 +184,18 @@ func (l *Load) Ended(r *pipeline.Report) {
 	if r.ExpiredCells > 0 {
 		l.say.Line("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells))
 	}
-	if next := l.Next(r); next != "" {
-		l.say.Line("to copy what is new from now on: --since %s", next)
+	if next := Next(r); next != "" {
+		l.say.Line("to copy what is new from now on: --since %s (writers that give cells timestamps of their own need a time that is earlier by as much as these are late)", next)
+	} else if text := r.Follow(); text != "" {
+		l.say.Line("%s", text)
 	}
 }
 
-// Next is the time for the next copy of new cells: when this one began, by the service's clock, less what a timestamp may differ from it. It is
-// "" of a copy of all cells, and of one that has not finished.
-func (l *Load) Next(r *pipeline.Report) string {
-	if l.since.IsZero() || r.State != pipeline.StateFinished {
+// Next is the time for the next copy, of new cells: a little before this one began, by the service's clock. It is "" of a copy that has not
+// finished, and where the time is not known.
+func Next(r *pipeline.Report) string {
+	if r.State != pipeline.StateFinished || r.ResumeFrom == nil || r.ResumeFrom.Time == nil {
 		return ""
 	}
-	began := l.clock.Now().Add(-time.Since(r.FirstStarted))
-	seconds := min(cmp.Or(l.Read.Table.MaxDeviation, client.DefaultDeviation), began.Unix()-1)
-	return began.Add(-time.Duration(seconds) * time.Second).UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)
+	return r.ResumeFrom.String()
 }

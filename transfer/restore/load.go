@@ -150,6 +150,9 @@ func (l *Load) Ended(r *pipeline.Report) {
 	if l.lacking != nil && r.State == pipeline.StateFinished {
 		l.lacking()
 	}
+	if text := r.Follow(); text != "" {
+		l.say.Line("%s", text)
+	}
 	if r.ExpiredCells > 0 {
 		l.say.Line("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells))
 	}

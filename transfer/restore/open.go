@@ -31,11 +31,11 @@ func Open(ctx context.Context, of *options.Command, find input.Options, say word
 	if l, err := Of(ctx, &of.Request, find, say); l != nil || err != nil {
 		return l, err
 	}
-	return files{}, nil
+	return files{say}, nil
 }
 
 // files need nothing beside what every load has.
-type files struct{}
+type files struct{ say words.Say }
 
 func (files) Config(*pipeline.Config, bool) {}
 
@@ -43,4 +43,8 @@ func (files) Begin(context.Context, *pipeline.Config, *client.Target, bool) erro
 
 func (files) Compared(*pipeline.Config) {}
 
-func (files) Ended(*pipeline.Report) {}
+func (f files) Ended(r *pipeline.Report) {
+	if text := r.Follow(); text != "" { // they are an export
+		f.say.Line("%s", text)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
 )
 
 // Summary says how a run ended: the summary.json of its run folder. RowsExpected = Equal + Missing + Different + Expired; Puts = Missing +
@@ -34,6 +35,7 @@ type Summary struct {
 	First      time.Time `json:"first_started"`
 	ComparedAt time.Time `json:"compared_at,omitzero"`
 	Resumed    bool      `json:"resumed,omitempty"` // the comparison is that of an earlier attempt
+	source.Position
 
 	// Units are what the table's columns count by their names, as in the summary of a load.
 	Units map[string]string `json:"units,omitempty"`
@@ -94,6 +96,7 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	s.Read, s.Rejected, s.Superseded, s.OutOfRange = r.Read, r.Rejected, r.Superseded, r.OutOfRange
 	s.RowsExpected, s.RowsInTable, s.Equal, s.Missing, s.Different = r.RowsExpected, r.RowsInTable, r.Equal, r.Missing, r.Different
 	s.Expired, s.Surplus, s.OfRejects = r.Expired, r.Extra, r.OfRejects
+	s.Position = r.Position
 	s.Examples, s.Notes, s.RejectsFiles = append(s.Examples, st.Examples...), r.Notes, st.Rejects
 	s.RejectReasons, s.Units = st.Reasons, st.ColumnUnits
 	s.Puts, s.Kept, s.PutsUnfinished = r.Missing+r.Different, r.Extra, st.Total.Lines

@@ -88,6 +88,7 @@ type Result struct {
 	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
 	// SourceRanges is what was found of each range of such a source.
 	SourceRanges []SourceRange `json:"source_ranges,omitempty"`
+	source.Position
 
 	Ranges        int     `json:"ranges"`          // of keys, compared in parallel
 	SpilledRows   int64   `json:"spilled_rows"`    // that did not fit in memory

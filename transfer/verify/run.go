@@ -183,7 +183,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	v.result = &Result{
 		Facts: facts,
 		Table: request.Target.Table, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
-		Examples: []Example{}, Notes: v.plan.Warnings,
+		Examples: []Example{}, Notes: v.plan.Warnings, Position: v.plan.Position,
 	}
 	if _, of := v.plan.Request.Read.Sources.(source.Snapshots); v.plan.Live && !of && cfg.Changes == nil {
 		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and is read for this comparison: rows that have changed since they were loaded, or change meanwhile, are different, missing or extra. Cells are compared with their timestamps",

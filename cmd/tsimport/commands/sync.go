@@ -192,6 +192,9 @@ func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
 	for _, n := range s.Notes {
 		say.Note("%s", n)
 	}
+	if text := s.Follow(); text != "" {
+		say.Line("%s", text)
+	}
 	verb := "to"
 	if planned {
 		verb = "would"

@@ -137,6 +137,7 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 		}
 	}
 	origin := tablescan.New(read)
+	origin.Clock = a.Clock
 	cfg.Read.Sources = origin
 	return stop, origin.Units, nil
 }

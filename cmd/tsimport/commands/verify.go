@@ -404,6 +404,9 @@ func writeComparison(w io.Writer, r *verify.Result) error {
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
+	if text := r.Follow(); text != "" {
+		fmt.Fprintf(&b, "%s\n", text)
+	}
 	for _, e := range r.Examples {
 		fmt.Fprintf(&b, "%s\n", exampleLine(&e))
 	}

@@ -294,6 +294,9 @@ func endWork(c *call, s *scaleout.Summary, err error) error {
 	e.rows = countsOfRows(&job.Counts{Read: s.Read, Written: s.Written, Rejected: s.Rejected, Superseded: s.Superseded})
 	said := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Rejected), words.Grouped(s.Superseded), counted(int64(s.Processes), "worker"))
 	c.say.Line("%s", said)
+	if text := s.Follow(); text != "" {
+		c.say.Line("%s", text)
+	}
 	if s.ExitCode != exitcode.OK {
 		return endsWith(c, s.ExitCode, nil, brief(said, s.Reasons))
 	}

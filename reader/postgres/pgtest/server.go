@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -16,6 +17,8 @@ import (
 
 // Server is a running server. Its user is postgres, which needs no password, and its database postgres.
 type Server struct {
+	Most int // sessions; 0 is 50
+
 	*sqltest.Place
 	bin string
 }
@@ -63,7 +66,7 @@ func prepare(t testing.TB) *Server {
 func (s *Server) Go() {
 	s.Helper()
 	s.run("pg_ctl", "-D", s.Data(), "-w", "-l", filepath.Join(s.Dir, "log"), "-o",
-		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=50", s.Port, s.Dir), "start")
+		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=%d", s.Port, s.Dir, cmp.Or(s.Most, 50)), "start")
 }
 
 // Guard makes the server ask a user for a password.

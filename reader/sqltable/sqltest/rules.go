@@ -281,3 +281,63 @@ func Keyless(t *testing.T, query func(sql string) sqltable.Server, wants map[str
 		}
 	}
 }
+
+// Followed checks that rows of transactions that are open while a table is read are found by a second reading, of what was changed since the
+// position of the first says, and that most are lost since the snapshot. Open opens so many transactions that each have written a row, and
+// returns what commits them. The changed rows are those of a time.
+func Followed(t *testing.T, table sqltable.Server, changed func(since string) sqltable.Server, rows int, open func() (commit func())) {
+	t.Helper()
+	commit := open()
+	o, parts := Open(t, table, func(c *sqltable.Config) { c.Sessions = 1 })
+	before := map[string]bool{}
+	for _, r := range All(t, parts, nil) {
+		before[r] = true
+	}
+	p, taken := o.Position(), o.Snapshots()[0].Taken
+	commit()
+	if since, err := time.Parse(time.RFC3339, p.SafeSince); err != nil || since.After(taken) {
+		t.Fatalf("%+v, and the snapshot of %v", p, taken)
+	}
+	found := func(since string) (n int) {
+		_, parts := Open(t, changed(since), nil)
+		for _, r := range All(t, parts, nil) {
+			if !before[r] {
+				n++
+			}
+		}
+		return n
+	}
+	if n := found(p.SafeSince); n != rows {
+		t.Errorf("%d of %d rows are found since %s", n, rows, p.SafeSince)
+	}
+	if n := found(taken.Format(time.RFC3339Nano)); n > rows/10 {
+		t.Errorf("%d of %d rows are found since the snapshot, %v: their transactions were not open then", n, rows, taken)
+	}
+}
+
+// Position is what a server says when a table is divided, and what a reading that continues says of the same division.
+func Position(t *testing.T, s sqltable.Server) source.Position {
+	t.Helper()
+	o := sqltable.New(sqltable.Config{Server: s})
+	division, err := o.Divide(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said [2]source.Position
+	for i, o := range []*sqltable.Origin{o, sqltable.New(sqltable.Config{Server: s})} {
+		parts, err := o.Open(t.Context(), division)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[i] = o.Position()
+		for _, p := range parts {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if said[0].ResumeFrom == nil || !reflect.DeepEqual(said[0], said[1]) {
+		t.Errorf("%+v, and in another process %+v", said[0], said[1])
+	}
+	return said[0]
+}

@@ -1,0 +1,202 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	mysql "github.com/go-sql-driver/mysql"
+
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/sqltable"
+)
+
+// A transaction is in the binary log before read views see it. MariaDB and Percona Server say where the log was when a read view began. MySQL
+// does not: its sets of GTIDs have what is visible, and its places in the log are safe while nobody who has written to the table is left.
+
+const needsReplicas = "needs the right REPLICA MONITOR (MariaDB) or REPLICATION CLIENT (MySQL), to see whether the server is a replica"
+
+// ofStatements is when the oldest statement that runs began, which may not have begun its transaction yet. The rows that it writes have that time.
+const ofStatements = `SELECT DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL COALESCE(MAX(TIME), 0) + 1 SECOND, '%Y-%m-%dT%H:%i:%sZ') FROM information_schema.PROCESSLIST
+	WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Connect', 'Binlog Dump', 'Binlog Dump GTID') AND ID <> CONNECTION_ID()`
+
+// ofOpen is when the oldest open transaction began, how many are this session's, and how many belong to no session: prepared ones. Of two moments
+// that one local time of the machine may be, by which InnoDB writes times, the earlier one counts. Seconds are whole, so that one less is safe.
+const ofOpen = `SELECT DATE_FORMAT(MIN(LEAST(CONVERT_TZ(trx_started, 'SYSTEM', '+00:00'), CONVERT_TZ(trx_started - INTERVAL 1 HOUR, 'SYSTEM', '+00:00') + INTERVAL 1 HOUR))
+		- INTERVAL 1 SECOND, '%Y-%m-%dT%H:%i:%sZ'), COALESCE(SUM(trx_mysql_thread_id = CONNECTION_ID()), 0), COALESCE(SUM(trx_mysql_thread_id = 0), 0)
+	FROM information_schema.INNODB_TRX`
+
+// What InnoDB says of its transactions is old if it was asked for less than a tenth of a second before, by anybody.
+const (
+	askAgain = 120 * time.Millisecond
+	askFor   = 3 * time.Second
+)
+
+// Position says where the binary log is, and since when transactions are open.
+func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltable.Table, sessions int) (p source.Position, err error) {
+	s := look.(*session)
+	replica, deaf, err := a.isReplica(ctx, s)
+	if err != nil {
+		return p, err
+	}
+	statements, unknown, err := a.asked(ctx, s, ofStatements, "PROCESS")
+	if err != nil {
+		return p, err
+	}
+	status, err := s.beginView(ctx)
+	if err != nil {
+		return p, err
+	}
+	switch {
+	case replica == nil:
+		unknown = needsReplicas
+	case *replica:
+		unknown = "a replica does not know which transactions are open; load from its source"
+	case unknown == "":
+		if p.SafeSince, unknown, err = a.openSince(ctx, s); err != nil {
+			return p, err
+		}
+		p.SafeSince = min(p.SafeSince, statements[0][0])
+	}
+	if unknown != "" {
+		p.SafeSince = source.Unknown + unknown
+	}
+	after := "COMMIT"
+	if a.query != "" {
+		after = "START TRANSACTION READ ONLY" // as Look leaves it
+	}
+	if err = s.exec(ctx, after); err == nil {
+		p.ResumeFrom, err = a.resumeFrom(ctx, s, t, sessions, status)
+	}
+	if err == nil && deaf && p.ResumeFrom.Unknown == "" {
+		p.ResumeFrom = &source.Resume{Unknown: "the binary log of the server lacks what it replicates; turn log_slave_updates on, or load from its source"}
+	}
+	return p, err
+}
+
+// openSince says since when transactions are open, as InnoDB knows once it knows of that of the session.
+func (a *Address) openSince(ctx context.Context, s *session) (since, unknown string, err error) {
+	for end := time.Now().Add(askFor); ; {
+		rows, unknown, err := a.asked(ctx, s, ofOpen, "PROCESS")
+		switch {
+		case err != nil || unknown != "":
+			return "", unknown, err
+		case rows[0][1] == "0" && time.Now().After(end):
+			return "", "others ask for INNODB_TRX many times a second, so that what it has is old; load again when they do not", nil
+		case rows[0][1] == "0":
+		case rows[0][2] != "0":
+			return "", "a transaction of no session is open (XA RECOVER), which does not say when it began; end it, and load again", nil
+		default:
+			return rows[0][0], "", nil
+		}
+		if err := ratelimit.Wait(ctx, askAgain); err != nil {
+			return "", "", err
+		}
+	}
+}
+
+// isReplica says whether the server is a replica, nil if the user may not know, and whether its binary log lacks what it replicates.
+func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf bool, err error) {
+	vars, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')")
+	if err != nil {
+		return nil, false, err
+	}
+	follows := false
+	for _, v := range vars {
+		deaf = deaf || v[1] == "OFF"
+		follows = follows || v[0] == "gtid_slave_pos" && v[1] != ""
+	}
+	w := &watch{session: s}
+	ask, err := w.findAsk(ctx)
+	var never *sqltable.Unwatched
+	switch {
+	case errors.As(err, &never):
+		return nil, deaf && follows, nil
+	case err != nil:
+		return nil, false, err
+	}
+	rows, err := s.query(ctx, ask)
+	replica := len(rows) > 0
+	return &replica, deaf && (replica || follows), err
+}
+
+// resumeFrom says where the binary log is, or was when a read view began, if the server knows that.
+func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table, sessions int, status map[string]string) (_ *source.Resume, err error) {
+	const none = "the server writes no binary log (log_bin)"
+	if len(status) > 0 {
+		r := &source.Resume{File: status["binlog_snapshot_file"], GTID: status["binlog_snapshot_gtid_executed"]}
+		if r.File == "" {
+			return &source.Resume{Unknown: none}, nil
+		}
+		r.Position, err = strconv.ParseUint(status["binlog_snapshot_position"], 10, 64)
+		if rows, unknown, wrong := a.asked(ctx, s, "SELECT BINLOG_GTID_POS('"+strings.ReplaceAll(r.File, "'", "''")+"', "+status["binlog_snapshot_position"]+")", ""); wrong != nil {
+			return nil, wrong
+		} else if unknown == "" {
+			r.GTID = rows[0][0]
+		}
+		return r, err
+	}
+	locked := false
+	if a.query == "" && sessions > 1 {
+		switch err := a.lock(ctx, s, t); {
+		case err == nil:
+			locked = true
+		case !errors.As(err, new(*mysql.MySQLError)):
+			return nil, err
+		}
+	}
+	rows, unknown, err := a.asked(ctx, s, "SHOW BINARY LOG STATUS", "REPLICATION CLIENT")
+	if unknown != "" {
+		rows, unknown, err = a.asked(ctx, s, "SHOW MASTER STATUS", "REPLICATION CLIENT") // before 8.2
+	}
+	if locked && err == nil {
+		err = s.exec(ctx, "UNLOCK TABLES")
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case unknown != "":
+		return &source.Resume{Unknown: unknown}, nil
+	case len(rows) == 0 || len(rows[0]) < 5:
+		return &source.Resume{Unknown: none}, nil
+	}
+	r := &source.Resume{GTID: strings.ReplaceAll(rows[0][4], "\n", "")}
+	if locked {
+		r.File = rows[0][0]
+		r.Position, err = strconv.ParseUint(rows[0][1], 10, 64)
+	} else if r.GTID == "" {
+		r.Unknown = "needs gtid_mode=ON at the server or, for a table that is read by more than one session, the right LOCK TABLES"
+	}
+	return r, err
+}
+
+// beginView begins a read view and returns what the server says of its moment in the binary log; nothing if it does not know.
+func (s *session) beginView(ctx context.Context) (map[string]string, error) {
+	for _, sql := range []string{"COMMIT", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
+		if err := s.exec(ctx, sql); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := s.query(ctx, "SHOW STATUS WHERE Variable_name IN ('binlog_snapshot_file', 'binlog_snapshot_position', 'binlog_snapshot_gtid_executed')")
+	status := map[string]string{}
+	for _, r := range rows {
+		status[strings.ToLower(r[0])] = r[1]
+	}
+	return status, err
+}
+
+// asked asks for what a right is needed for. What a server says that does not answer is not an error: other kinds of servers speak the protocol.
+func (a *Address) asked(ctx context.Context, s *session, sql, right string) (rows [][]string, unknown string, err error) {
+	rows, err = s.query(ctx, sql)
+	e := new(mysql.MySQLError)
+	switch {
+	case !errors.As(err, &e) || a.Lost(err):
+		return rows, "", err
+	case mayNot(err):
+		return nil, "needs the right " + right, nil
+	}
+	return nil, e.Message, nil
+}
