@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	gocmp "github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
@@ -247,7 +246,7 @@ func TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad(t *testing.T) 
 		w.nextLoad()
 		all.Wait()
 		w.late.Wait()
-		conformance.Equal(t, gocmp.Diff(w.want, w.rows()), "", "a request of the job has undone the next load (-want +got)")
+		conformance.Equal(t, cmp.Diff(w.want, w.rows()), "", "a request of the job has undone the next load (-want +got)")
 	})
 }
 

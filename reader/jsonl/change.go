@@ -38,8 +38,7 @@ type Changes struct {
 
 // changed is what the parser keeps from change to change.
 type changed struct {
-	passes bool // no record comes of the line, and
-	other  bool // it is a change of another table
+	passes bool // no record comes of the line
 	others int  // such lines in the split
 
 	event  debeziumEvent
