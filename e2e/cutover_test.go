@@ -92,7 +92,7 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 			c.Fatalf("%s: %v", statement, err)
 		}
 	}
-	c.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, owner varchar(40), amount decimal(14,2), at " + moment + ", note text, active boolean)")
+	c.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, owner varchar(40), amount decimal(14,2), at " + moment + ", note text, active boolean DEFAULT true)")
 	c.exec(fmt.Sprintf(fill, rows))
 	for _, statement := range more {
 		c.exec(statement)
@@ -161,6 +161,8 @@ database.password=
 topic.prefix=moving
 snapshot.mode=no_data
 column.propagate.source.type=.*
+skipped.operations=none
+value.converter.replace.null.with.default=false
 `+c.properties)
 	out, err := os.Create(p.path("stream.json"))
 	must(c.T, err)
@@ -215,7 +217,7 @@ func (c *cutOver) statement(rnd *rand.Rand) string {
 	case 3, 4, 5:
 		return fmt.Sprintf("UPDATE accounts SET amount = amount + %d WHERE id = %d", rnd.IntN(100), id)
 	case 6:
-		return fmt.Sprintf("UPDATE accounts SET note = NULL, at = CURRENT_TIMESTAMP WHERE id = %d", id)
+		return fmt.Sprintf("UPDATE accounts SET note = NULL, active = NULL, at = CURRENT_TIMESTAMP WHERE id = %d", id)
 	case 7, 8:
 		return fmt.Sprintf("DELETE FROM accounts WHERE id = %d", id)
 	}

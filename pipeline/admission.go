@@ -19,6 +19,9 @@ type admission struct {
 	hotKeyWatch  *hotKeyWatch
 	want         func(table string) // asks for a table that is new to the load
 	stop         *stopper
+
+	entering bool // a split
+	full     bool // nothing after the last record is to be read
 }
 
 // truncate drops the records of a split that are over the limit. It reports whether no more need to be read.
@@ -38,6 +41,8 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 
 // enter counts a split and its records that become no rows. When the load stops at one of them, those after it are not read.
 func (a *admission) enter(p *intake.Parsed) {
+	a.entering = true
+	defer func() { a.entering = false }()
 	a.limitTables(p)
 	counts := a.account.Counts
 	read := int64(0) // records of this split counted so far
@@ -47,7 +52,7 @@ func (a *admission) enter(p *intake.Parsed) {
 		a.countRead(p.Split, read, int64(at)-read)
 		read = int64(at)
 		a.account.Rejected(p.Split, r)
-		if a.stop.stopped() {
+		if a.stop.stopped() || a.full {
 			p.Truncate(at)
 			break
 		}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
@@ -93,7 +94,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		cfg.Watch.Progress.Waiting.Store(&ledger.Wait{Until: d.settling.hold, Why: "nothing is sent while requests of the process before this one may still be applied"})
 	}
 	counts.LateUntil = from.Late
-	d.account = &ledger.Account{Counts: counts, Rejects: f.Folder, Ends: cfg.Watch.Ends, OnReject: cfg.Watch.OnReject, OnKept: cfg.Watch.OnKept, Options: x.Options, Files: f, Limit: cfg.Limits.MaxErrors, Stop: d.stopper.stop, Hot: partitioner.NewHotKeys(keyType), Form: in.RowForm()}
+	d.account = &ledger.Account{Counts: counts, Rejects: f.Folder, Ends: cfg.Watch.Ends, OnReject: cfg.Watch.OnReject, OnKept: cfg.Watch.OnKept, Options: x.Options, Files: f, Limit: cfg.Limits.MaxErrors, Stop: d.stopFor, Hot: partitioner.NewHotKeys(keyType), Form: in.RowForm()}
 	if cfg.Limits.SetAside {
 		once := w.Mode == table.Increment || a.planned.Schema.Numbered > 0
 		d.account.Asides = ledger.NewAsides(cfg.Limits.MaxErrors, once, counts, a.planned, from.Snapshot, in)
@@ -257,13 +258,25 @@ func (d *dispatcher) hand(h intake.Handed, ok bool) {
 	}
 }
 
+// stopFor stops the load. At a change that cannot be applied it only reads no further: those before it are written.
+func (d *dispatcher) stopFor(err error) {
+	if errors.Is(err, ledger.ErrLimit) && d.cfg.Write.Mode == table.Changes && d.admission.entering {
+		d.admission.full = true
+		return
+	}
+	d.stopper.stop(err)
+}
+
 // take takes in a parsed split and puts its rows into their lanes.
 func (d *dispatcher) take(p *intake.Parsed) {
 	if d.admission.truncate(p) {
 		d.inputEnds()
 		d.stopper.stopRead()
 	}
-	d.admission.enter(p)
+	if d.admission.enter(p); d.admission.full {
+		d.inputEnds()
+		d.stopper.stopRead()
+	}
 	now := time.Now()
 	d.record.point(now)
 	for _, b := range p.Blocks {

@@ -92,6 +92,9 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 		o.Stream = func(r io.Reader) io.Reader { return r }
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
+	if o.Changes != nil { // another stream would be taken for what was read
+		o.ChainBytes = cmp.Or(o.ChainBytes, 64<<10)
+	}
 	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
 	s := &File{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns}
 	if s.Stream() {
@@ -159,7 +162,7 @@ func (s *File) findText() (Format, error) {
 		return nil, err
 	}
 	if c := s.o.Changes; c != nil && c.Column == "" && s.o.Format == nil {
-		if of, _ := s.changesOf(); of != nil {
+		if of, _, _ := s.changesOf(); of != nil {
 			return of, nil
 		}
 	}

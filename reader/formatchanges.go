@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type Changes struct {
 	Values  map[string]table.Mode    // of that column
 	Typed   func(column string) bool // whose types the user has said
 	Without func(column string) bool // which columns are not loaded
+	Whole   jsonl.TableOnce          // the table whose changes are loaded
 }
 
 type changeFormat struct {
@@ -37,16 +39,16 @@ func (f *changeFormat) String() string { return f.name }
 // Is takes nothing: a load of changes asks for their format itself.
 func (*changeFormat) Is(string, []byte) bool { return false }
 
-// changesOf is the format of the changes that a text begins with, nil if there are none.
-func (s *File) changesOf() (f *changeFormat, table string) {
+// changesOf is the format of the changes that a text begins with, nil if there are none, or why the first cannot be read.
+func (s *File) changesOf() (f *changeFormat, table, why string) {
 	head := s.utf8Head()
-	form, name := jsonl.GuessChanges(head, jsonl.Guess(head, len(s.text.head) < headBytes))
+	form, name, why := jsonl.GuessChanges(head, jsonl.Guess(head, len(s.text.head) < headBytes))
 	for _, of := range Formats {
 		if of, ok := of.(*changeFormat); ok && of.form == form {
-			return of, name
+			return of, name, ""
 		}
 	}
-	return nil, ""
+	return nil, "", why
 }
 
 func (f *changeFormat) open(s *File) error {
@@ -58,16 +60,18 @@ func (f *changeFormat) open(s *File) error {
 	if s.text.offset = int64(s.text.bom); s.text.transcode {
 		s.text.offset = 0
 	}
-	found, of := s.changesOf()
+	found, of, why := s.changesOf()
 	if found != f {
-		return fmt.Errorf("read %s: its first MiB has no change of the form %s that can be read; %s", s.Name, f.name, wantChanges)
+		return s.noChanges(why)
 	}
 	s.Layout = jsonl.Guess(s.utf8Head(), len(s.text.head) < headBytes)
-	options := jsonl.Options{Layout: s.Layout, Changes: jsonl.Changes{Form: f.form, Table: s.o.Named.Table, Typed: s.o.Changes.Typed, Without: s.o.Changes.Without}}
-	if options.Changes.Table == "" {
-		options.Changes.Table, options.Changes.Only = of, true
-	} else if f.form == jsonl.DynamoDBChanges {
-		return fmt.Errorf("read %s: --source-table %s: an export of DynamoDB is of one table; leave it out", s.Name, s.o.Named.Table)
+	c := s.o.Changes
+	options := jsonl.Options{Layout: s.Layout, Changes: jsonl.Changes{Form: f.form, Table: s.o.Named.Table, Whole: &c.Whole, Typed: c.Typed, Without: c.Without}}
+	switch named := s.o.Named.Table; {
+	case named != "" && f.form == jsonl.DynamoDBChanges:
+		return fmt.Errorf("read %s: --source-table %s: an export of DynamoDB is of one table; leave it out", s.Name, named)
+	case named == "" && of != "":
+		c.Whole.Is(of)
 	}
 	s.text.named = true
 	s.nameColumns(nil)
@@ -100,12 +104,23 @@ func (s *File) checkChanges() error {
 	switch {
 	case says && c.Column != "":
 		return fmt.Errorf("read %s: --op-column %s: %v says itself what each record does; leave it out", s.Name, c.Column, s.Format)
+	case !says && c.Column == "" && len(bytes.TrimSpace(s.text.head)) == 0:
+		return fmt.Errorf("read %s: %w", s.Name, ErrEmpty)
 	case !says && c.Column == "":
-		return fmt.Errorf("read %s: --mode changes: its records do not say how rows have changed; %s", s.Name, wantChanges)
+		_, _, why := s.changesOf()
+		return s.noChanges(why)
 	case !says && !slices.Contains(s.Columns, c.Column):
 		return fmt.Errorf("read %s: --op-column %s: it has no such column, but %s", s.Name, c.Column, strings.Join(s.Columns, ", "))
 	}
 	return nil
+}
+
+// noChanges says that none of the first records is a change, or why.
+func (s *File) noChanges(why string) error {
+	if why != "" {
+		return fmt.Errorf("read %s: --mode changes: its first change cannot be read: %s", s.Name, why)
+	}
+	return fmt.Errorf("read %s: --mode changes: its records do not say how rows have changed; %s", s.Name, wantChanges)
 }
 
 // changeParser reads the records of splits.

@@ -148,9 +148,9 @@ func (s *jsonText) discover(head []byte) error {
 	if object, only := jsonl.First(head, s.Layout); object != nil && s.o.Format != JSONLines {
 		var members map[string]json.RawMessage
 		_ = json.Unmarshal(object, &members) // it was parsed by stricter rules
-		of, _ := s.changesOf()
+		of, _, _ := s.changesOf()
 		switch c := s.o.Changes; {
-		case c != nil && of != nil:
+		case c != nil && c.Column != "" && of != nil:
 			return fmt.Errorf("read %s: --op-column %s: its records are %s, which say themselves what each does; leave it out", s.Name, c.Column, of.what)
 		case c == nil:
 			if err := s.refuseChanges(members); err != nil {

@@ -316,7 +316,11 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 		size += int(r.s.text.offset) // the header, which the first piece drops
 	}
 	p.data = room(size)
-	n, err := io.ReadFull(r.stream, p.data)
+	least := size
+	if r.s.o.Changes != nil { // those that are there are not kept waiting by those that come
+		least = size - r.s.o.SplitBytes + 1
+	}
+	n, err := io.ReadAtLeast(r.stream, p.data, least)
 	p.data, p.taken = p.data[:n], r.packed.n.Load()
 	if r.s.chain != nil {
 		if _, err := r.s.chain.Write(p.data); err != nil {

@@ -2,8 +2,10 @@ package jsonl
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
+	"sync"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
@@ -29,8 +31,9 @@ const (
 // Changes say how changes are read.
 type Changes struct {
 	Form  ChangeForm
-	Table string // whose changes are records: its name, with any of what stands before it ("schema.orders", "shop.schema.orders")
-	Only  bool   // Table was found, not named: a change of another table is refused, not passed over
+	Table string // whose changes are records: its name, with any of what stands before it ("schema.orders", "shop.schema.orders"); "" is the only one
+	// Whole is that table's whole name, of all that read one load; nil keeps it for the parser alone.
+	Whole *TableOnce
 	// Without says which columns are not loaded; nil is none.
 	Without func(column string) bool
 	Typed   func(column string) bool // of which columns the user has said the types, where events have no schema
@@ -91,19 +94,42 @@ func (p *Parser) pass(other bool) bool {
 // form says that.
 func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	c := &p.options.Changes
-	if c.Table == "" || IsTable(c.Table, name) {
-		return true, true
-	}
-	if !c.Only {
+	if c.Table != "" && !IsTable(c.Table, name) {
 		return false, p.pass(true)
 	}
-	return false, p.refuse("", CodeTable, fmt.Sprintf("the change is of table %s and those before it are of %s; name one of them, and the others are counted", strings.Join(name, "."), c.Table), at)
+	if c.Whole == nil {
+		return true, true
+	}
+	whole := strings.Join(name, ".")
+	if first := c.Whole.Is(whole); first != whole {
+		return false, p.refuse("", CodeTable, fmt.Sprintf("the change is of table %s and others are of %s; name one of them in full, and the others are counted", whole, first), at)
+	}
+	return true, true
+}
+
+// TableOnce is the whole name of a table, which whoever meets it first says. Any goroutine may ask.
+type TableOnce struct {
+	mu   sync.Mutex
+	name string
+}
+
+// Is returns the name that was said first, which may be this one.
+func (t *TableOnce) Is(name string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.name = cmp.Or(t.name, name)
+	return t.name
 }
 
 // IsTable reports whether a table, by its parts, is the one that is named.
 func IsTable(named string, name []string) bool {
-	whole := strings.Join(name, ".")
-	return whole == named || strings.HasSuffix(whole, "."+named)
+	last := len(name) - 1
+	for i := range name {
+		if strings.Join(name[i:], ".") == named && (i == last || !strings.Contains(name[last], ".")) {
+			return true
+		}
+	}
+	return false
 }
 
 // members calls each with the key and the place of the value of every member of the object at a place, in text that was checked.
@@ -221,8 +247,9 @@ func (p *Parser) dynamoChange(start int) bool {
 	})
 }
 
-// GuessChanges returns the form of the changes that a text begins with, and the table of the first one where it says which.
-func GuessChanges(head []byte, layout Layout) (form ChangeForm, name string) {
+// GuessChanges returns the form of the changes that a text begins with, and the table of the first one where it says which. Without any that
+// can be read it says why the first that looks like one cannot.
+func GuessChanges(head []byte, layout Layout) (form ChangeForm, name, why string) {
 	for form, marks := range map[ChangeForm][]string{DebeziumChanges: {`"op"`, `"source"`}, DynamoDBChanges: {`"Keys"`, `Image"`}} {
 		if !bytes.Contains(head, []byte(marks[0])) || !bytes.Contains(head, []byte(marks[1])) {
 			continue
@@ -231,9 +258,10 @@ func GuessChanges(head []byte, layout Layout) (form ChangeForm, name string) {
 		p.Reset(head)
 		for rec, ok := p.Next(); ok; rec, ok = p.Next() {
 			if rec.Bad == nil {
-				return form, strings.Join(p.changed.event.table, ".")
+				return form, strings.Join(p.changed.event.table, "."), ""
 			}
+			why = cmp.Or(why, strings.TrimPrefix(rec.Bad.Column+": "+rec.Bad.Message, ": "))
 		}
 	}
-	return NoChanges, ""
+	return NoChanges, "", why
 }

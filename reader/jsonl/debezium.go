@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ type debeziumEvent struct {
 	op            string
 	before, after int // places of the objects; -1 is null
 	connector     string
+	nulls         bool // stay nulls, also where a default could stand for them
 	table         []string
 	ddl           string
 }
@@ -57,6 +59,9 @@ func (p *Parser) debeziumChange(start int) bool {
 	if e.ddl != "" {
 		return p.definition(payload)
 	}
+	if e.op == "m" { // a message of an application
+		return p.pass(false)
+	}
 	if e.op == "" || len(e.table) == 0 {
 		return p.refuse("", CodeChange, "want op and source, as events of Debezium have them", payload)
 	}
@@ -70,8 +75,6 @@ func (p *Parser) debeziumChange(start int) bool {
 		p.record.Mode, image = table.Delete, e.before
 	case "t":
 		return p.refuse("", CodeDDL, fmt.Sprintf("table %s was truncated; delete its rows here, and continue with the events after this one", strings.Join(e.table, ".")), payload)
-	case "m":
-		return p.pass(false) // a message of an application
 	default:
 		return p.refuse("", CodeChange, fmt.Sprintf("op %q is not known: want c, r, u, d or t", e.op), payload)
 	}
@@ -79,7 +82,33 @@ func (p *Parser) debeziumChange(start int) bool {
 		return p.refuse("", CodeChange, fmt.Sprintf("a change %q has no image of its row; a table of PostgreSQL needs a primary key, or REPLICA IDENTITY FULL", e.op), payload)
 	}
 	columns, ok := p.columnsOf(schema, schemaEnd)
-	return ok && p.members(image, func(name []byte, from, to int) bool { return p.debeziumValue(columns, name, from, to) })
+	if !ok || !p.sameKey(e) || !p.members(image, func(name []byte, from, to int) bool { return p.debeziumValue(columns, name, from, to) }) {
+		return false
+	}
+	if p.record.Mode == table.Update && !slices.ContainsFunc(p.record.Cells, func(c record.Cell) bool { _, key := p.index[string(c.Name)]; return !key }) {
+		return p.pass(false) // nothing that was logged has changed
+	}
+	return true
+}
+
+// sameKey refuses an update of what the table's key is made of, where the event has the row before it: a connector writes a deletion and a
+// new row only when the database's own key changes.
+func (p *Parser) sameKey(e *debeziumEvent) bool {
+	if e.op != "u" || e.before < 0 {
+		return true
+	}
+	was := map[string]string{}
+	p.members(e.before, func(name []byte, from, to int) bool {
+		if _, key := p.index[string(name)]; key {
+			was[string(name)] = string(p.scan.data[from:to])
+		}
+		return true
+	})
+	return p.members(e.after, func(name []byte, from, to int) bool {
+		before, key := was[string(name)]
+		return !key || before == string(p.scan.data[from:to]) ||
+			p.refuse(string(name), CodeChange, "the update changes a column that the table's key is made of, and would leave the old row; use a key of the columns of the source's own key", from)
+	})
 }
 
 // readEvent reads what stands in a payload. It reports whether that is a heartbeat, or the beginning or end of a transaction.
@@ -92,7 +121,8 @@ func (p *Parser) readEvent(payload int) (other bool) {
 		}
 		return -1
 	}
-	source, status, alone := -1, false, true
+	source, status, members := -1, "", 0
+	beats := false
 	p.members(payload, func(name []byte, from, _ int) bool {
 		switch string(name) {
 		case "op":
@@ -106,9 +136,11 @@ func (p *Parser) readEvent(payload int) (other bool) {
 		case "ddl":
 			e.ddl = p.textAt(from)
 		case "status":
-			status = true
+			status = p.textAt(from)
+		case "ts_ms":
+			beats = true
 		}
-		alone = alone && string(name) == "ts_ms"
+		members++
 		return true
 	})
 	if source >= 0 {
@@ -117,6 +149,8 @@ func (p *Parser) readEvent(payload int) (other bool) {
 			switch string(name) {
 			case "connector":
 				e.connector = p.textAt(from)
+			case "snapshot":
+				e.nulls = p.scan.data[from] == 'n' // whose default is false
 			case "db":
 				in[0] = p.textAt(from)
 			case "schema":
@@ -134,8 +168,10 @@ func (p *Parser) readEvent(payload int) (other bool) {
 			}
 		}
 	}
-	return alone || status && e.op == "" && source < 0
+	return beats && members == 1 || (status == "BEGIN" || status == "END") && e.op == "" && source < 0
 }
+
+var drops = regexp.MustCompile(`(?i)^\s*(truncate|drop)\b`)
 
 // definition passes over a statement about other tables. What it does to this one nobody has done here.
 func (p *Parser) definition(payload int) bool {
@@ -150,8 +186,15 @@ func (p *Parser) definition(payload int) bool {
 	if err := json.Unmarshal(p.scan.data[payload:p.scan.pos], &of); err != nil {
 		return p.refuse("", CodeChange, "the event of a statement cannot be read", payload)
 	}
+	named := p.options.Changes.Table
+	if whole := p.options.Changes.Whole; named == "" && whole != nil {
+		named = whole.Is("")
+	}
+	if len(of.Changes) == 0 && drops.MatchString(p.changed.event.ddl) {
+		return p.refuse("", CodeDDL, fmt.Sprintf("a statement that empties or drops something, and the event does not say which tables: %.100s; do the same here, and continue with the events after this one", p.changed.event.ddl), payload)
+	}
 	for _, c := range of.Changes {
-		if name := strings.Split(strings.ReplaceAll(c.ID, `"`, ""), "."); c.Type != "CREATE" && IsTable(p.options.Changes.Table, name) {
+		if name := strings.Split(strings.ReplaceAll(c.ID, `"`, ""), "."); c.Type != "CREATE" && IsTable(named, name) {
 			return p.refuse("", CodeDDL, fmt.Sprintf("table %s was altered: %.100s; alter the load likewise, and continue with the events after this one", strings.Join(name, "."), p.changed.event.ddl), payload)
 		}
 	}
@@ -173,6 +216,12 @@ type debeziumColumn struct {
 	digits int    // of the fraction of a second; -1 is as many as it has
 	scale  int32
 	length int
+	// instead is the column's default, as JSON, which the converter may have written in place of a null.
+	instead []byte
+}
+
+func isBytes(of string) bool {
+	return of == "BYTEA" || of == "BINARY" || of == "VARBINARY" || strings.HasSuffix(of, "BLOB")
 }
 
 // columnsOf returns the columns as the schema between two places describes them; nil is none.
@@ -210,6 +259,8 @@ type debeziumMember struct {
 	Type       string            `json:"type"`
 	Name       string            `json:"name"`
 	Parameters map[string]string `json:"parameters"`
+	Optional   bool              `json:"optional"`
+	Default    json.RawMessage   `json:"default"`
 }
 
 // Parameters of a column that the connector's column.propagate.source.type adds.
@@ -225,6 +276,9 @@ func (m *debeziumMember) column(connector string) *debeziumColumn {
 	time := func(unit int64, read func(*Parser, *debeziumColumn, *record.Datum, int, int) string) {
 		if c.unit, c.read = unit, read; !postgres {
 			c.digits, _ = strconv.Atoi(m.Parameters[sourceLength]) // a column without digits has none
+			if c.digits < 0 || c.digits > 9 {
+				c.refuse = "the event says that the column has " + m.Parameters[sourceLength] + " digits of a second"
+			}
 		}
 	}
 	if of == "" { // one bit looks like a boolean, a time of no digits like one of six
@@ -232,6 +286,23 @@ func (m *debeziumMember) column(connector string) *debeziumColumn {
 		return c
 	}
 	refuse := func(why string) { c.refuse = why + "; leave the column out" }
+	if m.Optional && len(m.Default) > 0 {
+		c.instead = m.Default
+	}
+	switch exact, number := isBytes(of), slices.Contains([]string{"NUMERIC", "DECIMAL", "MONEY"}, of); {
+	case exact && m.Type != "bytes":
+		refuse("the connector has made text of bytes (binary.handling.mode)")
+		return c
+	case number && m.Type == "double":
+		refuse("the connector has made a double of a decimal (decimal.handling.mode)")
+		return c
+	case !postgres && m.Type == "boolean" && of != "BIT":
+		refuse("the connector has made a boolean of a number")
+		return c
+	case connector == "mysql" && of == "JSON":
+		refuse("events do not have the server's text of JSON")
+		return c
+	}
 	switch m.Name {
 	case "io.debezium.time.Date", "org.apache.kafka.connect.data.Date":
 		c.read = readDate
@@ -269,7 +340,7 @@ func (m *debeziumMember) column(connector string) *debeziumColumn {
 	case "", "io.debezium.data.Json", "io.debezium.data.Enum", "io.debezium.data.EnumSet", "io.debezium.data.Uuid", "io.debezium.data.Xml", "io.debezium.data.Ltree":
 		switch m.Type {
 		case "int8", "int16", "int32", "int64":
-			if c.read = readWhole; of == "BIGINT UNSIGNED" {
+			if c.read = readWhole; strings.Contains(of, "UNSIGNED") {
 				c.read = readUnwrapped
 			}
 		case "float":
@@ -329,6 +400,8 @@ func (p *Parser) debeziumValue(columns map[string]*debeziumColumn, name []byte, 
 		return p.refuse(string(name), CodeChange, "the schema of the event does not have the column", from)
 	case c.refuse != "":
 		return p.refuse(string(name), table.CodeType, c.refuse, from)
+	case bytes.Equal(c.instead, value) && !p.changed.event.nulls:
+		return p.refuse(string(name), CodeChange, "the value is the column's default, which may stand for a null; set value.converter.replace.null.with.default=false in the connector, and begin without a snapshot", from)
 	default:
 		if why := c.read(p, c, &d, from, to); why != "" {
 			return p.refuse(string(name), table.CodeType, why, from)

@@ -210,7 +210,7 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	switch copied := copies(r); {
 	case len(r.RejectsFiles) < 2 || r.DryRun || gone:
 	case r.Changes:
-		s.say.Line("nothing after that change was written; correct it in the input, or leave out what comes before the changes that are to follow, and give the command with --fresh: changes may be repeated")
+		s.say.Line("the changes before that one were written if nothing is unfinished, and none after it; correct it in the input and give the command with --fresh, as changes may be repeated, or load those after it by themselves")
 	case copied && r.ReturnedKeys == "":
 		s.say.Line("after correcting the rows in the source: give the command again")
 	case !copied:
