@@ -70,7 +70,7 @@ func (f *changeFormat) open(s *File) error {
 	switch named := s.o.Named.Table; {
 	case named != "" && f.form == jsonl.DynamoDBChanges:
 		return fmt.Errorf("read %s: --source-table %s: an export of DynamoDB is of one table; leave it out", s.Name, named)
-	case named == "" && of != "":
+	case of != "" && (named == "" || jsonl.IsTable(named, strings.Split(of, "."))): // a load that is resumed meets it too
 		c.Whole.Is(of)
 	}
 	s.text.named = true

@@ -127,10 +127,11 @@ func (p *Parser) Timestamps() []int64 { return p.timestamps }
 func (p *Parser) Next() (*record.Record, bool) {
 	for {
 		rec, ok := p.nextText()
-		if !ok || !p.changed.passes {
+		passes := p.changed.passes
+		p.changed.passes = false
+		if !ok || !passes || rec.Bad != nil {
 			return rec, ok
 		}
-		p.changed.passes = false
 		p.records--
 	}
 }

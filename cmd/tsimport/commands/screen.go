@@ -210,7 +210,7 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	switch copied := copies(r); {
 	case len(r.RejectsFiles) < 2 || r.DryRun || gone:
 	case r.Changes:
-		s.say.Line("the changes before that one were written if nothing is unfinished, and none after it; correct it in the input and give the command with --fresh, as changes may be repeated, or load those after it by themselves")
+		s.say.Line("correct that change in the input and give the command with --fresh: changes may be repeated")
 	case copied && r.ReturnedKeys == "":
 		s.say.Line("after correcting the rows in the source: give the command again")
 	case !copied:
