@@ -114,7 +114,7 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 	var summary, said bytes.Buffer
 	apply.Stdout, apply.Stderr = &summary, &said
 	must(t, apply.Start())
-	time.Sleep(5 * time.Second) // of writing while changes are applied, that the test is about
+	c.until("3,000 statements while changes are applied", func() bool { return c.done.Load() >= during+3000 })
 	c.until("the end of what has been written meanwhile", func() bool {
 		info, err := os.Stat(stream)
 		return err == nil && info.Size()-follow.read.Load() < 1<<20

@@ -231,7 +231,11 @@ func TestNothingAfterAChangeThatCannotBeAppliedIsWritten(t *testing.T) {
 			tsimport := commandsIn(t)
 			lines := []string{"op,id,v"}
 			for i := range 10 {
-				lines = append(lines, fmt.Sprintf("%s,k%d,x", []string{"I", "?"}[map[bool]int{i == at: 1}[true]], i))
+				op := "I"
+				if i == at {
+					op = "?"
+				}
+				lines = append(lines, fmt.Sprintf("%s,k%d,x", op, i))
 			}
 			put(t, "c.csv", strings.Join(lines, "\n")+"\n")
 			load := []string{"load", "c.csv", "--mode", "changes", "--op-column", "op", "-t", "t", "--pk", "id:string"}
