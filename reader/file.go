@@ -58,11 +58,12 @@ type File struct {
 
 // text is what is known of a text: its encoding, where its data begin, and what its format says of the records.
 type text struct {
-	bom        int   // bytes of the byte order mark
-	offset     int64 // of the first data record in the decompressed text
-	lines      int   // before it
-	transcode  bool  // the text is made UTF-8 before it is cut, offsets count UTF-8
-	decode     bool  // fields are made UTF-8 after it was parsed
+	bom        int                       // bytes of the byte order mark
+	offset     int64                     // of the first data record in the decompressed text
+	lines      int                       // before it
+	transcode  bool                      // the text is made UTF-8, or unfolded, before it is cut, and offsets count that
+	unfold     func(io.Reader) io.Reader // makes several lines of one; nil is nothing
+	decode     bool                      // fields are made UTF-8 after it was parsed
 	head       []byte
 	headStream io.Reader // of streams: all of the input, what was looked at first
 	closer     io.Closer // of headStream

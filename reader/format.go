@@ -36,7 +36,7 @@ type Format interface {
 }
 
 // Formats are all of them. The last that an input is of is taken: CSV is what no other is.
-var Formats = []Format{CSV, JSONLines, Parquet, Arrow, DynamoDB, MongoDB, PGDump, MySQLDump, Debezium, DynamoDBExport}
+var Formats = []Format{CSV, JSONLines, Parquet, Arrow, DynamoDB, MongoDB, PGDump, MySQLDump, Debezium, Canal, Maxwell, DynamoDBExport}
 
 // ParseFormat reads the name of a format: nil is auto, by content and name.
 func ParseFormat(name string) (Format, error) {

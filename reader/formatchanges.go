@@ -3,6 +3,7 @@ package reader
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ import (
 // The formats of changes: records say what has happened to rows.
 var (
 	Debezium       Format = &changeFormat{"debezium", jsonl.DebeziumChanges, "changes as Debezium writes them"}
+	Canal          Format = &changeFormat{"canal", jsonl.CanalChanges, "changes as canal writes them"}
+	Maxwell        Format = &changeFormat{"maxwell", jsonl.MaxwellChanges, "changes as Maxwell writes them"}
 	DynamoDBExport Format = &changeFormat{"dynamodb-changes", jsonl.DynamoDBChanges, "an incremental export of DynamoDB"}
 )
 
@@ -65,6 +68,15 @@ func (f *changeFormat) open(s *File) error {
 		return s.noChanges(why)
 	}
 	s.Layout = jsonl.Guess(s.utf8Head(), len(s.text.head) < headBytes)
+	if f.form == jsonl.CanalChanges || f.form == jsonl.MaxwellChanges {
+		if s.Layout != jsonl.Lines || !s.Encoding.IsUTF8() {
+			return fmt.Errorf("read %s: messages of %s are read from lines of UTF-8, a message each", s.Name, f.name)
+		}
+		s.text.unfold = func(r io.Reader) io.Reader { return jsonl.UnfoldCanal(r, s.o.Memory.record()) }
+		head, _ := io.ReadAll(s.text.unfold(bytes.NewReader(s.utf8Head()))) // of memory: cannot fail
+		s.text.transcode, s.text.offset = true, 0
+		s.text.head = append(slices.Clone(s.text.head[:s.text.bom]), head...)
+	}
 	c := s.o.Changes
 	options := jsonl.Options{Layout: s.Layout, Changes: jsonl.Changes{Form: f.form, Table: s.o.Named.Table, Whole: &c.Whole, Typed: c.Typed, Without: c.Without}}
 	switch named := s.o.Named.Table; {
@@ -129,7 +141,7 @@ type changeParser struct{ jsonParser }
 // Others implements source.Passes.
 func (p *changeParser) Others() int { return p.jsonl.Others() }
 
-const wantChanges = "want JSON as a connector of Debezium or an incremental export of DynamoDB writes it, or name the column that says what each record does with --op-column"
+const wantChanges = "want JSON as canal, Maxwell, a connector of Debezium or an incremental export of DynamoDB writes it, or name the column that says what each record does with --op-column"
 
 // opColumn is where a parser finds what a record does.
 type opColumn struct {

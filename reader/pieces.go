@@ -199,12 +199,20 @@ func (s *File) independent() (bool, error) {
 	return compress.Independent(s.Compression, head), nil
 }
 
-// transcoded returns the text of a stream in UTF-8 if it must be made that, without the byte order mark then.
+// transcoded returns the text of a stream in UTF-8 and unfolded, where it must be made that, without the byte order mark then.
 func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
 	if !s.text.transcode {
 		return r
 	}
-	return &closing{s.Encoding.NewReader(&skipping{r: r, n: s.text.bom}), r}
+	return &closing{s.lines(&skipping{r: r, n: s.text.bom}), r}
+}
+
+// lines is the text as it is cut.
+func (s *File) lines(r io.Reader) io.Reader {
+	if s.text.unfold != nil {
+		return s.text.unfold(r)
+	}
+	return s.Encoding.NewReader(r)
 }
 
 // skipping drops the first n bytes.

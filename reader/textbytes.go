@@ -30,7 +30,7 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	defer text.Close()
 	var from io.Reader = text
 	if s.text.transcode {
-		from = s.Encoding.NewReader(text)
+		from = s.lines(text)
 	}
 	n, err := io.CopyN(io.Discard, from, budget)
 	if err == io.EOF {

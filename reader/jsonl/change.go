@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 
@@ -18,6 +19,8 @@ type ChangeForm uint8
 const (
 	NoChanges       ChangeForm = iota
 	DebeziumChanges            // events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or the payload alone
+	CanalChanges               // messages of canal, one row each
+	MaxwellChanges             // messages of Maxwell
 	DynamoDBChanges            // incremental exports of DynamoDB, which have the last change of each item
 )
 
@@ -45,7 +48,7 @@ type changed struct {
 	others int  // such lines in the split
 
 	event  debeziumEvent
-	schema debeziumSchema
+	schema changedSchema
 }
 
 // Others returns how many changes of other tables the split has so far.
@@ -69,9 +72,12 @@ func (p *Parser) change() bool {
 	p.keys.reset()
 	// From here on the text is known to be an object of JSON in which no key occurs twice.
 	ok := false
-	if p.options.Changes.Form == DynamoDBChanges {
+	switch p.options.Changes.Form {
+	case DynamoDBChanges:
 		ok = p.dynamoChange(start)
-	} else {
+	case CanalChanges, MaxwellChanges:
+		ok = p.canalChange(start)
+	default:
 		ok = p.debeziumChange(start)
 	}
 	s.pos = end
@@ -247,12 +253,18 @@ func (p *Parser) dynamoChange(start int) bool {
 	})
 }
 
+// changeMarks are what the first records of each form have.
+var changeMarks = map[ChangeForm][2]string{DebeziumChanges: {`"op"`, `"source"`}, CanalChanges: {`"isDdl"`, `"database"`}, MaxwellChanges: {`"xid"`, `"database"`}, DynamoDBChanges: {`"Keys"`, `Image"`}}
+
 // GuessChanges returns the form of the changes that a text begins with, and the table of the first one where it says which. Without any that
 // can be read it says why the first that looks like one cannot.
 func GuessChanges(head []byte, layout Layout) (form ChangeForm, name, why string) {
-	for form, marks := range map[ChangeForm][]string{DebeziumChanges: {`"op"`, `"source"`}, DynamoDBChanges: {`"Keys"`, `Image"`}} {
+	for form, marks := range changeMarks {
 		if !bytes.Contains(head, []byte(marks[0])) || !bytes.Contains(head, []byte(marks[1])) {
 			continue
+		}
+		if form == CanalChanges || form == MaxwellChanges {
+			head, _ = io.ReadAll(UnfoldCanal(bytes.NewReader(head), len(head))) // of memory: cannot fail
 		}
 		p := NewParser(Options{Layout: layout, Changes: Changes{Form: form, Typed: func(string) bool { return true }}})
 		p.Reset(head)

@@ -185,8 +185,8 @@ func TestEventsOfDebezium(t *testing.T) {
 
 		"a part of a name":            {text: event("c"), of: Changes{Table: "ders"}, others: 1},
 		"without a schema":            {text: bare(`"op":"c","after":{"id":7,"v":"x","n":5,"f":1.5,"b":true}`), of: typed, want: "put 7 v=7:x n=2:5 f=2:1.5 b=6:true"},
-		"without a schema or types":   {text: bare(`"op":"c","after":{"id":7}`), want: "BadChange: the event has no schema"},
-		"an object without a schema":  {text: bare(`"op":"c","after":{"id":7,"v":{}}`), of: typed, want: "BadChange: the event has no schema"},
+		"without a schema or types":   {text: bare(`"op":"c","after":{"id":7}`), want: "BadChange: the event does not say the types"},
+		"an object without a schema":  {text: bare(`"op":"c","after":{"id":7,"v":{}}`), of: typed, want: "BadChange: the event does not say the types"},
 		"truncated":                   {text: bare(`"op":"t"`), want: "TableChange: table shop.public.orders was truncated"},
 		"an op of tomorrow":           {text: bare(`"op":"x"`), want: `BadChange: op "x" is not known`},
 		"no image":                    {text: bare(`"op":"d"`), want: `BadChange: a change "d" has no image`},

@@ -82,7 +82,7 @@ func (p *Parser) debeziumChange(start int) bool {
 		return p.refuse("", CodeChange, fmt.Sprintf("a change %q has no image of its row; a table of PostgreSQL needs a primary key, or REPLICA IDENTITY FULL", e.op), payload)
 	}
 	columns, ok := p.columnsOf(schema, schemaEnd)
-	if !ok || !p.sameKey(e) || !p.members(image, func(name []byte, from, to int) bool { return p.debeziumValue(columns, name, from, to) }) {
+	if !ok || !p.sameKey(e) || !p.members(image, func(name []byte, from, to int) bool { return p.changedValue(columns, name, from, to) }) {
 		return false
 	}
 	if p.record.Mode == table.Update && !slices.ContainsFunc(p.record.Cells, func(c record.Cell) bool { _, key := p.index[string(c.Name)]; return !key }) {
@@ -201,16 +201,16 @@ func (p *Parser) definition(payload int) bool {
 	return p.pass(true)
 }
 
-// debeziumSchema is the columns of the table that the last schema has described.
-type debeziumSchema struct {
+// changedSchema is the columns of the table that the last schema has described.
+type changedSchema struct {
 	text      []byte
 	connector string
-	columns   map[string]*debeziumColumn
+	columns   map[string]*changedColumn
 }
 
-// debeziumColumn is how the values of a column are read.
-type debeziumColumn struct {
-	read   func(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) (why string)
+// changedColumn is how the values of a column are read.
+type changedColumn struct {
+	read   func(p *Parser, c *changedColumn, d *record.Datum, from, to int) (why string)
 	refuse string // why they are not
 	unit   int64  // of a time: how many make a second
 	digits int    // of the fraction of a second; -1 is as many as it has
@@ -225,7 +225,7 @@ func isBytes(of string) bool {
 }
 
 // columnsOf returns the columns as the schema between two places describes them; nil is none.
-func (p *Parser) columnsOf(from, to int) (map[string]*debeziumColumn, bool) {
+func (p *Parser) columnsOf(from, to int) (map[string]*changedColumn, bool) {
 	if from < 0 || p.scan.data[from] != '{' {
 		return nil, true
 	}
@@ -242,7 +242,7 @@ func (p *Parser) columnsOf(from, to int) (map[string]*debeziumColumn, bool) {
 	if err := json.Unmarshal(text, &schema); err != nil {
 		return nil, p.refuse("", CodeChange, "the schema of the event cannot be read", from)
 	}
-	c.text, c.connector, c.columns = append(c.text[:0], text...), p.changed.event.connector, map[string]*debeziumColumn{}
+	c.text, c.connector, c.columns = append(c.text[:0], text...), p.changed.event.connector, map[string]*changedColumn{}
 	for _, image := range schema.Fields {
 		if image.Field == "after" || image.Field == "before" {
 			for _, m := range image.Fields {
@@ -269,11 +269,11 @@ const (
 	sourceLength = "__debezium.source.column.length"
 )
 
-func (m *debeziumMember) column(connector string) *debeziumColumn {
-	c := &debeziumColumn{digits: -1}
+func (m *debeziumMember) column(connector string) *changedColumn {
+	c := &changedColumn{digits: -1}
 	postgres := connector == "postgresql"
 	of := strings.ToUpper(m.Parameters[sourceType])
-	time := func(unit int64, read func(*Parser, *debeziumColumn, *record.Datum, int, int) string) {
+	time := func(unit int64, read func(*Parser, *changedColumn, *record.Datum, int, int) string) {
 		if c.unit, c.read = unit, read; !postgres {
 			c.digits, _ = strconv.Atoi(m.Parameters[sourceLength]) // a column without digits has none
 			if c.digits < 0 || c.digits > 9 {
@@ -371,8 +371,8 @@ const unavailable = "__debezium_unavailable_value"
 
 var unavailableBytes = base64.StdEncoding.EncodeToString([]byte(unavailable))
 
-// debeziumValue reads the value of a column between two places.
-func (p *Parser) debeziumValue(columns map[string]*debeziumColumn, name []byte, from, to int) bool {
+// changedValue reads the value of a column between two places.
+func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, from, to int) bool {
 	s := &p.scan
 	value := s.data[from:to]
 	if without := p.options.Changes.Without; without != nil && p.column(name) < 0 && without(string(name)) {
@@ -393,11 +393,14 @@ func (p *Parser) debeziumValue(columns map[string]*debeziumColumn, name []byte, 
 	case value[0] == 'n':
 	case columns == nil:
 		if s.pos = from; value[0] == '{' || value[0] == '[' || !p.options.Changes.Typed(string(name)) {
-			return p.refuse(string(name), CodeChange, "the event has no schema, and dates and decimals look like numbers and texts; set value.converter.schemas.enable=true in the connector, or say the column's type", from)
+			return p.refuse(string(name), CodeChange, "the event does not say the types of its columns; set value.converter.schemas.enable=true in the connector (canal: mysqlType), or say the column's type", from)
 		}
 		p.scalar(&d)
 	case c == nil:
 		return p.refuse(string(name), CodeChange, "the schema of the event does not have the column", from)
+	case c.refuse != "" && p.options.Changes.Form == CanalChanges && p.options.Changes.Typed(string(name)):
+		s.pos = from
+		p.scalar(&d)
 	case c.refuse != "":
 		return p.refuse(string(name), table.CodeType, c.refuse, from)
 	case bytes.Equal(c.instead, value) && !p.changed.event.nulls:
@@ -423,7 +426,7 @@ const (
 	noBytes = "the value is not base64, as the schema says"
 )
 
-func readWhole(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
+func readWhole(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
 	n, ok := p.whole(from, to)
 	if !ok {
 		return noWhole
@@ -433,17 +436,17 @@ func readWhole(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) stri
 }
 
 // readUnwrapped reads an unsigned number, of which events have the bits as those of a signed one.
-func readUnwrapped(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) string {
+func readUnwrapped(p *Parser, c *changedColumn, d *record.Datum, from, to int) string {
 	why := readWhole(p, c, d, from, to)
 	d.Kind = record.Unsigned
 	return why
 }
 
-func readFloat(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
+func readFloat(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
 	return p.double(d, from, to, 32)
 }
 
-func readDouble(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
+func readDouble(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
 	return p.double(d, from, to, 64)
 }
 
@@ -457,7 +460,7 @@ func (p *Parser) double(d *record.Datum, from, to, bits int) string {
 	return ""
 }
 
-func readBoolean(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+func readBoolean(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	if p.scan.pos = from; p.scan.data[from] != 't' && p.scan.data[from] != 'f' {
 		return "the value is no boolean, as the schema says"
 	}
@@ -465,7 +468,7 @@ func readBoolean(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) str
 	return ""
 }
 
-func readText(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+func readText(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	if p.scan.pos = from; p.scan.data[from] != '"' {
 		return noText
 	}
@@ -483,7 +486,7 @@ func (p *Parser) bytesAt(at int) ([]byte, bool) {
 	return unbase64(s, text)
 }
 
-func readBase64(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+func readBase64(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	bytes, ok := p.bytesAt(from)
 	if !ok {
 		return noBytes
@@ -492,7 +495,7 @@ func readBase64(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) stri
 	return ""
 }
 
-func readDecimal(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) string {
+func readDecimal(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	unscaled, ok := p.bytesAt(from)
 	if !ok {
 		return noBytes
@@ -501,7 +504,7 @@ func readDecimal(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) str
 	return ""
 }
 
-func readScaled(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+func readScaled(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	var value struct {
 		Scale int32  `json:"scale"`
 		Value []byte `json:"value"`
@@ -530,7 +533,7 @@ func (p *Parser) text(d *record.Datum, write func(dst []byte) []byte) {
 }
 
 // readBits reads the bits of MySQL, the lowest byte first, as a number.
-func readBits(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string {
+func readBits(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	bits, ok := p.bytesAt(from)
 	if !ok || len(bits) > 8 {
 		return noBytes
@@ -544,7 +547,7 @@ func readBits(p *Parser, _ *debeziumColumn, d *record.Datum, from, _ int) string
 }
 
 // readBitText reads the bits of PostgreSQL as digits, as the server writes them.
-func readBitText(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) string {
+func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	bits, ok := p.bytesAt(from)
 	switch p.scan.data[from] {
 	case 't':
@@ -573,7 +576,7 @@ const noTime = "the time is before 1582-10-15 or after the year 9999, or infinit
 // told reports whether events tell a time: their library counts days before the Gregorian calendar began in another one.
 func told(at time.Time) bool { return at.Unix() >= -12_219_292_800 && at.Year() <= 9999 }
 
-func readDate(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) string {
+func readDate(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
 	days, ok := p.whole(from, to)
 	if !ok {
 		return noWhole
@@ -589,7 +592,7 @@ func readDate(p *Parser, _ *debeziumColumn, d *record.Datum, from, to int) strin
 	return ""
 }
 
-func readLocal(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) string {
+func readLocal(p *Parser, c *changedColumn, d *record.Datum, from, to int) string {
 	n, ok := p.whole(from, to)
 	if !ok {
 		return noWhole
@@ -601,7 +604,7 @@ func readLocal(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) stri
 	return p.moment(d, c, time.Unix(seconds, part*(1e9/c.unit)).UTC(), "")
 }
 
-func readZoned(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) string {
+func readZoned(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	at, err := time.Parse(time.RFC3339Nano, p.textAt(from))
 	if err != nil {
 		return noTime
@@ -609,7 +612,7 @@ func readZoned(p *Parser, c *debeziumColumn, d *record.Datum, from, _ int) strin
 	return p.moment(d, c, at.UTC(), "Z")
 }
 
-func (p *Parser) moment(d *record.Datum, c *debeziumColumn, at time.Time, zone string) string {
+func (p *Parser) moment(d *record.Datum, c *changedColumn, at time.Time, zone string) string {
 	if !told(at) {
 		return noTime
 	}
@@ -620,7 +623,7 @@ func (p *Parser) moment(d *record.Datum, c *debeziumColumn, at time.Time, zone s
 	return ""
 }
 
-func readTimeOfDay(p *Parser, c *debeziumColumn, d *record.Datum, from, to int) string {
+func readTimeOfDay(p *Parser, c *changedColumn, d *record.Datum, from, to int) string {
 	n, ok := p.whole(from, to)
 	if !ok {
 		return noWhole

@@ -273,14 +273,9 @@ func readBit(d *record.Datum, text []byte, _ *[]byte) error {
 	return nil
 }
 
-// readTime writes a time as RFC 3339 does, where it can: dates with zeros, which are none, stay as they are.
 func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
-	d.Bytes = text
-	if len(text) < 19 || text[10] != ' ' || string(text[:4]) == "0000" || string(text[5:7]) == "00" || string(text[8:10]) == "00" {
-		return nil
-	}
 	from := len(*scratch)
-	*scratch = append(append(append(*scratch, text[:10]...), 'T'), text[11:]...)
+	*scratch = record.AppendDatetime(*scratch, text)
 	d.Bytes = (*scratch)[from:len(*scratch):len(*scratch)]
 	return nil
 }

@@ -103,6 +103,47 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 			}
 		}
 		return strings.Join(lines, "\n") + "\n", []string{"--source-table", "orders"}
+	case "canal": // several rows a message
+		kinds := map[string]string{"c": "INSERT", "u": "UPDATE", "p": "UPDATE", "d": "DELETE"}
+		text := func(row object, key string) object {
+			image := object{"id": key}
+			for name, v := range row {
+				if image[name] = v; v != nil {
+					image[name] = fmt.Sprint(v)
+				}
+			}
+			return image
+		}
+		var m object
+		for i := 0; i < len(changes); i++ {
+			c := changes[i]
+			kind, old := kinds[c.op], object{}
+			image := text(object{"a": nil, "n": nil}, c.key)
+			if c.op == "p" {
+				image = object{}
+			}
+			maps.Copy(image, text(c.row, c.key))
+			if i+1 < len(changes) && c.op == "d" && changes[i+1].op == "c" && changes[i+1].over == "" && changes[i+1].key != c.key {
+				i++ // a row whose key changes
+				kind, old = "UPDATE", object{"id": c.key}
+				image = text(object{"a": nil, "n": nil}, changes[i].key)
+				maps.Copy(image, text(changes[i].row, changes[i].key))
+			}
+			if m != nil && (m["type"] != kind || m["table"] != "orders"+c.over) {
+				add(m)
+				m = nil
+			}
+			if m == nil {
+				m = object{"database": "shop", "table": "orders" + c.over, "isDdl": false, "type": kind, "pkNames": []string{"id"}, "old": nil, "data": []object{},
+					"mysqlType": object{"id": "varchar(20)", "a": "text", "n": "bigint(20)"}}
+			}
+			if m["data"] = append(m["data"].([]object), image); kind == "UPDATE" {
+				of, _ := m["old"].([]object)
+				m["old"] = append(of, old)
+			}
+		}
+		add(m)
+		return strings.Join(lines, "\n") + "\n", []string{"--source-table", "orders"}
 	case "op-column":
 		for _, c := range changes {
 			if c.over != "" {
@@ -123,7 +164,7 @@ func TestChangesAfterACopyLeaveWhatTheirSourceHas(t *testing.T) {
 	for seed := range uint64(*historySeeds) {
 		rnd := rand.New(rand.NewPCG(seed, 44))
 		h := drawHistory(rnd, 20+rnd.IntN(100))
-		for _, form := range []string{"debezium", "op-column"} {
+		for _, form := range []string{"debezium", "canal", "op-column"} {
 			t.Run(fmt.Sprint(form, "/", seed), func(t *testing.T) {
 				tsimport := commandsIn(t)
 				copied := rnd.IntN(len(h.states))
@@ -218,7 +259,7 @@ func TestALoadOfChangesRefusesWhatItCannotKeep(t *testing.T) {
 	holds(t, tsimport(2, "load", "d.json", "--mode", "changes", "--op-column", "op", "-t", "t", "--pk", "id"), "leave it out")
 	holds(t, tsimport(2, "load", "d.json", "--format", "debezium", "-t", "t", "--pk", "id"), "is for --mode changes")
 	holds(t, tsimport(2, "load", "d.json", "-t", "t", "--pk", "id"), "--mode changes applies")
-	holds(t, tsimport(2, "load", "d.json", "--mode", "changes", "-t", "t", "--pk", "id"), "the event has no schema")
+	holds(t, tsimport(2, "load", "d.json", "--mode", "changes", "-t", "t", "--pk", "id"), "the event does not say the types")
 	put(t, "n.json", `{"op":"c","after":{"id":"a","v":"x"},"source":{"table":"orders"}}`+"\n")
 	tsimport(0, "load", "n.json", "--mode", "changes", "-t", "n", "--pk", "id:string", "--type", "id=string", "--type", "v=string", "-q")
 	holds(t, tsimport(2, "verify", "c.csv", "--mode", "changes", "-t", "versions"), "compare the table with its source")

@@ -1,0 +1,373 @@
+package jsonl
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+)
+
+// Messages of canal, as its FlatMessage and its LogEventConvert (1.1) write them, and programs that write the same form (DTS, TiCDC):
+//
+//	{"data":[{"id":"7","v":"a"}],"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint","v":"text"},
+//	 "old":[{"v":"b"}],"pkNames":["id"],"sql":"","table":"orders","ts":1589373560798,"type":"UPDATE"}
+//
+// Maxwell's are of one row and know no types, so that the user says them:
+//
+//	{"database":"shop","table":"orders","type":"update","ts":1589373560,"xid":23,"commit":true,"primary_key_columns":["id"],"data":{"id":7,"v":"a"},"old":{"v":"b"}}
+//
+// Every value of canal is a text, or null. Values become what a load of the same table from the database makes of them: what a message does not tell
+// exactly is refused, unless the user has said the column's type, which then reads canal's text.
+
+// canalRows is what of a message says how many rows it has.
+type canalRows struct {
+	Data rowList  `json:"data"`
+	Old  rowList  `json:"old"`
+	Keys []string `json:"pkNames"`
+	Type string   `json:"type"`
+
+	MaxwellKeys []string `json:"primary_key_columns"`
+}
+
+// rowList is an array of rows, or the only one.
+type rowList []json.RawMessage
+
+func (l *rowList) UnmarshalJSON(text []byte) error {
+	if text[0] == '{' {
+		*l = rowList{slices.Clone(text)}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]json.RawMessage)(l))
+}
+
+// UnfoldCanal returns a text of lines in which each message has one row: those of canal have all rows that an event of the log has. An update
+// of the primary key is a deletion and a new row there. A line that is not a message, or longer than so many bytes, stays as it is.
+func UnfoldCanal(r io.Reader, longest int) io.Reader {
+	return &unfolding{lines: bufio.NewReaderSize(r, 64<<10), longest: longest}
+}
+
+type unfolding struct {
+	lines    *bufio.Reader
+	longest  int
+	line     []byte // so far
+	passes   bool   // the rest of the line, since it is too long
+	unfolded bytes.Buffer
+	err      error
+}
+
+func (u *unfolding) Read(p []byte) (int, error) {
+	for u.unfolded.Len() == 0 && u.err == nil {
+		var part []byte
+		part, u.err = u.lines.ReadSlice('\n')
+		ended := u.err != bufio.ErrBufferFull
+		if !ended {
+			u.err = nil
+		}
+		if u.line = append(u.line, part...); !ended && len(u.line) <= u.longest && !u.passes {
+			continue
+		}
+		if u.passes || len(u.line) > u.longest || !u.rows() {
+			u.unfolded.Write(u.line)
+		}
+		u.line, u.passes = u.line[:0], !ended
+	}
+	if u.unfolded.Len() == 0 {
+		return 0, u.err
+	}
+	return u.unfolded.Read(p)
+}
+
+// rows writes the rows of a message that is not one row as it is.
+func (u *unfolding) rows() bool {
+	var m canalRows
+	if err := json.Unmarshal(u.line, &m); err != nil || len(m.Data) == 0 || len(m.Old) > 0 && len(m.Old) != len(m.Data) {
+		return false
+	}
+	befores := make([]map[string]json.RawMessage, len(m.Data))
+	moves := false
+	for i := range m.Old {
+		befores[i] = movedRow(&m, i)
+		moves = moves || befores[i] != nil
+	}
+	if len(m.Data) == 1 && !moves {
+		return false
+	}
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(u.line, &all); err != nil {
+		return false
+	}
+	one := func(kind string, data, old any) {
+		all["type"], _ = json.Marshal(kind)
+		all["data"], _ = json.Marshal([]any{data})
+		all["old"], _ = json.Marshal(old)
+		line, _ := json.Marshal(all) // of what was JSON
+		u.unfolded.Write(append(line, '\n'))
+	}
+	for i, row := range m.Data {
+		switch {
+		case befores[i] != nil:
+			one("DELETE", befores[i], nil)
+			one("INSERT", row, nil)
+		case len(m.Old) > 0:
+			one(m.Type, row, []any{m.Old[i]})
+		default:
+			one(m.Type, row, nil)
+		}
+	}
+	return true
+}
+
+// movedRow is a row before an update that has changed its primary key, nil if that stays. Where the message has nothing but what has changed
+// (binlog_row_image=MINIMAL), what else the row has is unknown: then the update stays one, and is refused.
+func movedRow(m *canalRows, i int) map[string]json.RawMessage {
+	var before, old map[string]json.RawMessage
+	if json.Unmarshal(m.Data[i], &before) != nil || json.Unmarshal(m.Old[i], &old) != nil ||
+		!slices.ContainsFunc(slices.Concat(m.Keys, m.MaxwellKeys), func(key string) bool { return old[key] != nil }) {
+		return nil
+	}
+	if len(old) == len(before) {
+		return nil
+	}
+	for name, value := range old {
+		before[name] = value
+	}
+	return before
+}
+
+// canalMessage is where the members of a message are.
+type canalMessage struct {
+	kind, sql string
+	ddl       bool
+	data, old int  // places of the first row; -1 is none
+	more      bool // rows, which the message was not unfolded to
+	types     int
+	typesEnd  int
+}
+
+// canalChange parses a message with one row.
+func (p *Parser) canalChange(start int) bool {
+	s := &p.scan
+	m := canalMessage{data: -1, old: -1, types: -1}
+	var name [2]string
+	p.members(start, func(key []byte, from, to int) bool {
+		switch string(key) {
+		case "type":
+			m.kind = p.textAt(from)
+			m.ddl = m.ddl || strings.HasPrefix(m.kind, "table-") || strings.HasPrefix(m.kind, "database-")
+		case "sql":
+			m.sql = p.textAt(from)
+		case "isDdl":
+			m.ddl = m.ddl || s.data[from] == 't'
+		case "database":
+			name[0] = p.textAt(from)
+		case "table":
+			name[1] = p.textAt(from)
+		case "data":
+			m.data, m.more = p.firstRow(from, to)
+		case "old":
+			m.old, _ = p.firstRow(from, to)
+		case "mysqlType":
+			m.types, m.typesEnd = from, to
+		}
+		return true
+	})
+	p.changed.event.table = append(p.changed.event.table[:0], name[:]...)
+	switch {
+	case m.kind == "" || name[0] == "" && !m.ddl:
+		return p.refuse("", CodeChange, "want type, database and table, as messages of canal have them", start)
+	case m.ddl:
+		return p.canalDefinition(&m, name[:], start)
+	}
+	if mine, ok := p.ofTable(name[:], start); !mine {
+		return ok
+	}
+	switch m.kind {
+	case "INSERT", "INIT", "insert", "bootstrap-insert": // INIT is of DTS: a row that was there before
+	case "UPDATE", "update": // has the columns that the server's log has
+		p.record.Mode = table.Update
+	case "DELETE", "delete":
+		p.record.Mode = table.Delete
+	case "bootstrap-start", "bootstrap-complete":
+		return p.pass(false)
+	default:
+		return p.refuse("", CodeChange, fmt.Sprintf("type %q is not known: want INSERT, UPDATE or DELETE", m.kind), start)
+	}
+	if m.data < 0 {
+		return p.refuse("", CodeChange, fmt.Sprintf("a change %s has no row", m.kind), start)
+	}
+	if m.more {
+		return p.refuse("", CodeChange, "want one row before it for each row of an update, in a message of at most 64 MiB", start)
+	}
+	if m.old >= 0 && !p.members(m.old, func(key []byte, from, _ int) bool {
+		_, ofKey := p.index[string(key)]
+		return !ofKey || p.refuse(string(key), CodeChange, "the update changes a column that the table's key is made of, and would leave the old row; use a key of the columns of the source's own key, and binlog_row_image=FULL (Maxwell: output_primary_key_columns=true)", from)
+	}) {
+		return false
+	}
+	if m.types < 0 {
+		m.typesEnd = m.types
+	}
+	columns, ok := p.canalColumns(m.types, m.typesEnd)
+	return ok && p.members(m.data, func(key []byte, from, to int) bool { return p.changedValue(columns, key, from, to) })
+}
+
+// firstRow is the place of the first object of an array, and whether more come after it.
+func (p *Parser) firstRow(from, to int) (at int, more bool) {
+	s := &p.scan
+	switch s.data[from] {
+	case '{':
+		return from, false
+	case '[':
+	default:
+		return -1, false
+	}
+	if s.pos = from + 1; s.token() != '{' {
+		return -1, false
+	}
+	at = s.pos
+	s.past()
+	return at, s.token() == ','
+}
+
+// harmless are the statements that change no row: of tables that are new, and of indexes.
+var harmless = []string{"CREATE", "CINDEX", "DINDEX", "table-create", "database-create"}
+
+// changesRows are words of statements that canal writes as they are, with the type QUERY.
+var changesRows = regexp.MustCompile(`(?i)^\s*(/\*.*?\*/\s*)*(insert|update|delete|replace|load|truncate|drop|alter|rename|call)\b`)
+
+// canalDefinition passes over a statement that changes nothing of the table whose changes are loaded.
+func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
+	named := p.options.Changes.Table
+	if whole := p.options.Changes.Whole; named == "" && whole != nil {
+		named = whole.Is("")
+	}
+	bare := named[strings.LastIndexByte(named, '.')+1:]
+	mine := IsTable(named, name) || regexp.MustCompile(`(?i)\b`+regexp.QuoteMeta(bare)+`\b`).MatchString(m.sql)
+	switch {
+	case slices.Contains(harmless, m.kind):
+	case mine, m.kind == "QUERY" && changesRows.MatchString(m.sql):
+		return p.refuse("", CodeDDL, fmt.Sprintf("a statement %s that may change the table %s: %.100s; do the same here, and continue with the messages after this one", m.kind, named, m.sql), at)
+	}
+	return p.pass(true)
+}
+
+// canalColumns returns the columns as the member mysqlType between two places describes them; nil is none.
+func (p *Parser) canalColumns(from, to int) (map[string]*changedColumn, bool) {
+	if from < 0 || p.scan.data[from] != '{' {
+		return nil, true
+	}
+	text, c := p.scan.data[from:to], &p.changed.schema
+	if c.columns != nil && bytes.Equal(c.text, text) {
+		return c.columns, true
+	}
+	var types map[string]string
+	if err := json.Unmarshal(text, &types); err != nil {
+		return nil, p.refuse("", CodeChange, "mysqlType of the message cannot be read", from)
+	}
+	c.text, c.columns = append(c.text[:0], text...), map[string]*changedColumn{}
+	for name, of := range types {
+		c.columns[name] = canalColumn(of)
+	}
+	return c.columns, true
+}
+
+var mysqlTypes = regexp.MustCompile(`^([a-z]+)\s*(?:\((\d+)(?:,\d+)?\))?`)
+
+// canalColumn says how the texts of a column of such a type are read.
+func canalColumn(of string) *changedColumn {
+	c := &changedColumn{digits: -1}
+	base, length := "", ""
+	if m := mysqlTypes.FindStringSubmatch(strings.ToLower(of)); m != nil {
+		base, length = m[1], m[2]
+	}
+	c.length, _ = strconv.Atoi(length)
+	switch base {
+	case "tinyint", "smallint", "mediumint", "int", "integer", "year":
+		c.read = readWholeText
+	case "bigint":
+		if c.read = readWholeText; strings.Contains(strings.ToLower(of), "unsigned") {
+			c.read = readUnsignedText
+		}
+	case "float":
+		c.read = readFloat
+	case "double":
+		c.read = readDouble
+	case "decimal", "numeric", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "date", "time":
+		c.read = readText
+	case "datetime":
+		c.read = readDatetime
+	case "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
+		c.length, c.read = 0, readLatin1
+	case "binary":
+		if c.read = readLatin1; c.length == 0 {
+			c.refuse = "the message does not say how many bytes the column has, and zeros at the end are not logged"
+		}
+	case "timestamp":
+		c.refuse = "canal writes it in a time zone that the message does not say; say the column's type with that zone"
+	default: // bit, enum, set, json, geometry
+		c.refuse = fmt.Sprintf("messages do not tell the server's text of %s exactly", of)
+	}
+	if c.refuse != "" {
+		c.refuse += ", or leave the column out"
+	}
+	return c
+}
+
+func readWholeText(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
+	n, err := strconv.ParseInt(p.textAt(from), 10, 64)
+	if err != nil {
+		return noWhole
+	}
+	*d = record.Datum{Kind: record.Integer, Int: n}
+	return ""
+}
+
+func readUnsignedText(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
+	n, err := strconv.ParseUint(p.textAt(from), 10, 64)
+	if err != nil {
+		return noWhole
+	}
+	*d = record.Datum{Kind: record.Unsigned, Int: int64(n)}
+	return ""
+}
+
+// readDatetime reads a time as a load from the server does.
+func readDatetime(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
+	text := p.textAt(from)
+	if len(text) < len("2006-01-02 15:04:05") {
+		return "the value is no time, as mysqlType says"
+	}
+	p.text(d, func(dst []byte) []byte { return record.AppendDatetime(dst, []byte(text)) })
+	return ""
+}
+
+// readLatin1 reads bytes, each of which is the character of its number.
+func readLatin1(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
+	if p.scan.data[from] != '"' {
+		return noText
+	}
+	text := p.textAt(from)
+	if strings.ContainsFunc(text, func(r rune) bool { return r > 0xFF }) {
+		return "the value has characters that stand for no byte"
+	}
+	p.text(d, func(dst []byte) []byte {
+		n := 0
+		for _, r := range text {
+			dst, n = append(dst, byte(r)), n+1
+		}
+		for ; n < c.length; n++ {
+			dst = append(dst, 0)
+		}
+		return dst
+	})
+	d.Kind = record.Binary
+	return ""
+}
