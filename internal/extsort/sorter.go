@@ -194,6 +194,9 @@ func (s *Sorter) spillRun() error {
 	return nil
 }
 
+// Store is where items are spilled. What is kept there beside them shares their limit, and goes when they do.
+func (s *Sorter) Store() *spill.Store { return s.store }
+
 // Len returns how many items there are.
 func (s *Sorter) Len() int64 { return s.count }
 

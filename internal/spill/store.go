@@ -54,7 +54,7 @@ type Frame struct{ kept *kept }
 
 type kept struct {
 	raw, disk int    // bytes that Read appends, and those that it reads: on disk they take whole blocks of 4 KiB
-	sum       uint32 // CRC-32C of the compressed bytes
+	sum       uint32 // CRC-32C of the compressed bytes; of others ReadAt checks nothing
 	extents   []extent
 	freed     bool // guarded by Store.mu
 }
@@ -110,13 +110,21 @@ func (s *Store) Write(data ...[]byte) (Frame, error) {
 	if err != nil {
 		return Frame{}, fmt.Errorf("compress spill frame: %w", err)
 	}
-	k := &kept{raw: raw, disk: len(p.out), sum: crc32.Checksum(p.out, castagnoli)}
+	return s.keep(&kept{raw: raw, disk: len(p.out), sum: crc32.Checksum(p.out, castagnoli)}, p.out)
+}
+
+// Keep is Write without compression, for what ReadAt is to read in parts. Nothing but the caller can tell whether these are as they were written.
+func (s *Store) Keep(data []byte) (Frame, error) {
+	return s.keep(&kept{raw: len(data), disk: len(data)}, data)
+}
+
+func (s *Store) keep(k *kept, data []byte) (Frame, error) {
 	f, err := s.reserve(k)
 	if err != nil {
 		return Frame{}, err
 	}
 	// Disk time is not spent under the lock: the extents are ours alone now.
-	rest := p.out
+	rest := data
 	for _, e := range k.extents {
 		n := min(int(e.bytes), len(rest))
 		if _, err := f.WriteAt(rest[:n], e.at); err != nil {
@@ -196,19 +204,11 @@ func (s *Store) writeError(err error) error {
 // Read appends the bytes of a frame to dst. A frame that is not as it was written is an error, and dst comes back as it
 // was given.
 func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
+	file, folder, err := s.holds(f)
+	if err != nil {
+		return dst, err
+	}
 	k := f.kept
-	if k == nil {
-		return dst, errors.New("read spill frame: it was never written")
-	}
-	s.mu.Lock()
-	file, folder, closed, freed := s.file, s.folder, s.closed, k.freed
-	s.mu.Unlock()
-	switch {
-	case closed:
-		return dst, errClosed
-	case freed:
-		return dst, errors.New("read spill frame: it has been freed")
-	}
 	u := <-s.unpackers
 	defer func() { s.unpackers <- u.rest() }()
 	if u == nil {
@@ -219,13 +219,8 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 		u = made
 	}
 	in := u.room(k.disk)
-	rest := in
-	for _, e := range k.extents {
-		n := min(int(e.bytes), len(rest))
-		if _, err := file.ReadAt(rest[:n], e.at); err != nil {
-			return dst, fmt.Errorf("read spill frame at byte %d of %s: %w", e.at, folder.framesPath(), err)
-		}
-		rest = rest[n:]
+	if err := readExtents(file, folder, k.extents, in, 0); err != nil {
+		return dst, err
 	}
 	if crc32.Checksum(in, castagnoli) != k.sum {
 		return dst, fmt.Errorf("read spill frame of %d bytes in %s: checksum differs, something else wrote to the file or the disk is damaged; run again with another --temp-dir",
@@ -236,6 +231,47 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 		return dst, fmt.Errorf("decompress spill frame in %s: %w", folder.framesPath(), err)
 	}
 	return out, nil
+}
+
+// ReadAt reads bytes of a frame that Keep has written, from so many on, until dst is full.
+func (s *Store) ReadAt(f Frame, dst []byte, at int64) error {
+	file, folder, err := s.holds(f)
+	if err != nil {
+		return err
+	}
+	return readExtents(file, folder, f.kept.extents, dst, at)
+}
+
+// holds returns where a frame is.
+func (s *Store) holds(f Frame) (file, *folder, error) {
+	if f.kept == nil {
+		return nil, nil, errors.New("read spill frame: it was never written")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, nil, errClosed
+	case f.kept.freed:
+		return nil, nil, errors.New("read spill frame: it has been freed")
+	}
+	return s.file, s.folder, nil
+}
+
+// readExtents fills dst with what the extents hold together, from so many bytes on.
+func readExtents(from file, in *folder, extents []extent, dst []byte, skip int64) error {
+	for _, e := range extents {
+		if skip >= e.bytes {
+			skip -= e.bytes
+			continue
+		}
+		n := min(int(e.bytes-skip), len(dst))
+		if _, err := from.ReadAt(dst[:n], e.at+skip); err != nil {
+			return fmt.Errorf("read spill frame at byte %d of %s: %w", e.at+skip, in.framesPath(), err)
+		}
+		dst, skip = dst[n:], 0
+	}
+	return nil
 }
 
 // Free gives a frame's space back; it cannot be read any more. Freeing a frame again, or the zero Frame, does nothing.

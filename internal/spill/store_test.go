@@ -2,6 +2,7 @@ package spill
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -350,4 +351,49 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhatIsKeptAsItIsIsReadInParts(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir(), MaxBytes: 12 * blockBytes})
+	must(t, err)
+	var holes []Frame
+	for range 8 { // of which every other one leaves a hole
+		f, err := s.Keep(make([]byte, blockBytes))
+		must(t, err)
+		holes = append(holes, f)
+	}
+	for i := 0; i < len(holes); i += 2 {
+		s.Free(holes[i])
+	}
+	data := make([]byte, 5*blockBytes+100)
+	for i := range data {
+		data[i] = byte(i / 7)
+	}
+	f, err := s.Keep(data)
+	must(t, err)
+	if len(f.kept.extents) < 3 {
+		t.Fatalf("it is in %d pieces", len(f.kept.extents))
+	}
+	for at := 0; at < len(data); at += 1000 {
+		for _, n := range []int{1, 100, 2 * blockBytes, len(data)} {
+			part := make([]byte, min(n, len(data)-at))
+			must(t, s.ReadAt(f, part, int64(at)))
+			if !bytes.Equal(part, data[at:][:len(part)]) {
+				t.Fatalf("%d bytes from %d on are others", n, at)
+			}
+		}
+	}
+	if _, err := s.Keep(data); !errors.Is(err, ErrFull) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	s.Free(f)
+	for name, of := range map[string]Frame{"freed": f, "never written": {}} {
+		if err := s.ReadAt(of, make([]byte, 1), 0); err == nil {
+			t.Errorf("%s: it is read", name)
+		}
+	}
+	must(t, s.Close())
+	if err := s.ReadAt(holes[1], make([]byte, 1), 0); !errors.Is(err, errClosed) {
+		t.Errorf("closed: %v", err)
+	}
 }

@@ -229,6 +229,12 @@ func (r Ref) Body() []byte {
 	return r.Block.Data[row.body:row.raw]
 }
 
+// Within returns where those bytes are in the block's Data.
+func (r Ref) Within() (from, to uint32) {
+	row := r.Row()
+	return row.body, row.raw
+}
+
 // Record returns the record as it is in the input, empty for formats that are not text.
 func (r Ref) Record() []byte {
 	row := r.Row()

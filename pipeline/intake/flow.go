@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/encode"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/partitioner"
@@ -36,8 +37,8 @@ type Flow struct {
 	Lends bool
 	lent  sync.Pool // of *table.Block, to make rows in
 
-	// Sums, if it is set, has encode.SummedBody made of rows: a body of SumBytes is a sum.
-	Sums *plainbuffer.Hasher
+	// Sums has sums made of rows, where that is enough.
+	Sums Sums
 
 	aside asides
 
@@ -46,8 +47,22 @@ type Flow struct {
 	free   freeBlocks
 }
 
-// SumBytes is how many bytes a sum has. PlainBuffer bytes of a row are more.
+// Sums has encode.SummedBody made of rows, and KeptBody where Keeps says so: SumOf finds the sum. The zero value makes PlainBuffer bytes of all.
+type Sums struct {
+	By    *plainbuffer.Hasher
+	Keeps bool
+}
+
+// SumBytes is how many bytes a sum has.
 const SumBytes = encode.SumBytes
+
+// SumOf returns the sum that is a row's body, or that it begins with; false if it is the row's PlainBuffer bytes.
+func SumOf(body []byte) (sum []byte, ok bool) { return encode.SumOf(body) }
+
+// Whole makes PlainBuffer bytes of what Keeps has kept of the rows of a plan. It is not safe for concurrent use.
+func Whole(p *plan.Plan) func(key []table.Value, body []byte) ([]byte, error) {
+	return encode.New(p.Schema, p.Request.Mode, p.Request.DeleteNull).Unkept
+}
 
 // New makes the flow of a planned load into the partitions of m.
 func New(p *plan.Plan, m *partitioner.Map) *Flow {

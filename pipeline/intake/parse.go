@@ -57,8 +57,10 @@ func newParser(f *Flow) *parser {
 	case plan.KeepKeyFields:
 		encoder.Body = encode.HashedBody
 	}
-	if f.Sums != nil {
-		encoder.Sums(f.Sums)
+	if by := f.Sums.By; by != nil && f.Sums.Keeps {
+		encoder.Sums(by, encode.KeptBody)
+	} else if by != nil {
+		encoder.Sums(by, encode.SummedBody)
 	}
 	reserve(encoder, f.plan)
 	made := &parser{

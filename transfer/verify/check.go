@@ -118,7 +118,7 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	c := &checker{cfg: &cfg, plan: p, sorter: sorter, distinct: newDistinct(cfg.Memory / hashShare), hot: partitioner.NewHotKeys(p.Schema.Key[0].Type), seed: maphash.MakeSeed()}
 	c.result = &CheckResult{Unique: unique, Reasons: map[string]int64{}, Rejects: []RejectExample{}, HotKeys: []HotKey{},
 		Repeats: []Repeat{}, Examples: []Collision{}, Notes: notes}
-	err = eachSplit(ctx, p, nil, c.take)
+	err = eachSplit(ctx, p, intake.Sums{}, c.take)
 	if err == nil && unique {
 		err = c.compare(ctx)
 	}

@@ -51,7 +51,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 			left--
 		}
 	}
-	err = eachSplit(ctx, p, nil, func(parsed *intake.Parsed) error {
+	err = eachSplit(ctx, p, intake.Sums{}, func(parsed *intake.Parsed) error {
 		for _, b := range parsed.Blocks {
 			for i := range b.Block.Rows {
 				ref := table.Ref{Block: b.Block, Index: int32(i)}

@@ -9,7 +9,6 @@ import (
 
 	"example.com/tsimport/internal/extsort"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/plan"
@@ -27,8 +26,8 @@ func (s splits) place(position uint64) *Place {
 }
 
 // eachSplit reads the inputs and calls each with every split in source order, cut off where the request's number of
-// records ends. With sums, rows are summed up where that is enough.
-func eachSplit(ctx context.Context, p *plan.Plan, sums *plainbuffer.Hasher, each func(*intake.Parsed) error) error {
+// records ends.
+func eachSplit(ctx context.Context, p *plan.Plan, sums intake.Sums, each func(*intake.Parsed) error) error {
 	flow := intake.New(p, partitioner.NewMap(nil))
 	flow.Lends, flow.Sums = true, sums // whoever is called keeps copies
 	_, err := flow.Each(ctx, cmp.Or(p.Request.Records, -1), each)
@@ -42,9 +41,12 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 		return err
 	}
 	r := newReducer(v.hasher, v.plan)
-	sums := v.hasher
+	sums := intake.Sums{By: v.hasher, Keeps: v.cfg.Changes != nil}
 	if v.cfg.Changes != nil { // which is told the rows
-		sums = nil
+		v.rows = &aside{store: sorter.Store(), memory: int(v.cfg.Memory / 256)}
+		if v.plan.Wide { // they stay as they came
+			sums = intake.Sums{}
+		}
 	}
 	err = eachSplit(ctx, v.plan, sums, func(p *intake.Parsed) error { return v.take(p, r, sorter) })
 	if err == nil {
@@ -63,13 +65,18 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 	v.result.Rejected += int64(len(p.Rejects))
 	v.result.Archived += int64(len(p.Archived))
 	v.cfg.Progress.Read.Add(int64(p.Records))
-	if !v.told && v.cfg.Changes == nil {
-		v.told = expect(sorter, v.plan, p, headBytes) > 0
+	if !v.told {
+		v.told = expect(sorter, v.plan, p, v.moreBytes(p)) > 0
 	}
 	if err := v.takeRejects(p, sorter); err != nil {
 		return err
 	}
 	for _, b := range p.Blocks {
+		if v.rows != nil {
+			if err := v.rows.add(b.Block); err != nil {
+				return err
+			}
+		}
 		for i := range b.Block.Rows {
 			ref := table.Ref{Block: b.Block, Index: int32(i)}
 			key, record := ref.Key(), p.Split.FirstRecord+int64(ref.Row().Number())+1
@@ -103,8 +110,8 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 				return err
 			}
 			v.stamped = v.stamped || r.stamped
-			if v.cfg.Changes != nil {
-				reduced = appendBody(reduced, ref.Body())
+			if v.rows != nil {
+				reduced = v.rows.appendPlace(reduced, ref)
 			}
 			if err := sorter.Add(key, reduced); err != nil {
 				return err
@@ -154,6 +161,21 @@ func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 // outside reports whether a key is not among those that are compared.
 func (v *verifier) outside(key []byte) bool {
 	return v.from != nil && bytes.Compare(key, v.from) < 0 || v.to != nil && bytes.Compare(key, v.to) >= 0
+}
+
+// moreBytes is how many bytes are sorted of each row of a split beside what is in its block.
+func (v *verifier) moreBytes(p *intake.Parsed) int {
+	if v.rows == nil {
+		return headBytes
+	}
+	rows, bodies := 0, 0
+	for _, b := range p.Blocks {
+		rows += len(b.Block.Rows)
+		for i := range b.Block.Rows {
+			bodies += b.Block.Rows[i].Bytes()
+		}
+	}
+	return headBytes + intake.SumBytes + placeBytes - bodies/max(rows, 1)
 }
 
 // expect tells a sorter by the first split with rows how much the inputs will be: of each row what is in its block, and so many bytes

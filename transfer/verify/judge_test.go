@@ -1,11 +1,14 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -251,24 +255,57 @@ func TestARowIsMissingUnlessAllOfItMayHaveExpired(t *testing.T) {
 	}
 }
 
-func TestUnitsOfARowAreThoseOfItsBytes(t *testing.T) {
-	id, c := plainbuffer.NewName("id"), plainbuffer.NewName("c")
-	for bytes, units := range map[int]int{0: 1, 4096 - 11 - 8: 1, 4096 - 10 - 8: 2, 8192 - 11 - 8: 2, 8192 - 10 - 8: 3} {
-		for _, at := range []int64{-1, 5} {
-			var r plainbuffer.Row
-			r.Begin(nil)
-			r.Key(&id, table.Value{Type: table.Integer, Int: 7}) // 2 + 8 bytes
-			v := table.Value{Type: table.String, Bytes: make([]byte, bytes)}
-			if at < 0 { // 8 bytes more of the value are as many as a timestamp
-				v.Bytes = make([]byte, bytes+min(bytes, 8))
-				r.Cell(&c, v)
-			} else {
-				r.CellAt(&c, v, at)
+func TestRowsAsideAreReadAsTheyWereUnlessTheDiskHasChangedThem(t *testing.T) {
+	for name, memory := range map[string]int{"memory": 1 << 20, "disk": 100, "nothing but disk": 0} {
+		dir := t.TempDir()
+		store, err := spill.Open(spill.Options{Dir: dir})
+		must(t, err)
+		a := &aside{store: store, memory: memory}
+		var places []byte
+		for n := range 50 {
+			b := new(table.Block)
+			for i := range 3 {
+				b.AppendMade([]byte("key"), fmt.Appendf(nil, "body %d of block %d", i, n), 5000*i, table.Span{})
 			}
-			conformance.Equal(t, UnitsOf(r.End()), units, "%d bytes at %d: units", bytes, at)
+			must(t, a.add(b))
+			for i := range b.Rows {
+				value := a.appendPlace([]byte("value"), table.Ref{Block: b, Index: int32(i)})
+				reduced, place := cutPlace(value)
+				conformance.Equal(t, string(reduced), "value", "reduced")
+				places = append(places, place...)
+			}
+			b.Reset()
 		}
+		read := func() (failed int) {
+			rest := places
+			for n := range 150 {
+				var p place
+				p, rest = placeOf(rest)
+				body, err := a.read(p)
+				if err != nil {
+					failed++
+					continue
+				}
+				if want := fmt.Sprintf("body %d of block %d", n%3, n/3); string(body) != want || p.units != uint64(table.CapacityUnits(n%3*5000)) {
+					t.Errorf("%s: %q of %d units, want %q", name, body, p.units, want)
+				}
+			}
+			conformance.Equal(t, len(rest), 0, "%s: what is left", name)
+			return failed
+		}
+		conformance.Equal(t, read(), 0, "%s: rows that cannot be read", name)
+		files, err := filepath.Glob(filepath.Join(dir, "*", "frames*"))
+		must(t, err)
+		conformance.Equal(t, len(files) > 0, memory < 1<<20, "%s: there is a file", name)
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			must(t, err)
+			data[bytes.LastIndex(data, []byte("body 1"))]++
+			must(t, os.WriteFile(file, data, 0o600))
+			conformance.Equal(t, read(), 1, "%s: rows that cannot be read", name)
+		}
+		must(t, store.Close())
 	}
-	conformance.Equal(t, UnitsOf([]byte("damaged")), 1, "damaged: units")
 }
 
 // oddSource fails once, where fails says.

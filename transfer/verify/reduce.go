@@ -67,9 +67,9 @@ func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
 		r.buf = append(r.buf, kindDelete)
 		return r.buf, nil
 	}
-	if len(body) == intake.SumBytes {
+	if sum, ok := intake.SumOf(body); ok {
 		r.stamped = false
-		r.buf = append(append(r.buf, kindWhole), body...)
+		r.buf = append(append(r.buf, kindWhole), sum...)
 		return r.buf, nil
 	}
 	if r.mode == table.Put {
@@ -144,19 +144,4 @@ func cellsOf(dst []cell, kept []byte, names []uint64) []cell {
 		dst = append(dst, c)
 	}
 	return dst
-}
-
-// Whoever wants to know what must change gets the row itself: it follows what it was reduced to, and its length, 4 bytes, follows it.
-const tailBytes = 4
-
-// appendBody appends a row to what it was reduced to.
-func appendBody(reduced, body []byte) []byte {
-	return binary.LittleEndian.AppendUint32(append(reduced, body...), uint32(len(body)))
-}
-
-// cutBody separates the two.
-func cutBody(value []byte) (reduced, body []byte) {
-	end := len(value) - tailBytes
-	from := end - int(binary.LittleEndian.Uint32(value[end:]))
-	return value[:from], value[from:end]
 }

@@ -42,7 +42,8 @@ type verifier struct {
 	recordsOf []int64
 	bySource  *bySource // nil counts nothing by ranges of the source
 	sorted    *extsort.Sorted
-	told      bool // the sorter, how much comes
+	rows      *aside // nil keeps none
+	told      bool   // the sorter, how much comes
 	units     atomic.Int64
 	pages     sync.Pool // of *scan.PackedPage
 }

@@ -16,7 +16,8 @@ type tally struct {
 	err   error
 	told  RangeChanges // who is told of differences; nil is nobody
 
-	memory client.PageMemory // of a row that is looked at by its cells
+	memory client.PageMemory                           // of a row that is looked at by its cells
+	whole  func([]table.Value, []byte) ([]byte, error) // rows of what is kept of them
 
 	Counts
 	superseded, ofRejects, units int64
@@ -123,7 +124,10 @@ func (t *tally) change(w *want, row *scan.Row, differs difference) {
 	if t.told == nil || t.err != nil {
 		return
 	}
-	c := Change{Rows: w.bodies, Stored: row}
+	c := Change{Stored: row}
+	if c.Rows, t.err = t.bodies(w); t.err != nil {
+		return
+	}
 	if t.v.plan.Request.Mode == table.Update && row != nil {
 		c.Differs = func(column []byte) bool { return slices.Contains(differs.reduced, t.judge.ColumnBytes(column)) }
 	}

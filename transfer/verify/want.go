@@ -8,7 +8,6 @@ import (
 
 	"example.com/tsimport/internal/extsort"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // want is what the input says of one key: what its records leave when they are written in order or, if the order does not
@@ -18,8 +17,8 @@ type want struct {
 	rows     int64
 	position uint64 // of the last record
 
-	bodies [][]byte // the rows, if they are wanted: of a put the last, else all in input order
-	units  int64    // that writing them costs
+	aside []byte // where the rows are, if they are kept: of a put the last, else all in input order
+	units int64  // that writing them costs
 
 	versions []version         // put: any of these
 	columns  map[uint64]*state // update: each of these, by its name, reduced
@@ -51,13 +50,13 @@ type wants struct {
 	mode     table.Mode
 	anyOrder bool
 	names    []uint64 // as cellsOf takes them
-	bodied   bool     // values have their rows
+	kept     bool     // values say where their rows are
 	more     bool     // the iterator stands on an item that was not taken yet
 	now      want
 }
 
 func (v *verifier) newWants(it *extsort.Iterator) *wants {
-	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: namesOf(v.hasher, v.plan), bodied: v.cfg.Changes != nil, more: it.Next()}
+	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: namesOf(v.hasher, v.plan), kept: v.rows != nil, more: it.Next()}
 }
 
 // next returns the next key, nil after the last. What was returned before is not valid any more.
@@ -67,8 +66,7 @@ func (w *wants) next() *want {
 	}
 	n := &w.now
 	n.key = append(n.key[:0], w.it.Key()...)
-	n.rows, n.versions, n.units = 0, n.versions[:0], 0
-	n.bodies = n.bodies[:0]
+	n.rows, n.versions, n.units, n.aside = 0, n.versions[:0], 0, n.aside[:0]
 	if n.columns != nil {
 		clear(n.columns)
 	}
@@ -85,10 +83,14 @@ func (w *wants) take(n *want, value []byte) {
 		return
 	}
 	n.rows++
-	if w.bodied {
-		var body []byte
-		value, body = cutBody(value)
-		w.keep(n, body)
+	if w.kept {
+		var at []byte
+		value, at = cutPlace(value)
+		if w.mode == table.Put {
+			n.aside, n.units = n.aside[:0], 0 // the last one counts; in any order each may
+		}
+		p, _ := placeOf(at)
+		n.aside, n.units = append(n.aside, at...), n.units+int64(p.units)
 	}
 	n.position = binary.BigEndian.Uint64(value)
 	kind, kept := value[headBytes-1], value[headBytes:]
@@ -118,35 +120,6 @@ func (w *wants) take(n *want, value []byte) {
 		}
 		n.versions = append(n.versions, v)
 	}
-}
-
-// keep keeps a row, and what it costs.
-func (w *wants) keep(n *want, body []byte) {
-	if w.mode == table.Put {
-		n.bodies, n.units = n.bodies[:0], 0 // the last one counts; in any order each may
-	}
-	if at := len(n.bodies); at < cap(n.bodies) {
-		n.bodies = n.bodies[:at+1]
-		n.bodies[at] = append(n.bodies[at][:0], body...)
-	} else {
-		n.bodies = append(n.bodies, bytes.Clone(body))
-	}
-	n.units += int64(UnitsOf(body))
-}
-
-// UnitsOf is how many write units a row costs, by its bytes; 1 if they cannot be read.
-func UnitsOf(body []byte) int {
-	size := 0
-	_, err := plainbuffer.Walk(body, func(c plainbuffer.View) { size += len(c.Name) + c.Value.Size() }, func(c plainbuffer.View) {
-		size += len(c.Name) + c.Value.Size()
-		if c.Timestamp >= 0 {
-			size += 8
-		}
-	})
-	if err != nil {
-		return 1
-	}
-	return table.CapacityUnits(size)
 }
 
 // update is what an update does to a column. In any order, each may have been the last.

@@ -2,7 +2,10 @@ package encode
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 
 	"example.com/tsimport/internal/table"
 )
@@ -26,10 +29,76 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 		}
 		b.Data = binary.NativeEndian.AppendUint64(b.Data[:body], table.HashKey(b.Data[body:]))
 	}
-	if e.Body == SummedBody {
+	if e.Body == KeptBody {
+		b.Data = append(b.Data, keptTag)
+	}
+	if e.Body >= SummedBody {
 		b.Data = binary.LittleEndian.AppendUint64(b.Data, e.sum)
 	}
+	if e.Body == KeptBody {
+		b.Data = e.appendContent(b.Data, values, nil)
+	}
 	return size, nil
+}
+
+// keptTag is what a KeptBody begins with. No PlainBuffer bytes do.
+const keptTag = 0
+
+// SumOf returns the sum of a SummedBody or a KeptBody, false if it is PlainBuffer bytes.
+func SumOf(body []byte) (sum []byte, ok bool) {
+	if len(body) == SumBytes {
+		return body, true
+	}
+	if ok = body[0] == keptTag; ok {
+		sum = body[1:][:SumBytes]
+	}
+	return sum, ok
+}
+
+// Unkept returns the PlainBuffer bytes of a row with a key, of its KeptBody. The encoder makes a WholeBody of rows.
+func (e *Encoder) Unkept(key []table.Value, body []byte) ([]byte, error) {
+	if body[0] != keptTag {
+		return body, nil
+	}
+	values, rest := slices.Clone(key), body[1+SumBytes:]
+	for range e.columns {
+		v, n := keptValue(rest)
+		if n == 0 {
+			return nil, errors.New("a row that was kept is damaged")
+		}
+		values, rest = append(values, v), rest[n:]
+	}
+	var b table.Block
+	if why := e.Append(&b, values, nil, table.Span{}, nil); why != nil {
+		return nil, fmt.Errorf("a row that was kept is damaged: %s", why.Message)
+	}
+	return table.Ref{Block: &b}.Body(), nil
+}
+
+// keptValue reads what appendValue has appended of a value without a timestamp, and returns how many bytes that is; 0 if it is damaged.
+func keptValue(b []byte) (v table.Value, n int) {
+	if len(b) == 0 {
+		return v, 0
+	}
+	v.Type = table.Type(b[0])
+	switch rest := b[1:]; {
+	case v.Type == table.Null:
+		return v, 1
+	case v.Type == table.String || v.Type == table.Binary:
+		length, size := binary.Uvarint(rest)
+		if size <= 0 || length > uint64(len(rest)-size) {
+			return v, 0
+		}
+		v.Bytes = rest[size:][:length]
+		return v, 1 + size + int(length)
+	case len(rest) < 8:
+		return v, 0
+	case v.Type == table.Double:
+		v.Double = math.Float64frombits(binary.BigEndian.Uint64(rest))
+	default:
+		v.Int = int64(binary.BigEndian.Uint64(rest))
+	}
+	return v, 9
 }
 
 // Beside a value's type in appendContent.

@@ -16,6 +16,7 @@ const (
 	HashedBody             // a hash of them: the same eight bytes for rows that have the same, in one process
 	NoBody
 	SummedBody // of a row that replaces another, without timestamps and Cells, the sum of its cells, SumBytes; of others their PlainBuffer bytes
+	KeptBody   // likewise, and after the sum what Unkept makes PlainBuffer bytes of; it costs a fraction of them
 )
 
 // SumBytes is how many bytes a sum has. PlainBuffer bytes of a row are more.
@@ -70,9 +71,9 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 // As says what the next rows of table.Changes do: Put, Update or Delete. An update deletes columns that are null.
 func (e *Encoder) As(m table.Mode) { e.mode, e.deleteNull = m, m == table.Update }
 
-// Sums makes SummedBody of rows: the sums that the hasher makes of their cells.
-func (e *Encoder) Sums(h *plainbuffer.Hasher) {
-	e.Body, e.hasher = SummedBody, h
+// Sums makes SummedBody, or KeptBody, of rows: the sums that the hasher makes of their cells.
+func (e *Encoder) Sums(h *plainbuffer.Hasher, as Body) {
+	e.Body, e.hasher = as, h
 	for i := range e.columns {
 		e.reduced = append(e.reduced, h.Column(e.columns[i].Name))
 	}
@@ -97,7 +98,7 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 		return why
 	}
 	body := len(b.Data)
-	if e.Body == HashedBody || e.Body == NoBody || e.Body == SummedBody && e.mode == table.Put && stamps == nil && e.Cells == nil {
+	if e.Body == HashedBody || e.Body == NoBody || e.Body >= SummedBody && e.mode == table.Put && stamps == nil && e.Cells == nil {
 		if size, why = e.brief(b, values, stamps, size); why != nil {
 			b.Data = b.Data[:start]
 			return why
@@ -190,7 +191,7 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 			}
 			switch {
 			case r == nil:
-				if e.Body == SummedBody {
+				if e.Body >= SummedBody {
 					e.sum += e.hasher.Cell(e.reduced[i], v)
 				}
 			case size > table.MaxRowBytes: // a row that is refused has a size only

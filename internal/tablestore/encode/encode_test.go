@@ -123,13 +123,13 @@ func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 		mode := rapid.SampledFrom([]table.Mode{table.Put, table.Update, table.Increment, table.Delete}).Draw(t, "mode")
 		deleteNull := rapid.Bool().Draw(t, "delete nulls")
 		reserve := rapid.SampledFrom([]int{0, table.MaxRowBytes - 40, table.MaxRowBytes}).Draw(t, "reserve")
-		bodies := func(r recipe) (all [4][]byte, refused bool) {
+		bodies := func(r recipe) (all [5][]byte, refused bool) {
 			reason := ""
-			for body := WholeBody; body <= SummedBody; body++ {
+			for body := WholeBody; body <= KeptBody; body++ {
 				e := New(s, mode, deleteNull)
 				e.Body, e.Reserve, e.StampBytes = body, reserve, 8
-				if body == SummedBody {
-					e.Sums(hasher)
+				if body >= SummedBody {
+					e.Sums(hasher, body)
 				}
 				names := map[string]*Name{"c": NewName("c"), "d": NewName("d")}
 				for _, c := range r.cells {
@@ -159,7 +159,7 @@ func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 			return all, reason != ""
 		}
 		// summed is what a sum stands for, by the bytes.
-		summed := func(r recipe, all [4][]byte) []byte {
+		summed := func(r recipe, all [5][]byte) []byte {
 			if mode != table.Put || r.stamps != nil || len(r.cells) > 0 {
 				return all[WholeBody]
 			}
@@ -182,6 +182,17 @@ func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 			a, refused := bodies(first)
 			if !refused && (!bytes.Equal(a[SummedBody], summed(first, a)) || len(a[WholeBody]) <= SumBytes) {
 				t.Fatalf("%+v\n%x is %x", first, a[SummedBody], a[WholeBody])
+			}
+			if !refused {
+				unkept, err := New(s, mode, deleteNull).Unkept([]table.Value{str(first.key)}, a[KeptBody])
+				if sum, _ := SumOf(a[KeptBody]); err != nil || !bytes.Equal(unkept, a[WholeBody]) || len(a[SummedBody]) == SumBytes && !bytes.Equal(sum, a[SummedBody]) {
+					t.Fatalf("%+v\n%x was kept as %x: %v", first, unkept, a[KeptBody], err)
+				}
+				for n := 1 + SumBytes; n < len(a[KeptBody]) && a[KeptBody][0] == keptTag; n++ {
+					if _, err := New(s, mode, deleteNull).Unkept([]table.Value{str(first.key)}, a[KeptBody][:n]); err == nil {
+						t.Fatalf("%x is read", a[KeptBody][:n])
+					}
+				}
 			}
 			b, refusedToo := bodies(second)
 			if refused || refusedToo {
