@@ -43,7 +43,7 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 	r := newReducer(v.hasher, v.plan)
 	sums := intake.Sums{By: v.hasher, Keeps: v.cfg.Changes != nil}
 	if v.cfg.Changes != nil { // which is told the rows
-		v.rows = &aside{store: sorter.Store(), memory: int(v.cfg.Memory / 256)}
+		v.rows = &aside{store: sorter.Store(), memory: int(min(v.cfg.Memory/256, 1<<20))}
 		if v.plan.Wide { // they stay as they came
 			sums = intake.Sums{}
 		}
