@@ -20,6 +20,7 @@ type admission struct {
 	want         func(table string) // asks for a table that is new to the load
 	stop         *stopper
 
+	follower ledger.Follower
 	entering bool // a split
 	full     bool // nothing after the last record is to be read
 }
@@ -64,6 +65,9 @@ func (a *admission) enter(p *intake.Parsed) {
 	counts.BytesRead += p.Split.Input
 	counts.EmptyLines += int64(p.Skipped.EmptyLines)
 	counts.OtherChanges += int64(p.Skipped.Others)
+	if !a.full && !a.stop.stopped() { // what comes after the place that was reached is not written
+		a.follower.Read(keep.PositionAfter(p.Split.Position, int64(p.Records)), p.Skipped.Followed)
+	}
 	if p.Split.Number == 0 {
 		counts.BytesRead += p.Split.Offset // the header
 	}

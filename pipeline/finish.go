@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -77,6 +78,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 		}
 	}
 	if finished {
+		d.follow(math.MaxInt64)
 		err = errors.Join(d.files.Stamps.Close(), d.files.Stamps.Remove())
 	}
 	if closeErr := d.lanes.Close(); closeErr != nil {

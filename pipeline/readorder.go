@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/shuffle/readorder"
@@ -17,6 +18,7 @@ func (a *attempt) scheduling() intake.Scheduling {
 	}
 	switch {
 	case a.cfg.DryRun || a.planned.Live || a.planned.Parallel || a.hooks.order == orderNever:
+	case a.planned.Request.Mode == table.Changes: // of which none is written after one that cannot be
 	case a.hooks.order == orderAlways:
 		s.When = intake.Always
 	case a.planned.Tables.Archives(): // its files have the order of the input

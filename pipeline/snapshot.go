@@ -101,6 +101,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	// Where no more is sent, or nothing is promised of it, allowances do not matter.
 	k.DescribeRows(s, d.lanes.Out(), d.lanes.Ranges(sends && k.Ordered), d.lanes.Waiting(k.Ordered, k.ReadTo()), d.readToEnd())
 	k.DescribeSources(s)
+	d.follow(s.Open())
 	s.Moments = d.counts.KeepMoments()
 	var err error
 	if s.Snapshots, err = d.counts.KeepSnapshots(); err != nil {
@@ -111,6 +112,16 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		hook(d, s)
 	}
 	return s, nil
+}
+
+// follow notes how far in the log of their source changes are settled, of which all before a place are.
+func (d *dispatcher) follow(before checkpoint.Position) {
+	if last, any := d.admission.follower.Settled(before); any {
+		d.counts.ResumeFrom = last.Last
+		if !last.Made.IsZero() {
+			d.cfg.Watch.Progress.Settled.Store(last.Made.UnixMilli())
+		}
+	}
 }
 
 // readToEnd reports whether all of the input was read. Reading that was stopped has ended too, but rows that an earlier

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/csv"
@@ -138,8 +139,23 @@ func (s *File) noChanges(why string) error {
 // changeParser reads the records of splits.
 type changeParser struct{ jsonParser }
 
-// Others implements source.Passes.
-func (p *changeParser) Others() int { return p.jsonl.Others() }
+// Followed implements source.Follows.
+func (p *changeParser) Followed() source.Followed {
+	others, at := p.jsonl.Followed()
+	of := source.Followed{Others: others}
+	if at.Millis > 0 {
+		of.Made = time.UnixMilli(at.Millis)
+	}
+	switch {
+	case at.LSN > 0:
+		of.Last = &source.Resume{LSN: fmt.Sprintf("%X/%X", at.LSN>>32, uint32(at.LSN))}
+	case at.File != "":
+		of.Last = &source.Resume{File: at.File, Position: at.Position}
+	case at.Millis > 0:
+		of.Last = source.ResumeAt(of.Made)
+	}
+	return of
+}
 
 const wantChanges = "want JSON as canal, Maxwell, a connector of Debezium or an incremental export of DynamoDB writes it, or name the column that says what each record does with --op-column"
 

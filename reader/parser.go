@@ -72,12 +72,12 @@ func (p *parser) EmptyLines() int {
 	return 0
 }
 
-// Others implements source.Passes.
-func (p *parser) Others() int {
-	if passes, ok := p.Parser.(source.Passes); ok && !p.long {
-		return passes.Others()
+// Followed implements source.Follows.
+func (p *parser) Followed() (of source.Followed) {
+	if follows, ok := p.Parser.(source.Follows); ok && !p.long {
+		of = follows.Followed()
 	}
-	return 0
+	return of
 }
 
 // complete adds the columns of partition folders to a record, in their places also if it has too few or too many fields.

@@ -7,6 +7,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/reader/source"
 	"example.com/tsimport/shuffle/readorder"
 )
 
@@ -57,7 +58,7 @@ type Apart struct {
 // Skipped is what no record came of.
 type Skipped struct {
 	EmptyLines int
-	Others     int // changes of other tables
+	source.Followed
 }
 
 // LaneBlock is rows of a split that belong to one lane.

@@ -150,8 +150,8 @@ func (m *partMaker) parse(parser source.Parser) error {
 	if skips, ok := parser.(source.Skips); ok {
 		m.made.Skipped.EmptyLines = skips.EmptyLines()
 	}
-	if passes, ok := parser.(source.Passes); ok {
-		m.made.Skipped.Others = passes.Others()
+	if follows, ok := parser.(source.Follows); ok {
+		m.made.Skipped.Followed = follows.Followed()
 	}
 	m.made.Split.Input = m.split.Bytes - m.input
 	m.end()

@@ -20,7 +20,7 @@ import (
 
 // ReportLive is about sources that change while they are read: each row is as it was at some moment from ReadFrom to ReadTo.
 type ReportLive struct {
-	source.Position // of frozen sources that others write to as well: archives and exports
+	source.Position // of frozen sources that others write to as well: archives, exports, and changes, of which it is that of the last settled one
 
 	Live bool `json:"live,omitempty"`
 	// ReadAgain are records that were final when an attempt ended and were read again by the next one. Read and the other counts
@@ -60,6 +60,9 @@ const maxMoments = 1000
 func (r *ReportLive) BeginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 	r.Position = planned.Position
 	if r.Live = planned.Live; !r.Live {
+		if s != nil && len(s.Snapshots) > 0 {
+			_ = json.Unmarshal(s.Snapshots, &r.Position) // its sum was checked
+		}
 		return
 	}
 	for _, s := range planned.Sources {
@@ -123,6 +126,9 @@ func (r *ReportLive) KeepMoments() (all []checkpoint.Moment) {
 func (r *ReportLive) KeepSnapshots() (json.RawMessage, error) {
 	if all := r.all(); len(all) > 0 {
 		return json.Marshal(all)
+	}
+	if !r.Live && r.ResumeFrom != nil {
+		return json.Marshal(r.Position)
 	}
 	return nil, nil
 }

@@ -17,6 +17,7 @@ type Progress struct {
 	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
 	Waiting            atomic.Pointer[Wait]
 	Swept              atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
+	Settled            atomic.Int64 // ms since 1970, when the source made the last change that is settled; 0 unknown
 	Done               atomic.Bool
 	Hindrance          Hindrance
 
@@ -46,6 +47,15 @@ type Ended struct {
 type Hindrance struct {
 	LimitedBy atomic.Uint32 // bottleneck.Word
 	Trouble   atomic.Value  // string: what the service answers while it takes no row
+}
+
+// Lag returns how many changes that were read are not settled, and how long ago the source made the last one that is; false where records
+// are not changes that say when they were made.
+func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
+	settled := p.Settled.Load()
+	e := &p.Ended
+	changes = max(0, e.Read.Load()-e.Written.Load()-e.Rejected.Load()-e.Superseded.Load())
+	return changes, max(0, time.Since(time.UnixMilli(settled))), settled > 0
 }
 
 // LookUps returns how many rows were looked for that an earlier attempt may have written, how many of them were there, and

@@ -162,6 +162,16 @@ func (p *Parser) canalChange(start int) bool {
 		case "type":
 			m.kind = p.textAt(from)
 			m.ddl = m.ddl || strings.HasPrefix(m.kind, "table-") || strings.HasPrefix(m.kind, "database-")
+		case "es":
+			p.changed.at.Millis = int64(p.natural(from))
+		case "position": // of Maxwell, where it is asked to write it
+			file, position, _ := strings.Cut(p.textAt(from), ":")
+			p.changed.at.File = file
+			p.changed.at.Position, _ = strconv.ParseUint(position, 10, 64)
+		case "ts":
+			if p.options.Changes.Form == MaxwellChanges {
+				p.changed.at.Millis = int64(p.natural(from)) * 1000
+			}
 		case "sql":
 			m.sql = p.textAt(from)
 		case "isDdl":

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -44,15 +45,34 @@ type Changes struct {
 
 // changed is what the parser keeps from change to change.
 type changed struct {
-	passes bool // no record comes of the line
-	others int  // such lines in the split
+	passes bool     // no record comes of the line
+	others int      // such lines in the split
+	at     LogPlace // of the last change
 
 	event  debeziumEvent
 	schema changedSchema
 }
 
-// Others returns how many changes of other tables the split has so far.
-func (p *Parser) Others() int { return p.changed.others }
+// LogPlace is where a change stands in the log of its source; zeros are unknown.
+type LogPlace struct {
+	File     string // of a binary log
+	Position uint64
+	LSN      uint64 // of a PostgreSQL
+	Millis   int64  // since 1970, when it was made
+}
+
+// Followed returns how many changes of other tables the split has so far, and where its last change stands.
+func (p *Parser) Followed() (others int, last LogPlace) { return p.changed.others, p.changed.at }
+
+// natural returns the natural number at a place, 0 if there is none.
+func (p *Parser) natural(at int) uint64 {
+	end := at
+	for data := p.scan.data; end < len(data) && data[end] >= '0' && data[end] <= '9'; {
+		end++
+	}
+	n, _ := strconv.ParseUint(string(p.scan.data[at:end]), 10, 64)
+	return n
+}
 
 // change parses a change, from the first byte of its value on.
 func (p *Parser) change() bool {

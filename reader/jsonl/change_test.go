@@ -68,7 +68,8 @@ func changesOf(text string, c Changes) (all []string, others int) {
 		}
 		all = append(all, line)
 	}
-	return all, p.Others()
+	others, _ = p.Followed()
+	return all, others
 }
 
 func TestValuesOfDebeziumAreThoseOfALoadFromTheDatabase(t *testing.T) {

@@ -145,6 +145,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 	})
 	if source >= 0 {
 		var in [3]string
+		at := &p.changed.at
 		p.members(source, func(name []byte, from, _ int) bool {
 			switch string(name) {
 			case "connector":
@@ -157,6 +158,14 @@ func (p *Parser) readEvent(payload int) (other bool) {
 				in[1] = p.textAt(from)
 			case "table":
 				in[2] = p.textAt(from)
+			case "file":
+				at.File = p.textAt(from)
+			case "pos":
+				at.Position = p.natural(from)
+			case "lsn":
+				at.LSN = p.natural(from)
+			case "ts_ms":
+				at.Millis = int64(p.natural(from))
 			}
 			return true
 		})

@@ -100,7 +100,7 @@ func (p *Parser) Reset(data []byte) {
 	p.data, p.next, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Array: p.options.Layout == Array, open: p.cutter.open[:0]}
 	p.keys.forget()
-	p.changed.others = 0
+	p.changed.others, p.changed.at = 0, LogPlace{}
 }
 
 // Continue begins a split that is not the text's first.

@@ -184,11 +184,17 @@ type Skips interface {
 	EmptyLines() int
 }
 
-// Passes is a Parser of changes that may pass over those of other tables.
-type Passes interface {
-	Parser
-	// Others returns how many the last split had.
-	Others() int
+// Follows is a Parser of changes.
+type Follows interface {
+	// Followed tells of the split that was parsed last.
+	Followed() Followed
+}
+
+// Followed is what the changes of a split say of the log that they come from.
+type Followed struct {
+	Others int       // changes of other tables, which were passed over
+	Last   *Resume   // where the last one stands; nil is unknown
+	Made   time.Time // when its source made it; zero is unknown
 }
 
 // ErrMemory is why a split cannot be parsed: it takes more memory than LimitMemory allows. The message says how much it would take.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -293,6 +295,69 @@ func TestNothingAfterAChangeThatCannotBeAppliedIsWritten(t *testing.T) {
 			put(t, "c.csv", strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "?", "I"))
 			tsimport(0, append(load, "--fresh", "-q")...)
 			conformance.Equal(t, strings.Count(tsimport(0, "export", "-t", "t", "-q"), "\n"), 11, "lines")
+		})
+	}
+}
+
+// TestALoadOfChangesSaysHowFarItHasComeInTheLog ends at a change that cannot be applied, is resumed, and comes to the end.
+func TestALoadOfChangesSaysHowFarItHasComeInTheLog(t *testing.T) {
+	of := `"__debezium.source.column.type":"OTHER"`
+	pad := strings.Repeat("x", 1000) // so that there are many splits
+	schema := `{"pad":"` + pad + `","fields":[{"field":"after","fields":[{"field":"id","type":"string","parameters":{` + of + `}}]}]}`
+	event := func(op string, i int, at string) string {
+		return fmt.Sprintf(`{"schema":%s,"payload":{"op":%q,"before":{"id":"k%d"},"after":{"id":"k%[3]d"},"source":{"connector":"postgresql","db":"shop","schema":"public","table":"orders",%s,"ts_ms":%d}}}`+"\n",
+			schema, op, i, at, 1_700_000_000_000+i)
+	}
+	canal := func(kind string, i int) string {
+		return fmt.Sprintf(`{"database":"shop","table":"orders","isDdl":false,"sqlType":"`+pad+`","type":%q,"data":[{"id":"k%d"}],"mysqlType":{"id":"varchar(9)"},"es":%d}`+"\n", kind, i, 1_700_000_000_000+i)
+	}
+	for name, c := range map[string]struct {
+		line  func(bad bool, i int) string
+		after string
+	}{
+		"LSN": {func(bad bool, i int) string {
+			return event(map[bool]string{true: "?", false: "c"}[bad], i, fmt.Sprint(`"lsn":`, 1<<32+i))
+		}, `"lsn":"1/FA0"`},
+		"binary log": {func(bad bool, i int) string {
+			return event(map[bool]string{true: "?", false: "c"}[bad], i, fmt.Sprint(`"file":"b.7","pos":`, i))
+		}, `"file":"b.7","position":4000`},
+		"time": {func(bad bool, i int) string { return canal(map[bool]string{true: "MERGE", false: "INSERT"}[bad], i) }, `"time":"2023-11-14T22:13:24Z"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tsimport := commandsIn(t)
+			tsimport(0, "table", "create", "orders", "--pk", "id:string", "-q")
+			stream := func(bad int) string {
+				var text strings.Builder
+				for i := range 4001 {
+					text.WriteString(c.line(i == bad, i))
+				}
+				return text.String()
+			}
+			summary := func(code int, text string, more ...string) string {
+				put(t, "c.json", text)
+				tsimport(code, append([]string{"load", "c.json", "--mode", "changes", "-t", "orders", "-q", "--run-dir", "run"}, more...)...)
+				summary, err := os.ReadFile("run/summary.json")
+				must(t, err)
+				return strings.Join(strings.Fields(string(summary)), "")
+			}
+			early := summary(4, stream(2000))
+			var at struct {
+				From struct {
+					LSN      string
+					Position int
+					Time     string
+				} `json:"resume_from"`
+			}
+			must(t, json.Unmarshal([]byte(early), &at))
+			if at.From.LSN >= "1/7D0" || at.From.Position >= 2000 || at.From.Time >= "2023-11-14T22:13:22Z" || !strings.Contains(early, "resume_from") {
+				t.Errorf("of a load that has ended before change 2,000: %+v", at.From)
+			}
+			for _, row := range strings.Fields(tsimport(0, "export", "-t", "orders", "-q"))[1:] {
+				if i, err := strconv.Atoi(row[1:]); err != nil || i >= 2000 {
+					t.Fatalf("%s is written, which comes after change 2,000, which cannot be applied (%v)", row, err)
+				}
+			}
+			holds(t, summary(0, stream(-1), "--fresh"), `"resume_from":{`+c.after)
 		})
 	}
 }

@@ -101,6 +101,9 @@ func (s *screen) logProgress() {
 	if total := p.BytesTotal.Load(); total > 0 {
 		fields = append(fields, slog.Int64("bytes_total", total))
 	}
+	if n, since, known := p.Lag(); known {
+		fields = append(fields, slog.Int64("behind_changes", n), slog.Float64("behind_seconds", since.Seconds()))
+	}
 	if w := bottleneck.Word(p.Hindrance.LimitedBy.Load()); w != bottleneck.None {
 		fields = append(fields, slog.String("limited_by", w.String()))
 	}

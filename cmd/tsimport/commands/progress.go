@@ -246,6 +246,9 @@ func (s *screen) counts() string {
 	if n := p.Ended.Rejected.Load(); n > 0 {
 		text += fmt.Sprintf(", %s rejected", words.Grouped(n))
 	}
+	if n, since, known := p.Lag(); known {
+		text += fmt.Sprintf(", behind by %s changes, %v", words.Grouped(n), round(since))
+	}
 	if n := p.Ended.Archived.Load(); n > 0 {
 		text += fmt.Sprintf(", %s archived", words.Grouped(n))
 	}
