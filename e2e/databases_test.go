@@ -71,8 +71,11 @@ func loadDatabase(t *testing.T, address func(table string) string, exec func(sta
 defaults: {store: ./store}
 loads: {"{table}": {from: %q, table: "{table}"}}
 `, address("shop_{table}")))
-	const moments = "note: each of the 2 tables of a database is read in a snapshot of its own"
-	p.ends(0, []string{"run", "shop.yaml", "--plan"}, moments)
+	planned, moments := "note: all 2 tables of ", "one moment of "
+	if grant == "" {
+		planned, moments = "note: each query, table of a SQLite file, ", "is read in a snapshot of its own (2)"
+	}
+	p.ends(0, []string{"run", "shop.yaml", "--plan"}, planned)
 	p.ends(0, []string{"run", "shop.yaml"}, "40,000 written", moments)
 
 	load := []string{"load", address("shop_orders"), "--table", "killed", "--store", "store", "--run-dir", "run"}

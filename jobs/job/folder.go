@@ -44,8 +44,24 @@ type Record struct {
 	Variables map[string]string `json:"variables,omitempty"`
 	// Changes names the record in the file of changes, while the job runs.
 	Changes string `json:"changes,omitempty"`
+	// Moments are those that the tables of databases are of that loads have read together.
+	Moments []Moment `json:"moments,omitempty"`
 	Counts
 	Loads []*State `json:"loads"`
+}
+
+// Moment says of which snapshots the tables of a database are.
+type Moment struct {
+	Database   string     `json:"database"`
+	Consistent bool       `json:"consistent"` // all rows of all of its loads are of one snapshot
+	Snapshots  []Snapshot `json:"snapshots"`
+}
+
+// Snapshot is one, with the loads that have read it.
+type Snapshot struct {
+	Name  string    `json:"name"` // as the server calls it
+	Taken time.Time `json:"taken"`
+	Loads []string  `json:"loads"`
 }
 
 // State is a load of a job, and how it has ended.

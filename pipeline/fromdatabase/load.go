@@ -77,6 +77,13 @@ func Of(r *options.Command, say words.Say) (*Load, error) {
 	return &Load{sqltable.New(*cfg), *cfg, say}, nil
 }
 
+// Share makes the load read its table in the same moment as others of a job, if it is one of theirs.
+func (l *Load) Share(with *sqltable.Moments) {
+	if l.read.Moment = with.Of(l.read.Server); l.read.Moment != nil {
+		l.Origin = sqltable.New(l.read)
+	}
+}
+
 // Config makes the load read the database.
 func (l *Load) Config(cfg *pipeline.Config, _ bool) { cfg.Read.Sources = l.Origin }
 
@@ -91,7 +98,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		return plan.Usagef("%v; give another with --table", err)
 	}
 	columns, key, err := l.Origin.Describe(ctx)
-	if input.Passing(err) {
+	if input.Passing(err) || errors.Is(err, sqltable.ErrSnapshot) {
 		return err // the server may answer the next time
 	}
 	if err != nil {
@@ -158,7 +165,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 // Compared makes the load what its table is compared with.
 func (l *Load) Compared(cfg *pipeline.Config) {
 	read := l.read
-	read.Whole = false // a comparison reads a snapshot of its own
+	read.Whole, read.Moment = false, nil // a comparison reads a snapshot of its own
 	cfg.Read.Sources = sqltable.New(read)
 }
 

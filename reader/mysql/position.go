@@ -141,7 +141,11 @@ func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table,
 	}
 	locked := false
 	if a.query == "" && sessions > 1 {
-		switch err := a.lock(ctx, s, t); {
+		lock := lockAll
+		if t != nil {
+			lock = "LOCK TABLES " + t.Name + " READ"
+		}
+		switch err := a.lock(ctx, s, lock); {
 		case err == nil:
 			locked = true
 		case !errors.As(err, new(*mysql.MySQLError)):

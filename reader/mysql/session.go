@@ -29,6 +29,7 @@ type session struct {
 		driver.ExecerContext
 		driver.QueryerContext
 	}
+	joins  map[string]bool  // the tables of the snapshot of several that it reads; nil is of one, or of none
 	source string           // what is read, in a statement; empty is the table
 	stream *sqltable.Stream // of a query; nil asks for each page
 }

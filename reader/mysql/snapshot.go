@@ -55,88 +55,107 @@ func (h *snapshot) Lacks() error { return h.lacks }
 // of it. A user who may not lock tables gets one session, whose view needs no lock.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot, t *sqltable.Table, err error) {
 	h := &snapshot{}
-	defer func() {
-		if err != nil {
-			for _, s := range h.All {
-				s.Close()
-			}
-		}
-	}()
 	if a.query != "" {
 		sessions = 1
 	}
-	var open []*session // before the lock, which is to be short
-	for len(open) < sessions {
-		s, err := a.connect(ctx)
-		if a.Full(err) && len(open) > 0 {
-			h.lacks = err
-			break
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		open, h.All = append(open, s), append(h.All, s)
+	o := &opening{of: a, snapshot: h}
+	if err = o.connect(ctx, sessions); err == nil {
+		t, err = a.describe(ctx, o.open[0])
 	}
-	if t, err = a.describe(ctx, open[0]); err != nil {
-		return nil, nil, err
+	if err == nil {
+		source := o.open[0].source
+		if source == "" {
+			source = from(t)
+		}
+		err = o.begin(ctx, "LOCK TABLES "+t.Name+" READ", "lock "+t.Name, "SELECT 1"+source+" LIMIT 0")
 	}
-	if len(open) > 1 {
-		var lock *session
-		if h.lacks == nil {
-			if lock, err = a.connect(ctx); a.Full(err) {
-				h.lacks = err
-			} else if err != nil {
-				return nil, nil, err
-			}
-		}
-		if last := len(open) - 1; lock == nil { // the last session locks
-			lock, open, h.All = open[last], open[:last], h.All[:last]
-		}
-		defer lock.Close() // and the lock with it
-		if err := a.sameServer(ctx, append(open[:len(open):len(open)], lock)); err != nil {
-			return nil, nil, err
-		}
-		err = a.lock(ctx, lock, t)
-		if err != nil && !mayNot(err) {
-			return nil, nil, fmt.Errorf("lock %s for a moment, so that sessions begin at one: %w", t.Name, err)
-		}
-		if err != nil {
-			for _, s := range open[1:] {
-				s.Close()
-			}
-			open, h.All = open[:1], h.All[:1]
-		}
+	if err == nil && a.query != "" {
+		s := o.open[0]
+		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) { return s.ask(ctx, t, q) }}
 	}
-	for _, s := range open {
-		if err := s.begin(ctx, t); err != nil {
-			return nil, nil, err
-		}
+	if err == nil {
+		t, err = a.describe(ctx, o.open[0])
 	}
-	if t, err = a.describe(ctx, open[0]); err != nil {
-		return nil, nil, err
-	}
-	now, err := open[0].query(ctx, "SELECT CONCAT(CONNECTION_ID(), ' ', UTC_TIMESTAMP(6))")
 	if err != nil {
+		o.close()
 		return nil, nil, err
 	}
-	h.Called = now[0][0]
 	return h, t, nil
 }
 
-// begin opens a read view. The second statement keeps what is read from being altered until the view ends.
-func (s *session) begin(ctx context.Context, t *sqltable.Table) error {
-	source := s.source
-	if source == "" {
-		source = from(t)
-	} else {
-		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) { return s.ask(ctx, t, q) }}
+// opening is a snapshot that is not there yet.
+type opening struct {
+	of *Address
+	*snapshot
+	open []*session // that are to read it
+}
+
+func (o *opening) close() {
+	for _, s := range o.open {
+		s.Close()
 	}
-	for _, sql := range []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", "SELECT 1" + source + " LIMIT 0"} {
-		if err := s.exec(ctx, sql); err != nil {
+}
+
+// connect opens as many sessions as there are, before the lock, which is to be short.
+func (o *opening) connect(ctx context.Context, sessions int) error {
+	for len(o.open) < sessions {
+		s, err := o.of.connect(ctx)
+		if o.of.Full(err) && len(o.open) > 0 {
+			o.lacks = err
+			return nil
+		}
+		if err != nil {
 			return err
 		}
+		o.open = append(o.open, s)
 	}
 	return nil
+}
+
+// begin begins the read views of the sessions while a statement holds writers up, or that of one session. What follows in each keeps tables from
+// being altered until its view ends.
+func (o *opening) begin(ctx context.Context, lock, what string, then ...string) (err error) {
+	a := o.of
+	if len(o.open) > 1 {
+		var locks *session
+		if o.lacks == nil {
+			if locks, err = a.connect(ctx); a.Full(err) {
+				o.lacks = err
+			} else if err != nil {
+				return err
+			}
+		}
+		if last := len(o.open) - 1; locks == nil { // the last session locks
+			locks, o.open = o.open[last], o.open[:last]
+		}
+		defer locks.Close() // and the lock with it
+		if err := a.sameServer(ctx, append(o.open[:len(o.open):len(o.open)], locks)); err != nil {
+			return err
+		}
+		err = a.lock(ctx, locks, lock)
+		if err != nil && !mayNot(err) {
+			return sqltable.Busy(fmt.Errorf("%s for a moment, so that sessions begin at one: %w", what, err))
+		}
+		if err != nil {
+			for _, s := range o.open[1:] {
+				s.Close()
+			}
+			o.open = o.open[:1]
+		}
+	}
+	for _, s := range o.open {
+		for _, sql := range append([]string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"}, then...) {
+			if err := s.exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		o.All = append(o.All, s)
+	}
+	now, err := o.open[0].query(ctx, "SELECT CONCAT(CONNECTION_ID(), ' ', UTC_TIMESTAMP(6))")
+	if err == nil {
+		o.Called = now[0][0]
+	}
+	return err
 }
 
 // sameServer refuses sessions of several servers, as a proxy hands them out: a lock of one holds up no writer of another.
@@ -168,8 +187,8 @@ func (s *session) server(ctx context.Context) (string, error) {
 // done for long, and not soon again.
 const lockWait = "SET SESSION lock_wait_timeout = 1"
 
-// lock locks the table against writers.
-func (a *Address) lock(ctx context.Context, s *session, t *sqltable.Table) error {
+// lock holds writers up by a statement.
+func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	timer := time.NewTimer(time.Until(a.lockAfter))
 	defer timer.Stop()
 	select {
@@ -180,7 +199,7 @@ func (a *Address) lock(ctx context.Context, s *session, t *sqltable.Table) error
 	if err := s.exec(ctx, lockWait); err != nil {
 		return err
 	}
-	err := s.exec(ctx, "LOCK TABLES "+t.Name+" READ")
+	err := s.exec(ctx, sql)
 	if err != nil && !mayNot(err) {
 		a.lockAfter = time.Now().Add(a.lockPause)
 	}

@@ -60,7 +60,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 		}
 		fmt.Fprintf(&s, ", key %q", c.Name)
 	}
-	t.Schema = s.String()
+	t.Schema, t.Of = s.String(), t
 	t.choose()
 	return t, nil
 }

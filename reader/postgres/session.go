@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -116,7 +117,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 		hangUp(conn)
 		return nil, nil, passing(err)
 	}
-	return &session{conn: conn, of: t, loose: true}, t.Table, nil
+	return &session{conn: conn, loose: true}, t.Table, nil
 }
 
 // passing marks what a server says that is too busy, and a connection that ended.
@@ -134,18 +135,24 @@ func passing(err error) error {
 const samplePages = 512
 
 // Bounds takes keys of a sample.
-func (a *Address) Bounds(ctx context.Context, look sqltable.Session, _ *sqltable.Table) (bounds [][][]byte, err error) {
-	s := look.(*session)
-	ranges := s.of.Ranges()
-	percent := min(100, 100*samplePages/float64(s.of.pages))
-	keys := strings.Join(s.of.names(), ", ")
-	err = within(ctx, s.conn, func() error {
-		res := s.conn.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, s.of.from(), percent, keys), nil, nil, nil, nil).Read()
+func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable.Table) (bounds [][][]byte, err error) {
+	s, of := look.(*session), t.Of.(*described)
+	ranges := of.Ranges()
+	percent := min(100, 100*samplePages/float64(of.pages))
+	keys := strings.Join(of.names(), ", ")
+	ask := func() error {
+		res := s.conn.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, of.from(), percent, keys), nil, nil, nil, nil).Read()
 		for i := 1; i < ranges && len(res.Rows) >= ranges; i++ {
 			bounds = append(bounds, res.Rows[i*len(res.Rows)/ranges])
 		}
 		return res.Err
-	})
+	}
+	s.prepared = ""
+	if s.loose {
+		err = within(ctx, s.conn, ask)
+	} else {
+		err = ask()
+	}
 	return bounds, err
 }
 
@@ -166,6 +173,10 @@ type snapshot struct {
 	name string
 	next uint64 // the first transaction that it cannot see
 
+	// joint are the tables of one of several, by their names with ONLY where they have it; nil of one table.
+	joint map[string]bool
+	mu    sync.Mutex // of asking the session that keeps it
+
 	alone *session // reads by the session that keeps it, where there is to be no other; nil without
 }
 
@@ -176,7 +187,13 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Sn
 		return nil, nil, err
 	}
 	h := &snapshot{of: a, conn: conn}
-	if err := h.begin(ctx, before); err != nil {
+	if err = h.begin(ctx); err == nil {
+		err = h.export(ctx, before)
+	}
+	if err == nil {
+		h.t, err = describe(ctx, conn, a)
+	}
+	if err != nil {
 		hangUp(conn)
 		return nil, nil, err
 	}
@@ -192,19 +209,19 @@ func (h *snapshot) Alone() sqltable.Session {
 	return h.alone
 }
 
-func (h *snapshot) begin(ctx context.Context, before sqltable.Snapshot) (err error) {
+func (h *snapshot) begin(ctx context.Context) (err error) {
 	// What the table is called has to be known before it can be locked.
 	if err := within(ctx, h.conn, func() (err error) { h.t, err = describe(ctx, h.conn, h.of); return err }); err != nil {
 		return err
 	}
 	if h.t.query != "" {
-		err = h.t.hold(ctx, h.conn)
-	} else {
-		err = h.t.lock(ctx, h.conn, "")
+		return h.t.hold(ctx, h.conn)
 	}
-	if err != nil {
-		return err
-	}
+	return h.t.lock(ctx, h.conn, "")
+}
+
+// export gives the snapshot of the session's transaction a name, by which others join.
+func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	rows, err := query(ctx, h.conn, "SELECT pg_export_snapshot(), pg_snapshot_xmax(pg_current_snapshot())::text")
 	if err != nil {
 		return err
@@ -213,27 +230,32 @@ func (h *snapshot) begin(ctx context.Context, before sqltable.Snapshot) (err err
 	if h.next, err = strconv.ParseUint(rows[0][1], 10, 64); err != nil {
 		return fmt.Errorf("the snapshot %s of the server cannot be read: %w", h.name, err)
 	}
-	if h.t, err = describe(ctx, h.conn, h.of); err != nil {
-		return err
-	}
 	if before, ok := before.(*snapshot); ok && h.next < before.next {
 		return fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were read before (%d): it was replaced by one that lags or lost some, and rows would become older; start over with --fresh", h.of.shown, h.next, before.next)
 	}
 	return nil
 }
 
+// beginIn begins a transaction in a snapshot that is named or, without a name, one of its own.
+func beginIn(snapshot string) string {
+	if snapshot == "" {
+		return beginSnapshot
+	}
+	return beginSnapshot + "; SET TRANSACTION SNAPSHOT '" + snapshot + "'"
+}
+
 // lock begins a transaction that reads the table, in a snapshot that is named or one of its own.
 func (t *described) lock(ctx context.Context, conn *pgconn.PgConn, snapshot string) error {
-	how := beginSnapshot
-	if snapshot != "" {
-		how += "; SET TRANSACTION SNAPSHOT '" + snapshot + "'"
-	}
 	// An altered table is of no snapshot: it is locked against that, not against writers. What holds the snapshot of a query locks its tables.
 	then := "SELECT 1"
 	if t.query == "" {
-		then = "LOCK TABLE " + t.from() + " IN ACCESS SHARE MODE"
+		then = lockTables(t.from())
 	}
-	return begin(ctx, conn, how, then)
+	return begin(ctx, conn, beginIn(snapshot), then)
+}
+
+func lockTables(names ...string) string {
+	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
 // Name is what the server calls it.
@@ -253,7 +275,12 @@ func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.t.lock(ctx, conn, h.name); err != nil {
+	if h.joint != nil {
+		err = begin(ctx, conn, beginIn(h.name), "SELECT 1")
+	} else {
+		err = h.t.lock(ctx, conn, h.name)
+	}
+	if err != nil {
 		hangUp(conn)
 		return nil, err
 	}
@@ -262,15 +289,19 @@ func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 
 // reader reads by a session that is in the snapshot.
 func (h *snapshot) reader(conn *pgconn.PgConn) *session {
-	s := &session{conn: conn, of: h.t}
-	if h.t.query != "" {
-		s.stream = &sqltable.Stream{Ask: s.ask}
+	s := &session{conn: conn}
+	if h.joint != nil {
+		s.joins = h
+	} else if h.t.query != "" {
+		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) { return s.ask(ctx, h.t, q) }}
 	}
 	return s
 }
 
 // Alive asks the session that keeps it.
 func (h *snapshot) Alive(ctx context.Context) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	_, err := query(ctx, h.conn, "SELECT 1")
 	return err == nil
 }
@@ -281,7 +312,8 @@ func (h *snapshot) Close() { hangUp(h.conn) }
 // session reads pages.
 type session struct {
 	conn     *pgconn.PgConn
-	of       *described
+	joins    *snapshot        // of several tables; nil is of one, or of none
+	entered  []string         // of them, those that it has locked
 	loose    bool             // each page is of a transaction of its own
 	prepared string           // the statement that it has
 	stream   *sqltable.Stream // of a query; nil asks for each page
@@ -295,12 +327,15 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	if s.stream != nil {
 		return s.stream.Page(ctx, t, q)
 	}
-	return s.ask(ctx, q)
+	of := t.Of.(*described)
+	if err := s.enter(ctx, of); err != nil {
+		return nil, err
+	}
+	return s.ask(ctx, of, q)
 }
 
 // ask asks for rows: all from the lower bound on in a stream.
-func (s *session) ask(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) {
-	t := s.of
+func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqltable.Rows, error) {
 	sql := t.pageSQL(q.Lower != nil, q.Past, q.Upper != nil)
 	args := append(append([][]byte{}, q.Lower...), q.Upper...)
 	var oids []uint32

@@ -65,15 +65,20 @@ func (t *described) choose() {
 	}
 }
 
+// named is the table as SQL writes it, by the search path where no schema is given.
+func (a *Address) named() string {
+	if a.schema == "" {
+		return quote(a.table)
+	}
+	return quote(a.schema) + "." + quote(a.table)
+}
+
 // describe asks for a table's columns and key. What cannot be read exactly is refused.
 func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
 	if a.query != "" {
 		return describeQuery(ctx, conn, a)
 	}
-	name := quote(a.table)
-	if a.schema != "" {
-		name = quote(a.schema) + "." + name
-	}
+	name := a.named()
 	rows, err := query(ctx, conn, `SELECT c.oid::text, c.relkind::text, n.nspname::text, c.relname::text, c.relhassubclass::text,
 		(SELECT coalesce(sum(pg_relation_size(p.relid)), pg_relation_size(c.oid)) / current_setting('block_size')::int FROM pg_partition_tree(c.oid) p)::bigint::text,
 		has_table_privilege(c.oid, 'SELECT')::text, c.relpersistence::text
@@ -113,7 +118,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 	if err := t.describeColumns(ctx, conn, oid, &s); err != nil {
 		return nil, err
 	}
-	t.Schema = s.String()
+	t.Schema, t.Of = s.String(), t
 	t.choose()
 	return t, nil
 }

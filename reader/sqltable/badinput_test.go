@@ -293,16 +293,18 @@ func TestAServerIsReadByTheSessionsThatItHas(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var notes []string
 			cfg := &Config{Server: &few{&counting{schema: "numbers"}, left}, Sessions: 3, OnPause: func(why string) { notes = append(notes, why) }}
-			s := newSessions(cfg, cfg.Server.(*few).table())
+			o := New(*cfg)
+			o.of = cfg.Server.(*few).table()
+			s := newSessions(&o.cfg, o.open)
 			var lent []*session
 			for range max(left, 1) {
-				one, err := s.lend(t.Context())
+				one, err := s.lend(t.Context(), -1)
 				must(t, err)
 				lent = append(lent, one)
 			}
 			came := make(chan *session)
 			go func() {
-				one, _ := s.lend(t.Context())
+				one, _ := s.lend(t.Context(), -1)
 				came <- one
 			}()
 			synctest.Wait()
@@ -311,7 +313,7 @@ func TestAServerIsReadByTheSessionsThatItHas(t *testing.T) {
 				t.Error("a session more than the server has")
 			default:
 			}
-			s.giveBack(lent[0], 0, "")
+			s.giveBack(lent[0])
 			conformance.Equal(t, <-came, lent[0], "a buffer that was given back")
 			want := fmt.Sprintf("reading with %d of 3 sessions, because the server has no more (too many connections); sessions=%[1]d asks for no others", max(left, 1))
 			if len(notes) != 1 || notes[0] != want {

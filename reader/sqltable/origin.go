@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,12 +23,16 @@ type Config struct {
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool
+	// Alone says that others which share the Moment may be of another snapshot than all rows of this table.
+	Alone bool
 	// MaxRow is how many bytes a row may have: a reading fails at a larger one. 0 is any number.
 	MaxRow int64
 	// MaxRows is how many rows are read a second at most; 0 is as many as there are.
 	MaxRows float64
 	// MaxLag is how far replication may lag: reading pauses while it lags further. 0 does not limit it; else the Server is a Lagging one.
 	MaxLag time.Duration
+	// Moment is what the table is read from together with others; nil is a snapshot of its own.
+	Moment *Moment
 	// OnPause is called with the reason each time that reading pauses, by any goroutine; nil is nobody.
 	OnPause func(why string)
 }
@@ -69,7 +74,11 @@ func (o *Origin) tell(since time.Time, why error) {
 
 // fewer says that so many sessions read, and not as many as may.
 func (c *Config) fewer(n int, why error) {
-	if c.OnPause != nil {
+	switch {
+	case c.OnPause == nil:
+	case errors.As(why, new(*refusedError)):
+		c.OnPause(fmt.Sprintf("reading with %d of %d sessions: %v", n, c.Sessions, why))
+	default:
 		c.OnPause(fmt.Sprintf("reading with %d of %d sessions, because the server has no more (%v); sessions=%d asks for no others", n, c.Sessions, why, n))
 	}
 }
@@ -89,10 +98,19 @@ type Origin struct {
 	read  *sessions
 	lag   *lagWatch // nil watches none
 	pace  *pace     // nil is as fast as it may be
-	opens int       // parts that are open
-	left  int       // of them, those that were not read to their end
+	done  reading
+	opens int // parts that are open
+	left  int // of them, those that were not read to their end
 
 	outage outage
+}
+
+// reading is what an Origin has read from.
+type reading struct {
+	noted noted
+
+	seeing sync.Mutex
+	seen   *held // of a moment, what the table was last described in
 }
 
 // New makes an Origin.
@@ -105,7 +123,9 @@ func New(c Config) *Origin {
 	if c.MaxRows > 0 {
 		o.pace = &pace{perSecond: c.MaxRows}
 	}
-	if server, ok := c.Server.(Lagging); ok && c.MaxLag > 0 {
+	if c.Moment != nil {
+		o.lag = c.Moment.lag
+	} else if server, ok := c.Server.(Lagging); ok && c.MaxLag > 0 {
 		o.lag = &lagWatch{server: server, max: c.MaxLag, limit: c.RetryFor, onPause: c.OnPause}
 	}
 	return o
@@ -145,8 +165,20 @@ func (o *Origin) Describe(ctx context.Context) (columns []Column, key []int, err
 func (o *Origin) describe(ctx context.Context) (err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.look != nil {
+	switch {
+	case o.look != nil || o.cfg.Moment != nil && o.of != nil:
 		return nil
+	case o.cfg.Moment != nil:
+		if o.lag != nil {
+			err = o.lag.check(ctx)
+		}
+		if err == nil {
+			err = o.looking(ctx, func(context.Context, Session) error { return nil }) // which describes
+		}
+		if err != nil {
+			err = fmt.Errorf("read %s: %w", o.cfg.Server.Shown(), err)
+		}
+		return err
 	}
 	look, of, err := o.cfg.Server.Look(ctx)
 	if err == nil && o.lag != nil {
@@ -188,7 +220,9 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	t := o.of
 	d := division{Table: t.Name}
 	var err error
-	if server, ok := o.cfg.Server.(Positioned); ok {
+	if o.cfg.Moment != nil {
+		d.Position = o.done.seen.place
+	} else if server, ok := o.cfg.Server.(Positioned); ok {
 		d.Position, err = server.Position(ctx, o.look, t, o.cfg.Sessions)
 	}
 	switch {
@@ -198,12 +232,20 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 		err = json.Unmarshal(o.again, &d)
 		d.Position = place
 	case t.Ranges() > 1:
-		d.Bounds, err = o.cfg.Server.Bounds(ctx, o.look, t)
+		err = o.looking(ctx, func(ctx context.Context, look Session) (err error) {
+			d.Bounds, err = o.cfg.Server.Bounds(ctx, look, t)
+			return err
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("divide %s of %s: %w", t.Name, o.cfg.Server.Shown(), err)
 	}
 	return json.Marshal(d)
+}
+
+// SnapshotEnded is why a reading cannot be resumed of which all rows are to be of one snapshot.
+func SnapshotEnded(of string) error {
+	return fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", of)
 }
 
 // Open opens the ranges of a division.
@@ -212,7 +254,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 		return nil, err
 	}
 	if o.cfg.Whole && !o.divided {
-		return nil, fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", o.cfg.Server.Shown())
+		return nil, SnapshotEnded(o.cfg.Server.Shown())
 	}
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {
@@ -244,15 +286,30 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 func (o *Origin) sessions() *sessions {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.cfg.Moment != nil {
+		return o.cfg.Moment.sessions
+	}
 	if o.read == nil {
 		if o.look != nil { // it may be the one session that the server has for a user
 			o.look.Close()
 			o.look = nil
 		}
-		o.read = newSessions(&o.cfg, o.of)
-		o.read.lag = o.lag
+		o.read = newSessions(&o.cfg, o.open)
 	}
 	return o.read
+}
+
+// open opens a snapshot of the table alone.
+func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ source.Position, err error) {
+	now, t, err := o.cfg.Server.Snapshot(ctx, o.cfg.Sessions, before)
+	if err == nil && t.Schema != o.of.Schema {
+		for _, one := range now.Sessions() {
+			one.Close()
+		}
+		now.Close()
+		err = &changedError{was: o.of.Schema, is: t.Schema}
+	}
+	return now, source.Position{}, err
 }
 
 // reads notes that so many parts more, or fewer, may still be read. With the last one the snapshot ends: the server keeps what it needs.
@@ -293,11 +350,4 @@ func (o *Origin) Position() source.Position {
 }
 
 // Snapshots says which ranges were read from which snapshot, in this process.
-func (o *Origin) Snapshots() []source.Snapshot {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.read == nil {
-		return nil
-	}
-	return o.read.snapshots()
-}
+func (o *Origin) Snapshots() []source.Snapshot { return o.done.noted.snapshots() }

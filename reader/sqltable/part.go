@@ -98,7 +98,8 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	parser := p.NewParser(nil)
 	look := &part{of: p.of, t: p.t, ctx: p.ctx, from: p.from, to: p.to}
 	for read < budget {
-		pg, err := look.page(p.of.look)
+		var pg *page
+		err := p.of.looking(p.ctx, func(ctx context.Context, by Session) (err error) { pg, err = look.page(ctx, by); return err })
 		if err != nil {
 			return max(read, 1), nil // the load meets it
 		}
@@ -187,8 +188,13 @@ func (p *part) tryPage() (*page, error) {
 			return nil, err
 		}
 	}
+	if p.of.lag != nil {
+		if err := p.of.lag.wait(p.ctx); err != nil {
+			return nil, err
+		}
+	}
 	s := p.of.sessions()
-	one, err := s.lend(p.ctx)
+	one, err := s.lend(p.ctx, p.of.only())
 	if err != nil {
 		return nil, err
 	}
@@ -198,12 +204,13 @@ func (p *part) tryPage() (*page, error) {
 	} else if p.from != nil {
 		from = p.t.show(p.from)
 	}
-	pg, err := p.page(one)
+	pg, err := p.of.pageBy(p, one)
 	if err != nil {
-		s.drop(one)
+		p.of.failed(s, one, err)
 		return nil, err
 	}
-	s.giveBack(one, p.number, p.name+" from "+from+" on")
+	p.of.done.noted.note(one.of, p.number, p.name+" from "+from+" on")
+	s.giveBack(one)
 	if p.of.pace != nil {
 		p.of.pace.took(pg.rows)
 	}
@@ -225,7 +232,7 @@ func (pg *page) key(at []keyAt) [][]byte {
 }
 
 // page reads rows from next on.
-func (p *part) page(by Session) (*page, error) {
+func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	t := p.t
 	q := Query{Lower: p.progress.next, Past: p.progress.past, Upper: p.to, Limit: firstRows}
 	budget := cmp.Or(p.bytes, pageBytes)
@@ -238,7 +245,7 @@ func (p *part) page(by Session) (*page, error) {
 	if q.Lower == nil {
 		q.Lower = p.from
 	}
-	rows, err := by.Page(p.ctx, t, q)
+	rows, err := by.Page(ctx, t, q)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,18 @@ type Server interface {
 	Lost(error) bool
 }
 
+// Joint is a Server of which several tables can be read in one snapshot.
+type Joint interface {
+	Server
+	// Database is what tables of one snapshot have in common, for users: the server, its database and the user; "" for what is in none.
+	Database() string
+	// SnapshotOf opens a snapshot of several tables of the database, which nobody alters until it ends, and says from where their changes are
+	// followed. A table that cannot be read is left out: Describe says why.
+	SnapshotOf(ctx context.Context, tables []Server, sessions int, before Snapshot) (Snapshot, source.Position, error)
+	// Describe describes the table by a session of such a snapshot.
+	Describe(context.Context, Session) (*Table, error)
+}
+
 // Limited is a Server that does not take rows of more than so many bytes from the network; 0 is any number. It fails with a RowTooLarge.
 type Limited interface {
 	Server
@@ -138,6 +150,7 @@ type Table struct {
 	Schema  string     // what must be the same for a reading to continue
 	Claimed bool       // the key is what a user says of the rows of a query: it is checked that they go up by it
 	MaxKey  int        // bytes that a claimed key's value may have, so that the server sorts by all of it; 0 means any
+	Of      any        // what the server knows the table by
 	inKey   []int      // of each column, its place in the key; -1 is none
 }
 
@@ -251,7 +264,8 @@ func (e *RowTooLarge) Error() string {
 
 // final reports whether no other session can help.
 func final(err error) bool {
-	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) || errors.As(err, new(*laggedError)) || errors.As(err, new(*RowTooLarge))
+	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) || errors.As(err, new(*laggedError)) || errors.As(err, new(*refusedError)) ||
+		errors.As(err, new(*RowTooLarge))
 }
 
 // IsChanged reports whether an error says that the table changed.

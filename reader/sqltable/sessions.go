@@ -2,17 +2,17 @@ package sqltable
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"example.com/tsimport/reader/source"
 )
 
-// sessions are those of one reading. They are lent for a page each, so that none waits for another.
+// sessions are those of one reading, or of all that share a moment. They are lent for a page each, so that none waits for another.
 type sessions struct {
-	cfg *Config
-	of  *Table
-	lag *lagWatch // nil watches none
+	cfg  *Config
+	open func(ctx context.Context, before Snapshot) (Snapshot, source.Position, error)
 
 	mu   sync.Mutex
 	came sync.Cond // one was given back, or lost
@@ -20,20 +20,23 @@ type sessions struct {
 	most int // that may be lent: fewer than were asked for, where the server has no more
 	idle []*session
 	held *held // what new sessions join; nil before the first page
-	noted
+	took int   // snapshots so far
 }
 
 // noted is what was read from where. It has a lock of its own: whoever asks does not wait for a server.
 type noted struct {
 	sync.Mutex
 	read []source.Snapshot
+	of   []*held     // each of read
 	at   map[int]int // of read, the one that a part was read from last
 }
 
 // held is a snapshot.
 type held struct {
 	Snapshot
-	number int  // in noted.read
+	taken  time.Time
+	place  source.Position
+	number int  // among all
 	fixed  int  // sessions that are left of it, where no more can join; else 0
 	lost   bool // nobody can read it any more
 }
@@ -44,19 +47,14 @@ type session struct {
 	of *held
 }
 
-func newSessions(c *Config, of *Table) *sessions {
-	s := &sessions{cfg: c, of: of, most: c.Sessions, noted: noted{at: map[int]int{}}}
+func newSessions(c *Config, open func(context.Context, Snapshot) (Snapshot, source.Position, error)) *sessions {
+	s := &sessions{cfg: c, open: open, most: c.Sessions}
 	s.came.L = &s.mu
 	return s
 }
 
-// lend returns a session that nobody else has.
-func (s *sessions) lend(ctx context.Context) (*session, error) {
-	if s.lag != nil {
-		if err := s.lag.wait(ctx); err != nil {
-			return nil, err
-		}
-	}
+// lend returns a session that nobody else has, of the snapshot of a number; -1 is any.
+func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -68,6 +66,9 @@ func (s *sessions) lend(ctx context.Context) (*session, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if only >= 0 && s.took > only && (s.held == nil || s.held.lost || s.held.number != only) {
+			return nil, ErrSnapshot
 		}
 		one := s.pop()
 		switch {
@@ -130,43 +131,32 @@ func (s *sessions) pop() (one *session) {
 
 // begin opens a snapshot.
 func (s *sessions) begin(ctx context.Context) error {
-	if len(s.snapshots()) > 0 && s.cfg.Whole {
-		return ErrSnapshot
-	}
 	var before Snapshot
 	if s.held != nil {
 		before = s.held.Snapshot
 	}
-	now, t, err := s.cfg.Server.Snapshot(ctx, s.cfg.Sessions, before)
+	now, place, err := s.open(ctx, before)
 	if err != nil {
 		return err
 	}
-	h := &held{Snapshot: now}
+	h := &held{Snapshot: now, taken: time.Now().UTC(), place: place, number: s.took}
 	if few, ok := now.(Lacking); ok && few.Lacks() != nil {
 		s.cfg.fewer(len(now.Sessions()), few.Lacks())
 	}
+	s.hangUp() // those that are left of one that was lost
 	for _, one := range now.Sessions() {
 		h.fixed++
 		s.idle = append(s.idle, &session{one, h})
 	}
-	if t.Schema != s.of.Schema {
-		s.hangUp()
-		now.Close()
-		return &changedError{was: s.of.Schema, is: t.Schema}
-	}
 	s.held = h
-	s.Lock()
-	defer s.Unlock()
-	h.number = len(s.read)
-	s.read = append(s.read, source.Snapshot{Name: now.Name(), Taken: time.Now().UTC()})
+	s.took++
 	return nil
 }
 
-// giveBack takes a session back that has read a page of a part.
-func (s *sessions) giveBack(one *session, part int, from string) {
+// giveBack takes a session back that may read more.
+func (s *sessions) giveBack(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note(one.of.number, part, from)
 	if one.of != s.held || one.of.lost {
 		one.Close()
 	} else {
@@ -192,9 +182,18 @@ func (s *sessions) drop(one *session) {
 	s.came.Broadcast()
 }
 
-func (n *noted) note(number, part int, from string) {
+// note notes that a part was read from a snapshot.
+func (n *noted) note(h *held, part int, from string) {
 	n.Lock()
 	defer n.Unlock()
+	number := slices.Index(n.of, h)
+	if number < 0 {
+		number = len(n.read)
+		n.of, n.read = append(n.of, h), append(n.read, source.Snapshot{Name: h.Name(), Taken: h.taken})
+	}
+	if n.at == nil {
+		n.at = map[int]int{}
+	}
 	if last, known := n.at[part]; !known || last != number {
 		n.at[part] = number
 		n.read[number].Ranges = append(n.read[number].Ranges, from)

@@ -62,7 +62,8 @@ func planJob(c *call, r *job.Record) (err error) {
 		p.load(s)
 	}
 	slices.SortStableFunc(p.plan.Loads, func(a, b *loadPlan) int { return placeOfLoad(r, a.Name) - placeOfLoad(r, b.Name) })
-	p.plan.Notes = append(p.plan.Notes, ownMoments(r)...)
+	p.readTogether()
+	p.plan.Notes = append(p.plan.Notes, p.plannedMoments()...)
 	p.total()
 	err = printed(c, p.plan, func(w io.Writer) error { return writeLines(w, p.plan.lines()) })
 	if err == nil && p.plan.ExitCode != exitcode.OK {

@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
@@ -42,6 +43,9 @@ func load(c *call) (err error) {
 	l, err := restore.Open(c.interrupts.drain, c.command(), storesOf(c), c.say)
 	if err != nil {
 		return err
+	}
+	if of, ok := l.(*fromdatabase.Load); ok && c.in.session != nil {
+		of.Share(c.in.session.moments)
 	}
 	return runLoad(c, plainLoad{l})
 }

@@ -363,8 +363,13 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 		stop = c.show.board.watch(c.show)
 	}
 	o := &jobRunner{c: c, session: s, folder: folder, record: r}
+	s.moments = o.readTogether()
+	defer s.moments.Close()
 	err = r.Run(c.interrupts.drain, folder, o.run, o.told)
 	stop()
+	if o.noteMoments() {
+		err = errors.Join(err, r.Write(folder))
+	}
 	o.summarize(time.Since(began))
 	o.ending(endingOf(c))
 	if c.of.JSON {
@@ -388,6 +393,7 @@ type jobRunner struct {
 	session *session
 	folder  string
 	record  *job.Record
+	reads   map[string]*tableRead // loads of tables of databases
 }
 
 // run runs one load: the command that it is, in this process.
@@ -396,6 +402,9 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	interrupts, stop := o.c.interrupts.ofLoad()
 	defer stop()
 	err := o.command(interrupts.hard, s, &invocation{goOn: !s.Fresh || hasRun(dir), folder: dir, mayChange: s.Changed}, o.c.show.of(s.Name), interrupts)
+	if of := o.reads[s.Name]; of != nil && of.moment != nil {
+		of.moment.Ended()
+	}
 	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
 		out.BadInputs = int64(len(only.Bad))
@@ -417,6 +426,9 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	}
 	of, err := o.requested(&resolved)
 	if err != nil {
+		return err
+	}
+	if err := o.mayRead(s.Name); err != nil {
 		return err
 	}
 	own := *of
@@ -594,9 +606,7 @@ func (o *jobRunner) summarize(took time.Duration) {
 	if n, differ := o.verified(); n > 0 {
 		o.c.say.Line("%s verified, %s differ", counted(int64(n), "load"), counted(differ, "row"))
 	}
-	for _, text := range ownMoments(o.record) {
-		o.c.say.Note("%s", text)
-	}
+	o.sayMoments()
 	if o.record.Unfinished() {
 		o.c.say.Line("to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(o.folder))
 	}
@@ -617,20 +627,6 @@ func (o *jobRunner) verified() (loads int, differ int64) {
 		}
 	}
 	return loads, differ
-}
-
-// ownMoments says of a job that reads several tables of databases that they are not of one moment.
-func ownMoments(r *job.Record) (notes []string) {
-	n := 0
-	for _, s := range r.Loads {
-		if resolved, err := s.Resolve(r.File, os.LookupEnv); err == nil && slices.ContainsFunc(resolved.From, open.IsDatabase) {
-			n++
-		}
-	}
-	if n < 2 {
-		return nil
-	}
-	return []string{fmt.Sprintf("each of the %d tables of a database is read in a snapshot of its own: rows of two tables may be of different moments", n)}
 }
 
 // ending says how the job and its loads have ended.

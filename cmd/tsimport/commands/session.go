@@ -14,17 +14,19 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/lanes"
 	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // session is what the loads of a job have together: ceilings, memory, and the embedded stores, which one process opens once. It is safe
 // for concurrent use.
 type session struct {
 	limits   *lanes.SharedLimits
-	gate     *scan.Gate  // of what is read from tables
-	memory   int64       // of all loads
-	each     int64       // of one
-	requests int         // in flight, of all loads
-	rates    lanes.Rates // of all loads
+	gate     *scan.Gate        // of what is read from tables
+	memory   int64             // of all loads
+	each     int64             // of one
+	requests int               // in flight, of all loads
+	rates    lanes.Rates       // of all loads
+	moments  *sqltable.Moments // of databases; nil of a plan
 	quiet    bool
 	readOnly bool // nothing is written, and no store made
 

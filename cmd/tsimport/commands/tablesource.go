@@ -206,6 +206,10 @@ func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	if cfg == nil || err != nil {
 		return nil, err
 	}
+	if s := c.in.session; s != nil {
+		cfg.Moment = s.moments.Of(cfg.Server)
+	}
+	cfg.Alone = !cfg.Whole
 	cfg.Whole, cfg.RetryFor = cfg.Whole || c.Command.Name == job.Sync, c.of.RetryFor
 	return sqltable.New(*cfg), nil
 }

@@ -1,0 +1,311 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
+)
+
+var (
+	momentRuns   = flag.Int("moment.runs", 2, "how often TestDatabasesAreLoadedAtOneMoment loads all tables of each server")
+	momentTables = flag.Int("moment.tables", 20, "how many tables it loads")
+)
+
+// accounts of each table, with an amount each at first.
+const (
+	momentAccounts = 20
+	momentAmount   = 100
+	momentWriters  = 6
+)
+
+// bank is a server whose tables hold amounts, which writers move between rows of different tables.
+type bank struct {
+	*testing.T
+	address func(table string) string
+	exec    func(statements ...string)
+	session func() (exec func(statement string) error, end func()) // opens one
+	kill    func(of string)                                        // sessions of a job: the keeper of the snapshot, a reader, or all
+	tables  int
+}
+
+// banks runs a test on both servers.
+func banks(t *testing.T, tables int, test func(b *bank)) {
+	t.Run("PostgreSQL", func(t *testing.T) {
+		s := pgtest.Start(t)
+		b := &bank{T: t, address: s.Address, exec: func(statements ...string) { s.Exec(strings.Join(statements, ";")) }, tables: tables}
+		b.session = func() (func(string) error, func()) {
+			conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
+			must(t, err)
+			return func(statement string) error {
+				_, err := conn.Exec(context.Background(), statement).ReadAll()
+				return err
+			}, func() { _ = conn.Close(context.Background()) }
+		}
+		b.kill = func(of string) {
+			which := map[string]string{"the keeper": "ORDER BY backend_start LIMIT 1", "a reader": "ORDER BY backend_start DESC LIMIT 1"}[of]
+			s.Exec("SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'tsimport' AND xact_start IS NOT NULL " + which + ") AS of")
+		}
+		b.fill()
+		test(b)
+	})
+	t.Run("MariaDB", func(t *testing.T) {
+		t.Setenv("HOME", t.TempDir())
+		s := mysqltest.Start(t)
+		b := &bank{T: t, address: s.Address, exec: s.Exec, tables: tables}
+		b.session = func() (func(string) error, func()) {
+			conn, err := s.DB.Conn(context.Background())
+			must(t, err)
+			return func(statement string) (err error) {
+				for one := range strings.SplitSeq(statement, ";") {
+					if _, e := conn.ExecContext(context.Background(), one); e != nil && err == nil {
+						err = e
+					}
+				}
+				return err
+			}, func() { conn.Close() }
+		}
+		b.kill = func(of string) {
+			for n, r := range s.Rows("SELECT id FROM information_schema.PROCESSLIST WHERE user = 'reader' ORDER BY id") {
+				if of == "all" || of == "a reader" && n == 0 {
+					_, _ = s.DB.Exec("KILL " + r[0]) // it may have ended
+				}
+			}
+		}
+		s.Exec("CREATE USER reader@'127.0.0.1'", "GRANT SELECT, RELOAD, PROCESS, REPLICA MONITOR ON *.* TO reader@'127.0.0.1'")
+		b.address = func(table string) string { return strings.Replace(s.Address(table), "root@", "reader@", 1) }
+		b.fill()
+		test(b)
+	})
+}
+
+func (b *bank) fill() {
+	var values []string
+	for n := range momentAccounts {
+		values = append(values, fmt.Sprintf("(%d, %d)", n, momentAmount))
+	}
+	for n := range b.tables {
+		b.exec(fmt.Sprintf("CREATE TABLE bank_%03d (id integer PRIMARY KEY, amount integer)", n), fmt.Sprintf("INSERT INTO bank_%03d VALUES %s", n, strings.Join(values, ", ")))
+	}
+}
+
+// transfers moves amounts until it is stopped, which returns how many were moved.
+func (b *bank) transfers() (stop func() int64) {
+	var over atomic.Bool
+	var moved atomic.Int64
+	var group sync.WaitGroup
+	for range momentWriters {
+		exec, end := b.session()
+		group.Go(func() {
+			defer end()
+			for !over.Load() {
+				from, to, amount := rand.IntN(b.tables), rand.IntN(b.tables), rand.IntN(50)
+				update := func(table, sign int) string {
+					return fmt.Sprintf("UPDATE bank_%03d SET amount = amount + %d WHERE id = %d", table, sign*amount, rand.IntN(momentAccounts))
+				}
+				err := exec("BEGIN")
+				for _, one := range []string{update(from, -1), update(to, 1), "COMMIT"} {
+					if err == nil {
+						err = exec(one)
+					}
+				}
+				if err != nil { // a deadlock, or a lock that was waited for too long
+					_ = exec("ROLLBACK")
+				} else {
+					moved.Add(1)
+				}
+			}
+		})
+	}
+	return func() int64 { over.Store(true); group.Wait(); return moved.Load() }
+}
+
+// job is a job that loads all tables.
+func (b *bank) job(more string) string {
+	return fmt.Sprintf("version: 1\nparallel: 4\ndefaults: {create: true%s}\nloads: {\"{table}\": {from: %q, table: \"{table}\"}}\n", more, b.address("{table}"))
+}
+
+// sum is what all loaded tables hold.
+func (b *bank) sum(s *served) (sum, rows int64) {
+	b.Helper()
+	for n := range b.tables {
+		for r := range rowsOf(b, s.client(), fmt.Sprintf("bank_%03d", n)) {
+			rows++
+			for _, c := range r.Columns {
+				sum += c.Value.(int64)
+			}
+		}
+	}
+	return sum, rows
+}
+
+// momentRecord is what job.json says of moments.
+type momentRecord struct {
+	Loads   []struct{ Name string }
+	Moments []struct {
+		Consistent bool
+		Snapshots  []struct{ Loads []string }
+	}
+}
+
+// record is the record of the only job in a place.
+func (p *place) record() (r momentRecord) {
+	p.t.Helper()
+	all := p.glob("tsimport-runs/*/job.json")
+	must(p.t, json.Unmarshal([]byte(p.read(strings.TrimPrefix(all[len(all)-1], p.dir+"/"))), &r))
+	return r
+}
+
+// TestDatabasesAreLoadedAtOneMoment: amounts move between tables all the time, and what is loaded of all tables is their sum. Writes of 50 loads
+// of 200 tables: -moment.runs 50 -moment.tables 200.
+func TestDatabasesAreLoadedAtOneMoment(t *testing.T) {
+	banks(t, *momentTables, func(b *bank) {
+		s := startServe(b, "--memory")
+		stop := b.transfers()
+		wrong := 0
+		for run := range *momentRuns {
+			p := newPlace(b, s.env()...)
+			p.write("bank.yaml", b.job(""))
+			if run == 0 {
+				p.ends(0, []string{"run", "bank.yaml", "--plan"}, fmt.Sprintf("all %d tables of ", b.tables), "are read in one snapshot, by at most 4 sessions")
+			}
+			p.ends(0, []string{"run", "bank.yaml"}, "one moment of ")
+			sum, rows := b.sum(s)
+			if want := int64(b.tables * momentAccounts); rows != want || sum != want*momentAmount {
+				b.Errorf("run %d: %d rows with a sum of %d, want %d with %d", run, rows, sum, want, want*momentAmount)
+				wrong++
+			}
+			places := map[string]bool{}
+			r := p.record()
+			for _, l := range r.Loads {
+				sum := p.summary(strings.TrimPrefix(p.glob("tsimport-runs/*")[0], p.dir+"/") + "/" + l.Name)
+				places[fmt.Sprint(sum.Follow())] = true
+			}
+			if len(r.Moments) != 1 || !r.Moments[0].Consistent || len(r.Moments[0].Snapshots[0].Loads) != b.tables || len(places) != 1 {
+				b.Errorf("run %d: moments %+v, followed from %v", run, r.Moments, places)
+			}
+		}
+		b.Logf("%d of %d loads of %d tables had another sum; %d transfers were made meanwhile", wrong, *momentRuns, b.tables, stop())
+	})
+}
+
+// slow is a job whose tables are read one page after the other, so that something can happen meanwhile.
+func (b *bank) slow(more string) string { return b.job(", max-rows-per-second: 200" + more) }
+
+// TestDatabasesWhoseMomentIsLost: sessions that read are killed while a job loads tables.
+func TestDatabasesWhoseMomentIsLost(t *testing.T) {
+	banks(t, 30, func(b *bank) {
+		s := startServe(b, "--memory")
+		for _, c := range []struct {
+			kill, more string
+			code       int
+			says       string
+		}{
+			{"a reader", "", 0, "one moment of "},
+			{"a reader", ", require-snapshot: true", 0, "one moment of "},
+			{"the keeper", "", 0, "are of 2 moments: "},
+			{"the keeper", ", require-snapshot: true", 1, "the session that held the snapshot was lost"},
+			{"all", "", 0, "are of 2 moments: "},
+			{"all", ", require-snapshot: true", 1, "the session that held the snapshot was lost"},
+		} {
+			if c.kill == "the keeper" && strings.HasPrefix(b.address(""), "mysql") {
+				continue // there is none
+			}
+			b.Run(c.kill+c.more, func(t *testing.T) {
+				p := newPlace(t, s.env()...)
+				p.write("bank.yaml", b.slow(c.more))
+				stop := b.transfers()
+				defer stop()
+				r := p.start("run", "bank.yaml")
+				r.says(`(?m)bank_\d+: done`, 3)
+				b.kill(c.kill)
+				code := r.wait()
+				said := r.said.String()
+				if code != c.code || !strings.Contains(said, c.says) {
+					t.Errorf("exit code %d, want %d with %q:\n%s", code, c.code, c.says, said)
+				}
+				one := c.says == "one moment of "
+				if m := p.record().Moments; len(m) != 1 || c.code == 0 && m[0].Consistent != one {
+					t.Errorf("moments %+v", m)
+				}
+				if one {
+					if sum, rows := b.sum(s); rows != 600 || sum != 60_000 {
+						t.Errorf("%d rows with a sum of %d", rows, sum)
+					}
+				}
+			})
+		}
+	})
+}
+
+// TestDatabasesAreReadByFewSessions: what a server has no sessions or rights for is said, and the tables are still of one moment.
+func TestDatabasesAreReadByFewSessions(t *testing.T) {
+	banks(t, 10, func(b *bank) {
+		s := startServe(b, "--memory")
+		limit, right := "ALTER ROLE few CONNECTION LIMIT %d", "SELECT 1"
+		user := func() { b.exec("CREATE ROLE few LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO few") }
+		if strings.HasPrefix(b.address(""), "mysql") {
+			limit, right = "GRANT USAGE ON *.* TO few@'127.0.0.1' WITH MAX_USER_CONNECTIONS %d", "GRANT RELOAD ON *.* TO few@'127.0.0.1'"
+			user = func() { b.exec("CREATE USER few@'127.0.0.1'", "GRANT SELECT ON shop.* TO few@'127.0.0.1'") }
+		}
+		user()
+		own := b.address
+		b.address = func(table string) string {
+			return strings.NewReplacer("postgres@", "few@", "reader@", "few@").Replace(own(table))
+		}
+		stop := b.transfers()
+		defer stop()
+		for n, says := range map[int]string{10: "", 3: "reading with ", 1: "reading with 1 of 4 sessions"} {
+			for _, granted := range []bool{false, true} {
+				if granted {
+					b.exec(right)
+				}
+				b.exec(fmt.Sprintf(limit, n))
+				time.Sleep(50 * time.Millisecond) // sessions of the last load end
+				p := newPlace(b, s.env()...)
+				p.write("bank.yaml", b.job(", require-snapshot: true"))
+				p.ends(0, []string{"run", "bank.yaml"}, "one moment of ", says)
+				if sum, rows := b.sum(s); rows != 200 || sum != 20_000 {
+					b.Errorf("%d sessions, granted %v: %d rows with a sum of %d", n, granted, rows, sum)
+				}
+			}
+		}
+	})
+}
+
+// TestDatabasesOfAJobThatIsResumed: the tables that were done stay, the others are of another moment, which is said or refused.
+func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
+	banks(t, 30, func(b *bank) {
+		s := startServe(b, "--memory")
+		for more, c := range map[string]struct {
+			code int
+			says string
+		}{
+			"":                         {0, " are of 2 moments: "},
+			", require-snapshot: true": {1, "ended with the process that held it, and --require-snapshot does not allow another one"},
+		} {
+			p := newPlace(b, s.env()...)
+			p.write("bank.yaml", b.slow(more))
+			r := p.start("run", "bank.yaml")
+			r.says(`(?m)bank_\d+: done`, 3)
+			r.kill()
+			said := p.ends(c.code, []string{"run", "bank.yaml"}, c.says)
+			if record := p.record(); len(record.Moments) != 1 || record.Moments[0].Consistent != (c.code == 1) {
+				b.Errorf("%q: moments %+v\n%s", more, record.Moments, said)
+			}
+		}
+	})
+}

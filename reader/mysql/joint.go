@@ -1,0 +1,85 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	mysql "github.com/go-sql-driver/mysql"
+
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/sqltable"
+)
+
+// Database is what the tables of one snapshot have in common.
+func (a *Address) Database() string {
+	if a.query != "" {
+		return ""
+	}
+	return fmt.Sprintf("mysql://%s@%s/%s", a.config.User, a.config.Addr, a.config.DBName)
+}
+
+// lockAll holds all commits up. LOCK TABLES of many would wait for each transaction that is open, while those wait for each other's tables.
+const lockAll = "FLUSH TABLES WITH READ LOCK"
+
+// heldAtOnce is how many tables a statement keeps from being altered.
+const heldAtOnce = 50
+
+// SnapshotOf opens sessions while nothing is committed at the server, for the moment that this takes: their read views are then of one state of it.
+// A user who may not hold commits up gets one session, whose view needs no lock.
+func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
+	h := &snapshot{}
+	o := &opening{of: a, snapshot: h}
+	if err = o.connect(ctx, sessions); err == nil {
+		p, err = a.Position(ctx, o.open[0], nil, sessions)
+	}
+	if err != nil {
+		o.close()
+		return nil, p, a.passing(err)
+	}
+	joins := map[string]bool{}
+	var readable []string
+	for _, one := range tables {
+		name := quote(a.config.DBName) + "." + quote(one.(*Address).table)
+		if err = o.open[0].exec(ctx, "SELECT 1 FROM "+name+" LIMIT 0"); err == nil && !joins[name] {
+			joins[name], readable = true, append(readable, "(SELECT 1 FROM "+name+" LIMIT 0)")
+		}
+		if err != nil && (a.Lost(err) || !errors.As(err, new(*mysql.MySQLError))) {
+			break
+		}
+		err = nil // Describe says why
+	}
+	if err == nil {
+		var holds []string
+		for some := range slices.Chunk(readable, heldAtOnce) {
+			holds = append(holds, strings.Join(some, " UNION ALL "))
+		}
+		err = o.begin(ctx, lockAll, "lock the tables of "+a.Database(), holds...)
+	}
+	if err != nil {
+		o.close()
+		return nil, p, err
+	}
+	if len(o.open) < sessions && h.lacks == nil {
+		h.lacks = sqltable.Refused(errors.New("several that begin at one moment take the right RELOAD"))
+	}
+	for _, s := range o.open {
+		s.joins = joins
+	}
+	return h, p, nil
+}
+
+// Describe describes the table by a session of the snapshot.
+func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.Table, error) {
+	s := by.(*session)
+	t, err := a.describe(ctx, s)
+	if err == nil && !s.joins[t.Name] {
+		err = sqltable.Unreadable(t.Name)
+	}
+	if errors.As(err, new(*refusal)) {
+		err = sqltable.Refused(err)
+	}
+	return t, err
+}

@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/sqltable"
+)
+
+// Database is what the tables of one snapshot have in common.
+func (a *Address) Database() string {
+	if a.query != "" {
+		return ""
+	}
+	return fmt.Sprintf("postgres://%s@%s/%s", a.config.User, net.JoinHostPort(a.config.Host, strconv.Itoa(int(a.config.Port))), a.config.Database)
+}
+
+// SnapshotOf exports a snapshot of several tables. The session that keeps it has locked them all before, so that none is emptied or altered
+// while it lives.
+func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int, before sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
+	conn, err := connect(ctx, a)
+	if err != nil {
+		return nil, p, passing(err)
+	}
+	h := &snapshot{of: a, conn: conn, joint: map[string]bool{}}
+	if p, err = a.Position(ctx, &session{conn: conn}, nil, sessions); err == nil {
+		err = sqltable.Busy(h.lockAll(ctx, tables))
+	}
+	if err == nil {
+		err = h.export(ctx, before)
+	}
+	if err != nil {
+		hangUp(conn)
+		return nil, p, fmt.Errorf("open a snapshot of the tables of %s: %w", a.Database(), passing(err))
+	}
+	if sessions == 1 {
+		h.Alone()
+	}
+	return h, p, nil
+}
+
+// lockAll begins a transaction with those of the tables locked that can be read.
+func (h *snapshot) lockAll(ctx context.Context, tables []sqltable.Server) error {
+	var values, names []string
+	for i, one := range tables {
+		of := one.(*Address)
+		values, names = append(values, fmt.Sprintf("($%d)", i+1)), append(names, of.named())
+	}
+	var locks []string
+	err := within(ctx, h.conn, func() error {
+		rows, err := query(ctx, h.conn, `SELECT n.nspname::text, c.relname::text, c.relkind::text FROM (VALUES `+strings.Join(values, ", ")+`) AS v(name)
+			JOIN pg_class c ON c.oid = to_regclass(v.name) JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND has_table_privilege(c.oid, 'SELECT')`, names...)
+		for _, r := range rows {
+			t := described{Table: &sqltable.Table{Name: quote(r[0]) + "." + quote(r[1])}}
+			if r[2] == "r" {
+				t.only = "ONLY "
+			}
+			h.joint[t.from()] = true
+			locks = append(locks, t.from())
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	then := "SELECT 1"
+	if len(locks) > 0 {
+		slices.Sort(locks)
+		then = lockTables(slices.Compact(locks)...)
+	}
+	return begin(ctx, h.conn, beginSnapshot, then)
+}
+
+// Describe describes the table by a session of the snapshot.
+func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.Table, error) {
+	s := by.(*session)
+	s.prepared = ""
+	t, err := describe(ctx, s.conn, a)
+	switch {
+	case err != nil && !s.conn.IsClosed() && !errors.As(err, new(*pgconn.PgError)):
+		return nil, sqltable.Refused(err)
+	case err != nil:
+		return nil, err
+	}
+	if !s.joins.joint[t.from()] {
+		return nil, sqltable.Unreadable(t.Name)
+	}
+	return t.Table, s.enter(ctx, t)
+}
+
+// mostEntered is how many tables a session keeps locked: a server remembers max_locks_per_transaction (64) for each, of tables and their indexes.
+const mostEntered = 16
+
+var errKeeper = sqltable.Passing(errors.New("the session that keeps the snapshot has ended"))
+
+// enter locks a table of several before it is first read by the session. It is what it was only if the session that keeps the snapshot has it locked
+// until then: one that was emptied later would have no rows.
+func (s *session) enter(ctx context.Context, t *described) error {
+	if s.joins == nil || s.conn == s.joins.conn || slices.Contains(s.entered, t.from()) {
+		return nil
+	}
+	if len(s.entered) == mostEntered {
+		if err := s.conn.Exec(ctx, "COMMIT").Close(); err != nil {
+			return err
+		}
+		if err := begin(ctx, s.conn, beginIn(s.joins.name), "SELECT 1"); err != nil {
+			return err
+		}
+		s.entered = nil
+	}
+	s.prepared = ""
+	if err := s.conn.Exec(ctx, lockTables(t.from())).Close(); err != nil {
+		return err
+	}
+	if !s.joins.Alive(ctx) {
+		return errKeeper
+	}
+	s.entered = append(s.entered, t.from())
+	return nil
+}

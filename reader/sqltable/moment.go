@@ -1,0 +1,244 @@
+package sqltable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/reader/source"
+)
+
+// MaxJoint is how many sessions read a moment at most.
+const MaxJoint = 16
+
+// Moments are those that the loads of a job read: one for each database of which there are several tables. Loads are added first.
+type Moments struct {
+	all []*Moment
+}
+
+// Moment is a snapshot of several tables, which their Origins read by the same few sessions; another one, if it is lost.
+type Moment struct {
+	*sessions
+	database string
+	tables   []Server
+	lag      *lagWatch
+	done     int // tables that were read before
+	left     int // loads that have not ended; the lock is that of sessions
+}
+
+// Add takes a table in, or one that was read before. They are read by as many sessions as the one with most asks for, and at most MaxJoint.
+func (m *Moments) Add(c Config, done bool) {
+	joint, ok := c.Server.(Joint)
+	if !ok || joint.Database() == "" {
+		return
+	}
+	of := m.find(joint)
+	if of == nil {
+		of = &Moment{database: joint.Database()}
+		of.sessions = newSessions(&New(c).cfg, of.open) // which completes the Config
+		m.all = append(m.all, of)
+	}
+	if done {
+		of.done++
+		return
+	}
+	if own := New(c); own.lag != nil && (of.lag == nil || own.lag.max < of.lag.max) {
+		of.lag = own.lag
+	}
+	most := of.cfg
+	most.Sessions, most.MaxRow = min(max(most.Sessions, c.Sessions), MaxJoint), max(most.MaxRow, c.MaxRow)
+	if server, ok := most.Server.(Limited); ok {
+		server.LimitRow(most.MaxRow)
+	}
+	of.tables, of.most = append(of.tables, c.Server), most.Sessions
+	of.left++
+}
+
+func (m *Moments) find(s Joint) *Moment {
+	for _, of := range m.all {
+		if of.database == s.Database() {
+			return of
+		}
+	}
+	return nil
+}
+
+// Of returns the moment that a table is read from with others, nil if it is read by itself.
+func (m *Moments) Of(s Server) *Moment {
+	if joint, ok := s.(Joint); ok && m != nil {
+		if of := m.find(joint); of != nil && len(of.tables)+of.done > 1 {
+			return of
+		}
+	}
+	return nil
+}
+
+// Database is what the tables have in common, for users, and Sessions by how many at most they are read.
+func (m *Moment) Database() string { return m.database }
+
+func (m *Moment) Sessions() int { return m.cfg.Sessions }
+
+// Close ends all sessions.
+func (m *Moments) Close() {
+	for _, of := range m.all {
+		of.end()
+	}
+}
+
+// Ended notes that the load of a table has ended. After the last one the server need not keep the snapshot.
+func (m *Moment) Ended() {
+	m.mu.Lock()
+	m.left--
+	over := m.left == 0
+	m.mu.Unlock()
+	if over {
+		m.end()
+	}
+}
+
+func (m *Moment) end() {
+	m.close()
+	if m.lag != nil {
+		m.lag.close()
+	}
+}
+
+func (m *Moment) open(ctx context.Context, before Snapshot) (Snapshot, source.Position, error) {
+	if before != nil && m.cfg.OnPause != nil {
+		m.cfg.OnPause(fmt.Sprintf("the snapshot %s of %s was lost: what is left of its tables is read from a new one", before.Name(), m.database))
+	}
+	return m.cfg.Server.(Joint).SnapshotOf(ctx, m.tables, m.cfg.Sessions, before)
+}
+
+// Refused marks why a table is not read: no other session can help.
+func Refused(err error) error { return &refusedError{err} }
+
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// Unreadable says that a table is there now, and is not of the moment.
+func Unreadable(table string) error {
+	return Refused(fmt.Errorf("%s could not be read when the snapshot of all tables began; load it by itself", table))
+}
+
+// Busy marks why a moment cannot begin yet: tables cannot be locked. Nil stays nil.
+func Busy(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &busyError{err}
+}
+
+type busyError struct{ error }
+
+func (e *busyError) Unwrap() error { return e.error }
+
+// A page is read to its end, though the load that wants it is over, for this long: a session that is cut off is lost to the other loads.
+const endOfPage = 5 * time.Second
+
+func gently(ctx context.Context) (context.Context, func()) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(endOfPage, func() { cancel(context.Cause(ctx)) }) })
+	return later, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// pageBy reads a page by a session, of a moment only when it was seen that the table is there what it was.
+func (o *Origin) pageBy(p *part, by *session) (*page, error) {
+	if o.cfg.Moment == nil {
+		return p.page(p.ctx, by)
+	}
+	ctx, done := gently(p.ctx)
+	defer done()
+	if err := o.describeIn(ctx, by); err != nil {
+		return nil, err
+	}
+	return p.page(ctx, by)
+}
+
+// describeIn describes the table in the snapshot of a session, once.
+func (o *Origin) describeIn(ctx context.Context, by *session) error {
+	o.done.seeing.Lock()
+	defer o.done.seeing.Unlock()
+	if o.done.seen == by.of {
+		return nil
+	}
+	t, err := o.cfg.Server.(Joint).Describe(ctx, by.Session)
+	if err != nil {
+		return err
+	}
+	if o.of != nil && o.of.Schema != t.Schema {
+		return &changedError{was: o.of.Schema, is: t.Schema}
+	}
+	if o.of == nil {
+		t.settle()
+		o.of = t
+	}
+	o.done.seen = by.of
+	return nil
+}
+
+// only is the number of the snapshot that the table must be read from, -1 for any.
+func (o *Origin) only() int {
+	o.done.seeing.Lock()
+	defer o.done.seeing.Unlock()
+	switch {
+	case !o.cfg.Whole:
+		return -1
+	case o.done.seen != nil:
+		return o.done.seen.number
+	case o.cfg.Alone:
+		return -1
+	}
+	return 0
+}
+
+// failed ends a session that an error is about. In a moment, other loads need those that it is not about.
+func (o *Origin) failed(s *sessions, by *session, err error) {
+	if o.cfg.Moment != nil && (final(err) || !o.cfg.Server.Lost(err)) {
+		s.giveBack(by)
+	} else {
+		s.drop(by)
+	}
+}
+
+// looking calls a function with a session that looks at the table: one of the moment, again if it is lost, or one outside any snapshot.
+func (o *Origin) looking(ctx context.Context, do func(context.Context, Session) error) (err error) {
+	if o.cfg.Moment == nil {
+		return do(ctx, o.look)
+	}
+	begun := time.Now()
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		var by *session
+		if by, err = o.cfg.Moment.lend(ctx, o.only()); err == nil {
+			later, done := gently(ctx)
+			if err = o.describeIn(later, by); err == nil {
+				err = do(later, by.Session)
+			}
+			done()
+			if err == nil {
+				o.cfg.Moment.giveBack(by)
+				return nil
+			}
+			o.failed(o.cfg.Moment.sessions, by, err)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case by == nil && !errors.As(err, new(*busyError)):
+			return err
+		case final(err) || !o.cfg.Server.Lost(err):
+			return err
+		case time.Since(begun) > o.cfg.RetryFor:
+			return Passing(err)
+		}
+		if err := ratelimit.Wait(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
