@@ -309,3 +309,44 @@ func TestDatabasesOfAJobThatIsResumed(t *testing.T) {
 		}
 	})
 }
+
+// TestDatabasesOfShards loads tables that are read as one, in a process that is killed and resumed, compares them and brings them up to date.
+func TestDatabasesOfShards(t *testing.T) {
+	banks(t, 1, func(b *bank) {
+		for n := range 3 {
+			var values []string
+			for i := range 1500 {
+				values = append(values, fmt.Sprintf("(%d, 'row')", 3*i+n))
+			}
+			b.exec(fmt.Sprintf("CREATE TABLE shard_%02d (id integer PRIMARY KEY, v varchar(30))", n+8), fmt.Sprintf("INSERT INTO shard_%02d VALUES %s", n+8, strings.Join(values, ", ")))
+		}
+		address := b.address("shard_{08..10}")
+		p := newPlace(b, "TSIMPORT_CHECKPOINT_EVERY=50ms")
+		load := []string{"load", address, "--table", "whole", "--store", "store", "--run-dir", "run"}
+		r := p.start(append(load, "--max-rows-per-second", "1000")...)
+		r.must(there(p.path("run/checkpoint.bin")))
+		r.kill()
+		p.ends(0, []string{"resume", "run"}, "follow the source from here")
+		p.ends(0, []string{"verify", address, "--table", "whole", "--store", "store"}, "equal")
+		b.exec("UPDATE shard_09 SET v = 'changed' WHERE id = 4", "DELETE FROM shard_08 WHERE id = 3", "INSERT INTO shard_10 VALUES (3, 'moved')")
+		p.ends(6, []string{"verify", address, "--table", "whole", "--store", "store"}, "2 different")
+		p.ends(0, []string{"sync", address, "--table", "whole", "--store", "store"})
+		p.ends(0, []string{"verify", address, "--table", "whole", "--store", "store"}, "equal")
+		if n := strings.Count(p.output("export", "--table", "whole", "--store", "store", "--format", "jsonl"), `"id":`); n != 4500 {
+			b.Errorf("%d rows", n)
+		}
+		p.write("shards.yaml", fmt.Sprintf("version: 1\nparallel: 2\ndefaults: {store: store}\nloads: {shards: {from: %q}, bank_000: {from: %q}}\n", address, b.address("bank_000")))
+		p.ends(0, []string{"run", "shards.yaml"}, "one moment of ")
+		p.ends(0, []string{"inspect", address}, "id")
+		b.exec("INSERT INTO shard_10 VALUES (6, 'of shard_08, too')")
+		for _, command := range [][]string{{"load"}, {"sync"}, {"verify"}, {"run"}} {
+			args := append(command, address, "--table", "whole", "--store", "store")
+			if command[0] == "run" {
+				args = []string{"run", "shards.yaml", "--fresh"}
+			}
+			if said := p.ends(map[string]int{"load": 2, "sync": 2, "verify": 2, "run": 2}[command[0]], args, "both have a row with the key id 6"); strings.Contains(said, "4,501 written") {
+				b.Error(said)
+			}
+		}
+	})
+}

@@ -54,6 +54,9 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 	if err != nil {
 		return nil, plan.Usagef("%v", err)
 	}
+	if cfg.Shards != nil && r.JobDir != "" {
+		return nil, plan.Usagef("%s: shards are loaded by one process; many machines load each shard by itself", r.From[0])
+	}
 	memory := cmp.Or(r.Memory, options.DefaultMemory())
 	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows, cfg.Whole = memory/4, r.RetryFor, r.MaxRowsPerSecond, r.RequireSnapshot
 	return cfg, nil

@@ -83,3 +83,19 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	}
 	return t, err
 }
+
+// Twice looks for a key that several tables have.
+func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
+	var columns, from []string
+	for _, k := range tables[0].Key {
+		columns = append(columns, quote(tables[0].Columns[k].Name))
+	}
+	for _, t := range tables {
+		from = append(from, t.Name)
+	}
+	rows, err := by.(*session).query(ctx, sqltable.TwiceSQL(columns, from))
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[0], nil
+}

@@ -57,4 +57,5 @@ func TestTablesOfOneMoment(t *testing.T) {
 		must(t, err)
 		must(t, <-long)
 	})
+	t.Run("shards", func(t *testing.T) { sqltest.Sharded(t, server, func(sql string) { s.Exec(sql) }) })
 }

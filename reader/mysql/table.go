@@ -104,7 +104,9 @@ func describeColumns(ctx context.Context, s *session, t *sqltable.Table, schema 
 	for _, r := range rows {
 		of := &column{base: strings.ToLower(r[1]), of: r[2], charset: r[3], expression: quote(r[0])}
 		fmt.Fprintf(schema, ", %q %s %s", r[0], r[2], r[4])
-		t.Columns = append(t.Columns, of.column(r[0]))
+		c := of.column(r[0])
+		c.Declared = strings.TrimSpace(r[2] + " " + r[4])
+		t.Columns = append(t.Columns, c)
 	}
 	return nil
 }

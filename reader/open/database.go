@@ -69,10 +69,29 @@ func Config(address, query string) (*sqltable.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if of, _ := schemeOf(address); query != "" {
+	of, _ := schemeOf(address)
+	shards, err := sqltable.Shards(address)
+	if err != nil {
+		return nil, err
+	}
+	if query != "" {
 		cfg.Server, err = of.Query(address, query)
-	} else {
+		shards = nil
+	} else if shards == nil {
 		cfg.Server, err = of.Table(address)
+	}
+	for _, one := range shards {
+		server, err := of.Table(one)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Shards, cfg.Pattern = append(cfg.Shards, server), address
+	}
+	if len(shards) > 0 {
+		cfg.Server = cfg.Shards[0]
+		if _, ok := cfg.Server.(sqltable.Joint); !ok {
+			return nil, fmt.Errorf("%s: tables of a SQLite file are not read as one; load each by itself", address)
+		}
 	}
 	if err != nil {
 		return nil, err

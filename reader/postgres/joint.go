@@ -127,3 +127,23 @@ func (s *session) enter(ctx context.Context, t *described) error {
 	s.entered = append(s.entered, t.from())
 	return nil
 }
+
+// Twice looks for a key that several tables have.
+func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
+	s := by.(*session)
+	s.prepared = ""
+	var from []string
+	for _, t := range tables {
+		from = append(from, t.Of.(*described).from())
+	}
+	rows, err := query(ctx, s.conn, sqltable.TwiceSQL(tables[0].Of.(*described).names(), from))
+	switch {
+	case err != nil:
+		return nil, err
+	case s.conn != s.joins.conn && !s.joins.Alive(ctx):
+		return nil, errKeeper
+	case len(rows) == 0:
+		return nil, nil
+	}
+	return rows[0], nil
+}

@@ -64,4 +64,5 @@ func TestTablesOfOneMoment(t *testing.T) {
 		}
 		sqltest.Alike(t, tables...)
 	})
+	t.Run("shards", func(t *testing.T) { sqltest.Sharded(t, server, func(sql string) { s.Exec(sql) }) })
 }

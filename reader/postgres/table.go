@@ -148,6 +148,7 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 		id, _ := strconv.ParseUint(r[3], 10, 32)
 		of.oid = uint32(id)
 		of.settle(&c)
+		c.Declared = strings.TrimSpace(of.of + " " + r[5])
 		fmt.Fprintf(s, ", %q %s %s", c.Name, of.of, r[5])
 		if r[4] != "" {
 			place, _ := strconv.Atoi(r[4])

@@ -24,8 +24,9 @@ type Moment struct {
 	database string
 	tables   []Server
 	lag      *lagWatch
-	done     int // tables that were read before
-	left     int // loads that have not ended; the lock is that of sessions
+	private  bool // to the shards of one table
+	done     int  // tables that were read before
+	left     int  // loads that have not ended; the lock is that of sessions
 }
 
 // Add takes a table in, or one that was read before. They are read by as many sessions as the one with most asks for, and at most MaxJoint.
@@ -34,6 +35,8 @@ func (m *Moments) Add(c Config, done bool) {
 	if !ok || joint.Database() == "" {
 		return
 	}
+	servers := c.servers()
+	c.Shards = nil // New is to ask for no moment
 	of := m.find(joint)
 	if of == nil {
 		of = &Moment{database: joint.Database()}
@@ -52,7 +55,7 @@ func (m *Moments) Add(c Config, done bool) {
 	if server, ok := most.Server.(Limited); ok {
 		server.LimitRow(most.MaxRow)
 	}
-	of.tables, of.most = append(of.tables, c.Server), most.Sessions
+	of.tables, of.most = append(of.tables, servers...), most.Sessions
 	of.left++
 }
 
@@ -161,23 +164,32 @@ func (o *Origin) pageBy(p *part, by *session) (*page, error) {
 	return p.page(ctx, by)
 }
 
-// describeIn describes the table in the snapshot of a session, once.
+// describeIn describes the table, or its shards, in the snapshot of a session, once.
 func (o *Origin) describeIn(ctx context.Context, by *session) error {
 	o.done.seeing.Lock()
 	defer o.done.seeing.Unlock()
 	if o.done.seen == by.of {
 		return nil
 	}
-	t, err := o.cfg.Server.(Joint).Describe(ctx, by.Session)
-	if err != nil {
-		return err
-	}
-	if o.of != nil && o.of.Schema != t.Schema {
-		return &changedError{was: o.of.Schema, is: t.Schema}
-	}
-	if o.of == nil {
+	var all []*Table
+	for i, s := range o.cfg.servers() {
+		t, err := s.(Joint).Describe(ctx, by.Session)
+		if err != nil {
+			return err
+		}
+		if o.done.tables != nil && o.done.tables[i].Schema != t.Schema {
+			return &changedError{was: o.done.tables[i].Schema, is: t.Schema}
+		}
 		t.settle()
-		o.of = t
+		all = append(all, t)
+	}
+	if len(all) > 1 {
+		if err := o.checkShards(ctx, by, all); err != nil {
+			return err
+		}
+	}
+	if o.done.tables == nil {
+		o.of, o.done.tables = all[0], all
 	}
 	o.done.seen = by.of
 	return nil

@@ -23,6 +23,9 @@ type Config struct {
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool
+	// Shards are tables that are read as one, of which Server is the first, and Pattern is their address; nil is one table.
+	Shards  []Server
+	Pattern string
 	// Alone says that others which share the Moment may be of another snapshot than all rows of this table.
 	Alone bool
 	// MaxRow is how many bytes a row may have: a reading fails at a larger one. 0 is any number.
@@ -110,12 +113,19 @@ type reading struct {
 	noted noted
 
 	seeing sync.Mutex
-	seen   *held // of a moment, what the table was last described in
+	seen   *held    // of a moment, what the table was last described in
+	tables []*Table // of a moment: the table, or its shards
 }
 
 // New makes an Origin.
 func New(c Config) *Origin {
 	c.Sessions, c.RetryFor = cmp.Or(c.Sessions, DefaultSessions), cmp.Or(c.RetryFor, time.Minute)
+	if c.Shards != nil && c.Moment == nil {
+		own := new(Moments)
+		own.Add(c, false)
+		c.Moment = own.all[0]
+		c.Moment.private = true
+	}
 	o := &Origin{cfg: c}
 	if server, ok := c.Server.(Limited); ok {
 		server.LimitRow(c.MaxRow)
@@ -138,7 +148,7 @@ func (o *Origin) Again(division []byte) { o.again = division }
 func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.of == nil || o.of.Columns[o.of.Key[0]].Kind != record.Integer {
+	if o.of == nil || o.cfg.Shards != nil || o.of.Columns[o.of.Key[0]].Kind != record.Integer {
 		return 0, false
 	}
 	for i, key := range o.from {
@@ -175,8 +185,11 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 		if err == nil {
 			err = o.looking(ctx, func(context.Context, Session) error { return nil }) // which describes
 		}
+		if err != nil && o.cfg.Moment.private {
+			o.cfg.Moment.end()
+		}
 		if err != nil {
-			err = fmt.Errorf("read %s: %w", o.cfg.Server.Shown(), err)
+			err = fmt.Errorf("read %s: %w", cmp.Or(o.cfg.Pattern, o.cfg.Server.Shown()), err)
 		}
 		return err
 	}
@@ -207,6 +220,8 @@ type division struct {
 	Bounds [][][]byte // keys at which ranges but the first begin, as the server writes their values
 	// Position is older than every snapshot that the ranges are read from: an attempt that resumes has the rows of the first one's, too.
 	Position source.Position `json:",omitzero"`
+	// Shards are those after the first.
+	Shards []division `json:",omitempty"`
 }
 
 // Divide cuts the table by a sample of its keys, and asks from where its changes are followed.
@@ -231,16 +246,31 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 		place := d.Position
 		err = json.Unmarshal(o.again, &d)
 		d.Position = place
-	case t.Ranges() > 1:
-		err = o.looking(ctx, func(ctx context.Context, look Session) (err error) {
-			d.Bounds, err = o.cfg.Server.Bounds(ctx, look, t)
-			return err
-		})
+	default:
+		d.Bounds, err = o.bounds(ctx, t)
+		for _, t := range o.done.shards() {
+			of := division{Table: t.Name}
+			if err == nil {
+				of.Bounds, err = o.bounds(ctx, t)
+			}
+			d.Shards = append(d.Shards, of)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("divide %s of %s: %w", t.Name, o.cfg.Server.Shown(), err)
 	}
 	return json.Marshal(d)
+}
+
+// bounds are where ranges of the table, or of a shard, begin.
+func (o *Origin) bounds(ctx context.Context, t *Table) (bounds [][][]byte, err error) {
+	if t.Ranges() > 1 {
+		err = o.looking(ctx, func(ctx context.Context, look Session) (err error) {
+			bounds, err = o.cfg.Server.Bounds(ctx, look, t)
+			return err
+		})
+	}
+	return bounds, err
 }
 
 // SnapshotEnded is why a reading cannot be resumed of which all rows are to be of one snapshot.
@@ -260,20 +290,27 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	if err := json.Unmarshal(kept, &d); err != nil {
 		return nil, fmt.Errorf("open %s: what was kept of its ranges cannot be read: %w", o.of.Name, err)
 	}
-	if d.Table != o.of.Name || slices.ContainsFunc(d.Bounds, func(b [][]byte) bool { return len(b) != len(o.of.Key) }) {
-		return nil, fmt.Errorf("open %s: the run read table %s with another primary key; load it again with --fresh", o.of.Name, d.Table)
+	tables, servers := append([]*Table{o.of}, o.done.shards()...), o.cfg.servers()
+	if len(d.Shards)+1 != len(tables) {
+		return nil, fmt.Errorf("open %s: the run read %d tables as one, and the address names %d; give it as it was, or load again with --fresh", o.of.Name, len(d.Shards)+1, len(tables))
 	}
-	var from [][]byte
-	for i := range len(d.Bounds) + 1 {
-		p := &part{of: o, t: o.of, ctx: ctx, number: i, name: o.cfg.Server.Name(), from: from}
-		if len(d.Bounds) > 0 {
-			p.name = fmt.Sprintf("%s[%d]", p.name, i+1)
+	for n, of := range append([]division{d}, d.Shards...) {
+		t := tables[n]
+		if of.Table != t.Name || slices.ContainsFunc(of.Bounds, func(b [][]byte) bool { return len(b) != len(t.Key) }) {
+			return nil, fmt.Errorf("open %s: the run read table %s with another primary key; load it again with --fresh", t.Name, of.Table)
 		}
-		if i < len(d.Bounds) {
-			p.to = d.Bounds[i]
-			from = p.to
+		var from [][]byte
+		for i := range len(of.Bounds) + 1 {
+			p := &part{of: o, t: t, ctx: ctx, number: len(parts), name: servers[n].Name(), from: from}
+			if len(of.Bounds) > 0 {
+				p.name = fmt.Sprintf("%s[%d]", p.name, i+1)
+			}
+			if i < len(of.Bounds) {
+				p.to = of.Bounds[i]
+				from = p.to
+			}
+			parts = append(parts, p)
 		}
-		parts = append(parts, p)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -316,8 +353,13 @@ func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ sou
 func (o *Origin) reads(parts int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.left += parts; o.left == 0 && o.read != nil {
+	o.left += parts
+	switch {
+	case o.left > 0:
+	case o.read != nil:
 		o.read.close()
+	case o.cfg.Moment != nil && o.cfg.Moment.private:
+		o.cfg.Moment.end()
 	}
 }
 

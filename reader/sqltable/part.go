@@ -57,7 +57,9 @@ func (p *part) About() source.About {
 		Name: p.name, Bytes: -1, Live: true, Pieces: 2 * int64(cmp.Or(p.bytes, pageBytes)), Rejects: source.Rejects{Kind: ".ndjson"},
 		ShowKey: p.showPlace, GiveBack: func(sp source.Split) { sp.Part.(*page).reuse() },
 	}
-	a.Declared, a.AlsoUnique = &source.Declared{}, t.Unique
+	if a.Declared = new(source.Declared); p.of.cfg.Shards == nil {
+		a.AlsoUnique = t.Unique // which is known of each by itself
+	}
 	for _, c := range t.Columns {
 		a.Columns, a.Declared.Types = append(a.Columns, c.Name), append(a.Declared.Types, c.Type)
 	}

@@ -40,6 +40,9 @@ type Joint interface {
 	SnapshotOf(ctx context.Context, tables []Server, sessions int, before Snapshot) (Snapshot, source.Position, error)
 	// Describe describes the table by a session of such a snapshot.
 	Describe(context.Context, Session) (*Table, error)
+	// Twice looks for a key that several tables have, and returns it with the numbers of two of them, by a session of such a snapshot that has
+	// described them; nil is none.
+	Twice(ctx context.Context, by Session, tables []*Table) ([]string, error)
 }
 
 // Limited is a Server that does not take rows of more than so many bytes from the network; 0 is any number. It fails with a RowTooLarge.
@@ -162,6 +165,8 @@ type Column struct {
 	// Read makes a datum of the text of a value; nil makes it by the kind. Bytes that it makes are appended to the scratch.
 	Read func(d *record.Datum, text []byte, scratch *[]byte) error
 	Of   any // what the server knows the column by
+	// Declared is its type and collation, as the server has them.
+	Declared string
 }
 
 // Types are what values of a kind become.

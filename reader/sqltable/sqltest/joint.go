@@ -3,6 +3,7 @@ package sqltest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -103,4 +104,64 @@ func Says(t *testing.T, do func() error, text string) {
 	if err := do(); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
 		t.Errorf("%v, want %q", err, text)
 	}
+}
+
+// Sharded checks shards s_00 to s_03 of a server, of which execute makes and changes tables with an integer id and a text v.
+func Sharded(t *testing.T, of func(table string) sqltable.Server, execute func(sql string)) {
+	t.Helper()
+	var servers []sqltable.Server
+	for n := range 4 {
+		name := fmt.Sprintf("s_%02d", n)
+		servers = append(servers, of(name))
+		execute("CREATE TABLE " + name + " (id integer PRIMARY KEY, v varchar(300))")
+		var values []string
+		for i := range 1000 {
+			values = append(values, fmt.Sprintf("(%d, 'row %d of %s')", 4*i+n, 4*i+n, name))
+		}
+		execute("INSERT INTO " + name + " VALUES " + strings.Join(values, ", "))
+	}
+	shards := func(c *sqltable.Config) { c.Shards, c.Pattern, c.Whole = servers, "s_{00..03}", true }
+	t.Run("rows move between them, and each is read once", func(t *testing.T) {
+		o, parts := Open(t, servers[0], shards)
+		rows := All(t, parts, func(n int) {
+			if n == 1 {
+				execute("DELETE FROM s_00 WHERE id = 40")
+				execute("INSERT INTO s_03 VALUES (40, 'it has moved')")
+			}
+		})
+		seen := map[string]bool{}
+		for _, r := range rows {
+			seen[r] = true
+		}
+		if all := strings.Join(rows, ""); len(seen) != 4000 || len(rows) != 4000 || len(o.Snapshots()) != 1 || strings.Contains(all, "moved") || !strings.Contains(all, "row 40 of s_00") {
+			t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), o.Snapshots())
+		}
+	})
+	refused := func(t *testing.T, want ...string) {
+		t.Helper()
+		c := sqltable.Config{Server: servers[0]}
+		shards(&c)
+		_, err := sqltable.New(c).Divide(t.Context())
+		for _, text := range want {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%v, want %s", err, text)
+			}
+		}
+	}
+	t.Run("a key that two have is refused", func(t *testing.T) {
+		execute("INSERT INTO s_02 VALUES (5, 'that of s_01')")
+		refused(t, "read s_{00..03}: shards ", "s_01", "s_02", "both have a row with the key id 5")
+		execute("DELETE FROM s_02 WHERE id = 5")
+	})
+	t.Run("other columns are refused by their names", func(t *testing.T) {
+		execute("ALTER TABLE s_02 ADD COLUMN more integer")
+		refused(t, "s_02", "has a column more")
+		execute("ALTER TABLE s_02 DROP COLUMN more")
+		execute("ALTER TABLE s_01 DROP COLUMN v")
+		refused(t, "s_01", "has no column v")
+		execute("ALTER TABLE s_01 ADD COLUMN v varchar(299)")
+		refused(t, "column 2 of shard ", "s_01", "v ", "299")
+		execute("DROP TABLE s_03")
+		refused(t, "there is no table")
+	})
 }
