@@ -209,7 +209,7 @@ model:
 sources:
 	TSIMPORT_SOURCES=1 $(GO) test . -run TestTheLibraryLoadsTables -count 1
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
-	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|TestTheHowToOfDatabases' -count 1 -timeout 90m
+	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|TestTheHowToOfDatabases|TakesBack' -count 1 -timeout 90m
 
 # A table moves while eight sessions write to it: load, changes of a real Debezium engine, comparison. ROWS rows at first. Needs PostgreSQL,
 # MariaDB, a JDK and Maven.

@@ -7,8 +7,8 @@ const defaultReaders = "8"
 var ofTables = []*Option{
 	{Name: "table", Alias: "t", In: Export,
 		Usage: "`TABLE` to read"},
-	{Name: "format", In: Export, Values: []string{"csv", "jsonl", "parquet", "archive"}, DefaultText: "as the ending of the output's name says, archive for a folder, else csv",
-		Usage: "csv, jsonl, parquet or archive"},
+	{Name: "format", In: Export, Values: []string{"csv", "jsonl", "parquet", "mysql", "postgres", "archive"}, DefaultText: "as the ending of the output's name says, archive for a folder, else csv",
+		Usage: "csv, jsonl, parquet, mysql and postgres (what LOAD DATA and COPY read) or archive"},
 	{Name: "typed", Kind: Switch, In: Export,
 		Usage: "jsonl: lines that keep each cell with its type, timestamp and versions, and that load as the same rows"},
 	{Name: "output", Alias: "o", In: Export,

@@ -182,7 +182,7 @@ func (e *exporter) text(column string, v any, named bool) error {
 	return nil
 }
 
-var formatNames = map[string]string{CSV: "CSV", JSONL: "JSON lines", Parquet: "Parquet"}
+var formatNames = map[string]string{CSV: "CSV", JSONL: "JSON lines", Parquet: "Parquet", MySQL: "text in UTF-8", Postgres: "text in UTF-8"}
 
 // passes reports whether a row passes the condition that is applied here.
 func (e *exporter) passes(r *tablestore.Row) (bool, error) {

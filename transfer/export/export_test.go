@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -451,5 +452,32 @@ func TestALockThatAKilledExportHasLeftIsTaken(t *testing.T) {
 	must(t, os.WriteFile(c.Path+lockSuffix, nil, 0o600))
 	if r, err := ToFile(context.Background(), c); err != nil || r.Rows != 10 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestServersOfSQLReadTheTextOfRows(t *testing.T) {
+	w := newWorld(t, 3)
+	for format, want := range map[string]string{MySQL: `a\\\t\n\r\0b` + "\t1\t\xff\\0\t" + `\N`, Postgres: `a\\\t\n\rb` + "\ttrue\t" + `\\xff00` + "\t" + `\N`} {
+		text := "a\\\t\n\rb"
+		if format == MySQL {
+			text = "a\\\t\n\r\x00b"
+		}
+		var out strings.Builder
+		f := newServerText(&out, format, []string{"id", "b", "x", "none"})
+		row := &scan.Row{PrimaryKey: &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: text}}},
+			Columns: []*tablestore.AttributeColumn{{ColumnName: "b", Value: true}, {ColumnName: "x", Value: []byte{0xff, 0}}}}
+		conformance.Must(t, f.Write(row))
+		conformance.Must(t, f.Flush())
+		conformance.Equal(t, out.String(), want+"\n", "%s", format)
+		c := w.config(format)
+		var all strings.Builder
+		r, err := To(t.Context(), c, &all)
+		conformance.Must(t, err)
+		conformance.Equal(t, strings.Count(all.String(), "\n"), 3, "lines")
+		conformance.Equal(t, len(strings.Split(strings.SplitN(all.String(), "\n", 2)[0], "\t")), len(c.Columns(r.Columns)), "columns")
+	}
+	err := newServerText(io.Discard, Postgres, []string{"id"}).field("id", "\x00")
+	if !errors.As(err, new(*CannotHold)) {
+		t.Errorf("a zero byte in a text: %v", err)
 	}
 }

@@ -28,6 +28,9 @@ const (
 	JSONL   = "jsonl"
 	Typed   = "jsonl, typed" // lines that keep each cell with its type, timestamp and versions
 	Parquet = "parquet"
+	// What servers of SQL read with their defaults.
+	MySQL    = "mysql"
+	Postgres = "postgres"
 )
 
 // Config is an export of rows to a file, in the order of their keys.
@@ -109,7 +112,10 @@ func (e *exporter) ended() Result {
 func (c *Config) grows() bool { return c.Format == CSV && c.Scan.Columns == nil }
 
 // spools reports whether rows are kept until their columns are known, or may be.
-func (c *Config) spools() bool { return c.Format == Parquet || c.grows() }
+func (c *Config) spools() bool { return c.Format == Parquet || c.ServerText() || c.grows() }
+
+// ServerText reports whether the format is one that has no header.
+func (c *Config) ServerText() bool { return c.Format == MySQL || c.Format == Postgres }
 
 // lines writes rows as they come.
 func (e *exporter) lines(w io.Writer, continued bool) (scan.Formatter, error) {
@@ -183,9 +189,14 @@ func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 	case e.grown != nil:
 		return e.grown.Rewrite(w, from, e.keys, e.result.Rows)
 	}
-	f, err := newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.seen.columns())
-	if err != nil {
-		return err
+	var f scan.Formatter
+	if e.ServerText() {
+		f = newServerText(w, e.Format, e.Columns(e.seen.columns()))
+	} else {
+		var err error
+		if f, err = newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.seen.columns()); err != nil {
+			return err
+		}
 	}
 	if err := scan.Replay(from, e.result.Rows, f.Write); err != nil {
 		return err

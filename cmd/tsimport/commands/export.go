@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,11 +83,8 @@ func checkExport(c *call, name, format string) error {
 	if err := checkTable(name); err != nil {
 		return err
 	}
-	switch {
-	case c.Args().Present():
+	if c.Args().Present() {
 		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
-	case format != exporting.CSV && format != exporting.JSONL && format != exporting.Parquet && format != formatArchive:
-		return usagef("--format %q: want csv, jsonl, parquet or archive", format)
 	}
 	return checkExportFlags(c, format)
 }
@@ -125,6 +123,8 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	flags := loadFlagsOf(cfg, r)
 	sayLost(c.say, &r.Lost, r.Columns)
 	switch {
+	case cfg.ServerText():
+		c.say.Line("to load it: %s", serverStatement(cfg, r))
 	case len(flags) > shownFlags:
 		c.say.Line("to load the same types, give the load the %d flags that --json prints as load_flags", len(flags)/2)
 	case len(flags) > 0:
@@ -151,13 +151,30 @@ type exportSummary struct {
 	ReadUnits int64              `json:"read_units"` // of this process
 }
 
+// serverStatement is the statement with which a server reads an export.
+func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
+	file, name := cmp.Or(cfg.Path, "FILE"), cfg.Scan.Table.Name
+	columns := cfg.Columns(r.Columns)
+	for i, c := range columns {
+		if columns[i] = "`" + strings.ReplaceAll(c, "`", "``") + "`"; cfg.Format == exporting.Postgres {
+			columns[i] = `"` + strings.ReplaceAll(c, `"`, `""`) + `"`
+		}
+	}
+	if cfg.Format == exporting.Postgres {
+		return fmt.Sprintf(`\copy %s (%s) FROM '%s'`, name, strings.Join(columns, ", "), strings.ReplaceAll(file, "'", "''"))
+	}
+	return fmt.Sprintf("LOAD DATA LOCAL INFILE '%s' INTO TABLE %s CHARACTER SET utf8mb4 (%s)", strings.NewReplacer("'", "''", `\`, `\\`).Replace(file), name, strings.Join(columns, ", "))
+}
+
 // beforehand says what a format cannot keep.
 var beforehand = map[string]string{
 	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, which are said at the end; " +
 		"--format archive keeps everything, jsonl with --typed every row",
 	exporting.JSONL: "JSON lines have the newest version of each cell, without its timestamp, and a load gives all values of a column one type; " +
 		"--typed keeps versions, timestamps and types",
-	exporting.Parquet: "Parquet has the newest version of each cell, without its timestamp; --format archive keeps everything",
+	exporting.MySQL:    "the text has the newest version of each cell, without its timestamp",
+	exporting.Postgres: "the text has the newest version of each cell, without its timestamp",
+	exporting.Parquet:  "Parquet has the newest version of each cell, without its timestamp; --format archive keeps everything",
 }
 
 // sayNothing says which columns that were asked for no row had, and that a condition let no row pass: a misspelt name does that.
@@ -211,7 +228,7 @@ func shortList(names []string) string {
 // those of JSON lines whose values have several.
 func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	flags := []string{}
-	if cfg.Format == exporting.Typed {
+	if cfg.Format == exporting.Typed || cfg.ServerText() {
 		return flags
 	}
 	for _, k := range cfg.Scan.Table.Key {
