@@ -218,7 +218,7 @@ var testArrows = map[string][]string{
 	"internal/tablestore/scan":   {"engine/enginetest", "engine/server", "engine/faults", "internal/tablestore/tabletest"},
 	"internal/tablestore/client": {"engine/server", "engine/faults", "engine/sim", "engine/wire"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
-	"transfer/verify":            {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "internal/keyexpr", "internal/tablestore/tabletest"},
+	"transfer/verify":            {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "internal/keyexpr", "internal/tablestore/tabletest", "reader/open", "reader/sqltable", "reader/tablescan"},
 	"transfer/export":            {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 	"reader/archivefile":         {"reader/source/sourcetest"},
 	"cmd/tsimport/commands":      {"reader/record", "engine/enginetest", "internal/objectstore/storetest"},

@@ -55,6 +55,8 @@ var ofTables = []*Option{
 		Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
 	{Name: "examples", Kind: Whole, Want: "0 or more", Default: "10", In: Sync | Verify,
 		Usage: "show at most `N` missing, different and surplus rows each"},
+	{Name: "settle-for", Kind: Duration, Want: "0 or more", In: Sync | Verify,
+		Usage: "read rows that differ again for up to `DURATION`, from the source and from the table, until they agree: others may write to both meanwhile"},
 	{Name: "extra", Default: "report", In: Verify, Values: []string{"report", "fail"},
 		Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)"},
 	{Name: "archive", In: Verify,

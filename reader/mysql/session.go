@@ -204,7 +204,7 @@ func (r *rows) Close() error {
 
 // Page asks for a page.
 func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
-	if s.stream != nil {
+	if s.stream != nil && !q.Once {
 		return s.stream.Page(ctx, t, q)
 	}
 	return s.ask(ctx, t, q)
@@ -227,7 +227,7 @@ func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) 
 	}
 	where(&sql, t, q)
 	sql.WriteString(" ORDER BY " + keyNames(t))
-	if s.stream == nil {
+	if s.stream == nil || q.Once {
 		fmt.Fprintf(&sql, " LIMIT %d", q.Limit)
 	}
 	r, err := s.rows(ctx, sql.String())

@@ -324,7 +324,7 @@ func (s *session) Close() { hangUp(s.conn) }
 
 // Page asks for a page.
 func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
-	if s.stream != nil {
+	if s.stream != nil && !q.Once {
 		return s.stream.Page(ctx, t, q)
 	}
 	of := t.Of.(*described)
@@ -345,7 +345,7 @@ func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqlt
 		}
 	}
 	limit := fmt.Append(nil, q.Limit)
-	if s.stream != nil {
+	if s.stream != nil && !q.Once {
 		limit = nil // LIMIT NULL is none
 	}
 	args = append(args, limit)

@@ -42,6 +42,14 @@ type Ranged interface {
 	RangeOf(first int64) (number int, ok bool)
 }
 
+// Rereads is an Origin whose records can be read again by their keys.
+type Rereads interface {
+	Origin
+	// Reread returns a source of the records that have one of the keys now, each the values of About().Unique. It is to be closed, and is all
+	// that it needs. An error may say that the values of a table's key do not lead back to the source's rows.
+	Reread(ctx context.Context, keys [][]table.Value) (Source, error)
+}
+
 // Snapshot is a moment of a live source.
 type Snapshot struct {
 	Name   string    `json:"name"`  // as the source's server calls it

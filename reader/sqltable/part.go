@@ -27,6 +27,7 @@ type part struct {
 	number   int
 	name     string
 	from, to [][]byte
+	only     [][][]byte // keys that are still to be read, in place of the range; nil reads all of it
 
 	begin    source.Place
 	bytes    int // of a page; 0 takes pageBytes
@@ -233,8 +234,33 @@ func (pg *page) key(at []keyAt) [][]byte {
 	return values
 }
 
+// add takes over a row, and notes where the values of its key are.
+func (pg *page) add(values [][]byte, at []keyAt) {
+	for i, v := range values {
+		if v == nil {
+			pg.text = append(pg.text, 0)
+			if k := pg.of.inKey[i]; k >= 0 {
+				at[k] = keyAt{-1, -1}
+			}
+			continue
+		}
+		pg.text = binary.AppendUvarint(pg.text, uint64(len(v))+1)
+		from := len(pg.text)
+		pg.text = append(pg.text, v...)
+		if k := pg.of.inKey[i]; k >= 0 {
+			at[k] = keyAt{from, len(pg.text)}
+		}
+	}
+	if pg.rows++; pg.first == nil {
+		pg.first = pg.key(at)
+	}
+}
+
 // page reads rows from next on.
 func (p *part) page(ctx context.Context, by Session) (*page, error) {
+	if p.only != nil {
+		return p.pageOfKeys(ctx, by)
+	}
 	t := p.t
 	q := Query{Lower: p.progress.next, Past: p.progress.past, Upper: p.to, Limit: firstRows}
 	budget := cmp.Or(p.bytes, pageBytes)
@@ -264,24 +290,7 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 			_ = rows.Close()
 			return nil, p.after(err, pg, at)
 		}
-		for i, v := range values {
-			if v == nil {
-				pg.text = append(pg.text, 0)
-				if k := t.inKey[i]; k >= 0 {
-					at[k] = keyAt{-1, -1}
-				}
-				continue
-			}
-			pg.text = binary.AppendUvarint(pg.text, uint64(len(v))+1)
-			from := len(pg.text)
-			pg.text = append(pg.text, v...)
-			if k := t.inKey[i]; k >= 0 {
-				at[k] = keyAt{from, len(pg.text)}
-			}
-		}
-		if pg.rows++; pg.first == nil {
-			pg.first = pg.key(at)
-		}
+		pg.add(values, at)
 		if t.Claimed {
 			last := pg.key(at)
 			if err := p.checkClaim(before, last); err != nil {

@@ -133,7 +133,8 @@ type Session interface {
 type Query struct {
 	Lower, Upper [][]byte
 	Past         bool
-	Limit        int // rows
+	Limit        int  // rows
+	Once         bool // no page follows this one
 }
 
 // Rows are the rows of a page. Values are valid until the next call; nil is null.

@@ -27,6 +27,7 @@ type part struct {
 	ctx      context.Context // reading ends with it
 	name     string
 	from, to []table.Value
+	one      bool // of several keys the range is that of one
 
 	begin  source.Place
 	pager  *scan.Pager // nil before the first Next
@@ -151,7 +152,7 @@ func (p *part) Next() (source.Piece, error) {
 		pg.of = p
 		err := p.pager.NextPacked(p.ctx, &pg.packed)
 		if errors.Is(err, io.EOF) {
-			if err := p.of.same(p.ctx, true); err != nil {
+			if err := p.of.same(p.ctx, !p.one); err != nil {
 				return nil, err
 			}
 			return nil, io.EOF

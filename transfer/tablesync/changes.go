@@ -93,6 +93,15 @@ func (c *changes) Range(number int) (verify.RangeChanges, error) {
 	return &rangeChanges{of: c, liner: newLiner(c), number: number}, nil
 }
 
+// Again drops the files of changes.
+func (c *changes) Again() (err error) {
+	for _, p := range slices.Concat(c.put, c.delete) {
+		err = errors.Join(err, os.Remove(filepath.Join(c.dir, p.Name)))
+	}
+	c.put, c.delete, c.total = nil, nil, totals{}
+	return err
+}
+
 // finish brings the files into the order of their keys.
 func (c *changes) finish() {
 	byName := func(a, b part) int { return strings.Compare(a.Name, b.Name) }

@@ -25,7 +25,9 @@ type Config struct {
 	Examples  int              // of missing, different and surplus rows, each
 	// IfUnchanged writes a row only if that of the table is still what it was compared with. Rows that others have changed are left.
 	IfUnchanged bool
-	Fresh       bool // an unfinished run of the same is not resumed
+	// SettleFor is how long rows that differ are read again before they are written, because they may agree by then; 0 writes what was found at first.
+	SettleFor time.Duration
+	Fresh     bool // an unfinished run of the same is not resumed
 
 	// Held says which keys the source holds, if that is not all of them; nil is all.
 	Held *Held

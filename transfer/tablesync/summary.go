@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/source"
+	"example.com/tsimport/transfer/verify"
 )
 
 // Summary says how a run ended: the summary.json of its run folder. RowsExpected = Equal + Missing + Different + Expired; Puts = Missing +
@@ -52,6 +53,9 @@ type Summary struct {
 	Expired      int64 `json:"expired,omitempty"`
 	Surplus      int64 `json:"surplus"`
 	OfRejects    int64 `json:"of_rejects,omitempty"` // rows of the table with the key of a rejected record: not surplus
+
+	// Settled says what happened to rows that differed at first, where that was asked for.
+	Settled *verify.Settled `json:"settled,omitempty"`
 
 	Puts              int64  `json:"puts"`    // rows to put or update
 	Deletes           int64  `json:"deletes"` // rows to delete
@@ -96,7 +100,7 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	s.Read, s.Rejected, s.Superseded, s.OutOfRange = r.Read, r.Rejected, r.Superseded, r.OutOfRange
 	s.RowsExpected, s.RowsInTable, s.Equal, s.Missing, s.Different = r.RowsExpected, r.RowsInTable, r.Equal, r.Missing, r.Different
 	s.Expired, s.Surplus, s.OfRejects = r.Expired, r.Extra, r.OfRejects
-	s.Position = r.Position
+	s.Position, s.Settled = r.Position, r.Settled
 	s.Examples, s.Notes, s.RejectsFiles = append(s.Examples, st.Examples...), r.Notes, st.Rejects
 	s.RejectReasons, s.Units = st.Reasons, st.ColumnUnits
 	s.Puts, s.Kept, s.PutsUnfinished = r.Missing+r.Different, r.Extra, st.Total.Lines

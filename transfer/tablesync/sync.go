@@ -480,6 +480,7 @@ func (r *run) compare(c *changes) error {
 		Request: l.Request(), Client: r.sdk, Examples: r.cfg.Examples, Workers: l.Lanes.Concurrency, Memory: cmp.Or(l.Limits.Memory, pipeline.DefaultMemory),
 		TempDir: l.Limits.TempDir, RetryFor: l.Lanes.RetryFor, Progress: r.cfg.Progress, Condition: l.Write.Condition,
 		Clock: &r.traffic.Clock, Manner: r.cfg.Manner, From: r.from, To: r.to, Changes: c,
+		SettleFor: r.cfg.SettleFor, ExtraFails: r.cfg.Delete,
 	}
 	if w := l.Write.When; w != nil && !w.Rising() {
 		v.Request.When = nil // the changes have each key once, in files that stay as they are

@@ -17,6 +17,8 @@ type Changes interface {
 	Reject(headers []rundir.Header, header int, r table.Reject) error
 	// Range is called for each range of keys, in any order and by several goroutines. A lower number is a range of lower keys.
 	Range(number int) (RangeChanges, error)
+	// Again is called after all ranges were closed: what was told of them is forgotten, and told again as far as it is still so.
+	Again() error
 }
 
 // RangeChanges is told what must change in a range of keys, in their order. One goroutine calls it.

@@ -36,6 +36,10 @@ type Config struct {
 	ExtraFails  bool              // a surplus row is a failure too
 	From, To    []table.Value     // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
 
+	// SettleFor is how long what differs is looked at again, in a source and a table that others write to; 0 looks once.
+	SettleFor     time.Duration
+	mostUnsettled int64 // rows that are read again; 0 takes maxUnsettled
+
 	// Changes is who is told what must change for the table to be what the inputs say; nil is nobody. Then rows stay with what the
 	// inputs say of them until they are compared, in memory or on disk.
 	Changes Changes
@@ -81,6 +85,8 @@ type Result struct {
 
 	Counts
 	OfRejects int64 `json:"of_rejects,omitempty"` // in the table, with the key of a rejected record and of no other: not surplus. Only Changes has them
+
+	Settled *Settled `json:"settled,omitempty"` // where SettleFor was given, and not too much differed
 
 	Examples []Example `json:"examples"`
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each

@@ -41,8 +41,8 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 		return err
 	}
 	r := newReducer(v.hasher, v.plan)
-	sums := intake.Sums{By: v.hasher, Keeps: v.cfg.Changes != nil}
-	if v.cfg.Changes != nil { // which is told the rows
+	sums := intake.Sums{By: v.hasher, Keeps: v.keeps}
+	if v.keeps {
 		v.rows = &aside{store: sorter.Store(), memory: int(min(v.cfg.Memory/256, 1<<20))}
 		if v.plan.Wide { // they stay as they came
 			sums = intake.Sums{}
@@ -140,13 +140,15 @@ func (v *verifier) sampled(key []byte) bool {
 // takeRejects keeps the rejected records, and sorts in their keys, for whoever is told of changes.
 func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 	v.recordsOf[p.Split.Ordinal] += int64(p.Records)
-	if v.cfg.Changes == nil {
+	if !v.keeps {
 		return nil
 	}
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
-		if err := v.cfg.Changes.Reject(v.plan.Headers, p.Split.Header, p.Split.Reject(r.Span, r.Reason, r.Raw)); err != nil {
-			return err
+		if v.cfg.Changes != nil {
+			if err := v.cfg.Changes.Reject(v.plan.Headers, p.Split.Header, p.Split.Reject(r.Span, r.Reason, r.Raw)); err != nil {
+				return err
+			}
 		}
 		if r.Key == nil {
 			continue

@@ -41,7 +41,7 @@ type bySource struct {
 // newBySource returns nil if the source is not of ranges.
 func (v *verifier) newBySource() *bySource {
 	of, ok := v.plan.Request.Read.Sources.(source.Ranged)
-	if !ok || v.cfg.Changes != nil || v.plan.Request.Mode == table.Delete {
+	if !ok || v.cfg.Changes != nil || v.cfg.SettleFor > 0 || v.plan.Request.Mode == table.Delete {
 		return nil
 	}
 	b := &bySource{of: of, key: -1, found: make([]Counts, len(v.plan.Sources))}

@@ -42,8 +42,10 @@ type verifier struct {
 	recordsOf []int64
 	bySource  *bySource // nil counts nothing by ranges of the source
 	sorted    *extsort.Sorted
+	keeps     bool   // the rows, and the keys of rejected records
 	rows      *aside // nil keeps none
-	told      bool   // the sorter, how much comes
+	unsettled *unsettled
+	told      bool // the sorter, how much comes
 	units     atomic.Int64
 	pages     sync.Pool // of *scan.PackedPage
 }
@@ -73,6 +75,9 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		err = v.compareAll(ctx)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := v.settle(ctx); err != nil {
 		return nil, err
 	}
 	for _, t := range v.tables {
@@ -152,7 +157,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		}
 		tables = append(tables, &target{Table: described})
 	}
-	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: plainbuffer.NewHasher()}
+	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: plainbuffer.NewHasher(), keeps: cfg.Changes != nil}
 	// Rows are sorted anyway, so the inputs are read from front to back regardless of the order of writing.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	if cfg.Returned != "" {
@@ -166,6 +171,10 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	}
 	var err error
 	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
+		return nil, err
+	}
+	if v.unsettled, err = v.newUnsettled(ctx); err != nil {
+		v.plan.Close()
 		return nil, err
 	}
 	v.recordsOf = make([]int64, len(v.plan.Sources))

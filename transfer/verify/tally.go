@@ -85,9 +85,11 @@ func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs differen
 	t.Counts.judged(verdict)
 	switch verdict {
 	case isMissing:
+		t.v.unsettled.add(w.key)
 		t.change(w, nil, differs)
 		t.example(Missing, w.key, w.position, nil)
 	case isDifferent:
+		t.v.unsettled.add(w.key)
 		t.change(w, row, differs)
 		e := t.example(Different, w.key, w.position, differs.columns)
 		if e == nil {
@@ -105,6 +107,9 @@ func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs differen
 func (t *tally) extra(key []byte) {
 	t.RowsInTable++
 	t.Extra++
+	if t.v.cfg.ExtraFails {
+		t.v.unsettled.add(key)
+	}
 	t.example(Extra, key, 0, nil)
 	if t.told == nil && t.found == nil || t.err != nil {
 		return

@@ -344,6 +344,7 @@ func (c *told) Range(int) (RangeChanges, error)                 { return c, c.ca
 func (c *told) Expected(*Change) error                          { return c.call("expected") }
 func (c *told) Surplus([]table.Value) error                     { return c.call("surplus") }
 func (c *told) Close() error                                    { return c.call("close") }
+func (c *told) Again() error                                    { return c.call("again") }
 
 // TestAComparisonEndsWithAnyErrorOnItsWay fails each request of comparisons, and each call of what is told of changes, once.
 func TestAComparisonEndsWithAnyErrorOnItsWay(t *testing.T) {
@@ -539,7 +540,7 @@ func TestTheKeyOfARejectThatCannotBeKeptIsAnError(t *testing.T) {
 	sorter, err := extsort.New(extsort.Options{Memory: 1, Spill: spill.Options{Dir: dir}})
 	must(t, err)
 	defer sorter.Close()
-	v := &verifier{cfg: &Config{Changes: &told{at: -1}}, plan: new(plan.Plan), recordsOf: make([]int64, 1)}
+	v := &verifier{cfg: &Config{Changes: &told{at: -1}}, plan: new(plan.Plan), recordsOf: make([]int64, 1), keeps: true}
 	parsed := &intake.Parsed{Split: new(table.Split), Records: 2}
 	for range 2 {
 		parsed.Rejects = append(parsed.Rejects, intake.Reject{Key: make([]byte, 8<<10)})

@@ -50,7 +50,7 @@ func syncConfig(c *call) (cfg tablesync.Config, err error) {
 		return cfg, err
 	}
 	cfg.Delete, cfg.Range, cfg.Examples, cfg.Fresh = c.of.Delete, c.of.Range, c.of.Examples, c.of.Fresh && !c.in.goOn
-	cfg.IfUnchanged = c.of.IfUnchanged
+	cfg.IfUnchanged, cfg.SettleFor = c.of.IfUnchanged, c.of.SettleFor
 	text := c.of.MaxDelete
 	cfg.MaxDelete, err = ledger.ParseMaxErrors(text)
 	switch {
@@ -189,6 +189,9 @@ func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
 	say.Line("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus (%s records read, %s rejected, %s superseded; %s read units)",
 		words.Grouped(s.RowsExpected), words.Grouped(s.Equal), words.Grouped(s.Missing), words.Grouped(s.Different), words.Grouped(s.RowsInTable), words.Grouped(s.Surplus),
 		words.Grouped(s.Read), words.Grouped(s.Rejected), words.Grouped(s.Superseded), words.Grouped(s.Costs.ReadCU))
+	if s.Settled != nil {
+		say.Line("%s", settledLine(s.Settled))
+	}
 	for _, n := range s.Notes {
 		say.Note("%s", n)
 	}

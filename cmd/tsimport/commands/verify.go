@@ -48,11 +48,12 @@ type comparison struct {
 	extraFail bool
 	sample    float64
 	run       string
+	settleFor time.Duration
 	scan.Manner
 }
 
 func parseComparison(c *call) (o comparison, err error) {
-	o = comparison{examples: c.of.Examples, extraFail: c.of.Extra == "fail", run: c.of.Run, Manner: scan.Manner{Gate: gateOf(c)}}
+	o = comparison{examples: c.of.Examples, extraFail: c.of.Extra == "fail", run: c.of.Run, settleFor: c.of.SettleFor, Manner: scan.Manner{Gate: gateOf(c)}}
 	switch {
 	case c.given.IsSet("max-rcu") && c.of.Sample != "":
 		return o, usagef("--max-rcu: a sample reads rows one by one, without it; leave one of them out")
@@ -249,7 +250,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	limitMemory(cfg.Limits.Memory, false)
 	v := verify.Config{
 		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample, Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory,
-		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress),
+		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress), SettleFor: o.settleFor,
 		Stored: &verify.Stored{Table: of, Rows: archive.New(m)},
 	}
 	stop := watchComparison(c, comparing, v.Progress)
@@ -305,7 +306,7 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
 		Workers: cfg.Lanes.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir,
-		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress), Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock,
+		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Lanes.RetryFor, Progress: new(verify.Progress), Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock, SettleFor: o.settleFor,
 	}
 	(&client.Admin{Client: sdk, Context: c.interrupts.drain}).AskTime(&traffic.Clock)
 	if v.Request.Target.PolicyNow.IsZero() {
@@ -401,6 +402,9 @@ func watchComparison(c *call, format string, p *verify.Progress) (stop func()) {
 func writeComparison(w io.Writer, r *verify.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", comparisonLine(r))
+	if r.Settled != nil {
+		fmt.Fprintf(&b, "%s\n", settledLine(r.Settled))
+	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "note: %s\n", n)
 	}
@@ -412,6 +416,12 @@ func writeComparison(w io.Writer, r *verify.Result) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// settledLine says what happened to rows that differed at first.
+func settledLine(s *verify.Settled) string {
+	return fmt.Sprintf("at first %s rows differed; %s of them agreed when they were read again, %s differ still (%v)",
+		words.Grouped(s.Differed), words.Grouped(s.Settled), words.Grouped(s.Remain), round(time.Duration(s.Seconds*float64(time.Second))))
 }
 
 // comparisonLine says in one line what was found.

@@ -45,7 +45,7 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 	case !bounded && rest != "":
 		return nil, nil, fmt.Errorf("%q does not belong to a key", rest)
 	case !bounded:
-		to, err = after(left)
+		to, err = After(left)
 		return left, to, err
 	case right == "" && left == nil:
 		return nil, nil, errors.New("it has no bound; leave it out for the whole table")
@@ -68,8 +68,8 @@ func CompareBounds(a, b []table.Value) int {
 	return bytes.Compare(table.OrderingKey(a), table.OrderingKey(b))
 }
 
-// after is the least key that is greater than all that begin with the values; nil if there is none.
-func after(values []table.Value) ([]table.Value, error) {
+// After is the least key that is greater than all that begin with the values; nil if there is none.
+func After(values []table.Value) ([]table.Value, error) {
 	values = append([]table.Value(nil), values...)
 	for len(values) > 0 {
 		last := &values[len(values)-1]

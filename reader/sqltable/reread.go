@@ -1,0 +1,78 @@
+package sqltable
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+)
+
+// Reread returns the rows of keys, in a snapshot of their own.
+func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
+	cfg := o.cfg
+	cfg.Moment, cfg.Whole = nil, false // they are rows of now
+	again := New(cfg)
+	o.mu.Lock()
+	again.of = o.of // or it has been altered
+	o.mu.Unlock()
+	if err := again.describe(ctx); err != nil {
+		return nil, err
+	}
+	again.opens, again.left = 1, 1
+	t := again.of
+	p := &part{of: again, t: t, ctx: ctx, name: o.cfg.Server.Name(), only: [][][]byte{}}
+	for _, k := range t.Key {
+		if c := &t.Columns[k]; c.Read != nil || !slices.Contains([]record.Kind{record.Integer, record.String, record.Binary}, c.Kind) {
+			_ = p.Close() // it has read nothing
+			return nil, fmt.Errorf("column %s of the key of %s is of a type whose values are not found again by what a table here has of them", c.Name, t.Name)
+		}
+	}
+	for _, key := range keys {
+		texts := make([][]byte, len(key))
+		for i, v := range key {
+			if texts[i] = v.Bytes; v.Type == table.Integer {
+				texts[i] = strconv.AppendInt(nil, v.Int, 10)
+			}
+		}
+		p.only = append(p.only, texts)
+	}
+	return p, nil
+}
+
+// pageOfKeys reads the rows of the next keys.
+func (p *part) pageOfKeys(ctx context.Context, by Session) (*page, error) {
+	pg := &page{of: p.t, text: newText(pageBytes)}
+	at, rest := make([]keyAt, len(p.t.Key)), p.only
+	for ; len(rest) > 0 && len(pg.text) < pageBytes && pg.rows < maxPageRows; rest = rest[1:] {
+		// The first row that is not before the key has it, or none has.
+		rows, err := by.Page(ctx, p.t, Query{Lower: rest[0], Limit: 1, Once: true})
+		if err != nil {
+			return nil, err
+		}
+		if rows.Next() {
+			values := rows.Values()
+			err = p.fits(values)
+			has := func(k int, value []byte) bool { return values[k] != nil && bytes.Equal(values[k], value) }
+			found := err == nil
+			for i, k := range p.t.Key {
+				found = found && has(k, rest[0][i])
+			}
+			if found {
+				pg.add(values, at)
+			}
+		}
+		if closeErr := rows.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	p.only, pg.bytes = rest, int64(cap(pg.text))
+	return pg, nil
+}

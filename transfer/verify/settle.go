@@ -1,0 +1,313 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
+)
+
+// Settled says what happened to rows that differed at first: each was read again, on both sides, until it agreed or the time was over.
+type Settled struct {
+	Differed int64   `json:"differed"` // at first; surplus rows only where they count as a failure
+	Settled  int64   `json:"settled"`  // of them, those that agreed later
+	Remain   int64   `json:"remain"`   // rows that differ still
+	Rounds   int     `json:"rounds"`   // of reading again
+	Seconds  float64 `json:"seconds"`
+}
+
+// maxUnsettled bounds the rows that are read again. Where more differ, it is not for rows that were just on their way.
+const maxUnsettled = 100_000
+
+// How long it takes until what differs is read again: at first, and at most.
+const (
+	firstWait   = time.Second
+	longestWait = 5 * time.Second
+)
+
+// unsettled are the keys that differ, and how their rows are read again. A nil one keeps none.
+type unsettled struct {
+	of     source.Rereads
+	places []int // in the table's key, of the columns of the source's
+
+	mu   sync.Mutex
+	keys [][]byte
+	all  int64 // also those that were too many to keep
+	most int64
+}
+
+func (u *unsettled) add(key []byte) {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all++; u.all <= u.most {
+		u.keys = append(u.keys, bytes.Clone(key))
+	}
+}
+
+// newUnsettled refuses a source of which a row cannot be read again by the key that it has in the table.
+func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
+	r := v.plan.Request
+	inputs := strings.Join(r.ShownInputs(), ", ")
+	refuse := func(format string, a ...any) (*unsettled, error) {
+		return nil, plan.Usagef("--settle-for: %s; leave it out", fmt.Sprintf(format, a...))
+	}
+	of, ok := r.Read.Sources.(source.Rereads)
+	switch {
+	case v.cfg.SettleFor <= 0:
+		return nil, nil
+	case !ok:
+		return refuse("%s cannot be read again row by row, as a table of a database or of Tablestore can", inputs)
+	case v.cfg.Sample > 0 || v.cfg.Stored != nil || v.cfg.Returned != "" || v.plan.Tables != nil:
+		return refuse("it does not go with --sample, --archive, --returned-keys or a table whose name is computed")
+	}
+	u := &unsettled{of: of, most: cmp.Or(v.cfg.mostUnsettled, maxUnsettled)}
+	for _, column := range v.plan.Sources[0].About().Unique {
+		i := slices.IndexFunc(v.plan.Schema.Columns[:len(v.plan.Schema.Key)], func(c table.Column) bool { return c.Source == column.Name })
+		if i < 0 || keyTypes[column.Kind] != v.plan.Schema.Key[i].Type || v.plan.Schema.Columns[i].Time != nil || v.plan.Makers != nil && v.plan.Makers[i].Program != nil {
+			return refuse("column %s of the key of %s is not a column of the key of table %s as it is, by which rows would be found again", column.Name, inputs, r.Target.Table)
+		}
+		u.places = append(u.places, i)
+	}
+	if len(u.places) == 0 {
+		return refuse("%s does not say which columns identify a row", inputs)
+	}
+	none, err := of.Reread(ctx, nil)
+	if err != nil {
+		return refuse("%v", err)
+	}
+	return u, none.Close()
+}
+
+// differs are the rows that are to agree.
+func (v *verifier) differs(c Counts) int64 {
+	if v.cfg.ExtraFails {
+		return c.Missing + c.Different + c.Extra
+	}
+	return c.Missing + c.Different
+}
+
+// settle reads what differs again until it agrees or the time is over, and enters what it finds into the result.
+func (v *verifier) settle(ctx context.Context) error {
+	u := v.unsettled
+	if u == nil {
+		return nil
+	}
+	start, r := time.Now(), v.result
+	if u.all > u.most {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d rows differ, more than the %d that --settle-for reads again: this is what was found at first", u.all, u.most))
+		return nil
+	}
+	s := &Settled{Differed: u.all}
+	r.Settled = s
+	// Of the counts stays what does not differ; each round adds what has settled, and the last one what has not.
+	first, base, left := r.Counts, r.Counts, Counts{}
+	base.RowsExpected -= first.Missing + first.Different
+	base.RowsInTable -= first.Different
+	base.Missing, base.Different = 0, 0
+	if v.cfg.ExtraFails {
+		base.RowsInTable -= first.Extra
+		base.Extra = 0
+	}
+	slices.SortFunc(u.keys, bytes.Compare)
+	for wait := firstWait; len(u.keys) > 0 && time.Since(start) < v.cfg.SettleFor; wait = min(2*wait, longestWait) {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(min(wait, v.cfg.SettleFor-time.Since(start))):
+		}
+		again, err := v.lookAgain(ctx)
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		s.Rounds++
+		base.add(again.settled)
+		left, u.keys = again.left, again.keys
+		v.enter(again)
+		counts := base
+		counts.add(left)
+		r.Read += counts.RowsExpected - r.RowsExpected
+		r.Counts = counts
+	}
+	s.Remain, s.Seconds = int64(len(u.keys)), time.Since(start).Seconds()
+	s.Settled = max(s.Differed-s.Remain, 0)
+	return nil
+}
+
+// enter takes over what a round has found beside the counts: examples are those of what differs still.
+func (v *verifier) enter(a *again) {
+	r, t := v.result, a.tally
+	r.Rejected, r.Read = r.Rejected+a.of.result.Rejected, r.Read+a.of.result.Rejected
+	r.OfRejects += t.ofRejects
+	v.stamped = v.stamped || a.of.stamped
+	v.units.Add(a.of.units.Load())
+	r.Examples = slices.DeleteFunc(r.Examples, func(e Example) bool { return e.Kind != Extra || v.cfg.ExtraFails })
+	for _, kind := range []string{Missing, Different, Extra} {
+		for _, e := range t.examples[kind] {
+			if e.Input = nil; kind != Extra || v.cfg.ExtraFails { // its number is that of a round
+				r.Examples = append(r.Examples, e)
+			}
+		}
+	}
+}
+
+// again is one round.
+type again struct {
+	of            *verifier // of the rows that are read again
+	tally         *tally
+	settled, left Counts
+	keys          [][]byte // that differ still
+}
+
+// lookAgain reads the rows of the keys that differ from the source, and then those of the table.
+func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
+	request := *v.plan.Request
+	request.RejectedKeys = true
+	p := *v.plan
+	p.Request = &request
+	a = &again{of: &verifier{
+		cfg: v.cfg, admin: v.admin, tables: v.tables, anyOrder: v.anyOrder, plan: &p, hasher: v.hasher, result: new(Result), from: v.from, to: v.to,
+		recordsOf: make([]int64, len(p.Sources)), stamped: v.stamped, keeps: true,
+	}}
+	keys := make([][]table.Value, len(v.unsettled.keys))
+	for n, key := range v.unsettled.keys {
+		values, err := decodeKey(v.tables[0].Key, key)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range v.unsettled.places {
+			keys[n] = append(keys[n], values[i])
+		}
+	}
+	one := *p.Sources[0]
+	if one.Source, err = v.unsettled.of.Reread(ctx, keys); err != nil {
+		return nil, &InputError{err}
+	}
+	defer one.Source.Close()
+	p.Sources = []*plan.Source{&one}
+	if err := a.of.readInput(ctx); err != nil {
+		return nil, &InputError{err}
+	}
+	defer a.of.sorted.Close()
+	if a.tally = a.of.newTally(v.tables[0]); v.cfg.Changes == nil {
+		return a, a.compare(ctx, v.unsettled.keys)
+	}
+	if err := v.cfg.Changes.Again(); err != nil {
+		return nil, err
+	}
+	told, err := v.cfg.Changes.Range(0)
+	if err != nil {
+		return nil, err
+	}
+	a.tally.told = told
+	err = a.compare(ctx, v.unsettled.keys)
+	if closeErr := told.Close(); err == nil {
+		err = closeErr
+	}
+	return a, err
+}
+
+// compare compares what the source has of the keys with the table's rows.
+func (a *again) compare(ctx context.Context, keys [][]byte) error {
+	v, t := a.of, a.tally
+	it := v.sorted.Range(nil, nil)
+	expected := v.newWants(it)
+	next := expected.next()
+	for batch := range slices.Chunk(keys, scan.MaxGetRows) {
+		wants, values := make([]*want, len(batch)), make([][]table.Value, len(batch)) // nil: the source has no such row
+		var err error
+		for i, key := range batch {
+			if next != nil && bytes.Equal(next.key, key) {
+				kept := *next
+				expected.now = want{} // the batch keeps it
+				wants[i], next = &kept, expected.next()
+			}
+			if values[i], err = decodeKey(t.table.Key, key); err != nil {
+				return err
+			}
+		}
+		if it.Err() != nil { // else what it has not read would count as gone
+			return it.Err()
+		}
+		rows, err := scan.Get(ctx, v.cfg.Client, t.table.Name, t.table.Key, values, v.options(t.table))
+		if err != nil {
+			return err
+		}
+		for i, key := range batch {
+			if err := a.judge(key, wants[i], rows[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if next != nil {
+		return fmt.Errorf("a row that was read again has a key that was not asked for: %x", next.key)
+	}
+	return nil
+}
+
+// judge compares a key.
+func (a *again) judge(key []byte, w *want, row *scan.Row) error {
+	t := a.tally
+	before := t.Counts
+	t.Counts = Counts{}
+	examples := len(t.examples[Different])
+	switch {
+	case w != nil:
+		t.expected(w, t.v.unmarked(row))
+	case row != nil:
+		t.extra(key)
+	}
+	found := t.Counts
+	if t.Counts.add(before); t.err != nil {
+		return t.err
+	}
+	if t.v.differs(found) == 0 {
+		a.settled.add(found)
+		return nil
+	}
+	a.left.add(found)
+	a.keys = append(a.keys, key)
+	if len(t.examples[Different]) > examples {
+		return a.name(&t.examples[Different][examples], w)
+	}
+	return nil
+}
+
+// name enters into an example in which columns its row differs: the row is at hand, and will not be read again.
+func (a *again) name(e *Example, w *want) error {
+	bodies, err := a.tally.bodies(w)
+	if err != nil {
+		return err
+	}
+	given, err := a.of.differing(e, bodies[len(bodies)-1])
+	for _, body := range bodies {
+		if err != nil {
+			return err
+		}
+		_, err = plainbuffer.Walk(body, nil, func(c plainbuffer.View) {
+			name := string(c.Name)
+			if slices.Contains(e.unnamed, a.of.hasher.Column(name)) && !slices.Contains(e.Columns, name) {
+				e.Columns = append(e.Columns, name)
+			}
+		})
+	}
+	slices.Sort(e.Columns)
+	e.values(given, a.of.plan.Request.Mode == table.Put)
+	e.stored, e.cells, e.unnamed = nil, nil, nil
+	return err
+}
