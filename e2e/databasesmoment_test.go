@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -349,4 +350,18 @@ func TestDatabasesOfShards(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestDatabasesArePlannedByFewSessions: a plan ends the session of each load before the next.
+func TestDatabasesArePlannedByFewSessions(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	s := mysqltest.Start(t)
+	b := &bank{T: t, address: s.Address, exec: s.Exec, tables: 40}
+	b.fill()
+	p := newPlace(t)
+	p.write("bank.yaml", b.job(", store: store"))
+	p.ends(0, []string{"run", "bank.yaml", "--plan"}, "all 40 tables of ")
+	if most, _ := strconv.Atoi(s.Rows("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")[0][1]); most == 0 || most > 12 {
+		t.Errorf("%d sessions at a time", most)
+	}
 }

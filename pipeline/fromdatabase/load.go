@@ -167,6 +167,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 
 // Compared makes the load what its table is compared with.
 func (l *Load) Compared(cfg *pipeline.Config) {
+	l.Origin.HangUp() // which a plan has looked at
 	read := l.read
 	read.Whole, read.Moment = false, nil // a comparison reads a snapshot of its own
 	cfg.Read.Sources = sqltable.New(read)

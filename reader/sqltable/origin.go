@@ -349,6 +349,19 @@ func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ sou
 	return now, source.Position{}, err
 }
 
+// HangUp ends the session that looks at the table, and those of its shards, until they are asked for again.
+func (o *Origin) HangUp() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.look != nil {
+		o.look.Close()
+		o.look = nil
+	}
+	if o.cfg.Moment != nil && o.cfg.Moment.private {
+		o.cfg.Moment.end()
+	}
+}
+
 // reads notes that so many parts more, or fewer, may still be read. With the last one the snapshot ends: the server keeps what it needs.
 func (o *Origin) reads(parts int) {
 	o.mu.Lock()
