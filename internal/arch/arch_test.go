@@ -136,7 +136,7 @@ var arrows = map[string][]string{
 	"reader/mysql/mysqltest":   {"reader/sqltable/sqltest"},
 	"reader/mysql":             {"ratelimit", "reader/record", "reader/source", "reader/sqltable"},
 	"reader/sqlite":            {"internal/suggest", "internal/table", "reader/record", "reader/sqltable"},
-	"reader/sqltable/sqltest":  {"reader/convert", "reader/record", "reader/source", "reader/source/sourcetest", "reader/sqldump", "reader/sqltable"},
+	"reader/sqltable/sqltest":  {"internal/table", "reader/convert", "reader/record", "reader/source", "reader/source/sourcetest", "reader/sqldump", "reader/sqltable"},
 	"reader/postgres/pgtest":   {"reader/sqltable/sqltest"},
 	"reader/sqltable":          {"ratelimit", "internal/suggest", "internal/table", "reader/record", "reader/source"},
 	"reader/postgres":          {"ratelimit", "reader/record", "reader/source", "reader/sqlname", "reader/sqltable"},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqltable"
@@ -291,4 +292,9 @@ func readUTC(d *record.Datum, text []byte, scratch *[]byte) error {
 	*scratch = append(*scratch, 'Z')
 	d.Bytes = (*scratch)[from:len(*scratch):len(*scratch)]
 	return nil
+}
+
+// MayHold reports whether a value of a key can have that text: no other one makes a literal.
+func (a *Address) MayHold(c *sqltable.Column, text []byte) bool {
+	return c.Kind != record.String || utf8.Valid(text)
 }

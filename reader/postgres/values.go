@@ -6,9 +6,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // readers make data of the texts of types that may be a key's, where the kind alone does not say it.
@@ -177,4 +181,24 @@ func civil(days int64) (year, month, date int64) {
 		month, year = month-12, year+1
 	}
 	return year, month, date
+}
+
+var (
+	uuids    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	numerics = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+)
+
+// MayHold reports whether a value of a key can have that text, as the server writes it.
+func (a *Address) MayHold(c *sqltable.Column, text []byte) bool {
+	bits := map[string]int{"int2": 16, "int4": 32, "int8": 64, "oid": 33}
+	switch base := c.Of.(column).base; base {
+	case "int2", "int4", "int8", "oid":
+		n, err := strconv.ParseInt(string(text), 10, bits[base])
+		return err == nil && (base != "oid" || n >= 0)
+	case "uuid":
+		return uuids.Match(text)
+	case "numeric":
+		return numerics.Match(text) || slices.Contains([]string{"NaN", "Infinity", "-Infinity"}, string(text))
+	}
+	return utf8.Valid(text) && bytes.IndexByte(text, 0) < 0
 }

@@ -32,14 +32,18 @@ func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Sourc
 			return nil, fmt.Errorf("column %s of the key of %s is of a type whose values are not found again by what a table here has of them", c.Name, t.Name)
 		}
 	}
+	typed, _ := o.cfg.Server.(Typed)
 	for _, key := range keys {
-		texts := make([][]byte, len(key))
+		texts, may := make([][]byte, len(key)), true
 		for i, v := range key {
 			if texts[i] = v.Bytes; v.Type == table.Integer {
 				texts[i] = strconv.AppendInt(nil, v.Int, 10)
 			}
+			may = may && (typed == nil || typed.MayHold(&t.Columns[t.Key[i]], texts[i]))
 		}
-		p.only = append(p.only, texts)
+		if may { // else no row has it
+			p.only = append(p.only, texts)
+		}
 	}
 	return p, nil
 }

@@ -51,6 +51,13 @@ type Limited interface {
 	LimitRow(bytes int64)
 }
 
+// Typed is a Server that fails when it is asked for a key that its types cannot hold.
+type Typed interface {
+	Server
+	// MayHold reports whether a column can have a value of that text.
+	MayHold(c *Column, text []byte) bool
+}
+
 // Positioned is a Server whose changes can be followed.
 type Positioned interface {
 	Server

@@ -3,6 +3,7 @@ package sqltest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/reader/sqltable"
@@ -113,6 +116,43 @@ func Contract(t *testing.T, s func() sqltable.Server, split int) {
 		parts[0].SetSplitBytes(split)
 		return parts[0]
 	})
+	reread(t, s())
+}
+
+// reread reads rows again by their keys, where it is not refused, among keys that no row has.
+func reread(t *testing.T, s sqltable.Server) {
+	t.Helper()
+	o, parts := Open(t, s, nil)
+	about := parts[0].About()
+	types := map[record.Kind]table.Type{record.Integer: table.Integer, record.String: table.String, record.Binary: table.Binary}
+	var keys [][]table.Value
+	var want []string
+	Each(t, parts, nil, func(r *record.Record) {
+		if len(want) >= 200 {
+			return
+		}
+		var key, none []table.Value
+		for _, u := range about.Unique {
+			d := &r.Fields[slices.Index(about.Columns, u.Name)]
+			v := table.Value{Type: types[d.Kind], Int: d.Int, Bytes: slices.Clone(d.Bytes)}
+			key = append(key, v)
+			v.Int, v.Bytes = math.MaxInt64-1, append(slices.Clone(v.Bytes), "\x00none\xff"...)
+			none = append(none, v)
+		}
+		keys, want = append(keys, key, none), append(want, Show(r, nil))
+	})
+	again, err := o.Reread(t.Context(), keys)
+	if err != nil && strings.Contains(err.Error(), "is of a type whose values are not found again") {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	Each(t, []source.Source{again}, nil, func(r *record.Record) { got = append(got, Show(r, nil)) })
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %d rows were read again, want %d: %.300q, want %.300q", s.Name(), len(got), len(want), got, want)
+	}
 }
 
 // Exact checks that the first rows of a table have these values in this order, and may have others between them.
