@@ -14,6 +14,9 @@ import (
 
 // Reread returns the rows of keys, in a snapshot of their own.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
+	if o.cfg.Shards != nil { // each would have to be asked for each key, in one snapshot
+		return nil, fmt.Errorf("%s is several tables that are read as one", o.cfg.Server.Shown())
+	}
 	cfg := o.cfg
 	cfg.Moment, cfg.Whole = nil, false // they are rows of now
 	again := New(cfg)

@@ -25,3 +25,16 @@ func TestAnAddressNamesShards(t *testing.T) {
 		}
 	}
 }
+
+// shown is a server of which only its address is asked for.
+type shown struct{ Server }
+
+func (shown) Shown() string { return "shards" }
+
+// TestRowsOfShardsAreNotReadAgain: the first shard alone would say of a row of another one that it is gone.
+func TestRowsOfShardsAreNotReadAgain(t *testing.T) {
+	o := &Origin{cfg: Config{Server: shown{}, Shards: []Server{shown{}, shown{}}}}
+	if _, err := o.Reread(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "shards is several tables") {
+		t.Errorf("%v", err)
+	}
+}
