@@ -196,6 +196,28 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 	check(t, s.addIndex(tb.name, indexOn(newTableName(), []string{"a"}), false), invalid("Number of index per table exceeds the quota:5."))
 }
 
+func TestALocalIndexIsOfOnePartitionKey(t *testing.T) {
+	s := proving(t, "3.14.1")
+	skipReal(t, s)
+	tb := s.withIndexes(t)
+	local := func(name string, key ...string) *tablestore.IndexMeta {
+		m := indexOn(name, key, "b")
+		m.IndexType = tablestore.IT_LOCAL_INDEX
+		return m
+	}
+	name := newTableName()
+	check(t, s.addIndex(tb.name, local(name, "a"), true), invalid("The first primary key column of local index '"+name+"' must be 'pk1', that of the table."))
+	must(t, s.do(tb.put(tb.key("x", 1), c("a", int64(9)), c("b", "early"))))
+	must(t, s.addIndex(tb.name, local(name, "pk1", "a"), true))
+	must(t, s.do(tb.put(tb.key("x", 2), c("a", int64(8)), c("b", "late"))))
+	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: tb.name})
+	must(t, err)
+	diff(t, d.IndexMetas[0].IndexType, tablestore.IT_LOCAL_INDEX)
+	keys, cells := tb.indexRows(t, name, 3)
+	diff(t, keys, [][]any{{"x", int64(8), int64(2)}, {"x", int64(9), int64(1)}})
+	diff(t, cells, [][]cell{{{Name: "b", Value: "late"}}, {{Name: "b", Value: "early"}}})
+}
+
 func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
 	s := proving(t, "3.14.1", "3.1.5")
 	skipReal(t, s)

@@ -53,12 +53,6 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 			_, err := s.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name, PrimaryKey: tb.key("a")})
 			return err
 		},
-		"a local index": func() error {
-			m := &tablestore.IndexMeta{IndexName: "local", IndexType: tablestore.IT_LOCAL_INDEX}
-			m.AddPrimaryKeyColumn("pk1")
-			_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: m})
-			return err
-		},
 		"SQL": func() error {
 			_, err := s.SQLQuery(&tablestore.SQLQueryRequest{Query: "select 1"})
 			return err
@@ -77,9 +71,8 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 	s := proving(t, "1.2.4")
 	skipReal(t, s)
 	for name, change := range map[string]func(*create){
-		"a stream":      func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
-		"encryption":    func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
-		"a local index": func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(5, 1)) },
+		"a stream":   func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
+		"encryption": func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
 		"an index in step": func(r *create) {
 			r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(4, 1).int(5, 0))
 		},

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A global secondary index is a table whose rows follow those of another: a row that has all columns of the index's key has one row in it.
+// A secondary index is a table whose rows follow those of another: a row that has all columns of the index's key has one row in it.
 // It is kept in the batch that writes the table's row, so that no crash comes between them.
 
 // index is what a table's description keeps of one of its indexes.
@@ -22,11 +22,12 @@ type index struct {
 	Key     []wire.KeyColumn // whole: first those that the index was made with
 	Named   int              `json:",omitempty"` // of these; 0 is all
 	Columns []string         `json:",omitempty"`
+	Local   bool             `json:",omitempty"`
 }
 
 // meta is the index as its table is described with it: with the columns that it was made with.
 func (x *index) meta() wire.IndexMeta {
-	m := wire.IndexMeta{Name: x.Name, Columns: x.Columns}
+	m := wire.IndexMeta{Name: x.Name, Columns: x.Columns, Local: x.Local}
 	for i, k := range x.Key {
 		if x.Named > 0 && i == x.Named {
 			break
@@ -66,7 +67,7 @@ func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
 	if r.Name == m.Name || s.Table([]byte(r.Name)) != nil || slices.ContainsFunc(m.Indexes, taken) {
 		return nil, wire.Fail(wire.CodeObjectAlreadyExist)
 	}
-	x := &index{ID: s.nextID, Name: r.Name, Key: key, Named: len(r.Key), Columns: r.Columns}
+	x := &index{ID: s.nextID, Name: r.Name, Key: key, Named: len(r.Key), Columns: r.Columns, Local: r.Local}
 	s.nextID++
 	return x, nil
 }

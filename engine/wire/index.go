@@ -2,11 +2,12 @@ package wire
 
 import "slices"
 
-// IndexMeta says what a global secondary index is: a table of its own that the engine keeps.
+// IndexMeta says what a secondary index is: a table of its own that the engine keeps.
 type IndexMeta struct {
 	Name    string
 	Key     []string // names of the table's key and predefined columns; the engine adds what is missing of the table's key
 	Columns []string // predefined columns that the index has beside its key
+	Local   bool     // its key begins as the table's does
 	inSync  bool     // asked for in the mode of local indexes
 }
 
@@ -24,7 +25,7 @@ func CheckIndexCount(n int) *Error {
 // checkAlone judges what an index is without its table, which the service does before it looks at the table.
 func (r *IndexMeta) checkAlone() *Error {
 	switch n := len(r.Key); {
-	case r.inSync:
+	case r.inSync && !r.Local:
 		return Unsupported("global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX")
 	case n == 0 || n > MaxIndexColumns:
 		return Invalid("The number of primary key columns must be in range: [1, %d] in index.", MaxIndexColumns)
@@ -36,11 +37,7 @@ func (r *IndexMeta) checkAlone() *Error {
 
 func (r *IndexMeta) read(b []byte) *Error {
 	var mode Optional[int32]
-	var local bool
-	err := message{{1, "", &r.Name}, {2, "", &r.Key}, {3, "", &r.Columns}, {4, "", &mode}, {5, "", &local}}.read(b)
-	if err == nil && local {
-		err = Unsupported("local secondary indexes; make a global one")
-	}
+	err := message{{1, "", &r.Name}, {2, "", &r.Key}, {3, "", &r.Columns}, {4, "", &mode}, {5, "", &r.Local}}.read(b)
 	r.inSync = mode.Value == 1
 	return err
 }
@@ -52,6 +49,9 @@ func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn
 	}
 	if slices.ContainsFunc(key, func(c KeyColumn) bool { return c.AutoIncrement && c.Name == r.Key[0] }) {
 		return nil, Invalid("First primary key can't be auto increment, table: %s.", r.Name)
+	}
+	if r.Local && r.Key[0] != key[0].Name {
+		return nil, Invalid("The first primary key column of local index '%s' must be '%s', that of the table.", r.Name, key[0].Name)
 	}
 	var whole []KeyColumn
 	for _, name := range r.Key {
@@ -148,7 +148,11 @@ func DecodeDropIndex(b []byte) (*DropIndex, *Error) {
 }
 
 func appendIndex(dst []byte, r *IndexMeta) []byte {
-	const async, global, current = 0, 0, 2
+	const current = 2
+	local := int64(0) // and the mode: ASYNC is 0, SYNC 1
+	if r.Local {
+		local = 1
+	}
 	index := appendText(nil, 1, r.Name)
 	for _, name := range r.Key {
 		index = appendText(index, 2, name)
@@ -156,5 +160,5 @@ func appendIndex(dst []byte, r *IndexMeta) []byte {
 	for _, name := range r.Columns {
 		index = appendText(index, 3, name)
 	}
-	return appendBytes(dst, 8, appendInt(appendInt(appendInt(index, 4, async), 5, global), 6, current))
+	return appendBytes(dst, 8, appendInt(appendInt(appendInt(index, 4, local), 5, local), 6, current))
 }

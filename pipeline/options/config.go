@@ -25,7 +25,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		RunDir: r.RunDir,
 		DryRun: r.DryRun, Compared: r.Verify,
 	}
-	cfg.Target.DefineSet = asked.TTL != 0 || asked.MaxVersions != 0
+	cfg.Target.DefineSet = asked.TTL != 0 || asked.MaxVersions != 0 || asked.Define != nil
 	if r.VersionColumn != "" {
 		cfg.Target.Define.MaxDeviation = table.AnyAge
 	}
@@ -50,6 +50,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		func() (err error) { cfg.Read, err = Read(&r); return },
 		func() (err error) { cfg.Columns, err = Columns(&r); return },
 		func() error { return Computed(&r, &cfg.Target, &cfg.Columns) },
+		func() error { return Define(r.Define, &cfg.Target) },
 		func() error { return parseWrite(&r, &cfg.Write) },
 		func() error { return Speed(&r, &cfg) },
 	} {

@@ -71,6 +71,7 @@ type NewTable struct {
 	Create      bool              `json:"create,omitempty"`
 	TTL         int               `json:"ttl,omitempty"`          // seconds; 0 and -1 are never
 	MaxVersions int               `json:"max-versions,omitempty"` // 0 is 1
+	Define      []string          `json:"define,omitzero"`        // predefined columns and secondary indexes
 	MaxTables   int               `json:"max-tables,omitempty"`   // if the table's name has expressions; 0 is 64
 	AgePolicy   string            `json:"age-policy,omitempty"`   // file
 	RenameIndex map[string]string `json:"rename-index,omitempty"` // of an archive or a copy: other names for indexes

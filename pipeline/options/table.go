@@ -110,6 +110,8 @@ var ofLoads = []*Option{
 		Usage: "new table: `SECONDS` until data expires, at least a day (86400); -1 means never"},
 	{Name: "max-versions", Kind: Whole, Least: 1, Want: "1 or more", Default: "1", Group: tables, In: Load | Copy | Sync | Verify, Unused: Sync | Verify,
 		Usage: "new table: versions to keep of each cell"},
+	{Name: "define", Kind: Texts, Group: tables, In: Load | Sync | Verify, Unused: Sync | Verify,
+		Usage: "new table: a predefined column, 'column NAME[:TYPE]', or a secondary index that is made when the rows are there, '[local] index NAME(COLUMN,…) [COLUMN,…]'; may be repeated"},
 	{Name: "columns", Basic: true, Kind: List, Group: columns, In: Load | Copy | Sync | Verify,
 		Usage: "load only these attribute columns `A,B`; key columns are always loaded"},
 	{Name: "exclude", Kind: Lists, Group: columns, In: Load | Copy | Sync | Verify,

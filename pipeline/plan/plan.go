@@ -137,6 +137,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.checkWhen,
 		p.checkMemory,
 		p.looking(p.infer),
+		p.settleDefined,
 		p.compute,
 		p.checkCounts,
 		p.compileTables,
@@ -496,7 +497,7 @@ func (p *planner) warn() {
 		p.warnOfDescribed()
 	}
 	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.DefineSet {
-		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions and the like) change nothing")
+		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions, --define) change nothing")
 	}
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -157,3 +158,98 @@ func (p *Plan) Deviation() time.Duration {
 
 // maxDeviation is more than any clock shows, in seconds, and fits a time.Duration.
 const maxDeviation = 1 << 33
+
+// settleDefined completes what a new table has beside its key: types of predefined columns are those of the load's where none is given. What
+// the service would refuse is refused before the first row, for it would be refused after the last.
+func (p *planner) settleDefined() error {
+	t := &p.request.Target
+	switch asked := t.DefineSet && (len(t.Defined) > 0 || len(t.Indexes) > 0); {
+	case asked && p.plan.Tables != nil:
+		return usagef("--define: tables of an expression are made while rows come; make them first with tsimport table create")
+	case !asked || !p.plan.Create:
+		return nil
+	}
+	columns := map[string]*table.Column{}
+	for i := range p.plan.Schema.Columns {
+		columns[p.plan.Schema.Columns[i].Name] = &p.plan.Schema.Columns[i]
+	}
+	for i := range p.plan.Fields { // whose types are inferred
+		columns[p.plan.Fields[i].Name] = &p.plan.Fields[i]
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
+		given, has := t.Defined[name], columns[name]
+		switch {
+		case slices.ContainsFunc(p.plan.Schema.Key, func(k table.KeyColumn) bool { return k.Name == name }):
+			delete(t.Defined, name) // an index may name it
+		case given == table.Null && (has == nil || has.Type == table.Null):
+			return usagef("--define: the type of column %s is not known; give it, such as %s:string", name, name)
+		case given == table.Null:
+			t.Defined[name] = has.Type
+		case has != nil && has.Type != table.Null && has.Type != given:
+			return usagef("--define: column %s is to be %s, and is loaded as %s; give the same type with --type %s=%s", name, given, has.Type, name, given)
+		case has != nil:
+			has.Type, has.Exact = given, true
+		}
+	}
+	if err := CheckIndexes(t, p.plan.Schema.Key); err != nil {
+		return err
+	}
+	return p.namesAreFree(t.Indexes)
+}
+
+// namesAreFree refuses indexes whose names the instance has.
+func (p *planner) namesAreFree(indexes []table.Index) error {
+	for _, i := range indexes {
+		if _, err := p.admin.Describe(i.Name); err == nil {
+			return usagef("index %s: the instance has a table or an index of that name already; give it another name", i.Name)
+		} else if !errors.Is(err, client.ErrNoTable) {
+			return err
+		}
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row that is in the index costs at least one write unit", i))
+	}
+	return nil
+}
+
+// Limits of the service.
+const (
+	maxIndexes = 5
+	maxDefined = 32 // predefined columns
+)
+
+// CheckIndexes refuses indexes that a table with such a key cannot have. Types are known.
+func CheckIndexes(t *Target, key []table.KeyColumn) error {
+	if len(t.Indexes) > maxIndexes {
+		return usagef("--define: %d indexes; a table has at most %d", len(t.Indexes), maxIndexes)
+	}
+	for _, i := range t.Indexes {
+		if err := CheckIndexable(&t.Define, i.Name); err != nil {
+			return err
+		}
+		if len(i.Key) > table.MaxKeyColumns || len(i.Columns) > maxDefined {
+			return usagef("index %s: an index names at most %d columns in its key and %d beside it", i.Name, table.MaxKeyColumns, maxDefined)
+		}
+		if i.Local && i.Key[0] != key[0].Name {
+			return usagef("local index %s: its key begins with %s; a local index is of one partition key, so it begins with %s", i.Name, i.Key[0], key[0].Name)
+		}
+		for _, name := range i.Key {
+			if of, defined := t.Defined[name]; defined && !of.KeyType() {
+				return usagef("index %s: column %s is %s; the key of an index is string, integer or binary", i.Name, name, of)
+			}
+		}
+		if slices.ContainsFunc(i.Columns, func(name string) bool { return slices.Contains(i.Key, name) }) {
+			return usagef("index %s: a column of its key is named among those that it keeps too; leave it out there", i.Name)
+		}
+	}
+	return nil
+}
+
+// CheckIndexable refuses an index of a table that keeps several versions, or whose data expire although they may be updated.
+func CheckIndexable(d *table.Definition, index string) error {
+	switch {
+	case d.MaxVersions != 1:
+		return usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or make the table first with tsimport table create, without indexes", d.MaxVersions, index)
+	case d.TimeToLive != -1 && !d.NoUpdates:
+		return usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or make the table first with tsimport table create, without indexes", d.TimeToLive, index)
+	}
+	return nil
+}

@@ -21,16 +21,13 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 	leave := func(what, why string) {
 		notes = append(notes, fmt.Sprintf("the new table does not get the %s%s; create it in the console or by CreateIndex, with the data that are there (IncludeBaseData), when all rows are loaded", what, why))
 	}
-	d := &target.Define
 	for i, name := range from.Indexes {
-		switch {
-		case i >= len(from.IndexesAre):
+		if i >= len(from.IndexesAre) {
 			leave("index "+name, ", of which the archive has the name alone")
 			continue
-		case d.MaxVersions != 1:
-			return nil, plan.Usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or make the table first with tsimport table create, without indexes", d.MaxVersions, name)
-		case d.TimeToLive != -1 && !d.NoUpdates:
-			return nil, plan.Usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or make the table first with tsimport table create, without indexes", d.TimeToLive, name)
+		}
+		if err := plan.CheckIndexable(&target.Define, name); err != nil {
+			return nil, err
 		}
 		to, why := indexOfTarget(target, columns, from, from.IndexesAre[i])
 		if to == nil {

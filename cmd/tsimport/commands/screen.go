@@ -434,6 +434,9 @@ func limitNote(r *pipeline.Report) string {
 	if w == bottleneck.Reader && copies(r) {
 		reason, advice = "the source gives no more rows", "raise its reserved read throughput, or --max-rcu if it is given"
 	}
+	if w == bottleneck.Index && len(r.Indexes) > 0 {
+		reason += " (" + shortList(r.Indexes) + ")"
+	}
 	return fmt.Sprintf("limited by %s %s of the time: %s; to load faster, %s", most.By, allOr(most.Share), reason, advice)
 }
 

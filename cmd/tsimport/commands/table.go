@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -29,6 +30,7 @@ func tableCommand(in *invocation) *cli.Command {
 			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: in.with(options.Reaching, tableCreate),
 				Flags: append(flagsOf(options.Reaching), quiet, name,
 					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
+					textsFlag("define", "a predefined column, 'column NAME:TYPE', or a secondary index, '[local] index NAME(COLUMN:TYPE,…) [COLUMN:TYPE,…]'; may be repeated"),
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
 					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell", Value: 1},
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
@@ -241,13 +243,38 @@ func tableCreate(c *call) error {
 	}
 	d := table.Definition{TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
 		ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write")}
+	if err := tableDefines(c, to, d); err != nil {
+		return err
+	}
 	return withAdmin(c, access{create: true}, func(a *client.Admin, t *target) error {
-		if err := a.Create(name, key, d); err != nil {
+		if err := a.CreateDefined(name, key, d, to.Defined); err != nil {
 			return err
+		}
+		for _, i := range to.Indexes {
+			if err := a.CreateIndex(name, i); err != nil {
+				return fmt.Errorf("%w; table %s was created: drop it before you give the command again", err, name)
+			}
 		}
 		c.say.Line("table %s created", name)
 		return nil
 	})
+}
+
+// tableDefines reads the predefined columns and indexes of a new table.
+func tableDefines(c *call, to *plan.Target, d table.Definition) error {
+	to.Define = d
+	if err := options.Define(textsOf(c.line, "define"), to); err != nil {
+		return usagef("%v", err)
+	}
+	for name, of := range to.Defined {
+		isKey := slices.ContainsFunc(to.Key, func(k table.KeyColumn) bool { return k.Name == name })
+		if isKey {
+			delete(to.Defined, name)
+		} else if of == table.Null {
+			return usagef("--define: give the type of column %s too, such as %s:string", name, name)
+		}
+	}
+	return plan.CheckIndexes(to, to.Key)
 }
 
 func tableDrop(c *call) error {
