@@ -186,7 +186,7 @@ func (p *planner) settleDefined() error {
 		case given == table.Null:
 			t.Defined[name] = has.Type
 		case has != nil && has.Type != table.Null && has.Type != given:
-			return usagef("--define: column %s is to be %s, and is loaded as %s; give the same type with --type %s=%s", name, given, has.Type, name, given)
+			return usagef("--define: column %s is to be %s, and is loaded as %s; give both the same type", name, given, has.Type)
 		case has != nil:
 			has.Type, has.Exact = given, true
 		}

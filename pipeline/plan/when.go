@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/condition"
 )
 
 // checkWhen refuses what a condition on columns cannot be combined with, and columns that it cannot compare.
@@ -16,8 +17,12 @@ func (p *planner) checkWhen() error {
 	switch {
 	case r.Condition != table.Ignore:
 		return usagef("--when with --condition: the service says that a condition failed, not which of the two; leave one of them out")
+	case r.Mode == table.Delete && r.When.Matches():
+		return nil // a deletion that is repeated finds no row
 	case r.Mode == table.Delete:
-		return usagef("--when with --mode delete: a row to be deleted has its key only, and no values to compare with")
+		return usagef("--when with --mode delete: a row to be deleted has its key only, and no values to compare with; %s followed by a condition looks at the stored row", condition.Matching)
+	case r.When.Matches():
+		return usagef("--when %s: a row that is written changes what the condition looks at; %s is for --mode delete", r.When, condition.Matching)
 	case r.Mode == table.Increment:
 		return usagef("--when with --mode increment: increments have a condition of their own, which keeps them from being added twice")
 	case p.numbered > 0:

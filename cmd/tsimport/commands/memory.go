@@ -34,7 +34,7 @@ func limitMemory(memory int64, embedded bool) {
 
 // orderWarning says what --order none means for rows of a key that do not simply replace each other.
 func orderWarning(w *pipeline.Write) string {
-	if w.Order != plan.OrderNone {
+	if w.Order != plan.OrderNone || w.Mode == table.Delete {
 		return ""
 	}
 	const any = "--order none: rows of the same key are written in any order"

@@ -22,8 +22,8 @@ func tableCommand(in *invocation) *cli.Command {
 	name := &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE`; may also be given as the argument"}
 	return &cli.Command{
 		Name:  "table",
-		Usage: "list, describe, create and drop tables",
-		Subcommands: []*cli.Command{
+		Usage: "list, describe, create and drop tables, count and delete rows",
+		Subcommands: append([]*cli.Command{
 			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON), Action: in.with(options.Reaching, tableList)},
 			{Name: "describe", Usage: "show a table's key and options", ArgsUsage: "TABLE",
 				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name), Action: in.with(options.Reaching, tableDescribe)},
@@ -49,7 +49,7 @@ func tableCommand(in *invocation) *cli.Command {
 					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
 			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: in.with(options.Reaching, tableDrop),
 				Flags: append(flagsOf(options.Reaching), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
-		},
+		}, rowsCommands(in, quiet, asJSON, name)...),
 	}
 }
 

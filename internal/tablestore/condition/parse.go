@@ -30,19 +30,27 @@ type node struct {
 
 // When is a condition on writing a row. It never changes.
 type When struct {
-	root *node
-	text string
+	root        *node
+	text        string
+	absentFails bool
 }
+
+// Matching begins the text of a When that a row passes if it passes ParseFilter of the rest.
+const Matching = "filter:"
 
 // ParseWhen reads comparisons such as stored.updated_at < new.updated_at. A column that the stored row lacks, or a row that is not
 // there, passes a comparison.
 func ParseWhen(text string) (*When, error) {
-	root, err := parse(text, true)
+	of, matching := strings.CutPrefix(text, Matching)
+	root, err := parse(of, !matching)
 	if err != nil {
 		return nil, err
 	}
-	return &When{root, text}, nil
+	return &When{root, text, matching}, nil
 }
+
+// Matches reports whether a row passes as a filter says: one that lacks a column does not.
+func (w *When) Matches() bool { return w.absentFails }
 
 // String is the condition as it was given.
 func (w *When) String() string { return w.text }
@@ -67,7 +75,7 @@ func (n *node) rising() bool {
 
 // Filter is the condition for a row, as the service takes it; value returns the row's value of a column of New.
 func (w *When) Filter(value func(column string) table.Value) tablestore.ColumnFilter {
-	return w.root.filter(value, false)
+	return w.root.filter(value, w.absentFails)
 }
 
 // ParseFilter reads comparisons such as age >= 18 and city == "Hangzhou". A row that lacks a column does not pass a comparison with

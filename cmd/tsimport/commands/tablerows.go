@@ -1,0 +1,199 @@
+package commands
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/progress"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/words"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/rundir"
+	exporting "example.com/tsimport/transfer/export"
+)
+
+// ofRows are the flags that say which rows a command is about, as export has them.
+var ofRows = []string{"from-key", "to-key", "filter", "where", "concurrency", "max-rcu"}
+
+func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
+	of := slices.DeleteFunc(flagsOf(options.Export), func(f cli.Flag) bool { return !slices.Contains(ofRows, f.Names()[0]) })
+	of = append(append(of, flagsOf(options.Reaching)...), quiet, name, &cli.StringFlag{Name: "prefix", Usage: "rows whose keys begin with `KEY`: values of the first key columns, with commas between them"})
+	return []*cli.Command{
+		{Name: "count", Usage: "count a table's rows", ArgsUsage: "TABLE", Action: in.with(options.Export, tableCount), Flags: append(slices.Clone(of), asJSON),
+			Description: "Reads the keys of all rows, or of those that flags name, by ranges in parallel. Each row counts as it was when its page was read."},
+		{Name: "delete", Usage: "delete rows of a table", ArgsUsage: "TABLE", Action: in.with(options.Export, tableDelete),
+			Description: "Without --yes it says how many rows these are. A row that others have changed meanwhile is kept if --filter is no longer true for it.\n" +
+				"An interrupted deletion is resumed by the same command.",
+			Flags: append(slices.Clone(of),
+				&cli.StringFlag{Name: "keys", Usage: "the rows whose keys the records of `FILE` have, whose columns are named as those of the key"},
+				&cli.Int64Flag{Name: "max-delete", Usage: "delete nothing if there are more than `N` rows"},
+				&cli.BoolFlag{Name: "yes", Usage: "delete them (default: count them)"})},
+	}
+}
+
+// rowsOf opens a table for a scan of its keys, as export makes one.
+func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err error) {
+	t, err := openTarget(c, access{readOnly: true})
+	if err != nil {
+		return cfg, nil, err
+	}
+	sdk, described, err := describeSource(c, t, name)
+	if err != nil {
+		return cfg, nil, errors.Join(err, t.close())
+	}
+	cfg = exporting.Config{Target: t.name, Format: exporting.Typed, Readers: c.of.Concurrency}
+	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err == nil && c.String("prefix") != "" {
+		if cfg.Scan.From, cfg.Scan.To, err = scan.ParseRange(c.String("prefix"), described.Key); err != nil {
+			err = usagef("--prefix %s: %v", c.String("prefix"), err)
+		}
+	}
+	if err != nil {
+		return cfg, nil, errors.Join(err, t.close())
+	}
+	cfg.Scan.Client, cfg.Scan.Columns = sdk, []string{}
+	if bytes, err := scan.NewPartitions(&client.Admin{Client: sdk, Context: c.Context}, sdk, name).Size(); err == nil && cfg.Scan.From == nil && cfg.Scan.To == nil {
+		c.say.Line("to read table %s takes up to %s read units", name, words.Grouped(bytes/unitBytes+1))
+	}
+	return cfg, t.close, nil
+}
+
+// unitBytes are what a read unit reads.
+const unitBytes = 4 << 10
+
+// checkRows refuses ways to name rows that exclude each other.
+func checkRows(c *call) error {
+	switch {
+	case c.IsSet("prefix") && (c.IsSet("from-key") || c.IsSet("to-key")):
+		return usagef("--prefix: another range of keys is named too; leave one of them out")
+	case c.String("prefix") == "" && c.IsSet("prefix"):
+		return usagef("--prefix: no key is given")
+	}
+	return nil
+}
+
+func tableCount(c *call) (err error) {
+	name, err := tableName(c)
+	if err == nil {
+		err = checkRows(c)
+	}
+	if err != nil {
+		return err
+	}
+	cfg, closeTarget, err := rowsOf(c, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeTarget()) }()
+	r, err := exporting.To(c.Context, cfg, io.Discard)
+	if err != nil {
+		return err
+	}
+	counted := rowsCounted{Table: name, Rows: r.Rows, ReadUnits: r.Units}
+	return printed(c, counted, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, r.Rows)
+		return err
+	})
+}
+
+type rowsCounted struct {
+	Table     string `json:"table"`
+	Rows      int64  `json:"rows"`
+	ReadUnits int64  `json:"read_units"`
+}
+
+func tableDelete(c *call) error {
+	name, err := tableName(c)
+	if err == nil {
+		err = checkRows(c)
+	}
+	keys, ranged := c.String("keys"), c.IsSet("prefix") || c.IsSet("from-key") || c.IsSet("to-key")
+	switch {
+	case err != nil:
+		return err
+	case keys != "" && (ranged || c.IsSet("max-delete")):
+		return usagef("--keys: the file names the rows; leave ranges of keys and limits out")
+	case c.IsSet("where"):
+		return usagef("an expression is not looked at again when the row is deleted, which may have changed by then; give a --filter, which the service looks at")
+	case keys == "" && !ranged && !c.IsSet("filter"):
+		return usagef("name the rows: by a range of keys, a --filter or the file --keys; tsimport table drop deletes a table with all its rows")
+	}
+	own := ""
+	if keys == "" {
+		n := int64(0)
+		if own, n, err = deletedKeys(c, name); err != nil {
+			return err
+		}
+		switch most := c.Int64("max-delete"); {
+		case c.IsSet("max-delete") && n > most:
+			return errors.Join(usagef("%s rows would be deleted, more than %d; nothing is", words.Grouped(n), most), removed(own))
+		case !c.Bool("yes"):
+			return usagef("this would delete %s rows of table %s, at a write unit each at least; add --yes to do it", words.Grouped(n), name)
+		case n == 0:
+			c.say.Line("no row of table %s is deleted: there is none", name)
+			return removed(own)
+		}
+		keys = own
+	}
+	of := c.command()
+	of.Name = job.Load
+	of.From, of.Table, of.Mode, of.Order, of.DryRun = []string{keys}, name, "delete", "none", !c.Bool("yes")
+	of.FromKey, of.ToKey, of.Filter, of.Concurrency, of.MaxRCU = "", "", "", 0, 0
+	if filter := c.of.Filter; filter != "" {
+		of.When = condition.Matching + filter
+	}
+	if err := load(c.again(c.in, of)); err != nil || own == "" {
+		return err
+	}
+	return removed(own)
+}
+
+// removed removes a file of keys, "" for none.
+func removed(file string) error {
+	if file == "" {
+		return nil
+	}
+	return os.Remove(file)
+}
+
+// deletedKeys counts the rows that are to be deleted. With --yes it keeps their keys in a file, which is that of an interrupted deletion of the same rows if there is one.
+func deletedKeys(c *call, name string) (file string, n int64, err error) {
+	cfg, closeTarget, err := rowsOf(c, name)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { err = errors.Join(err, closeTarget()) }()
+	if !c.Bool("yes") {
+		r, err := exporting.To(c.Context, cfg, io.Discard)
+		return "", r.Rows, err
+	}
+	file = deletedKeysFile(cfg.Target, name, c.of.FromKey, c.of.ToKey, c.String("prefix"), c.of.Filter)
+	if text, err := os.Open(file); err == nil { // whole: an export has another name until it is
+		defer text.Close()
+		for lines := bufio.NewScanner(text); lines.Scan(); {
+			n++
+		}
+		c.say.Line("the deletion of %s rows that was interrupted is resumed; to look for the rows again, remove %s", words.Grouped(n), file)
+		return file, n, nil
+	}
+	if err := os.MkdirAll(rundir.Root, 0o700); err != nil {
+		return "", 0, fmt.Errorf("create run folder: %w", err)
+	}
+	cfg.Path = file
+	r, err := exporting.ToFile(c.Context, cfg)
+	return file, r.Rows, err
+}
+
+// deletedKeysFile is the same for the same rows of the same table.
+func deletedKeysFile(target, name string, which ...string) string {
+	return filepath.Join(rundir.Root, "delete-"+name+"-"+progress.Identify(append([]string{target, name}, which...)...)+".jsonl")
+}

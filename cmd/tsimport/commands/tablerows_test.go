@@ -1,0 +1,85 @@
+package commands
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
+)
+
+// rowsIn makes a table of rows whose keys are a number and a text, and ages from 0 to 9.
+func rowsIn(t *testing.T, tsimport func(int, ...string) string) {
+	t.Helper()
+	text := "n,id,age\n"
+	for i := range 300 {
+		text += fmt.Sprintf("%d,k%03d,%d\n", i%3, i, i%10)
+	}
+	put(t, "p.csv", text)
+	tsimport(0, "load", "p.csv", "-t", "p", "--create", "--pk", "n:integer", "--pk", "id", "-q")
+}
+
+func TestRowsOfATableAreCounted(t *testing.T) {
+	tsimport := commandsIn(t)
+	rowsIn(t, tsimport)
+	for args, want := range map[string]string{"": "300", "--prefix 1": "100", "--from-key 1,k150": "150", "--to-key 1": "100", "--filter age<2": "60", "--where age<2": "60", "--prefix 2 --filter age==3": "10", "--filter nope==1": "0"} {
+		got := tsimport(0, append([]string{"table", "count", "p", "-q"}, strings.Fields(args)...)...)
+		conformance.Equal(t, strings.TrimSpace(got), want, "%s", args)
+	}
+	holds(t, tsimport(0, "table", "count", "p", "--json"), `"rows": 300`, `"read_units": `, "takes up to")
+	holds(t, tsimport(2, "table", "count", "nope"), "no such table")
+	holds(t, tsimport(2, "table", "count", "p", "--prefix", "1", "--from-key", "0"), "leave one of them out")
+	holds(t, tsimport(2, "table", "count", "p", "--prefix", "x"), "--prefix x")
+}
+
+func TestRowsOfATableAreDeleted(t *testing.T) {
+	tsimport := commandsIn(t)
+	rowsIn(t, tsimport)
+	count := func(want string) {
+		t.Helper()
+		conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), want, "rows")
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give a --filter"}, {[]string{"--keys", "p.csv", "--prefix", "1"}, "leave ranges of keys"},
+		{[]string{"--filter", "age<2"}, "this would delete 60 rows of table p"}, {[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, more than 59"},
+	} {
+		holds(t, tsimport(2, append([]string{"table", "delete", "p"}, c.args...)...), c.want)
+	}
+	count("300")
+	holds(t, tsimport(0, "table", "delete", "p", "--filter", "age<2", "--yes", "--max-delete", "60"), "60 deleted")
+	count("240")
+	holds(t, tsimport(0, "table", "delete", "p", "--filter", "age<2", "--yes"), "there is none")
+	holds(t, tsimport(0, "table", "delete", "p", "--prefix", "1", "--yes"), "80 deleted")
+	put(t, "k.csv", "n,id\n0,k003\n2,k299\n")
+	holds(t, tsimport(0, "table", "delete", "p", "--keys", "k.csv"), "2 would be deleted")
+	count("160")
+	holds(t, tsimport(0, "table", "delete", "p", "--keys", "k.csv", "--yes"), "2 deleted")
+	count("158")
+	left, err := filepath.Glob("tsimport-runs/delete-*")
+	must(t, err)
+	conformance.Equal(t, len(left), 0, "files of keys")
+}
+
+// TestRowsThatOthersHaveChangedAreNotDeleted is a deletion that was killed when it had found its rows: some change before it is resumed.
+func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
+	tsimport := commandsIn(t)
+	rowsIn(t, tsimport)
+	remove := []string{"table", "delete", "p", "--filter", "age < 2", "--yes"}
+	keys := deletedKeysFile("embedded store ./tsimport-store", "p", "", "", "", "age < 2")
+	tsimport(0, "export", "-t", "p", "--filter", "age < 2", "--typed", "--columns", "", "-o", keys, "-q")
+	put(t, "c.csv", "n,id,age\n0,k000,5\n1,k001,\n0,k030,1\n")
+	tsimport(0, "load", "c.csv", "-t", "p", "-q")
+	put(t, "gone.csv", "n,id\n2,k011\n")
+	tsimport(0, "load", "gone.csv", "-t", "p", "--mode", "delete", "-q")
+	said := tsimport(0, remove...)
+	holds(t, said, "the deletion of 60 rows that was interrupted is resumed", "57 deleted")
+	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "242", "rows")
+	if _, err := os.Stat(keys); !os.IsNotExist(err) {
+		t.Errorf("the file of keys is left: %v", err)
+	}
+}
