@@ -40,10 +40,13 @@ func (s *survey) design() {
 	s.report.Design = d
 }
 
-// command loads the input with a key.
+// command loads the input with a key, or copies it if it is a table of the service.
 func (s *survey) command(table string, keys []string) []string {
 	args := append([]string{"load"}, s.Input.Args...)
 	args = append(args, "--table", table, "--create")
+	if s.Input.Copied {
+		args = []string{"copy", s.Input.Args[0], table + "_new"}
+	}
 	for _, k := range keys {
 		args = append(args, "--pk", k)
 	}

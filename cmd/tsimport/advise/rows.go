@@ -21,6 +21,7 @@ type Input struct {
 	Find    input.Options
 	Sources source.Origin // in place of Args; nil is files
 	Table   string        // that they are
+	Copied  bool          // it is a table of the service
 }
 
 // sampleBytes is how much of the inputs is looked at to find the columns' types: as much as a load looks at.

@@ -10,11 +10,13 @@ import (
 
 	"example.com/tsimport/cmd/tsimport/advise"
 	"example.com/tsimport/cmd/tsimport/advise/simulate"
+	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/tablescan"
 )
 
 func adviseCommand(in *invocation) *cli.Command {
@@ -22,7 +24,7 @@ func adviseCommand(in *invocation) *cli.Command {
 		Name:      "advise",
 		Usage:     "suggest a partition key, and warn of hot spots",
 		ArgsUsage: "FILE... | ADDRESS",
-		Description: inputsHelp + "\n" + databaseHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
+		Description: inputsHelp + "\n" + lookedHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
 			"that live traffic could use, in order of arrival, and the share that a plain load in file order could use. The last lines are\n" +
 			"a load command with the recommended key. docs/advise.md explains each number.",
 		Flags: append(flagsOf(options.Looking), []cli.Flag{
@@ -42,10 +44,11 @@ func adviseRun(c *call) error {
 	if err := refuseArchives(c); err != nil {
 		return err
 	}
-	cfg, err := adviseConfig(c)
+	cfg, stop, err := adviseConfig(c)
 	if err != nil {
 		return usagef("%v", err)
 	}
+	defer stop()
 	limitMemory(cfg.Memory, false)
 	report, err := advise.Run(c.Context, cfg)
 	var usage *advise.UsageError
@@ -68,43 +71,54 @@ func adviseRun(c *call) error {
 	return newAdvicePrinter(c.App.Writer).print(report)
 }
 
-func adviseConfig(c *call) (cfg advise.Config, err error) {
+// adviseConfig reads what is to be rated, and returns what closes it.
+func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
+	stop = func() error { return nil }
+	defer func() {
+		if err != nil {
+			_ = stop() // it was only read
+		}
+	}()
 	if !c.Args().Present() {
-		return cfg, errors.New("no input: name the files to read, or - for standard input")
+		return cfg, stop, errors.New("no input: name the files to read, or - for standard input")
 	}
 	read, err := parseRead(c)
 	if err != nil {
-		return cfg, err
+		return cfg, stop, err
 	}
 	cfg = advise.Config{
 		Input:      advise.Input{Args: c.Args().Slice(), Options: read.Options, Convert: read.Convert, Find: read.Find},
 		Partitions: c.Int("partitions"), Rate: c.Int("rate"), ArrivalBy: c.String("arrival-by"), Growth: c.Float64("growth"),
 	}
-	from, err := fromdatabase.Config(c.given)
-	if err != nil {
-		return cfg, err
-	}
-	if from != nil {
+	if slices.ContainsFunc(cfg.Input.Args, address.Is) {
+		if cfg.Input.Sources, stop, err = lookedAt(c, cfg.Input.Args, true); err != nil {
+			return cfg, stop, err
+		}
+		cfg.Input.Table, cfg.Input.Copied = cfg.Input.Sources.(tablescan.Looked).Name(), true
+		cfg.Input.Args = []string{cfg.Input.Table} // as copy names it
+	} else if from, err := fromdatabase.Config(c.given); err != nil {
+		return cfg, stop, err
+	} else if from != nil {
 		cfg.Input.Sources, cfg.Input.Table = sqltable.New(*from), from.Server.Name()
 	}
 	if c.IsSet("candidates") {
 		if cfg.Candidates, err = options.ParseList(c.String("candidates")); err != nil {
-			return cfg, fmt.Errorf("--candidates: %w", err)
+			return cfg, stop, fmt.Errorf("--candidates: %w", err)
 		}
 	}
 	if cfg.Memory, err = parseMemory(c); err != nil {
-		return cfg, err
+		return cfg, stop, err
 	}
 	cfg.Input.Options.Memory = plan.ReadingMemory(cfg.Memory)
 	switch {
 	case cfg.Partitions < 1 || cfg.Partitions > simulate.MaxPartitions:
-		return cfg, fmt.Errorf("--partitions %d: want 1 to %d", cfg.Partitions, simulate.MaxPartitions)
+		return cfg, stop, fmt.Errorf("--partitions %d: want 1 to %d", cfg.Partitions, simulate.MaxPartitions)
 	case cfg.Rate < cfg.Partitions:
-		return cfg, fmt.Errorf("--rate %d: want rows a second, at least one for each of %d partitions", cfg.Rate, cfg.Partitions)
+		return cfg, stop, fmt.Errorf("--rate %d: want rows a second, at least one for each of %d partitions", cfg.Rate, cfg.Partitions)
 	case !(cfg.Growth >= 1) || math.IsInf(cfg.Growth, 0):
-		return cfg, fmt.Errorf("--growth %v: want 1 or more, times as many rows as now", cfg.Growth)
+		return cfg, stop, fmt.Errorf("--growth %v: want 1 or more, times as many rows as now", cfg.Growth)
 	}
-	return cfg, nil
+	return cfg, stop, nil
 }
 
 // parseMemory reads --memory of a command that looks at files.

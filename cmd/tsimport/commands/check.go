@@ -25,7 +25,7 @@ func checkCommand(in *invocation) *cli.Command {
 		Name:      "check",
 		Usage:     "validate files without a table; with --unique, find repeated and colliding keys",
 		ArgsUsage: "FILE... | ADDRESS",
-		Description: inputsHelp + "\n" + databaseHelp + "\n" +
+		Description: inputsHelp + "\n" + lookedHelp + "\n" +
 			"Takes every flag of tsimport load. Reads all files; writes nothing.\n" +
 			"Exit code 0: nothing would be rejected, no keys collide; 1: reading failed; 2: bad usage; 3: some records would be\n" +
 			"rejected; 6: different values make the same key or, with --fail-on-duplicates, records repeat a key; 7: no input.",
@@ -46,9 +46,11 @@ func check(c *call) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Read.Sources, err = sqlOrigin(c, cfg.Inputs); err != nil {
+	var closeTable func() error
+	if cfg.Read.Sources, closeTable, err = lookedAt(c, cfg.Inputs, false); err != nil {
 		return err
 	}
+	defer closeTable()
 	switch {
 	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // a database says what its key is, and so may a dump
 		return usagef("no key: give --pk NAME[:TYPE][=EXPR], once for each primary-key column in order")

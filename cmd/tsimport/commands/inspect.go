@@ -19,7 +19,7 @@ func inspectCommand(in *invocation) *cli.Command {
 		Name:      "inspect",
 		Usage:     "show format, columns and types of files",
 		ArgsUsage: "FILE... | ADDRESS",
-		Description: inputsHelp + "\n" + databaseHelp +
+		Description: inputsHelp + "\n" + lookedHelp +
 			"\nLooks at the beginning of each file or table; --count reads all of it. Without --count, files of the same format and columns are\nshown as one.",
 		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			&cli.BoolFlag{Name: "count", Usage: "read whole files: count the records, check every value"},
@@ -69,10 +69,11 @@ func inspect(c *call) error {
 // inspectAll looks at files, or at a table of a database.
 func inspectAll(c *call, read plan.Read) ([]plan.Inspection, error) {
 	args := c.Args().Slice()
-	origin, err := sqlOrigin(c, args)
+	origin, stop, err := lookedAt(c, args, true)
 	if err != nil {
 		return nil, err
 	}
+	defer stop()
 	if origin == nil {
 		return plan.Inspect(c.Context, args, read, c.Bool("count"))
 	}

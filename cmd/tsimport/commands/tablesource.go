@@ -198,6 +198,9 @@ func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) 
 // databaseHelp says how a table of a database takes the place of files.
 const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or sqlite:FILE, with ?table=TABLE (docs/sql.md)."
 
+// lookedHelp says the same of commands that look at inputs.
+const lookedHelp = databaseHelp + " So can a table of the service, ots://[PROFILE@]INSTANCE/TABLE."
+
 // sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
 func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	of := c.command()
@@ -212,6 +215,38 @@ func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	cfg.Alone = !cfg.Whole
 	cfg.Whole, cfg.RetryFor = cfg.Whole || c.Command.Name == job.Sync, c.of.RetryFor
 	return sqltable.New(*cfg), nil
+}
+
+// lookedAt returns the table of a database or of the service that a command looks at, nil if no argument is the address of one, and what closes it. Keyed says
+// that the key of a table of the service is a part of any key that is made of its rows.
+func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop func() error, err error) {
+	stop = func() error { return nil }
+	if !slices.ContainsFunc(args, address.Is) {
+		origin, err = sqlOrigin(c, args)
+		return origin, stop, err
+	}
+	if len(args) != 1 {
+		return nil, stop, usagef("%q: a table is looked at by itself; give no other source beside it", args)
+	}
+	arg, err := parseTableArgument(args[0])
+	if err != nil {
+		return nil, stop, err
+	}
+	if endpoint, _, err := serviceOf(c); err == nil && endpoint == "" && arg.address.Profile == "" && arg.address.Instance == server.DefaultInstance {
+		arg.address = nil // of the embedded store
+	}
+	from, err := openSide(c, arg, access{readOnly: true, role: "source"})
+	if err != nil {
+		return nil, stop, err
+	}
+	s, err := fromtable.Describe(c.interrupts.drain, new(pipeline.Config), from.Target, arg.name)
+	if err == nil && s.Table == nil {
+		err = usagef("table %s does not exist in %s", arg.name, from.name)
+	}
+	if err != nil {
+		return nil, stop, errors.Join(err, from.close())
+	}
+	return tablescan.Looked{Keyed: keyed, Origin: tablescan.New(tablescan.Config{Client: s.Client, Table: s.Table, Name: arg.shown(), RetryFor: c.of.RetryFor})}, from.close, nil
 }
 
 // sqlAgain makes a comparison with a run read the ranges of a database that the run has read, and returns its snapshots of them.

@@ -1,0 +1,65 @@
+package tablescan
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+)
+
+// Looked is an Origin for commands that look at a table: the attributes that a sample of its rows has are columns, with their newest values.
+type Looked struct {
+	*Origin
+	Keyed bool // sources say that the table's key is unique
+}
+
+// Name is the table as messages name it.
+func (l Looked) Name() string { return l.cfg.Name }
+
+// Bounds of the sample that finds the columns.
+const (
+	lookedParts = 16
+	lookedBytes = 256 << 10 // of a part
+)
+
+// Open implements source.Origin.
+func (l Looked) Open(ctx context.Context, division []byte) ([]source.Source, error) {
+	parts, err := l.Origin.Open(ctx, division)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	n := min(len(parts), lookedParts)
+	for i := range n {
+		if _, err := parts[i*len(parts)/n].Sample(lookedBytes, nil, func(rec *record.Record) {
+			for _, c := range rec.Cells {
+				seen[string(c.Name)] = true
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	names := slices.Sorted(maps.Keys(seen))
+	for i, p := range parts {
+		p.About().AddColumns(names)
+		parts[i] = looked{p, l.Keyed}
+	}
+	return parts, nil
+}
+
+// looked is a part whose records have columns.
+type looked struct {
+	source.Source
+	keyed bool
+}
+
+func (l looked) About() source.About {
+	a := l.Source.About()
+	a.Wide, a.Live, a.AddColumns = false, false, nil
+	if !l.keyed {
+		a.Unique = nil
+	}
+	return a
+}
