@@ -61,6 +61,9 @@ func (p *planner) settleNumbers() error {
 			r.Target.Table, name, name)
 	}
 	p.numbered = at
+	if !r.Returned {
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the values that the service assigns to %s are kept nowhere; --returned-keys FILE keeps the key of each record", name))
+	}
 	return p.settleMark()
 }
 

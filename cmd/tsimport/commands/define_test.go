@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"strings"
 	"testing"
 
 	"example.com/tsimport/internal/conformance"
@@ -41,4 +42,15 @@ func TestANewTableHasTheIndexesThatItIsDefinedWith(t *testing.T) {
 	holds(t, tsimport(0, "table", "describe", "z"), "local index lz with the key a, c and the columns d")
 	holds(t, tsimport(2, "table", "create", "y", "--pk", "a:string", "--define", "column c"), "give the type of column c")
 	holds(t, tsimport(1, "table", "create", "y", "--pk", "a:string", "--define", "index z(a)"), "drop it before")
+}
+
+func TestALoadSaysThatNumbersAreKeptNowhere(t *testing.T) {
+	tsimport := commandsIn(t)
+	put(t, "m.csv", "g,x\na,1\n")
+	const note = "the values that the service assigns to seq are kept nowhere"
+	load := []string{"load", "m.csv", "-t", "m", "--create", "--pk", "g", "--pk", "seq:auto", "--fresh"}
+	holds(t, tsimport(0, load...), note)
+	if said := tsimport(0, append(load, "--returned-keys", "k.csv")...); strings.Contains(said, note) {
+		t.Errorf("of a load that keeps them: %s", said)
+	}
 }
