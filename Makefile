@@ -1,4 +1,4 @@
-# What CI runs is `make check manifests memory node python beam e2e`; checks fail, they never repair.
+# What CI runs is `make check manifests memory node python e2e`; checks fail, they never repair.
 
 GO ?= go
 FUZZTIME ?= 30s
@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost cutover site pictures pods beam flink machines suites mutants cold flaky nightly rename
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost cutover site pictures pods flink machines suites mutants cold flaky nightly rename
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -42,11 +42,9 @@ format:
 tidy:
 	$(GO) mod tidy -diff
 
-# The licences of what the binaries contain. notices writes them; notices-check and, for tsimport-beam, beam fail if they are not those of
-# what is built. Of these only those of tsimport-beam need a network, once.
+# The licences of what the binary contains. notices writes them; notices-check fails if they are not those of what is built.
 notices:
 	$(GO) test ./internal/notices -update -count 1
-	cd beam && $(GO) test ./cmd/tsimport-beam -update -count 1
 
 notices-check:
 	$(GO) test ./internal/notices -count 1
@@ -68,7 +66,7 @@ staticcheck:
 	$(GO) tool staticcheck -tags e2e ./...
 
 # The rooms whose code starts goroutines, tests apart.
-GOROUTINES = $$(git grep --no-index --exclude-standard -lE '^[[:space:]]*go [[:alnum:]_.]+[([]|\.Go\(' -- '*.go' ':!*_test.go' ':!beam' ':!packaging/k8s' ':!*/testdata/*' | sed 's|[^/]*$$||; s|^|./|' | sort -u)
+GOROUTINES = $$(git grep --no-index --exclude-standard -lE '^[[:space:]]*go [[:alnum:]_.]+[([]|\.Go\(' -- '*.go' ':!*_test.go' ':!packaging/k8s' ':!*/testdata/*' | sed 's|[^/]*$$||; s|^|./|' | sort -u)
 
 # -short: the detector is slow in virtual time, so random tests draw fewer seeds. It needs a C compiler.
 race:
@@ -148,17 +146,19 @@ cross:
 manifests:
 	cd packaging/k8s && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
 
-# Loads by Flink and Prism: a module of its own. Prism runs in its tests.
-beam:
-	cd beam && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
+# Loads on a real Flink of this machine, by the commands of docs/flink.md, of which some are killed or cancelled: FLINK_ROWS each. Not part of
+# check. Needs a JDK, Maven and pip; Flink itself comes from PyPI (230 MB), whose package has its jars without its scripts.
+FLINK_ROWS ?= 100000
+FLINK = packaging/flink/target/flink-1.19.3
 
-# Loads on a real Flink of this machine whose parts are killed, not part of check: FLINK_ROWS of each load. Needs a JDK, Maven and pip; installs
-# the rest from Maven Central and PyPI.
-FLINK_ROWS ?= 10000000
+flink: $(FLINK)
+	$(GO) test -tags e2e ./e2e -run '^TestLoadsOnFlink' -flink "$$(pwd)/$(FLINK)" -flink-rows $(FLINK_ROWS) -count 1 -v -timeout 60m
 
-flink:
-	bash beam/flinktest/install.sh beam/flinktest/made
-	cd beam && $(GO) test ./flinktest -flink "$$(pwd)/flinktest/made" -flink-rows $(FLINK_ROWS) -count 1 -v -timeout 3h
+$(FLINK):
+	mkdir -p $(@D)
+	pip download --quiet --disable-pip-version-check --no-deps apache-flink-libraries==1.19.3 -d $(@D)/pip
+	mkdir -p $(@D)/made && tar -xzf $(@D)/pip/apache*flink*libraries-1.19.3.tar.gz -C $(@D)/made --strip-components 2 --wildcards '*/deps/lib/*'
+	rm -r $(@D)/pip && mv $(@D)/made $@
 
 # What a first build costs: the download, CPU and seconds to the first loaded row, the size of the binary, CPU by dependency.
 cold:

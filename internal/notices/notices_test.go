@@ -1,12 +1,120 @@
 package notices
 
 import (
+	"bytes"
 	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
+
+// legal is what files with licences and notices are called. Go's grants of patents belong to them.
+var legal = regexp.MustCompile(`(?i)^([a-z]+[_-])?(licen[sc]es?|copying|copyright|notice|patents)([._-][a-z0-9]+)*(\.txt|\.md)?$`)
+
+// text is one licence or notice, and what it is of: path and version of modules, and the file in them.
+type text struct {
+	body string
+	of   []string
+}
 
 var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES")
 
+const root, program = "../..", "tsimport"
+
+// TestTheNoticesMatchTheModulesThatAreBuilt compares the file with the notices of what tsimport is made of, or writes it. The binary for Linux
+// with cgo has all modules that those for other systems have.
 func TestTheNoticesMatchTheModulesThatAreBuilt(t *testing.T) {
-	Check(t, "../..", "../..", "tsimport", *update)
+	file := filepath.Join(root, "THIRD_PARTY_NOTICES")
+	want := collect(t)
+	if *update {
+		conformance.Must(t, os.WriteFile(file, want, 0o644))
+		return
+	}
+	got, err := os.ReadFile(file)
+	conformance.Must(t, err)
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not of the modules that %s is made of; run make notices", file, program)
+	}
+}
+
+// collect makes the file's content.
+func collect(t *testing.T) []byte {
+	list := exec.Command("go", "list", "-mod=readonly", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}{{end}}",
+		"./cmd/"+program)
+	list.Dir = root
+	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=1", "GOPROXY=off", "GOFLAGS=")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v, %s", err, stderr.String())
+	}
+	texts := map[string]*text{}
+	add := func(of, dir, prefix string) (found int) {
+		entries, err := os.ReadDir(dir)
+		conformance.Must(t, err)
+		for _, e := range entries {
+			if !legal.MatchString(e.Name()) || e.IsDir() {
+				continue
+			}
+			body, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			conformance.Must(t, err)
+			found++
+			key := strings.TrimSpace(strings.ReplaceAll(string(body), "\r\n", "\n"))
+			if texts[key] == nil {
+				texts[key] = &text{body: key}
+			}
+			if name := of + ", " + prefix + e.Name(); !slices.Contains(texts[key].of, name) {
+				texts[key].of = append(texts[key].of, name)
+			}
+		}
+		return found
+	}
+	add("uPlot, in pages of charts", filepath.Join(root, "internal/page/uplot"), "internal/page/uplot/")
+	modules := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		fields := strings.Split(line, "\t")
+		if len(fields) != 4 || fields[0] == "example.com/tsimport" {
+			continue // of the standard library, or ours
+		}
+		of, dir, pkg := fields[0]+" "+fields[1], fields[2], fields[3]
+		if !modules[of] {
+			modules[of] = true
+			if add(of, dir, "") == 0 {
+				t.Errorf("%s has no licence", of)
+			}
+			if fields[0] == "golang.org/x/sys" {
+				add("Go and its standard library", dir, "") // the same; not every installation of Go has the files
+			}
+			if _, err := os.Stat(filepath.Join(dir, "licenses")); err == nil {
+				add(of, filepath.Join(dir, "licenses"), "licenses/")
+			}
+		}
+		for ; len(pkg) > len(dir); pkg = filepath.Dir(pkg) { // parts that were taken from elsewhere
+			add(of, pkg, filepath.ToSlash(pkg[len(dir)+1:])+"/")
+		}
+	}
+	return format(texts, len(modules))
+}
+
+func format(texts map[string]*text, modules int) []byte {
+	var all []*text
+	for _, x := range texts {
+		slices.Sort(x.of)
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b *text) int { return strings.Compare(a.of[0], b.of[0]) })
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "Third-party notices of %s: the licences of Go and of %d modules that its binary contains.\nMade by make notices; do not edit.\n", program, modules)
+	for _, x := range all {
+		fmt.Fprintf(&b, "\n%s\n%s\n\n%s\n", strings.Repeat("=", 80), strings.Join(x.of, "\n"), x.body)
+	}
+	return b.Bytes()
 }

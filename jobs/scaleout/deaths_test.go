@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
@@ -153,7 +154,7 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 		return s.Failures
 	}
 	all := look()
-	if len(all) != 1 || all[0].Stage != StageRead || all[0].Index != 1 || all[0].By != "a worker" || !all[0].Permanent() || all[0].Message == failed.Message {
+	if len(all) != 1 || all[0].Stage != StageRead || all[0].Index != 1 || all[0].By != "a worker" || all[0].ExitCode != exitcode.Usage || all[0].Message == failed.Message {
 		t.Errorf("the failures are %+v", all)
 	}
 	must(t, j.commit(ctx, store, splitName(1), &splitResult{done: j.newDone("x"), Split: 1}))

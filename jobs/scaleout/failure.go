@@ -37,18 +37,6 @@ type Failure struct {
 	Message  string    `json:"error"`
 }
 
-func (f *Failure) Error() string {
-	return fmt.Sprintf("%s task %d: %s (%s)", f.Stage, f.Index, f.Message, f.By)
-}
-
-// Exit is the exit code of the attempt.
-func (f *Failure) Exit() int { return f.ExitCode }
-
-// Permanent reports whether another attempt would end alike.
-func (f *Failure) Permanent() bool {
-	return f.ExitCode == exitcode.Usage || f.ExitCode == exitcode.Refused
-}
-
 // told keeps why an attempt at a task failed, and returns its error. An attempt that was stopped, or that another one forestalls, has not failed.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, errNoSlot) ||

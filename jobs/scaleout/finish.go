@@ -83,12 +83,6 @@ func ReadSummary(ctx context.Context, store jobdir.Store, p *Plan) (*Summary, er
 	return s, nil
 }
 
-// Finished reports whether the load is done: there is a summary.
-func (j *Job) Finished(ctx context.Context) (bool, error) {
-	s, err := ReadSummary(ctx, j.store, j.Plan)
-	return s != nil, err
-}
-
 // Finish proves that every record was counted once and writes the summary. It may be called any number of times.
 func (j *Job) Finish(ctx context.Context) (*Summary, error) {
 	s, err := j.finish(ctx)

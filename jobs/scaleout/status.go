@@ -26,14 +26,13 @@ const (
 
 // Status is how far a job has come, as its directory says.
 type Status struct {
-	Job      string        `json:"job"` // ID of the plan
-	State    string        `json:"state"`
-	ExitCode *int          `json:"exit_code,omitempty"` // of a job that is done
-	Stopped  string        `json:"stopped,omitempty"`   // why
-	Stop     *StoppedError `json:"-"`                   // likewise
-	Table    string        `json:"table"`
-	Planned  time.Time     `json:"planned"`
-	Stages   []StageState  `json:"stages"`
+	Job      string       `json:"job"` // ID of the plan
+	State    string       `json:"state"`
+	ExitCode *int         `json:"exit_code,omitempty"` // of a job that is done
+	Stopped  string       `json:"stopped,omitempty"`   // why
+	Table    string       `json:"table"`
+	Planned  time.Time    `json:"planned"`
+	Stages   []StageState `json:"stages"`
 
 	Read       int64 `json:"read"`
 	Rejected   int64 `json:"rejected"`
@@ -74,7 +73,6 @@ type Watcher struct {
 	job      *Job
 	last     *Status
 	lookedAt time.Time
-	signs    int
 }
 
 // NewWatcher watches a job that is planned; the process need not be able to work on it.
@@ -85,45 +83,6 @@ func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
 	}
 	j, err := newJob(store, p, Options{Program: p.Program})
 	return &Watcher{job: j}, err
-}
-
-// Stop tells all processes of the job to stop.
-func (w *Watcher) Stop(ctx context.Context, why *StoppedError) error { return w.job.Stop(ctx, why) }
-
-// Fresh is Status as it is now: of a job whose processes have just ended.
-func (w *Watcher) Fresh(ctx context.Context) (*Status, error) {
-	w.mu.Lock()
-	w.last = nil
-	w.mu.Unlock()
-	return w.Status(ctx)
-}
-
-// Signs counts the signs of life that the job has given since it was first called: tasks done, and changes of leases. Who has no other way to know
-// whether anyone works on the job calls it every few seconds.
-func (w *Watcher) Signs(ctx context.Context) (int, error) {
-	s, err := w.Status(ctx)
-	if err != nil {
-		return 0, err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, at := range s.Working {
-		folder := map[string]func(int) string{StageRead: splitName, StageWrite: shardName, StageVerify: compareName}[at.Stage](at.Index)
-		folder = strings.TrimSuffix(folder, ".json")
-		former := w.job.seen[folder]
-		seen, err := w.job.seenLease(ctx, folder)
-		if err != nil {
-			return 0, err
-		}
-		if seen != former {
-			w.signs++
-		}
-	}
-	n := w.signs
-	for _, st := range s.Stages {
-		n += st.Done
-	}
-	return n, nil
 }
 
 // mostWorkers bounds the leases that a look reads.
@@ -330,7 +289,7 @@ func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) 
 	}
 	var stopped *StoppedError
 	if err := w.job.stopped(ctx); errors.As(err, &stopped) {
-		s.State, s.Stopped, s.Stop, s.SecondsLeft = StateStopped, stopped.Why, stopped, nil
+		s.State, s.Stopped, s.SecondsLeft = StateStopped, stopped.Why, nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -87,31 +87,3 @@ func TestMistakesInTheDockerfileAreFound(t *testing.T) {
 		}
 	}
 }
-
-func TestTheImageOfWorkersHoldsBothBinaries(t *testing.T) {
-	text, err := os.ReadFile("../../beam/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, warnings, err := stages(text)
-	if err != nil || len(warnings) > 0 || len(all) != 2 {
-		t.Fatalf("%d stages, %v, %q", len(all), err, warnings)
-	}
-	var copied, entry []string
-	for _, command := range all[1].Commands {
-		switch c := command.(type) {
-		case *instructions.CopyCommand:
-			copied = append(copied, c.SourcePaths...)
-		case *instructions.EntrypointCommand:
-			entry = c.CmdLine // Flink adds what its workers are told
-		}
-	}
-	for _, name := range []string{"/out/tsimport", "/out/tsimport-beam", "/etc/ssl/certs/ca-certificates.crt"} {
-		if !slices.Contains(copied, name) {
-			t.Errorf("the image has %q, and not %s", copied, name)
-		}
-	}
-	if !slices.Equal(entry, []string{"/usr/bin/tsimport-beam"}) {
-		t.Errorf("it runs %q", entry)
-	}
-}

@@ -35,7 +35,6 @@ type within struct {
 	plan    *loadPlan // of itself, which it makes in place of running
 	task    *workTask // that a load does in place of loading
 	target  *target   // that it works on, in place of what its options say
-	runner  *Runner   // that this binary offers
 }
 
 // kept returns the arguments as they may be kept in the run folder to run the command again, none if they hold a secret.

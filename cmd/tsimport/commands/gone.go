@@ -24,7 +24,7 @@ const toManifests = "tsimport manifests JOBDIR prints or applies the Jobs of a p
 var goneFlags = []goneFlag{
 	{name: "raise-write", instead: "change the table's throughput before and after with tsimport table update --reserved-write (docs/how-to/slow-loads.md)"},
 	{name: "request", instead: "rows are sent by BatchWriteRow, which is as fast"},
-	{name: "runner", instead: toManifests + "; Flink is for tsimport-beam (docs/flink.md)"},
+	{name: "runner", instead: toManifests + "; for Flink see docs/flink.md"},
 	{name: "apply", instead: toManifests, noValue: true},
 	{name: "image", instead: toManifests},
 	{name: "k8s-name", instead: toManifests},

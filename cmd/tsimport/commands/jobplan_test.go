@@ -197,7 +197,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			call := func(want int, args ...string) string {
 				t.Helper()
 				var out, said bytes.Buffer
-				if code := RunWith(nil, append([]string{"tsimport"}, args...), &out, &said); code != want {
+				if code := Run(append([]string{"tsimport"}, args...), &out, &said); code != want {
 					t.Fatalf("%q: exit code %d\n%s%s", args, code, out.String(), said.String())
 				}
 				return out.String() + said.String()
@@ -239,7 +239,7 @@ func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	}
 	put(t, "in.csv", "id,a\n1,x\n")
 	var out, said bytes.Buffer
-	if code := RunWith(nil, []string{"tsimport", "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--job-dir", "job"}, &out, &said); code != 0 {
+	if code := Run([]string{"tsimport", "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--job-dir", "job"}, &out, &said); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, said.String())
 	}
 	body, err := os.ReadFile("job/plan.json")
@@ -247,7 +247,7 @@ func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as another process has made it
 	put(t, "job/plan.json", without)
 	t.Setenv(endpointEnv, "")
-	if code := RunWith(nil, []string{"tsimport", "work", "--job-dir", "job"}, &out, &said); code != 2 || !strings.Contains(said.String(), "neither its plan nor this machine names an endpoint") {
+	if code := Run([]string{"tsimport", "work", "--job-dir", "job"}, &out, &said); code != 2 || !strings.Contains(said.String(), "neither its plan nor this machine names an endpoint") {
 		t.Errorf("exit code %d\n%s", code, said.String())
 	}
 	if _, err := os.Stat(defaultStore); err == nil {

@@ -133,21 +133,16 @@ func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 // planInNames is how much of a plan's ID stands in the names of its Jobs.
 const planInNames = 8
 
-// missingSummary is an error if all is done and the load has not ended.
-func missingSummary(missing bool, done string, store jobdir.Store) error {
-	if !missing {
-		return nil
-	}
-	return fmt.Errorf("%s, and %s has no summary: processes had another job directory, or it was changed", done, store)
-}
-
 // applyJobs has the Jobs of a plan run.
 func applyJobs(c *call, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
 	failed := kubernetes.Apply(c.interrupts.drain, *o, c.say.Line)
 	// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
 	s, err := scaleout.ReadSummary(c.interrupts.hard, store, p)
+	if s == nil && failed == nil && err == nil {
+		err = fmt.Errorf("all Jobs are complete, and %s has no summary: processes had another job directory, or it was changed", store)
+	}
 	if s == nil {
-		return errors.Join(failed, err, missingSummary(failed == nil && err == nil, "all Jobs are complete", store))
+		return errors.Join(failed, err)
 	}
 	return endWork(c, s, err)
 }

@@ -23,10 +23,7 @@ import (
 )
 
 // Run is the command with its surroundings given. It returns the exit code.
-func Run(args []string, stdout, stderr io.Writer) int { return RunWith(nil, args, stdout, stderr) }
-
-// RunWith is Run with a runner that load can be told to use, which may be nil.
-func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
+func Run(args []string, stdout, stderr io.Writer) int {
 	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	crashLoudly()
@@ -34,9 +31,8 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
 	out := &checkedOutput{Writer: stdout}
-	in := &invocation{args: args[min(1, len(args)):], within: within{runner: runner}, interrupts: interrupts, show: show}
+	in := &invocation{args: args[min(1, len(args)):], interrupts: interrupts, show: show}
 	app := newApp(out, in)
-	runner.offer(app)
 	if asksForCompletion(args) {
 		if completeBasic(app, args, out) || completeValue(app, args, out) {
 			return exitCode(show, out.end(nil), false)

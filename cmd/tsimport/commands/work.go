@@ -2,7 +2,6 @@ package commands
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -47,7 +46,6 @@ type workTask struct {
 	stage  string
 	index  int
 	resume bool
-	do     func(ctx context.Context, j *scaleout.Job) error // in place of a stage, nil for none
 }
 
 // program is the version that all processes of a job must have, on any platform.
@@ -208,21 +206,6 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	if err := refuseInJobs(c); err != nil {
 		return err
 	}
-	runner, run, err := runnerOf(c)
-	if err != nil {
-		return err
-	}
-	if run {
-		if err := runner.Check(c.line); err != nil {
-			return err
-		}
-	} else if runner != nil {
-		for _, f := range runner.Flags {
-			if c.IsSet(f.Names()[0]) {
-				return usagef("--%s is for --runner %s", f.Names()[0], strings.Join(runner.Names, " and "))
-			}
-		}
-	}
 	endpoint, instance, err := serviceOf(c)
 	if err != nil {
 		return err
@@ -240,9 +223,6 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	}
 	c.say.Line("%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
 	place := c.String("job-dir")
-	if run {
-		return runByRunner(c, runner, store, p, cfg)
-	}
 	c.say.Line("start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
 	if c.of.JSON {
 		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
@@ -261,9 +241,6 @@ func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	ctx := c.interrupts.hard
-	if t.do != nil {
-		return t.do(ctx, j)
-	}
 	switch t.stage {
 	case "read":
 		return j.ReadSplit(ctx, t.index)
