@@ -1,7 +1,10 @@
 package writer
 
 import (
+	"encoding/binary"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -146,4 +149,108 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 			*o = table.Outcome{Fate: table.Unknown, Message: "unreadable answer: a row was written, but its key is missing"}
 		}
 	}
+}
+
+// Stamps makes the timestamps of cells that bring none, in a table that keeps several versions. The service would give them
+// its own time, but then an update that is sent twice would leave two versions. So each row gets a timestamp when it is
+// first sent, and keeps it.
+//
+// A timestamp is the latest that the service's clock can show: it is not below that of any cell that the service has
+// stamped or deleted before the row was sent. A lower one would be hidden by what is in the table already.
+//
+// Its methods are for one goroutine, but AtFault and Last.
+type Stamps struct {
+	service   func() (earliest, latest time.Time)
+	deviation int64 // ms
+	last      atomic.Int64
+}
+
+// NewStamps makes timestamps for a table that takes those up to deviation from the service's time, in whole seconds. Service
+// returns the range in which the service's clock is now.
+func NewStamps(service func() (earliest, latest time.Time), deviation time.Duration) *Stamps {
+	return &Stamps{service: service, deviation: deviation.Milliseconds()}
+}
+
+// stepBack is how far below the last timestamp the clock may be while rows still wait for it to catch up. Beyond that, it was
+// set back: their timestamps run ahead of it then.
+const stepBack = 50
+
+// Next returns a timestamp above after, and not below any that was made before unless the table would not take that.
+func (s *Stamps) Next(after int64) int64 {
+	earliest, latest := s.service()
+	ms := max(latest.UnixMilli(), s.last.Load(), after+1)
+	// The service compares whole seconds, and its clock may be the slowest that we know of.
+	ms = min(ms, earliest.Unix()*1000+s.deviation-1)
+	ms = max(ms, after+1)
+	s.last.Store(ms)
+	return ms
+}
+
+// Wait returns how long to wait for a timestamp above after, so that those of one key rise no faster than time.
+func (s *Stamps) Wait(after int64) time.Duration {
+	_, latest := s.service()
+	if now := latest.UnixMilli(); now > after || now < after-stepBack {
+		return 0
+	}
+	return time.Millisecond
+}
+
+// Takes reports whether the table takes a timestamp that was made before, if it is sent now.
+func (s *Stamps) Takes(ms int64) bool {
+	earliest, latest := s.service()
+	margin := s.deviation / 20 // for the way
+	return ms >= latest.UnixMilli()-s.deviation+margin && ms < earliest.Unix()*1000+s.deviation
+}
+
+// Last returns the newest timestamp; 0 is none.
+func (s *Stamps) Last() int64 { return s.last.Load() }
+
+// AtFault reports whether a row can have been refused for its timestamp, and not for what is in it.
+func (s *Stamps) AtFault(ms int64) bool {
+	earliest, latest := s.service()
+	from, to := earliest.UnixMilli()-s.deviation/2, latest.UnixMilli()+s.deviation/2
+	return ms < from || ms >= to
+}
+
+// annotateUnchanged takes what each row says of the stored one out of its cells and into its condition. A row that says nothing is new.
+func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
+	d := &w.sent
+	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
+	for i, r := range rows {
+		var filter []byte
+		was := false
+		_, err := plainbuffer.Walk(r.Body(), nil, func(v plainbuffer.View) {
+			if string(v.Name) == table.UnchangedColumn {
+				was, filter = true, v.Value.Bytes
+			}
+		})
+		row := r.Body()
+		if err == nil && was {
+			d.bare, err = plainbuffer.AppendWithout(d.bare[:0], row, table.UnchangedColumn)
+			row = d.bare
+		}
+		switch {
+		case err != nil:
+		case w.options.Stamps != nil:
+			d.stamps = append(d.stamps, outcomes[i].Stamp)
+			d.data, err = plainbuffer.AppendStamped(d.data, row, outcomes[i].Stamp)
+		default:
+			d.data = append(d.data, row...)
+		}
+		if err != nil {
+			return fmt.Errorf("write to table %s: %w", w.table, err)
+		}
+		d.ends = append(d.ends, len(d.data))
+		existence := table.ExpectNotExist
+		if was {
+			existence = table.ExpectExist
+		}
+		d.conds = append(d.conds, tagRowExistence, expectations[existence])
+		if len(filter) > 0 {
+			d.conds = binary.AppendUvarint(append(d.conds, tagColumnCondition), uint64(len(filter)))
+			d.conds = append(d.conds, filter...)
+		}
+		d.condEnds = append(d.condEnds, len(d.conds))
+	}
+	return nil
 }

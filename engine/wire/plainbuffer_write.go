@@ -52,3 +52,46 @@ func AppendVariant(dst []byte, c *Cell) []byte {
 	}
 	return append(dst, c.Value...)
 }
+
+// crcTables holds the CRC-8 of polynomial 0x07 for a byte followed by 0…7 zero bytes. One table costs a dependent
+// load per byte (2 ns each, a third of the decoder's time); eight let eight bytes be looked up independently.
+var crcTables = func() (t [8][256]byte) {
+	for i := range 256 {
+		c := byte(i)
+		for range 8 {
+			if c&0x80 != 0 {
+				c = c<<1 ^ 0x07
+			} else {
+				c <<= 1
+			}
+		}
+		t[0][i] = c
+	}
+	for k := 1; k < 8; k++ {
+		for i := range 256 {
+			t[k][i] = t[0][t[k-1][i]]
+		}
+	}
+	return t
+}()
+
+// crc8 continues crc over b (CRC-8/SMBUS: poly 0x07, init 0, no reflection).
+func crc8(crc byte, b []byte) byte {
+	for len(b) >= 8 {
+		crc = crcTables[7][crc^b[0]] ^ crcTables[6][b[1]] ^ crcTables[5][b[2]] ^ crcTables[4][b[3]] ^
+			crcTables[3][b[4]] ^ crcTables[2][b[5]] ^ crcTables[1][b[6]] ^ crcTables[0][b[7]]
+		b = b[8:]
+	}
+	for _, c := range b {
+		crc = crcTables[0][crc^c]
+	}
+	return crc
+}
+
+func crc8Byte(crc, b byte) byte { return crcTables[0][crc^b] }
+
+func crc8Int64(crc byte, v int64) byte {
+	u := uint64(v)
+	return crcTables[7][crc^byte(u)] ^ crcTables[6][byte(u>>8)] ^ crcTables[5][byte(u>>16)] ^ crcTables[4][byte(u>>24)] ^
+		crcTables[3][byte(u>>32)] ^ crcTables[2][byte(u>>40)] ^ crcTables[1][byte(u>>48)] ^ crcTables[0][byte(u>>56)]
+}

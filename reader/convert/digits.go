@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"strconv"
 )
 
 // Digits are read eight at a time, from words whose lowest byte is the first one of a text.
@@ -182,3 +183,18 @@ func longDecimal(digits []byte) (mantissa uint64, point int, ok bool) {
 }
 
 var powersOfTen = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
+
+// integral reports whether a number of JSON is written as an integer: without a point or an exponent.
+func integral(text []byte) bool {
+	for _, c := range text {
+		if c == '.' || c == 'e' || c == 'E' {
+			return false
+		}
+	}
+	return true
+}
+
+// exactInteger reports whether a double is the integer that the text is.
+func exactInteger(text []byte, f float64) bool {
+	return string(strconv.AppendFloat(nil, f, 'f', 0, 64)) == string(text)
+}

@@ -1,7 +1,11 @@
 package record
 
 import (
+	"bytes"
 	"encoding/hex"
+	"fmt"
+	"math/big"
+	"time"
 
 	"example.com/tsimport/internal/table"
 )
@@ -150,4 +154,86 @@ func AppendUUID(dst, b []byte) []byte {
 		dst = hex.AppendEncode(dst, part)
 	}
 	return dst
+}
+
+// Moment is a time of day or a timestamp as a time in UTC.
+func (d *Datum) Moment() time.Time {
+	unit := int64(d.Unit)
+	return time.Unix(d.Int/unit, d.Int%unit*(1e9/unit)).UTC()
+}
+
+// Unscaled returns a decimal's digits without its point.
+func (d *Datum) Unscaled() *big.Int {
+	n := new(big.Int).SetBytes(d.Bytes)
+	if len(d.Bytes) > 0 && d.Bytes[0]&0x80 != 0 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(d.Bytes))))
+	}
+	return n
+}
+
+// AppendDecimal appends the exact text of a decimal: all digits after the point, none in exponents.
+func (d *Datum) AppendDecimal(dst []byte) []byte {
+	n := d.Unscaled()
+	if d.Scale <= 0 {
+		return n.Mul(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-d.Scale)), nil)).Append(dst, 10)
+	}
+	if n.Sign() < 0 {
+		dst = append(dst, '-')
+		n.Neg(n)
+	}
+	digits := n.Append(nil, 10)
+	for len(digits) <= int(d.Scale) {
+		digits = append([]byte{'0'}, digits...)
+	}
+	point := len(digits) - int(d.Scale)
+	return append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
+}
+
+// AppendDatetime writes a time of MySQL's as RFC 3339 does, where it can: dates with zeros, which are none, stay as they are.
+func AppendDatetime(dst, text []byte) []byte {
+	from := len(dst)
+	dst = append(dst, text...)
+	if len(text) >= 19 && text[10] == ' ' && string(text[:4]) != "0000" && string(text[5:7]) != "00" && string(text[8:10]) != "00" {
+		dst[from+10] = 'T'
+	}
+	return dst
+}
+
+// Refusal is why a value is refused: the first reason.
+type Refusal struct{ Bad *table.Reason }
+
+// Refuse refuses the value, unless it was.
+func (r *Refusal) Refuse(column, code, message string) {
+	if r.Bad == nil {
+		r.Bad = &table.Reason{Column: column, Code: code, Message: message}
+	}
+}
+
+// RefuseUTF8 refuses what is not UTF-8.
+func (r *Refusal) RefuseUTF8(column, what string) {
+	r.Refuse(column, table.CodeUTF8, what+" is not valid UTF-8")
+}
+
+// RefuseTwice refuses a map in which a key occurs twice.
+func (r *Refusal) RefuseTwice(column string, key []byte) {
+	r.Refuse(column, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(key)))
+}
+
+// Tagged returns the base64 in an object with the one member base64, which is a text without escapes: so exports
+// write a binary value. As the text of an object it would no longer be one.
+func Tagged(object []byte) (text []byte, ok bool) {
+	inner := bytes.TrimSpace(object)
+	for _, token := range []string{"{", `"base64"`, ":", `"`} {
+		if inner, ok = bytes.CutPrefix(inner, []byte(token)); !ok {
+			return nil, false
+		}
+		if token != `"` {
+			inner = bytes.TrimLeft(inner, " \t\r\n")
+		}
+	}
+	text, rest, ok := bytes.Cut(inner, []byte(`"`))
+	if !ok || bytes.ContainsRune(text, '\\') || !bytes.Equal(bytes.TrimSpace(rest), []byte("}")) {
+		return nil, false
+	}
+	return text, true
 }

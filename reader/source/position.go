@@ -1,7 +1,10 @@
 package source
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"strings"
 	"time"
 )
@@ -70,4 +73,47 @@ func (p Position) Follow() string {
 		text += "; safe_since " + p.SafeSince
 	}
 	return text
+}
+
+// Lasting is an error that the same command would meet again: the input is damaged, or its server refuses the request. The input has to
+// change, so the exit code is that of wrong usage.
+type Lasting struct{ Err error }
+
+func (l *Lasting) Error() string { return l.Err.Error() }
+func (l *Lasting) Unwrap() error { return l.Err }
+
+// Exit is the code of a command that ends so (exitcode.Usage).
+func (l *Lasting) Exit() int { return 2 }
+
+// StartOver is what to do about an attempt that cannot be resumed: its source, or what it has kept, is not what it was.
+const StartOver = "start over with --fresh"
+
+// Splits are what is left of a source, in its order and one at a time. An error ends them; what comes before it is delivered before it.
+func Splits(s Source) iter.Seq2[Split, error] {
+	return func(yield func(Split, error) bool) {
+		for ended := false; !ended; {
+			var splits []Split
+			piece, err := s.Next()
+			switch {
+			case err == nil:
+				prepareErr := piece.Prepare()
+				splits, err = s.Add(piece)
+				err = errors.Join(prepareErr, err)
+			case errors.Is(err, io.EOF):
+				splits, err = s.Finish()
+				ended = true
+			default:
+				splits = s.Whole()
+			}
+			for _, split := range splits {
+				if !yield(split, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Split{}, err)
+				return
+			}
+		}
+	}
 }
