@@ -180,7 +180,7 @@ func (l *Loader) Put(ctx context.Context, row Row) error {
 			l.mu.Unlock()
 			return l.err
 		}
-		if l.room() {
+		if len(l.queue.full) == 0 && len(l.rowOutcomes.ends)+l.rowOutcomes.out < mostWaiting { // one full buffer may wait for the load
 			break
 		}
 		if err := l.wait(ctx); err != nil {
@@ -205,11 +205,6 @@ func (l *Loader) Put(ctx context.Context, row Row) error {
 		signal(l.put)
 	}
 	return nil
-}
-
-// room reports whether a row can be taken: one full buffer may wait for the load.
-func (l *Loader) room() bool {
-	return len(l.queue.full) == 0 && l.rowOutcomes.waiting() < mostWaiting
 }
 
 // seal makes the open buffer one to be taken.
@@ -281,9 +276,6 @@ func (l *Loader) take(gather bool) (*buffer, queueState) {
 	}
 	return nil, empty
 }
-
-// begun notes that the load takes rows.
-func (l *Loader) begun() { l.start.Do(func() { close(l.started) }) }
 
 // Flush waits until every row that was accepted before has an outcome, and that is delivered. Rows do not wait for their batches
 // to fill meanwhile. It fails if the load has ended, if ctx ends first, or with a *RejectedError if rows without a Done were

@@ -166,9 +166,6 @@ func (g *rowOutcomes) final(n int64) bool {
 	return true
 }
 
-// waiting is how many endings are not delivered.
-func (g *rowOutcomes) waiting() int { return len(g.ends) + g.out }
-
 // abandon returns the rows that have no outcome and want one, and forgets all of them.
 func (g *rowOutcomes) abandon() (ends []ending) {
 	for _, b := range g.live {

@@ -71,7 +71,7 @@ func (p piece) Bytes() int64 { return int64(p.bytes()) }
 
 // Next waits for rows.
 func (r *rows) Next() (source.Piece, error) {
-	r.loader.begun()
+	r.loader.start.Do(func() { close(r.loader.started) })
 	var gathered <-chan time.Time
 	for {
 		b, state := r.loader.take(true)

@@ -156,7 +156,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 	f.Lane, f.cuts = lane, c.cuts
 	taken := 0
 	for _, k := range l.ready {
-		alone := k.goesAlone()
+		alone := k.failing.while >= aloneAfter || k.failing.own && k.attempts >= 2*aloneAfter
 		if alone && len(f.Rows) > 0 || !f.add(k, maxUnits) {
 			break
 		}

@@ -59,11 +59,6 @@ func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp
 	return k.failing.alone >= hopelessAfter || l.impatient && k.poor()
 }
 
-// goesAlone reports whether the row is sent in a request of its own.
-func (k *key) goesAlone() bool {
-	return k.failing.while >= aloneAfter || k.failing.own && k.attempts >= 2*aloneAfter
-}
-
 // poor reports whether the row has failed so often that the load does not fail for it.
 func (k *key) poor() bool { return k.failing.while > 0 && k.failing.single >= impatientAfter }
 

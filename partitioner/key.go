@@ -34,10 +34,6 @@ type key struct {
 	stamping stamping
 }
 
-// simple reports whether nothing is known of the key but the row of its first attempt. Where rows get no timestamps, all else is as
-// it is in a new key.
-func (k *key) simple() bool { return !k.touched }
-
 // newKey makes a key of a row whose turn it is at once.
 func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key {
 	var k *key

@@ -77,7 +77,7 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 	c.read += c.keys.near(f.keys)
 	told := 0
 	for i, k := range f.keys {
-		if !k.simple() {
+		if k.touched { // else nothing is known of it but the row of its first attempt
 			c.onWritten(f.Rows[told:i])
 			told = i + 1
 			c.written(now, k, table.Outcome{Fate: table.Written})

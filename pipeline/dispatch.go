@@ -218,7 +218,9 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	blocked := bottleneck.None
 	if !d.stopper.stopped() {
 		next, blocked = d.dispatch(now)
-		d.checkPatience(now)
+		if err := d.lanes.Hopeless(now, !d.input.ended()); err != nil {
+			d.stopper.stop(err)
+		}
 	}
 	d.noteLimit(now, blocked)
 	if !d.stopper.stopped() {
@@ -373,12 +375,6 @@ func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 	}
 	m.Note(now, word, unsure)
 	d.cfg.Watch.Progress.Hindrance.LimitedBy.Store(uint32(m.Now()))
-}
-
-func (d *dispatcher) checkPatience(now time.Time) {
-	if err := d.lanes.Hopeless(now, !d.input.ended()); err != nil {
-		d.stopper.stop(err)
-	}
 }
 
 // landed takes the outcomes of a flight.

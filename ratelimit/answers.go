@@ -207,7 +207,7 @@ func (p *Pacer) refused(t throttle, few bool) {
 	case p.probe.held && p.probe.gain > 0: // just above the rate: that is where it is
 		p.endTrial(t.now, true)
 		p.regrow(t.now, regrowAfter)
-	case p.slow():
+	case p.rate < minSample*p.perRow: // a measurement needs seconds
 		p.correctSlow(t, few)
 		return
 	case !p.gauge.whole:
@@ -223,9 +223,6 @@ func (p *Pacer) refused(t throttle, few bool) {
 	}
 	p.cruise(t)
 }
-
-// slow reports whether a lane takes so few rows that a measurement needs seconds.
-func (p *Pacer) slow() bool { return p.rate < minSample*p.perRow }
 
 // correctSlow corrects the rate of a slow lane. Counting a handful of rows says less than where the throttles begin.
 func (p *Pacer) correctSlow(t throttle, few bool) {

@@ -278,7 +278,7 @@ func (s *csvText) hintAtDelimiter(names []string) {
 		if delimiter == s.Dialect.Delimiter || !strings.Contains(names[0], delimiter) {
 			continue
 		}
-		s.Hint = fmt.Sprintf("%s has one column, %q; its fields may stand between %q: give --delimiter %s, or --dialect auto", s.Name, names[0], delimiter, shellText(delimiter))
+		s.Hint = fmt.Sprintf("%s has one column, %q; its fields may stand between %q: give --delimiter '%s', or --dialect auto", s.Name, names[0], delimiter, strings.Trim(fmt.Sprintf("%q", delimiter), `"`))
 		return
 	}
 }
@@ -290,11 +290,6 @@ func (s *csvText) hintAtComment(after []byte, names int) {
 	if next, ok := p.Next(); ok && next.Bad == nil && (len(next.Fields) != names || bytes.HasPrefix(next.Fields[0].Bytes, []byte("#"))) {
 		s.Hint = fmt.Sprintf("the first line of %s begins with #: if such lines are comments, give --comment '#'", s.Name)
 	}
-}
-
-// shellText writes a delimiter as a user types it in a shell.
-func shellText(delimiter string) string {
-	return "'" + strings.Trim(fmt.Sprintf("%q", delimiter), `"`) + "'"
 }
 
 func (s *csvText) headerNames(first *record.Record) (names []string, err error) {

@@ -379,7 +379,7 @@ func (p *piece) Prepare() (err error) {
 			err = fmt.Errorf("read %s at byte %d: %w", s.Name, p.offset+int64(n), readErr)
 		}
 	}
-	if p.first && !p.ranged() {
+	if p.first && p.length == 0 {
 		if s.text.offset > int64(len(p.data)) {
 			return errors.Join(err, fmt.Errorf("read %s: the header does not end within the first block", s.Name))
 		}
@@ -396,9 +396,6 @@ func (s *File) parallel() bool { return s.inLines() && s.Dialect.Parallel() }
 
 // inLines reports whether the dialect says where records end; else a cutter does.
 func (s *File) inLines() bool { return s.form.cutter == nil }
-
-// ranged reports whether the piece was read as a range, which begins after the header.
-func (p *piece) ranged() bool { return p.length > 0 }
 
 // Add puts the next piece, in the order of Next, after the others and returns the splits that are whole now.
 func (s *File) Add(next source.Piece) (splits []source.Split, err error) {

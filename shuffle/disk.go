@@ -37,10 +37,6 @@ const (
 // share is what each lane may keep in memory.
 func (s *Lanes) share() int64 { return s.o.Budget / 2 / int64(max(1, len(s.lanes)-s.idle)) }
 
-func (s *Lanes) frameBytes() int64 {
-	return min(max(s.share()/2, minFrameBytes), maxFrameBytes)
-}
-
 // Job is work on the disk. Run may be called in any goroutine; then the job goes to Done.
 type Job struct {
 	frame *frame
@@ -94,7 +90,7 @@ func (s *Lanes) nextWrite() *Job {
 	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.needsRows() {
 		return nil
 	}
-	size := s.frameBytes()
+	size := min(max(s.share()/2, minFrameBytes), maxFrameBytes)
 	least := size / 2
 	if s.mem >= s.o.Budget {
 		least = 1 // better a small frame than none

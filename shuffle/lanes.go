@@ -273,7 +273,7 @@ func join(queues [][]*item) (joined []*item) {
 			queues[q] = queues[q][1:]
 			if i.block == nil {
 				for other := range queues {
-					if waitsFor(queues[other], i.frame) {
+					if slices.ContainsFunc(queues[other], func(o *item) bool { return o.block == nil && o.frame == i.frame }) {
 						until(other, i.frame)
 						queues[other] = queues[other][1:]
 					}
@@ -286,8 +286,4 @@ func join(queues [][]*item) (joined []*item) {
 		until(q, nil)
 	}
 	return joined
-}
-
-func waitsFor(items []*item, f *frame) bool {
-	return slices.ContainsFunc(items, func(i *item) bool { return i.block == nil && i.frame == f })
 }

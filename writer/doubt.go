@@ -177,18 +177,13 @@ func (n *AutoIncrement) deleteSurplus(recorded map[string]int64, copies map[stri
 			if m.number == stays {
 				continue
 			}
-			if err := n.delete(m.key); err != nil {
+			if err := client.Needed("DeleteRow", n.Table, n.deleteOnce(m.key)); err != nil {
 				return deleted, err
 			}
 			deleted++
 		}
 	}
 	return deleted, nil
-}
-
-// delete deletes a row.
-func (n *AutoIncrement) delete(k *tablestore.PrimaryKey) error {
-	return client.Needed("DeleteRow", n.Table, n.deleteOnce(k))
 }
 
 // deleteOnce asks for a row to be deleted. One that is gone is not an error: an earlier try may have deleted it.

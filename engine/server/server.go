@@ -129,7 +129,7 @@ func newServer(o Options) *Server {
 		s.instance = sim.NewInstance(o.InstanceUnits, o.Now())
 	}
 	s.SetFaults(o.Faults)
-	s.sim = newSimulator(s)
+	s.sim = &Simulator{server: s, tables: map[*store.Table]*simTable{}}
 	s.ids.start(o.Now())
 	return s
 }

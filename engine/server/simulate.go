@@ -46,10 +46,6 @@ type simTable struct {
 // ErrNoTable is what the Simulator's methods wrap when there is no such table.
 var ErrNoTable = errors.New("there is no such table")
 
-func newSimulator(s *Server) *Simulator {
-	return &Simulator{server: s, tables: map[*store.Table]*simTable{}}
-}
-
 // Sim is the simulation of the server's tables.
 func (s *Server) Sim() *Simulator { return s.sim }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -126,7 +127,7 @@ func (c *compiler) arithmetic(n *node, op byte, l, r *node) {
 func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	switch {
 	case n.typ == table.String:
-		n.pieces = joined(l, r)
+		n.pieces = slices.Concat(piecesOf(l), piecesOf(r))
 		n.order, n.tells = joinedOrder(n.pieces), joinedTells(n.pieces)
 		if l.width > 0 && r.width > 0 {
 			n.width = l.width + r.width

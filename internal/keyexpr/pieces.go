@@ -24,9 +24,6 @@ func piecesOf(n *node) []piece {
 	return []piece{{node: n, sealed: n.width > 0}}
 }
 
-// joined are the pieces of two texts, one after the other.
-func joined(l, r *node) []piece { return slices.Concat(piecesOf(l), piecesOf(r)) }
-
 // joinedOrder is the order of joined pieces. From a piece on whose end cannot be told from what follows, they sort as one
 // text that is in no column's order.
 func joinedOrder(pieces []piece) (order []Segment) {

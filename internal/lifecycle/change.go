@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -84,7 +85,7 @@ func (t *Template) Matching(names []string) (tables, others []string) {
 		if p, ok := t.Period(name); ok {
 			periods[name] = p
 			tables = append(tables, name)
-		} else if t.Resembles(name) {
+		} else if len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix) {
 			others = append(others, name)
 		}
 	}

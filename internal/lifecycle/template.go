@@ -88,8 +88,3 @@ func (t *Template) Period(name string) (Period, bool) {
 	}
 	return t.Unit.parse(rest)
 }
-
-// Resembles reports whether the name begins and ends as the template's names do.
-func (t *Template) Resembles(name string) bool {
-	return len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix)
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -136,7 +137,7 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	l.RunDir, l.PolicyNow = path, job.PolicyNow
 	job.Args, job.Request, job.Command = o.Job.Args, o.Job.Request, o.Job.Command
 	o.Job, o.Snapshot = job, s
-	o.IDs.remember(s)
+	maps.Copy(o.IDs.created, s.Tables) // of the attempt before
 	o.settle(now, checkpoint.Now().Since(s.Uptime), l.Settle, l.Request)
 	return o, nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/ratelimit"
 	"example.com/tsimport/reader/source"
@@ -31,9 +30,6 @@ type TableIDs struct {
 func NewTableIDs() *TableIDs {
 	return &TableIDs{created: map[string]int64{}, made: map[string]time.Time{}}
 }
-
-// remember remembers the tables of the attempt before.
-func (t *TableIDs) remember(s *checkpoint.Snapshot) { maps.Copy(t.created, s.Tables) }
 
 // ReplacedError says that a table was dropped and made again since rows were written to it.
 type ReplacedError struct {

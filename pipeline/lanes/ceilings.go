@@ -54,9 +54,6 @@ func (c *ceilings) instanceWait(now time.Time, units float64) time.Duration {
 	return c.instance.Next(now, units).Sub(now)
 }
 
-// open reports whether one more request may be on the link.
-func (c *ceilings) open(now time.Time) bool { return c.window.Open(now) }
-
 // shared reports whether all lanes together are held to one rate.
 func (c *ceilings) shared(now time.Time) bool {
 	rows, units, bytes := c.rates()

@@ -23,10 +23,6 @@ type disk struct {
 // diskAgain is how long a disk that was full is left alone while nothing of the load's own is freed on it.
 const diskAgain = 3 * time.Second
 
-func newDisk(store *spill.Store) *disk {
-	return &disk{store: store, jobs: make(chan *shuffle.Job, diskWorkers), done: make(chan *shuffle.Job, diskWorkers)}
-}
-
 // Close removes what is on the disk, and leaves limits that are shared to the others.
 func (s *Set) Close() error {
 	s.ceilings.share.leave()

@@ -78,7 +78,8 @@ func (t *Tuning) newPacer(alone bool) Pacer {
 
 func New(m *partitioner.Map, o *Options) *Set {
 	s := &Set{
-		hearing: hearing{probes: 1}, Partitions: m, options: o, disk: newDisk(o.Disk),
+		hearing: hearing{probes: 1}, Partitions: m, options: o,
+		disk:     &disk{store: o.Disk, jobs: make(chan *shuffle.Job, diskWorkers), done: make(chan *shuffle.Job, diskWorkers)},
 		ceilings: newCeilings(o), flights: newFlights(o.Concurrency, o.Memory.InFlight, o.Timeout),
 	}
 	s.Queues = shuffle.New(m.Len(), shuffle.Options{Budget: o.Memory.Lanes, Store: o.Disk, Unordered: o.Order == plan.OrderNone, Free: o.Free})

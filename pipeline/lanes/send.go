@@ -16,7 +16,7 @@ import (
 // Dispatch hands batches of lanes that may send to free workers. more says that the input continues. It returns the time until another
 // lane may send, and what keeps those that may from doing so.
 func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bottleneck.Word) {
-	for s.flights.open() && s.ceilings.open(now) {
+	for s.flights.open() && s.ceilings.window.Open(now) {
 		if wait := s.ceilings.wait(now); wait > 0 {
 			return wait, bottleneck.Ceiling
 		}
@@ -28,7 +28,7 @@ func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bo
 			l.turn.stale = true
 			return wait, bottleneck.Instance
 		}
-		if wait := s.ceilings.tables.wait(l, now, s.batchUnits(l)); wait > 0 {
+		if wait := s.ceilings.tables.of(l.table).Next(now, s.batchUnits(l)).Sub(now); wait > 0 {
 			if l.table == "" {
 				l.turn.stale = true
 				return wait, s.ceilings.tables.of("").word()

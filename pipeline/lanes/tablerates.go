@@ -61,11 +61,6 @@ func (r *tableRate) word() bottleneck.Word {
 	return bottleneck.Partition
 }
 
-// wait returns the time until a lane's table takes a batch of so many units.
-func (t tableRates) wait(l *lane, now time.Time, units float64) time.Duration {
-	return t.of(l.table).Next(now, units).Sub(now)
-}
-
 // landed takes an answer to a lane, and notes in it what its table refused: that says nothing of its partition.
 func (t tableRates) landed(l *lane, sent, now time.Time, a *Answer) {
 	p, ok := l.pacer.(*ratelimit.Pacer)

@@ -59,7 +59,7 @@ func (p *planner) settleSchema() error {
 			return usagef("--type %s=%s: the primary-key column is %s", k.Name, col.Type, k.Type)
 		}
 		if k.Type != table.Null {
-			col.Exact = col.Type == table.Null && p.plan.table != nil && !p.askedFor(k)
+			col.Exact = col.Type == table.Null && p.plan.table != nil && !slices.Contains(p.request.Target.Key, k)
 			col.Type = k.Type
 		}
 		s.Columns = append(s.Columns, col)
@@ -138,9 +138,6 @@ func (p *planner) isKeyName(name string) bool {
 }
 
 func (p *planner) rename(column string) string { return p.request.Columns.To(column) }
-
-// askedFor reports whether the user gave the key column's type with --pk.
-func (p *planner) askedFor(k table.KeyColumn) bool { return slices.Contains(p.request.Target.Key, k) }
 
 func (p *planner) wanted(column string) bool { return p.request.Columns.Takes(column) }
 

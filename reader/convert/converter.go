@@ -307,7 +307,8 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 		return timestampValue(v, col.Time, d)
 	}
 	if col.Own != table.Null && col.Type != table.Any && d.Kind != record.Text && !ownFits(col.Own, d) {
-		return notOwn(col, d)
+		return wrong("%s in a column of %s; --type %s=string makes text of all its values, and --type %s=any, which a primary key cannot have, leaves each its type",
+			kindOf(d), owns[col.Own], col.Name, col.Name)
 	}
 	switch col.Type {
 	case table.String:

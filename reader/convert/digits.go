@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
-	"strconv"
 )
 
 // Digits are read eight at a time, from words whose lowest byte is the first one of a text.
@@ -192,9 +191,4 @@ func integral(text []byte) bool {
 		}
 	}
 	return true
-}
-
-// exactInteger reports whether a double is the integer that the text is.
-func exactInteger(text []byte, f float64) bool {
-	return string(strconv.AppendFloat(nil, f, 'f', 0, 64)) == string(text)
 }

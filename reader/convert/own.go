@@ -40,12 +40,6 @@ func ownFits(own table.Type, d *record.Datum) bool {
 	return takes(own, natural, natural == table.String && d.Kind == record.Unsigned)
 }
 
-// notOwn is why a column does not take a value.
-func notOwn(col *table.Column, d *record.Datum) *table.Reason {
-	return wrong("%s in a column of %s; --type %s=string makes text of all its values, and --type %s=any, which a primary key cannot have, leaves each its type",
-		kindOf(d), owns[col.Own], col.Name, col.Name)
-}
-
 var owns = map[table.Type]string{
 	table.Integer: "integers", table.Double: "numbers", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values",
 }

@@ -210,7 +210,7 @@ func (c *Converter) numberAsDouble(v *table.Value, d *record.Datum) *table.Reaso
 	if why := c.parseDouble(v, d.Bytes, false); why != nil {
 		return why
 	}
-	if !exactInteger(d.Bytes, v.Double) {
+	if string(strconv.AppendFloat(nil, v.Double, 'f', 0, 64)) != string(d.Bytes) {
 		return tooPrecise()
 	}
 	return nil

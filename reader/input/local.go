@@ -181,7 +181,9 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 	if err != nil {
 		return true, fmt.Errorf("match %s: %w", pattern, err)
 	}
-	slices.SortFunc(names, byName)
+	slices.SortFunc(names, func(a, b string) int { // as folder does: name by name, so that a folder's files stay together
+		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+	})
 	base, _ := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
 	before, repeats := len(e.set.Items), len(e.repeats)
 	for _, name := range names {
@@ -254,11 +256,6 @@ func hiddenPath(below string, folder bool) bool {
 func spellsMark(pattern string) bool {
 	parts := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{,[", r) })
 	return slices.ContainsFunc(parts, func(part string) bool { return hidden(part, false) })
-}
-
-// byName orders paths as folder does: name by name, so that a folder's files stay together.
-func byName(a, b string) int {
-	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 }
 
 // metaEscaper makes of a name the glob that matches it alone.

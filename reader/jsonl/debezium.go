@@ -229,10 +229,6 @@ type changedColumn struct {
 	instead []byte
 }
 
-func isBytes(of string) bool {
-	return of == "BYTEA" || of == "BINARY" || of == "VARBINARY" || strings.HasSuffix(of, "BLOB")
-}
-
 // columnsOf returns the columns as the schema between two places describes them; nil is none.
 func (p *Parser) columnsOf(from, to int) (map[string]*changedColumn, bool) {
 	if from < 0 || p.scan.data[from] != '{' {
@@ -298,7 +294,8 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 	if m.Optional && len(m.Default) > 0 {
 		c.instead = m.Default
 	}
-	switch exact, number := isBytes(of), slices.Contains([]string{"NUMERIC", "DECIMAL", "MONEY"}, of); {
+	exact := of == "BYTEA" || of == "BINARY" || of == "VARBINARY" || strings.HasSuffix(of, "BLOB")
+	switch number := slices.Contains([]string{"NUMERIC", "DECIMAL", "MONEY"}, of); {
 	case exact && m.Type != "bytes":
 		refuse("the connector has made text of bytes (binary.handling.mode)")
 		return c

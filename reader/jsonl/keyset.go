@@ -36,9 +36,6 @@ func (k *keySet) reset() {
 	k.used, k.objects = 0, 0
 }
 
-// forget lets go of the keys, which are views into a split.
-func (k *keySet) forget() { clear(k.slots) }
-
 // object names the next object; 0 is never a name.
 func (k *keySet) object() uint32 {
 	k.objects++

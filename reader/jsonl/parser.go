@@ -99,7 +99,7 @@ func NewParser(o Options) *Parser {
 func (p *Parser) Reset(data []byte) {
 	p.data, p.next, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Array: p.options.Layout == Array, open: p.cutter.open[:0]}
-	p.keys.forget()
+	clear(p.keys.slots) // views into the split before
 	p.changed.others, p.changed.at = 0, LogPlace{}
 }
 

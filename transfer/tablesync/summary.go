@@ -119,11 +119,6 @@ func (s *Summary) willDelete(st *state) {
 	s.Costs.DeleteCU = st.Total.DeleteUnits
 }
 
-// withhold says that they are not, and why.
-func (s *Summary) withhold(why string) {
-	s.Withheld, s.Kept, s.Deletes, s.DeletesUnfinished, s.Costs.DeleteCU = why, s.Surplus, 0, 0, 0
-}
-
 // withheld is why nothing may be deleted after a comparison, "" if it may.
 func withheld(cfg *Config, st *state) string {
 	r := st.Found

@@ -67,7 +67,7 @@ func (r *run) write(ctx context.Context) error {
 		return err
 	}
 	if why != "" {
-		s.withhold(why)
+		s.Withheld, s.Kept, s.Deletes, s.DeletesUnfinished, s.Costs.DeleteCU = why, s.Surplus, 0, 0, 0
 		return nil
 	}
 	var report *pipeline.Report

@@ -75,7 +75,7 @@ func (r *rows) openParts(ctx context.Context) error {
 
 func (r *rows) addColumns(names []string) {
 	for _, name := range names {
-		if r.index(name) < 0 {
+		if !slices.ContainsFunc(r.columns, func(c table.Column) bool { return c.Name == name }) {
 			r.columns = append(r.columns, table.Column{Source: name, Name: name, Exact: true, Inferred: true})
 		}
 	}
@@ -107,10 +107,6 @@ func (r *rows) openFiles(ctx context.Context) error {
 		return fmt.Errorf("all %d inputs are empty", len(set.Items))
 	}
 	return nil
-}
-
-func (r *rows) index(name string) int {
-	return slices.IndexFunc(r.columns, func(c table.Column) bool { return c.Name == name })
 }
 
 // infer finds the types. Inputs read together need the same columns, but lines of JSON may lack some.

@@ -21,8 +21,10 @@ func writeState(w io.Writer, s *pipeline.State) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "table %s after %v: %s\n", s.Table, round(time.Duration(s.Seconds*float64(time.Second))), stateText(s))
 	lanes := busiest(s)
-	for _, l := range lanes[:min(len(lanes), lanesAsked)] {
-		fmt.Fprintf(&text, "  %s\n", laneText(&l))
+	for i := range lanes[:min(len(lanes), lanesAsked)] {
+		l := &lanes[i]
+		fmt.Fprintf(&text, "  partition %d from %s: %s, %s queued%s, %d %s in flight%s\n",
+			l.Partition, fromText(l), paceText(l), words.Grouped(int64(l.Queued)), diskText(l), l.InFlight, plural(l.InFlight, "request"), laneTrouble(l))
 	}
 	if more := len(lanes) - lanesAsked; more > 0 {
 		fmt.Fprintf(&text, "  … and %d more\n", more)
@@ -86,12 +88,6 @@ func busiest(s *pipeline.State) (busy []lanes.State) {
 	return busy
 }
 
-// laneText is one lane in one line.
-func laneText(l *lanes.State) string {
-	return fmt.Sprintf("partition %d from %s: %s, %s queued%s, %s in flight%s",
-		l.Partition, fromText(l), paceText(l), words.Grouped(int64(l.Queued)), diskText(l), requests(l.InFlight), laneTrouble(l))
-}
-
 func fromText(l *lanes.State) string {
 	if l.From == "" {
 		return "the first key"
@@ -129,8 +125,6 @@ func laneTrouble(l *lanes.State) string {
 	}
 	return text
 }
-
-func requests(n int) string { return fmt.Sprintf("%d %s", n, plural(n, "request")) }
 
 func plural(n int, noun string) string {
 	if n == 1 {

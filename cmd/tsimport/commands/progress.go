@@ -118,16 +118,11 @@ func (s *screen) awaitInputs() {
 			case <-s.stopping:
 				return
 			}
-			s.noInput()
+			if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None { // else they are not waited for
+				s.say.Line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
+			}
 		}
 	}()
-}
-
-// noInput says that the inputs are waited for, if they are.
-func (s *screen) noInput() {
-	if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None {
-		s.say.Line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
-	}
 }
 
 // showLine shows progress where nothing can be painted over.

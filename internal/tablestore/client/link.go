@@ -135,9 +135,6 @@ func (l *link) close() {
 	_ = l.conn.Close() // nothing is on the way that is waited for
 }
 
-// old reports whether another link should take this one's place.
-func (l *link) old() bool { return time.Now().After(l.until) }
-
 // usable reports whether the link can take another request: it was not idle for long, and the service has not closed it
 // meanwhile.
 func (l *link) usable() bool {

@@ -181,7 +181,7 @@ func (p *pool) closed(l *link) {
 
 // put takes back a link, and closes it if it cannot be used again or is old.
 func (p *pool) put(l *link, usable bool) {
-	if !usable || l.old() {
+	if !usable || time.Now().After(l.until) {
 		p.gone(l)
 		return
 	}
