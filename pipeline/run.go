@@ -124,10 +124,7 @@ func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 		return err
 	}
 	a.cfg.RunDir, a.cfg.Target.PolicyNow = a.from.Load.RunDir, a.from.Load.PolicyNow
-	if err := a.from.SettleFormer(ctx, a.started); err != nil {
-		return err
-	}
-	return nil
+	return a.from.SettleFormer(ctx, a.started)
 }
 
 // makePlan decides everything that is decided before the first row.

@@ -334,6 +334,5 @@ func (m *measuring) since(ms *float64) *float64 {
 	if ms == nil {
 		return nil
 	}
-	d := *ms - m.start
-	return &d
+	return new(*ms - m.start)
 }

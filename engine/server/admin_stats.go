@@ -121,6 +121,5 @@ func optionalMillis(t time.Time) *float64 {
 	if t.IsZero() {
 		return nil
 	}
-	ms := unixMillis(t)
-	return &ms
+	return new(unixMillis(t))
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"example.com/tsimport/internal/atomicfile"
 )
@@ -68,12 +69,10 @@ const unlimited = 1 << 40
 
 // Exists reports whether the run folder has a checkpoint, whole or not.
 func Exists(dir string) bool {
-	for _, name := range []string{File, PrevFile} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{File, PrevFile}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	})
 }
 
 // Remove removes the checkpoint of a run that is finished.

@@ -2,6 +2,7 @@ package charset
 
 import (
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -191,12 +192,7 @@ func (t *table) addLastPairs() {
 }
 
 func replaced(s string) bool {
-	for _, r := range s {
-		if r == utf8.RuneError {
-			return true
-		}
-	}
-	return false
+	return strings.ContainsRune(s, utf8.RuneError)
 }
 
 // next decodes the character at the start of src, which is not empty. n is 0 when there is none; with twice, the

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -136,9 +137,7 @@ func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 	if len(old) == len(before) {
 		return nil
 	}
-	for name, value := range old {
-		before[name] = value
-	}
+	maps.Copy(before, old)
 	return before
 }
 

@@ -101,8 +101,7 @@ func (c *call) again(in *invocation, of *options.Command) *call {
 
 // command is what a call asks for, to be completed.
 func (c *call) command() *options.Command {
-	of := *c.given
-	return &of
+	return new(*c.given)
 }
 
 // perform does a command that was not typed, and tells how it ends.
@@ -189,8 +188,7 @@ func takeEnvironment(of *options.Command) error {
 // ownCommand is the command without what the environment says.
 func (c *call) ownCommand() *options.Command {
 	if c.in.own != nil {
-		of := *c.in.own
-		return &of
+		return new(*c.in.own)
 	}
 	of := c.command()
 	of.Clear(c.in.ofEnv...)

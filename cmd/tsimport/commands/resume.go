@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -332,9 +333,7 @@ func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	request := *v.Request
 	request.Inputs = slices.Clone(request.Inputs)
 	rejected := rundir.Rejected{}
-	for name, records := range v.Rejected {
-		rejected[name] = records
-	}
+	maps.Copy(rejected, v.Rejected)
 	for queue := slices.Clone(run.Retried); len(queue) > 0; queue = queue[1:] {
 		by, err := rundir.ReadRun(queue[0])
 		if err != nil || !alike || !sameRows(by) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -77,12 +78,7 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md
 
 // complete reports whether a request has all that is signed. What the SDK's signer says of others is what users look for.
 func complete(header http.Header) bool {
-	for _, name := range [...]string{headerDate, headerAPIVersion, headerAccessKeyID, headerInstance, headerMD5} {
-		if header[name][0] == "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{headerDate, headerAPIVersion, headerAccessKeyID, headerInstance, headerMD5}, func(name string) bool { return header[name][0] == "" })
 }
 
 // requestBody reads the body of a request out of a sender's memory and knows when the transport has done with it.

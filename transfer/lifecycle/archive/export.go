@@ -179,8 +179,7 @@ func (s *Subject) writeTo(dir string, partBytes int64) (made *exact.Manifest, wr
 }
 
 func now() *time.Time {
-	t := time.Now().UTC().Truncate(time.Second)
-	return &t
+	return new(time.Now().UTC().Truncate(time.Second))
 }
 
 // Verify reads the archive of an export back and the table again. The error is a DamagedError if the archive is not what was
