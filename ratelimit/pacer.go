@@ -180,7 +180,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	}
 	units = min(units, maxUnits)
 	accepted = min(accepted, units)
-	sent = earlier(sent, now)
+	sent = Earlier(sent, now)
 	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
 	p.line.answered(sent, now)
 	if p.phase == inCruise {
@@ -281,7 +281,7 @@ func (p *Pacer) Unavailable(now time.Time) {
 // Probe asks a partition that does not serve again at once: others serve again.
 func (p *Pacer) Probe(now time.Time) {
 	if p.line.out {
-		p.line.probeAt = earlier(p.line.probeAt, now)
+		p.line.probeAt = Earlier(p.line.probeAt, now)
 	}
 }
 
@@ -356,7 +356,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func earlier(a, b time.Time) time.Time {
+// Earlier returns the earlier of two times.
+func Earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

@@ -1,8 +1,6 @@
 package spread
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -35,24 +33,16 @@ func (s *sample) add(v table.Value) {
 	}
 }
 
-// compareKeys orders values of one type as Tablestore does.
-func compareKeys(a, b table.Value) int {
-	if a.Type == table.Integer {
-		return cmp.Compare(a.Int, b.Int)
-	}
-	return bytes.Compare(a.Bytes, b.Bytes)
-}
-
 // cuts are the bounds of n partitions with as equal numbers of rows as whole partition-key values allow, and the number
 // of sampled rows in each partition. Few values give fewer partitions.
 func (s *sample) cuts(n int) (bounds []table.Value, parts []int) {
-	slices.SortFunc(s.values, compareKeys)
+	slices.SortFunc(s.values, table.Compare)
 	all, last := len(s.values), 0
 	for left := n; left > 1 && last < all; left-- {
 		ideal := last + (all-last)/left // of what is left: a heavy value must not cost its neighbours their partitions
-		low, _ := slices.BinarySearchFunc(s.values, s.values[ideal], compareKeys)
+		low, _ := slices.BinarySearchFunc(s.values, s.values[ideal], table.Compare)
 		high := low
-		for high < all && compareKeys(s.values[high], s.values[low]) == 0 {
+		for high < all && table.Compare(s.values[high], s.values[low]) == 0 {
 			high++
 		}
 		at := low

@@ -79,7 +79,7 @@ func TestCutsRiseAndTheirPartsAddUp(t *testing.T) {
 		for i, part := range parts {
 			count := 0
 			for _, v := range s.values {
-				if (i == 0 || compareKeys(v, bounds[i-1]) >= 0) && (i == len(bounds) || compareKeys(v, bounds[i]) < 0) {
+				if (i == 0 || table.Compare(v, bounds[i-1]) >= 0) && (i == len(bounds) || table.Compare(v, bounds[i]) < 0) {
 					count++
 				}
 			}

@@ -57,16 +57,12 @@ func (f *Filter) Page(cells []wire.Cell) []wire.Cell {
 	if f.page == nil {
 		return cells
 	}
-	return f.page.cut(cells)
+	from := skip(cells, f.page.offset)
+	return cells[from : from+skip(cells[from:], f.page.limit)]
 }
 
 // page is a ColumnPaginationFilter. It counts columns, not versions.
 type page struct{ offset, limit int }
-
-func (p *page) cut(cells []wire.Cell) []wire.Cell {
-	from := skip(cells, p.offset)
-	return cells[from : from+skip(cells[from:], p.limit)]
-}
 
 // skip is how many cells the first n columns have.
 func skip(cells []wire.Cell, n int) int {

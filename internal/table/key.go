@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -122,4 +123,12 @@ func CutTable(key []byte) (name, rest []byte) {
 		return nil, key
 	}
 	return key[:i], key[i+1:]
+}
+
+// Compare orders values of one type of key columns as Tablestore does.
+func Compare(a, b Value) int {
+	if a.Type == Integer {
+		return cmp.Compare(a.Int, b.Int)
+	}
+	return bytes.Compare(a.Bytes, b.Bytes)
 }

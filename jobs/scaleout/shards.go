@@ -29,7 +29,7 @@ type keyRange struct {
 func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (bounds []Bound, shards []Shard) {
 	want := min(workers*shardsEach, mostShards)
 	sample := slices.Concat(places...)
-	slices.SortFunc(sample, compareValues)
+	slices.SortFunc(sample, table.Compare)
 	cuts := slices.Clone(partitions)
 	hot := map[string]bool{}
 	for _, v := range frequent(sample, want) {
@@ -38,8 +38,8 @@ func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (b
 			hot[string(table.AppendKey(nil, v))] = true
 		}
 	}
-	slices.SortFunc(cuts, compareValues)
-	cuts = slices.CompactFunc(cuts, func(a, b table.Value) bool { return compareValues(a, b) == 0 })
+	slices.SortFunc(cuts, table.Compare)
+	cuts = slices.CompactFunc(cuts, func(a, b table.Value) bool { return table.Compare(a, b) == 0 })
 	ranges := rangesOf(cuts, sample, hot)
 	weigh(ranges, places)
 	for len(ranges) < want {
@@ -61,7 +61,7 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 	}
 	at := 0
 	for _, v := range sample {
-		for at+1 < len(ranges) && compareValues(ranges[at+1].lower, v) <= 0 {
+		for at+1 < len(ranges) && table.Compare(ranges[at+1].lower, v) <= 0 {
 			at++
 		}
 		ranges[at].sample = append(ranges[at].sample, v)
@@ -74,7 +74,7 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 // taken to have as many rows as one place stands for. In a shuffled input it is taken to have half a row of the sample.
 func weigh(ranges []*keyRange, places [][]table.Value) {
 	at := func(v table.Value) int {
-		i, found := slices.BinarySearchFunc(ranges[1:], v, func(r *keyRange, v table.Value) int { return compareValues(r.lower, v) })
+		i, found := slices.BinarySearchFunc(ranges[1:], v, func(r *keyRange, v table.Value) int { return table.Compare(r.lower, v) })
 		if found {
 			i++
 		}
@@ -116,7 +116,7 @@ func frequent(sample []table.Value, shards int) (values []table.Value) {
 	const least = 8 // of a smaller number a sample says little
 	for from := 0; from < len(sample); {
 		to := from + 1
-		for to < len(sample) && compareValues(sample[from], sample[to]) == 0 {
+		for to < len(sample) && table.Compare(sample[from], sample[to]) == 0 {
 			to++
 		}
 		if n := to - from; n >= least && n*shards > len(sample) {
@@ -164,7 +164,7 @@ func cutHeaviest(ranges *[]*keyRange) bool {
 func middle(r *keyRange) int {
 	for i, half := 0, len(r.sample)/2; i <= half; i++ {
 		for _, at := range []int{half - i, half + i} {
-			if at > 0 && at < len(r.sample) && compareValues(r.sample[at-1], r.sample[at]) < 0 && (r.lower.Type == table.Null || compareValues(r.lower, r.sample[at]) < 0) {
+			if at > 0 && at < len(r.sample) && table.Compare(r.sample[at-1], r.sample[at]) < 0 && (r.lower.Type == table.Null || table.Compare(r.lower, r.sample[at]) < 0) {
 				return at
 			}
 		}
@@ -215,11 +215,4 @@ func plainText(v table.Value) string {
 		return strconv.FormatInt(v.Int, 10)
 	}
 	return table.Show(v.Bytes)
-}
-
-func compareValues(a, b table.Value) int {
-	if a.Type == table.Integer {
-		return cmp.Compare(a.Int, b.Int)
-	}
-	return bytes.Compare(a.Bytes, b.Bytes)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"example.com/tsimport/pipeline/keep"
+	"example.com/tsimport/ratelimit"
 )
 
 // A service that takes requests and answers none would hold every worker, the lanes and the link until the requests time out, long
@@ -70,13 +71,13 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		switch due := n.left.Add(f.patience(n)); {
 		case due.After(now):
 			n.overdue = false
-			f.unheard.lookAt = sooner(f.unheard.lookAt, due)
+			f.unheard.lookAt = ratelimit.Earlier(f.unheard.lookAt, due)
 		case f.unheard.silents+len(silent) >= MostSilent(f.most) || !n.probe && f.unheard.silents+len(silent) >= silentRequests*f.most:
 		case n.overdue:
 			silent = append(silent, n)
 		default:
 			n.overdue = true
-			f.unheard.lookAt = sooner(f.unheard.lookAt, now.Add(silenceAgain))
+			f.unheard.lookAt = ratelimit.Earlier(f.unheard.lookAt, now.Add(silenceAgain))
 		}
 	}
 	for _, n := range silent {
@@ -90,13 +91,6 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		f.unheard.hire()
 	}
 	return silent
-}
-
-func sooner(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // FallSilent continues without the requests that nobody answers. It returns tables, each of which may have other partitions.

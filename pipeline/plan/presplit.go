@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -134,15 +133,15 @@ func (k *keySampler) value(rec *record.Record) (v table.Value, ok bool) {
 
 // rangeBounds cuts values into ranges that hold about as many each, and returns the first value of every range but the first.
 func rangeBounds(values []table.Value, ranges int) (bounds []table.Value) {
-	slices.SortFunc(values, compareKeyValues)
+	slices.SortFunc(values, table.Compare)
 	last := 0
 	for i := 1; i < ranges && len(values) > 0; i++ {
 		at := i * len(values) / ranges
-		if at <= last || compareKeyValues(values[at], values[last]) <= 0 {
+		if at <= last || table.Compare(values[at], values[last]) <= 0 {
 			continue
 		}
 		bound, ok := asBound(values[at])
-		if n := len(bounds); ok && compareKeyValues(bound, values[0]) > 0 && (n == 0 || compareKeyValues(bound, bounds[n-1]) > 0) {
+		if n := len(bounds); ok && table.Compare(bound, values[0]) > 0 && (n == 0 || table.Compare(bound, bounds[n-1]) > 0) {
 			bounds, last = append(bounds, bound), at
 		}
 	}
@@ -165,13 +164,6 @@ func asBound(v table.Value) (bound table.Value, ok bool) {
 		v.Bytes = v.Bytes[:n]
 	}
 	return v, len(v.Bytes) > 0
-}
-
-func compareKeyValues(a, b table.Value) int {
-	if a.Type == table.Integer {
-		return cmp.Compare(a.Int, b.Int)
-	}
-	return bytes.Compare(a.Bytes, b.Bytes)
 }
 
 // ShowKey shows a key value: text as it is, binary in hexadecimal.

@@ -166,7 +166,7 @@ func TestBoundsAreThoseThatTheServiceTakes(t *testing.T) {
 		"the greatest and least number": {[]table.Value{whole(math.MinInt64), whole(7), whole(math.MaxInt64)}, []table.Value{whole(7)}},
 	} {
 		got := rangeBounds(slices.Clone(v.values), len(v.values))
-		if !slices.EqualFunc(got, v.want, func(a, b table.Value) bool { return compareKeyValues(a, b) == 0 }) {
+		if !slices.EqualFunc(got, v.want, func(a, b table.Value) bool { return table.Compare(a, b) == 0 }) {
 			t.Errorf("%s: %v, want %v", name, got, v.want)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// part is a part of an
+// part is a part of an archive.
 type part struct {
 	source.Pages
 	source.TableRows
@@ -235,7 +235,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	}
 }
 
-// Origin is the parts of an
+// Origin is the parts of an archive.
 type Origin struct {
 	m       *Manifest
 	key     []table.KeyColumn

@@ -161,15 +161,7 @@ func CountUTF8(head []byte) (wide int) {
 // tabs are safe in all but UTF-16 and EBCDIC; '|' and '\' are not in GB18030, GBK, Big5 and Shift-JIS, and letters not
 // in EUC-KR, read as its superset CP949.
 func (e Encoding) SafeBytes(set []byte) bool {
-	return !slices.ContainsFunc(set, func(b byte) bool { return !e.safe(b) })
-}
-
-func (e Encoding) safe(b byte) bool {
-	switch e.form {
-	case utf8Form:
-		return b < 0x80
-	case legacy:
-		return b < 0x80 && e.table.ascii && !e.table.trail[b]
-	}
-	return false
+	return !slices.ContainsFunc(set, func(b byte) bool {
+		return b >= 0x80 || e.form != utf8Form && (e.form != legacy || !e.table.ascii || e.table.trail[b])
+	})
 }

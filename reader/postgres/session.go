@@ -156,13 +156,10 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return bounds, err
 }
 
-// Lost reports whether an error is about the session, or about a snapshot that is no more.
-func (a *Address) Lost(err error) bool { return lost(err) || gone(err) }
-
-// gone reports that a snapshot cannot be joined because nothing holds it.
-func gone(err error) bool {
+// Lost reports whether an error is about the session, or about a snapshot that cannot be joined because nothing holds it any more.
+func (a *Address) Lost(err error) bool {
 	pg := new(pgconn.PgError)
-	return errors.As(err, &pg) && (pg.Code == "22023" || pg.Code == "42704" || pg.Code == "55000")
+	return lost(err) || errors.As(err, &pg) && (pg.Code == "22023" || pg.Code == "42704" || pg.Code == "55000")
 }
 
 // snapshot is an exported one, and the session that keeps it.

@@ -405,4 +405,12 @@ func (o *Origin) Position() source.Position {
 }
 
 // Snapshots says which ranges were read from which snapshot, in this process.
-func (o *Origin) Snapshots() []source.Snapshot { return o.done.noted.snapshots() }
+func (o *Origin) Snapshots() (all []source.Snapshot) {
+	o.done.noted.Lock()
+	defer o.done.noted.Unlock()
+	for _, one := range o.done.noted.read {
+		one.Ranges = append([]string(nil), one.Ranges...)
+		all = append(all, one)
+	}
+	return all
+}

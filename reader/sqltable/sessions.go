@@ -217,13 +217,3 @@ func (s *sessions) hangUp() {
 	}
 	s.idle = nil
 }
-
-func (n *noted) snapshots() (all []source.Snapshot) {
-	n.Lock()
-	defer n.Unlock()
-	for _, one := range n.read {
-		one.Ranges = append([]string(nil), one.Ranges...)
-		all = append(all, one)
-	}
-	return all
-}
