@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,9 +55,7 @@ func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 		defer mu.Unlock()
 		s.report.SurplusDeleted += int64(deleted)
 		s.progress.Swept.Add(int64(len(byKey[i])))
-		if failed == nil {
-			failed = err
-		}
+		failed = cmp.Or(failed, err)
 	})
 	return failed
 }

@@ -144,7 +144,7 @@ program's catalogue by `+"`make errors`"+`; change it there.
 `)
 	all := All()
 	var codes []string
-	for _, c := range exitcode.Order() {
+	for _, c := range exitcode.Order {
 		codes = append(codes, strconv.Itoa(c))
 	}
 	for _, section := range []struct {

@@ -49,22 +49,19 @@ func Of(err error) int {
 	return Failed
 }
 
-// order has the codes of which the first one that occurs is that of several commands together.
-var order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput, Rejects, OK}
-
-// Order returns all codes, the one that counts most first.
-func Order() []int { return slices.Clone(order) }
+// Order has all codes, of which the first one that occurs is that of several commands together.
+var Order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput, Rejects, OK}
 
 // First returns the code of a job of which the parts ended with the codes; OK if there are none. A code that is not of this
 // list counts as Failed.
 func First(codes ...int) int {
-	first := len(order) - 1
+	first := len(Order) - 1
 	for _, c := range codes {
-		at := slices.Index(order, c)
+		at := slices.Index(Order, c)
 		if at < 0 {
-			at = slices.Index(order, Failed)
+			at = slices.Index(Order, Failed)
 		}
 		first = min(first, at)
 	}
-	return order[first]
+	return Order[first]
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -193,9 +194,7 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 		why = errors.New("that is not a name of a load: letters, digits, _, - and ., of which the first is not - or ., and not that of a file of the job's folder")
 	}
 	if free := freeName(l.Name, made); free != l.Name {
-		if why == nil {
-			why = errors.New("another load's name has the same letters, and their run folders would be one where names differ in nothing but case")
-		}
+		why = cmp.Or(why, errors.New("another load's name has the same letters, and their run folders would be one where names differ in nothing but case"))
 		l.Name = free
 	}
 	if why != nil {

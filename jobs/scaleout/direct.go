@@ -1,6 +1,7 @@
 package scaleout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -48,9 +49,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	}}
 	cfg.Drain = j.draining()
 	report, err := pipeline.Run(ctx, cfg)
-	if err == nil {
-		err = failed
-	}
+	err = cmp.Or(err, failed)
 	if err != nil {
 		return fmt.Errorf("write split %d: %w", t.result.Split, err)
 	}

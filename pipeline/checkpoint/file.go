@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,9 +47,7 @@ func Read(dir string) (*Snapshot, error) {
 				return s, nil
 			}
 		}
-		if failed == nil {
-			failed = fmt.Errorf("read checkpoint %s: %w", filepath.Join(dir, name), err)
-		}
+		failed = cmp.Or(failed, fmt.Errorf("read checkpoint %s: %w", filepath.Join(dir, name), err))
 	}
 	if failed != nil {
 		return nil, failed

@@ -94,7 +94,7 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 		want := bytes.Join(parts, nil)
 		data := pack(t, k, parts...)
 		conformance.Equal(t, Detect(data[:min(len(data), HeadBytes)], len(data) <= HeadBytes), k, "%v", k)
-		r, err := NewReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file")
+		r, err := NewLimitedReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file", 0)
 		must(t, err)
 		got, err := io.ReadAll(iotest.HalfReader(r))
 		if err != nil || !bytes.Equal(got, want) {
@@ -199,7 +199,7 @@ func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
 		t.Error(err)
 	}
 	broken := errors.New("connection reset")
-	r, _ := NewReader(Zstd, io.MultiReader(bytes.NewReader(pack(t, Zstd, sample(1000))[:100]), iotest.ErrReader(broken)), "a.zst")
+	r, _ := NewLimitedReader(Zstd, io.MultiReader(bytes.NewReader(pack(t, Zstd, sample(1000))[:100]), iotest.ErrReader(broken)), "a.zst", 0)
 	_, err = io.ReadAll(r)
 	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "read a.zst at byte 100: ") {
 		t.Error(err)
@@ -209,7 +209,7 @@ func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
 			t.Errorf("an empty %v file is accepted", k)
 		}
 	}
-	if _, err := NewReader(Zip, nil, "a.zip"); err == nil || !strings.Contains(err.Error(), "zip is not supported") {
+	if _, err := NewLimitedReader(Zip, nil, "a.zip", 0); err == nil || !strings.Contains(err.Error(), "zip is not supported") {
 		t.Error(err)
 	}
 }
@@ -241,7 +241,7 @@ func FuzzDecompress(f *testing.F) {
 			if k == None || !k.Supported() {
 				continue
 			}
-			r, err := NewReader(k, bytes.NewReader(data), "file")
+			r, err := NewLimitedReader(k, bytes.NewReader(data), "file", 0)
 			must(t, err)
 			const enough = 16 << 20 // a bomb is legal; its output is not kept
 			n, err := io.Copy(io.Discard, io.LimitReader(r, enough))
@@ -273,7 +273,7 @@ func TestWholeFileSnappyIsReadAndKnown(t *testing.T) {
 		for name, data := range map[string][]byte{"fast": s2.EncodeSnappy(nil, want), "best": s2.EncodeSnappyBest(nil, want)} {
 			head := data[:min(len(data), 1<<20)]
 			conformance.Equal(t, Detect(head, len(head) == len(data)), SnappyRaw, "%d lines, %s: taken", n, name)
-			r, err := NewReader(SnappyRaw, bytes.NewReader(data), "file")
+			r, err := NewLimitedReader(SnappyRaw, bytes.NewReader(data), "file", 0)
 			must(t, err)
 			if got, err := io.ReadAll(iotest.HalfReader(r)); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d lines, %s: %d bytes of %d, %v", n, name, len(got), len(want), err)
@@ -327,7 +327,7 @@ func references(t testing.TB) map[string]string {
 }
 
 func decompress(k Kind, data []byte) ([]byte, error) {
-	r, err := NewReader(k, bytes.NewReader(data), "file")
+	r, err := NewLimitedReader(k, bytes.NewReader(data), "file", 0)
 	if err != nil {
 		return nil, err
 	}

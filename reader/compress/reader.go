@@ -75,13 +75,8 @@ func (s *source) atEnd() (bool, error) {
 	return false, err
 }
 
-// NewReader decompresses r, which holds a file of kind k; name is for errors. None is passed through. An empty r is
-// an error for every other kind. Close releases memory; it does not close r.
-func NewReader(k Kind, r io.Reader, name string) (io.ReadCloser, error) {
-	return NewLimitedReader(k, r, name, 0)
-}
-
-// NewLimitedReader is NewReader with a smaller window: a file that needs more than that many bytes is refused. 0 is MaxWindow.
+// NewLimitedReader decompresses r, which holds a file of kind k; name is for errors. None is passed through. An empty r is an error for every other
+// kind. A file that needs a window of more than so many bytes is refused; 0 is MaxWindow. Close releases memory; it does not close r.
 func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadCloser, error) {
 	if k == None {
 		return io.NopCloser(r), nil

@@ -228,9 +228,7 @@ type passed struct {
 }
 
 func newExpander(o Options) *expander {
-	if o.HTTPClient == nil {
-		o.HTTPClient = defaultHTTPClient
-	}
+	o.HTTPClient = cmp.Or(o.HTTPClient, defaultHTTPClient)
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
 	}

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	}
 	if err == nil {
 		source := o.open[0].source
-		if source == "" {
-			source = from(t)
-		}
+		source = cmp.Or(source, from(t))
 		err = o.begin(ctx, "LOCK TABLES "+t.Name+" READ", "lock "+t.Name, "SELECT 1"+source+" LIMIT 0")
 	}
 	if err == nil && a.query != "" {

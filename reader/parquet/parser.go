@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -151,9 +152,7 @@ func (p *Parser) read() {
 			p.at = nil
 			bad = o.tree.datum(d)
 		}
-		if p.rec.Bad == nil {
-			p.rec.Bad = bad
-		}
+		p.rec.Bad = cmp.Or(p.rec.Bad, bad)
 	}
 }
 

@@ -110,9 +110,7 @@ func ageTables(c *call) (err error) {
 	lack := slices.DeleteFunc(slices.Clone(plan.Items), func(i *apply.Item) bool { return !i.Exports() })
 	if c.Bool("apply") {
 		interval := c.Duration("throughput-interval")
-		if interval == 0 {
-			interval = -1 // zero is the default
-		}
+		interval = cmp.Or(interval, -1) // zero is the default
 		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(_ words.Kind, line string) { c.say.Line("%s", client.OneLine(line)) }})
 	}
 	var archived int64

@@ -102,9 +102,7 @@ func originsOf(c *call, command string, all []*options.Option, settings []job.Se
 		r := origin{key: name, from: "default"}
 		if g, ok := f.(cli.DocGenerationFlag); ok {
 			r.value = g.GetDefaultText()
-			if r.value == "" {
-				r.value = g.GetValue()
-			}
+			r.value = cmp.Or(r.value, g.GetValue())
 		}
 		i := slices.IndexFunc(settings, func(s job.Setting) bool { return s.Key == name })
 		value, variable, ok := fromEnvironment(name)

@@ -107,9 +107,7 @@ func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
 	if options.Same(cfg.RunDir, t.dir) {
 		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
 	}
-	if cfg.Write.Settle == 0 {
-		cfg.Write.Settle = time.Millisecond // a store in this process has done with a request when it answers
-	}
+	cfg.Write.Settle = cmp.Or(cfg.Write.Settle, time.Millisecond) // a store in this process has done with a request when it answers
 	if t.store != nil && noSync {
 		cfg.Checkpoint.Sync = t.store.Sync
 	}
