@@ -44,7 +44,6 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 func (a *admission) enter(p *intake.Parsed) {
 	a.entering = true
 	defer func() { a.entering = false }()
-	a.limitTables(p)
 	counts := a.account.Counts
 	read := int64(0) // records of this split counted so far
 	for i := range p.Rejects {
@@ -89,17 +88,6 @@ func (a *admission) countRead(s *table.Split, from, n int64) {
 func (a *admission) ended(e *intake.Ended) {
 	a.readProgress.Ended(e)
 	a.account.Counts.ReadMoment(e.Source, e.Moment)
-}
-
-// limitTables stops the load at a record whose table would be one too many, before it is counted.
-func (a *admission) limitTables(p *intake.Parsed) {
-	for i := range p.Archived {
-		if _, err := a.account.Tables.Add(p.Archived[i].Table); err != nil {
-			a.stop.stop(err)
-			p.Truncate(int(p.Archived[i].Span.Record))
-			return
-		}
-	}
 }
 
 // keepArchived keeps the records of a split that no table takes.

@@ -96,7 +96,7 @@ type Limits struct {
 	Records   int64 // records to read; 0 is all
 	MaxErrors ledger.MaxErrors
 	SetAside  bool // a bad file is left out and named in the report, in place of ending the load; MaxErrors is then of each file
-	// MaxTables is how many tables rows may go to, where --table has expressions, those of the archive included; 0 takes
+	// MaxTables is how many tables rows may go to, where --table has expressions, those whose rows are archived not counted; 0 takes
 	// plan.DefaultMaxTables.
 	MaxTables int
 	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory

@@ -89,6 +89,33 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	conformance.Equal(t, r.Read, r.Written+r.Unfinished, "read")
 }
 
+// TestArchivedTablesAreNotCounted has 12 months of tables and 12 of the archive, which come between them in any order.
+func TestArchivedTablesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int]string{12: "", 11: "--max-tables 11"} {
+		w := newWorld(t)
+		cfg := w.aging(w.file("a.csv", purchases(240, 24)))
+		cfg.Limits.MaxTables = most
+		r, err := cfg.run(context.Background())
+		if want == "" {
+			must(t, err)
+			if r.Written != 120 || r.Archived != 120 || len(r.Tables) != 24 {
+				t.Errorf("%d written, %d archived, %d tables", r.Written, r.Archived, len(r.Tables))
+			}
+			continue
+		}
+		conformance.Refused(t, err, want, "error")
+		for _, of := range r.Tables {
+			if of.Archived > 0 {
+				most++
+			}
+		}
+		if len(r.Tables) > most {
+			t.Errorf("%d tables, %d of them archived or kept", len(r.Tables), most)
+		}
+	}
+}
+
 func TestTablesThatMayNotBeCreatedStopTheLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

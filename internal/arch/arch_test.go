@@ -33,6 +33,7 @@ var arrows = map[string][]string{
 		"cmd/tsimport/advise/simulate",
 		"internal/lifecycle",
 		"transfer/lifecycle/apply",
+		"transfer/lifecycle/archive",
 		"bench",
 		"bench/result",
 		"bench/write",
@@ -77,8 +78,8 @@ var arrows = map[string][]string{
 	"jobs/knownfiles":              {"internal/progress", "internal/exitcode", "internal/jobdir", "pipeline/checkpoint", "reader/input"},
 	"cmd/tsimport/advise":          {"internal/words", "internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"internal/lifecycle":           {"internal/table"},
-	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table", "internal/words"},
-	"transfer/lifecycle/archive":   {"pipeline/rundir", "internal/progress", "internal/atomicfile", "internal/tablestore/scan", "reader/archivefile", "reader/jsonl", "reader/record", "reader/source", "reader/tablescan", "internal/table"},
+	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "internal/tablestore/client", "internal/tablestore/scan", "internal/words"},
+	"transfer/lifecycle/archive":   {"pipeline/rundir", "internal/jobdir", "internal/atomicfile", "reader/archivefile", "reader/jsonl", "reader/record", "reader/source", "reader/tablescan", "transfer/export", "internal/table"},
 	"cmd/tsimport/advise/simulate": {},
 	"cmd/tsimport/advise/sketch":   {},
 
@@ -248,7 +249,8 @@ var testArrows = map[string][]string{
 	"reader/pgdump":    {"reader/sqltable/sqltest", "reader/postgres", "reader/postgres/pgtest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 
-	"transfer/lifecycle/apply": {"engine/server", "engine/faults", "reader/archivefile", "internal/tablestore/tabletest"},
+	"transfer/lifecycle/apply":   {"engine/server", "engine/faults", "internal/jobdir", "internal/objectstore/storetest", "internal/table", "reader/archivefile", "internal/tablestore/tabletest"},
+	"transfer/lifecycle/archive": {"engine/server", "internal/objectstore/storetest", "internal/tablestore/client", "internal/tablestore/tabletest"},
 
 	"partitioner": {"shuffle"},
 	"ratelimit":   {"engine/limiter"},

@@ -16,7 +16,7 @@ type Table struct {
 }
 
 // Change is what a table has and what its class wants it to have. Both are the same for a table that is as it should be,
-// and for one whose class archives: what is to leave is not changed before.
+// and for one whose class archives or drops: what is to leave is not changed before.
 type Change struct {
 	Period     Period
 	Age        int
@@ -25,7 +25,7 @@ type Change struct {
 }
 
 // Expired reports whether the table is older than any table is to be.
-func (c *Change) Expired() bool { return c.Class.Archives() }
+func (c *Change) Expired() bool { return c.Class.Expires() }
 
 // Reserves reports whether the reserved throughput changes.
 func (c *Change) Reserves() bool { return c.Have.Read != c.Want.Read || c.Have.Write != c.Want.Write }

@@ -68,8 +68,11 @@ func Parse(name string, text []byte) (p *Policy, err error) {
 // refusal is why a policy is not understood. What reads a part panics with it, and Parse returns it.
 type refusal struct{ error }
 
-// address is how addresses such as oss://bucket/x begin; a path of one letter and a colon is on a drive.
-var address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
+// address is how addresses such as https://x begin; a path of one letter and a colon is on a drive. stores is how those begin that can be archives.
+var (
+	address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
+	stores  = regexp.MustCompile(`(?i)^(oss|s3)://`)
+)
 
 // document is a policy's file that is being read. The file is taken apart node by node: the library's own decoding into
 // structs lets scalars of other types and repeated keys of some kinds pass, and words its errors for programmers.
@@ -145,12 +148,18 @@ func classFields() []field[Class] {
 		}},
 		number("max_versions", "a number of versions", 1, maxNumber, func(c *Class) **int { return &c.MaxVersions }),
 		{"archive", false, func(d *document, n *yaml.Node, c *Class) {
-			switch c.Archive = d.text(n, "a folder"); {
+			switch c.Archive = d.text(n, "a folder or an address"); {
 			case c.Archive == "":
-				panic(d.refusef(n, "archive is empty; want a folder"))
-			case address.MatchString(c.Archive):
-				panic(d.refusef(n, "archive %q is an address; tables are exported to a folder of this machine only", shorten(c.Archive)))
+				panic(d.refusef(n, "archive is empty; want a folder, oss://bucket/prefix or s3://bucket/prefix"))
+			case address.MatchString(c.Archive) && !c.Remote():
+				panic(d.refusef(n, "archive %q is an address of another kind; want a folder, oss://bucket/prefix or s3://bucket/prefix", shorten(c.Archive)))
 			}
+		}},
+		{"drop", false, func(d *document, n *yaml.Node, c *Class) {
+			if d.kind(n, yaml.ScalarNode, "true"); n.ShortTag() != "!!bool" || n.Value != "true" {
+				panic(d.refusef(n, "drop %q: want true; leave drop out to keep the tables", shorten(n.Value)))
+			}
+			c.Drop = true
 		}},
 	}
 }
@@ -274,11 +283,21 @@ func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 		panic(d.refusef(n, "class %d lacks up_to; only the last class has no bound", c.Number))
 	case c.UpTo < c.From:
 		panic(d.refusef(n, "up_to %d of class %d: want %d or more, after the class before it", c.UpTo, c.Number, c.From))
-	case c.Archives() && !last:
-		panic(d.refusef(n, "class %d archives and is not the last; what is older than an archived period can be in no table", c.Number))
-	case c.Archives() && c.Number == 1:
-		panic(d.refusef(n, "the first class archives, so there would be no tables at all; put a class with up_to before it"))
-	case c.Archives() && (c.Read != nil || c.Write != nil || c.TTL != nil || c.MaxVersions != nil):
-		panic(d.refusef(n, "class %d archives, so it has no tables; leave out reserved, ttl and max_versions", c.Number))
+	case c.Archives() && c.Drop:
+		panic(d.refusef(n, "class %d has archive and drop; drop is without an archive, so leave out one of them", c.Number))
+	case c.Expires() && !last:
+		panic(d.refusef(n, "class %d %s and is not the last; what is older than an expired period can be in no table", c.Number, c.does()))
+	case c.Expires() && c.Number == 1:
+		panic(d.refusef(n, "the first class %s, so there would be no tables at all; put a class with up_to before it", c.does()))
+	case c.Expires() && (c.Read != nil || c.Write != nil || c.TTL != nil || c.MaxVersions != nil):
+		panic(d.refusef(n, "class %d %s, so it has no tables; leave out reserved, ttl and max_versions", c.Number, c.does()))
 	}
+}
+
+// does says how the tables of a class end.
+func (c *Class) does() string {
+	if c.Drop {
+		return "drops"
+	}
+	return "archives"
 }

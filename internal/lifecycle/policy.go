@@ -10,7 +10,7 @@ import (
 type Policy struct {
 	Unit    Unit           // of ages
 	Zone    *time.Location // whose calendar ages follow
-	Classes []Class        // from young to old, at least one; only the last has no bound, and only it may archive
+	Classes []Class        // from young to old, at least one; only the last has no bound, and only it may archive or drop
 }
 
 // Class is what a policy wants of the tables of some ages. A nil pointer wants nothing: what a table has stays, and a
@@ -21,15 +21,22 @@ type Class struct {
 	Read, Write *int // reserved throughput in capacity units
 	TTL         *int // seconds, -1 means forever
 	MaxVersions *int // of a cell
-	// Archive is the folder for what is older than any table is to be; then the class wants nothing else.
+	// Archive is the folder, or the address in a store of objects, for what is older than any table is to be; then the class wants nothing else.
 	Archive string
+	Drop    bool // what is older than any table is to be is not kept; then the class wants nothing else
 }
 
 // Unbounded is the last age of the last class.
 const Unbounded = int(^uint(0) >> 1)
 
-// Archives reports whether the class has no tables.
+// Archives reports whether the tables of the class become archives.
 func (c *Class) Archives() bool { return c.Archive != "" }
+
+// Remote reports whether the archive is in a store of objects.
+func (c *Class) Remote() bool { return stores.MatchString(c.Archive) }
+
+// Expires reports whether the class has no tables.
+func (c *Class) Expires() bool { return c.Archives() || c.Drop }
 
 // Ages is the ages of the class as text: 0–1, 2, or 13 and older.
 func (c *Class) Ages() string {
@@ -76,7 +83,7 @@ func (p *Policy) Fits(t *Template) error {
 // resolve makes the archive's folder relative to that of the policy's file.
 func (p *Policy) resolve(dir string) {
 	last := &p.Classes[len(p.Classes)-1]
-	if last.Archives() && !filepath.IsAbs(last.Archive) {
+	if last.Archives() && !last.Remote() && !filepath.IsAbs(last.Archive) {
 		last.Archive = filepath.Join(dir, last.Archive)
 	}
 }

@@ -138,7 +138,7 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses: {}", "line 2: want a list of classes"},
 		{"period: month\nclasses: []", "line 2: no classes"},
 		{"period: month\nclasses:\n  -", "want the fields of a class"},
-		{"period: month\nclasses:\n  - {up_too: 1}", `line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive`},
+		{"period: month\nclasses:\n  - {up_too: 1}", `line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive, drop`},
 		{"period: month\nclasses:\n  - {up_to: 1}", "line 3: the last class has everything that is older"},
 		{"period: month\nclasses:\n  - {}\n  - {}", "line 3: class 1 lacks up_to"},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {up_to: 1}\n  - {}", "line 4: up_to 1 of class 2: want 2 or more"},
@@ -154,7 +154,14 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses:\n  - {up_to: 1, archive: a}\n  - {}", "line 3: class 1 archives and is not the last"},
 		{"period: month\nclasses:\n  - {archive: a}", "line 3: the first class archives"},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: ''}", "line 4: archive is empty"},
-		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'oss://bucket/x'}", `line 4: archive "oss://bucket/x" is an address`},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'https://bucket/x'}", `line 4: archive "https://bucket/x" is an address of another kind`},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'oss:/bucket/x'}", "line 4: archive"},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: a, drop: true}", "line 4: class 2 has archive and drop"},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {drop: false}", `line 4: drop "false": want true`},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {drop: 'true'}", `line 4: drop "true": want true`},
+		{"period: month\nclasses:\n  - {up_to: 1, drop: true}\n  - {}", "line 3: class 1 drops and is not the last"},
+		{"period: month\nclasses:\n  - {drop: true}", "line 3: the first class drops"},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {drop: true, ttl: -1}", "line 4: class 2 drops, so it has no tables"},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'file:///x'}", "line 4: archive"},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: a, ttl: -1}", "line 4: class 2 archives, so it has no tables"},
 		{"period: month\nclasses:\n  - {ttl: 86399}", "line 3: ttl 86399: want -1 (never expires) or 86400 seconds"},
@@ -547,7 +554,8 @@ func TestTheSchemaJudgesAsParseDoes(t *testing.T) {
 	places := []string{"period: %s\nclasses: [{}]", "period: month\nzone: %s\nclasses: [{}]", "period: month\nclasses: %s", "period: month\nclasses: [%s]",
 		"period: month\nclasses: [{up_to: %s}, {}]", "period: month\nclasses: [{reserved: %s}]", "period: month\nclasses: [{ttl: %s}]",
 		"period: month\nclasses: [{max_versions: %s}]", "period: month\nclasses: [{up_to: 1}, {archive: %s}]", "period: month\nclasses: [{more: %s}]",
-		"period: month\nmore: %s\nclasses: [{}]", "%s", "period: month\nclasses: [{up_to: 1}, {archive: a, ttl: %s}]", "period: month\nclasses: [{archive: %s}]"}
+		"period: month\nmore: %s\nclasses: [{}]", "%s", "period: month\nclasses: [{up_to: 1}, {archive: a, ttl: %s}]", "period: month\nclasses: [{archive: %s}]",
+		"period: month\nclasses: [{up_to: 1}, {drop: %s}]", "period: month\nclasses: [{up_to: 1}, {drop: true, ttl: %s}]", "period: month\nclasses: [{drop: %s}]", "period: month\nclasses: [{up_to: 1}, {drop: true, archive: %s}]"}
 	verdicts := map[bool]int{}
 	for _, place := range places {
 		for _, value := range values {

@@ -34,7 +34,7 @@ type openTables interface {
 type Tables struct {
 	byName map[string]*ReportTable
 	last   *ReportTable
-	Wanted map[string]bool // tables that rows were sent to or wait for, and those whose rows are archived
+	Wanted map[string]bool // tables that rows were sent to or wait for
 	max    int
 }
 

@@ -92,6 +92,16 @@ func TestATemplateIsANameOfAFile(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatKeepsOldRowsInNoFolderIsRefused(t *testing.T) {
+	for last, want := range map[string]string{"{archive: 'OSS://bucket/old'}": "in a store of objects", "{drop: true}": "leaves out no rows by their age"} {
+		policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- "+last+"\n"))
+		must(t, err)
+		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
+		r.Target.Table, r.Target.Policy = "t_{month(at)}", policy
+		refused(t, r, nil, want)
+	}
+}
+
 func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
 	must(t, err)

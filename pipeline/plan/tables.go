@@ -178,6 +178,12 @@ func (p *planner) settleTables() error {
 			return usagef("--age-policy: %v", err)
 		}
 		last := target.Policy.Classes[len(target.Policy.Classes)-1]
+		switch {
+		case last.Drop:
+			return usagef("--age-policy: the policy drops old tables, and a load leaves out no rows by their age; give it a copy of the policy whose last class is {}")
+		case last.Remote():
+			return usagef("--age-policy: a load writes old rows to files in a folder, and the archive of the policy is in a store of objects; give the load a copy of the policy with a folder, or without the class with archive")
+		}
 		if last.Archives() && p.request.Mode == table.Delete {
 			return usagef("--age-policy: old rows are written to the archive, and --mode delete writes none; leave it out, or give a policy without an archive")
 		}

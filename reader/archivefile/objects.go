@@ -101,6 +101,9 @@ func (o *objects) put(name string, body []byte) (err error) {
 	return fmt.Errorf("%s: %w", o.Path(name), err)
 }
 
+// FilesIn are the files of an archive in a store of objects. Each is in memory as it is read, as when it is written.
+func FilesIn(ctx context.Context, s jobdir.Store) Files { return &objects{ctx: ctx, store: s} }
+
 // object is a part in memory.
 type object struct {
 	place *objects

@@ -80,6 +80,9 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("an interrupted export to %s cannot be continued: %s; repeat the same command, or "+progress.StartOver, e.Place, strings.Join(e.Changes, ", and "))
 }
 
+// UnusableError says that what an interrupted export has left cannot be continued.
+type UnusableError struct{ error }
+
 // OccupiedError says that a folder is not free for an archive.
 type OccupiedError struct{ Dir, Why string }
 
@@ -196,14 +199,14 @@ func (w *Writer) readJournal() error {
 		return fmt.Errorf("read journal of the archive: %w", err)
 	}
 	damaged := func(err error) error {
-		return fmt.Errorf("%s is damaged: %w; "+progress.StartOver, w.place.Path(journalName), err)
+		return &UnusableError{fmt.Errorf("%s is damaged: %w; "+progress.StartOver, w.place.Path(journalName), err)}
 	}
 	first, rest, _ := bytes.Cut(text, []byte{'\n'})
 	if err := json.Unmarshal(first, &w.subject); err != nil || w.subject.Format != Format {
 		return damaged(cmp.Or(err, errors.New("its first line is missing")))
 	}
 	if w.subject.Version > Version {
-		return fmt.Errorf("%s is of version %d of the format; take a newer tsimport, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)
+		return &UnusableError{fmt.Errorf("%s is of version %d of the format; take a newer tsimport, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)}
 	}
 	sizes, err := w.files()
 	if err != nil {
@@ -222,7 +225,7 @@ func (w *Writer) readJournal() error {
 		w.ranges[e.Range] = e.At
 		if p := e.Part; p != nil {
 			if size, there := sizes[p.Name]; !there || size >= 0 && size != p.Bytes {
-				return fmt.Errorf("continue archive: part %s is not as it was written; "+progress.StartOver, w.place.Path(p.Name))
+				return &UnusableError{fmt.Errorf("continue archive: part %s is not as it was written; "+progress.StartOver, w.place.Path(p.Name))}
 			}
 			w.parts = append(w.parts, *p)
 			known[p.Name] = true

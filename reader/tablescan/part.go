@@ -175,6 +175,9 @@ const maxPageRows = 5000
 func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
 	p.of.left.Add(pg.left) // not of a sample, whose rows come again
+	if say := p.of.cfg.OnRows; say != nil {
+		say(len(pg.rows))
+	}
 	if len(pg.rows) == 0 {
 		pg.reuse()
 		return nil, nil

@@ -11,11 +11,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/transfer/lifecycle/apply"
+	"example.com/tsimport/transfer/lifecycle/archive"
 )
 
 func ageCommand(in *invocation) *cli.Command {
@@ -23,14 +25,14 @@ func ageCommand(in *invocation) *cli.Command {
 		Name:  "age",
 		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
 		Description: "Prints what the policy would change in the tables that match the template. With --apply it sets their options and\n" +
-			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives.\n" +
-			"With --drop-expired too, it drops each expired table after reading its archive back and comparing it with the table; do not\n" +
-			"write to expired tables meanwhile. To continue a stopped run, give the same command again. docs/age.md describes the policy.",
+			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives, to a folder or a store of objects.\n" +
+			"With --drop-expired too, it drops each expired table after reading its archive back and comparing it with the table, or without an\n" +
+			"archive if the policy says drop; do not write to expired tables meanwhile. To continue a stopped run, give the same command again. docs/age.md describes the policy.",
 		Flags: append(flagsOf(options.Reaching|options.Ending), []cli.Flag{
 			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, such as consume_{month}; {day} and {year} work too"},
 			&cli.BoolFlag{Name: "apply", Usage: "make the changes (default: only show them)"},
-			&cli.BoolFlag{Name: "drop-expired", Usage: "drop expired tables once their export is verified"},
+			&cli.BoolFlag{Name: "drop-expired", Usage: "drop expired tables once their export is verified, and those that the policy drops without one"},
 			&cli.DurationFlag{Name: "throughput-interval", Usage: "minimum `DURATION` between two changes of a table's reserved throughput, as the service requires; 0 means none", Value: apply.DefaultInterval},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
@@ -67,8 +69,19 @@ func ageRequest(c *call) (r apply.Request, err error) {
 	if err := r.Policy.Fits(r.Template); err != nil {
 		return r, usagef("%v", err)
 	}
-	if last := r.Policy.Classes[len(r.Policy.Classes)-1]; r.DropExpired && !last.Archives() {
-		return r, usagef("--drop-expired: no class of the policy has an archive, so no table expires; leave it out or add one")
+	last := r.Policy.Classes[len(r.Policy.Classes)-1]
+	switch {
+	case r.DropExpired && !last.Expires():
+		return r, usagef("--drop-expired: no class of the policy has archive or drop, so no table expires; leave it out or add one")
+	case !last.Archives():
+		return r, nil
+	}
+	stores := storesOf(c)
+	if r.Archive, err = archive.At(c.Context, last.Archive, jobdir.Options{OSS: stores.OSS, S3: stores.S3}); err != nil {
+		return r, usagef("policy %s: archive %v", c.String("policy"), err)
+	}
+	r.Archive.OnWait = func(who string) {
+		c.say.Line("waiting: %s may write to %s; if it does not say so for %v, the archive is taken over", who, last.Archive, jobdir.Term)
 	}
 	return r, nil
 }

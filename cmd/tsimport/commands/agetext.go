@@ -23,28 +23,32 @@ func printAges(c *call, plan *apply.Plan, _ *target, _ error) error {
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "TABLE\tAGE\tCLASS\tSTATE\tCHANGES\n")
 	for _, i := range plan.Items {
-		fmt.Fprintf(w, "%s\t%d\t%d (%s)\t%s\t%s\n", i.Have.Name, i.Age, i.Class.Number, i.Class.Ages(), i.State, changesText(i))
+		fmt.Fprintf(w, "%s\t%d\t%d (%s)\t%s\t%s\n", i.Have.Name, i.Age, i.Class.Number, i.Class.Ages(), i.State, changesText(plan, i))
 	}
 	return w.Flush()
 }
 
 // changesText is what changes of a table, in words.
-func changesText(i *apply.Item) string {
+func changesText(plan *apply.Plan, i *apply.Item) string {
 	var parts []string
 	for _, s := range i.Settings() {
 		parts = append(parts, settingText(s))
 	}
 	switch {
 	case i.Export != nil:
-		parts = append(parts, fmt.Sprintf("exported to %s (%s rows)", i.File(), words.Grouped(i.Export.Rows)))
-	case i.Expired():
+		parts = append(parts, fmt.Sprintf("exported to %s (%s rows)", plan.File(i), words.Grouped(i.Export.Rows)))
+	case i.Exports():
 		parts = append(parts, "export to "+i.Class.Archive)
+	}
+	how := ""
+	if i.Class.Drop {
+		how = " without an archive"
 	}
 	switch {
 	case i.Dropped:
-		parts = append(parts, "dropped")
+		parts = append(parts, "dropped"+how)
 	case i.Drop:
-		parts = append(parts, "drop")
+		parts = append(parts, "drop"+how)
 	}
 	text := strings.Join(parts, ", ")
 	text = cmp.Or(text, "-")
@@ -117,7 +121,7 @@ func printAgesJSON(c *call, plan *apply.Plan, t *target, result error) error {
 		a := tableAge{Table: i.Have.Name, Period: i.Period.String(), Age: i.Age, Class: i.Class.Number, State: i.State,
 			Changes: append([]lifecycle.Setting{}, i.Settings()...), Expired: i.Expired(), Drop: i.Drop, Dropped: i.Dropped, Note: i.Note}
 		if i.Export != nil {
-			a.Export = &exportedAge{i.File(), i.Export.Rows, i.Export.Bytes, i.Export.SHA256}
+			a.Export = &exportedAge{plan.File(i), i.Export.Rows, i.Export.Bytes, i.Export.SHA256}
 		}
 		if i.Err != nil {
 			a.Error = client.OneLine(i.Err.Error())

@@ -67,6 +67,8 @@ func (g *Gate) lasts(units float64) time.Duration {
 type Manner struct {
 	Gate  *Gate  // bounds the rate of reading; nil does not
 	Waits *Waits // is told of pages that the service refuses; may be nil
+	// OnRows is told by sources of rows that they have read. Any goroutine may call it; may be nil.
+	OnRows func(n int)
 }
 
 // Waits tells somebody that reading waits, because the service refuses it or does not answer. It is safe for concurrent use; a nil Waits tells

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"time"
 
 	"example.com/tsimport/internal/lifecycle"
@@ -17,8 +16,9 @@ type Request struct {
 	Target   string // the name of the instance, as manifests of exports have it
 	Policy   *lifecycle.Policy
 	Template *lifecycle.Template
-	Now      time.Time // of the policy
-	// DropExpired says that expired tables are to be dropped once they are exported.
+	Now      time.Time      // of the policy
+	Archive  *archive.Place // of the policy's last class; nil if it does not archive
+	// DropExpired says that expired tables are to be dropped, those whose class archives once they are exported.
 	DropExpired bool
 }
 
@@ -49,7 +49,7 @@ type Item struct {
 }
 
 // Exports reports whether an expired table lacks a complete export.
-func (i *Item) Exports() bool { return i.Expired() && i.Export == nil }
+func (i *Item) Exports() bool { return i.Class.Archives() && i.Export == nil }
 
 // Plan is what is to happen to the tables.
 type Plan struct {
@@ -73,7 +73,7 @@ func Look(ctx context.Context, r Request) (*Plan, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		item, err := r.look(name)
+		item, err := r.look(ctx, name)
 		if errors.Is(err, client.ErrNoTable) {
 			continue // dropped since the list was made
 		}
@@ -85,7 +85,7 @@ func Look(ctx context.Context, r Request) (*Plan, error) {
 	return p, nil
 }
 
-func (r *Request) look(name string) (*Item, error) {
+func (r *Request) look(ctx context.Context, name string) (*Item, error) {
 	described, err := r.Admin.Describe(name)
 	if err != nil {
 		return nil, err
@@ -93,11 +93,14 @@ func (r *Request) look(name string) (*Item, error) {
 	period, _ := r.Template.Period(name)
 	have := lifecycle.Table{Name: name, Read: described.ReservedRead, Write: described.ReservedWrite, TTL: described.TimeToLive, MaxVersions: described.MaxVersions}
 	i := &Item{Change: r.Policy.Change(period, have, r.Now), State: Unchanged, table: described}
-	if i.Expired() {
-		if i.Export, err = r.exported(i); err != nil {
+	if i.Class.Archives() {
+		if i.Export, err = r.exported(ctx, i); err != nil {
 			return nil, err
 		}
-		i.Drop = r.DropExpired
+	}
+	i.Drop = r.DropExpired && i.Expired()
+	if i.Class.Drop && !i.Drop {
+		i.Note = "expired, and dropped without an archive once that is asked for"
 	}
 	if i.Shortens() {
 		i.Note = "cells older than the new ttl, and surplus versions, are lost at once"
@@ -110,18 +113,21 @@ func (r *Request) look(name string) (*Item, error) {
 
 // exported returns the complete export of an expired table, nil without one. The export of a table that was dropped is
 // that of another table of this name, as far as one can tell without reading it; so is one whose file is not there.
-func (r *Request) exported(i *Item) (*archive.Manifest, error) {
-	m, err := archive.Latest(i.Class.Archive, r.Target, i.Have.Name)
-	if err != nil || m == nil || m.State != archive.Verified || !m.Whole(i.Class.Archive) {
+func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, error) {
+	m, err := r.Archive.Latest(ctx, r.Target, i.Have.Name)
+	if err != nil || m == nil || m.State != archive.Verified {
+		return nil, err
+	}
+	if whole, err := r.Archive.Whole(ctx, m); !whole || err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
 // File is where the complete export of an expired table is, "" as long as there is none.
-func (i *Item) File() string {
+func (p *Plan) File(i *Item) string {
 	if i.Export == nil {
 		return ""
 	}
-	return filepath.Join(i.Class.Archive, i.Export.File)
+	return p.Archive.Path(i.Export)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,34 +17,44 @@ import (
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	exact "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/transfer/lifecycle/archive"
 )
 
-// contents are the exports of the archive by folder: how many rows, and which table's.
+// contents are the exports of the archive by name: how many rows, and which table's.
 func (w *world) contents() string {
 	w.t.Helper()
-	manifests, err := filepath.Glob(filepath.Join(w.dir, "*", exact.ManifestName))
+	store, err := jobdir.Open(w.t.Context(), w.dir, jobdir.Options{})
+	must(w.t, err)
+	names, err := store.List(w.t.Context(), "")
 	must(w.t, err)
 	var all []string
-	for _, f := range manifests {
-		m, err := exact.Read(f)
+	for _, name := range names {
+		file, manifest := strings.CutSuffix(name, "/"+exact.ManifestName)
+		if !manifest {
+			continue
+		}
+		files := exact.FilesIn(w.t.Context(), jobdir.Below(store, file))
+		m, err := exact.ReadFrom(w.t.Context(), files)
 		if err == nil {
 			err = m.Check(w.t.Context())
 		}
 		if err != nil || len(m.Parts) != 1 {
 			w.t.Fatal(err, m)
 		}
-		lines := w.lines(m.Path(&m.Parts[0]))
+		lines := w.linesOf(m.Open(w.t.Context(), &m.Parts[0]))
 		for i, l := range lines {
 			if want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"%s %d","TS":`, i, m.Table, i); !strings.HasPrefix(l, want) {
-				w.t.Errorf("%s, line %d: %s", f, i+1, l)
+				w.t.Errorf("%s, line %d: %s", name, i+1, l)
 			}
 		}
-		all = append(all, fmt.Sprintf("%s %d", filepath.Base(m.Dir()), len(lines)))
+		all = append(all, fmt.Sprintf("%s %d", file, len(lines)))
 	}
+	slices.Sort(all)
 	return strings.Join(all, ", ")
 }
 
@@ -51,6 +62,11 @@ func (w *world) contents() string {
 func (w *world) lines(part string) []string {
 	w.t.Helper()
 	f, err := os.Open(part)
+	return w.linesOf(f, err)
+}
+
+func (w *world) linesOf(f io.ReadCloser, err error) []string {
+	w.t.Helper()
 	must(w.t, err)
 	defer f.Close()
 	d, err := zstd.NewReader(f)
@@ -63,7 +79,7 @@ func (w *world) lines(part string) []string {
 
 func (w *world) manifest(month string) *archive.Manifest {
 	w.t.Helper()
-	m, err := archive.Latest(w.dir, "here", "c_"+month)
+	m, err := w.place().Latest(w.t.Context(), "here", "c_"+month)
 	if err != nil || m == nil {
 		w.t.Fatalf("manifest of %s: %v, %v", month, m, err)
 	}
@@ -71,8 +87,10 @@ func (w *world) manifest(month string) *archive.Manifest {
 }
 
 // expired is a world where two months have expired and one has not.
-func expired(t *testing.T) *world {
-	w := newWorld(t, "202408", server.Options{})
+func expired(t *testing.T) *world { return expiredIn(t, filepath.Join(t.TempDir(), "archive")) }
+
+func expiredIn(t *testing.T, dir string) *world {
+	w := newWorldIn(t, dir, "202408", server.Options{})
 	for i, month := range []string{"202401", "202402", "202408"} {
 		w.create(month, 2+i, table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedWrite: 50})
 	}
@@ -91,11 +109,11 @@ func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
 	}
 	for _, i := range p.Items[:2] {
 		m := i.Export
-		if i.State != Done || i.Dropped || m == nil || m.State != archive.Verified || i.File() != filepath.Join(w.dir, m.File) {
+		if i.State != Done || i.Dropped || m == nil || m.State != archive.Verified || p.File(i) != filepath.Join(w.dir, m.File) {
 			t.Errorf("%+v", i)
 		}
 	}
-	if p.Items[2].State != Unchanged || p.Items[2].File() != "" {
+	if p.Items[2].State != Unchanged || p.File(p.Items[2]) != "" {
 		t.Errorf("%+v", p.Items[2])
 	}
 	w.requests = nil
@@ -285,7 +303,7 @@ func TestALongExportSaysHowFarItIs(t *testing.T) {
 	clock := w.pace.Clock.Now
 	w.pace.Clock.Now = func() time.Time { w.clock = w.clock.Add(6 * time.Second); return clock() }
 	w.mustRun()
-	if !w.heard("table c_202401: 4096 rows read") {
+	if !w.heard("table c_202401: 4100 rows read so far") {
 		t.Errorf("said %q", w.said)
 	}
 }
@@ -293,43 +311,154 @@ func TestALongExportSaysHowFarItIs(t *testing.T) {
 // TestARunThatIsCutShortAnywhereIsFinishedByTheNext ends a run at its first request, its second and so on, before the
 // service has seen it or after, until one gets through; each is followed by a whole one.
 func TestARunThatIsCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
+	storetest.New(t, "bucket")
 	for _, applied := range []bool{false, true} {
-		for at := 1; ; at++ {
-			w := expired(t)
-			must(t, w.own.SetOptions("c_202408", 86400, 1))
-			must(t, w.own.Reserve("c_202408", 7, 7))
-			w.request.DropExpired = true
-			cut := func(string) error {
-				if len(w.requests) == at {
-					w.stop(errKilled)
-					return &net.OpError{Op: "read", Err: errKilled}
-				}
-				return nil
+		for _, remote := range []bool{false, true} {
+			at := 1
+			for ; cutShort(t, applied, remote, at); at++ {
 			}
-			if applied {
-				w.lost = cut
-			} else {
-				w.before = cut
+			if at < 10 {
+				t.Errorf("a run has only %d requests", at)
 			}
-			_, err := w.run()
-			if err == nil {
-				if at < 10 {
-					t.Errorf("a run has only %d requests", at)
-				}
-				break
-			}
-			if !errors.Is(err, errKilled) {
-				t.Fatalf("request %d, applied %v: %v", at, applied, err)
-			}
-			w.before, w.lost = nil, nil
-			p := w.mustRun()
-			for _, i := range p.Items {
-				if i.State != Done && i.State != Unchanged {
-					t.Errorf("request %d, applied %v: %s is %s, %v", at, applied, i.Have.Name, i.State, i.Err)
-				}
-			}
-			conformance.Equal(t, w.contents(), exported, "request %d, applied %v: archive", at, applied)
-			conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "request %d, applied %v: tables", at, applied)
 		}
+	}
+}
+
+// cutShort ends a run at a request, and reports whether it had so many.
+func cutShort(t *testing.T, applied, remote bool, at int) bool {
+	dir := filepath.Join(t.TempDir(), "archive")
+	if remote {
+		dir = fmt.Sprintf("s3://bucket/%v-%d", applied, at)
+	}
+	w := expiredIn(t, dir)
+	must(t, w.own.SetOptions("c_202408", 86400, 1))
+	must(t, w.own.Reserve("c_202408", 7, 7))
+	w.request.DropExpired = true
+	cut := func(string) error {
+		if len(w.requests) == at {
+			w.stop(errKilled)
+			return &net.OpError{Op: "read", Err: errKilled}
+		}
+		return nil
+	}
+	if applied {
+		w.lost = cut
+	} else {
+		w.before = cut
+	}
+	_, err := w.run()
+	if err == nil {
+		return false
+	}
+	if !errors.Is(err, errKilled) {
+		t.Fatalf("%s, request %d, applied %v: %v", dir, at, applied, err)
+	}
+	w.before, w.lost = nil, nil
+	for _, i := range w.mustRun().Items {
+		if i.State != Done && i.State != Unchanged {
+			t.Errorf("%s, request %d, applied %v: %s is %s, %v", dir, at, applied, i.Have.Name, i.State, i.Err)
+		}
+	}
+	conformance.Equal(t, w.contents(), exported, "%s, request %d, applied %v: archive", dir, at, applied)
+	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "%s, request %d, applied %v: tables", dir, at, applied)
+	return true
+}
+
+// TestATableStaysWhileItsArchiveIsNotInTheStore has a store that refuses what is written to it: nothing, then the archive of one table, then its
+// manifest, and so on.
+func TestATableStaysWhileItsArchiveIsNotInTheStore(t *testing.T) {
+	for kept := 0; ; kept++ {
+		s := storetest.New(t, "bucket")
+		w := expiredIn(t, "s3://bucket/old")
+		w.request.DropExpired = true
+		puts := 0
+		s.Fault = func(_ int, rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPut || strings.Contains(r.URL.Path, "lease.") || strings.Contains(r.URL.Path, "probe") {
+				return false
+			}
+			if puts++; puts > kept {
+				storetest.Refuse(rw, r, http.StatusForbidden, "AccessDenied", "No.")
+				return true
+			}
+			return false
+		}
+		p := w.mustRun()
+		whole := true
+		for _, i := range p.Items[:2] {
+			whole = whole && i.Dropped
+			if i.Dropped == (i.State == Failed) || i.Dropped && w.manifest(i.Period.String()).State != archive.Dropped {
+				t.Errorf("after %d puts: %+v", kept, i)
+			}
+		}
+		s.Change(func(s *storetest.Server) { s.Fault = nil })
+		w.mustRun()
+		conformance.Equal(t, w.contents(), exported, "after %d puts: archive", kept)
+		conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "after %d puts: tables", kept)
+		if whole {
+			if kept < 10 {
+				t.Errorf("two exports have only %d puts", kept)
+			}
+			return
+		}
+	}
+}
+
+func TestAnArchiveInAStoreThatDoesNotAnswerIsAnErrorOfTheLook(t *testing.T) {
+	s := storetest.New(t, "bucket")
+	w := expiredIn(t, "s3://bucket/old")
+	w.mustRun()
+	s.Fault = func(_ int, rw http.ResponseWriter, r *http.Request) bool {
+		storetest.Refuse(rw, r, http.StatusForbidden, "AccessDenied", "No.")
+		return true
+	}
+	if _, err := Look(t.Context(), w.requestOf(t.Context())); err == nil {
+		t.Error("tables without an export were seen")
+	}
+}
+
+// dropping is expired with a policy that keeps nothing of what has expired.
+func dropping(t *testing.T) *world {
+	w := expired(t)
+	w.request.Policy.Classes[2].Archive, w.request.Policy.Classes[2].Drop = "", true
+	return w
+}
+
+func TestTablesOfAClassThatDropsStayWithoutTheFlag(t *testing.T) {
+	w := dropping(t)
+	before := w.tables()
+	for _, i := range w.mustRun().Items[:2] {
+		if i.State != Unchanged || i.Drop || i.Exports() || !strings.Contains(i.Note, "dropped without an archive once") {
+			t.Errorf("%+v", i)
+		}
+	}
+	conformance.Equal(t, w.tables(), before, "tables")
+}
+
+func TestTablesOfAClassThatDropsAreDroppedUnread(t *testing.T) {
+	w := dropping(t)
+	w.request.DropExpired = true
+	if got := outline(w.look()); !strings.HasPrefix(got, "c_202401 age 7 class 3 planned drop; c_202402 age 6 class 3 planned drop;") {
+		t.Error(got)
+	}
+	for _, i := range w.mustRun().Items[:2] {
+		if i.State != Done || !i.Dropped || i.Export != nil {
+			t.Errorf("%+v", i)
+		}
+	}
+	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
+	if _, err := os.Stat(w.dir); err == nil || w.count("GetRange") != 0 || !w.heard("c_202401: dropped without an archive") {
+		t.Errorf("said %q", w.said)
+	}
+}
+
+func TestATableThatIsReplacedBeforeItIsDroppedUnreadStays(t *testing.T) {
+	w := dropping(t)
+	w.request.DropExpired = true
+	p := w.look()
+	must(t, w.own.Drop("c_202401"))
+	w.create("202401", 3, asMade)
+	must(t, p.Run(t.Context(), w.pace))
+	if i := p.Items[0]; i.State != Failed || i.Dropped || !errors.As(i.Err, new(*client.ReplacedError)) || !p.Items[1].Dropped {
+		t.Errorf("%+v", i)
 	}
 }

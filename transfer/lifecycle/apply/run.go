@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -14,7 +15,6 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/ratelimit"
-	"example.com/tsimport/transfer/lifecycle/archive"
 )
 
 // DefaultInterval is how long the service wants a table's reserved throughput to stay as it was changed.
@@ -50,11 +50,10 @@ func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	if r.Clock.Now == nil {
 		r.Clock = SystemClock
 	}
-	defer func() {
-		if r.archive != nil {
-			err = errors.Join(err, r.archive.Close())
-		}
-	}()
+	if p.Archive != nil {
+		r.lock = sync.OnceValue(func() error { return p.Archive.Lock(ctx) })
+		defer func() { err = errors.Join(err, p.Archive.Close()) }()
+	}
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ type runner struct {
 	Pace
 	waiting []*turn
 	expired []*Item
-	archive *archive.Folder // nil until it is needed; a policy has one at most
+	lock    func() error // of the archive, once
 }
 
 // turn is a table whose throughput is to change.

@@ -16,11 +16,13 @@ import (
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/internal/words"
+	"example.com/tsimport/transfer/lifecycle/archive"
 )
 
 var must = conformance.Must
@@ -41,7 +43,7 @@ type world struct {
 	waits    []time.Duration
 	said     []string
 	requests []string // operation and table
-	dir      string   // of the archive
+	dir      string   // the archive: a folder, or the address of one in a store
 	request  Request  // but for its Admin
 	pace     Pace
 
@@ -53,7 +55,12 @@ type world struct {
 
 func newWorld(t *testing.T, now string, o server.Options) *world {
 	t.Helper()
-	w := &world{t: t, clock: time.Now().Truncate(time.Second), dir: filepath.Join(t.TempDir(), "archive")}
+	return newWorldIn(t, filepath.Join(t.TempDir(), "archive"), now, o)
+}
+
+func newWorldIn(t *testing.T, dir, now string, o server.Options) *world {
+	t.Helper()
+	w := &world{t: t, clock: time.Now().Truncate(time.Second), dir: dir}
 	o.Now = func() time.Time { return w.clock }
 	w.Store = tabletest.Open(t, o)
 	w.own = w.Store.Admin
@@ -149,9 +156,20 @@ func (w *world) look() *Plan {
 }
 
 func (w *world) requestOf(ctx context.Context) Request {
+	w.t.Helper()
 	r := w.request
 	r.Admin = w.admin(ctx)
+	if r.Policy.Classes[2].Archives() {
+		r.Archive = w.place()
+	}
 	return r
+}
+
+func (w *world) place() *archive.Place {
+	w.t.Helper()
+	p, err := archive.At(w.t.Context(), w.dir, jobdir.Options{})
+	must(w.t, err)
+	return p
 }
 
 // run looks and carries out what it sees. A run that w.stop ends returns its cause.

@@ -2,405 +2,690 @@ package archive
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/klauspost/compress/zstd"
 
+	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	exact "example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/tablescan"
 )
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 var must = conformance.Must
 
-// kept is a table t in memory: what is in it may change with each reading.
+// kept is a table t in an engine, whose readings are counted: each is one page.
 type kept struct {
+	t *testing.T
+	*tabletest.Store
 	readings int
-	rows     func(reading int) (rows int, err error) // err comes after the rows
+	before   func(reading int) error // an error is what the reader gets instead
+}
+
+func of(t *testing.T, rows int) *kept {
+	t.Helper()
+	k := &kept{t: t, Store: tabletest.Open(t, server.Options{})}
+	must(t, k.Admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 2, MaxDeviation: 1e9}))
+	k.add(0, rows)
+	return k
+}
+
+// add puts rows with ids from one on.
+func (k *kept) add(from, rows int) {
+	k.t.Helper()
+	for id := from; id < from+rows; id++ {
+		must(k.t, tabletest.Do(k.Store.SDK, tabletest.Put("t", tabletest.Key("id", int64(id)), tabletest.Cells{"a": 1.0}, stamp-1)))
+		must(k.t, tabletest.Do(k.Store.SDK, tabletest.Update("t", tabletest.Key("id", int64(id)), tabletest.Cells{"b": "line\nend", "a": int64(id), "c": []byte{0, 255}}, stamp)))
+	}
+}
+
+const stamp = 1_800_000_000_000
+
+func (k *kept) RoundTrip(r *http.Request) (*http.Response, error) {
+	if path.Base(r.URL.Path) == "GetRange" {
+		if k.readings++; k.before != nil {
+			if err := k.before(k.readings); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return k.Server.Transport().RoundTrip(r)
 }
 
 func (k *kept) subject() *Subject {
-	return &Subject{Target: "here", Table: "t", Created: 7, Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Is: exact.Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 2}},
-		Rows: func(each func(*scan.Row) error) error {
-			k.readings++
-			rows, err := k.rows(k.readings)
-			for i := range rows {
-				r := &scan.Row{PrimaryKey: new(tablestore.PrimaryKey), Columns: []*tablestore.AttributeColumn{
-					{ColumnName: "b", Value: "line\nend", Timestamp: 5}, {ColumnName: "a", Value: int64(i), Timestamp: 5}, {ColumnName: "a", Value: 1.0, Timestamp: 4}, {ColumnName: "c", Value: []byte{0, 255}, Timestamp: 5},
-				}}
-				if k.readings%2 == 0 { // a service that answers columns in another order
-					r.Columns[0], r.Columns[2], r.Columns[3] = r.Columns[3], r.Columns[0], r.Columns[2]
-				}
-				r.PrimaryKey.AddPrimaryKeyColumn("id", int64(i))
-				if err := each(r); err != nil {
-					return err
-				}
-			}
-			return err
-		}}
+	k.t.Helper()
+	target := k.Target
+	target.Transport = k
+	described, err := k.Admin.Describe("t")
+	must(k.t, err)
+	return &Subject{Target: "here", Scan: tablescan.Config{Client: tabletest.Admin(k.t, target).Client, Table: described, RetryFor: time.Nanosecond}}
 }
 
-func of(rows int) *kept { return &kept{rows: func(int) (int, error) { return rows, nil }} }
-
-func open(t *testing.T, dir string) *Folder {
+// at opens the place of that name.
+func at(t *testing.T, name string) *Place {
 	t.Helper()
-	f, err := Open(dir)
+	p, err := At(t.Context(), name, jobdir.Options{})
 	must(t, err)
-	t.Cleanup(func() { f.Close() })
-	return f
+	must(t, p.Lock(t.Context()))
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
-func read(t *testing.T, name string) string {
+func open(t *testing.T) *Place { return at(t, filepath.Join(t.TempDir(), "made", "by", "it")) }
+
+// everywhere runs a test in a folder and in a store of objects.
+func everywhere(t *testing.T, test func(t *testing.T, p *Place)) {
+	t.Run("folder", func(t *testing.T) { test(t, open(t)) })
+	t.Run("store", func(t *testing.T) {
+		storetest.New(t, "bucket")
+		test(t, at(t, "s3://bucket/kept"))
+	})
+}
+
+func (p *Place) text(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name)
+	text, err := p.store.Get(t.Context(), name)
 	must(t, err)
 	return string(text)
 }
 
-func write(t *testing.T, name, text string) {
+func (p *Place) place(t *testing.T, name, text string) {
 	t.Helper()
-	must(t, os.WriteFile(name, []byte(text), 0o600))
+	must(t, p.store.Put(t.Context(), name, []byte(text)))
 }
 
 // lines is the text of an export's archive.
-func lines(t *testing.T, dir string) (text string, m *exact.Manifest) {
+func (p *Place) lines(t *testing.T, file string) (text string, a *exact.Manifest) {
 	t.Helper()
-	m, err := exact.Read(dir)
+	a, err := p.archive(t.Context(), &Manifest{File: file})
 	must(t, err)
-	for i := range m.Parts {
-		d, err := zstd.NewReader(strings.NewReader(read(t, m.Path(&m.Parts[i]))))
+	for i := range a.Parts {
+		in, err := a.Open(t.Context(), &a.Parts[i])
+		must(t, err)
+		d, err := zstd.NewReader(in)
 		must(t, err)
 		part, err := io.ReadAll(d)
 		d.Close()
-		must(t, err)
+		must(t, errors.Join(err, in.Close()))
 		text += string(part)
 	}
-	return text, m
+	return text, a
 }
 
-func files(t *testing.T, dir string) string {
+// files are those that are there, but for locks.
+func (p *Place) files(t *testing.T) string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	names, err := p.store.List(t.Context(), "")
 	must(t, err)
-	var names []string
-	for _, e := range entries {
-		if e.Name() != lockName {
-			names = append(names, e.Name())
+	var all []string
+	for _, name := range names {
+		if !strings.Contains(name, "lock") && !strings.Contains(name, "/lease.") {
+			all = append(all, name)
 		}
 	}
-	return strings.Join(names, " ")
+	return strings.Join(all, " ")
+}
+
+func (p *Place) latest(t *testing.T) *Manifest {
+	t.Helper()
+	m, err := p.Latest(t.Context(), "here", "t")
+	must(t, err)
+	return m
+}
+
+func (p *Place) mustExport(t *testing.T, k *kept) *Manifest {
+	t.Helper()
+	m, err := p.Export(t.Context(), k.subject())
+	must(t, err)
+	return m
 }
 
 func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "made", "by", "it")
-	f, k := open(t, dir), of(1000)
-	m, err := f.Export(t.Context(), k.subject())
-	must(t, err)
-	text, is := lines(t, filepath.Join(dir, "t"))
-	sum := sha256.Sum256([]byte(text))
-	if m.State != Verified || m.Rows != 1000 || m.Bytes != is.Bytes || m.SHA256 != hex.EncodeToString(sum[:]) || k.readings != 2 {
-		t.Errorf("%+v after %d readings", m, k.readings)
-	}
-	const want = `{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"a","V":0,"IsInt":true,"TS":5},{"C":"a","V":1,"TS":4},{"C":"b","V":"line\nend","TS":5},{"C":"c","V":"AP8=","T":"binary","TS":5}]}}`
-	if first, _, _ := strings.Cut(text, "\n"); first != want || strings.Count(text, "\n") != 1000 {
-		t.Errorf("%d lines, the first is %s", strings.Count(text, "\n"), first)
-	}
-	if is.Table != "t" || is.Rows != 1000 || is.Cells != 4000 || is.Created != 7 || is.Versions != 2 || is.Options.TimeToLive != -1 || *is.Smallest != 4 || *is.Largest != 5 {
-		t.Errorf("%+v", is)
-	}
-	var beside map[string]any
-	must(t, json.Unmarshal([]byte(read(t, filepath.Join(dir, "t.manifest.json"))), &beside))
-	for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive", "state": "verified", "rows": 1000.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
-		conformance.Equal(t, beside[name], want, "%s", name)
-	}
-	if beside["exported_at"] == nil || beside["verified_at"] == nil || beside["dropped_at"] != nil {
-		t.Errorf("%v", beside)
-	}
-	conformance.Equal(t, files(t, dir), "t t.manifest.json", "files")
+	everywhere(t, func(t *testing.T, p *Place) {
+		k := of(t, 100)
+		m := p.mustExport(t, k)
+		text, is := p.lines(t, "t")
+		if m.State != Verified || m.Rows != 100 || m.Bytes != is.Bytes || k.readings != 2 {
+			t.Errorf("%+v after %d readings", m, k.readings)
+		}
+		const want = `{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"a","V":0,"IsInt":true,"TS":1800000000000},{"C":"a","V":1,"TS":1799999999999},{"C":"b","V":"line\nend","TS":1800000000000},{"C":"c","V":"AP8=","T":"binary","TS":1800000000000}]}}`
+		if first, _, _ := strings.Cut(text, "\n"); first != want || strings.Count(text, "\n") != 100 {
+			t.Errorf("%d lines, the first is %s", strings.Count(text, "\n"), first)
+		}
+		if is.Table != "t" || is.Rows != 100 || is.Cells != 400 || is.Created != k.subject().Scan.Table.Created || is.Versions != 2 || is.Options.MaxVersions != 2 {
+			t.Errorf("%+v", is)
+		}
+		var beside map[string]any
+		must(t, json.Unmarshal([]byte(p.text(t, "t.manifest.json")), &beside))
+		for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive", "state": "verified", "rows": 100.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
+			conformance.Equal(t, beside[name], want, "%s", name)
+		}
+		if beside["exported_at"] == nil || beside["verified_at"] == nil || beside["dropped_at"] != nil {
+			t.Errorf("%v", beside)
+		}
+		conformance.Equal(t, p.files(t), "t.manifest.json t/archive-00001-00001.jsonl.zst t/manifest.json", "files")
+		if whole, err := p.Whole(t.Context(), m); !whole || err != nil {
+			t.Errorf("whole: %v, %v", whole, err)
+		}
+	})
 }
 
 func TestALargeExportHasSeveralParts(t *testing.T) {
-	whole, parted := open(t, t.TempDir()), open(t, t.TempDir())
-	parted.partBytes = 2000
-	var texts [2]string
-	for i, f := range []*Folder{whole, parted} {
-		m, err := f.Export(t.Context(), of(300).subject())
-		if err != nil || m.Rows != 300 {
-			t.Fatalf("%+v, %v", m, err)
+	k := of(t, 300)
+	var texts, sums [2]string
+	for i, p := range []*Place{open(t), open(t)} {
+		if i == 1 {
+			p.PartBytes = 2000
 		}
+		m := p.mustExport(t, k)
 		var is *exact.Manifest
-		if texts[i], is = lines(t, filepath.Join(f.Dir, "t")); len(is.Parts) > 1 != (i == 1) || is.Rows != 300 {
+		if texts[i], is = p.lines(t, "t"); len(is.Parts) > 1 != (i == 1) || is.Rows != 300 || m.Rows != 300 {
 			t.Errorf("%d parts, %d rows", len(is.Parts), is.Rows)
 		}
+		sums[i] = m.SHA256
 	}
 	conformance.Equal(t, texts[0], texts[1], "the parts have other rows")
+	conformance.Equal(t, sums[0], sums[1], "the sums are not of the rows")
 }
 
 func TestAnEmptyTableIsExportedToo(t *testing.T) {
-	f := open(t, t.TempDir())
-	m, err := f.Export(t.Context(), of(0).subject())
-	if err != nil || m.Rows != 0 || m.State != Verified || !m.Whole(f.Dir) {
-		t.Errorf("%+v, %v", m, err)
-	}
+	everywhere(t, func(t *testing.T, p *Place) {
+		if m := p.mustExport(t, of(t, 0)); m.Rows != 0 || m.State != Verified {
+			t.Errorf("%+v", m)
+		}
+	})
 }
 
 func TestACompleteExportIsNeverWrittenOver(t *testing.T) {
-	f := open(t, t.TempDir())
-	first, err := f.Export(t.Context(), of(10).subject())
-	must(t, err)
-	text, _ := lines(t, filepath.Join(f.Dir, first.File))
-	second, err := f.Export(t.Context(), of(11).subject())
-	if err != nil || second.File != "t-2" || second.Rows != 11 {
-		t.Fatalf("%+v, %v", second, err)
-	}
-	if now, _ := lines(t, filepath.Join(f.Dir, first.File)); now != text {
-		t.Error("the first export was changed")
-	}
-	last, err := Latest(f.Dir, "here", "t")
-	if err != nil || last.File != "t-2" {
-		t.Errorf("%+v, %v", last, err)
-	}
+	everywhere(t, func(t *testing.T, p *Place) {
+		k := of(t, 10)
+		first := p.mustExport(t, k)
+		text, _ := p.lines(t, first.File)
+		k.add(10, 1)
+		if second := p.mustExport(t, k); second.File != "t-2" || second.Rows != 11 {
+			t.Fatalf("%+v", second)
+		}
+		if now, _ := p.lines(t, first.File); now != text {
+			t.Error("the first export was changed")
+		}
+		conformance.Equal(t, p.latest(t).File, "t-2", "the latest")
+	})
 }
 
 func TestForeignFilesAreLeftAlone(t *testing.T) {
-	f := open(t, t.TempDir())
-	foreign := map[string]string{
-		"t":                 "somebody's rows, without a manifest",
-		"t-2.manifest.json": "no manifest",
-		"t-3.manifest.json": `{"table":"t","target":"elsewhere","file":"t-3","state":"exporting"}`,
-		"t-4.manifest.json": `{"table":"t","target":"here","file":"../t","state":"exporting"}`,
-		"t-5.manifest.json": `{"table":"t","target":"here","file":"t-5.jsonl","format":"jsonl","state":"verified"}`, // of an earlier version
+	everywhere(t, func(t *testing.T, p *Place) {
+		foreign := map[string]string{
+			"t":                 "somebody's rows, without a manifest",
+			"t-2.manifest.json": "no manifest",
+			"t-3.manifest.json": `{"table":"t","target":"elsewhere","file":"t-3","state":"exporting"}`,
+			"t-4.manifest.json": `{"table":"t","target":"here","file":"../t","state":"exporting"}`,
+			"t-5.manifest.json": `{"table":"t","target":"here","file":"t-5.jsonl","format":"jsonl","state":"verified"}`, // of an earlier version
+			"t-6/rows.csv":      "somebody's",
+		}
+		for name, text := range foreign {
+			p.place(t, name, text)
+		}
+		if m := p.mustExport(t, of(t, 1)); m.File != "t-7" {
+			t.Errorf("%+v", m)
+		}
+		for name, text := range foreign {
+			conformance.Equal(t, p.text(t, name), text, "%s", name)
+		}
+		if other, err := p.Latest(t.Context(), "elsewhere", "t"); err != nil || other != nil {
+			t.Errorf("a table of another instance has the export %+v, %v", other, err)
+		}
+	})
+}
+
+// interrupt begins an export of parts of few rows whose reading ends in the middle, and returns how many pages the whole one would have read.
+func (p *Place) interrupt(t *testing.T, k *kept) (pages int) {
+	t.Helper()
+	p.PartBytes = 2000
+	elsewhere := open(t)
+	elsewhere.PartBytes = p.PartBytes
+	k.readings = 0
+	elsewhere.mustExport(t, k)
+	pages = k.readings
+	k.readings, k.before = 0, func(reading int) error {
+		if reading >= pages/2 {
+			return &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}
+		}
+		return nil
 	}
-	for name, text := range foreign {
-		write(t, filepath.Join(f.Dir, name), text)
+	if m, err := p.Export(t.Context(), k.subject()); err == nil {
+		t.Fatalf("%+v", m)
 	}
-	m, err := f.Export(t.Context(), of(1).subject())
-	if err != nil || m.File != "t-6" {
-		t.Errorf("%+v, %v", m, err)
-	}
-	for name, text := range foreign {
-		conformance.Equal(t, read(t, filepath.Join(f.Dir, name)), text, "%s", name)
-	}
-	if other, err := Latest(f.Dir, "elsewhere", "t"); err != nil || other != nil {
-		t.Errorf("a table of another instance has the export %+v, %v", other, err)
+	k.readings, k.before = 0, nil
+	return pages
+}
+
+func TestAnInterruptedExportIsContinued(t *testing.T) {
+	everywhere(t, func(t *testing.T, p *Place) {
+		k := of(t, 300)
+		pages := p.interrupt(t, k)
+		if last := p.latest(t); last != nil {
+			t.Errorf("a half export counts: %+v", last)
+		}
+		if m := p.mustExport(t, k); m.File != "t" || m.Rows != 300 || k.readings > pages*3/4 || pages < 8 {
+			t.Errorf("%+v, %d pages of %d were read after the interruption", m, k.readings, pages)
+		}
+		text, _ := p.lines(t, "t")
+		conformance.Equal(t, strings.Count(text, "\n"), 300, "rows")
+	})
+}
+
+func TestAnInterruptedExportOfATableThatChangedIsMadeAgain(t *testing.T) {
+	everywhere(t, func(t *testing.T, p *Place) {
+		k := of(t, 300)
+		p.interrupt(t, k)
+		must(t, tabletest.Do(k.SDK, tabletest.Delete("t", tabletest.Key("id", int64(0)))))
+		if m := p.mustExport(t, k); m.File != "t" || m.Rows != 299 {
+			t.Errorf("%+v", m)
+		}
+		k.add(1000, 1)
+		p.interrupt(t, k)
+		k.makeAgain(3)
+		if m := p.mustExport(t, k); m.File != "t-2" || m.Rows != 3 {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+// makeAgain drops the table and makes another of its name.
+func (k *kept) makeAgain(rows int) {
+	k.t.Helper()
+	must(k.t, k.Admin.Drop("t"))
+	must(k.t, k.Admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 2, MaxDeviation: 1e9}))
+	k.add(0, rows)
+}
+
+func TestAnExportWithADamagedJournalIsMadeAgain(t *testing.T) {
+	for what, spoil := range map[string]func(string){
+		"a journal": func(dir string) {
+			must(t, os.WriteFile(filepath.Join(dir, ".tsimport-archive.jsonl"), []byte("{}\n"), 0o600))
+		},
+		"a part": func(dir string) { must(t, os.Remove(filepath.Join(dir, "archive-00001-00001.jsonl.zst"))) },
+	} {
+		p, k := open(t), of(t, 300)
+		p.interrupt(t, k)
+		spoil(filepath.Join(p.dir, "t"))
+		if m := p.mustExport(t, k); m.File != "t" || m.Rows != 300 {
+			t.Errorf("%s: %+v", what, m)
+		}
 	}
 }
 
-func TestAnInterruptedExportIsMadeAgain(t *testing.T) {
-	for _, rows := range []int{0, 5, 2000} {
-		f := open(t, t.TempDir())
-		broken := errors.New("the run was killed")
-		cut := &kept{rows: func(int) (int, error) { return rows, broken }}
-		if _, err := f.Export(t.Context(), cut.subject()); !errors.Is(err, broken) {
-			t.Fatalf("%v", err)
-		}
-		if last, err := Latest(f.Dir, "here", "t"); err != nil || last != nil {
-			t.Errorf("a half export counts: %+v, %v", last, err)
-		}
-		must(t, os.MkdirAll(filepath.Join(f.Dir, "t"), 0o700))
-		write(t, filepath.Join(f.Dir, "t", "archive-00001-00001.jsonl.zst.part"), "half of a row") // a killed process removes nothing
-		m, err := f.Export(t.Context(), of(7).subject())
-		if err != nil || m.File != "t" || m.Rows != 7 {
-			t.Errorf("%+v, %v", m, err)
-		}
-		if got := files(t, f.Dir) + ": " + files(t, filepath.Join(f.Dir, "t")); got != "t t.manifest.json: archive-00001-00001.jsonl.zst manifest.json" {
-			t.Errorf("files %s", got)
-		}
-	}
-}
-
-func TestAnExportThatWasKilledBeforeItWasNotedIsMadeAgain(t *testing.T) {
-	f := open(t, t.TempDir())
-	m, err := f.Export(t.Context(), of(5).subject())
+// TestWhatAnEarlierVersionHasBegunIsMadeAgain: its journal has no division of the table, and its places are not keys.
+func TestWhatAnEarlierVersionHasBegunIsMadeAgain(t *testing.T) {
+	p, k := open(t), of(t, 7)
+	s := k.subject()
+	p.place(t, "t.manifest.json", `{"table":"t","target":"here","file":"t","format":"archive","state":"exporting","rows":0,"bytes":0,"sha256":""}`)
+	w, err := exact.Open(filepath.Join(p.dir, "t"), true)
 	must(t, err)
-	m.State = Exporting
-	must(t, m.write(f.Dir))
-	if m, err = f.Export(t.Context(), of(7).subject()); err != nil || m.File != "t" || m.Rows != 7 {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if text, _ := lines(t, filepath.Join(f.Dir, "t")); strings.Count(text, "\n") != 7 {
-		t.Errorf("the archive has %q", text)
+	must(t, w.Begin(exact.Subject{Table: "t", Target: "here", Created: s.Scan.Table.Created, Key: s.Scan.Table.Key, Ranges: []string{"t"}, Began: time.Now()}))
+	part, err := w.NewPart(0)
+	must(t, err)
+	must(t, part.Commit([]byte("more")))
+	must(t, w.Close())
+	if m := p.mustExport(t, k); m.File != "t" || m.Rows != 7 {
+		t.Errorf("%+v", m)
 	}
 }
 
-func TestAnExportThatWasOnlyNotComparedIsCompared(t *testing.T) {
-	for now, file := range map[int]string{7: "t", 8: "t"} {
-		f := open(t, t.TempDir())
-		broken := errors.New("the run was killed")
-		cut := &kept{rows: func(reading int) (int, error) {
-			if reading == 2 {
-				return 3, broken
+// TestAWholeExportThatWasNotNotedIsComparedAndLeftAlone: a manifest may say less than was done.
+func TestAWholeExportThatWasNotNotedIsComparedAndLeftAlone(t *testing.T) {
+	for _, state := range []string{"archiving", "exporting", "exported"} {
+		everywhere(t, func(t *testing.T, p *Place) {
+			k := of(t, 7)
+			text := p.text(t, p.mustExport(t, k).name())
+			text = strings.Replace(text, `"verified"`, `"`+state+`"`, 1)
+			p.place(t, "t.manifest.json", text)
+			k.readings = 0
+			if m := p.mustExport(t, k); m.File != "t" || m.State != Verified || k.readings != 1 {
+				t.Errorf("%+v after %d readings", m, k.readings)
 			}
-			return 7, nil
-		}}
-		if _, err := f.Export(t.Context(), cut.subject()); !errors.Is(err, broken) {
-			t.Fatalf("%v", err)
-		}
-		k := of(now)
-		m, err := f.Export(t.Context(), k.subject())
-		if err != nil || m.File != file || m.Rows != int64(now) || m.State != Verified {
-			t.Errorf("%+v, %v", m, err)
-		}
-		if want := map[int]int{7: 1, 8: 3}[now]; k.readings != want {
-			t.Errorf("%d rows: %d readings, want %d", now, k.readings, want)
-		}
+			p.place(t, "t.manifest.json", text)
+			k.add(7, 1)
+			if m := p.mustExport(t, k); m.File != "t-2" || m.Rows != 8 {
+				t.Errorf("%+v", m)
+			}
+			if kept, _ := p.lines(t, "t"); strings.Count(kept, "\n") != 7 {
+				t.Errorf("the first archive has %q", kept)
+			}
+			conformance.Equal(t, p.latest(t).File, "t-2", "the latest")
+		})
+	}
+}
+
+func (m *Manifest) name() string { return manifestName(m.Table, m.number) }
+
+// TestAnExportOfAnEarlierTableIsNotTheTables: both are empty, and the archive says what the table was.
+func TestAnExportOfAnEarlierTableIsNotTheTables(t *testing.T) {
+	p, k := open(t), of(t, 0)
+	text := strings.Replace(p.text(t, p.mustExport(t, k).name()), `"verified"`, `"archiving"`, 1)
+	p.place(t, "t.manifest.json", text)
+	k.makeAgain(0)
+	if m := p.mustExport(t, k); m.File != "t-2" {
+		t.Errorf("%+v", m)
 	}
 }
 
 func TestATableThatChangesMeanwhileIsExportedAgain(t *testing.T) {
-	f := open(t, t.TempDir())
-	quiet := &kept{rows: func(reading int) (int, error) { return min(reading, 3), nil }}
-	m, err := f.Export(t.Context(), quiet.subject())
-	if err != nil || m.Rows != 3 || m.File != "t" || quiet.readings != 4 {
-		t.Errorf("%+v after %d readings, %v", m, quiet.readings, err)
-	}
-	busy := &kept{rows: func(reading int) (int, error) { return 100 + reading, nil }}
-	_, err = f.Export(t.Context(), busy.subject())
-	changed := new(ChangedError)
-	if !errors.As(err, &changed) || !strings.Contains(err.Error(), "stop writing to it") || busy.readings != 6 {
-		t.Errorf("after %d readings: %v", busy.readings, err)
-	}
-	if last, err := Latest(f.Dir, "here", "t"); err != nil || last.Rows != 3 {
-		t.Errorf("%+v, %v", last, err)
-	}
+	everywhere(t, func(t *testing.T, p *Place) {
+		quiet := of(t, 1)
+		quiet.before = func(reading int) error {
+			if reading == 2 || reading == 3 {
+				quiet.add(reading, 1)
+			}
+			return nil
+		}
+		if m := p.mustExport(t, quiet); m.Rows != 3 || m.File != "t" || quiet.readings != 4 {
+			t.Errorf("%+v after %d readings", m, quiet.readings)
+		}
+		busy, next := of(t, 100), 1000
+		busy.before = func(int) error { next++; busy.add(next, 1); return nil }
+		for range 2 {
+			busy.readings = 0
+			_, err := p.Export(t.Context(), busy.subject())
+			changed := new(ChangedError)
+			if !errors.As(err, &changed) || !strings.Contains(err.Error(), "stop writing to it") || busy.readings != 6 {
+				t.Errorf("after %d readings: %v", busy.readings, err)
+			}
+			if last := p.latest(t); last.Rows != 3 || strings.Contains(p.files(t), "t-3") {
+				t.Errorf("%+v, %s", last, p.files(t))
+			}
+		}
+	})
 }
 
 func TestVerifyingFindsLaterChanges(t *testing.T) {
-	const part = "archive-00001-00001.jsonl.zst"
-	damage := func(name string, change func([]byte) []byte) func(*testing.T, string) {
-		return func(t *testing.T, dir string) {
-			name := filepath.Join(dir, name)
-			write(t, name, string(change([]byte(read(t, name)))))
+	const part, whole = "t/archive-00001-00001.jsonl.zst", "t/" + exact.ManifestName
+	damage := func(name string, change func([]byte) []byte) func(*testing.T, *Place, *kept) {
+		return func(t *testing.T, p *Place, _ *kept) { p.place(t, name, string(change([]byte(p.text(t, name))))) }
+	}
+	remove := func(names ...string) func(*testing.T, *Place, *kept) {
+		return func(t *testing.T, p *Place, _ *kept) {
+			for _, name := range names {
+				must(t, p.store.Delete(t.Context(), name))
+			}
 		}
 	}
-	nothing := func(*testing.T, string) {}
 	for what, v := range map[string]struct {
-		spoil   func(t *testing.T, dir string)
-		rows    int
+		spoil   func(t *testing.T, p *Place, k *kept)
 		changed bool
 	}{
-		"a flipped bit":      {damage(part, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), 10, false},
-		"a cut end":          {damage(part, func(b []byte) []byte { return b[:len(b)-1] }), 10, false},
-		"bytes more":         {damage(part, func(b []byte) []byte { return append(b, b...) }), 10, false},
-		"a missing part":     {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, part)) }, 10, false},
-		"an edited manifest": {damage(exact.ManifestName, func(b []byte) []byte { return bytes.Replace(b, []byte(`"rows": 10`), []byte(`"rows": 11`), 1) }), 10, false},
-		"a missing manifest": {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, exact.ManifestName)) }, 10, false},
-		"a missing folder":   {func(t *testing.T, dir string) { os.RemoveAll(dir) }, 10, false},
-		"another archive": {func(t *testing.T, dir string) {
-			other := open(t, t.TempDir())
-			_, err := other.Export(t.Context(), of(11).subject())
-			must(t, err)
-			os.RemoveAll(dir)
-			must(t, os.Rename(filepath.Join(other.Dir, "t"), dir))
-		}, 11, false},
-		"a row more":        {nothing, 11, true},
-		"a row less":        {nothing, 9, true},
-		"nothing different": {nothing, 10, false},
+		"a flipped bit":      {damage(part, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), false},
+		"a cut end":          {damage(part, func(b []byte) []byte { return b[:len(b)-1] }), false},
+		"bytes more":         {damage(part, func(b []byte) []byte { return append(b, b...) }), false},
+		"a missing part":     {remove(part), false},
+		"an edited manifest": {damage(whole, func(b []byte) []byte { return bytes.Replace(b, []byte(`"rows": 10`), []byte(`"rows": 11`), 1) }), false},
+		"a missing manifest": {remove(whole), false},
+		"a missing archive":  {remove(part, whole), false},
+		"another archive": {func(t *testing.T, p *Place, k *kept) {
+			k.add(10, 1)
+			p.mustExport(t, k)
+			for _, name := range []string{part, whole} {
+				p.place(t, name, p.text(t, "t-2"+name[1:]))
+			}
+		}, false},
+		"a row more": {func(_ *testing.T, _ *Place, k *kept) { k.add(10, 1) }, true},
+		"a row less": {func(t *testing.T, _ *Place, k *kept) {
+			must(t, tabletest.Do(k.SDK, tabletest.Delete("t", tabletest.Key("id", int64(9)))))
+		}, true},
+		"another version": {func(t *testing.T, _ *Place, k *kept) {
+			must(t, tabletest.Do(k.SDK, tabletest.Update("t", tabletest.Key("id", int64(9)), tabletest.Cells{"b": "line\nend"}, stamp+1)))
+		}, true},
+		"nothing different": {func(*testing.T, *Place, *kept) {}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
-			f := open(t, t.TempDir())
-			m, err := f.Export(t.Context(), of(10).subject())
-			must(t, err)
-			v.spoil(t, filepath.Join(f.Dir, m.File))
-			err = f.Verify(t.Context(), m, of(v.rows).subject())
-			changed, damaged := new(ChangedError), new(DamagedError)
-			switch {
-			case what == "nothing different":
-				conformance.Equal(t, err, nil, "error")
-			case v.changed:
-				if !errors.As(err, &changed) {
+			everywhere(t, func(t *testing.T, p *Place) {
+				k := of(t, 10)
+				m := p.mustExport(t, k)
+				v.spoil(t, p, k)
+				err := p.Verify(t.Context(), m, k.subject())
+				changed, damaged := new(ChangedError), new(DamagedError)
+				switch {
+				case what == "nothing different":
+					conformance.Equal(t, err, nil, "error")
+				case v.changed:
+					if !errors.As(err, &changed) {
+						t.Errorf("%v", err)
+					}
+				case !errors.As(err, &damaged) || strings.Contains(err.Error(), "\n"):
 					t.Errorf("%v", err)
 				}
-			case !errors.As(err, &damaged) || strings.Contains(err.Error(), "\n"):
-				t.Errorf("%v", err)
-			}
+			})
 		})
 	}
 }
 
 func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T) {
-	f := open(t, t.TempDir())
-	m, err := f.Export(t.Context(), of(10).subject())
-	must(t, err)
-	must(t, f.MarkDropped(m))
-	last, err := Latest(f.Dir, "here", "t")
-	if err != nil || last.State != Dropped || last.DroppedAt == nil || !last.Complete() {
-		t.Errorf("%+v, %v", last, err)
-	}
-	if err := f.Verify(t.Context(), last, of(10).subject()); err != nil || last.State != Verified || last.DroppedAt != nil {
-		t.Errorf("%+v, %v", last, err)
-	}
+	everywhere(t, func(t *testing.T, p *Place) {
+		k := of(t, 10)
+		must(t, p.MarkDropped(t.Context(), p.mustExport(t, k)))
+		last := p.latest(t)
+		if last.State != Dropped || last.DroppedAt == nil || !last.Complete() {
+			t.Errorf("%+v", last)
+		}
+		if err := p.Verify(t.Context(), last, k.subject()); err != nil || last.State != Verified || last.DroppedAt != nil {
+			t.Errorf("%+v, %v", last, err)
+		}
+	})
 }
 
 func TestAFolderIsUsedByOneAtATime(t *testing.T) {
-	dir := t.TempDir()
-	first := open(t, dir)
-	if f, err := Open(dir); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("%v, %v", f, err)
-	}
+	first := open(t)
+	second, err := At(t.Context(), first.dir, jobdir.Options{})
+	must(t, err)
+	conformance.Refused(t, second.Lock(t.Context()), "in use", "error")
 	must(t, first.Close())
-	open(t, dir)
+	must(t, second.Lock(t.Context()))
+	must(t, second.Close())
+}
+
+func TestAProcessThatHasLostItsLeaseWritesNothing(t *testing.T) {
+	storetest.New(t, "bucket")
+	p := at(t, "s3://bucket/kept")
+	k := of(t, 3)
+	m := p.mustExport(t, k)
+	before := p.text(t, "t.manifest.json")
+	must(t, p.lease.Release())
+	if err := p.MarkDropped(t.Context(), m); err == nil {
+		t.Error("an export was marked")
+	}
+	k.add(3, 1)
+	if _, err := p.Export(t.Context(), k.subject()); err == nil {
+		t.Error("a table was exported")
+	}
+	if got := p.files(t); got != "t.manifest.json t/archive-00001-00001.jsonl.zst t/manifest.json" || p.text(t, "t.manifest.json") != before {
+		t.Error(got)
+	}
+}
+
+func TestAStoreThatIgnoresConditionsIsRefused(t *testing.T) {
+	s := storetest.New(t, "bucket")
+	s.Unconditional = true
+	p, err := At(t.Context(), "s3://bucket/kept", jobdir.Options{})
+	must(t, err)
+	if err := p.Lock(t.Context()); err == nil {
+		t.Error("it was locked")
+	}
 }
 
 func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	write(t, file, "")
-	if _, err := Open(file); err == nil {
+	must(t, os.WriteFile(file, nil, 0o600))
+	unlocked := func(dir string) *Place {
+		p, err := At(t.Context(), dir, jobdir.Options{})
+		must(t, err)
+		return p
+	}
+	if unlocked(file).Lock(t.Context()) == nil {
 		t.Error("a file was opened as a folder")
 	}
-	if _, err := Open(filepath.Join(file, "below")); err == nil {
+	if unlocked(filepath.Join(file, "below")).Lock(t.Context()) == nil {
 		t.Error("a folder below a file was opened")
 	}
-	if last, err := Latest(filepath.Join(dir, "none"), "here", "t"); last != nil || err != nil {
+	if last, err := unlocked(filepath.Join(dir, "none")).Latest(t.Context(), "here", "t"); last != nil || err != nil {
 		t.Errorf("a missing folder: %+v, %v", last, err)
 	}
-	if _, err := Latest(file, "here", "t"); err == nil {
+	if _, err := unlocked(file).Latest(t.Context(), "here", "t"); err == nil {
 		t.Error("a file was looked into")
 	}
-	blocked := filepath.Join(dir, "blocked")
-	must(t, os.MkdirAll(filepath.Join(blocked, "t.manifest.json.part"), 0o755))
-	_, err := open(t, blocked).Export(t.Context(), of(1).subject())
+	k := of(t, 1)
+	blocked := at(t, filepath.Join(dir, "blocked"))
+	must(t, os.MkdirAll(filepath.Join(blocked.dir, "t.manifest.json.part"), 0o755))
+	_, err := blocked.Export(t.Context(), k.subject())
 	conformance.Refused(t, err, "write manifest of table t", "error")
-	blocked = filepath.Join(dir, "blocked-too")
-	must(t, os.Mkdir(blocked, 0o755))
-	write(t, filepath.Join(blocked, "t.manifest.json"), `{"table":"t","target":"here","file":"t","state":"exporting"}`)
-	write(t, filepath.Join(blocked, "t"), "a file in place of the folder")
-	_, err = open(t, blocked).Export(t.Context(), of(1).subject())
-	conformance.Refused(t, err, "export table t", "error")
-	folder := filepath.Join(dir, "folder")
-	must(t, os.MkdirAll(filepath.Join(folder, "t.manifest.json"), 0o755))
-	if _, err := Latest(folder, "here", "t"); err == nil {
+	blocked = at(t, filepath.Join(dir, "blocked-too"))
+	blocked.place(t, "t.manifest.json", `{"table":"t","target":"here","file":"t","state":"exporting"}`)
+	must(t, os.Symlink(file, filepath.Join(blocked.dir, "t")))
+	_, err = blocked.Export(t.Context(), k.subject())
+	if err == nil {
+		t.Error("a table was exported into a file")
+	}
+	folder := at(t, filepath.Join(dir, "folder"))
+	must(t, os.MkdirAll(filepath.Join(folder.dir, "t.manifest.json"), 0o755))
+	if _, err := folder.Latest(t.Context(), "here", "t"); err == nil {
 		t.Error("a folder was read as a manifest")
 	}
 }
 
 // Others may have put links where a table's archive and its manifest are written.
 func TestLinksInThePlaceOfPartsAreNotFollowed(t *testing.T) {
-	dir := t.TempDir()
-	victim := filepath.Join(dir, "victim")
+	p := open(t)
+	victim := filepath.Join(t.TempDir(), "victim")
 	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
-	if err := os.Symlink(victim, filepath.Join(dir, manifestName("t", 1)+".part")); err != nil {
-		t.Skip(err)
+	must(t, os.Symlink(victim, filepath.Join(p.dir, manifestName("t", 1)+".part")))
+	must(t, os.Symlink(victim, filepath.Join(p.dir, "t"))) // is not followed, and passed by
+	if m := p.mustExport(t, of(t, 3)); m.Rows != 3 || m.File != "t-2" {
+		t.Fatalf("%+v", m)
 	}
-	if err := os.Symlink(victim, filepath.Join(dir, "t")); err != nil { // is not followed, and passed by
-		t.Fatal(err)
+	text, err := os.ReadFile(victim)
+	conformance.Equal(t, string(text), "precious", "the file behind the links, %v", err)
+}
+
+// failing is a store whose n-th act fails, before or after it is done. Acts on leases do not: they would be waited for.
+type failing struct {
+	jobdir.Store
+	n, at int
+	after bool
+}
+
+var errStore = errors.New("the store does not answer")
+
+func (f *failing) act(name string, do func() error) error {
+	if strings.Contains(name, "lease.") || strings.Contains(name, "probe") {
+		return do()
 	}
-	m, err := open(t, dir).Export(t.Context(), of(3).subject())
-	if err != nil || m.Rows != 3 || m.File != "t-2" {
-		t.Fatalf("%+v, %v", m, err)
+	f.n++
+	if f.n == f.at && !f.after {
+		return errStore
 	}
-	conformance.Equal(t, read(t, victim), "precious", "the file behind the links")
+	err := do()
+	if f.n == f.at {
+		err = errors.Join(err, errStore)
+	}
+	return err
+}
+
+func (f *failing) Put(ctx context.Context, name string, body []byte) error {
+	return f.act(name, func() error { return f.Store.Put(ctx, name, body) })
+}
+
+func (f *failing) PutAbsent(ctx context.Context, name string, body []byte) error {
+	return f.act(name, func() error { return f.Store.PutAbsent(ctx, name, body) })
+}
+
+func (f *failing) Get(ctx context.Context, name string) (body []byte, err error) {
+	err = f.act(name, func() (err error) { body, err = f.Store.Get(ctx, name); return err })
+	return body, err
+}
+
+func (f *failing) List(ctx context.Context, prefix string) (names []string, err error) {
+	err = f.act(prefix, func() (err error) { names, err = f.Store.List(ctx, prefix); return err })
+	return names, err
+}
+
+func (f *failing) Delete(ctx context.Context, name string) error {
+	return f.act(name, func() error { return f.Store.Delete(ctx, name) })
+}
+
+// TestAnExportWhoseStoreFailsAnywhereIsFinishedByTheNext fails the first act of an export, the second and so on, of a table that changes once
+// while it is read. No export is there before it was compared, and what is there then has all rows.
+func TestAnExportWhoseStoreFailsAnywhereIsFinishedByTheNext(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for n := 1; ; n++ {
+			k, rows := of(t, 5), 5
+			k.before = func(reading int) error {
+				if reading == 2 {
+					rows = 6
+					k.add(5, 1)
+				}
+				return nil
+			}
+			f := &failing{Store: storetest.NewMemory(jobdir.ErrExists), at: n, after: after}
+			p := &Place{store: f}
+			must(t, p.Lock(t.Context()))
+			f.n = 0
+			_, err := p.Export(t.Context(), k.subject())
+			must(t, p.Close())
+			if f.n < n {
+				must(t, err)
+				if n < 20 {
+					t.Errorf("an export has only %d acts", n)
+				}
+				break
+			}
+			if damaged := new(DamagedError); errors.As(err, &damaged) {
+				t.Errorf("act %d, after %v: %v", n, after, err)
+			}
+			if last := p.latest(t); last != nil {
+				if text, _ := p.lines(t, last.File); strings.Count(text, "\n") != rows || int(last.Rows) != rows {
+					t.Errorf("act %d, after %v: %+v", n, after, last)
+				}
+			}
+			f.at, k.before = 0, nil
+			must(t, p.Lock(t.Context()))
+			m := p.mustExport(t, k)
+			must(t, p.Verify(t.Context(), m, k.subject()))
+			if text, _ := p.lines(t, m.File); strings.Count(text, "\n") != rows || int(m.Rows) != rows {
+				t.Errorf("act %d, after %v: %+v", n, after, m)
+			}
+			must(t, p.Close())
+		}
+	}
+}
+
+func TestAReplacedTableIsNotExported(t *testing.T) {
+	p, k := open(t), of(t, 3)
+	s := k.subject()
+	k.before = func(reading int) error {
+		if reading == 1 {
+			k.makeAgain(3)
+		}
+		return nil
+	}
+	if _, err := p.Export(t.Context(), s); !errors.As(err, new(*client.ReplacedError)) {
+		t.Error(err)
+	}
 }

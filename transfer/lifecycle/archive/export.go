@@ -11,43 +11,58 @@ import (
 	"hash"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/pipeline/rundir"
 	exact "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/tablescan"
+	"example.com/tsimport/transfer/export"
 )
 
 // maxTries is how often an export is made of a table that is found changed each time.
 const maxTries = 3
 
-// lockName is a file in the folder that is locked as long as exports may be written there.
-const lockName = ".tsimport-age.lock"
+const (
+	lockName  = ".tsimport-age.lock" // a file that is locked as long as exports may be written to its folder
+	leaseName = ".tsimport-age"      // the lease of a store of objects is below it
+)
 
-// Folder is a folder of exports that is open for writing, by one process at a time. It is not safe for concurrent use.
-type Folder struct {
-	Dir  string
-	lock *rundir.Lock
+// Place is a folder or a store of objects with exports. One process at a time writes there. It is not safe for concurrent use.
+type Place struct {
+	OnWait    func(who string) // is told that another process may write to the store, which is waited for; may be nil
+	PartBytes int64            // as of export.ArchiveConfig
 
-	partBytes int64 // about how much text a part of an archive has
+	store jobdir.Store // the folder, too
+	dir   string       // "" if it is a store of objects
+	lock  *rundir.Lock
+	lease *jobdir.Lease
+}
+
+// At is the place of that name: a folder, which may be missing, oss://bucket/prefix or s3://bucket/prefix.
+func At(ctx context.Context, name string, o jobdir.Options) (*Place, error) {
+	store, err := jobdir.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &Place{store: store}
+	if !jobdir.IsAddress(name) {
+		p.dir = name
+	}
+	return p, nil
 }
 
 // Subject is a table to be kept.
 type Subject struct {
-	Target, Table string
-	Created       int64 // as manifests have it
-	Key           []table.KeyColumn
-	Is            exact.Manifest // its options, predefined columns and indexes
-	// Rows calls its argument with every row in key order, with all versions of its cells. It is called twice and more, and each call reads the table
-	// again. A row is valid during the call.
-	Rows func(each func(*scan.Row) error) error
+	Target string           // where the table is, as manifests have it
+	Scan   tablescan.Config // of all that the table has
 }
 
 // ChangedError says that a table is not what its export has.
@@ -66,234 +81,251 @@ type DamagedError struct{ File, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Why) }
 
-// Open opens a folder, which is made if it is missing.
-func Open(dir string) (*Folder, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make archive folder: %w", err)
-	}
-	lock, err := rundir.TakeBeside(filepath.Join(dir, lockName), "")
-	if errors.As(err, new(*rundir.HeldError)) {
-		return nil, fmt.Errorf("archive folder %s is in use by another tsimport age; wait for it to end", dir)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("lock archive folder %s: %w", dir, err)
-	}
-	return &Folder{Dir: dir, lock: lock, partBytes: 64 << 20}, nil
+// AnotherHelps reports whether a table that could not be verified needs another export.
+func AnotherHelps(err error) bool {
+	changed, damaged := new(ChangedError), new(DamagedError)
+	return errors.As(err, &changed) || errors.As(err, &damaged)
 }
 
-// Close lets others have the folder.
-func (f *Folder) Close() error { return f.lock.Release() }
-
-// Export makes a new export of a table and verifies it. One that was begun and not verified is finished if it is whole and the
-// table still the same, else made again. A table that changes all the time is a ChangedError.
-func (f *Folder) Export(ctx context.Context, s *Subject) (*Manifest, error) {
-	_, at, err := places(f.Dir, s.Target, s.Table)
-	if err != nil {
-		return nil, err
-	}
-	m := at.held
-	for try := 0; ; try++ {
-		if m == nil || m.State != Exported {
-			if m, err = f.write(s, at.number); err != nil {
-				return nil, err
-			}
-		}
-		err := f.Verify(ctx, m, s)
-		if err == nil {
-			return m, nil
-		}
-		changed, damaged := new(ChangedError), new(DamagedError)
-		again := errors.As(err, &changed) || errors.As(err, &damaged)
-		if !again || try == maxTries-1 {
-			return nil, err
-		}
-		m = nil
-	}
-}
-
-// write makes the archive of an export. The manifest beside it comes first, so that a folder without one is known to be another's.
-func (f *Folder) write(s *Subject, number int) (*Manifest, error) {
-	m := &Manifest{Table: s.Table, Target: s.Target, File: stem(s.Table, number), Format: "archive", State: Exporting, number: number}
-	if err := m.write(f.Dir); err != nil {
-		return nil, err
-	}
-	made, written, err := s.writeTo(filepath.Join(f.Dir, m.File), f.partBytes)
-	if err != nil {
-		return nil, fmt.Errorf("export table %s: %w", s.Table, err)
-	}
-	m.State, m.Rows, m.Bytes, m.SHA256, m.ExportedAt = Exported, written.rows, made.Bytes, written.sum(), now()
-	return m, m.write(f.Dir)
-}
-
-// writeTo makes an archive in a folder, in place of one that was not verified.
-func (s *Subject) writeTo(dir string, partBytes int64) (made *exact.Manifest, written *digest, err error) {
-	if err := os.Remove(filepath.Join(dir, exact.ManifestName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, err
-	}
-	w, err := exact.Open(dir, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := w.Begin(exact.Subject{Table: s.Table, Target: s.Target, Created: s.Created, Key: s.Key, Ranges: []string{s.Table}, Began: *now()}); err != nil {
-		return nil, nil, err
-	}
-	part, err := w.NewPart(0)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if part != nil {
-			err = errors.Join(err, part.Abandon())
-		}
-	}()
-	commit := func(next []byte) error {
-		full := part
-		part = nil
-		return full.Commit(next)
-	}
-	written = newDigest(s.Key)
-	err = s.Rows(func(r *scan.Row) error {
-		rec, err := written.row(r)
-		if err != nil {
+// Lock keeps other processes from writing to the place, which is made if it is missing. In a store of objects it lasts until Close, or as
+// long as the context does.
+func (p *Place) Lock(ctx context.Context) (err error) {
+	if p.dir == "" {
+		below := jobdir.Below(p.store, leaseName)
+		if err := jobdir.Probe(ctx, below); err != nil {
 			return err
 		}
-		if part.Text() >= partBytes {
-			if err = commit([]byte("more")); err == nil {
-				part, err = w.NewPart(0)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return part.Row(rec)
-	})
-	if err == nil {
-		err = commit(nil)
+		p.lease, err = jobdir.Acquire(ctx, below, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, OnWait: p.OnWait})
+		return err
+	}
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return fmt.Errorf("make archive folder: %w", err)
+	}
+	p.lock, err = rundir.TakeBeside(filepath.Join(p.dir, lockName), "")
+	if errors.As(err, new(*rundir.HeldError)) {
+		return fmt.Errorf("archive folder %s is in use by another tsimport age; wait for it to end", p.dir)
 	}
 	if err != nil {
-		return nil, nil, err
+		return fmt.Errorf("lock archive folder %s: %w", p.dir, err)
 	}
-	made, err = w.Finish(s.Is)
-	return made, written, err
+	return nil
 }
 
-func now() *time.Time {
-	return new(time.Now().UTC().Truncate(time.Second))
+// Close lets others have the place. A lease that cannot be given back is taken over after a while.
+func (p *Place) Close() (err error) {
+	if p.lease != nil {
+		_ = p.lease.Release()
+	}
+	if p.lock != nil {
+		err = p.lock.Release()
+	}
+	p.lock, p.lease = nil, nil
+	return err
 }
+
+// held is asked before each write: a process that has lost its lease must not write.
+func (p *Place) held() error {
+	if p.lease == nil {
+		return nil
+	}
+	return p.lease.Check()
+}
+
+// Export makes a new export of a table and verifies it, or continues one that was begun. A table that changes all the time is a ChangedError.
+//
+// A put of a killed process may reach a store long after, so that a manifest may say less than was done. This is why an archive that is whole and
+// was not made by this call is compared with the table regardless of its state, and left alone if the table is not the same.
+func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
+	name := s.Scan.Table.Name
+	_, at, err := p.places(ctx, s.Target, name, 1)
+	for err == nil && at.held != nil {
+		if _, err = p.store.Get(ctx, at.held.File+"/"+exact.ManifestName); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+			break
+		}
+		if err == nil {
+			if err = p.Verify(ctx, at.held, s); err == nil {
+				return at.held, nil
+			}
+		}
+		if AnotherHelps(err) {
+			_, at, err = p.places(ctx, s.Target, name, at.number+1)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	continues := at.held != nil && at.held.State == Archiving
+	for try := 1; ; try++ {
+		m, err := p.write(ctx, s, at.number, !continues)
+		if cannot := errors.As(err, new(*exact.ChangedError)) || errors.As(err, new(*exact.UnusableError)); cannot && continues {
+			m, err = p.write(ctx, s, at.number, true)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("export table %s: %w", name, err)
+		}
+		if err = p.Verify(ctx, m, s); err == nil {
+			return m, nil
+		}
+		if !AnotherHelps(err) {
+			return nil, err
+		}
+		if wrong := cmp.Or(p.held(), p.store.Delete(ctx, m.File+"/"+exact.ManifestName)); wrong != nil || try == maxTries {
+			return nil, errors.Join(err, wrong)
+		}
+		continues = false
+	}
+}
+
+// write makes the archive of an export. The manifest beside it comes first, so that an archive without one is known to be another's.
+func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (*Manifest, error) {
+	name := s.Scan.Table.Name
+	m := &Manifest{Table: name, Target: s.Target, File: stem(name, number), Format: "archive", State: Archiving, number: number}
+	if err := p.put(ctx, m); err != nil {
+		return nil, err
+	}
+	c := export.ArchiveConfig{Scan: s.Scan, Target: s.Target, Fresh: fresh, OnWait: p.OnWait, PartBytes: p.PartBytes}
+	if p.dir != "" {
+		c.Dir = filepath.Join(p.dir, m.File)
+	} else {
+		c.Store = jobdir.Below(p.store, m.File)
+	}
+	_, err := export.ToArchive(ctx, c)
+	return m, err
+}
+
+func now() *time.Time { return new(time.Now().UTC().Truncate(time.Second)) }
 
 // Verify reads the archive of an export back and the table again. The error is a DamagedError if the archive is not what was
 // written, a ChangedError if the table is not what the archive has.
-func (f *Folder) Verify(ctx context.Context, m *Manifest, s *Subject) error {
-	kept, err := f.check(ctx, m)
-	if err != nil {
-		return err
-	}
-	present := newDigest(s.Key)
-	err = s.Rows(func(r *scan.Row) error {
-		_, err := present.row(r)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("compare table %s with its export: %w", s.Table, err)
-	}
-	if present.rows != kept.rows || present.sum() != kept.sum() {
-		return &ChangedError{s.Table, filepath.Join(f.Dir, m.File), kept.rows, present.rows}
-	}
-	m.State, m.VerifiedAt, m.DroppedAt = Verified, now(), nil
-	return m.write(f.Dir)
-}
-
-// check reads an export's archive as a load does, and returns the digest of its rows. Each part is compared with the archive's manifest, and the
-// text with what was written.
-func (f *Folder) check(ctx context.Context, m *Manifest) (*digest, error) {
-	dir := filepath.Join(f.Dir, m.File)
-	kept, text, err := readBack(ctx, dir)
+func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
+	a, kept, err := p.readBack(ctx, m)
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
+	case errors.As(err, new(*exact.DamagedError)), errors.As(err, new(*badRow)), errors.Is(err, fs.ErrNotExist):
+		return &DamagedError{p.Path(m), err.Error()}
 	case err != nil:
-		return nil, &DamagedError{dir, err.Error()}
-	case kept.rows != m.Rows || text != m.SHA256:
-		return nil, &DamagedError{dir, fmt.Sprintf("it has %d rows with sha256 %s, and %s says %d with %s",
-			kept.rows, text, manifestName(m.Table, m.number), m.Rows, m.SHA256)}
+		return fmt.Errorf("read export %s: %w", p.Path(m), err)
+	case m.Complete() && (kept.rows != m.Rows || kept.text() != m.SHA256):
+		return &DamagedError{p.Path(m), fmt.Sprintf("it has %d rows with sha256 %s, and %s says %d with %s",
+			kept.rows, kept.text(), manifestName(m.Table, m.number), m.Rows, m.SHA256)}
 	}
-	return kept, nil
+	t := s.Scan.Table
+	present, err := digestOf(ctx, tablescan.New(s.Scan), t.Key)
+	if err != nil {
+		return fmt.Errorf("compare table %s with its export: %w", m.Table, err)
+	}
+	if another := !m.Complete() && a.Created != t.Created; another || present.rows != kept.rows || present.sum() != kept.sum() {
+		return &ChangedError{m.Table, p.Path(m), kept.rows, present.rows}
+	}
+	m.State, m.Rows, m.Bytes, m.SHA256, m.VerifiedAt, m.DroppedAt = Verified, kept.rows, a.Bytes, kept.text(), now(), nil
+	m.ExportedAt = cmp.Or(m.ExportedAt, new(a.Ended.Truncate(time.Second)))
+	return p.put(ctx, m)
 }
 
-// readBack returns the digest of an archive's rows, and the sum of their lines as they stand there: those of version 1 are not those of the digest.
-func readBack(ctx context.Context, dir string) (kept *digest, sum string, err error) {
-	a, err := exact.Read(dir)
+// readBack reads an export's archive as a load does. Each part is compared with the archive's manifest.
+func (p *Place) readBack(ctx context.Context, m *Manifest) (*exact.Manifest, *digest, error) {
+	a, err := p.archive(ctx, m)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	parts, err := exact.New(a).Open(ctx, nil)
+	origin := exact.New(a)
+	origin.ByParts()
+	kept, err := digestOf(ctx, origin, a.Key)
+	return a, kept, err
+}
+
+// archive is the archive of an export as its own manifest says.
+func (p *Place) archive(ctx context.Context, m *Manifest) (*exact.Manifest, error) {
+	if p.dir != "" {
+		return exact.Read(filepath.Join(p.dir, m.File))
+	}
+	return exact.ReadFrom(ctx, exact.FilesIn(ctx, jobdir.Below(p.store, m.File)))
+}
+
+// Whole reports whether the export's archive is there, without reading its rows: in a folder with the sizes that it should have.
+func (p *Place) Whole(ctx context.Context, m *Manifest) (bool, error) {
+	a, err := p.archive(ctx, m)
+	if errors.As(err, new(*exact.DamagedError)) {
+		return false, nil
+	}
 	if err != nil {
-		return nil, "", err
+		return false, err
 	}
-	text := sha256.New()
-	kept = newDigest(a.Key)
-	for _, p := range parts {
-		parser := p.NewParser(nil)
-		for split, err := range source.Splits(p) {
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err == nil {
-				text.Write(split.Data)
-				_, _, err = parser.Parse(split, kept.add)
-			}
-			if err = cmp.Or(err, kept.bad); err != nil {
-				return nil, "", errors.Join(err, p.Close())
-			}
-		}
-		if err := p.Close(); err != nil {
-			return nil, "", err
-		}
+	if a.Rows != m.Rows || a.Bytes != m.Bytes {
+		return false, nil
 	}
-	return kept, hex.EncodeToString(text.Sum(nil)), nil
+	if p.dir != "" {
+		return a.CheckSizes(ctx) == nil, nil
+	}
+	names, err := p.store.List(ctx, m.File+"/")
+	return err == nil && !slices.ContainsFunc(a.Parts, func(part exact.Part) bool { return !slices.Contains(names, path.Join(m.File, part.Name)) }), err
 }
 
 // MarkDropped notes that the table of a verified export is about to be dropped. It comes before that: a table of the same
 // name that is there later is then known to be another one, unless it is found to be the same.
-func (f *Folder) MarkDropped(m *Manifest) error {
+func (p *Place) MarkDropped(ctx context.Context, m *Manifest) error {
 	m.State, m.DroppedAt = Dropped, now()
-	return m.write(f.Dir)
+	return p.put(ctx, m)
 }
 
 // digest counts rows and sums up their lines, in which cells are by name, the newest first: two readings of one table give the same.
 type digest struct {
-	hash    hash.Hash
-	rows    int64
-	key     []string
-	records *tablescan.Records
-	line    []byte
-	bad     error // of the first row that is none
+	hash  hash.Hash
+	texts hash.Hash // of the lines of an archive as they stand there: those of version 1 are not those of the digest
+	rows  int64
+	key   []string
+	line  []byte
+	bad   error // of the first row that is none
 }
 
-func newDigest(key []table.KeyColumn) *digest {
-	d := &digest{hash: sha256.New(), records: tablescan.NewRecords(len(key))}
+// badRow says that what was read is not a row.
+type badRow struct{ error }
+
+// digestOf reads all rows, in key order.
+func digestOf(ctx context.Context, from source.Origin, key []table.KeyColumn) (*digest, error) {
+	d := &digest{hash: sha256.New(), texts: sha256.New()}
 	for _, k := range key {
 		d.key = append(d.key, k.Name)
 	}
-	return d
-}
-
-func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
-
-// row takes a row of the table, and returns it as a record.
-func (d *digest) row(r *scan.Row) (*record.Record, error) {
-	rec, err := d.records.Of(r)
-	if err == nil {
-		d.add(rec)
+	division, err := from.Divide(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return rec, err
+	parts, err := from.Open(ctx, division)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		if err := errors.Join(d.take(ctx, part), part.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
 }
+
+func (d *digest) take(ctx context.Context, part source.Source) error {
+	parser := part.NewParser(nil)
+	for split, err := range source.Splits(part) {
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
+			return err
+		}
+		d.texts.Write(split.Data)
+		if _, _, err = parser.Parse(split, d.add); cmp.Or(err, d.bad) != nil {
+			return cmp.Or(err, d.bad)
+		}
+	}
+	return nil
+}
+
+func (d *digest) sum() string  { return hex.EncodeToString(d.hash.Sum(nil)) }
+func (d *digest) text() string { return hex.EncodeToString(d.texts.Sum(nil)) }
 
 // add takes a record, whose cells it sorts.
 func (d *digest) add(rec *record.Record) {
 	if rec.Bad != nil {
-		d.bad = cmp.Or(d.bad, fmt.Errorf("row %d: %s", d.rows+1, rec.Bad.Message))
+		d.bad = cmp.Or(d.bad, error(&badRow{fmt.Errorf("row %d: %s", d.rows+1, rec.Bad.Message)}))
 		return
 	}
 	slices.SortFunc(rec.Cells, func(a, b record.Cell) int {

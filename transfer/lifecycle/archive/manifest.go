@@ -1,25 +1,28 @@
 package archive
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/tsimport/internal/atomicfile"
-	"example.com/tsimport/internal/progress"
-	exact "example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/internal/jobdir"
 )
 
-// State is how far an export has come.
+// State is how far an export has come. Earlier versions have also left "exporting" and "exported", whose archives, if they are not whole, are
+// not continued.
 type State string
 
 // The states.
 const (
-	Exporting State = "exporting" // begun; its archive is not there or not whole
-	Exported  State = "exported"  // its archive is whole, and nothing is compared yet
+	Archiving State = "archiving" // begun; the next run continues it, or compares it if it is whole
 	Verified  State = "verified"  // the archive was read back, and the table was as it is there
 	Dropped   State = "dropped"   // verified, and the table was to be dropped then
 )
@@ -28,7 +31,7 @@ const (
 type Manifest struct {
 	Table      string     `json:"table"`
 	Target     string     `json:"target"` // where the table is, so that tables of one name do not mix
-	File       string     `json:"file"`   // the archive: a folder in the manifest's folder
+	File       string     `json:"file"`   // the archive: beside the manifest, a folder or what names of objects begin with
 	Format     string     `json:"format"`
 	State      State      `json:"state"`
 	Rows       int64      `json:"rows"`
@@ -63,11 +66,11 @@ type place struct {
 	held   *Manifest // ours, regardless of its state; nil if the place is free
 }
 
-// places finds a table's exports in a folder: the last complete one, nil if there is none, and the place for the next.
+// places finds a table's exports: the last complete one, nil if there is none, and from a number on the place for the next.
 // A file or manifest that is not ours, whoever made it, is left alone and passed by.
-func places(dir, target, tableName string) (last *Manifest, next place, err error) {
+func (p *Place) places(ctx context.Context, target, tableName string, from int) (last *Manifest, next place, err error) {
 	for n := 1; ; n++ {
-		m, err := readManifest(filepath.Join(dir, manifestName(tableName, n)))
+		m, err := p.read(ctx, manifestName(tableName, n))
 		if err != nil {
 			return nil, place{}, err
 		}
@@ -75,21 +78,34 @@ func places(dir, target, tableName string) (last *Manifest, next place, err erro
 		switch {
 		case ours && m.Complete():
 			last, m.number = m, n
-		case ours:
-			m.number = n
-			return last, place{n, m}, nil
+		case ours && n >= from && next.number == 0:
+			next, m.number = place{n, m}, n
 		case m == nil:
-			free, err := isFree(dir, manifestName(tableName, n), stem(tableName, n))
+			free, err := p.isFree(ctx, manifestName(tableName, n), stem(tableName, n))
+			if free && next.number == 0 {
+				next.number = n
+			}
 			if free || err != nil {
-				return last, place{number: n}, err
+				return last, next, err
 			}
 		}
 	}
 }
 
-func isFree(dir string, names ...string) (bool, error) {
-	for _, name := range names {
-		_, err := os.Lstat(filepath.Join(dir, name))
+// isFree reports whether nothing is there: in a folder not even a link, in a store of objects neither the manifest nor any part.
+func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, error) {
+	for _, name := range []string{manifest, archive} {
+		if p.dir == "" {
+			names, err := p.store.List(ctx, name)
+			if err != nil {
+				return false, fmt.Errorf("read archive: %w", err)
+			}
+			if slices.ContainsFunc(names, func(n string) bool { return n == name || strings.HasPrefix(n, name+"/") }) {
+				return false, nil
+			}
+			continue
+		}
+		_, err := os.Lstat(filepath.Join(p.dir, name))
 		if err == nil {
 			return false, nil
 		}
@@ -100,43 +116,46 @@ func isFree(dir string, names ...string) (bool, error) {
 	return true, nil
 }
 
-// readManifest returns nil if there is none, and for a file that is not a manifest: manifests are never half written.
-func readManifest(file string) (*Manifest, error) {
-	m := new(Manifest)
-	err := progress.Read(file, 0, m, "remove it")
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*progress.UnfitError)) {
+// read returns nil if there is no manifest, and for what is not one: manifests are never half written.
+func (p *Place) read(ctx context.Context, name string) (*Manifest, error) {
+	text, err := p.store.Get(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
+	m := new(Manifest)
+	if json.Unmarshal(text, m) != nil {
+		return nil, nil
+	}
 	return m, nil
 }
 
 // Latest returns the last complete export of a table, nil if there is none. It changes nothing.
-func Latest(dir, target, tableName string) (*Manifest, error) {
-	last, _, err := places(dir, target, tableName)
+func (p *Place) Latest(ctx context.Context, target, tableName string) (*Manifest, error) {
+	last, _, err := p.places(ctx, target, tableName, 1)
 	return last, err
 }
 
-// Whole reports whether the export's archive is there with the sizes that it should have, without reading its rows.
-func (m *Manifest) Whole(dir string) bool {
-	a, err := exact.Read(filepath.Join(dir, m.File))
-	if err != nil || a.Rows != m.Rows || a.Bytes != m.Bytes {
-		return false
+// Path is where the archive of an export is.
+func (p *Place) Path(m *Manifest) string {
+	if p.dir != "" {
+		return filepath.Join(p.dir, m.File)
 	}
-	for i := range a.Parts {
-		info, err := os.Stat(a.Path(&a.Parts[i]))
-		if err != nil || !info.Mode().IsRegular() || info.Size() != a.Parts[i].Bytes {
-			return false
-		}
-	}
-	return true
+	return jobdir.Below(p.store, m.File).String()
 }
 
-// write puts the manifest in its place.
-func (m *Manifest) write(dir string) error {
-	if err := progress.Write(filepath.Join(dir, manifestName(m.Table, m.number)), 0o600, m); err != nil {
+// put puts the manifest in its place.
+func (p *Place) put(ctx context.Context, m *Manifest) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err == nil {
+		err = p.held()
+	}
+	if err == nil {
+		err = p.store.Put(ctx, manifestName(m.Table, m.number), append(text, '\n'))
+	}
+	if err != nil {
 		return fmt.Errorf("write manifest of table %s: %w", m.Table, err)
 	}
 	return nil
