@@ -210,6 +210,23 @@ func (p *place) bucket(t *testing.T, name string) *storetest.Server {
 	return objects
 }
 
+// unreliable makes a store refuse one of every so many requests, and lose the answer to another.
+func unreliable(objects *storetest.Server, every int) {
+	objects.Change(func(s *storetest.Server) {
+		s.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
+			if number%every == 1 {
+				storetest.Refuse(w, r, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+			}
+			return number%every == 1
+		}
+		s.After = func(number int, _ *http.Request) {
+			if number%every == 3 {
+				panic(http.ErrAbortHandler)
+			}
+		}
+	})
+}
+
 // inB is a table of the second service as an argument.
 func (p *pairOf) inB(table string) string { return "ots://b@" + p.b.Instance + "/" + table }
 

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -148,23 +147,6 @@ func TestAnIndexIsNotWrittenTo(t *testing.T) {
 	}
 	conformance.Equal(t, differs(before, dump(t, p.a, "t_by_city")), "", "differs")
 	p.run(0, "copy", "t_by_city", p.inB("flat"), "--create", "--verify") // it may be read
-}
-
-// unreliable makes a store refuse one of every so many requests, and lose the answer to another.
-func unreliable(objects *storetest.Server, every int) {
-	objects.Change(func(s *storetest.Server) {
-		s.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
-			if number%every == 1 {
-				storetest.Refuse(w, r, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
-			}
-			return number%every == 1
-		}
-		s.After = func(number int, _ *http.Request) {
-			if number%every == 3 {
-				panic(http.ErrAbortHandler)
-			}
-		}
-	})
 }
 
 // TestAnArchiveIsWrittenToAStoreOfObjects and read from there, while the store refuses requests and loses answers. That damage is named is
