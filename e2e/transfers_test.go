@@ -11,7 +11,6 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/conformance"
-	"example.com/tsimport/internal/objectstore/storetest"
 )
 
 // TestPartsOfATableAreCopied by each flag of copy; that each takes the rows it should is shown in reader/tablescan.
