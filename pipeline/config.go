@@ -133,6 +133,9 @@ func (c *Config) kept() *keep.Load {
 	if when := c.Write.When; when != nil {
 		rows = append(rows, progress.Fact{Name: "--when", Value: when.String()})
 	}
+	if define := c.Target.Asked.Columns; define != "" {
+		rows = append(rows, progress.Fact{Name: "what a new table is defined with", Value: define})
+	}
 	if c.Write.Unchanged {
 		rows = append(rows, progress.Fact{Name: "--if-unchanged", Value: "true"})
 	}

@@ -45,8 +45,11 @@ func (*changeFormat) Is(string, []byte) bool { return false }
 
 // changesOf is the format of the changes that a text begins with, nil if there are none, or why the first cannot be read.
 func (s *File) changesOf() (f *changeFormat, table, why string) {
-	head := s.utf8Head()
-	form, name, why := jsonl.GuessChanges(head, jsonl.Guess(head, len(s.text.head) < headBytes))
+	head, given := s.utf8Head(), jsonl.NoChanges
+	if of, ok := s.o.Format.(*changeFormat); ok {
+		given = of.form
+	}
+	form, name, why := jsonl.GuessChanges(head, jsonl.Guess(head, len(s.text.head) < headBytes), given)
 	for _, of := range Formats {
 		if of, ok := of.(*changeFormat); ok && of.form == form {
 			return of, name, ""
@@ -139,10 +142,16 @@ func (s *File) noChanges(why string) error {
 // changeParser reads the records of splits.
 type changeParser struct{ jsonParser }
 
+// maxMillis is the last moment that RFC 3339 can write.
+const maxMillis = 253_402_300_799_999
+
 // Followed implements source.Follows.
 func (p *changeParser) Followed() source.Followed {
 	others, at := p.jsonl.Followed()
 	of := source.Followed{Others: others}
+	if at.Millis > maxMillis {
+		at.Millis = 0
+	}
 	if at.Millis > 0 {
 		of.Made = time.UnixMilli(at.Millis)
 	}

@@ -16,7 +16,7 @@ func Check(cfg *pipeline.Config) error {
 		{to.Place != "" || to.Absent, "the embedded store belongs to one process; give --endpoint and --instance, of tsimport serve for example"},
 		{cfg.DryRun, "--dry-run: a plan of a job makes its table and its directory; give it without --job-dir"},
 		{plan.IsTemplate(to.Table) || to.Policy != nil, "--table with an expression: shards are made of the keys of one table; load the periods one after the other, or without --job-dir"},
-		{to.DefineSet && len(to.Indexes) > 0, "--define: make the table first with tsimport table create"},
+		{to.Asked.Columns != "", "--define: make the table first with tsimport table create"},
 		{w.Mode == table.Changes, "--mode changes: shards do not keep what each change does; load without --job-dir"},
 		{w.Mode == table.Increment, "--mode increment: a process that is taken over may have added a record twice; load without --job-dir"},
 		{w.Condition != table.Ignore || w.When != nil, "--condition and --when: what they find depends on what a process that is taken over has written; load without --job-dir"},

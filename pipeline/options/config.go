@@ -1,6 +1,8 @@
 package options
 
 import (
+	"strings"
+
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/ledger"
@@ -25,7 +27,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 		RunDir: r.RunDir,
 		DryRun: r.DryRun, Compared: r.Verify,
 	}
-	cfg.Target.DefineSet = asked.TTL != 0 || asked.MaxVersions != 0 || asked.Define != nil
+	cfg.Target.Asked = plan.AskedOptions{Any: asked.TTL != 0 || asked.MaxVersions != 0 || asked.Define != nil, Columns: strings.Join(asked.Define, "; ")}
 	if r.VersionColumn != "" {
 		cfg.Target.Define.MaxDeviation = table.AnyAge
 	}

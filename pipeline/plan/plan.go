@@ -496,7 +496,7 @@ func (p *planner) warn() {
 	if p.plan.Wide {
 		p.warnOfDescribed()
 	}
-	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.DefineSet {
+	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.Asked.Any {
 		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions, --define) change nothing")
 	}
 	for _, c := range p.plan.Schema.Columns {

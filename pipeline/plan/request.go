@@ -125,21 +125,26 @@ type Read struct {
 // Workers is how many parsers there are.
 func (r *Read) Workers() int { return cmp.Or(r.Parsers, runtime.GOMAXPROCS(0)) }
 
+// AskedOptions are the options of a new table that a user has given, to be told when the table exists already.
+type AskedOptions struct {
+	Any     bool
+	Columns string // predefined ones, and indexes
+}
+
 // Target says where rows go.
 type Target struct {
-	Client  client.Target
-	Name    string // of the target, for reports
-	Place   string // the same in every working folder, where Name is not; empty if it is
-	Table   string
-	Create  bool                  // make the table if it is missing
-	Key     []table.KeyColumn     // for Create; a Type of Null is inferred. Given for an existing table, it must match
-	Define  table.Definition      // for Create
-	Defined map[string]table.Type // predefined attribute columns, for Create
-	Indexes []table.Index         // for Create
-	Aging   Aging
-	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
-	DefineSet bool
-	PreSplit  PreSplit // ranges that a new table begins with
+	Client   client.Target
+	Name     string // of the target, for reports
+	Place    string // the same in every working folder, where Name is not; empty if it is
+	Table    string
+	Create   bool                  // make the table if it is missing
+	Key      []table.KeyColumn     // for Create; a Type of Null is inferred. Given for an existing table, it must match
+	Define   table.Definition      // for Create
+	Defined  map[string]table.Type // predefined attribute columns, for Create
+	Indexes  []table.Index         // for Create
+	Aging    Aging
+	Asked    AskedOptions
+	PreSplit PreSplit // ranges that a new table begins with
 	// Policy says what tables of each age are, whose name is made of a period; nil is none. PolicyNow is the time that ages
 	// are counted from.
 	Policy    *lifecycle.Policy

@@ -163,7 +163,7 @@ const maxDeviation = 1 << 33
 // the service would refuse is refused before the first row, for it would be refused after the last.
 func (p *planner) settleDefined() error {
 	t := &p.request.Target
-	switch asked := t.DefineSet && (len(t.Defined) > 0 || len(t.Indexes) > 0); {
+	switch asked := t.Asked.Columns != ""; {
 	case asked && p.plan.Tables != nil:
 		return usagef("--define: tables of an expression are made while rows come; make them first with tsimport table create")
 	case !asked || !p.plan.Create:
@@ -200,7 +200,7 @@ func (p *planner) settleDefined() error {
 // namesAreFree refuses indexes whose names the instance has.
 func (p *planner) namesAreFree(indexes []table.Index) error {
 	for _, i := range indexes {
-		if _, err := p.admin.Describe(i.Name); err == nil {
+		if _, err := p.admin.Describe(i.Name); err == nil || i.Name == p.request.Target.Table {
 			return usagef("index %s: the instance has a table or an index of that name already; give it another name", i.Name)
 		} else if !errors.Is(err, client.ErrNoTable) {
 			return err

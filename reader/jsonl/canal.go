@@ -145,6 +145,7 @@ func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 type canalMessage struct {
 	kind, sql string
 	ddl       bool
+	canal     bool // Maxwell has no isDdl
 	data, old int  // places of the first row; -1 is none
 	more      bool // rows, which the message was not unfolded to
 	types     int
@@ -169,11 +170,15 @@ func (p *Parser) canalChange(start int) bool {
 			p.changed.at.Position, _ = strconv.ParseUint(position, 10, 64)
 		case "ts":
 			if p.options.Changes.Form == MaxwellChanges {
-				p.changed.at.Millis = int64(p.natural(from)) * 1000
+				p.changed.at.Millis = int64(p.natural(from))
+				if p.changed.at.Millis < 1e11 { // seconds, but of statements
+					p.changed.at.Millis *= 1000
+				}
 			}
 		case "sql":
 			m.sql = p.textAt(from)
 		case "isDdl":
+			m.canal = true
 			m.ddl = m.ddl || s.data[from] == 't'
 		case "database":
 			name[0] = p.textAt(from)
@@ -190,8 +195,8 @@ func (p *Parser) canalChange(start int) bool {
 	})
 	p.changed.event.table = append(p.changed.event.table[:0], name[:]...)
 	switch {
-	case m.kind == "" || name[0] == "" && !m.ddl:
-		return p.refuse("", CodeChange, "want type, database and table, as messages of canal have them", start)
+	case m.kind == "" || name[0] == "" && !m.ddl || m.canal != (p.options.Changes.Form == CanalChanges):
+		return p.refuse("", CodeChange, "want type, database and table, as messages of canal have them with isDdl, and those of Maxwell without", start)
 	case m.ddl:
 		return p.canalDefinition(&m, name[:], start)
 	}
@@ -213,11 +218,11 @@ func (p *Parser) canalChange(start int) bool {
 		return p.refuse("", CodeChange, fmt.Sprintf("a change %s has no row", m.kind), start)
 	}
 	if m.more {
-		return p.refuse("", CodeChange, "want one row before it for each row of an update, in a message of at most 64 MiB", start)
+		return p.refuse("", CodeChange, "want a message a line, of at most 64 MiB, with one row before it for each row of an update", start)
 	}
 	if m.old >= 0 && !p.members(m.old, func(key []byte, from, _ int) bool {
 		_, ofKey := p.index[string(key)]
-		return !ofKey || p.refuse(string(key), CodeChange, "the update changes a column that the table's key is made of, and would leave the old row; use a key of the columns of the source's own key, and binlog_row_image=FULL (Maxwell: output_primary_key_columns=true)", from)
+		return !ofKey || p.refuse(string(key), CodeChange, "the update changes a column that the table's key is made of, and would leave the old row; use a key of the columns of the source's own key, and binlog_row_image=FULL (Maxwell: output_primary_key_columns=true); a change of every column looks like that of a log without it", from)
 	}) {
 		return false
 	}
@@ -225,7 +230,7 @@ func (p *Parser) canalChange(start int) bool {
 		m.typesEnd = m.types
 	}
 	columns, ok := p.canalColumns(m.types, m.typesEnd)
-	return ok && p.members(m.data, func(key []byte, from, to int) bool { return p.changedValue(columns, key, from, to) })
+	return ok && p.members(m.data, func(key []byte, from, to int) bool { return p.changedValue(columns, key, from, to) }) && p.changesAny()
 }
 
 // firstRow is the place of the first object of an array, and whether more come after it.
@@ -252,6 +257,9 @@ var harmless = []string{"CREATE", "CINDEX", "DINDEX", "table-create", "database-
 // changesRows are words of statements that canal writes as they are, with the type QUERY.
 var changesRows = regexp.MustCompile(`(?i)^\s*(/\*.*?\*/\s*)*(insert|update|delete|replace|load|truncate|drop|alter|rename|call)\b`)
 
+// beside is what stands beside a name.
+const beside = `[^\p{L}\p{N}_$]`
+
 // canalDefinition passes over a statement that changes nothing of the table whose changes are loaded.
 func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 	named := p.options.Changes.Table
@@ -259,10 +267,10 @@ func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 		named = whole.Is("")
 	}
 	bare := named[strings.LastIndexByte(named, '.')+1:]
-	mine := IsTable(named, name) || regexp.MustCompile(`(?i)\b`+regexp.QuoteMeta(bare)+`\b`).MatchString(m.sql)
+	mine := IsTable(named, name) || regexp.MustCompile(`(?i)(^|`+beside+`)`+regexp.QuoteMeta(bare)+`($|`+beside+`)`).MatchString(m.sql)
 	switch {
 	case slices.Contains(harmless, m.kind):
-	case mine, m.kind == "QUERY" && changesRows.MatchString(m.sql):
+	case mine, name[1] == "" && m.kind != "QUERY", m.kind == "QUERY" && changesRows.MatchString(m.sql):
 		return p.refuse("", CodeDDL, fmt.Sprintf("a statement %s that may change the table %s: %.100s; do the same here, and continue with the messages after this one", m.kind, named, m.sql), at)
 	}
 	return p.pass(true)

@@ -30,7 +30,7 @@ var kindsOf = strings.NewReplacer("=STRING", fmt.Sprint("=", record.String), "=N
 
 func TestValuesOfCanalAreThoseOfALoadFromTheDatabase(t *testing.T) {
 	for _, c := range []struct{ of, value, want string }{
-		{"tinyint(4)", `"-128"`, "INTEGER:-128"}, {"int(10) unsigned", `"4294967295"`, "INTEGER:4294967295"}, {"bigint(20) unsigned", `"18446744073709551615"`, "UNSIGNED:18446744073709551615"},
+		{"tinyint(4)", `"-128"`, "INTEGER:-128"}, {"int(10) unsigned", `"4294967295"`, "INTEGER:4294967295"}, {"bigint(20) unsigned", `"9223372036854775807"`, "UNSIGNED:9223372036854775807"}, {"bigint(20) unsigned", `"18446744073709551615"`, "does not fit in 64 bits"},
 		{"year(4)", `"2026"`, "INTEGER:2026"}, {"float", `"0.1"`, "DOUBLE:0.10000000149011612"}, {"double", `"1.0E-5"`, "DOUBLE:1e-05"}, {"decimal(20,2)", `"10.50"`, "STRING:10.50"},
 		{"varchar(20)", `"\u00e9\n"`, "STRING:é\n"}, {"date", `"0000-00-00"`, "STRING:0000-00-00"}, {"time(3)", `"-12:00:00.500"`, "STRING:-12:00:00.500"},
 		{"datetime(3)", `"2020-05-13 16:26:08.120"`, "STRING:2020-05-13T16:26:08.120"}, {"datetime", `"0000-00-00 00:00:00"`, "STRING:0000-00-00 00:00:00"},
@@ -57,7 +57,7 @@ func TestMessagesOfCanalHaveManyRows(t *testing.T) {
 		{"of a minimal image", canalText("UPDATE", `[{"id":"3"}]`, `[{"id":"2"}]`, "text"), "BadChange: the update changes a column"},
 		{"deletions", canalText("DELETE", `[{"id":"1","v":"a"},{"id":"2","v":"b"}]`, "null", "text"), "delete 1 v=STRING:a|delete 2 v=STRING:b"},
 		{"no rows", canalText("DELETE", `[]`, "null", "text"), "BadChange: a change DELETE has no row"},
-		{"too few before", canalText("UPDATE", `[{"id":"1"},{"id":"2"}]`, `[{"v":"x"}]`, "text"), "BadChange: want one row"},
+		{"too few before", canalText("UPDATE", `[{"id":"1"},{"id":"2"}]`, `[{"v":"x"}]`, "text"), "BadChange: want a message a line"},
 		{"unknown", canalText("MERGE", `[{"id":"1"}]`, "null", "text"), `BadChange: type "MERGE" is not known`},
 		{"no message", `{"id":1}` + "\n", "BadChange: want type, database and table"},
 		{"no JSON", "{]\n", "BadJSON"},
@@ -82,6 +82,18 @@ func TestMessagesOfMaxwellHaveTheTypesThatTheUserSays(t *testing.T) {
 	for i, want := range []string{"put 1 v=2:12345678901234567890.5", "put 2 v=STRING:a", "update 2 v=NULL:", "delete 2 v=STRING:b", "put 3 v=STRING:b", "delete 3 v=STRING:b", "output_primary_key_columns", CodeDDL} {
 		conformance.Contains(t, all[i], kindsOf.Replace(want), "change %d", i)
 	}
+	for _, of := range []string{`{"type":"database-drop","database":"shop","sql":"drop database shop"}`, `{"type":"table-drop","database":"shop","table":"x","sql":"drop table x, orders"}`} {
+		all, _ = changesOf(of, c)
+		conformance.Contains(t, all[0], CodeDDL, "%s", of)
+	}
+	p := NewParser(Options{Changes: c})
+	p.Reset([]byte(message("insert", `{"id":2}`, "") + `{"type":"table-create","database":"shop","table":"x","ts":1589373560123}`))
+	for _, ok := p.Next(); ok; {
+		_, ok = p.Next()
+	}
+	if _, at := p.Followed(); at.Millis != 1589373560123 {
+		t.Errorf("statements have milliseconds: %d", at.Millis)
+	}
 	c.Typed = nil
 	all, _ = changesOf(message("insert", `{"id":2}`, ""), c)
 	conformance.Contains(t, all[0], "say the column's type", "no types")
@@ -94,7 +106,7 @@ func TestStatementsOfCanalEndALoadOnlyWhereTheyMayChangeTheTable(t *testing.T) {
 	}{
 		{"CREATE", "orders", "create table orders (id int)", true}, {"CINDEX", "orders", "create index i on orders (v)", true}, {"ALTER", "customers", "alter table customers add x int", true},
 		{"QUERY", "", "grant select on shop.* to bob", true}, {"ALTER", "orders", "alter table orders add x int", false}, {"TRUNCATE", "orders", "truncate table orders", false},
-		{"ERASE", "customers", "drop table customers, orders", false}, {"RENAME", "customers", "rename table customers to orders", false}, {"QUERY", "", "/* x */ INSERT INTO t SELECT 1", false},
+		{"ERASE", "customers", "drop table customers, orders", false}, {"RENAME", "x", "rename table `old_orders` to x", true}, {"ALTER", "", "alter database shop charset utf8", false}, {"RENAME", "customers", "rename table customers to orders", false}, {"QUERY", "", "/* x */ INSERT INTO t SELECT 1", false},
 		{"QUERY", "", "update other set v = 1", false},
 	} {
 		text := fmt.Sprintf(`{"database":"shop","table":%q,"isDdl":true,"type":%q,"sql":%q,"data":null}`+"\n", c.table, c.kind, c.sql)
@@ -106,6 +118,37 @@ func TestStatementsOfCanalEndALoadOnlyWhereTheyMayChangeTheTable(t *testing.T) {
 }
 
 // TestUnfoldingKeepsLinesThatAreNotMessages reads in pieces of every size, with lines that are longer than may be held.
+func TestNamesInStatementsAreWords(t *testing.T) {
+	for name, sql := range map[string]string{"订单": "rename table `订单` to `old_订单`, `new_订单` to `订单`", "$a": "drop table $a"} {
+		text := fmt.Sprintf(`{"database":"shop","table":"x","isDdl":true,"type":"RENAME","sql":%q}`, sql)
+		all, _ := changesOf(text, Changes{Form: CanalChanges, Table: name})
+		if len(all) != 1 || !strings.HasPrefix(all[0], CodeDDL) {
+			t.Errorf("%s: %q", text, all)
+		}
+	}
+}
+
+func TestAnUpdateOfColumnsThatAreLeftOutIsPassedOver(t *testing.T) {
+	c := Changes{Form: CanalChanges, Without: func(name string) bool { return name == "v" }}
+	all, others := changesOf(canalText("UPDATE", `[{"id":"1","v":"{}"}]`, `[{"v":"[]"}]`, "json"), c)
+	if len(all) != 0 || others != 0 {
+		t.Errorf("%q, %d others", all, others)
+	}
+}
+
+// TestAFormIsGuessedAlike has columns that are named as members of other forms are.
+func TestAFormIsGuessedAlike(t *testing.T) {
+	text := strings.ReplaceAll(canalText("INSERT", `[{"id":"1","xid":"2","op":"c","source":"x"}]`, "null", "text"), `"v":"text"`, `"xid":"int","op":"text","source":"text"`)
+	for range 20 {
+		if form, name, why := GuessChanges([]byte(text), Lines, NoChanges); form != CanalChanges || name != "shop.orders" {
+			t.Fatalf("form %d, table %q, %s", form, name, why)
+		}
+	}
+	if form, _, _ := GuessChanges([]byte(text), Lines, MaxwellChanges); form != NoChanges {
+		t.Errorf("messages of canal as those of Maxwell: form %d", form)
+	}
+}
+
 func TestUnfoldingKeepsLinesThatAreNotMessages(t *testing.T) {
 	long := `{"data":[{"id":"` + strings.Repeat("x", 200_000) + `"},{"id":"2"}]}` + "\n"
 	for _, text := range []string{"", "\n", "x", "{}\n{}", long, long + canalText("INSERT", `[{"id":"1"}]`, "null", "text"), "[1,2]\n" + canalText("DELETE", `[{"id":"1"}]`, "null", "text")} {

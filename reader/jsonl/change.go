@@ -274,15 +274,20 @@ func (p *Parser) dynamoChange(start int) bool {
 }
 
 // changeMarks are what the first records of each form have.
-var changeMarks = map[ChangeForm][2]string{DebeziumChanges: {`"op"`, `"source"`}, CanalChanges: {`"isDdl"`, `"database"`}, MaxwellChanges: {`"xid"`, `"database"`}, DynamoDBChanges: {`"Keys"`, `Image"`}}
+var changeMarks = []struct {
+	form  ChangeForm
+	marks [2]string
+}{{DebeziumChanges, [2]string{`"op"`, `"source"`}}, {CanalChanges, [2]string{`"isDdl"`, `"database"`}}, {MaxwellChanges, [2]string{`"xid"`, `"database"`}}, {DynamoDBChanges, [2]string{`"Keys"`, `Image"`}}}
 
 // GuessChanges returns the form of the changes that a text begins with, and the table of the first one where it says which. Without any that
-// can be read it says why the first that looks like one cannot.
-func GuessChanges(head []byte, layout Layout) (form ChangeForm, name, why string) {
-	for form, marks := range changeMarks {
-		if !bytes.Contains(head, []byte(marks[0])) || !bytes.Contains(head, []byte(marks[1])) {
+// can be read it says why the first that looks like one cannot. A form that is given is the only one.
+func GuessChanges(head []byte, layout Layout, given ChangeForm) (form ChangeForm, name, why string) {
+	for _, of := range changeMarks {
+		form := of.form
+		if given != NoChanges && given != form || given == NoChanges && !(bytes.Contains(head, []byte(of.marks[0])) && bytes.Contains(head, []byte(of.marks[1]))) {
 			continue
 		}
+		head := head
 		if form == CanalChanges || form == MaxwellChanges {
 			head, _ = io.ReadAll(UnfoldCanal(bytes.NewReader(head), len(head))) // of memory: cannot fail
 		}

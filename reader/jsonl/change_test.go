@@ -86,7 +86,7 @@ func TestValuesOfDebeziumAreThoseOfALoadFromTheDatabase(t *testing.T) {
 		{"postgresql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10"}`, `"BQI="`, "1000000101"},
 		{"postgresql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10"}`, `""`, "0000000000"},
 		{"mysql", `"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"10"}`, `"BQI="`, "517"},
-		{"mysql", `"type":"int64",` + propagated("BIGINT UNSIGNED", "20"), `-1`, "18446744073709551615"},
+		{"mysql", `"type":"int64",` + propagated("BIGINT UNSIGNED", "20"), `9223372036854775807`, "9223372036854775807"},
 		{"postgresql", `"type":"string"`, `"caf\u00e9"`, "café"},
 		{"postgresql", `"type":"string","name":"io.debezium.data.Json"`, `"{\"a\": 1}"`, `{"a": 1}`},
 		{"postgresql", `"type":"bytes"`, `"AP8="`, "\x00\xff"},

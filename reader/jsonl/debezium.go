@@ -85,8 +85,13 @@ func (p *Parser) debeziumChange(start int) bool {
 	if !ok || !p.sameKey(e) || !p.members(image, func(name []byte, from, to int) bool { return p.changedValue(columns, name, from, to) }) {
 		return false
 	}
+	return p.changesAny()
+}
+
+// changesAny passes over an update of nothing that is logged and loaded.
+func (p *Parser) changesAny() bool {
 	if p.record.Mode == table.Update && !slices.ContainsFunc(p.record.Cells, func(c record.Cell) bool { _, key := p.index[string(c.Name)]; return !key }) {
-		return p.pass(false) // nothing that was logged has changed
+		return p.pass(false)
 	}
 	return true
 }
@@ -415,6 +420,9 @@ func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, fr
 		if why := c.read(p, c, &d, from, to); why != "" {
 			return p.refuse(string(name), table.CodeType, why, from)
 		}
+	}
+	if d.Kind == record.Unsigned && d.Int < 0 && !p.options.Changes.Typed(string(name)) {
+		return p.refuse(string(name), table.CodeType, "the integer does not fit in 64 bits with a sign; say the column's type (string), or leave it out", from)
 	}
 	p.addCell(name, d)
 	return true

@@ -361,7 +361,7 @@ func saySpread(say words.Say, r *pipeline.Report) {
 		say.Line("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, words.Grouped(r.IndexWriteCU), words.Grouped(r.IndexReadCU))
 	}
 	if len(r.IndexesMade) > 0 {
-		say.Line("the table has the %s of its source: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
+		say.Line("made the %s of the table: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
 	}
 	if text := limitNote(r); text != "" {
 		say.Line("%s", text)

@@ -247,6 +247,11 @@ func tableCreate(c *call) error {
 		return err
 	}
 	return withAdmin(c, access{create: true}, func(a *client.Admin, t *target) error {
+		for _, i := range to.Indexes {
+			if _, err := a.Describe(i.Name); err == nil || i.Name == name {
+				return usagef("index %s: the instance has a table or an index of that name already; give it another name", i.Name)
+			}
+		}
 		if err := a.CreateDefined(name, key, d, to.Defined); err != nil {
 			return err
 		}

@@ -127,10 +127,10 @@ func tableDelete(c *call) error {
 	case keys == "" && !ranged && !c.IsSet("filter"):
 		return usagef("name the rows: by a range of keys, a --filter or the file --keys; tsimport table drop deletes a table with all its rows")
 	}
-	own := ""
+	own, resumed := "", false
 	if keys == "" {
 		n := int64(0)
-		if own, n, err = deletedKeys(c, name); err != nil {
+		if own, n, resumed, err = deletedKeys(c, name); err != nil {
 			return err
 		}
 		switch most := c.Int64("max-delete"); {
@@ -154,7 +154,10 @@ func tableDelete(c *call) error {
 	if err := load(c.again(c.in, of)); err != nil || own == "" {
 		return err
 	}
-	return removed(own)
+	if err := removed(own); err != nil || !resumed {
+		return err
+	}
+	return tableDelete(c) // of rows that have come since the one that was interrupted
 }
 
 // removed removes a file of keys, "" for none.
@@ -165,32 +168,33 @@ func removed(file string) error {
 	return os.Remove(file)
 }
 
-// deletedKeys counts the rows that are to be deleted. With --yes it keeps their keys in a file, which is that of an interrupted deletion of the same rows if there is one.
-func deletedKeys(c *call, name string) (file string, n int64, err error) {
+// deletedKeys counts the rows that are to be deleted. With --yes it keeps their keys in a file, which is that of an interrupted
+// deletion if there is one: it is resumed, and then the rows are looked for again.
+func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err error) {
 	cfg, closeTarget, err := rowsOf(c, name)
 	if err != nil {
-		return "", 0, err
+		return "", 0, false, err
 	}
 	defer func() { err = errors.Join(err, closeTarget()) }()
 	if !c.Bool("yes") {
 		r, err := exporting.To(c.Context, cfg, io.Discard)
-		return "", r.Rows, err
+		return "", r.Rows, false, err
 	}
-	file = deletedKeysFile(cfg.Target, name, c.of.FromKey, c.of.ToKey, c.String("prefix"), c.of.Filter)
+	file = deletedKeysFile(cfg.Target, name, fmt.Sprint(cfg.Scan.Table.Created), c.of.FromKey, c.of.ToKey, c.String("prefix"), c.of.Filter)
 	if text, err := os.Open(file); err == nil { // whole: an export has another name until it is
 		defer text.Close()
 		for lines := bufio.NewScanner(text); lines.Scan(); {
 			n++
 		}
-		c.say.Line("the deletion of %s rows that was interrupted is resumed; to look for the rows again, remove %s", words.Grouped(n), file)
-		return file, n, nil
+		c.say.Line("the deletion of %s rows that was interrupted is resumed", words.Grouped(n))
+		return file, n, true, nil
 	}
 	if err := os.MkdirAll(rundir.Root, 0o700); err != nil {
-		return "", 0, fmt.Errorf("create run folder: %w", err)
+		return "", 0, false, fmt.Errorf("create run folder: %w", err)
 	}
 	cfg.Path = file
 	r, err := exporting.ToFile(c.Context, cfg)
-	return file, r.Rows, err
+	return file, r.Rows, false, err
 }
 
 // deletedKeysFile is the same for the same rows of the same table.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,14 +71,23 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	tsimport := commandsIn(t)
 	rowsIn(t, tsimport)
 	remove := []string{"table", "delete", "p", "--filter", "age < 2", "--yes"}
-	keys := deletedKeysFile("embedded store ./tsimport-store", "p", "", "", "", "age < 2")
+	tsimport(0, "export", "-t", "p", "-o", "archive/", "-q")
+	var manifest struct {
+		Created int64 `json:"creation_time"`
+	}
+	text, err := os.ReadFile("archive/manifest.json")
+	must(t, err)
+	must(t, json.Unmarshal(text, &manifest))
+	keys := deletedKeysFile("embedded store ./tsimport-store", "p", fmt.Sprint(manifest.Created), "", "", "", "age < 2")
 	tsimport(0, "export", "-t", "p", "--filter", "age < 2", "--typed", "--columns", "", "-o", keys, "-q")
 	put(t, "c.csv", "n,id,age\n0,k000,5\n1,k001,\n0,k030,1\n")
 	tsimport(0, "load", "c.csv", "-t", "p", "-q")
 	put(t, "gone.csv", "n,id\n2,k011\n")
 	tsimport(0, "load", "gone.csv", "-t", "p", "--mode", "delete", "-q")
+	put(t, "new.csv", "n,id,age\n7,new,1\n")
+	tsimport(0, "load", "new.csv", "-t", "p", "-q")
 	said := tsimport(0, remove...)
-	holds(t, said, "the deletion of 60 rows that was interrupted is resumed", "57 deleted")
+	holds(t, said, "the deletion of 60 rows that was interrupted is resumed", "57 deleted", "1 deleted")
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "242", "rows")
 	if _, err := os.Stat(keys); !os.IsNotExist(err) {
 		t.Errorf("the file of keys is left: %v", err)
