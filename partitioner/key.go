@@ -74,12 +74,6 @@ func (c *Cutter) drop(k *key) {
 	c.keep(k)
 }
 
-// dropSimple forgets a key that is simple, where rows get no timestamps.
-func (c *Cutter) dropSimple(k *key) {
-	k.row = table.Ref{}
-	c.keep(k)
-}
-
 // keep keeps the memory of a key.
 func (c *Cutter) keep(k *key) {
 	if len(c.spare) < maxSpare {

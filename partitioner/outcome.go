@@ -86,7 +86,8 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 		if !c.o.Unordered {
 			c.keys.remove(k.hash)
 		}
-		c.dropSimple(k)
+		k.row = table.Ref{}
+		c.keep(k)
 	}
 	c.onWritten(f.Rows[told:])
 }

@@ -47,13 +47,6 @@ func (u *update) apply(ops []wire.Cell) *wire.Error {
 	return nil
 }
 
-// keepNamed drops the columns that the update does not name: of a table whose updates replace the row.
-func (u *update) keepNamed(ops []wire.Cell) {
-	u.cells = slices.DeleteFunc(u.cells, func(c wire.Cell) bool {
-		return !slices.ContainsFunc(ops, func(op wire.Cell) bool { return bytes.Equal(op.Name, c.Name) })
-	})
-}
-
 func (u *update) put(c wire.Cell) {
 	c.Op, c.Stamped = wire.PutCell, true
 	u.creates = true

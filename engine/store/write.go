@@ -339,7 +339,9 @@ func (w *writer) row(r *writeRow) error {
 	case wire.UpdateRow:
 		u := update{cells: w.cells, now: w.now, row: r.key, chosen: &w.store.choices, choices: w.store.choices.get()}
 		if r.meta.FullRow {
-			u.keepNamed(c.Row.Cells)
+			u.cells = slices.DeleteFunc(u.cells, func(had wire.Cell) bool { // the columns that the update does not name
+				return !slices.ContainsFunc(c.Row.Cells, func(op wire.Cell) bool { return bytes.Equal(op.Name, had.Name) })
+			})
 		}
 		o.Err = u.apply(c.Row.Cells)
 		w.cells = u.cells[:0]

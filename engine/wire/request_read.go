@@ -176,11 +176,6 @@ func decodeBatchGetTable(b []byte, dec *Decoder, rows *int) (t BatchGetTable, er
 	return t, nil
 }
 
-// oneVersion reports whether no column can have two versions in the answer: a matrix has no place for them.
-func (s *Selection) oneVersion() bool {
-	return s.TimeExact.Set || s.MaxVersions.Set && s.MaxVersions.Value == 1
-}
-
 // GetRange is the request of that name.
 type GetRange struct {
 	Name       TableName
@@ -215,7 +210,8 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	}
 	r.Backward, r.Limit = direction.Value == 1, int(limit.Value)
 	r.KeyPart = !entire.Or(true) && len(r.Selection.Columns) > 0
-	if block.Value == int32(SimpleRowMatrix) && !r.KeyPart && r.Selection.oneVersion() {
+	one := r.Selection.TimeExact.Set || r.Selection.MaxVersions.Set && r.Selection.MaxVersions.Value == 1
+	if block.Value == int32(SimpleRowMatrix) && !r.KeyPart && one { // a matrix has no place for two versions of a column
 		r.Block = SimpleRowMatrix
 	}
 	return r, r.check(start, end)

@@ -2,7 +2,6 @@ package spill
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -80,10 +79,4 @@ func (u *unpacker) rest() *unpacker {
 		u.in = nil
 	}
 	return u
-}
-
-// room returns the input buffer with n bytes.
-func (u *unpacker) room(n int) []byte {
-	u.in = slices.Grow(u.in[:0], n)[:n]
-	return u.in
 }

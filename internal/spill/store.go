@@ -218,7 +218,8 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 		}
 		u = made
 	}
-	in := u.room(k.disk)
+	u.in = slices.Grow(u.in[:0], k.disk)[:k.disk]
+	in := u.in
 	if err := readExtents(file, folder, k.extents, in, 0); err != nil {
 		return dst, err
 	}

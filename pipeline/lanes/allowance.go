@@ -39,9 +39,6 @@ func (a *allowance) saved() {
 	}
 }
 
-// withhold lets no row leave until a checkpoint describes the load as it is now.
-func (a *allowance) withhold() { a.left, a.next = 0, 0 }
-
 // spend counts a row that leaves. It reports whether a new checkpoint is needed soon.
 func (a *allowance) spend() (low bool) {
 	a.left--
@@ -87,6 +84,6 @@ func (s *Set) Saved() {
 // Withhold lets no row leave until a checkpoint describes the load as it is now.
 func (s *Set) Withhold() {
 	for _, l := range s.all {
-		l.allowance.withhold()
+		l.allowance.left, l.allowance.next = 0, 0
 	}
 }

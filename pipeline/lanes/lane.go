@@ -23,14 +23,6 @@ type Pacer interface {
 	State() string
 }
 
-// childPacer is the pacer of a partition that came out of a split of p's.
-func childPacer(p Pacer, now time.Time) Pacer {
-	if own, ok := p.(*ratelimit.Pacer); ok {
-		return own.Child(now)
-	}
-	return p
-}
-
 // lane is what the load knows of one partition beside its rows.
 type lane struct {
 	index    int
@@ -128,8 +120,8 @@ func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duratio
 // child is the lane of a partition that came out of a split of this one's, or that has most of its keys: then it knows what this one knew.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
 	pacer := l.pacer
-	if split {
-		pacer = childPacer(pacer, now)
+	if own, ok := pacer.(*ratelimit.Pacer); ok && split {
+		pacer = own.Child(now)
 	}
 	c := newLane(index, queue, pacer, l.trouble.patience.For)
 	c.perRow, c.turn.lastSend, c.health.notBefore, c.health.down, c.health.hung, c.health.took = l.perRow, l.turn.lastSend, l.health.notBefore, l.health.down, l.health.hung, l.health.took

@@ -63,7 +63,10 @@ func (a *Account) Final(r table.Ref, end partitioner.End, o table.Outcome) {
 		}
 	case partitioner.Rejected:
 		if o.Unmet {
-			a.unmet(r)
+			a.Counts.ConditionFailed++
+			if a.Tables != nil {
+				a.Tables.row(r.Key()).ConditionFailed++
+			}
 			return
 		}
 		a.refused(r, o)
@@ -134,14 +137,6 @@ func (a *Account) refused(r table.Ref, o table.Outcome) {
 	}
 }
 
-// unmet enters a row that was not written because of what the table has.
-func (a *Account) unmet(r table.Ref) {
-	a.Counts.ConditionFailed++
-	if a.Tables != nil {
-		a.Tables.row(r.Key()).ConditionFailed++
-	}
-}
-
 // Rejected enters a record that did not become a row.
 func (a *Account) Rejected(s *table.Split, r *intake.Reject) {
 	a.reject(s, s.Reject(r.Span, r.Reason, r.Raw))
@@ -172,7 +167,8 @@ func (a *Account) reject(s *table.Split, r table.Reject) {
 	case a.Asides == nil && a.Counts.OverLimit(a.Limit, false):
 		a.Stop(ErrLimit)
 	case a.Asides != nil && r.Reason.Code != table.CodeSeam:
-		a.Asides.countRejected(s.Ordinal)
+		a.Asides.counts[s.Ordinal].rejected++
+		a.Asides.check(s.Ordinal, false)
 	}
 }
 

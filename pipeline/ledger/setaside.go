@@ -83,12 +83,6 @@ func (a *asides) CountRead(source int, n int64) {
 	}
 }
 
-// countRejected counts a rejected record of a source.
-func (a *asides) countRejected(source int) {
-	a.counts[source].rejected++
-	a.check(source, false)
-}
-
 // check sets a source aside of which too many rows were rejected.
 func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {

@@ -32,13 +32,8 @@ func Speed(r *Request, cfg *pipeline.Config) (err error) {
 	if l.Memory = r.Memory; l.Memory == 0 {
 		l.Memory = DefaultMemory()
 	}
-	return CheckMemory(l.Memory)
-}
-
-// CheckMemory refuses less than a load needs.
-func CheckMemory(bytes int64) error {
-	if bytes < MinMemory {
-		return fmt.Errorf("--memory %gMiB: a load needs 16MiB at least", float64(bytes)/(1<<20))
+	if l.Memory < MinMemory {
+		return fmt.Errorf("--memory %gMiB: a load needs 16MiB at least", float64(l.Memory)/(1<<20))
 	}
 	return nil
 }

@@ -190,13 +190,6 @@ func (l *loader) viewBuffers() int {
 	return int(l.views[l.next.view-1])
 }
 
-// finished checks that the batch has nothing that the schema does not.
-func (l *loader) finished() {
-	if 2*l.next.node != len(l.nodes) || 2*l.next.buffer != len(l.buffers) || l.next.view != len(l.views) {
-		l.failf("the batch has more fields or buffers than the schema")
-	}
-}
-
 // vector loads count values of the next field, which is f, from one on.
 func (l *loader) vector(f *field, from, count int64) *vector {
 	length, nulls := l.node()

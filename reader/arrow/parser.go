@@ -165,7 +165,9 @@ func (p *Parser) vectors(s Split) []column {
 		}
 		roots[f] = l.column(f, s.First, s.Rows)
 	}
-	l.finished()
+	if 2*l.next.node != len(l.nodes) || 2*l.next.buffer != len(l.buffers) || l.next.view != len(l.views) {
+		l.failf("the batch has more fields or buffers than the schema")
+	}
 	all := make([]column, len(p.used))
 	for k, i := range p.used {
 		path := p.layout.columns[i]

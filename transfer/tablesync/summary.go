@@ -109,14 +109,9 @@ func (s *Summary) enter(cfg *Config, st *state) {
 		return
 	}
 	if s.Withheld = withheld(cfg, st); s.Withheld == "" {
-		s.willDelete(st)
+		s.Deletes, s.Kept, s.DeletesUnfinished = st.Found.Extra, 0, st.Found.Extra
+		s.Costs.DeleteCU = st.Total.DeleteUnits
 	}
-}
-
-// willDelete says that the surplus rows are to be deleted.
-func (s *Summary) willDelete(st *state) {
-	s.Deletes, s.Kept, s.DeletesUnfinished = st.Found.Extra, 0, st.Found.Extra
-	s.Costs.DeleteCU = st.Total.DeleteUnits
 }
 
 // withheld is why nothing may be deleted after a comparison, "" if it may.

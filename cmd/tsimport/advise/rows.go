@@ -190,7 +190,10 @@ func (r *rows) source(ctx context.Context, s source.Source, f func([]table.Value
 		_, _, err := parser.Parse(sp, func(rec *record.Record) {
 			values, why := c.Convert(rec)
 			if why != nil {
-				r.refuse(about.Name, why)
+				if r.rejected == 0 {
+					r.reject = fmt.Sprintf("%s: %v", about.Name, why)
+				}
+				r.rejected++
 				return
 			}
 			f(values)
@@ -203,13 +206,6 @@ func (r *rows) source(ctx context.Context, s source.Source, f func([]table.Value
 		}
 	}
 	return nil
-}
-
-func (r *rows) refuse(source string, why *table.Reason) {
-	if r.rejected == 0 {
-		r.reject = fmt.Sprintf("%s: %v", source, why)
-	}
-	r.rejected++
 }
 
 func (r *rows) close() {
