@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,14 +51,14 @@ func (l *live) config(settle time.Duration) Config {
 
 // look calls do before each request of a kind for the table or the source, with the number of it from 1.
 func (l *live) look(op string, do func(n int)) {
-	n, busy := 0, false
+	n := 0
+	var busy sync.Mutex
 	l.faults.Only = func(string) bool { return true }
 	l.faults.Decide = func(r faults.Request) faults.Fault {
-		if r.Operation == op && !busy {
+		if r.Operation == op && busy.TryLock() { // what it does itself is not looked at
 			n++
-			busy = true // what it does itself is not looked at
 			do(n)
-			busy = false
+			busy.Unlock()
 		}
 		return faults.Fault{}
 	}
