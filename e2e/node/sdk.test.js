@@ -364,8 +364,13 @@ test('indexes are made with their table and later, follow it, and are dropped', 
   assert.deepEqual((await indexRows(empty, ['age', 'id', 'n'])).map(([k]) => k[1]), ['a', 'c']); // both were written since
 
   await refused(put(full, [{ age: long(1) }, { n: long(1) }, { id: 'a' }], []), 400, 'OTSParameterInvalid', "Can't write index table directly.");
-  await refused(client.createIndex({ mainTableName: t, indexMeta: { name: `${first}_local`, primaryKey: ['id', 'city'], indexType: Tablestore.IndexType.IT_LOCAL_INDEX } }),
-    400, 'OTSUnsupportedOperation', 'local secondary indexes');
+  const local = `${first}_local`;
+  const createLocal = (primaryKey) => client.createIndex({
+    mainTableName: t, includeBaseData: true, indexMeta: { name: local, primaryKey, definedColumn: [], indexType: Tablestore.IndexType.IT_LOCAL_INDEX },
+  });
+  await refused(createLocal(['city', 'id']), 400, 'OTSParameterInvalid');
+  await createLocal(['id', 'city']);
+  assert.deepEqual(await indexRows(local, ['id', 'city', 'n']), [[['c', 'Rome', 3n], []]]); // the row of a has lost its city
   await client.dropIndex({ mainTableName: t, indexName: first });
   await refused(client.describeTable({ tableName: first }), 404, 'OTSObjectNotExist');
   await refused(client.dropIndex({ mainTableName: t, indexName: first }), 404, 'OTSObjectNotExist', 'Requested index does not exist.');

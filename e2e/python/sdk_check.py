@@ -312,8 +312,14 @@ class Contract:
         self.assertEqual(self.index_rows(full, ["tag", "n", "id"]), [((bytearray(b"\x00\xff"), 3, "c"), [])])
         self.refused(400, "OTSParameterInvalid", "Can't write index table directly.", self.put, full,
                      [("tag", bytearray(b"x")), ("n", 1), ("id", "a")], [("x", 1)])
-        local = SecondaryIndexMeta(self.name(), ["id", "city"], [], SecondaryIndexType.LOCAL_INDEX)
-        self.refused(400, "OTSUnsupportedOperation", "local secondary indexes", self.client.create_secondary_index, t, local, False)
+        local = self.name()
+
+        def create_local(*key):
+            self.client.create_secondary_index(t, SecondaryIndexMeta(local, list(key), [], SecondaryIndexType.LOCAL_INDEX), True)
+
+        self.refused(400, "OTSParameterInvalid", "", create_local, "city", "id")
+        create_local("id", "city")
+        self.assertEqual(self.index_rows(local, ["id", "city", "n"]), [(("c", "Rome", 3), [])])  # the row of a has lost its city
         self.client.delete_secondary_index(t, first)
         self.refused(404, "OTSObjectNotExist", "Requested index does not exist.", self.client.delete_secondary_index, t, first)
         self.refused(404, "OTSObjectNotExist", "", self.client.describe_table, first)
