@@ -38,6 +38,7 @@ type HotKeys struct {
 	run     int    // samples until the gap doubles
 	random  uint64
 	rows    uint64 // that the samples stand for
+	bytes   uint64 // of these
 
 	slots []slot
 	at    map[uint64]int32 // hash of a value to its slot; values of one hash count as one
@@ -51,6 +52,7 @@ type slot struct {
 	hash  uint64
 	count uint64 // rows, too many by at most over
 	over  uint64 // count that the slot had when the value took it
+	bytes uint64 // of the rows since then
 	key   []byte // the value as AppendKey encodes it
 }
 
@@ -58,6 +60,7 @@ type slot struct {
 type HotKey struct {
 	Value table.Value
 	Share float64 // 0 to 1
+	Bytes int64   // of these rows, about
 }
 
 // NewHotKeys counts values of a partition key of the type.
@@ -68,28 +71,28 @@ func NewHotKeys(keyType table.Type) *HotKeys {
 	}
 }
 
-// Add sees one row by its ordering key; the columns after the first do not matter.
-func (h *HotKeys) Add(orderingKey []byte) {
+// Add sees one row by its ordering key and its size in bytes; the columns after the first do not matter.
+func (h *HotKeys) Add(orderingKey []byte, size int) {
 	if h.skip > 0 {
 		h.skip--
 		return
 	}
-	h.sample(orderingKey)
+	h.sample(orderingKey, size)
 }
 
-// AddAll sees n rows, of which key returns the ordering key by the row's place. It asks for few: those of the sample.
-func (h *HotKeys) AddAll(n int, key func(i int) []byte) {
+// AddAll sees n rows, of which row returns the ordering key and the size by the row's place. It asks for few: those of the sample.
+func (h *HotKeys) AddAll(n int, row func(i int) (orderingKey []byte, size int)) {
 	for i := 0; i < n; i++ {
 		if pass := min(int(h.skip), n-i); pass > 0 {
 			h.skip -= uint32(pass)
 			i += pass - 1
 			continue
 		}
-		h.sample(key(i))
+		h.sample(row(i))
 	}
 }
 
-func (h *HotKeys) sample(key []byte) {
+func (h *HotKeys) sample(key []byte, size int) {
 	weight := uint64(h.gap)
 	if h.run--; h.run == 0 && h.gap < maxGap {
 		h.gap, h.run = 2*h.gap, sampleRun
@@ -108,21 +111,24 @@ func (h *HotKeys) sample(key []byte) {
 	}
 	key = key[:n]
 	h.rows += weight
+	taken := weight * uint64(size)
+	h.bytes += taken
 	hash := maphash.Bytes(h.seed, key)
 	if i, known := h.at[hash]; known {
 		h.slots[i].count += weight
+		h.slots[i].bytes += taken
 		return
 	}
 	if len(h.slots) < counters {
 		h.at[hash] = int32(len(h.slots))
-		h.slots = append(h.slots, slot{hash: hash, count: weight, key: bytes.Clone(key)})
+		h.slots = append(h.slots, slot{hash: hash, count: weight, bytes: taken, key: slices.Clone(key)})
 		return
 	}
 	i := h.smallest()
 	s := &h.slots[i]
 	delete(h.at, s.hash)
 	h.at[hash] = int32(i)
-	*s = slot{hash: hash, count: s.count + weight, over: s.count, key: append(s.key[:0], key...)}
+	*s = slot{hash: hash, count: s.count + weight, over: s.count, bytes: taken, key: append(s.key[:0], key...)}
 }
 
 // smallest returns a slot with the smallest count. Counts only grow, so a whole round is searched once for each
@@ -150,7 +156,7 @@ func (h *HotKeys) smallest() int {
 func (h *HotKeys) ReportWhole() []HotKey {
 	if h.rows >= minRowsOfOne && h.rows < minRows && len(h.slots) == 1 {
 		if v, _, err := table.DecodeKey(h.keyType, h.slots[0].key); err == nil {
-			return []HotKey{{Value: v, Share: 1}}
+			return []HotKey{{Value: v, Share: 1, Bytes: int64(h.slots[0].bytes)}}
 		}
 	}
 	return h.Report(1)
@@ -158,7 +164,7 @@ func (h *HotKeys) ReportWhole() []HotKey {
 
 // Report returns the values whose share of the rows makes them hot spots on a table of so many lanes, most first, at
 // most ten: those with at least one and a half times the even share of a lane, and at least 2 %; with one lane those
-// with at least 20 %. It returns none before a thousand rows have come.
+// with at least 20 %; and those with more than table.LargestValue bytes. It returns none before a thousand rows have come.
 func (h *HotKeys) Report(lanes int) []HotKey {
 	if h.rows < minRows {
 		return nil
@@ -170,15 +176,25 @@ func (h *HotKeys) Report(lanes int) []HotKey {
 	var hot []HotKey
 	for _, s := range h.slots {
 		share := float64(s.count-s.over) / float64(h.rows)
-		if share < least {
+		if share < least && s.bytes <= table.LargestValue {
 			continue
 		}
 		if v, _, err := table.DecodeKey(h.keyType, s.key); err == nil {
-			hot = append(hot, HotKey{Value: v, Share: share})
+			hot = append(hot, HotKey{Value: v, Share: share, Bytes: int64(s.bytes)})
 		}
 	}
 	slices.SortFunc(hot, func(a, b HotKey) int {
 		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Value.Int, b.Value.Int), bytes.Compare(a.Value.Bytes, b.Value.Bytes))
 	})
 	return hot[:min(len(hot), maxReported)]
+}
+
+// Largest returns the value with the most bytes, of which Share is its share, and false before a thousand rows have come.
+func (h *HotKeys) Largest() (HotKey, bool) {
+	if h.rows < minRows {
+		return HotKey{}, false
+	}
+	s := slices.MaxFunc(h.slots, func(a, b slot) int { return cmp.Compare(a.bytes, b.bytes) })
+	v, _, err := table.DecodeKey(h.keyType, s.key)
+	return HotKey{Value: v, Share: float64(s.bytes) / float64(max(h.bytes, 1)), Bytes: int64(s.bytes)}, err == nil
 }

@@ -247,7 +247,7 @@ func feed(h *HotKeys, rows int, pick func(i int) table.Value) {
 	var key []byte
 	for i := range rows {
 		key = table.AppendKey(key[:0], pick(i))
-		h.Add(table.AppendKey(key, integer(int64(i))))
+		h.Add(table.AppendKey(key, integer(int64(i))), 100)
 	}
 }
 
@@ -300,9 +300,9 @@ func TestRowsAreSampledAlikeOneByOneAndTogether(t *testing.T) {
 		some := rest[:min(len(rest), r.IntN(300))]
 		rest = rest[len(some):]
 		for _, key := range some {
-			one.Add(key)
+			one.Add(key, len(key))
 		}
-		all.AddAll(len(some), func(i int) []byte { return some[i] })
+		all.AddAll(len(some), func(i int) ([]byte, int) { return some[i], len(some[i]) })
 		if one.rows != all.rows || one.skip != all.skip {
 			t.Fatalf("with %d rows left: the samples stand for %d and %d rows, and %d and %d are passed over", len(rest), one.rows, all.rows, one.skip, all.skip)
 		}
@@ -363,8 +363,8 @@ func TestInvalidKeysAreNotCounted(t *testing.T) {
 	for _, kind := range []table.Type{table.Integer, table.String} {
 		h := NewHotKeys(kind)
 		for range 2 * minRows {
-			h.Add(nil)
-			h.Add([]byte{'a', 0})
+			h.Add(nil, 0)
+			h.Add([]byte{'a', 0}, 9)
 		}
 		if got := h.Report(1); got != nil {
 			t.Errorf("report: %v", got)
@@ -379,5 +379,28 @@ func TestAFewRowsOfOneValueInAWholeInputAreReported(t *testing.T) {
 		if hot := h.ReportWhole(); len(hot) != tt.want || tt.values == 1 && tt.want == 1 && hot[0].Share != 1 {
 			t.Errorf("%+v: %v", tt, hot)
 		}
+	}
+}
+
+// TestTheLargestValueIsFoundByItsBytes has a value with one row in fifty and most of the bytes.
+func TestTheLargestValueIsFoundByItsBytes(t *testing.T) {
+	h, r := NewHotKeys(table.Integer), rand.New(rand.NewPCG(2, 7))
+	if _, ok := h.Largest(); ok {
+		t.Error("nothing has come, and a value is the largest")
+	}
+	for range 500_000 {
+		n, size := r.Int64N(1000), 100
+		if r.IntN(100) == 0 {
+			n, size = 7777, 4<<20
+		}
+		h.Add(table.AppendKey(nil, integer(n)), size)
+	}
+	got, ok := h.Largest()
+	want := int64(5000 * 4 << 20)
+	if !ok || got.Value.Int != 7777 || math.Abs(float64(got.Bytes-want)) > .2*float64(want) || got.Share < .99 {
+		t.Errorf("found %+v, want about %d bytes", got, want)
+	}
+	if hot := h.Report(1); len(hot) != 1 || hot[0].Value.Int != 7777 || hot[0].Bytes != got.Bytes {
+		t.Errorf("reported %+v", hot)
 	}
 }

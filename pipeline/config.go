@@ -45,8 +45,8 @@ type Watch struct {
 	OnWait func(why string, most time.Duration)
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
-	// OnHotKey is called, at most once and while the load runs, when nearly all of the rows read so far have one
-	// partition-key value. May be nil; it must not block.
+	// OnHotKey is called while the load runs: at most once when nearly all of the rows read so far have one partition-key
+	// value, and at most once when one has more bytes than it should, which it then says. May be nil; it must not block.
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
 	// OnReject is told of each rejected record. May be nil; it must not block.
 	OnReject func(*rundir.Reason)

@@ -13,6 +13,8 @@ const (
 	crowdShare = 0.9
 	crowdRows  = 16 << 10 // the first look; each later one after four times as many rows
 	crowdLeast = 1000     // rows, when the input has ended
+
+	largeRows = 1 << 20 // between looks at the bytes of the largest value
 )
 
 // hotKeyWatch watches the partition keys of rows as they are read: those that are written say it late, because it is the one
@@ -24,7 +26,9 @@ type hotKeyWatch struct {
 	tell    func(ledger.ReportHotKey, int64) // may be nil
 	rows    int64
 	next    int64
-	told    bool
+	crowded bool  // was told
+	large   bool  // was told
+	looked  int64 // rows at the last look at bytes
 }
 
 func newCrowd(t table.Type, several bool, column string, tell func(ledger.ReportHotKey, int64)) *hotKeyWatch {
@@ -34,32 +38,55 @@ func newCrowd(t table.Type, several bool, column string, tell func(ledger.Report
 // count counts the rows of a block.
 func (c *hotKeyWatch) count(b *table.Block) {
 	c.rows += int64(len(b.Rows))
-	if c.told {
+	if c.crowded && c.large {
 		return
 	}
-	c.keys.AddAll(len(b.Rows), func(i int) []byte {
-		key := table.Ref{Block: b, Index: int32(i)}.Key()
-		if c.several {
+	c.keys.AddAll(len(b.Rows), func(i int) (key []byte, size int) {
+		row := table.Ref{Block: b, Index: int32(i)}
+		if key = row.Key(); c.several {
 			_, key = table.CutTable(key)
 		}
-		return key
+		return key, row.Row().Size()
 	})
 }
 
-// warn tells the user, once, that nearly all rows have one partition-key value. ended says that no more rows come.
+// warn tells the user, once each, that nearly all rows have one partition-key value, and that one has more bytes than it should. ended says that
+// no more rows come.
 func (c *hotKeyWatch) warn(ended bool) {
-	if c.told || c.rows < c.next && !(ended && c.rows >= crowdLeast) {
+	c.warnOfBytes(ended)
+	if c.crowded || c.rows < c.next && !(ended && c.rows >= crowdLeast) {
 		return
 	}
 	for c.next <= c.rows {
 		c.next *= 4
 	}
-	hot := c.keys.Report(1)
-	if len(hot) == 0 || hot[0].Share < crowdShare {
+	if hot := c.keys.Report(1); len(hot) > 0 && hot[0].Share >= crowdShare {
+		c.crowded = true
+		c.say(hot[0])
+	}
+}
+
+func (c *hotKeyWatch) warnOfBytes(ended bool) {
+	if c.large || c.rows < c.looked+largeRows && !ended {
 		return
 	}
-	c.told = true
-	if c.tell != nil {
-		c.tell(ledger.ReportHotKey{Column: c.column, Value: plan.ShowKey(hot[0].Value), Share: hot[0].Share}, c.rows)
+	c.looked = c.rows
+	if h, ok := c.keys.Largest(); ok && h.Bytes > table.LargestValue {
+		c.large = true
+		c.say(h)
 	}
+}
+
+func (c *hotKeyWatch) say(h partitioner.HotKey) {
+	if c.tell != nil {
+		c.tell(reportHotKey(c.column, h), c.rows)
+	}
+}
+
+func reportHotKey(column string, h partitioner.HotKey) ledger.ReportHotKey {
+	r := ledger.ReportHotKey{Column: column, Value: plan.ShowKey(h.Value), Share: h.Share}
+	if h.Bytes > table.LargestValue {
+		r.Bytes = h.Bytes
+	}
+	return r
 }

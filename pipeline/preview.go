@@ -50,8 +50,9 @@ type PreviewSample struct {
 	RowBytes    float64 // of a row on average, as the service counts them
 	RowUnits    float64 // write units of one, without indexes
 	HotKeys     []ledger.ReportHotKey
-	Grows       bool           // values of the partition key rise from row to row, as numbers that are given in turn and times do
-	Tables      []PreviewShare // that rows go to, if there are several
+	Largest     ledger.ReportHotKey // the value with the most bytes, of which Share is its share; none if Share is 0
+	Grows       bool                // values of the partition key rise from row to row, as numbers that are given in turn and times do
+	Tables      []PreviewShare      // that rows go to, if there are several
 }
 
 // PreviewShare is a table that some of the sample's rows go to.
@@ -154,7 +155,7 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 			name, key = table.CutTable(key)
 			tables[string(name)]++
 		}
-		hot.Add(key)
+		hot.Add(key, row.Row().Size())
 		rise.add(key)
 		return true
 	})
@@ -174,6 +175,9 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 	}
 	for _, h := range report() {
 		v.Sample.HotKeys = append(v.Sample.HotKeys, ledger.ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
+	}
+	if h, ok := hot.Largest(); ok {
+		v.Sample.Largest = ledger.ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share}
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/tsimport/pipeline/ledger"
-	"example.com/tsimport/pipeline/plan"
 )
 
 // publish says how far the load has come.
@@ -37,7 +36,7 @@ func (d *dispatcher) complete() {
 	d.lanes.CountSpilled(&r.ReportMemory)
 	d.lanes.Count(&r.ReportPartitions, d.record.started)
 	for _, h := range d.account.HotKeys(d.lanes.Sending(), d.cfg.DryRun) {
-		r.HotKeys = append(r.HotKeys, ledger.ReportHotKey{Column: d.admission.hotKeyWatch.column, Value: plan.ShowKey(h.Value), Share: h.Share})
+		r.HotKeys = append(r.HotKeys, reportHotKey(d.admission.hotKeyWatch.column, h))
 	}
 	d.record.meter.End(time.Now())
 	for _, p := range d.record.meter.Parts() {

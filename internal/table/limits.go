@@ -13,6 +13,7 @@ import (
 const (
 	MaxKeyColumns       = 4                // primary-key columns of a table
 	MaxKeyBytes         = 1024             // one string or binary primary-key value
+	LargestValue        = 10 << 30         // bytes that the rows of one partition-key value should stay below, by the vendor's advice
 	MaxValueBytes       = 2 << 20          // one string or binary attribute value
 	MaxColumns          = 1024             // attribute cells of one row in one write
 	MaxRowBytes         = 4 << 20          // one row in one write

@@ -84,7 +84,7 @@ func (a *Account) written(r table.Ref, o table.Outcome) {
 		a.Tables.row(key).Written++
 		_, key = table.CutTable(key)
 	}
-	a.Hot.Add(key)
+	a.Hot.Add(key, r.Row().Size())
 	if o.Restamped {
 		a.Counts.ExtraVersions++
 	}
@@ -102,7 +102,7 @@ func (a *Account) AllWritten(rows []table.Ref) {
 		return
 	}
 	a.Counts.Written += int64(len(rows))
-	a.Hot.AddAll(len(rows), func(i int) []byte { return rows[i].Key() })
+	a.Hot.AddAll(len(rows), func(i int) ([]byte, int) { return rows[i].Key(), rows[i].Row().Size() })
 }
 
 // numbered enters a row that the service has numbered.
@@ -187,7 +187,7 @@ func (a *Account) Dry(b *table.Block) {
 			a.Tables.row(key).Unfinished++
 			_, key = table.CutTable(key)
 		}
-		a.Hot.Add(key)
+		a.Hot.Add(key, b.Rows[i].Size())
 	}
 }
 

@@ -208,7 +208,8 @@ type ReasonCount = rundir.ReasonCount
 type ReportHotKey struct {
 	Column string  `json:"column"`
 	Value  string  `json:"value"`
-	Share  float64 `json:"share"` // of the rows written, estimated
+	Share  float64 `json:"share"`           // of the rows written, estimated
+	Bytes  int64   `json:"bytes,omitempty"` // of these rows, if they are more than one value should have
 }
 
 // ReportField is a column of the input with the type that its values were read as; empty if each has its own.

@@ -4,7 +4,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
@@ -12,11 +16,21 @@ import (
 // Looked is an Origin for commands that look at a table: the attributes that a sample of its rows has are columns, with their newest values.
 type Looked struct {
 	*Origin
-	Keyed bool // sources say that the table's key is unique
+	Keyed bool // sources say that the table's key is unique, and have the column Written
 }
+
+// Written is a column that no table has: when the newest cell of a row was written, in milliseconds.
+const Written = "(written)"
 
 // Name is the table as messages name it.
 func (l Looked) Name() string { return l.cfg.Name }
+
+// Bounds returns where the table's partitions begin, as scan.Partitions does.
+func (l Looked) Bounds(ctx context.Context) ([]table.Value, error) {
+	admin := &client.Admin{Client: l.cfg.Client, Context: ctx}
+	bounds, _, err := scan.NewPartitions(admin, l.cfg.Client, l.cfg.Table.Name).Read(time.Now())
+	return bounds, err
+}
 
 // Bounds of the sample that finds the columns.
 const (
@@ -42,6 +56,9 @@ func (l Looked) Open(ctx context.Context, division []byte) ([]source.Source, err
 		}
 	}
 	names := slices.Sorted(maps.Keys(seen))
+	if l.Keyed {
+		names = append(names, Written)
+	}
 	for i, p := range parts {
 		p.About().AddColumns(names)
 		parts[i] = looked{p, l.Keyed}

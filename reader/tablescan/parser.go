@@ -18,6 +18,7 @@ func (p *part) NewParser([]int) source.Parser {
 		parser.place[name] = parser.keys + i
 	}
 	parser.fields = make([]record.Datum, parser.keys+len(p.Added))
+	parser.written, parser.tells = parser.place[Written]
 	return parser
 }
 
@@ -31,6 +32,9 @@ type parser struct {
 	at     []int64 // timestamps of the values in fields
 	rec    record.Record
 	packs  bool
+
+	tells   bool // when a row was written,
+	written int  // in this field
 }
 
 // Records makes records of rows of one table. It is for one goroutine.
@@ -124,6 +128,9 @@ func (p *parser) unpack(row []byte) {
 		}
 		if at, asked := p.place[string(cell.Name)]; asked && cell.At > p.at[at] {
 			p.fields[at], p.at[at] = cell.Datum, cell.At
+		}
+		if p.tells && cell.At > p.at[p.written] {
+			p.fields[p.written], p.at[p.written] = record.Datum{Kind: record.Integer, Int: cell.At}, cell.At
 		}
 	}
 }

@@ -199,7 +199,7 @@ func (c *checker) row(ref table.Ref) error {
 	if c.plan.Tables != nil {
 		_, key = table.CutTable(key)
 	}
-	c.hot.Add(key)
+	c.hot.Add(key, 0)
 	if !c.result.Unique {
 		return nil
 	}

@@ -8,31 +8,31 @@ import (
 
 // Values are cold if they come again and again for a while and then no more, as those of a cohort do.
 const (
-	coldRepeats = 20   // rows of a value, on average
-	coldShare   = 0.01 // of the last quarter of the rows have a value that the first quarter had
+	coldRepeats = 20   // rows of a value, on average, and in the first half of the rows of one that can be called cold
 	coldLeast   = 1000 // rows
 )
 
 // perPeriod is the remedy for values that go cold: a hash would spread a few hot values over nothing and leave cold rows
 // among hot ones forever; a table per period leaves them behind.
 func (s *survey) perPeriod(c *Candidate) *Fix {
-	if c.Verdict != NotRecommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential && c.cause != inRuns && c.cause != skewed && c.cause != fewValues {
+	if c.Verdict == Recommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential && c.cause != inRuns && c.cause != skewed && c.cause != fewValues {
 		return nil
 	}
 	template := s.periodTemplate()
-	if template == "" || !s.mayKey(s.arrival) || !s.goesCold(c.parts[0]) {
+	if template == "" || !s.mayKey(s.arrival) || s.idleValues(c.parts[0]) < coldPart {
 		return nil
 	}
 	f := &Fix{Name: "table per period", Table: template, columns: []string{c.parts[0].name}}
-	f.Why = fmt.Sprintf("its values come for a while and then no more: rows of old ones stay cold. A table per period keeps them apart, so that its throughput can be lowered and it can be dropped as a whole (tsimport age). Begin the key with another column than %s", c.Column)
+	f.Why = fmt.Sprintf("many of its values come for a while and then no more: their rows stay cold. A table per period keeps them apart, so that its throughput can be lowered and it can be dropped as a whole (tsimport age). Begin the key with another column than %s", c.Column)
 	return f
 }
 
-// goesCold reports whether values of the early rows do not come again in the late ones.
-func (s *survey) goesCold(p *column) bool {
+// idleValues is the share of the values with many rows in the first half that have none in the last quarter. A value that stays as busy as
+// it was would have ten there.
+func (s *survey) idleValues(p *column) float64 {
 	n := s.kept.rows
-	if n < coldLeast || p.code < 0 || p.nulls > 0 || float64(s.rows) < coldRepeats*float64(s.distinctOf(p)) {
-		return false
+	if n < coldLeast || p.code < 0 || p.nulls > 0 || s.unordered || float64(s.rows) < coldRepeats*float64(s.distinctOf(p)) {
+		return 0
 	}
 	at := func(i int) uint64 {
 		if s.order != nil {
@@ -40,17 +40,23 @@ func (s *survey) goesCold(p *column) bool {
 		}
 		return s.kept.columns[p.identity()][i]
 	}
-	early := map[uint64]bool{}
-	for i := range n / 4 {
-		early[at(i)] = true
+	early, late := map[uint64]int{}, map[uint64]bool{}
+	for i := range n / 2 {
+		early[at(i)]++
 	}
-	again := 0
-	for i := n - n/4; i < n; i++ {
-		if early[at(i)] {
-			again++
+	for i := n - n/recentPart; i < n; i++ {
+		late[at(i)] = true
+	}
+	many, idle := 0, 0.0
+	for value, rows := range early {
+		if rows < coldRepeats {
+			continue
+		}
+		if many++; !late[value] {
+			idle++
 		}
 	}
-	return float64(again) <= coldShare*float64(n/4)
+	return idle / float64(max(many, 1))
 }
 
 // periodTemplate is the name of a table per period of the arrival's times, or "" if they do not tell one.

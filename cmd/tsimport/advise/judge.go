@@ -7,17 +7,17 @@ import (
 	"strings"
 
 	"example.com/tsimport/cmd/tsimport/advise/simulate"
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/words"
 )
 
 // What verdicts turn on.
 const (
-	goodShare = 0.7      // of the capacity: from here on a key is good
-	someShare = 0.35     // from here on it is usable with a fix
-	adviceMax = 10 << 30 // bytes of one partition-key value: the vendor's advice is to stay below
-	maxKey    = 1024     // bytes of a key column
-	longKey   = 64       // bytes: longer keys are paid for in every row
-	nullShare = 0.001    // of the rows: more nulls are not an accident
+	goodShare = 0.7   // of the capacity: from here on a key is good
+	someShare = 0.35  // from here on it is usable with a fix
+	maxKey    = 1024  // bytes of a key column
+	longKey   = 64    // bytes: longer keys are paid for in every row
+	nullShare = 0.001 // of the rows: more nulls are not an accident
 )
 
 // cause is why a candidate is not simply good.
@@ -178,7 +178,7 @@ func (s *survey) facts(parts []*column) (f Facts) {
 	f.Enumeration = f.Distinct > 0 && f.Distinct <= int64(4*s.Partitions) && s.rows >= 20*f.Distinct
 	f.LargestBytes = int64(max(1, f.Hottest*float64(s.rows)) * s.report.RowBytes)
 	f.GrownBytes = int64(float64(f.LargestBytes) * s.Growth / s.divides(parts))
-	f.Over10GB = f.GrownBytes > adviceMax
+	f.Over10GB = f.GrownBytes > table.LargestValue
 	return f
 }
 

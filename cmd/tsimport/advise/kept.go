@@ -81,6 +81,19 @@ func (k *kept) order(column int) []int32 {
 	return order
 }
 
+// mixed returns the rows in the order of a column, equal ones at random.
+func (k *kept) mixed(column int) []int32 {
+	codes := k.columns[column]
+	order := make([]int32, k.rows)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(codes[a], codes[b]), cmp.Compare(sketch.Mix(uint64(a)), sketch.Mix(uint64(b))))
+	})
+	return order
+}
+
 func (k *kept) keys(columns ...int) simulate.Keys {
 	var keys simulate.Keys
 	for _, c := range columns {

@@ -24,7 +24,8 @@ type Report struct {
 	Growth      float64      `json:"growth"`
 	Arrival     Arrival      `json:"arrival"`
 	Candidates  []*Candidate `json:"candidates"`
-	Design      *Design      `json:"design,omitempty"` // nil when nothing can be recommended
+	Present     *Present     `json:"present,omitempty"` // of a table that exists
+	Design      *Design      `json:"design,omitempty"`  // nil when nothing can be recommended
 	Notes       []string     `json:"notes"`
 }
 

@@ -22,6 +22,8 @@ type Input struct {
 	Sources source.Origin // in place of Args; nil is files
 	Table   string        // that they are
 	Copied  bool          // it is a table of the service
+	Written string        // its last column, which is not one of the table: when a row was written, in milliseconds
+	Bounds  []table.Value // of its partitions; nil if they are not known
 }
 
 // sampleBytes is how much of the inputs is looked at to find the columns' types: as much as a load looks at.

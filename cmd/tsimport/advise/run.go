@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
@@ -51,6 +52,12 @@ type survey struct {
 	order   []int32   // of kept rows by arrival; nil is the input's order
 	own     []*column // of the key that the source's rows have; nil if they have none
 	live    bool      // a load takes keys of own alone
+
+	lies      *lies // of a table of the service
+	first     int   // its partition key, among columns
+	ordinal   int   // place in kept of the rows' numbers, with lies
+	written   *column
+	unordered bool // nothing says in which order rows came
 }
 
 // Run reads the inputs once and reports.
@@ -70,6 +77,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err := s.judgeAll(ctx); err != nil {
 		return nil, err
 	}
+	s.present()
 	s.design()
 	s.commands()
 	return s.report, nil
@@ -147,6 +155,11 @@ func (s *survey) read(ctx context.Context) error {
 	for i, c := range s.columns {
 		c.settle(in.columns[i].Type, s.columnBudget(len(s.columns)))
 	}
+	if last := len(s.columns) - 1; s.Input.Written != "" && s.columns[last].name == s.Input.Written {
+		s.columns, s.written, s.lies = s.columns[:last], s.columns[last], newLies(s.Input.Bounds)
+		s.written.settle(table.Integer, 0)
+		s.first = slices.Index(s.columns, s.own[0])
+	}
 	if err := s.checkNames(); err != nil {
 		return err
 	}
@@ -179,12 +192,22 @@ func (s *survey) see(values []table.Value, count bool) {
 	if s.kept.next() {
 		keep = s.kept
 	}
+	size := int64(0)
 	for i, c := range s.columns {
 		v := &values[i]
 		c.see(v, keep, count)
 		if v.Type != table.Null {
-			s.bytes += int64(v.Size() + len(c.name))
+			size += int64(v.Size() + len(c.name))
 		}
+	}
+	s.bytes += size
+	if s.lies == nil {
+		return
+	}
+	s.lies.add(values[s.first], size)
+	s.written.see(&values[len(s.columns)], keep, false)
+	if keep != nil {
+		keep.add(s.ordinal, uint64(s.rows-1))
 	}
 }
 
@@ -227,6 +250,10 @@ func (s *survey) places() int {
 				n++
 			}
 		}
+	}
+	if s.lies != nil {
+		s.written.code, s.ordinal = 0, 1
+		n = 2
 	}
 	for _, c := range s.columns {
 		if c.name == s.ArrivalBy || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(strings.Split(name, "+"), c.name) }) {
@@ -334,6 +361,10 @@ func (s *survey) findArrival() {
 			best, s.arrival = score, c
 		}
 	}
+	if s.arrival == nil && s.lies != nil {
+		s.byWriting()
+		return
+	}
 	if s.arrival == nil {
 		a.How = "the input has no column of times: rows are taken to arrive in its own order; name a column with --arrival-by if they do not"
 		for _, c := range s.columns {
@@ -350,4 +381,16 @@ func (s *survey) findArrival() {
 	} else {
 		a.How += ", and the input is in another order"
 	}
+}
+
+// byWriting takes the rows of a table in the order in which they were written: that in which they are read is of their keys.
+func (s *survey) byWriting() {
+	w, a := s.written, &s.report.Arrival
+	s.order = s.kept.mixed(w.code)
+	span := time.Duration(max(0, w.high-w.low)) * time.Millisecond
+	if s.unordered = w.nulls*100 > s.rows || span == 0; s.unordered {
+		a.How = "neither a column nor the time at which rows were written tells it, so it is taken to be random; name a column with --arrival-by"
+		return
+	}
+	a.How = fmt.Sprintf("when the newest cell of each row was written, over %v; if a load or a copy has written them, that is its own order: name a column with --arrival-by", span.Round(time.Second/10))
 }

@@ -370,7 +370,8 @@ func TestValuesThatGoColdGetATablePerPeriod(t *testing.T) {
 		{300, false, 40, "c_{month(bought_at)}", "come for a while"},
 		{20, false, 40, "c_{day(bought_at)}", "come for a while"},
 		{300, true, 40, `c_{month(bought_at, "s")}`, "come for a while"},
-		{300, false, 20000, "", ""},
+		{300, false, 20000, "c_{month(bought_at)}", "many of its values"}, // half of them are idle at any time
+		{300, false, 0, "", ""},
 	} {
 		var b strings.Builder
 		b.WriteString("cohort,card,bought_at\n")
@@ -381,7 +382,11 @@ func TestValuesThatGoColdGetATablePerPeriod(t *testing.T) {
 			if tt.unix {
 				when = fmt.Sprint(at.Unix())
 			}
-			fmt.Fprintf(&b, "%d,u%d,%s\n", (i+random.IntN(tt.lifetime))/200, random.IntN(9000), when)
+			cohort := random.IntN(100)
+			if tt.lifetime > 0 {
+				cohort = (i + random.IntN(tt.lifetime)) / 200
+			}
+			fmt.Fprintf(&b, "%d,u%d,%s\n", cohort, random.IntN(9000), when)
 		}
 		r := run(t, Config{}, write(t, "c.csv", b.String()))
 		c := candidate(t, r, "cohort")

@@ -94,7 +94,11 @@ func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 		if cfg.Input.Sources, stop, err = lookedAt(c, cfg.Input.Args, true); err != nil {
 			return cfg, stop, err
 		}
-		cfg.Input.Table, cfg.Input.Copied = cfg.Input.Sources.(tablescan.Looked).Name(), true
+		looked := cfg.Input.Sources.(tablescan.Looked)
+		cfg.Input.Table, cfg.Input.Copied, cfg.Input.Written = looked.Name(), true, tablescan.Written
+		if cfg.Input.Bounds, err = looked.Bounds(c.Context); err != nil {
+			return cfg, stop, err
+		}
 		cfg.Input.Args = []string{cfg.Input.Table} // as copy names it
 	} else if from, err := fromdatabase.Config(c.given); err != nil {
 		return cfg, stop, err

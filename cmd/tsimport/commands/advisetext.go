@@ -2,10 +2,12 @@ package commands
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -41,6 +43,9 @@ func (p *advicePrinter) print(r *advise.Report) error {
 	p.head(r)
 	p.table(r)
 	p.reasons(r)
+	if r.Present != nil {
+		p.present(r.Present, r.Rows)
+	}
 	p.design(r)
 	_, err := p.w.Write(p.out.Bytes())
 	return err
@@ -166,6 +171,31 @@ func (p *advicePrinter) reasons(r *advise.Report) {
 	p.out.WriteByte('\n')
 }
 
+// shownRanges is how many ranges of a table that exists are shown, those with the most recent rows; JSON has all.
+const shownRanges = 5
+
+// present shows how the rows of a table that exists lie in it.
+func (p *advicePrinter) present(r *advise.Present, rows int64) {
+	what := "ranges of about as many rows"
+	if r.Partitions {
+		what = "partitions"
+	}
+	p.line(0, "Now, by %s in %d %s:", r.PartitionKey, len(r.Ranges), what)
+	if len(r.Uneven) == 0 {
+		p.line(2, "even: no value or range is hot")
+	}
+	for _, u := range r.Uneven {
+		p.line(2, "%s: %s", u.Kind, u.Why)
+	}
+	shown := slices.SortedStableFunc(slices.Values(r.Ranges), func(a, b advise.Range) int { return cmp.Compare(b.Recent, a.Recent) })
+	for _, one := range shown[:min(len(shown), shownRanges)] {
+		p.line(2, "from %s: %s rows (%.1f%%), %s; %.1f%% of the recent rows", one.From, words.Grouped(one.Rows), 100*float64(one.Rows)/float64(rows), byteText(one.Bytes), 100*one.Recent)
+	}
+	v := r.Largest[0]
+	p.line(2, "largest value: %s, %s in %s", v.Value, byteText(v.Bytes), counted(v.Rows, "row"))
+	p.out.WriteByte('\n')
+}
+
 // command writes a command. It is never folded: it is there to be copied.
 func (p *advicePrinter) command(k *advise.Key) {
 	if k.CommandText != "" {
@@ -177,6 +207,10 @@ func (p *advicePrinter) design(r *advise.Report) {
 	d := r.Design
 	if d == nil {
 		p.line(0, "No key is recommended.")
+		return
+	}
+	if r.Present != nil && slices.Equal(d.Keys, r.Present.Key) {
+		p.line(0, "The table has the recommended primary key: %s.", strings.Join(d.Keys, ", "))
 		return
 	}
 	p.line(0, "Recommended primary key: %s; %s.", strings.Join(d.Keys, ", "), d.Unique)

@@ -12,9 +12,6 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// largestValue is how many bytes the rows of one value of the partition key should take at most, by the vendor's advice.
-const largestValue = 10 << 30
-
 // cost fills in what the rows cost and how long they take.
 func (l *loadPlan) cost(cfg *pipeline.Config) {
 	if l.Rows < 0 || l.Rows > 0 && l.units == 0 && (l.Sampled == 0 || l.Rejected < l.Sampled) {

@@ -222,10 +222,8 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 		l.warn(fmt.Sprintf("the key begins with %s, which rises from row to row: new rows all go to the last partition; tsimport advise "+
 			"proposes a key that spreads", v.Target.Key[0].Name))
 	}
-	for _, h := range l.HotKeys {
-		if l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > largestValue {
-			l.warn(fmt.Sprintf("the rows with %s %s would take more than 10 GB, and one value of the partition key should stay below that", h.Column, h.Value))
-		}
+	if h := v.Sample.Largest; l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > table.LargestValue {
+		l.warn(fmt.Sprintf("the rows with %s %s would take more than 10 GB, and one value of the partition key should stay below that", h.Column, h.Value))
 	}
 	return nil
 }

@@ -1,11 +1,16 @@
 package commands
 
 import (
+	"encoding/json"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"example.com/tsimport/cmd/tsimport/advise"
 	"example.com/tsimport/internal/conformance"
 )
 
@@ -14,7 +19,7 @@ func TestCommandsLookAtATableThatExists(t *testing.T) {
 	tsimport := commandsIn(t)
 	var rows strings.Builder
 	for i := range 3000 {
-		fmt.Fprintf(&rows, `{"n":%d,"city":"c%d","age":%d}`+"\n", 1000+i, i%7, i%50)
+		fmt.Fprintf(&rows, `{"n":%d,"city":"c%d","age":%d,"made_at":"2026-01-%02dT%02d:%02d:00Z"}`+"\n", 1000+i, i%7, i%50, 1+i/120, i/5%24, i%5)
 	}
 	rows.WriteString(`{"n":9999,"late":"x"}` + "\n")
 	put(t, "p.jsonl", rows.String())
@@ -42,4 +47,57 @@ func TestCommandsLookAtATableThatExists(t *testing.T) {
 	holds(t, tsimport(2, "inspect", "ots://tsimport/p", "p.jsonl"), "by itself")
 	holds(t, tsimport(2, "check", "ots://elsewhere/p", "--pk", "n"), "no endpoint")
 	holds(t, tsimport(2, "advise", "ots://tsimport/nope"), "does not exist")
+}
+
+var plantedTables = flag.Int("planted-tables", 10, "tables whose faults TestFaultsOfATableAreFound plants")
+
+// TestFaultsOfATableAreFound plants tables whose rows have no column of times, only those of their cells.
+func TestFaultsOfATableAreFound(t *testing.T) {
+	tsimport := commandsIn(t)
+	began := time.Now().Add(-23 * time.Hour) // the service takes timestamps of a day
+	kinds := []string{"", advise.HotValue, advise.HotRange, advise.Growing, advise.Cold}
+	for i := range *plantedTables {
+		kind, random := kinds[i%len(kinds)], rand.New(rand.NewPCG(uint64(i), 1))
+		rows, keys := 2000+random.IntN(6000), 200+random.IntN(2000)
+		moved := random.IntN(keys)
+		var typed strings.Builder
+		for r := range rows {
+			recent, n := r > rows*2/3, random.IntN(keys)
+			switch {
+			case kind == advise.HotValue && random.IntN(3) == 0:
+				n = moved
+			case kind == advise.HotRange && recent && random.IntN(4) > 0:
+				n = (moved + random.IntN(keys/20)) % keys
+			case kind == advise.Growing:
+				n = r * keys / rows
+			case kind == advise.Cold && recent:
+				n = keys/2 + random.IntN(keys/2)
+			}
+			key := fmt.Sprintf(`{"C":"card","V":%d,"IsInt":true}`, n)
+			if i%2 == 1 {
+				key = fmt.Sprintf(`{"C":"card","V":"%06d"}`, n)
+			}
+			fmt.Fprintf(&typed, `{"Wide":true,"PK":{"Values":[%s,{"C":"n","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":1,"IsInt":true,"TS":%d}]}}`+"\n",
+				key, r, began.Add(time.Duration(r)*10*time.Second).UnixMilli())
+		}
+		name := fmt.Sprintf("t%d", i)
+		put(t, name+".jsonl", typed.String())
+		card := []string{"card:integer", "card:string"}[i%2]
+		tsimport(0, "load", name+".jsonl", "-t", name, "--create", "--pk", card, "--pk", "n:integer", "-q")
+		var report advise.Report
+		_, text, _ := strings.Cut(tsimport(0, "advise", "ots://tsimport/"+name, "--json"), "{")
+		if err := json.NewDecoder(strings.NewReader("{" + text)).Decode(&report); err != nil {
+			t.Fatal(err)
+		}
+		p, counted, found := report.Present, int64(0), ""
+		for _, r := range p.Ranges {
+			counted += r.Rows
+		}
+		for _, u := range p.Uneven {
+			found += u.Kind
+		}
+		if counted != int64(rows) || len(p.Ranges) < 20 || found != kind {
+			t.Errorf("table %d of %d rows, %d keys: found %q, want %q: %d rows in %d ranges, %+v", i, rows, keys, found, kind, counted, len(p.Ranges), p.Uneven)
+		}
+	}
 }

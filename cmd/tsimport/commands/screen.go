@@ -98,9 +98,16 @@ func (s *screen) begin() {
 
 // hotKey warns while there is time to stop: rows of one partition-key value cannot be spread.
 func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
+	if h.Bytes > 0 {
+		s.say.Warn("the rows read so far that have %s as %s, the partition key, take %s; %s. %s advise proposes a key that divides it", printable(h.Value), printable(h.Column), byteText(h.Bytes), valueTooLarge, commandName())
+		return
+	}
 	s.say.Warn("%s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), words.Grouped(rows),
 		printable(h.Value), printable(h.Column), oneValue, commandName())
 }
+
+// valueTooLarge is the vendor's advice.
+const valueTooLarge = "one value should stay below 10 GB"
 
 // oneValue says what a partition-key value with most of the rows means.
 const oneValue = "one value is never split, so a single partition takes them all, however many the table has"
@@ -377,7 +384,11 @@ func saySpread(say words.Say, r *pipeline.Report) {
 			say.Line("hot spot: all rows have %s %s; %s", h.Column, h.Value, oneValue)
 			continue
 		}
-		say.Line("hot spot: %s %s has %.0f%% of the rows; one partition-key value is never split", h.Column, h.Value, h.Share*100)
+		size := ""
+		if h.Bytes > 0 {
+			size = fmt.Sprintf(", %s: %s", byteText(h.Bytes), valueTooLarge)
+		}
+		say.Line("hot spot: %s %s has %.0f%% of the rows%s; one partition-key value is never split", h.Column, h.Value, h.Share*100, size)
 	}
 	if r.Partitions > 1 && r.Written > 0 {
 		say.Line("%s", partitionsNote(r))

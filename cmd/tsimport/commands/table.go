@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -131,6 +133,13 @@ type description struct {
 	ReservedWrite int           `json:"reserved_write"`
 	AllowUpdate   bool          `json:"allow_update"`
 	Indexes       []table.Index `json:"indexes,omitempty"`
+	LargeValue    *largeValue   `json:"large_value,omitempty"`
+}
+
+// largeValue is a partition-key value with more bytes than one should have.
+type largeValue struct {
+	Value string `json:"value"`
+	Bytes int64  `json:"bytes"` // at least
 }
 
 type describedPK struct {
@@ -150,6 +159,15 @@ func tableDescribe(c *call) error {
 			return noTable(err, target)
 		}
 		d := describe(t)
+		switch v, size, err := scan.NewPartitions(a, a.Client, name).LargeValue(); {
+		case c.Context.Err() != nil:
+			return context.Cause(c.Context)
+		case err != nil:
+			c.say.Note("whether one value of %s has more than 10 GB is not known: %v", t.Key[0].Name, err)
+		case size > 0:
+			d.LargeValue = &largeValue{plan.ShowKey(v), size}
+			c.say.Warn("%s %s has more than %s, and %s; tsimport advise ots://INSTANCE/%s proposes a key that divides it", t.Key[0].Name, printable(d.LargeValue.Value), byteText(size), valueTooLarge, name)
+		}
 		return printed(c, d, d.print)
 	})
 }

@@ -104,6 +104,40 @@ func (p *Partitions) Size() (bytes int64, err error) {
 	}
 }
 
+// largeSplit is the size of the splits by which LargeValue looks: 1 GB.
+const largeSplit = 10
+
+// LargeValue returns the partition-key value with the most splits of the table, if they have more than table.LargestValue bytes, and how many
+// at least; 0 if no value has as many. It costs read units as a guess does.
+func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
+	var splits []*tablestore.Split
+	each := int64(largeSplit)
+	for ; ; each *= 10 {
+		if splits, err = p.splitsOf(each); err != nil {
+			return value, 0, fmt.Errorf("ask for the sizes of the values of table %s: %w", p.name, &client.Error{Cause: err})
+		}
+		if len(splits) < guessLimit || each >= guessMost {
+			break
+		}
+	}
+	within := int64(0) // splits that begin at one value, and end there
+	_, err = unpanicked("split point", func() (none struct{}, _ error) {
+		var last []byte
+		for _, s := range splits[min(1, len(splits)):] {
+			v := client.ValueOf(s.LowerBound.PrimaryKeys[0].Value)
+			key := table.AppendKey(nil, v)
+			if within++; !bytes.Equal(key, last) {
+				within, last = 0, key
+			}
+			if taken := within * each * unitBytes; taken > max(size, table.LargestValue) {
+				value, size = v, taken
+			}
+		}
+		return none, nil
+	})
+	return value, size, err
+}
+
 // splitsOf asks for splits of a size.
 func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
 	res, err := unpanicked("answer", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {

@@ -468,3 +468,39 @@ func TestACutFileOfGrowingCSVIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// TestAValueOfManySplitsIsLarge has splits of 1 GB that begin at these values, and of 10 GB where there are too many.
+func TestAValueOfManySplitsIsLarge(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		at    func(i int) int64
+		count int
+		sizes string
+		value int64
+		bytes int64
+	}{
+		{"no split", func(int) int64 { return 1 }, 1, "[10]", 0, 0},
+		{"each its own", func(i int) int64 { return int64(i) }, 100, "[10]", 0, 0},
+		{"ten splits within", func(int) int64 { return 7 }, 11, "[10]", 0, 0},
+		{"eleven splits within", func(i int) int64 { return min(int64(i), 3) }, 15, "[10]", 3, 11 * 10 * unitBytes},
+		{"a table of many splits", func(i int) int64 { return int64(i) / 20 }, 1024, "[10 100]", 0, 2 * 100 * unitBytes},
+	} {
+		service := new(partitioned)
+		service.splits = func(size int64) []byte {
+			points := tt.count
+			if size > 10 {
+				points = 3
+			}
+			answer := message(nil, 1, []byte{0x0a, 0x04, 0x08, 0x01, 0x10, 0x00})
+			answer = message(answer, 2, append(message(nil, 1, []byte("uid")), 0x10, 0x01))
+			for i := range points {
+				answer = message(answer, 3, pointRow(table.Value{Type: table.Integer, Int: tt.at(i)}))
+			}
+			return answer
+		}
+		v, size, err := partitionsOf(t, service).LargeValue()
+		if err != nil || v.Int != tt.value || size != tt.bytes || fmt.Sprint(service.sizes) != tt.sizes {
+			t.Errorf("%s: %d with %d bytes, %v, after splits of %v", tt.name, v.Int, size, err, service.sizes)
+		}
+	}
+}
