@@ -3,6 +3,7 @@ package keyexpr
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ type Bounds struct {
 	Filters bool         `json:"filters,omitempty"` // rows with other values may be among them
 	Go      string       `json:"go"`
 	Python  string       `json:"python"`
+	order   Order        // of the column's values in the key
 }
 
 // BoundValue is a key column of a bound.
@@ -44,15 +46,20 @@ const (
 // Given are values of input columns, by name.
 type Given map[string]table.Value
 
+// Upto are the ends, exclusive, of the ranges of values that begin with those of a Given.
+type Upto map[string]table.Value
+
 // Bounds returns the bounds of the rows that have the given value in a column, and in the columns that the key has before
 // it; nil if the key has no range of them, or if one of those values is not given.
-func (d Design) Bounds(column string, given Given) *Bounds {
-	f := finder{d: d, given: given, programs: map[*node]*Program{}, known: map[string]bool{column: true}}
+func (d Design) Bounds(column string, given Given) *Bounds { return d.bounds(column, given, "") }
+
+func (d Design) bounds(column string, given Given, ranged string) *Bounds {
+	f := finder{d: d, given: given, programs: map[*node]*Program{}, known: map[string]bool{column: true}, ranged: ranged}
 	f.find(column)
 	if f.failed || !f.begun || !f.used[column] {
 		return nil
 	}
-	b := &Bounds{Ranges: 1, Filters: f.filters, Row: f.whole, Start: f.start, End: f.end}
+	b := &Bounds{Ranges: 1, Filters: f.filters, Row: f.whole, Start: f.start, End: f.end, order: f.order}
 	if f.many > 0 {
 		b.Ranges, b.Prefix = f.many, f.prefix
 	}
@@ -65,10 +72,47 @@ func (d Design) Bounds(column string, given Given) *Bounds {
 	return b
 }
 
+// RangeBounds returns the bounds of the rows with a value from that which is given for the column, inclusive, to another, exclusive; nil if the key
+// has no range of them.
+func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds {
+	least := d.bounds(column, given, column)
+	most := maps.Clone(given)
+	most[column] = to
+	b := d.bounds(column, most, column)
+	if least == nil || b == nil {
+		return nil
+	}
+	switch least.order {
+	case Ascending:
+		b.Start, b.End = least.Start, b.Start
+	case CoarseAscending:
+		b.Start = least.Start
+	case Descending:
+		b.Start, b.End = b.End, least.End
+	case CoarseDescending:
+		b.End = least.End
+	default:
+		return nil
+	}
+	if b.Start == nil || b.End == nil {
+		return nil // of whole keys nothing says which comes next
+	}
+	b.Row, b.Filters = false, b.Filters || least.order == CoarseAscending || least.order == CoarseDescending
+	for i, text := range least.Given {
+		if b.Given[i] != text {
+			b.Given[i] = text + ".." + shownValue(to)
+		}
+	}
+	b.Go, b.Python = b.inGo(), b.inPython()
+	return b
+}
+
 // finder follows the pieces of a key as far as their values are known.
 type finder struct {
 	d        Design
 	given    Given
+	ranged   string             // a column of whose value only what the key has in its order is known
+	order    Order              // that has it there
 	programs map[*node]*Program // of pieces
 	known    map[string]bool    // columns whose value may be used
 	used     map[string]bool    // and those whose value was
@@ -108,6 +152,7 @@ func (f *finder) orderedIn(column string) int {
 		}
 		for _, piece := range piecesOf(p.root) {
 			if s, ok := single(piece.node.order); ok && s.Column == column && (p.root.pieces == nil || piece.node.typ == table.String) {
+				f.order = s.Order
 				return n
 			}
 			if _, names := f.compiled(p, piece); first < 0 && slices.Contains(names, column) {
@@ -161,7 +206,7 @@ func (f *finder) column(i int, p *Program, ordered int) {
 	}
 	pieces := piecesOf(p.root)
 	if len(pieces) == 1 && p.Type != table.String {
-		v, ok := f.value(p, pieces[0], f.piecesBefore(i) < ordered)
+		v, ok := f.value(p, pieces[0], f.piecesBefore(i), ordered)
 		switch {
 		case f.failed:
 		case !ok:
@@ -180,7 +225,7 @@ func (f *finder) column(i int, p *Program, ordered int) {
 			b.many = true
 			continue
 		}
-		v, ok := f.value(p, piece, before)
+		v, ok := f.value(p, piece, at+n, ordered)
 		if f.failed {
 			return
 		}
@@ -189,7 +234,9 @@ func (f *finder) column(i int, p *Program, ordered int) {
 			break
 		}
 		text = appendText(text, v)
-		f.filters = f.filters || !piece.sealed && n < len(pieces)-1
+		open := !piece.sealed && n < len(pieces)-1
+		f.filters = f.filters || open
+		f.failed = open && f.ranged != "" && at+n == ordered // what follows changes the order
 	}
 	b.value = table.Value{Type: table.String, Bytes: text}
 	switch {
@@ -209,7 +256,7 @@ func (f *finder) enumerate(p *Program, piece piece) bool {
 		return false
 	}
 	_, names := f.compiled(p, piece)
-	if !slices.ContainsFunc(names, func(name string) bool { return !f.known[name] }) {
+	if !slices.ContainsFunc(names, func(name string) bool { return !f.known[name] || name == f.ranged }) {
 		return false
 	}
 	f.many, f.prefix = n.order[0].Values, fmt.Sprintf("%%0%dd", n.width)
@@ -221,11 +268,12 @@ func (f *finder) enumerate(p *Program, piece piece) bool {
 
 // value is what a piece is for the values that are given; ok says that they are enough. All columns that stand before the
 // one that is looked for may be used.
-func (f *finder) value(p *Program, piece piece, before bool) (v table.Value, ok bool) {
+func (f *finder) value(p *Program, piece piece, at, ordered int) (v table.Value, ok bool) {
 	made, names := f.compiled(p, piece)
-	if f.failed {
+	if f.failed || at != ordered && slices.Contains(names, f.ranged) {
 		return v, false
 	}
+	before := at < ordered
 	row := make([]table.Value, len(f.d.Inputs))
 	for i, name := range names {
 		f.known[name] = f.known[name] || before

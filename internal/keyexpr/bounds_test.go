@@ -80,22 +80,9 @@ func TestTheBoundsHoldTheRowsOfTheirValuesAndNoOthers(t *testing.T) {
 				rt.Fatalf("%q: %s: %+v", tt.key, tt.column, b)
 			}
 			for _, r := range rows {
-				var key []byte
-				for _, p := range d.Programs {
-					v, why := p.NewEvaluator().Eval(r)
-					if why != nil {
-						return // the row is rejected
-					}
-					key = table.AppendKey(key, v)
-				}
-				inside := false
-				for i := range b.Ranges {
-					start := boundKey(b, b.Start, i)
-					if b.Row {
-						inside = inside || bytes.Equal(key, start)
-						continue
-					}
-					inside = inside || bytes.Compare(key, start) >= 0 && bytes.Compare(key, boundKey(b, b.End, i)) < 0
+				inside, rejected := within(d, b, r)
+				if rejected {
+					return
 				}
 				want := true
 				for i, in := range inputs {
@@ -105,6 +92,90 @@ func TestTheBoundsHoldTheRowsOfTheirValuesAndNoOthers(t *testing.T) {
 				}
 				if inside != want && !(inside && tt.filters) {
 					rt.Fatalf("%q: %s given %v: a row with %v is inside: %v\n%s", tt.key, tt.column, b.Given, r, inside, b.Python)
+				}
+			}
+		})
+	}
+}
+
+// within reports whether the key of a row is within the bounds.
+func within(d Design, b *Bounds, r []table.Value) (inside, rejected bool) {
+	var key []byte
+	for _, p := range d.Programs {
+		v, why := p.NewEvaluator().Eval(r)
+		if why != nil {
+			return false, true
+		}
+		key = table.AppendKey(key, v)
+	}
+	for i := range b.Ranges {
+		start := boundKey(b, b.Start, i)
+		if b.Row {
+			inside = inside || bytes.Equal(key, start)
+			continue
+		}
+		inside = inside || bytes.Compare(key, start) >= 0 && bytes.Compare(key, boundKey(b, b.End, i)) < 0
+	}
+	return inside, false
+}
+
+func TestTheBoundsOfARangeHoldItsRowsAndNoOthers(t *testing.T) {
+	env := Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}
+	for _, tt := range []struct {
+		key     []string
+		column  string
+		with    []string // columns whose value must be the same
+		ranges  int      // 0: the key has none
+		filters bool
+	}{
+		{[]string{"CardID"}, "CardID", nil, 1, false},
+		{[]string{"CardID", "OrderNumber"}, "CardID", nil, 1, false},
+		{[]string{"CardID", "OrderNumber"}, "OrderNumber", []string{"CardID"}, 1, false},
+		{[]string{"SellerID", "OrderNumber"}, "SellerID", nil, 1, false},
+		{[]string{`k=pad(DeviceID,6)+":"+SellerID+":"+text(CardID)`, "OrderNumber"}, "DeviceID", nil, 1, false},
+		{[]string{`k=splice(",", pad(DeviceID,6), SellerID, CardID)`}, "DeviceID", nil, 1, false},
+		{[]string{`k=splice(",", pad(DeviceID,6), SellerID, pad(CardID,4))`}, "CardID", []string{"DeviceID", "SellerID"}, 1, false},
+		{[]string{`k=SellerID+"x"+Name`, "CardID"}, "SellerID", nil, 0, false},
+		{[]string{`k=md5(CardID,1)+pad(CardID,3)`, "OrderNumber"}, "CardID", nil, 16, false},
+		{[]string{`k=bucket(CardID,3)`, "CardID", "OrderNumber"}, "CardID", nil, 3, false},
+		{[]string{`s=salt(12)`, "CardID", "SellerID"}, "CardID", nil, 12, false},
+		{[]string{`k=md5(SellerID,2)`, "OrderNumber"}, "SellerID", nil, 0, false},
+		{[]string{"at=CardID - CardID % 10", "CardID"}, "CardID", nil, 1, true},
+		{[]string{"at=desc(CardID)", "OrderNumber"}, "CardID", nil, 1, false},
+		{[]string{"at=desc(CardID)"}, "CardID", nil, 0, false},
+	} {
+		d := design(t, env, tt.key...)
+		at := slices.IndexFunc(inputs, func(in Input) bool { return in.Name == tt.column })
+		rapid.Check(t, func(rt *rapid.T) {
+			draw := func() []table.Value {
+				return row(map[string]table.Value{
+					"CardID": num(rapid.Int64Range(0, 25).Draw(rt, "card")), "DeviceID": num(rapid.Int64Range(0, 5).Draw(rt, "device")),
+					"OrderNumber": num(rapid.Int64Range(0, 5).Draw(rt, "order")), "Name": str(rapid.SampledFrom([]string{"", "a", "x"}).Draw(rt, "name")),
+					"SellerID": str(rapid.SampledFrom([]string{"a", "ab", "abc", "b", "国"}).Draw(rt, "seller"))})
+			}
+			low, high, given := draw(), draw(), Given{}
+			compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
+			if compare(low[at], high[at]) >= 0 {
+				return
+			}
+			for i, in := range inputs {
+				given[in.Name] = low[i]
+			}
+			b := d.RangeBounds(tt.column, given, high[at])
+			if tt.ranges == 0 && b == nil {
+				return
+			}
+			if b == nil || b.Ranges != tt.ranges || b.Filters != tt.filters {
+				rt.Fatalf("%q: %s: %+v", tt.key, tt.column, b)
+			}
+			for range 20 {
+				r := draw()
+				want := compare(r[at], low[at]) >= 0 && compare(r[at], high[at]) < 0
+				for i, in := range inputs {
+					want = want && (!slices.Contains(tt.with, in.Name) || shownValue(r[i]) == shownValue(low[i]))
+				}
+				if inside, rejected := within(d, b, r); !rejected && inside != want && !(inside && tt.filters) {
+					rt.Fatalf("%q: %v: a row with %v is inside: %v\n%s", tt.key, b.Given, r, inside, b.Python)
 				}
 			}
 		})
@@ -160,7 +231,7 @@ key.AddPrimaryKeyColumn("SellerID", "\u4e2d\"")`, `primary_key = [("SellerID", "
 			t.Errorf("%q: %+v", tt.key, b)
 			continue
 		}
-		x := Explain(d, [][]table.Value{row(nil)}, given)
+		x := Explain(d, [][]table.Value{row(nil)}, given, nil)
 		if text := x.Text(); !strings.Contains(text, strings.Split(tt.python, "\n")[0]) || len(x.Key) != len(tt.key) || len(x.Examples[0].Key) != len(tt.key) {
 			t.Errorf("%q:\n%s", tt.key, text)
 		}
@@ -193,12 +264,12 @@ func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
 		{[]string{"k=md5(CardID,4)+text(CardID)", "OrderNumber"}, ""},
 		{[]string{"CardID", "k=bucket(CardID, 16)"}, ""},
 	} {
-		notes := strings.Join(Explain(design(t, env, tt.key...), nil, nil).Notes, "\n")
+		notes := strings.Join(Explain(design(t, env, tt.key...), nil, nil, nil).Notes, "\n")
 		if tt.warn == "" && (strings.Contains(notes, "at most") || strings.Contains(notes, "are the most")) || !strings.Contains(notes, tt.warn) {
 			t.Errorf("%q: %s", tt.key, notes)
 		}
 	}
-	x := Explain(design(t, env, "SellerID"), nil, nil)
+	x := Explain(design(t, env, "SellerID"), nil, nil, nil)
 	x.NoteSample(1000, 3)
 	if len(x.Notes) != 1 || !strings.Contains(x.Notes[0], "has 3 values in the first 1000 records") {
 		t.Errorf("%q", x.Notes)

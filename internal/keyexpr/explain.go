@@ -53,8 +53,8 @@ type Example struct {
 }
 
 // Explain describes a design, with the keys of sample rows in the order of the design's inputs, and with the bounds of the
-// given values.
-func Explain(d Design, samples [][]table.Value, given Given) Explanation {
+// given values or ranges.
+func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanation {
 	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
 	var segments []Segment
 	for i, p := range d.Programs {
@@ -83,7 +83,9 @@ func Explain(d Design, samples [][]table.Value, given Given) Explanation {
 	x.Order = orderSentence(segments)
 	for _, name := range d.sources() {
 		r := rangeOf(name, segments)
-		if r.Bounds = d.Bounds(name, given); r.Bounds != nil && r.Use == "no" {
+		if to, ranged := upto[name]; ranged {
+			r.Bounds = d.RangeBounds(name, given, to)
+		} else if r.Bounds = d.Bounds(name, given); r.Bounds != nil && r.Use == "no" {
 			r.How = "the key does not preserve its order; rows with the same value are adjacent"
 		}
 		x.Ranges = append(x.Ranges, r)

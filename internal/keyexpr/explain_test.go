@@ -60,7 +60,7 @@ func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
 		{[]string{"order=md5(order,2) + pad(order, 12)"}, []string{"a1000000000042"}, map[string]string{"order": "many"}},
 		{[]string{"salt=salt(16)", "order"}, []string{"15", "42"}, map[string]string{"order": "many"}},
 	} {
-		x := Explain(design(t, env, tt.key...), [][]table.Value{values}, nil)
+		x := Explain(design(t, env, tt.key...), [][]table.Value{values}, nil, nil)
 		conformance.Same(t, x.Examples[0].Key, tt.want, "%q: %+v", tt.key, x.Examples[0])
 		ranges := map[string]string{}
 		for _, r := range x.Ranges {
@@ -78,7 +78,7 @@ func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
 func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\nZoe,z\nx,1\n"), nil }}
 	x := Explain(design(t, env, `k=splice(auto, md5(CardID,2), pad(DeviceID,6), lookup(Name, "codes.csv"))`, "Score"),
-		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})}, nil)
+		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})}, nil, nil)
 	text := x.Text()
 	for _, want := range []string{
 		`k (string) = splice(auto, md5(CardID,2)`,
@@ -110,7 +110,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 }
 
 func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
-	x := Explain(design(t, Env{Columns: inputs}, `k=trim(Name) + pad(CardID, 9)`), nil, nil)
+	x := Explain(design(t, Env{Columns: inputs}, `k=trim(Name) + pad(CardID, 9)`), nil, nil, nil)
 	if x.Key[0].Python != "" || !strings.Contains(x.Key[0].Recipe, "trim(Name)") {
 		t.Errorf("%+v", x.Key[0])
 	}
@@ -118,7 +118,7 @@ func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
 
 func TestColumnsWithPythonKeywordsAsNamesAreNotVariables(t *testing.T) {
 	env := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
-	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil)
+	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil, nil)
 	conformance.Equal(t, x.Key[0].Python, `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`, "python")
 }
 
@@ -160,7 +160,7 @@ func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
 		`col("unit price") * -3 + CardID`, `format_time(CardID, "2006010215", "s")`, `format_time(CardID, "v2-%Y%%%j%f", "ms", "Asia/Shanghai")`,
 		`year("2021-11-07T23:30:00-05:00", "Asia/Shanghai") + month("2021-11-07 10:30")`, `Paid ? Name : SellerID`, `订单号 ?? "none"`, `text(订单号 == nil)`} {
 		d := design(t, Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}, "k="+source)
-		x := Explain(d, nil, nil)
+		x := Explain(d, nil, nil, nil)
 		if x.Key[0].Python == "" {
 			t.Errorf("%s: no formula", source)
 		}
@@ -357,6 +357,6 @@ func FuzzCompile(f *testing.F) {
 		if again, whyAgain := p.NewEvaluator().Eval(values); (why == nil) != (whyAgain == nil) || string(appendText(nil, v)) != string(appendText(nil, again)) {
 			t.Fatalf("%s: %v %v, then %v %v", source, v, why, again, whyAgain)
 		}
-		Explain(Design{Columns: []Column{{Name: "k", Expr: source}}, Programs: []*Program{p}, Inputs: inputs}, [][]table.Value{values}, nil).Text()
+		Explain(Design{Columns: []Column{{Name: "k", Expr: source}}, Programs: []*Program{p}, Inputs: inputs}, [][]table.Value{values}, nil, nil).Text()
 	})
 }

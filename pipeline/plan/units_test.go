@@ -357,7 +357,7 @@ func TestSpliceAutoTakesItsSeparatorFromTheSampleAndSaysSo(t *testing.T) {
 	}); err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
-	x := keyexpr.Explain(d, rows, nil)
+	x := keyexpr.Explain(d, rows, nil, nil)
 	if x.Key[0].Separator != "\x1f" || len(x.Examples) != 1 || x.Examples[0].Key[0] != "a100\x1fx y" {
 		t.Errorf("%+v", x)
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/hex"
 	"errors"
@@ -34,7 +35,7 @@ func explainCommand(in *invocation) *cli.Command {
 			textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]` as tsimport load takes it, in order, 1 to 4 times"),
 			textsFlag("set", "attribute column `NAME[:TYPE]=EXPR` as tsimport load takes it; it is checked"),
 			textsFlag("type", "type of a column, `NAME=TYPE`, as tsimport load takes it; may be repeated"),
-			textsFlag("value", "print the bounds of the range for this value of a column, `NAME=VALUE`; may be repeated; a binary one is hexadecimal (default: the first record's)"),
+			textsFlag("value", "print the bounds of the range for this value of a column, `NAME=VALUE`, or from one value to another, NAME=FROM..TO; may be repeated; a binary one is hexadecimal (default: the first record's)"),
 			&cli.IntFlag{Name: "examples", Usage: "show the keys of the first `N` records", Value: 5},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		}...),
@@ -124,7 +125,7 @@ func explainPlan(p *plan.Plan, examples int, values []string) (x keyexpr.Explana
 	if err != nil {
 		return x, err
 	}
-	given, err := givenValues(d, values)
+	given, upto, err := givenValues(d, values)
 	if err != nil {
 		return x, err
 	}
@@ -149,7 +150,7 @@ func explainPlan(p *plan.Plan, examples int, values []string) (x keyexpr.Explana
 		}
 		return true
 	})
-	x = keyexpr.Explain(d, nil, given)
+	x = keyexpr.Explain(d, nil, given, upto)
 	x.Examples = append(x.Examples, shown...)
 	x.NoteSample(rows, len(keys))
 	return x, err
@@ -158,22 +159,31 @@ func explainPlan(p *plan.Plan, examples int, values []string) (x keyexpr.Explana
 // sampledKeys is how many partition keys are distinguished: with so many there is no enumeration.
 const sampledKeys = 1000
 
-// givenValues reads NAME=VALUE by the types of the columns.
-func givenValues(d keyexpr.Design, values []string) (keyexpr.Given, error) {
-	given := keyexpr.Given{}
+// givenValues reads NAME=VALUE and NAME=FROM..TO by the types of the columns. A text with two dots stands in quotes.
+func givenValues(d keyexpr.Design, values []string) (keyexpr.Given, keyexpr.Upto, error) {
+	given, upto := keyexpr.Given{}, keyexpr.Upto{}
 	for _, text := range values {
 		name, value, ok := options.CutRename(text)
 		i := slices.IndexFunc(d.Inputs, func(in keyexpr.Input) bool { return in.Name == name })
 		if !ok || i < 0 {
-			return nil, usagef("--value %q: want NAME=VALUE with a column that the key is made of", text)
+			return nil, nil, usagef("--value %q: want NAME=VALUE with a column that the key is made of", text)
 		}
-		v, err := parseValue(d.Inputs[i].Type, value)
+		from, to, ranged := strings.Cut(value, "..")
+		if unquoted, err := strconv.Unquote(value); err == nil && d.Inputs[i].Type == table.String {
+			from, ranged = unquoted, false
+		}
+		var err error
+		if given[name], err = parseValue(d.Inputs[i].Type, from); err == nil && ranged {
+			upto[name], err = parseValue(d.Inputs[i].Type, to)
+		}
+		if a, b := given[name], upto[name]; err == nil && ranged && cmp.Or(cmp.Compare(a.Int, b.Int), cmp.Compare(a.Double, b.Double), bytes.Compare(a.Bytes, b.Bytes)) >= 0 {
+			err = errors.New("the range ends before it begins; the first value is inclusive and the last exclusive")
+		}
 		if err != nil {
-			return nil, usagef("--value %q: %v", text, err)
+			return nil, nil, usagef("--value %q: %v", text, err)
 		}
-		given[name] = v
 	}
-	return given, nil
+	return given, upto, nil
 }
 
 func parseValue(t table.Type, text string) (v table.Value, err error) {
