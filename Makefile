@@ -132,9 +132,9 @@ site: build
 pictures: build
 	bash packaging/pictures.sh ./tsimport docs/pictures
 
-# Loads whose manifests are run as Kubernetes would run them, with processes for pods: some are killed, as by their node or by themselves.
+# Loads whose manifest is run as Kubernetes would run them, with processes for pods: some are killed, as by their node or by themselves.
 pods:
-	$(GO) test -tags e2e ./e2e -run '^TestAPlannedLoadRunsAsIndexedJobs' -k8s-rounds 5 -k8s-kills 1 -count 1 -v -timeout 60m
+	$(GO) test -tags e2e ./e2e -run '^TestAPlannedLoadRunsAsAnIndexedJob' -k8s-rounds 5 -k8s-kills 1 -count 1 -v -timeout 60m
 
 # Vets the code and the tests for the other systems, which compiles both.
 CROSS ?= windows/amd64 darwin/arm64

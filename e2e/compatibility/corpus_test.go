@@ -160,7 +160,6 @@ loads:
 		p.write("orders.csv", header+orders(1, 200))
 		p.write("more.csv", header+orders(150, 400)+"oops,none,1\n")
 		p.made(0, "load", "orders.csv", "more.csv", "--table", "orders", "--pk", "id", "--type", "id=integer", "--create", "--job-dir", "jobs", "--workers", "1")
-		p.made(0, "work", "--job-dir", "jobs", "--stage", "read", "--index", "0")
 	}, func(p *place) {
 		p.serve()
 		p.run(0, "status", "jobs")
@@ -172,8 +171,7 @@ loads:
 		p.serve()
 		p.write("orders.csv", header+orders(1, 200))
 		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create", "--job-dir", "jobs", "--workers", "1")
-		p.made(0, "work", "--job-dir", "jobs", "--stage", "read", "--index", "0")
-		p.made(0, "work", "--job-dir", "jobs", "--stage", "write", "--index", "0")
+		p.killedAt("BatchWriteRow", 0, "work", "--job-dir", "jobs")
 	}, func(p *place) {
 		p.serve()
 		p.run(0, "work", "--job-dir", "jobs")

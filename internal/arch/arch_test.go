@@ -102,7 +102,7 @@ var arrows = map[string][]string{
 	// A job of many processes is loads of rows that were made before.
 	"jobs/scaleout":            {"internal/progress", "pipeline/lanes", "pipeline/ledger", "pipeline/keep", "jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client", "internal/words"},
 	"jobs/scaleout/runfile":    {"internal/jobdir"},
-	"jobs/scaleout/kubernetes": {"ratelimit", "internal/exitcode"},
+	"jobs/scaleout/kubernetes": {"internal/exitcode"},
 
 	"transfer/verify":    {"internal/progress", "reader/jsonl", "reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/exactcsv":  {},

@@ -80,40 +80,33 @@ func (s *slot) release() error {
 	return l.Release()
 }
 
-// takeSlot takes a share of the ceilings, if there are any, for as long as the process lasts. Without patience it reports false if none is free.
-func (j *Job) takeSlot(ctx context.Context, wait bool) (bool, error) {
+// takeSlot takes a share of the ceilings, if there are any, for as long as the process lasts. It returns errNoSlot if none is free.
+func (j *Job) takeSlot(ctx context.Context) error {
 	b := j.Plan.Budget
 	if b == nil {
-		return true, nil
+		return nil
 	}
 	j.slot.taking.Lock()
 	defer j.slot.taking.Unlock()
 	if l := j.slot.held(); l != nil {
 		if j.slot.Check() == nil {
-			return true, nil
+			return nil
 		}
 		l.Abandon()
 		j.slot.set(nil)
 	}
-	for {
-		for i := range b.Slots {
-			l, err := j.lease(ctx, fmt.Sprintf("budget/%04d", i), 0)
-			if errors.As(err, new(*jobdir.HeldError)) {
-				continue
-			}
-			if err != nil {
-				return false, err
-			}
-			j.slot.set(l)
-			return true, nil
+	for i := range b.Slots {
+		l, err := j.lease(ctx, fmt.Sprintf("budget/%04d", i))
+		if errors.As(err, new(*jobdir.HeldError)) {
+			continue
 		}
-		if !wait {
-			return false, nil
+		if err != nil {
+			return err
 		}
-		if err := j.pause(ctx); err != nil {
-			return false, err
-		}
+		j.slot.set(l)
+		return nil
 	}
+	return errNoSlot
 }
 
 // pause waits until something may have changed.

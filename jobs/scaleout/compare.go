@@ -13,15 +13,8 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Compare compares the table with the rows of a shard, once it is written. It may be called any number of times, by any processes at once.
-func (j *Job) Compare(ctx context.Context, i int) error {
-	return j.told(ctx, StageVerify, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.compare(ctx, i) }))
-}
-
+// compare compares the table with the rows of a shard, once it is written.
 func (j *Job) compare(ctx context.Context, i int) error {
-	if i < 0 || i >= len(j.Plan.Shards) {
-		return &plan.UsageError{Message: fmt.Sprintf("there is no shard %d: the job has shards 0 to %d", i, len(j.Plan.Shards)-1)}
-	}
 	r := new(compareResult)
 	if there, err := j.readResult(ctx, j.store, compareName(i), r); there || err != nil {
 		return err
@@ -31,7 +24,7 @@ func (j *Job) compare(ctx context.Context, i int) error {
 		return err
 	}
 	if written == nil {
-		return &NotReadyError{fmt.Sprintf("shard %d cannot be compared: it is not written yet", i)}
+		return fmt.Errorf("shard %d cannot be compared: it is not written yet", i)
 	}
 	if err := j.awaitLate(ctx, written.LateUntil); err != nil {
 		return err

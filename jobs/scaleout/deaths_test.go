@@ -138,13 +138,13 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 	j, err := newJob(store, p, Options{Owner: "a worker"})
 	must(t, err)
 	failed := &plan.UsageError{Message: "read oss://u:secret@b/in.csv: it has changed"}
-	conformance.Equal(t, j.told(ctx, StageRead, 1, failed), error(failed), "the error became")
-	for _, none := range []error{nil, jobdir.ErrLost, fmt.Errorf("write: %w", errNoSlot), &StoppedError{}, &jobdir.HeldError{}, &NotReadyError{}} {
-		conformance.Equal(t, j.told(ctx, StageRead, 0, none), none, "became")
+	conformance.Equal(t, j.told(ctx, stageRead, 1, failed), error(failed), "the error became")
+	for _, none := range []error{nil, jobdir.ErrLost, fmt.Errorf("write: %w", errNoSlot), &StoppedError{}, &jobdir.HeldError{}} {
+		conformance.Equal(t, j.told(ctx, stageRead, 0, none), none, "became")
 	}
 	ended, end := context.WithCancel(ctx)
 	end()
-	_ = j.told(ended, StageWrite, 0, errors.New("an attempt that was stopped"))
+	_ = j.told(ended, stageWrite, 0, errors.New("an attempt that was stopped"))
 
 	look := func() []*Failure {
 		w, err := NewWatcher(ctx, store)
@@ -154,7 +154,7 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 		return s.Failures
 	}
 	all := look()
-	if len(all) != 1 || all[0].Stage != StageRead || all[0].Index != 1 || all[0].By != "a worker" || all[0].ExitCode != exitcode.Usage || all[0].Message == failed.Message {
+	if len(all) != 1 || all[0].Stage != stageRead || all[0].Index != 1 || all[0].By != "a worker" || all[0].ExitCode != exitcode.Usage || all[0].Message == failed.Message {
 		t.Errorf("the failures are %+v", all)
 	}
 	must(t, j.commit(ctx, store, splitName(1), &splitResult{done: j.newDone("x"), Split: 1}))
@@ -326,15 +326,7 @@ func TestAWorkerThatWaitsEndsWithinTwoSeconds(t *testing.T) {
 				p := w.start("worker", 2, -1, 0)
 				j, err := Open(p.ctx, p, Options{Load: w.config(p), Program: "test", Drain: drain, Clock: func() time.Duration { return time.Since(w.startsAt) }})
 				must(t, err)
-				if name == "for a lease" {
-					for i := range j.Plan.Shards {
-						if err = j.WriteShard(p.ctx, i); err != nil {
-							break
-						}
-					}
-				} else {
-					_, err = j.Work(p.ctx)
-				}
+				_, err = j.Work(p.ctx)
 				if took := time.Since(at); !errors.Is(err, errSignal) || at.IsZero() || took > 2*time.Second {
 					t.Errorf("%v after the signal: %v", took, err)
 				}

@@ -14,12 +14,12 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Names of stages, as tasks are called by.
+// Names of stages.
 const (
-	StageRead   = "read"
-	StageWrite  = "write"
-	StageVerify = "verify"
-	StageFinish = "finish"
+	stageRead   = "read"
+	stageWrite  = "write"
+	stageVerify = "verify"
+	stageFinish = "finish"
 )
 
 // failuresFolder has the last failure of each task, also of those that have been done since.
@@ -40,7 +40,7 @@ type Failure struct {
 // told keeps why an attempt at a task failed, and returns its error. An attempt that was stopped, or that another one forestalls, has not failed.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, errNoSlot) ||
-		errors.As(err, new(*StoppedError)) || errors.As(err, new(*jobdir.HeldError)) || errors.As(err, new(*NotReadyError)) {
+		errors.As(err, new(*StoppedError)) || errors.As(err, new(*jobdir.HeldError)) {
 		return err
 	}
 	f := Failure{
@@ -60,7 +60,7 @@ const mostFailures = 20
 
 // addFailures finds why attempts failed at tasks that are not done.
 func (w *Watcher) addFailures(ctx context.Context, s *Status, names []string, there map[string]bool) error {
-	results := map[string]func(int) string{StageRead: splitName, StageWrite: shardName, StageVerify: compareName, StageFinish: func(int) string { return summaryName }}
+	results := map[string]func(int) string{stageRead: splitName, stageWrite: shardName, stageVerify: compareName, stageFinish: func(int) string { return summaryName }}
 	for _, name := range names {
 		task, isFailure := strings.CutPrefix(name, failuresFolder)
 		if !isFailure || len(s.Failures) >= mostFailures {

@@ -18,6 +18,8 @@ import (
 // Summary is the object summary.json: how the whole job ended. It has many fields because it is made of parts.
 type Summary struct {
 	done
+	// Here says that this process has ended the job; the others end with 0 (Work).
+	Here     bool      `json:"-"`
 	Planned  time.Time `json:"planned"`
 	State    string    `json:"state"`
 	ExitCode int       `json:"exit_code"`
@@ -83,12 +85,7 @@ func ReadSummary(ctx context.Context, store jobdir.Store, p *Plan) (*Summary, er
 	return s, nil
 }
 
-// Finish proves that every record was counted once and writes the summary. It may be called any number of times.
-func (j *Job) Finish(ctx context.Context) (*Summary, error) {
-	s, err := j.finish(ctx)
-	return s, j.told(ctx, StageFinish, 0, err)
-}
-
+// finish proves that every record was counted once and writes the summary, if there is none.
 func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	s := new(Summary)
 	if there, err := j.readResult(ctx, j.store, summaryName, s); there || err != nil {
@@ -103,7 +100,8 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	}
 	defer sorter.Close()
 	f := &finisher{job: j, summary: s, rejects: sorter, named: map[string]bool{}, by: map[string]bool{}}
-	*s = Summary{done: j.newDone(nonce()), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
+	attempt := nonce()
+	*s = Summary{done: j.newDone(attempt), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
 	s.Live, s.Position = j.Plan.Live, j.Plan.Position
 	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.awaitLate, f.comparisons, f.mergeRejects, f.page} {
 		if err := step(ctx); err != nil {
@@ -113,6 +111,7 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	if err := j.commit(ctx, j.store, summaryName, s); err != nil {
 		return nil, err
 	}
+	s.Here = s.Attempt == attempt
 	f.sweep(ctx)
 	return s, nil
 }
@@ -162,7 +161,7 @@ func (f *finisher) splits(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			return &NotReadyError{fmt.Sprintf("the job is not done: split %d is not read yet", i)}
+			return fmt.Errorf("the job is not done: split %d is not read yet", i)
 		}
 		f.note(0, &r.done)
 		f.summary.Read += r.Read
@@ -206,7 +205,7 @@ func (f *finisher) shards(ctx context.Context) error {
 			return err
 		}
 		if r == nil {
-			return &NotReadyError{fmt.Sprintf("the job is not done: shard %d is not written yet", i)}
+			return fmt.Errorf("the job is not done: shard %d is not written yet", i)
 		}
 		if r.From != f.rows[i] {
 			return fmt.Errorf("the ledger does not balance: shard %d has written the %d rows of its runs, and there are %d", i, r.From, f.rows[i])
@@ -267,7 +266,7 @@ func (f *finisher) comparisons(ctx context.Context) error {
 				return err
 			}
 			if !there {
-				return &NotReadyError{fmt.Sprintf("the job is not done: shard %d is not compared yet", i)}
+				return fmt.Errorf("the job is not done: shard %d is not compared yet", i)
 			}
 			c := s.Compared
 			c.Compared, c.Missing, c.Different, c.Surplus = c.Compared+r.Compared, c.Missing+r.Missing, c.Different+r.Different, c.Surplus+r.Surplus

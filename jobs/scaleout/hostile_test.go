@@ -1,7 +1,6 @@
 package scaleout
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,6 +89,55 @@ func TestClocksTenMinutesApartNeitherStealTasksNorKeepThem(t *testing.T) {
 	})(t)
 }
 
+func TestOnlyTheWorkerThatEndsTheJobSaysSo(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		var all sync.WaitGroup
+		var here atomic.Int32
+		for n := range 4 {
+			p := w.start(fmt.Sprint("process ", n), uint64(n), -1, 0)
+			all.Go(func() {
+				p.tries(func(ctx context.Context, j *Job) error {
+					s, err := j.Work(ctx)
+					if err == nil && s.Here {
+						here.Add(1)
+					}
+					return err
+				})
+			})
+		}
+		all.Wait()
+		conformance.Equal(t, here.Load(), 1, "workers that have ended the job")
+		conformance.Equal(t, w.finish().Here, false, "a worker that begins later has ended the job")
+	})(t)
+}
+
+func TestWhatTheServiceRefusesPermanentlyEndsAllWorkersOfNow(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		w.readAll()
+		var all sync.WaitGroup
+		var ended time.Time // of the first
+		for n := range 3 {
+			p := w.start(fmt.Sprint("process ", n), uint64(n), -1, 0)
+			p.slow, p.denied = 3*time.Second, n == 0
+			all.Go(func() {
+				err := p.run(workAll)
+				if refused(t, err, exitcode.Refused, "AccessKeyID is disabled"); errors.As(err, new(*StoppedError)) == p.denied {
+					t.Errorf("%s: %v", p.name, err)
+				}
+				if p.denied {
+					ended = time.Now()
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(ended); took > time.Minute {
+			t.Errorf("the other workers have ended %v later", took)
+		}
+		w.finish() // by a worker that the service does not refuse
+		conformance.Equal(t, w.stored(stopName), false, "the job is stopped")
+	})(t)
+}
+
 func TestOfTwoDriversAtOnceOneMakesThePlan(t *testing.T) {
 	for _, other := range []string{"the same load", "another table"} {
 		t.Run(other, func(t *testing.T) {
@@ -145,7 +194,7 @@ func TestADirectoryThatWasCopiedInPartIsFinishedExactlyOrRefused(t *testing.T) {
 			if stage == "written" {
 				must(t, w.start("writer", 4, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
 					for i := range j.Plan.Shards {
-						err = errors.Join(err, j.WriteShard(ctx, i))
+						err = errors.Join(err, j.writeShard(ctx, i))
 					}
 					return err
 				}))
@@ -199,7 +248,7 @@ func (w *world) readAll() {
 	w.t.Helper()
 	must(w.t, w.start("reader", 3, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
 		for i := range j.Plan.Splits {
-			err = errors.Join(err, j.ReadSplit(ctx, i))
+			err = errors.Join(err, j.readSplit(ctx, i))
 		}
 		return err
 	}))
@@ -238,16 +287,13 @@ func TestAFailureOfAPartOfAProcessEndsTheProcessAndIsReported(t *testing.T) {
 // refusedText is what a row has that the service of the tests refuses.
 const refusedText = "a text that the service refuses"
 
-// refuses answers a request with such a row, nil for any other.
-func refuses(r *http.Request, body []byte) *http.Response {
-	if r.URL.Path != "/BatchWriteRow" || !bytes.Contains(body, []byte(refusedText)) {
-		return nil
-	}
+// answerOf is an answer with an error of the service.
+func answerOf(r *http.Request, status int, code, message string) *http.Response {
 	answer := protowire.AppendTag(nil, 1, protowire.BytesType)
-	answer = protowire.AppendString(answer, "OTSParameterInvalid")
+	answer = protowire.AppendString(answer, code)
 	answer = protowire.AppendTag(answer, 2, protowire.BytesType)
-	answer = protowire.AppendString(answer, "A row is bad.")
-	return enginetest.Sign(&http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Request: r}, r.URL.Path, answer)
+	answer = protowire.AppendString(answer, message)
+	return enginetest.Sign(&http.Response{StatusCode: status, Header: http.Header{}, Request: r}, r.URL.Path, answer)
 }
 
 // TestAnyOrderOfTasksLoadsALiveSource is TestAnyOrderOfTasks with a table as the source, of which some rows change, come and go while it is

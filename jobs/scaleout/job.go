@@ -30,7 +30,7 @@ type Options struct {
 	Drain context.Context
 }
 
-// Job is a job directory that a process works on. Its tasks may be called one after the other.
+// Job is a job directory that a process works on.
 type Job struct {
 	Plan  *Plan
 	store jobdir.Store
@@ -162,8 +162,8 @@ func (j *Job) seenLease(ctx context.Context, folder string) (*jobdir.Seen, error
 	return s, err
 }
 
-// lease takes the lease of a task. With patience it is waited for, for as long as it takes to know that its holder is gone.
-func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) (*jobdir.Lease, error) {
+// lease takes the lease of a task, or returns a *jobdir.HeldError.
+func (j *Job) lease(ctx context.Context, folder string) (*jobdir.Lease, error) {
 	seen, err := j.seenLease(ctx, folder)
 	if err != nil {
 		return nil, err
@@ -172,21 +172,11 @@ func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(drain, func() { cancel(context.Cause(drain)) })()
-	l, err := jobdir.Acquire(ctx, jobdir.Below(j.store, folder), jobdir.LeaseOptions{
-		Owner: j.o.Owner, Wait: patience, Clock: j.o.Clock, Seen: seen,
-		OnWait: func(owner string) {
-			if patience > 0 {
-				j.o.Say.Line("waiting: %s may work on %s; if it gives no sign for %v, it is taken over", owner, folder, jobdir.Term)
-			}
-		},
-	})
+	l, err := jobdir.Acquire(ctx, jobdir.Below(j.store, folder), jobdir.LeaseOptions{Owner: j.o.Owner, Clock: j.o.Clock, Seen: seen})
 	if err != nil && drain.Err() != nil {
 		err = context.Cause(drain)
 	}
 	return l, err
 }
-
-// patience is for how long the lease of a task is waited for that this process was told to do.
-const patience = 3 * jobdir.Term
 
 func nonce() string { return jobdir.Nonce()[:8] }

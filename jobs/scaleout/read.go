@@ -1,7 +1,6 @@
 package scaleout
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,11 +15,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// ReadSplit reads a split of the inputs and puts its rows into runs. It may be called any number of times, by any processes at once.
-func (j *Job) ReadSplit(ctx context.Context, i int) error {
-	return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, patience) }))
-}
-
 // isRead reports whether an attempt has read a split. What cannot be asked now is asked again. It takes no lock: the task at work may hold it.
 func (j *Job) isRead(i int) func(ctx context.Context) bool {
 	return func(ctx context.Context) bool {
@@ -29,10 +23,8 @@ func (j *Job) isRead(i int) func(ctx context.Context) bool {
 	}
 }
 
-func (j *Job) readSplit(ctx context.Context, i int, patience time.Duration) error {
-	if i < 0 || i >= len(j.Plan.Splits) {
-		return &plan.UsageError{Message: fmt.Sprintf("there is no split %d: the job has splits 0 to %d", i, len(j.Plan.Splits)-1)}
-	}
+// readSplit reads a split of the inputs and puts its rows into runs, or writes them.
+func (j *Job) readSplit(ctx context.Context, i int) error {
 	if r, err := j.split(ctx, i); r != nil || err != nil {
 		return err
 	}
@@ -45,10 +37,10 @@ func (j *Job) readSplit(ctx context.Context, i int, patience time.Duration) erro
 		return err
 	}
 	if j.Plan.Direct {
-		if has, err := j.takeSlot(ctx, patience > 0); !has || err != nil {
-			return cmp.Or[error](err, errNoSlot)
+		if err := j.takeSlot(ctx); err != nil {
+			return err
 		}
-		return j.sending(ctx, splitFolder(i), patience, func(lease *jobdir.Lease) (int64, error) {
+		return j.sending(ctx, splitFolder(i), func(lease *jobdir.Lease) (int64, error) {
 			if r, err := j.split(ctx, i); r != nil || err != nil {
 				return 0, err
 			}

@@ -61,7 +61,7 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 			return err
 		}
 		if split == nil {
-			return &NotReadyError{fmt.Sprintf("shard %d cannot be written: split %d is not read yet", shard, i)}
+			return fmt.Errorf("shard %d cannot be written: split %d is not read yet", shard, i)
 		}
 		for _, e := range split.Extents {
 			if e.Shard == shard {
@@ -154,8 +154,3 @@ func (j *Job) keepLast(ctx context.Context, r *reducedResult, sorted *extsort.So
 	}
 	return nil
 }
-
-// NotReadyError says that a task cannot be done before others are.
-type NotReadyError struct{ Message string }
-
-func (e *NotReadyError) Error() string { return e.Message }

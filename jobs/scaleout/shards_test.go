@@ -123,7 +123,7 @@ func TestASplitReadsLittleMoreThanItsBytes(t *testing.T) {
 					given += s.About().Bytes
 				}
 				for i := range j.Plan.Splits {
-					err = errors.Join(err, j.ReadSplit(ctx, i))
+					err = errors.Join(err, j.readSplit(ctx, i))
 				}
 				for i := range counts {
 					all += counts[i].bytes

@@ -1,6 +1,7 @@
 package scaleout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/input"
 )
 
 // continuedName is the object that says what was known when a job was continued that had been stopped.
@@ -16,10 +19,10 @@ const continuedName = "continued.json"
 
 // StoppedError says that all processes of the job were told to stop.
 type StoppedError struct {
-	Why        string    `json:"why"`
-	By         string    `json:"by"`
-	At         time.Time `json:"at"`
-	ErrorLimit bool      `json:"error_limit,omitempty"`
+	Why  string    `json:"why"`
+	By   string    `json:"by"`
+	At   time.Time `json:"at"`
+	Code int       `json:"exit_code,omitempty"` // of all processes; 0 is exitcode.Failed
 }
 
 func (e *StoppedError) Error() string {
@@ -27,12 +30,7 @@ func (e *StoppedError) Error() string {
 }
 
 // Exit is the exit code.
-func (e *StoppedError) Exit() int {
-	if e.ErrorLimit {
-		return exitcode.ErrorLimit
-	}
-	return exitcode.Failed
-}
+func (e *StoppedError) Exit() int { return cmp.Or(e.Code, exitcode.Failed) }
 
 // stopped returns a *StoppedError if the job was stopped.
 func (j *Job) stopped(ctx context.Context) error {
@@ -50,10 +48,26 @@ func (j *Job) stopped(ctx context.Context) error {
 	return why
 }
 
-// Stop tells all processes of the job to stop.
-func (j *Job) Stop(ctx context.Context, why *StoppedError) error {
+// stop tells all processes of the job to stop.
+func (j *Job) stop(ctx context.Context, why *StoppedError) error {
 	why.By, why.At = j.o.Owner, time.Now().UTC()
 	return putJSON(ctx, j.store.Put, stopName, why)
+}
+
+// stopRefused stops all processes after an error with which the service refuses permanently: each of them would meet it.
+func (j *Job) stopRefused(ctx context.Context, err error) {
+	if exitcode.Of(err) == exitcode.Refused && !errors.As(err, new(*StoppedError)) {
+		_ = j.stop(ctx, &StoppedError{Why: input.RedactText(client.OneLine(err.Error())), Code: exitcode.Refused}) // the error itself is what counts
+	}
+}
+
+// forgetRefusal undoes stopRefused: a process that begins later may meet a service that refuses no more.
+func (j *Job) forgetRefusal(ctx context.Context) error {
+	var why *StoppedError
+	if err := j.stopped(ctx); !errors.As(err, &why) || why.Code != exitcode.Refused {
+		return nil
+	}
+	return j.store.Delete(ctx, stopName)
 }
 
 // counted is what is known of all tasks that are done.
@@ -62,13 +76,13 @@ type counted struct {
 	Rejected int64 `json:"rejected"`
 }
 
-// Continue undoes Stop. After a stop by the error limit, records that were rejected before no longer count.
+// Continue undoes a stop. After a stop by the error limit, records that were rejected before no longer count.
 func (j *Job) Continue(ctx context.Context) error {
 	var why *StoppedError
 	if err := j.stopped(ctx); err == nil || !errors.As(err, &why) {
 		return err
 	}
-	if !why.ErrorLimit {
+	if why.Code != exitcode.ErrorLimit {
 		return j.store.Delete(ctx, stopName)
 	}
 	n, err := j.count(ctx)
@@ -133,8 +147,8 @@ func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 	if !j.Plan.MaxErrors.Exceeded(n.Rejected-before.Rejected, n.Read-before.Read, end) {
 		return nil
 	}
-	why := &StoppedError{Why: fmt.Sprintf("%d of %d records were rejected, more than --max-errors allows", n.Rejected, n.Read), ErrorLimit: true}
-	if err := j.Stop(ctx, why); err != nil {
+	why := &StoppedError{Why: fmt.Sprintf("%d of %d records were rejected, more than --max-errors allows", n.Rejected, n.Read), Code: exitcode.ErrorLimit}
+	if err := j.stop(ctx, why); err != nil {
 		return err
 	}
 	return why

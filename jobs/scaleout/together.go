@@ -21,6 +21,16 @@ func (p *Plan) atATime() int {
 	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
 }
 
+// DiskBytes is about how much disk a worker needs at most for what does not fit in its memory: the shards that it writes at a time, once as it
+// sorts them and once as they wait for their partitions, and what inputs and a run folder take.
+func (p *Plan) DiskBytes() int64 {
+	heaviest := 0.0 // share of the rows
+	for _, s := range p.Shards {
+		heaviest = max(heaviest, s.Weight)
+	}
+	return 1<<30 + 2*int64(float64(p.atATime())*heaviest*float64(p.Bytes))
+}
+
 // meter divides the CPU seconds of a process over the tasks that it does at the same time: each gets what was taken since another one ended.
 type meter struct {
 	mu   sync.Mutex

@@ -15,8 +15,10 @@ import (
 // lookEvery is how often a process looks for tasks that have become open.
 const lookEvery = 2 * time.Second
 
-// Work takes tasks until the job is done, together with any number of other processes. A task whose process is gone is taken over.
+// Work takes tasks until the job is done, together with any number of other processes. A task whose process is gone is taken over. The summary
+// is that of the whole job; an error that the service refuses permanently, and a stop, end all processes.
 func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
+	defer func() { j.stopRefused(ctx, err) }()
 	stop := func() error { return nil }
 	defer func() {
 		switch failed := stop(); {
@@ -29,6 +31,9 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 			err = errors.Join(err, failed)
 		}
 	}()
+	if err := j.forgetRefusal(ctx); err != nil {
+		return nil, err
+	}
 	reading := true
 	err = j.persist(ctx, func() (worked, over bool, err error) {
 		if reading {
@@ -113,7 +118,7 @@ type stage struct {
 func (j *Job) stages() []stage {
 	all := []stage{
 		{len(j.Plan.Splits), splitName, splitFolder, func(ctx context.Context, i int) error {
-			return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, 0) }))
+			return j.told(ctx, stageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i) }))
 		}},
 	}
 	if j.Plan.Direct {
@@ -121,10 +126,12 @@ func (j *Job) stages() []stage {
 		return all
 	}
 	all = append(all, stage{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error {
-		return j.told(ctx, StageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i, 0) }))
+		return j.told(ctx, stageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i) }))
 	}})
 	if j.Plan.Verify {
-		all = append(all, stage{len(j.Plan.Shards), compareName, func(i int) string { return strings.TrimSuffix(compareName(i), ".json") }, j.Compare})
+		all = append(all, stage{len(j.Plan.Shards), compareName, func(i int) string { return strings.TrimSuffix(compareName(i), ".json") }, func(ctx context.Context, i int) error {
+			return j.told(ctx, stageVerify, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.compare(ctx, i) }))
+		}})
 	}
 	return all
 }
@@ -142,9 +149,12 @@ func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error)
 		worked, err = j.takeOne(ctx, st, open)
 		return nil, worked, err
 	}
+	if s, err = ReadSummary(ctx, j.store, j.Plan); s != nil || err != nil {
+		return s, false, err
+	}
 	worked, err = j.leased(ctx, "finish", func() error {
-		s, err = j.Finish(ctx)
-		return err
+		s, err = j.finish(ctx)
+		return j.told(ctx, stageFinish, 0, err)
 	})
 	return s, worked, err
 }
@@ -196,7 +206,7 @@ func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, e
 
 // leased does a task under a lease, if no other process holds it.
 func (j *Job) leased(ctx context.Context, folder string, do func() error) (worked bool, err error) {
-	l, err := j.lease(ctx, folder, 0)
+	l, err := j.lease(ctx, folder)
 	if errors.As(err, new(*jobdir.HeldError)) {
 		return false, nil
 	}

@@ -22,29 +22,21 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// WriteShard loads the runs of a shard, once all splits are read. It may be called any number of times, by any processes at once: one writes,
-// the others wait and take over if it gives no sign any more.
-func (j *Job) WriteShard(ctx context.Context, i int) error {
-	return j.told(ctx, StageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i, patience) }))
-}
-
-func (j *Job) writeShard(ctx context.Context, i int, patience time.Duration) error {
-	if i < 0 || i >= len(j.Plan.Shards) {
-		return &plan.UsageError{Message: fmt.Sprintf("there is no shard %d: the job has shards 0 to %d", i, len(j.Plan.Shards)-1)}
-	}
+// writeShard loads the runs of a shard, once all splits are read, if no other process does so.
+func (j *Job) writeShard(ctx context.Context, i int) error {
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return err
 	}
 	j.letGo()
-	if has, err := j.takeSlot(ctx, patience > 0); !has || err != nil {
-		return cmp.Or[error](err, errNoSlot)
+	if err := j.takeSlot(ctx); err != nil {
+		return err
 	}
-	return j.sending(ctx, shardFolder(i), patience, func(lease *jobdir.Lease) (int64, error) { return j.writeLeased(ctx, i, lease) })
+	return j.sending(ctx, shardFolder(i), func(lease *jobdir.Lease) (int64, error) { return j.writeLeased(ctx, i, lease) })
 }
 
 // sending does a task that sends rows, under its lease. It returns an error if too many rows were rejected.
-func (j *Job) sending(ctx context.Context, folder string, patience time.Duration, do func(*jobdir.Lease) (rejected int64, err error)) error {
-	lease, err := j.lease(ctx, folder, patience)
+func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease) (rejected int64, err error)) error {
+	lease, err := j.lease(ctx, folder)
 	if err != nil {
 		return err
 	}

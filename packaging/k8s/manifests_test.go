@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,10 +14,13 @@ import (
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 )
 
 // decode reads a manifest as the API server does that is asked for strict validation: unknown and repeated fields are errors.
@@ -96,35 +100,24 @@ func checkPod(t *testing.T, pod *corev1.PodSpec) {
 			}
 		}
 	}
-	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil || *s.RunAsUser == 0 {
-		t.Error("the pod may run as root")
+	if err := restricted(pod); err != nil {
+		t.Error(err)
 	}
-	checkRestricted(t, pod)
 }
 
-// checkRestricted checks what the level "restricted" of the Pod Security Standards asks beside a user that is not root.
-func checkRestricted(t *testing.T, pod *corev1.PodSpec) {
-	t.Helper()
-	if s := pod.SecurityContext; s == nil || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-		t.Error("the pod has no seccompProfile RuntimeDefault")
+// restricted asks the evaluator of Kubernetes whether a pod passes the level "restricted" of the Pod Security Standards.
+func restricted(pod *corev1.PodSpec) error {
+	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		return err
 	}
-	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
-		t.Error("the pod shares namespaces with its node")
-	}
-	for _, v := range pod.Volumes {
-		if v.EmptyDir == nil && v.PersistentVolumeClaim == nil && v.ConfigMap == nil && v.Secret == nil {
-			t.Errorf("volume %q is of a kind that is not allowed", v.Name)
+	latest := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	for _, r := range e.EvaluatePod(latest, &metav1.ObjectMeta{}, pod) {
+		if !r.Allowed {
+			err = errors.Join(err, fmt.Errorf("%s: %s", r.ForbiddenReason, r.ForbiddenDetail))
 		}
 	}
-	for _, c := range pod.Containers {
-		s := c.SecurityContext
-		if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.Privileged != nil && *s.Privileged {
-			t.Errorf("container %s may gain privileges", c.Name)
-		}
-		if s == nil || s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") || len(s.Capabilities.Add) > 0 {
-			t.Errorf("container %s keeps capabilities", c.Name)
-		}
-	}
+	return err
 }
 
 // checkFailures checks the rules of a job for pods that fail, by what the API server asks of them.
@@ -136,7 +129,7 @@ func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 	if job.PodFailurePolicy == nil {
 		t.Fatal("there is no podFailurePolicy")
 	}
-	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionCount}
+	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionCount}
 	for i, r := range job.PodFailurePolicy.Rules {
 		if !slices.Contains(actions, r.Action) || (r.OnExitCodes == nil) == (len(r.OnPodConditions) == 0) {
 			t.Errorf("rule %d: action %q, and wants one of onExitCodes and onPodConditions", i, r.Action)

@@ -18,7 +18,12 @@ type goneFlag struct {
 }
 
 // toManifests takes the place of the flags that said how Kubernetes runs a load.
-const toManifests = "tsimport manifests JOBDIR prints or applies the Jobs of a planned load (docs/kubernetes.md)"
+const toManifests = "tsimport manifests JOBDIR | kubectl apply -f - runs a planned load (docs/kubernetes.md)"
+
+const (
+	toPatch = "patch it in with kubectl patch --local or Kustomize (docs/kubernetes.md)"
+	toWork  = "tsimport work takes any tasks that are open: start one in each place (docs/scale-out.md)"
+)
 
 // goneFlags are answered with what takes their place. A run that such a version has begun is resumed without them.
 var goneFlags = []goneFlag{
@@ -34,6 +39,11 @@ var goneFlags = []goneFlag{
 	{name: "k8s-volume", instead: toManifests},
 	{name: "k8s-cpu", instead: toManifests},
 	{name: "k8s-memory", instead: toManifests},
+	{name: "namespace", of: "manifests", instead: "give it to kubectl: tsimport manifests JOBDIR | kubectl apply --namespace NAME -f -"},
+	{name: "service-account", of: "manifests", instead: toPatch},
+	{name: "cpu", of: "manifests", instead: toPatch},
+	{name: "stage", of: "work", instead: toWork},
+	{name: "index", of: "work", instead: toWork},
 	{name: "batch-rows", instead: "--batch-bytes bounds requests; of rows they have 200, as many as the service takes"},
 	{name: "log-format", instead: "set TSIMPORT_LOG_FORMAT=json"},
 	{name: "push-metrics", instead: "send a --metrics-file to the Pushgateway: curl --data-binary @FILE URL/metrics/job/NAME (docs/logs.md)"},

@@ -1,9 +1,7 @@
 package commands
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
+	"cmp"
 	"maps"
 	"os"
 	"path"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/jobs/scaleout"
 	"example.com/tsimport/jobs/scaleout/kubernetes"
 	"example.com/tsimport/pipeline/options"
@@ -21,20 +18,16 @@ import (
 
 func manifestsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
-		Name: "manifests", Usage: "print or apply the Kubernetes Jobs of a load that was planned for many machines", ArgsUsage: "JOBDIR",
-		Description: "An Indexed Job for each stage of what tsimport load --job-dir has planned, as YAML (docs/kubernetes.md). With --apply the exit code is\n" +
-			"that of the whole load.",
+		Name: "manifests", Usage: "print the Kubernetes Job of a load that was planned for many machines", ArgsUsage: "JOBDIR",
+		Description: "An Indexed Job for what tsimport load --job-dir has planned, as YAML, for Kubernetes 1.29 or newer. Each of its pods is a worker. Everything\n" +
+			"that has no flag is patched in by kubectl or Kustomize (docs/kubernetes.md).",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`IMAGE` with this version of tsimport"},
-			&cli.BoolFlag{Name: "apply", Usage: "run the stages with kubectl, one after the other, and wait for each"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the Jobs, before that of the stage (default: tsimport- and the table)"},
-			&cli.StringFlag{Name: "namespace", Usage: "`NAMESPACE` of the Jobs (default: that of kubectl)"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the Job, before that of the plan (default: tsimport- and the table)"},
+			&cli.IntFlag{Name: "workers", Usage: "run `N` pods (default: as many as the load was planned for)"},
 			&cli.StringFlag{Name: "secret", Usage: "`SECRET` with the access keys as environment variables"},
-			&cli.StringFlag{Name: "service-account", Usage: "`ACCOUNT` of the pods, which gives them rights by OIDC"},
 			&cli.StringFlag{Name: "volume", Usage: "volume claim with shared folders and where pods mount it, `CLAIM:PATH`"},
-			&cli.StringFlag{Name: "cpu", Usage: "processors that each pod asks for, in `CORES` such as 2 or 500m", Value: "1"},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory of each pod, of which three quarters are for rows", Value: "2GiB"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		},
 		Action: in.act(func(c *call) error {
 			if c.NArg() != 1 {
@@ -48,19 +41,15 @@ func manifestsCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			o, err := jobsOf(c, store, p)
+			o, err := jobOf(c, store.String(), p)
 			if err != nil {
 				return err
 			}
-			if c.Bool("apply") {
-				return applyJobs(c, o, store, p)
-			}
-			manifests, err := kubernetes.Manifests(*o)
+			manifest, err := kubernetes.Manifest(*o)
 			if err != nil {
 				return usagef("%v", err)
 			}
-			c.say.Line("apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
-			_, err = fmt.Fprintf(results(c), "%s", bytes.Join(manifests, []byte("---\n")))
+			_, err = results(c).Write(manifest)
 			return err
 		}),
 	}
@@ -68,17 +57,16 @@ func manifestsCommand(in *invocation) *cli.Command {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobsOf is what the manifests of a plan say.
-func jobsOf(c *call, store jobdir.Store, p *scaleout.Plan) (*kubernetes.Options, error) {
+// jobOf is what the manifest of a plan says.
+func jobOf(c *call, place string, p *scaleout.Plan) (*kubernetes.Options, error) {
 	memory, err := options.ParseSize(c.String("memory"))
 	if err != nil || memory < 256<<20 {
 		return nil, usagef("--memory %q: want a size of at least 256MiB", c.String("memory"))
 	}
 	o := &kubernetes.Options{
-		Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"), JobDir: store.String(), Workers: p.Workers,
-		Secret: c.String("secret"), ServiceAccount: c.String("service-account"), CPU: c.String("cpu"), MemoryBytes: memory,
-		Plan: p.ID[:min(len(p.ID), planInNames)],
-		Env:  workerEnv(p), // the access keys come from the secret or the service account
+		Name: c.String("name"), Plan: p.ID[:min(len(p.ID), planInNames)], Image: c.String("image"), JobDir: place, Workers: cmp.Or(c.Int("workers"), p.Workers),
+		Secret: c.String("secret"), MemoryBytes: memory, DiskBytes: p.DiskBytes(),
+		Env: workerEnv(p), // the access keys come from the secret or a service account
 	}
 	if o.Name == "" {
 		o.Name = "tsimport-" + notInNames.ReplaceAllString(strings.ToLower(path.Base(p.Job.Table)), "-")
@@ -89,18 +77,6 @@ func jobsOf(c *call, store jobdir.Store, p *scaleout.Plan) (*kubernetes.Options,
 		if o.Claim, o.MountPath, found = strings.Cut(v, ":"); !found || o.Claim == "" || !strings.HasPrefix(o.MountPath, "/") {
 			return nil, usagef("--volume %q: want CLAIM:PATH, such as shared:/mnt", v)
 		}
-	}
-	compared := 0
-	if p.Verify {
-		compared = len(p.Shards)
-	}
-	for _, s := range []kubernetes.Stage{{Name: "read", Tasks: len(p.Splits)}, {Name: "write", Tasks: len(p.Shards)}, {Name: "verify", Tasks: compared}, {Name: "finish", Tasks: 1}} {
-		if s.Tasks > 0 {
-			o.Stages = append(o.Stages, s)
-		}
-	}
-	if err := o.Check(); err != nil {
-		return nil, usagef("%v", err)
 	}
 	return o, nil
 }
@@ -130,19 +106,5 @@ func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 	return env
 }
 
-// planInNames is how much of a plan's ID stands in the names of its Jobs.
+// planInNames is how much of a plan's ID stands in the name of its Job.
 const planInNames = 8
-
-// applyJobs has the Jobs of a plan run.
-func applyJobs(c *call, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
-	failed := kubernetes.Apply(c.interrupts.drain, *o, c.say.Line)
-	// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
-	s, err := scaleout.ReadSummary(c.interrupts.hard, store, p)
-	if s == nil && failed == nil && err == nil {
-		err = fmt.Errorf("all Jobs are complete, and %s has no summary: processes had another job directory, or it was changed", store)
-	}
-	if s == nil {
-		return errors.Join(failed, err)
-	}
-	return endWork(c, s, err)
-}

@@ -39,7 +39,7 @@ func resumeCommand(in *invocation) *cli.Command {
 			}
 			if isJobDir(c.Args().First()) {
 				return told(c, "work", func(c *call) error {
-					return workOn(c, c.Args().First(), &workTask{index: -1, resume: true})
+					return workOn(c, c.Args().First(), &workTask{resume: true})
 				})
 			}
 			r, err := runToResume(c.Args().First())

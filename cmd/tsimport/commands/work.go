@@ -29,12 +29,11 @@ func workCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "work",
 		Usage: "do a part of a load that was planned for many machines",
-		Description: "Without --stage it takes tasks until the whole load is done, together with any number of other processes; with --stage and --index it\n" +
-			"does one task. Every task may be done twice and be killed at any moment (docs/scale-out.md).\n" + signalHelp(),
+		Description: "It takes tasks until the whole load is done, together with any number of other processes, and may be killed at any moment\n" +
+			"(docs/scale-out.md). The process that ends the load ends with the load's exit code, the others with 0.\n" + signalHelp(),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "job-dir", Usage: "`PLACE` that tsimport load --job-dir has planned"},
-			&cli.StringFlag{Name: "stage", Usage: "do one task of this `STAGE`: read, write, verify or finish"},
-			&cli.IntFlag{Name: "index", Usage: "which task of the stage, from 0 (default: JOB_COMPLETION_INDEX, as Kubernetes sets it)", Value: -1},
+			&cli.IntFlag{Name: "rejects-exit", Usage: "end with this `CODE`, 0 or 3, if the load is done and records were rejected", Value: exitcode.Rejects},
 		}, flagsOf(options.Machine|options.Ending)...),
 		Action: in.with(options.Machine|options.Ending, workTyped),
 	}
@@ -42,10 +41,9 @@ func workCommand(in *invocation) *cli.Command {
 
 // workTask is what a process does in a job directory, once the plan's own command has been read again.
 type workTask struct {
-	store  jobdir.Store
-	stage  string
-	index  int
-	resume bool
+	store       jobdir.Store
+	rejectsExit int  // exit code of a load with rejected records
+	resume      bool // it undoes a stop, and has the load's exit code
 }
 
 // program is the version that all processes of a job must have, on any platform.
@@ -94,11 +92,11 @@ func workTyped(c *call) error {
 	if c.Args().Present() {
 		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
 	}
-	t := &workTask{stage: c.String("stage"), index: c.Int("index")}
-	if err := t.check(); err != nil {
-		return err
+	code := c.Int("rejects-exit")
+	if code != exitcode.OK && code != exitcode.Rejects {
+		return usagef("--rejects-exit %d: want %d or %d", code, exitcode.OK, exitcode.Rejects)
 	}
-	return workOn(c, c.String("job-dir"), t)
+	return workOn(c, c.String("job-dir"), &workTask{rejectsExit: code})
 }
 
 // workOn works on a job directory: it does the task in place of the load that is planned there.
@@ -146,29 +144,6 @@ func collectLate(memory int64) {
 	if memory >= 4*smallMemory && os.Getenv("GOGC") == "" {
 		collection.At(400)
 	}
-}
-
-// check refuses a task that does not exist.
-func (t *workTask) check() error {
-	switch t.stage {
-	case "", "finish":
-		if t.index >= 0 {
-			return usagef("--index %d: only the stages read, write and verify have several tasks", t.index)
-		}
-		return nil
-	case "read", "write", "verify":
-	default:
-		return usagef("--stage %q: want read, write, verify or finish", t.stage)
-	}
-	if text := os.Getenv("JOB_COMPLETION_INDEX"); t.index < 0 && text != "" {
-		if _, err := fmt.Sscanf(text, "%d", &t.index); err != nil {
-			return usagef("JOB_COMPLETION_INDEX %q: want a number", text)
-		}
-	}
-	if t.index < 0 {
-		return usagef("--stage %s: give --index, or leave out both to do what is open", t.stage)
-	}
-	return nil
 }
 
 // takeMachine has a command that is done again take what concerns this machine from the one that does it.
@@ -241,31 +216,20 @@ func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	ctx := c.interrupts.hard
-	switch t.stage {
-	case "read":
-		return j.ReadSplit(ctx, t.index)
-	case "write":
-		return j.WriteShard(ctx, t.index)
-	case "verify":
-		return j.Compare(ctx, t.index)
-	case "finish":
-		s, err := j.Finish(ctx)
-		return endWork(c, s, err)
-	}
 	if t.resume {
 		if err := j.Continue(ctx); err != nil {
 			return err
 		}
 	}
 	s, err := j.Work(ctx)
-	return endWork(c, s, err)
-}
-
-// endWork says how the job ended.
-func endWork(c *call, s *scaleout.Summary, err error) error {
 	if err != nil {
 		return err
 	}
+	return endWork(c, t, s)
+}
+
+// endWork says how the job ended.
+func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	e := endingOf(c)
 	e.table = s.Table
 	e.rows = countsOfRows(&job.Counts{Read: s.Read, Written: s.Written, Rejected: s.Rejected, Superseded: s.Superseded})
@@ -274,8 +238,19 @@ func endWork(c *call, s *scaleout.Summary, err error) error {
 	if text := s.Follow(); text != "" {
 		c.say.Line("%s", text)
 	}
+	code := s.ExitCode
+	switch {
+	case t.resume:
+	case !s.Here:
+		code = exitcode.OK
+	case code == exitcode.Rejects:
+		code = t.rejectsExit
+	}
+	if code != exitcode.OK {
+		return endsWith(c, code, nil, brief(said, s.Reasons))
+	}
 	if s.ExitCode != exitcode.OK {
-		return endsWith(c, s.ExitCode, nil, brief(said, s.Reasons))
+		c.say.Line("the load's exit code is %d (summary.json), and that of this worker 0", s.ExitCode)
 	}
 	return nil
 }

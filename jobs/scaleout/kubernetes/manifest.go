@@ -1,0 +1,97 @@
+package kubernetes
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"go.yaml.in/yaml/v4"
+
+	"example.com/tsimport/internal/exitcode"
+)
+
+// maxWorkers is how many pods an Indexed Job with a limit of attempts for each index runs at a time, at most.
+const maxWorkers = 10_000
+
+// MaxNameBytes bounds the name of a load's Job: a pod's name, 63 characters at most, has it, the plan and the index.
+const MaxNameBytes = 40
+
+// Options are what the manifest says beside the plan. Everything else is patched in.
+type Options struct {
+	Name    string // of the Job, before the plan: letters, digits and hyphens
+	Plan    string // its ID: the Job of an earlier plan is another one
+	Image   string // of this version of tsimport
+	JobDir  string // as workers open it
+	Workers int
+	// Secret has the access key as environment variables; "" is none.
+	Secret string
+	// Claim is a volume claim that is mounted at MountPath, for a job directory or inputs in a shared folder. "" is none.
+	Claim, MountPath string
+	// Env is for every pod; no secrets.
+	Env []EnvVar
+	// MemoryBytes is requested and the limit; DiskBytes is requested.
+	MemoryBytes, DiskBytes int64
+}
+
+// EnvVar is an environment variable of a container.
+type EnvVar struct{ Name, Value string }
+
+var nameOfJob = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
+
+// check refuses what Kubernetes would refuse, or what pods could not reach.
+func (o *Options) check() error {
+	switch {
+	case !nameOfJob.MatchString(o.Name):
+		return fmt.Errorf("%q cannot be the name of a Job: want at most %d lower-case letters, digits and hyphens, a letter first", o.Name, MaxNameBytes)
+	case o.Image == "":
+		return fmt.Errorf("no image: name one that has this version of tsimport")
+	case o.Workers < 1 || o.Workers > maxWorkers:
+		return fmt.Errorf("%d workers: a Job runs 1 to %d pods at a time", o.Workers, maxWorkers)
+	case strings.Contains(o.JobDir, "://"):
+	case o.Claim == "":
+		return fmt.Errorf("pods do not reach the folder %s: name the volume claim that holds it and where it is mounted, or use oss:// or s3://", o.JobDir)
+	case o.JobDir != o.MountPath && !strings.HasPrefix(o.JobDir, strings.TrimSuffix(o.MountPath, "/")+"/"):
+		return fmt.Errorf("the job directory %s is not below %s, where the volume claim %s is mounted", o.JobDir, o.MountPath, o.Claim)
+	}
+	return nil
+}
+
+//go:embed job.yaml
+var jobYAML string
+
+// Manifest returns the Job as YAML.
+func Manifest(o Options) ([]byte, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	t := template.Must(template.New("job").Funcs(template.FuncMap{"scalar": scalar}).Parse(jobYAML))
+	var text bytes.Buffer
+	err := t.Execute(&text, struct {
+		*Options
+		Job                     string
+		Attempts                int // at an index: a pod of one that fails this often is not replaced
+		EndAll, EndOne          []int
+		Memory, OwnMemory, Disk int64 // MiB: of the pod, and what the program may take of it
+	}{
+		&o, o.Name + "-" + o.Plan, 6, []int{exitcode.ErrorLimit, exitcode.Refused},
+		[]int{exitcode.Usage, exitcode.Rejects, exitcode.Differences, exitcode.NoInput}, o.MemoryBytes >> 20, o.MemoryBytes / 4 * 3 >> 20, o.DiskBytes >> 20,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write the manifest: %w", err)
+	}
+	return text.Bytes(), nil
+}
+
+// scalar is a text as YAML has it, in one line.
+func scalar(text string) (string, error) {
+	out, err := yaml.Marshal(text)
+	if line := strings.TrimSuffix(string(out), "\n"); err != nil || !strings.Contains(line, "\n") {
+		return line, err
+	}
+	out, err = json.Marshal(text)
+	return string(out), err
+}

@@ -1,0 +1,55 @@
+package kubernetes
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
+)
+
+var update = flag.Bool("update", false, "write the golden manifests")
+
+func orders() Options {
+	return Options{
+		Name: "tsimport-orders", Plan: "1a2b3c4d", Image: "registry.example/tsimport:v1", JobDir: "oss://jobs/orders-1", Workers: 20, Secret: "tablestore",
+		Env: []EnvVar{{"TABLESTORE_ENDPOINT", "https://shop.cn-hangzhou.ots.aliyuncs.com"}}, MemoryBytes: 2 << 30, DiskBytes: 7 << 30,
+	}
+}
+
+// The module packaging/k8s decodes these files into the API's types.
+func TestManifestsAreAsBefore(t *testing.T) {
+	shared := orders()
+	shared.Name, shared.JobDir, shared.Claim, shared.MountPath, shared.Secret, shared.Workers = "tsimport-shared", "/mnt/jobs/1", "shared", "/mnt", "", maxWorkers
+	for name, o := range map[string]Options{"objects.yaml": orders(), "folder.yaml": shared} {
+		got, err := Manifest(o)
+		conformance.Must(t, err)
+		file := filepath.Join("testdata", name)
+		if *update {
+			conformance.Must(t, os.WriteFile(file, got, 0o644))
+		}
+		want, err := os.ReadFile(file)
+		conformance.Must(t, err)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is different (-update writes it):\n%s", name, got)
+		}
+	}
+}
+
+func TestWhatKubernetesOrPodsCannotDoIsRefused(t *testing.T) {
+	for what, change := range map[string]func(*Options){
+		"pods do not reach the folder": func(o *Options) { o.JobDir = "/mnt/jobs" },
+		"is not below /mnt":            func(o *Options) { o.JobDir, o.Claim, o.MountPath = "/mnts/jobs", "shared", "/mnt" },
+		"cannot be the name of a Job":  func(o *Options) { o.Name = "Orders_1" },
+		"no image":                     func(o *Options) { o.Image = "" },
+		"10001 workers":                func(o *Options) { o.Workers = maxWorkers + 1 },
+		"-1 workers":                   func(o *Options) { o.Workers = -1 },
+	} {
+		o := orders()
+		change(&o)
+		_, err := Manifest(o)
+		conformance.Refused(t, err, what, "error")
+	}
+}
