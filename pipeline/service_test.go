@@ -205,10 +205,19 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 	}
 }
 
-// fullRows is a service whose tables were made with the option update_full_row, which the embedded one does not have.
-type fullRows struct{ http.RoundTripper }
+// merged is a service whose tables have what the embedded one does not: a field of DescribeTable's answers, which is merged with what they say.
+type merged struct {
+	http.RoundTripper
+	number protowire.Number
+	field  []byte
+}
 
-func (f fullRows) RoundTrip(r *http.Request) (*http.Response, error) {
+// fullRows have the option update_full_row.
+func fullRows(to http.RoundTripper) http.RoundTripper {
+	return merged{to, 3, protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.VarintType), 1)}
+}
+
+func (f merged) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := f.RoundTripper.RoundTrip(r)
 	if err != nil || r.URL.Path != "/DescribeTable" || res.StatusCode != http.StatusOK {
 		return res, err
@@ -217,9 +226,7 @@ func (f fullRows) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What a message is given twice is merged.
-	options := protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.VarintType), 1)
-	body = protowire.AppendBytes(protowire.AppendTag(body, 3, protowire.BytesType), options)
+	body = protowire.AppendBytes(protowire.AppendTag(body, f.number, protowire.BytesType), f.field)
 	return enginetest.Sign(res, r.URL.Path, body), nil
 }
 
@@ -233,7 +240,7 @@ func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	}{{table.Update, "--mode update"}, {table.Increment, "--mode increment"}, {table.Put, ""}} {
 		before := w.plan.Requests()
 		cfg := w.counted(w.file("in.csv", "id,n\na,5\n"))
-		cfg.Target.Client.Transport, cfg.Write.Mode = fullRows{w.transport()}, tt.mode
+		cfg.Target.Client.Transport, cfg.Write.Mode = fullRows(w.transport()), tt.mode
 		cfg.Target.Key, cfg.Target.Create = nil, false
 		delete(cfg.Columns.Types, "m")
 		_, err := cfg.run(context.Background())
@@ -249,6 +256,28 @@ func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
 		cfg.Target.Client.Transport = w.transport()
 		if _, err := cfg.run(context.Background()); err != nil {
 			t.Errorf("a table without the option: %v", err)
+		}
+	}
+}
+
+// A global table takes no timestamps from who writes, and would refuse each row.
+func TestTimestampsForAGlobalTableAreRefusedBeforeTheFirstRow(t *testing.T) {
+	w := newWorld(t)
+	w.load(w.config(w.file("first.csv", "id,n,m\na,1,2\n")))
+	for _, tt := range []struct{ version, refused string }{{"m", "--version-column m"}, {"", ""}} {
+		before := w.plan.Requests()
+		cfg := w.counted(w.file("in.csv", "id,n,m\na,5,1\n"))
+		cfg.Target.Client.Transport = merged{w.transport(), 1, protowire.AppendString(protowire.AppendTag(nil, 6, protowire.BytesType), "g-1")}
+		cfg.Read.Convert.VersionColumn = tt.version
+		cfg.Target.Key, cfg.Target.Create = nil, false
+		delete(cfg.Columns.Types, "m")
+		_, err := cfg.run(context.Background())
+		sent := w.plan.Requests() - before
+		switch {
+		case tt.refused == "" && (err != nil || sent != 1):
+			t.Errorf("without timestamps: %d requests to write, %v", sent, err)
+		case tt.refused != "" && (err == nil || !strings.Contains(err.Error(), tt.refused) || !strings.Contains(err.Error(), "global table") || sent != 0):
+			t.Errorf("%s: %d requests to write, %v", tt.refused, sent, err)
 		}
 	}
 }

@@ -237,6 +237,26 @@ func (p *planner) checkWholeRows() error {
 	return usagef("--mode %s: in table %s an update removes the columns that it does not name (its option update_full_row); give --mode put and whole rows, or load into a table without the option", modeNames[mode], p.plan.table.Name)
 }
 
+// checkGlobal refuses timestamps for a global table, which takes none.
+func (p *planner) checkGlobal() error {
+	version := p.request.Read.Convert.VersionColumn
+	if p.plan.table == nil || !p.plan.Wide && !p.plan.Restamp && version == "" {
+		return nil
+	}
+	global, err := p.admin.Global(p.plan.table.Name)
+	if err != nil || !global {
+		return err
+	}
+	what, remedy := "the cells of this source have timestamps of their own", "load an export without them, as CSV, JSON lines or Parquet"
+	switch {
+	case version != "":
+		what, remedy = "--version-column "+version+" gives them others", "leave it out"
+	case !p.plan.Wide:
+		what, remedy = "updates of a table with several versions get others", "give --mode put"
+	}
+	return usagef("table %s is a global table, in which the service itself gives cells their timestamps, and %s; %s", p.plan.table.Name, what, remedy)
+}
+
 // checkCounts refuses columns that cannot be added exactly.
 func (p *planner) checkCounts() error {
 	if p.request.Mode != table.Increment {

@@ -126,6 +126,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.looking(func() error { return p.openInputs(ctx) }),
 		p.describeTable,
 		p.checkWholeRows,
+		p.checkGlobal,
 		p.checkLive,
 		p.findColumns,
 		p.settleNumbers,

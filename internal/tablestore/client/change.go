@@ -174,6 +174,35 @@ func (a *Admin) UpdatesWholeRows(name string) (bool, error) {
 	return d.GetTableOptions().GetUpdateFullRow(), err
 }
 
+// Fields of a DescribeTable answer that the SDK drops: in the table's meta data the id of the global table that it is a part of.
+const (
+	tableMeta     protowire.Number = 1
+	globalTableID protowire.Number = 6
+)
+
+// Global reports whether the table is a part of a global table: that takes no timestamps from who writes.
+func (a *Admin) Global(name string) (global bool, err error) {
+	answer, err := a.description(name)
+	if err != nil {
+		return false, err
+	}
+	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
+		if number != tableMeta || kind != protowire.BytesType {
+			return nil
+		}
+		meta, _ := protowire.ConsumeBytes(value)
+		return eachField(meta, func(number protowire.Number, kind protowire.Type, value []byte) error {
+			id, _ := protowire.ConsumeBytes(value)
+			global = global || number == globalTableID && kind == protowire.BytesType && len(id) > 0
+			return nil
+		})
+	})
+	if err != nil {
+		err = fmt.Errorf("describe table %s: read whether it is a global table: %w", name, err)
+	}
+	return global, err
+}
+
 // details is what DescribeTable says of a table, with what the SDK's client drops. What is read of it is named in errors.
 func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
 	answer, err := a.description(name)
