@@ -96,6 +96,23 @@ func commit(f *os.File, name, previous string) error {
 	return syncFolder(filepath.Dir(name))
 }
 
+// MakeFolder makes a folder, and those above it, so that they survive a loss of power.
+func MakeFolder(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(dir)
+	if above != dir {
+		if err := MakeFolder(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncFolder(above)
+}
+
 // syncFolder makes renames in a folder survive a loss of power, where the system can.
 func syncFolder(dir string) error {
 	if runtime.GOOS == "windows" {

@@ -14,20 +14,26 @@ type Where struct {
 
 // CompileWhere checks a condition. A comparison with a column that a row does not have is neither true nor false: it does not pass.
 func CompileWhere(source string) (*Where, error) {
+	w, err := CompileOfRows(source, "where")
+	if err == nil && w.program.Type != table.Boolean && w.program.Type != table.Any {
+		return nil, fmt.Errorf("expression %q: its value is of type %s, and a condition is true or false", brief(source), w.program.Type)
+	}
+	return w, err
+}
+
+// CompileOfRows is CompileWhere of an expression whose value may be of any type. Errors call it by the name.
+func CompileOfRows(source, name string) (*Where, error) {
 	names, err := Names(source)
 	if err != nil {
 		return nil, err
 	}
-	env := Env{Name: "where"}
+	env := Env{Name: name}
 	for _, name := range names {
 		env.Columns = append(env.Columns, Input{name, table.Any})
 	}
 	p, err := Compile(source, env)
 	if err != nil {
 		return nil, err
-	}
-	if p.Type != table.Boolean && p.Type != table.Any {
-		return nil, fmt.Errorf("expression %q: its value is of type %s, and a condition is true or false", brief(source), p.Type)
 	}
 	return &Where{p, names}, nil
 }
@@ -53,10 +59,7 @@ func (w *Where) NewTest() *Test {
 // Passes reports whether a row passes, by the values of its columns: Null is one that it does not have. It returns why that cannot be
 // said.
 func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason) {
-	for i, name := range t.of.names {
-		t.values[i] = value(name)
-	}
-	v, why := t.evaluator.Eval(t.values)
+	v, why := t.Value(value)
 	switch {
 	case why != nil:
 		return false, why
@@ -64,4 +67,12 @@ func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason)
 		return false, &table.Reason{Code: CodeExpression, Message: fmt.Sprintf("the condition %s gives a value of type %s, not true or false", brief(t.of.Source()), v.Type)}
 	}
 	return v.Type == table.Boolean && v.Int != 0, nil
+}
+
+// Value is what the expression gives for a row, Null if that is nothing. It is good until the next call.
+func (t *Test) Value(value func(name string) table.Value) (table.Value, *table.Reason) {
+	for i, name := range t.of.names {
+		t.values[i] = value(name)
+	}
+	return t.evaluator.Eval(t.values)
 }

@@ -55,7 +55,7 @@ func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Re
 // begun opens a folder and begins an archive in it.
 func begun(t *testing.T, dir string) *Writer {
 	t.Helper()
-	w, err := Open(dir, false)
+	w, err := Exact.Open(dir, false)
 	if err == nil {
 		err = w.Begin(subject())
 	}
@@ -177,13 +177,13 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	if _, err := w.Finish(Manifest{}); err == nil {
 		t.Error("an archive was finished whose ranges are not whole")
 	}
-	_, err := Open(dir, false)
+	_, err := Exact.Open(dir, false)
 	conformance.Refused(t, err, "another process", "a second writer")
 	must(t, w.Close())
 	_, err = Read(dir)
 	conformance.Refused(t, err, "not finished", "contents read")
 
-	w, err = Open(dir, false)
+	w, err = Exact.Open(dir, false)
 	must(t, err)
 	other := subject()
 	other.Holds.From = "5"
@@ -205,7 +205,7 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	}
 	must(t, w.Close())
 	var occupied *OccupiedError
-	if _, err := Open(dir, true); !errors.As(err, &occupied) {
+	if _, err := Exact.Open(dir, true); !errors.As(err, &occupied) {
 		t.Errorf("a complete archive was opened again: %v", err)
 	}
 }
@@ -277,11 +277,11 @@ func (f *fullPlace) appendJournal(line []byte) error {
 	return f.place.appendJournal(line)
 }
 
-func (f *fullPlace) putManifest(text []byte) error {
+func (f *fullPlace) putManifest(name string, text []byte) error {
 	if err := f.full(); err != nil {
 		return err
 	}
-	return f.place.putManifest(text)
+	return f.place.putManifest(name, text)
 }
 
 func (f *fullPlace) clean() error {
@@ -313,7 +313,7 @@ func (p *fullPart) commit() error {
 
 // export writes what is missing of an archive of 60 rows in two ranges.
 func export(at place) (err error) {
-	w, err := open(at, false)
+	w, err := Exact.open(at, false)
 	if err != nil {
 		return err
 	}
@@ -409,7 +409,7 @@ func wideRow(i int) *record.Record {
 func written(t *testing.T, rows int) *Manifest {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a")
-	w, err := Open(dir, false)
+	w, err := Exact.Open(dir, false)
 	if err == nil {
 		err = w.Begin(Subject{Table: "t", Key: wideKey, Ranges: []string{"t"}})
 	}

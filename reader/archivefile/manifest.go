@@ -156,6 +156,7 @@ type Part struct {
 	First    json.RawMessage `json:"first_key,omitempty"`
 	Last     json.RawMessage `json:"last_key,omitempty"`
 	Columns  []string        `json:"columns,omitempty"` // as of the manifest, whose parts have none
+	Width    int             `json:"width,omitempty"`   // of a lake: how many of the columns, in their order, the file has
 }
 
 // maxColumns is how many names of columns are noted.
@@ -246,15 +247,17 @@ func Is(path string) bool {
 func IsPart(name string) bool { return partName.MatchString(name) }
 
 // HasFormat reports whether there is a manifest that begins as ours do.
-func HasFormat(ctx context.Context, files Files) bool {
-	f, err := files.Open(ctx, ManifestName)
+func HasFormat(ctx context.Context, files Files) bool { return Exact.in(ctx, files) }
+
+func (k *Kind) in(ctx context.Context, files Files) bool {
+	f, err := files.Open(ctx, k.manifest)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
 	start := make([]byte, 256)
 	n, _ := io.ReadFull(f, start)
-	return bytes.Contains(start[:n], []byte(`"`+Format+`"`))
+	return bytes.Contains(start[:n], []byte(`"`+k.format+`"`))
 }
 
 // maxManifest is more than the manifest of any archive has.

@@ -57,7 +57,7 @@ func (o *objects) sizes() (map[string]int64, error) {
 	sizes := make(map[string]int64)
 	for _, name := range names {
 		switch {
-		case name == "": // some tools make an object that stands for the folder
+		case name == "", strings.HasSuffix(name, "/"): // some tools make an object that stands for a folder
 		case strings.HasPrefix(name, entryPrefix):
 			sizes[journalName] = -1
 		case !strings.HasPrefix(name, besideName+"/"):
@@ -121,7 +121,15 @@ func (o *object) Write(b []byte) (int, error) {
 func (o *object) commit() error  { return o.place.put(o.name, o.body) }
 func (o *object) abandon() error { return nil }
 
-func (o *objects) putManifest(text []byte) error { return o.put(ManifestName, text) }
+// replace may be carried out late, too: what it puts is always the same for a name.
+func (o *objects) replace(name string, body []byte) error {
+	if err := o.held.Check(); err != nil {
+		return err
+	}
+	return o.store.Put(o.ctx, name, body)
+}
+
+func (o *objects) putManifest(name string, text []byte) error { return o.put(name, text) }
 
 func entryName(n int) string { return fmt.Sprintf("%s%08d", entryPrefix, n) }
 

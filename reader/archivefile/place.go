@@ -27,7 +27,9 @@ type place interface {
 	sizes() (map[string]int64, error)
 	remove(name string) error
 	create(part string) (partFile, error)
-	putManifest(text []byte) error
+	// replace puts a file in place of one that is there.
+	replace(name string, body []byte) error
+	putManifest(name string, text []byte) error
 
 	// beginJournal begins one with its first line. continueJournal takes the lines that are whole.
 	beginJournal(line []byte) error
@@ -75,14 +77,19 @@ func (f *folder) lock() error {
 func (f *folder) unlock() error { return f.held.Unlock() }
 
 func (f *folder) sizes() (map[string]int64, error) {
-	entries, err := os.ReadDir(f.String())
 	sizes := make(map[string]int64)
-	for _, e := range entries {
-		sizes[e.Name()] = -1
-		if info, err := e.Info(); err == nil {
-			sizes[e.Name()] = info.Size()
+	err := filepath.WalkDir(f.String(), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
 		}
-	}
+		name, err := filepath.Rel(f.String(), path)
+		name = filepath.ToSlash(name)
+		sizes[name] = -1
+		if info, err := e.Info(); err == nil {
+			sizes[name] = info.Size()
+		}
+		return err
+	})
 	return sizes, err
 }
 
@@ -100,16 +107,21 @@ type file struct {
 }
 
 func (f *folder) create(part string) (partFile, error) {
+	if err := atomicfile.MakeFolder(filepath.Dir(f.Path(part))); err != nil {
+		return nil, err
+	}
 	temporary, err := atomicfile.New(f.Path(part)+atomicfile.Suffix, 0o666)
 	return &file{temporary, f.Path(part)}, err
+}
+
+func (f *folder) replace(name string, body []byte) error {
+	return atomicfile.WriteBytes(f.Path(name), atomicfile.Options{Perm: 0o666}, body)
 }
 
 func (f *file) commit() error  { return atomicfile.Commit(f.File, f.name) }
 func (f *file) abandon() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
 
-func (f *folder) putManifest(text []byte) error {
-	return atomicfile.WriteBytes(f.Path(ManifestName), atomicfile.Options{Perm: 0o666}, text)
-}
+func (f *folder) putManifest(name string, text []byte) error { return f.replace(name, text) }
 
 func (f *folder) beginJournal(line []byte) (err error) {
 	if err := atomicfile.WriteBytes(f.Path(journalName), atomicfile.Options{Perm: 0o666}, line); err != nil {

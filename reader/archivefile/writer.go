@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +34,20 @@ const (
 	lockName    = ".tsimport-archive.lock"
 )
 
+// Kind is what a Writer writes.
+type Kind struct {
+	format   string
+	version  int
+	manifest string         // name of its file
+	part     *regexp.Regexp // names of parts, and of no other file of a user's by accident
+}
+
+// The kinds: an exact archive, and files for other programs.
+var (
+	Exact = &Kind{Format, Version, ManifestName, partName}
+	Lake  = &Kind{LakeFormat, LakeVersion, LakeManifestName, lakeName}
+)
+
 // Subject is what is archived: the first line of the journal.
 type Subject struct {
 	Format  string            `json:"format"`
@@ -46,13 +61,14 @@ type Subject struct {
 	Division []byte    `json:"division"`
 	Ranges   []string  `json:"ranges"`
 	Began    time.Time `json:"scan_began"`
+	Layout   Layout    `json:"layout,omitzero"` // of a lake
 }
 
 // facts are what must be the same when the export is continued, after one of a table that was made then.
 func (s *Subject) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
 		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table}, {Name: "the table's primary key", Value: fmt.Sprint(s.Key)}, progress.Made(s.Created, created),
-	}, s.Holds.Facts()...)
+	}, slices.Concat(s.Holds.Facts(), s.Layout.facts())...)
 }
 
 // Progress is how far a range has come.
@@ -63,11 +79,14 @@ type Progress struct {
 	Ended bool   `json:"ended"`
 }
 
-// entry is a line of the journal: a range has come further.
+// entry is a line of the journal: a range has come further, unless Puts says which files will take it there.
 type entry struct {
-	Part  *Part    `json:"part,omitempty"` // absent for the end of a range without rows
-	Range int      `json:"range"`
-	At    Progress `json:"at"`
+	Part  *Part        `json:"part,omitempty"`  // absent for the end of a range without rows
+	Files []*Part      `json:"files,omitempty"` // one that is there already has been rewritten
+	Puts  []string     `json:"puts,omitempty"`
+	Grown []FileColumn `json:"grown,omitempty"` // of a lake: columns that no entry before has, or with types that it does not have
+	Range int          `json:"range"`
+	At    Progress     `json:"at"`
 }
 
 // ChangedError says that an export to a place cannot continue the one that was interrupted.
@@ -94,6 +113,7 @@ func (e *OccupiedError) Error() string {
 type Writer struct {
 	Resumed int64 // rows that an interrupted export has left
 
+	kind  *Kind
 	place place
 	key   []string
 	step  func(name string) error // of tests: what a killed process would not have done any more
@@ -102,26 +122,30 @@ type Writer struct {
 	subject Subject
 	ranges  []Progress
 	parts   []Part
+	known   map[string]int      // where a file of a lake is among parts
+	owed    map[int][]string    // by range: files that an interrupted export may still put
+	columns []FileColumn        // of a lake, as the journal has them
+	grown   func() []FileColumn // of a lake: all columns so far
 }
 
 // Open makes a folder ready for an archive. If an interrupted export to it has left a journal, Subject says what it was, and Begin continues it;
 // fresh removes what it has left.
-func Open(dir string, fresh bool) (*Writer, error) {
+func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	f, err := newFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	return open(f, fresh)
+	return k.open(f, fresh)
 }
 
 // OpenIn is Open for an archive in a store of objects. Its parts are in memory until they are complete. The context bounds all that is done there.
 // OnWait is told of another process that may write there.
-func OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
-	return open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
+func (k *Kind) OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
+	return k.open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
 }
 
-func open(at place, fresh bool) (w *Writer, err error) {
-	w = &Writer{place: at, step: func(string) error { return nil }}
+func (k *Kind) open(at place, fresh bool) (w *Writer, err error) {
+	w = &Writer{kind: k, place: at, step: func(string) error { return nil }, owed: map[int][]string{}, known: map[string]int{}}
 	if _, err := w.files(); err != nil {
 		return nil, err
 	}
@@ -147,15 +171,15 @@ func (w *Writer) files() (map[string]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read archive folder %s: %w", w.place, err)
 	}
-	if _, there := sizes[ManifestName]; there {
-		why := "holds another " + ManifestName
-		if HasFormat(context.Background(), w.place) {
-			why = "holds a complete archive already"
+	if _, there := sizes[w.kind.manifest]; there {
+		why := "holds another " + w.kind.manifest
+		if w.kind.in(context.Background(), w.place) {
+			why = "holds a complete export already"
 		}
 		return nil, &OccupiedError{w.place.String(), why}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		if whole := strings.TrimSuffix(name, atomicfile.Suffix); whole != journalName && whole != lockName && whole != ManifestName && !partName.MatchString(whole) {
+		if whole := strings.TrimSuffix(name, atomicfile.Suffix); whole != journalName && whole != lockName && whole != w.kind.manifest && !w.kind.part.MatchString(whole) {
 			return nil, &OccupiedError{w.place.String(), fmt.Sprintf("holds other files (%s)", name)}
 		}
 	}
@@ -170,7 +194,7 @@ func (w *Writer) clear(kept func(part string) bool) error {
 	}
 	for name := range sizes {
 		whole := strings.TrimSuffix(name, atomicfile.Suffix)
-		if whole == name && (!partName.MatchString(name) || kept(name)) || whole == lockName {
+		if whole == name && (!w.kind.part.MatchString(name) || kept(name)) || whole == lockName {
 			continue
 		}
 		if err := w.place.remove(name); err != nil {
@@ -202,10 +226,13 @@ func (w *Writer) readJournal() error {
 		return &UnusableError{fmt.Errorf("%s is damaged: %w; "+progress.StartOver, w.place.Path(journalName), err)}
 	}
 	first, rest, _ := bytes.Cut(text, []byte{'\n'})
-	if err := json.Unmarshal(first, &w.subject); err != nil || w.subject.Format != Format {
+	if err := json.Unmarshal(first, &w.subject); err != nil || w.subject.Format == "" {
 		return damaged(cmp.Or(err, errors.New("its first line is missing")))
 	}
-	if w.subject.Version > Version {
+	if w.subject.Format != w.kind.format {
+		return &ChangedError{w.place.String(), []string{"it was of another --format"}}
+	}
+	if w.subject.Version > w.kind.version {
 		return &UnusableError{fmt.Errorf("%s is of version %d of the format; take a newer tsimport, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)}
 	}
 	sizes, err := w.files()
@@ -213,7 +240,6 @@ func (w *Writer) readJournal() error {
 		return err
 	}
 	w.ranges = make([]Progress, len(w.subject.Ranges))
-	known := map[string]bool{}
 	for line := range bytes.Lines(rest) {
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -222,23 +248,57 @@ func (w *Writer) readJournal() error {
 		if e.Range < 0 || e.Range >= len(w.ranges) {
 			return damaged(fmt.Errorf("it has no range %d", e.Range))
 		}
-		w.ranges[e.Range] = e.At
-		if p := e.Part; p != nil {
-			if size, there := sizes[p.Name]; !there || size >= 0 && size != p.Bytes {
-				return &UnusableError{fmt.Errorf("continue archive: part %s is not as it was written; "+progress.StartOver, w.place.Path(p.Name))}
-			}
-			w.parts = append(w.parts, *p)
-			known[p.Name] = true
-			w.Resumed += p.Rows
+		w.apply(&e)
+	}
+	known := map[string]bool{}
+	for i := range w.parts {
+		p := &w.parts[i]
+		size, there := sizes[p.Name]
+		if rewritten := w.ended() && p.Width < len(w.columns); !there || size >= 0 && size != p.Bytes && !rewritten {
+			return &UnusableError{fmt.Errorf("continue archive: part %s is not as it was written; "+progress.StartOver, w.place.Path(p.Name))}
 		}
+		known[p.Name] = true
+		w.Resumed += p.Rows
 	}
 	return w.clear(func(part string) bool { return known[part] })
+}
+
+// apply takes over an entry of the journal.
+func (w *Writer) apply(e *entry) {
+	for _, c := range e.Grown {
+		if i := slices.IndexFunc(w.columns, func(known FileColumn) bool { return known.Name == c.Name }); i >= 0 {
+			w.columns[i] = c
+		} else {
+			w.columns = append(w.columns, c)
+		}
+	}
+	if e.Puts != nil {
+		w.owed[e.Range] = append(w.owed[e.Range], e.Puts...)
+		return
+	}
+	delete(w.owed, e.Range)
+	w.ranges[e.Range] = e.At
+	if e.Part != nil {
+		w.parts = append(w.parts, *e.Part)
+	}
+	for _, p := range e.Files {
+		if i, there := w.known[p.Name]; there {
+			w.parts[i] = *p
+			continue
+		}
+		w.known[p.Name], w.parts = len(w.parts), append(w.parts, *p)
+	}
+}
+
+// ended reports whether all ranges are whole.
+func (w *Writer) ended() bool {
+	return !slices.ContainsFunc(w.ranges, func(at Progress) bool { return !at.Ended })
 }
 
 // Begin begins a new archive, or continues an interrupted one: then it fails with a ChangedError if that is another one, and takes its
 // division, ranges and beginning.
 func (w *Writer) Begin(s Subject) error {
-	s.Format, s.Version, w.key = Format, Version, nil
+	s.Format, s.Version, w.key = w.kind.format, w.kind.version, nil
 	for _, c := range s.Key {
 		w.key = append(w.key, c.Name)
 	}
@@ -271,19 +331,19 @@ func (w *Writer) Range(i int) Progress {
 
 // note adds an entry to the journal, safely.
 func (w *Writer) note(e entry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.grown != nil {
+		e.Grown = growth(w.columns, w.grown())
+	}
 	line, err := json.Marshal(e)
+	if err == nil {
+		err = w.place.appendJournal(append(line, '\n'))
+	}
 	if err != nil {
 		return fmt.Errorf("write journal of the archive: %w", err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.place.appendJournal(append(line, '\n')); err != nil {
-		return fmt.Errorf("write journal of the archive: %w", err)
-	}
-	w.ranges[e.Range] = e.At
-	if e.Part != nil {
-		w.parts = append(w.parts, *e.Part)
-	}
+	w.apply(&e)
 	return nil
 }
 
@@ -348,23 +408,31 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	if m.Defined == nil {
 		m.Defined = []Column{}
 	}
-	if err := w.step("before the manifest"); err != nil {
-		return nil, err
-	}
 	text, err := m.text()
 	if err == nil {
-		err = w.place.putManifest(text)
+		err = w.end(text)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write manifest: %w", err)
-	}
-	if err := w.step("manifest written"); err != nil {
 		return nil, err
 	}
-	if err := w.place.clean(); err != nil {
-		return nil, fmt.Errorf("finish archive: %w", err)
-	}
 	return &m, nil
+}
+
+// end writes the manifest and removes the journal.
+func (w *Writer) end(manifest []byte) error {
+	if err := w.step("before the manifest"); err != nil {
+		return err
+	}
+	if err := w.place.putManifest(w.kind.manifest, manifest); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	if err := w.step("manifest written"); err != nil {
+		return err
+	}
+	if err := w.place.clean(); err != nil {
+		return fmt.Errorf("finish archive: %w", err)
+	}
+	return nil
 }
 
 // columnsOf takes the columns of parts together.

@@ -29,19 +29,33 @@ type ArchiveConfig struct {
 	OnWait    func(who string)  // is told that another process may write to the store, which is waited for
 	Fresh     bool              // do not continue an interrupted export
 	Readers   int               // ranges that are read at a time; 0 takes DefaultReaders
-	PartBytes int64             // of text in a part, about; 0 takes 64 MiB, in a store 32 MiB, as each part is in memory until it is whole
+	PartBytes int64             // of text in a part, about; 0 takes 64 MiB, of an archive in a store 32 MiB, as each part is in memory until it is whole
+	Lake      *Layout           // not an archive, but files for other programs; may be nil
 
 	step func(name string) error // of tests
 }
 
 func (c *ArchiveConfig) open(ctx context.Context) (*archive.Writer, error) {
+	kind := archive.Exact
+	if c.Lake != nil {
+		kind = archive.Lake
+		c.PartBytes = cmp.Or(c.PartBytes, 64<<20)
+		c.Readers = int(min(int64(c.Readers), max(1, lakeBytes/c.PartBytes)))
+		c.Scan.Versions = 1
+		for _, f := range c.Lake.folders {
+			c.Scan.FilterUses = slices.Concat(c.Scan.FilterUses, f.of.Columns())
+		}
+	}
 	if c.Store == nil {
 		c.PartBytes = cmp.Or(c.PartBytes, 64<<20)
-		return archive.Open(c.Dir, c.Fresh)
+		return kind.Open(c.Dir, c.Fresh)
 	}
 	c.PartBytes = cmp.Or(c.PartBytes, 32<<20)
-	return archive.OpenIn(ctx, c.Store, c.Fresh, c.OnWait)
+	return kind.OpenIn(ctx, c.Store, c.Fresh, c.OnWait)
 }
+
+// lakeBytes bounds the rows of a lake that are held in memory, of all ranges that are read at a time.
+const lakeBytes = 256 << 20
 
 // DefaultReaders is how many ranges are read at a time.
 const DefaultReaders = 8
@@ -49,13 +63,14 @@ const DefaultReaders = 8
 // ArchiveResult is what an export to an archive has written.
 type ArchiveResult struct {
 	Manifest *archive.Manifest // nil after an error
-	Resumed  int64             // rows written before
-	Kept     int64             // after an error: rows with which the same export can continue
-	LeftOut  int64             // rows that --where has left out in this process
-	Units    int64             // read capacity units that this process was charged
+	Lake     *archive.LakeManifest
+	Resumed  int64 // rows written before
+	Kept     int64 // after an error: rows with which the same export can continue
+	LeftOut  int64 // rows that --where has left out in this process
+	Units    int64 // read capacity units that this process was charged
 }
 
-// ToArchive writes an exact archive of a table, or continues one that was interrupted. The manifest, which makes it an archive, comes last.
+// ToArchive writes an exact archive of a table, or a lake, or continues one that was interrupted. The manifest, which makes it whole, comes last.
 func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error) {
 	c.Readers = cmp.Or(c.Readers, DefaultReaders)
 	w, err := c.open(ctx)
@@ -67,21 +82,34 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	}
 	r.Resumed = w.Resumed
 	defer func() {
-		if err != nil && !errors.As(err, new(*client.ReplacedError)) {
+		switch {
+		case errors.As(err, new(*CannotHold)): // what is kept is of no use to any other export
+			err = errors.Join(err, w.Discard())
+		case err != nil && !errors.As(err, new(*client.ReplacedError)):
 			r.Kept = w.Rows()
 		}
 		err = errors.Join(err, w.Close())
 	}()
+	var l *lake
+	if c.Lake != nil {
+		if l, err = newLake(&c, w); err != nil {
+			return r, err
+		}
+	}
 	origin := tablescan.New(c.Scan)
 	defer func() { r.LeftOut, r.Units = origin.LeftOut(), origin.Units() }()
-	if err := c.ranges(ctx, w, origin); err != nil {
+	if err := c.ranges(ctx, w, origin, l); err != nil {
 		return r, err
 	}
 	t := c.Scan.Table
 	if err := (&client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}).Same(t); err != nil {
 		return r, err
 	}
-	r.Manifest, err = w.Finish(ManifestOf(t))
+	if l != nil {
+		r.Lake, err = l.finish(ctx)
+	} else {
+		r.Manifest, err = w.Finish(ManifestOf(t))
+	}
 	return r, err
 }
 
@@ -95,10 +123,13 @@ func ManifestOf(t *client.Table) archive.Manifest {
 }
 
 // ranges writes the parts of all ranges.
-func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *tablescan.Origin) error {
+func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *tablescan.Origin, l *lake) error {
 	t := c.Scan.Table
 	s := archive.Subject{
 		Table: t.Name, Target: c.Target, Created: t.Created, Key: t.Key, Holds: c.Holds, Began: time.Now().UTC().Truncate(time.Millisecond),
+	}
+	if l != nil {
+		s.Layout = c.Lake.Layout
 	}
 	before, resumed := w.Subject()
 	if resumed {
@@ -121,9 +152,14 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	if err := cmp.Or(w.Begin(s), err); err != nil { // what differs from the interrupted export is said, not what follows from it
 		return err
 	}
+	if l != nil {
+		if err := l.begin(ctx, sources); err != nil {
+			return err
+		}
+	}
 	for i, source := range sources {
 		group.Go(func() error {
-			err := c.rangeTo(w, i, source)
+			err := c.rangeTo(w, i, source, l)
 			return errors.Join(err, source.Close())
 		})
 	}
@@ -133,9 +169,17 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	return context.Cause(ctx)
 }
 
+// part takes the rows of a range up to the next place from which it can be continued.
+type part interface {
+	Row(*record.Record) error
+	Text() int64
+	Commit(next []byte) error
+	Abandon() error
+}
+
 // rangeTo writes what is left of a range as parts. A part ends where a page begins, whose key is the place at which an
 // interrupted export continues.
-func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (err error) {
+func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l *lake) (err error) {
 	at := w.Range(i)
 	if at.Ended {
 		return nil
@@ -144,13 +188,25 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (e
 		from.Seek(source.Place{Record: at.Rows, Key: at.Next}, source.Chain{})
 	}
 	from.SetSplitBytes(int(min(c.PartBytes, 4<<20)))
-	var part *archive.PartWriter
+	parser := from.NewParser(nil)
+	begin := func() (part, error) {
+		p, err := w.NewPart(i)
+		if p == nil {
+			return nil, err
+		}
+		return p, err
+	}
+	if l != nil {
+		r := l.newRange(i)
+		begin = func() (part, error) { return r, nil }
+		parser.(source.Packs).LeavePacked()
+	}
+	var part part
 	defer func() {
 		if part != nil {
 			err = errors.Join(err, part.Abandon())
 		}
 	}()
-	parser := from.NewParser(nil)
 	holds := c.holds()
 	for page, err := range source.Splits(from) {
 		if err != nil {
@@ -164,7 +220,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (e
 			}
 		}
 		if part == nil {
-			if part, err = w.NewPart(i); err != nil {
+			if part, err = begin(); err != nil {
 				return err
 			}
 		}
@@ -172,11 +228,11 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (e
 			return err
 		}
 	}
-	if part == nil && (i > 0 || at.Parts > 0) {
+	if part == nil && l == nil && (i > 0 || at.Parts > 0) {
 		return w.End(i)
 	}
 	if part == nil { // an archive of no rows has a part, too
-		if part, err = w.NewPart(i); err != nil {
+		if part, err = begin(); err != nil {
 			return err
 		}
 	}
@@ -199,7 +255,7 @@ func (c *ArchiveConfig) holds() func(column []byte) bool {
 }
 
 // writePage writes the rows of a page.
-func writePage(part *archive.PartWriter, parser source.Parser, page source.Split, holds func(column []byte) bool) error {
+func writePage(part part, parser source.Parser, page source.Split, holds func(column []byte) bool) error {
 	var failed error
 	_, _, err := parser.Parse(page, func(rec *record.Record) {
 		switch {

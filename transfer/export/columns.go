@@ -177,12 +177,16 @@ func (e *exporter) take(r *scan.Row) (older int64, err error) {
 // text refuses what the text of a format cannot hold.
 func (e *exporter) text(column string, v any, named bool) error {
 	if s, is := v.(string); is && e.Format != Typed && (!named || !utf8.ValidString(s)) {
-		return &CannotHold{fmt.Sprintf("column %q has a string that is not UTF-8, which %s cannot hold: %.60q; leave the column out (--columns), or keep everything with --format archive", column, formatNames[e.Format], s)}
+		return notText(fmt.Sprintf("column %q", column), formatNames[e.Format], s)
 	}
 	return nil
 }
 
-var formatNames = map[string]string{CSV: "CSV", JSONL: "JSON lines", Parquet: "Parquet", MySQL: "text in UTF-8", Postgres: "text in UTF-8"}
+func notText(what, format, text string) error {
+	return &CannotHold{fmt.Sprintf("%s has a string that is not UTF-8, which %s cannot hold: %.60q; leave the column out (--columns), or keep everything with --format archive", what, format, text)}
+}
+
+var formatNames = map[string]string{CSV: "CSV", CSVGzip: "CSV", CSVZstd: "CSV", JSONL: "JSON lines", Parquet: "Parquet", MySQL: "text in UTF-8", Postgres: "text in UTF-8"}
 
 // passes reports whether a row passes the condition that is applied here.
 func (e *exporter) passes(r *tablestore.Row) (bool, error) {

@@ -10,6 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
@@ -50,7 +52,7 @@ func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Colum
 				has = append(has, fmt.Sprintf("%s (%d)", name, n))
 			}
 			slices.Sort(has)
-			return nil, &CannotHold{fmt.Sprintf("column %q has values of several types: %s; a Parquet column has one: name other columns with --columns, or keep everything with --format archive", c.Name, strings.Join(has, ", "))}
+			return nil, severalTypes(c.Name, strings.Join(has, ", "))
 		}
 		names, types[c.Name] = append(names, c.Name), c.Type()
 	}
@@ -70,6 +72,10 @@ func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Colum
 	f.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("tsimport", "", ""))
 	f.row = make(parquet.Row, len(fields))
 	return f, nil
+}
+
+func severalTypes(column, types string) error {
+	return &CannotHold{fmt.Sprintf("column %q has values of several types: %s; a Parquet column has one: name other columns with --columns, or keep everything with --format archive", column, types)}
 }
 
 // nodeOf is the column of a type.
@@ -95,21 +101,45 @@ type columns struct {
 
 func (c columns) Fields() []parquet.Field { return c.fields }
 
-// Write writes one row.
-func (f *parquetFile) Write(r *scan.Row) error {
+// clear makes all attributes of the row absent.
+func (f *parquetFile) clear() {
 	for i := f.keys; i < len(f.row); i++ {
 		f.row[i] = parquet.NullValue().Level(0, 0, i)
 	}
+}
+
+// WritePacked writes a row as it came, but for columns that have no place. A cell has one version.
+func (f *parquetFile) WritePacked(row []byte) error {
+	f.clear()
+	key := plainbuffer.KeyCells(row)
+	for i := 0; key.Next(); i++ {
+		f.row[i] = f.value(key.Value()).Level(0, 0, i)
+	}
+	for c := key.Attributes(); c.Next(); {
+		if i, known := f.place[string(c.Name())]; known {
+			f.row[i] = f.value(c.Value()).Level(0, 1, i)
+		}
+	}
+	return f.writeRow()
+}
+
+// Write writes one row.
+func (f *parquetFile) Write(r *scan.Row) error {
+	f.clear()
 	for i, k := range r.PrimaryKey.PrimaryKeys {
-		f.row[i] = f.value(k.Value).Level(0, 0, i)
+		f.row[i] = f.value(client.ValueOf(k.Value)).Level(0, 0, i)
 	}
 	for _, c := range r.Columns {
 		i, known := f.place[c.ColumnName]
 		if !known {
 			return fmt.Errorf("write Parquet: column %q was not there when the columns were counted", c.ColumnName)
 		}
-		f.row[i] = f.value(c.Value).Level(0, 1, i)
+		f.row[i] = f.value(client.ValueOf(c.Value)).Level(0, 1, i)
 	}
+	return f.writeRow()
+}
+
+func (f *parquetFile) writeRow() error {
 	if _, err := f.w.WriteRows([]parquet.Row{f.row}); err != nil {
 		return fmt.Errorf("write Parquet: %w", err)
 	}
@@ -123,23 +153,17 @@ func (f *parquetFile) Write(r *scan.Row) error {
 	return nil
 }
 
-func (f *parquetFile) value(v any) parquet.Value {
-	f.bytes += 8
-	switch v := v.(type) {
-	case int64:
-		return parquet.Int64Value(v)
-	case float64:
-		return parquet.DoubleValue(v)
-	case bool:
-		return parquet.BooleanValue(v)
-	case string:
-		f.bytes += len(v)
-		return parquet.ByteArrayValue([]byte(v))
-	case []byte:
-		f.bytes += len(v)
-		return parquet.ByteArrayValue(v)
+func (f *parquetFile) value(v table.Value) parquet.Value {
+	f.bytes += 8 + len(v.Bytes)
+	switch v.Type {
+	case table.Integer:
+		return parquet.Int64Value(v.Int)
+	case table.Double:
+		return parquet.DoubleValue(v.Double)
+	case table.Boolean:
+		return parquet.BooleanValue(v.Int != 0)
 	}
-	panic(fmt.Sprintf("export: a value of type %T", v))
+	return parquet.ByteArrayValue(v.Bytes)
 }
 
 // Flush writes the end of the file: rows are not continued.

@@ -31,6 +31,9 @@ const (
 	// What servers of SQL read with their defaults.
 	MySQL    = "mysql"
 	Postgres = "postgres"
+	// CSV of lakes, each file compressed.
+	CSVGzip = "csv.gz"
+	CSVZstd = "csv.zst"
 )
 
 // Config is an export of rows to a file, in the order of their keys.
@@ -187,7 +190,7 @@ func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 		}
 		return nil
 	case e.grown != nil:
-		return e.grown.Rewrite(w, from, e.keys, e.result.Rows)
+		return e.grown.Rewrite(w, from, e.keys, slices.Sorted(slices.Values(e.grown.Order)), e.result.Rows)
 	}
 	var f scan.Formatter
 	if e.ServerText() {

@@ -26,7 +26,7 @@ var archivedAt = time.Now().UnixMilli()
 func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids ...int64) *archive.Manifest {
 	t.Helper()
 	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
-	w, err := archive.Open(dir, false)
+	w, err := archive.Exact.Open(dir, false)
 	if err == nil {
 		err = w.Begin(archive.Subject{Table: "t", Key: key, Holds: holds, Ranges: []string{"t"}})
 	}

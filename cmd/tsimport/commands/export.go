@@ -58,7 +58,12 @@ func export(c *call) (err error) {
 	case l != nil:
 		return l.export(c, sdk, described, t)
 	case format == formatArchive:
-		return exportArchive(c, sdk, described, t)
+		return exportArchive(c, sdk, described, t, nil)
+	}
+	base, lake, err := lakeOf(c, format)
+	if lake != nil {
+		c.of.Output = base
+		return exportArchive(c, sdk, described, t, lake)
 	}
 	cfg := exporting.Config{Target: t.name, Format: format, Limit: c.of.Limit, Path: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency}
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
@@ -122,22 +127,57 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	sayNothing(c, cfg, r)
 	flags := loadFlagsOf(cfg, r)
 	sayLost(c.say, &r.Lost, r.Columns)
-	switch {
-	case cfg.ServerText():
+	if cfg.ServerText() {
 		c.say.Line("to load it: %s", serverStatement(cfg, r))
-	case len(flags) > shownFlags:
-		c.say.Line("to load the same types, give the load the %d flags that --json prints as load_flags", len(flags)/2)
-	case len(flags) > 0:
-		quoted := make([]string, len(flags))
-		for i, f := range flags {
-			quoted[i] = suggest.Arg(f)
-		}
-		c.say.Line("to load the same types: %s", strings.Join(quoted, " "))
+	} else {
+		sayFlags(c, flags, "--json prints as load_flags")
 	}
 	if c.of.JSON {
 		return printJSON(c, exportSummary{Table: name, Format: exportFormat(c), Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
 	}
 	return nil
+}
+
+// sayFlags says with which flags a load gives columns their types, or what has them if they are many.
+func sayFlags(c *call, flags []string, elsewhere string) {
+	if len(flags) > shownFlags {
+		c.say.Line("to load the same types, give the load the %d flags that %s", len(flags)/2, elsewhere)
+		return
+	}
+	quoted := make([]string, len(flags))
+	for i, f := range flags {
+		quoted[i] = suggest.Arg(f)
+	}
+	if len(flags) > 0 {
+		c.say.Line("to load the same types: %s", strings.Join(quoted, " "))
+	}
+}
+
+// plainFormat is the format of a lake's rows, without their compression.
+func plainFormat(l *exporting.Layout) string {
+	if l.Format == exporting.Parquet {
+		return l.Format
+	}
+	return exporting.CSV
+}
+
+// endLake says what was exported to a lake.
+func endLake(c *call, cfg *exporting.ArchiveConfig, r *exporting.ArchiveResult) {
+	m := r.Lake
+	endingOf(c).table = m.Table
+	endingOf(c).count("exported", m.Rows)
+	c.say.Line("exported %s of table %s to %s of %s in %s; %s", counted(m.Rows, "row"), m.Table, counted(int64(len(m.Files)), "file"), counted(m.Bytes, "byte"),
+		redacted(cmp.Or(c.of.Output, ".")), counted(r.Units, "read capacity unit"))
+	rows, of := exporting.Result{Rows: m.Rows}, exporting.Config{Scan: cfg.Scan, Format: plainFormat(cfg.Lake)}
+	for _, column := range m.Columns {
+		types := map[string]int64{}
+		for _, t := range column.Types {
+			types[t.String()] = 1
+		}
+		rows.Columns = append(rows.Columns, exporting.Column{Name: column.Name, Types: types})
+	}
+	sayNothing(c, &of, &rows)
+	sayFlags(c, loadFlagsOf(&of, &rows), archive.LakeManifestName+" has as columns and primary_key")
 }
 
 // exportSummary is what an export says with --json.
@@ -302,9 +342,9 @@ func exportTo(ctx context.Context, stdout io.Writer, cfg exporting.Config) (r ex
 
 const formatArchive = "archive"
 
-// exportArchive writes an archive of a table.
-func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
-	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency}
+// exportArchive writes an archive of a table, or a lake.
+func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target, lake *exporting.Layout) error {
+	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency, Lake: lake, PartBytes: c.of.FileSize}
 	var err error
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
 		return err
@@ -322,16 +362,24 @@ func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.
 	if cfg.Scan.Columns != nil && len(cfg.Scan.Columns) == 0 {
 		c.say.Note("%s", fromtable.OnlyKeys)
 	}
-	c.say.Line("archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
+	if lake != nil {
+		c.say.Note("%s", beforehand[plainFormat(lake)])
+	} else {
+		c.say.Line("archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
+	}
 	r, err := exporting.ToArchive(c.Context, cfg)
 	if err != nil {
 		return stoppedExport(c, err, r.Kept)
 	}
 	if r.Resumed > 0 {
-		c.say.Line("continued after the %s rows already in the archive", words.Grouped(r.Resumed))
+		c.say.Line("continued after the %s rows already in the folder", words.Grouped(r.Resumed))
 	}
 	if r.LeftOut > 0 {
 		c.say.Line("%s rows were left out by --where", words.Grouped(r.LeftOut))
+	}
+	if lake != nil {
+		endLake(c, &cfg, &r)
+		return nil
 	}
 	m := r.Manifest
 	endingOf(c).table = m.Table

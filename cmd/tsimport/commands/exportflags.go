@@ -32,31 +32,55 @@ func exportFormat(c *call) string {
 	return exporting.CSV
 }
 
+// lakeOf is where an export to a folder of files for other programs goes, and how; nil is another export.
+func lakeOf(c *call, format string) (base string, l *exporting.Layout, err error) {
+	output := c.of.Output
+	if !slices.Contains(lakeFormats, format) || !isFolder(output) && !strings.Contains(output, "={") {
+		return "", nil, nil
+	}
+	if base, l, err = exporting.ParsePlace(output, format); err != nil {
+		return "", nil, usagef("-o %s: %v", redacted(output), err)
+	}
+	return base, l, nil
+}
+
+var lakeFormats = []string{exporting.CSV, exporting.CSVGzip, exporting.CSVZstd, exporting.Parquet}
+
 // checkExportFlags refuses flags that do not fit a format.
 func checkExportFlags(c *call, format string) error {
 	toArchive := format == formatArchive
 	output := c.of.Output
+	_, lake, err := lakeOf(c, format)
+	toFolder := toArchive || lake != nil
 	switch address := isAddress(output); {
-	case address && !toArchive:
-		return usagef("-o %s: want a path on this machine; only archives are written to oss:// and s3:// addresses", redacted(output))
+	case err != nil:
+		return err
+	case address && !toFolder:
+		return usagef("-o %s: want a path on this machine; oss:// and s3:// addresses are of folders: end it with / and give --format csv, csv.gz, csv.zst, parquet or archive", redacted(output))
 	case address && !jobdir.IsAddress(output):
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
 	switch ending := strings.ToLower(filepath.Ext(output)); {
-	case !toArchive && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
-		return usagef("-o %s: an export is not compressed; leave %s out of the name, or write to stdout and pipe it into a compressor", output, ending)
-	case !toArchive && output != "" && isFolder(output):
+	case toArchive && strings.Contains(output, "={"):
+		return usagef("-o %s: an archive has no partition folders; give --format csv, csv.gz, csv.zst or parquet", redacted(output))
+	case lake == nil && (format == exporting.CSVGzip || format == exporting.CSVZstd):
+		return usagef("--format %s: it is of files in a folder; name one with -o, such as -o orders/", format)
+	case lake == nil && c.given.IsSet("file-size"):
+		return usagef("--file-size: it is of files in a folder, --format csv, csv.gz, csv.zst or parquet")
+	case !toFolder && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
+		return usagef("-o %s: an export is not compressed; leave %s out of the name, write to stdout and pipe it into a compressor, or to a folder with --format csv.gz or csv.zst", output, ending)
+	case !toFolder && output != "" && isFolder(output):
 		return usagef("-o %s: it is a folder, and --format %s writes a file; name a file, or leave --format out for an archive", output, format)
 	case c.of.Typed && format != exporting.JSONL:
 		return usagef("--typed: it is for --format jsonl; an archive and Parquet have types")
 	case c.given.IsSet("versions") && !toArchive && !c.of.Typed:
 		return usagef("--versions: --format %s has the newest version of each cell; give --format archive, or jsonl with --typed", format)
-	case toArchive && c.of.JSON:
-		return usagef("--json: the archive's manifest.json says what was exported")
+	case toFolder && c.of.JSON:
+		return usagef("--json: the manifest in the folder says what was exported")
 	case c.of.JSON && (output == "" || output == "-"):
 		return usagef("--json: the rows go to stdout; name a file for them with -o")
-	case toArchive && c.given.IsSet("limit"):
-		return usagef("--limit: an archive has all rows of a range of keys; give --from-key and --to-key")
+	case toFolder && c.given.IsSet("limit"):
+		return usagef("--limit: a folder gets all rows of a range of keys; give --from-key and --to-key")
 	case toArchive && (output == "" || output == "-"):
 		return usagef("--format archive: an archive is a folder; name it with -o")
 	}

@@ -322,7 +322,7 @@ func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *
 	for _, col := range looked.Columns {
 		l.Columns = append(l.Columns, planColumn{Name: col.Name, Type: strings.Join(col.Types, " or ")})
 	}
-	if _, err := os.Lstat(c.of.Output); err == nil && exportFormat(c) != formatArchive {
+	if _, err := os.Lstat(c.of.Output); err == nil && !isFolder(c.of.Output) {
 		l.note("the output exists and would be replaced")
 	}
 	if by := l.plans.writers(t.place(described.Name), l.Name); len(by) > 0 {

@@ -128,9 +128,9 @@ func (f *Growing) Flush() error {
 // Whole reports whether the file is CSV.
 func (g *Growth) Whole() bool { return len(g.Sections) == 1 }
 
-// Rewrite makes CSV of a file that in reads, with its attributes sorted. The file must have so many rows. Fields are copied as they are.
-func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys []string, rows int64) error {
-	columns := slices.Sorted(slices.Values(g.Order))
+// Rewrite makes CSV of a file that in reads, with the attributes of Order in another order. The file must have so many rows. Fields are
+// copied as they are.
+func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows int64) error {
 	out, err := NewCSV(w, keys, columns)
 	if err != nil {
 		return err

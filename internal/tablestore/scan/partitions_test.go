@@ -434,11 +434,11 @@ func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
 		} else {
 			rewritten++
 			for _, wrong := range []int64{-1, 1} {
-				if grown.Rewrite(new(bytes.Buffer), bytes.NewReader(file.Bytes()), keys, int64(len(rows))+wrong) == nil {
+				if grown.Rewrite(new(bytes.Buffer), bytes.NewReader(file.Bytes()), keys, slices.Sorted(slices.Values(grown.Order)), int64(len(rows))+wrong) == nil {
 					t.Fatalf("%d rows are %d", len(rows), int64(len(rows))+wrong)
 				}
 			}
-			must(t, grown.Rewrite(&got, &file, keys, int64(len(rows))))
+			must(t, grown.Rewrite(&got, &file, keys, slices.Sorted(slices.Values(grown.Order)), int64(len(rows))))
 		}
 		conformance.MustEqual(t, got.String(), want.String(), "got")
 	})
@@ -461,9 +461,9 @@ func TestACutFileOfGrowingCSVIsAnError(t *testing.T) {
 		must(t, grown.Flush())
 	}
 	text := file.Bytes()
-	must(t, grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text), []string{"n"}, 4))
+	must(t, grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text), []string{"n"}, grown.Order, 4))
 	for n := range text {
-		if grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text[:n]), []string{"n"}, 4) == nil {
+		if grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text[:n]), []string{"n"}, grown.Order, 4) == nil {
 			t.Errorf("of %d bytes the first %d were enough", len(text), n)
 		}
 	}

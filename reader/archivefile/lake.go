@@ -1,0 +1,216 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/tsimport/internal/progress"
+	"example.com/tsimport/internal/table"
+)
+
+// What the manifest of a lake begins with: files of one schema, which other programs read as one table.
+const (
+	LakeFormat  = "tsimport-lake"
+	LakeVersion = 1
+)
+
+// LakeManifestName is the file that says what a lake is. Programs that read folders pass over names with an underscore.
+const LakeManifestName = "_manifest.json"
+
+var lakeName = regexp.MustCompile(`^([^/=]+=[^/]*/)*part-\d{5,}-\d{5,}\.(csv|csv\.gz|csv\.zst|parquet)$`)
+
+// Layout says how rows are in the files of a lake.
+type Layout struct {
+	Format  string `json:"format"`            // csv, csv.gz, csv.zst or parquet
+	Folders string `json:"folders,omitempty"` // as they were given, such as dt={day(at)}
+}
+
+func (l *Layout) facts() []progress.Fact {
+	return []progress.Fact{{Name: "--format", Value: l.Format}, {Name: "the folders of -o", Value: l.Folders}}
+}
+
+// FileColumn is an attribute column and the types that its values have; none is known of one that was asked for by name and that no row has.
+type FileColumn struct {
+	Name  string       `json:"name"`
+	Types []table.Type `json:"types"`
+}
+
+// growth is what of columns is not in a beginning of them, which had fewer columns or types.
+func growth(before, columns []FileColumn) (grown []FileColumn) {
+	for i, c := range columns {
+		if i >= len(before) || len(before[i].Types) < len(c.Types) {
+			grown = append(grown, c)
+		}
+	}
+	return grown
+}
+
+// LakeManifest is what a lake is.
+type LakeManifest struct {
+	Format  string            `json:"format"`
+	Version int               `json:"version"`
+	Table   string            `json:"table"`
+	Target  string            `json:"target"`        // where the table was
+	Created int64             `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
+	Key     []table.KeyColumn `json:"primary_key"`
+	Layout  Layout            `json:"layout"`
+	Columns []FileColumn      `json:"columns"` // of every file after the key, in this order
+	Holds   Selection         `json:"holds"`
+	Began   time.Time         `json:"scan_began"`
+	Ended   time.Time         `json:"scan_ended"`
+	Rows    int64             `json:"rows"`
+	Bytes   int64             `json:"bytes"` // of all files
+	Files   []LakeFile        `json:"files"`
+}
+
+// LakeFile is a file of a lake.
+type LakeFile struct {
+	Name   string `json:"name"`
+	Rows   int64  `json:"rows"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Columns are those that the journal has.
+func (w *Writer) Columns() []FileColumn { return w.columns }
+
+// Grows has the journal note the columns that the files have by then: it asks for all of them, which only grow.
+func (w *Writer) Grows(columns func() []FileColumn) { w.grown = columns }
+
+// Owed are the files of a range that an interrupted export was putting. A store may carry that out late. So what continues it puts files
+// of these names, if need be without rows: a late put replaces nothing.
+func (w *Writer) Owed(rng int) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owed[rng]
+}
+
+// Encoded is a whole file of a lake.
+type Encoded struct {
+	Body []byte
+	Rows int64
+	// Width is how many of the columns it has.
+	Width int
+}
+
+func (f *Encoded) part(rng int, name string) *Part {
+	sum := sha256.Sum256(f.Body)
+	return &Part{Name: name, Range: rng, Rows: f.Rows, Bytes: int64(len(f.Body)), SHA256: hex.EncodeToString(sum[:]), Width: f.Width}
+}
+
+// Put puts files with the next rows of a range, each as encode makes it. The range has come to next when all of them are there; nil is its end.
+func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded, error), next []byte) error {
+	at := w.Range(rng)
+	if err := cmp.Or(w.note(entry{Range: rng, At: at, Puts: names}), w.step("files announced")); err != nil {
+		return err
+	}
+	e := entry{Range: rng, At: Progress{Next: next, Rows: at.Rows, Parts: at.Parts + 1, Ended: next == nil}}
+	for _, name := range names {
+		f, err := encode(name)
+		if err != nil {
+			return err
+		}
+		to, err := w.place.create(name)
+		if err == nil {
+			if _, err = to.Write(f.Body); err == nil {
+				err = to.commit()
+			} else {
+				err = errors.Join(err, to.abandon())
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", w.place.Path(name), err)
+		}
+		if err := w.step("file put"); err != nil {
+			return err
+		}
+		e.Files = append(e.Files, f.part(rng, name))
+		e.At.Rows += f.Rows
+	}
+	return cmp.Or(w.note(e), w.step("files noted"))
+}
+
+// Rewrite rewrites the files that have fewer columns than others, several at a time. All ranges must be whole.
+func (w *Writer) Rewrite(ctx context.Context, atATime int, rewrite func(body []byte, width int, rows int64) (*Encoded, error)) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
+	for _, p := range slices.Clone(w.parts) {
+		if p.Width == len(w.columns) {
+			continue
+		}
+		group.Go(func() error {
+			if err := w.rewrite(ctx, &p, rewrite); err != nil {
+				return fmt.Errorf("rewrite %s, which has fewer columns than others: %w", w.place.Path(p.Name), err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte, width int, rows int64) (*Encoded, error)) error {
+	in, err := w.place.Open(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(in)
+	if err := errors.Join(err, in.Close()); err != nil {
+		return err
+	}
+	f, err := rewrite(body, p.Width, p.Rows) // it may have been rewritten already, by a process that did not come to note that
+	if err == nil && f.Rows != p.Rows {
+		err = fmt.Errorf("it has %d rows, and %d were written; "+progress.StartOver, f.Rows, p.Rows)
+	}
+	if err == nil {
+		err = w.place.replace(p.Name, f.Body)
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.step("file rewritten"); err != nil {
+		return err
+	}
+	return cmp.Or(w.note(entry{Range: p.Range, At: w.Range(p.Range), Files: []*Part{f.part(p.Range, p.Name)}}), w.step("rewriting noted"))
+}
+
+// Discard removes what was written: the same export would fail again.
+func (w *Writer) Discard() error {
+	w.subject = Subject{}
+	return cmp.Or(w.clear(func(string) bool { return false }), w.place.clean())
+}
+
+// FinishLake writes the manifest of a lake and removes the journal.
+func (w *Writer) FinishLake() (*LakeManifest, error) {
+	s := &w.subject
+	m := &LakeManifest{
+		Format: LakeFormat, Version: LakeVersion, Table: s.Table, Target: s.Target, Created: s.Created, Key: s.Key, Layout: s.Layout, Holds: s.Holds,
+		Columns: append([]FileColumn{}, w.columns...), Began: s.Began, Ended: time.Now().UTC().Truncate(time.Millisecond), Files: []LakeFile{},
+	}
+	if !w.ended() {
+		return nil, errors.New("finish export: a range is not whole")
+	}
+	for _, p := range w.parts {
+		m.Rows, m.Bytes, m.Files = m.Rows+p.Rows, m.Bytes+p.Bytes, append(m.Files, LakeFile{p.Name, p.Rows, p.Bytes, p.SHA256})
+	}
+	slices.SortFunc(m.Files, func(a, b LakeFile) int { return strings.Compare(a.Name, b.Name) })
+	text, err := json.MarshalIndent(m, "", " ")
+	if err == nil {
+		err = w.end(append(text, '\n'))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}

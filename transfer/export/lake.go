@@ -1,0 +1,406 @@
+package export
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+)
+
+// Layout says how rows are in the files of a lake.
+type Layout struct {
+	archive.Layout
+	folders []folderOf
+}
+
+// folderOf is a partition folder name=value of each row.
+type folderOf struct {
+	name string
+	of   *keyexpr.Where
+}
+
+// noValue is the value of a folder of rows for which its expression has none, as in Hive.
+const noValue = "__HIVE_DEFAULT_PARTITION__"
+
+// ParsePlace divides a place such as oss://b/orders/dt={day(at)}/ into that of the lake and the folders below it.
+func ParsePlace(place, format string) (base string, l *Layout, err error) {
+	l = &Layout{Layout: archive.Layout{Format: format}}
+	base, pattern := place, ""
+	if brace := strings.IndexByte(place, '{'); brace >= 0 {
+		at := strings.LastIndexByte(place[:brace], '/') + 1
+		base, pattern = cmp.Or(place[:at], "."), strings.TrimSuffix(place[at:], "/")
+	}
+	l.Layout.Folders = pattern
+	for rest := pattern; rest != ""; {
+		name, text, found := strings.Cut(rest, "={")
+		if !found || string(appendFolder(nil, []byte(name))) != name || name == "" || strings.ContainsAny(name[:1], "._") || strings.ContainsAny(name, "}") {
+			return "", nil, fmt.Errorf("%q is not a folder NAME={EXPRESSION}, such as dt={day(at)}", rest)
+		}
+		f := folderOf{name: name}
+		if f.of, rest, err = cutExpression(text, name); err != nil {
+			return "", nil, err
+		}
+		l.folders = append(l.folders, f)
+	}
+	return base, l, nil
+}
+
+// cutExpression takes the expression before the first } that ends both one and a folder's name.
+func cutExpression(text, name string) (of *keyexpr.Where, rest string, first error) {
+	for at := range text {
+		if text[at] != '}' || at+1 < len(text) && text[at+1] != '/' {
+			continue
+		}
+		of, err := keyexpr.CompileOfRows(text[:at], name)
+		if err == nil {
+			return of, strings.TrimPrefix(text[at+1:], "/"), nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return nil, "", cmp.Or(first, fmt.Errorf("the expression of the folder %s does not end with }", name))
+}
+
+// appendFolder appends text as Hive escapes it in names of folders.
+func appendFolder(dst, text []byte) []byte {
+	for _, c := range text {
+		if c < ' ' || c == 0x7f || strings.IndexByte(`"#%'*/:=?\{[]^`, c) >= 0 {
+			dst = fmt.Appendf(dst, "%%%02X", c)
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// lake is an export to many files of one schema, which is not known before the last row is read.
+type lake struct {
+	*ArchiveConfig
+	w      *archive.Writer
+	header []string // of the key
+
+	mu      sync.Mutex
+	columns []archive.FileColumn // a column keeps its place
+	place   map[string]int
+}
+
+func newLake(c *ArchiveConfig, w *archive.Writer) (*lake, error) {
+	l := &lake{ArchiveConfig: c, w: w, place: map[string]int{}}
+	for _, k := range c.Scan.Table.Key {
+		l.header = append(l.header, k.Name)
+		if err := l.check(k.Name); err != nil {
+			return nil, err
+		}
+	}
+	for i, column := range w.Columns() {
+		l.columns, l.place[column.Name] = append(l.columns, column), i
+	}
+	w.Grows(func() []archive.FileColumn { return slices.Clone(l.known()) })
+	return l, nil
+}
+
+// check refuses a column that programs could not tell from a folder's.
+func (l *lake) check(column string) error {
+	for _, f := range l.Lake.folders {
+		if strings.EqualFold(f.name, column) {
+			return &CannotHold{fmt.Sprintf("the folders %s={…} have the name of the column %q, and programs that read them know one of a name; name the folders differently in -o, such as %s_folder={…}",
+				f.name, column, f.name)}
+		}
+	}
+	if !utf8.ValidString(column) {
+		return &CannotHold{fmt.Sprintf("the name of the column %q is not UTF-8; leave the column out (--columns), or keep everything with --format archive", column)}
+	}
+	return nil
+}
+
+// known are the columns so far.
+func (l *lake) known() []archive.FileColumn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.columns
+}
+
+// learn takes over that a column has a value of a type; Null is none.
+func (l *lake) learn(name string, t table.Type) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	place, there := l.place[name]
+	if !there {
+		if err := l.check(name); err != nil {
+			return err
+		}
+		place = len(l.columns)
+		l.place[name], l.columns = place, append(l.columns, archive.FileColumn{Name: name})
+	}
+	types := l.columns[place].Types
+	if t == table.Null || slices.Contains(types, t) {
+		return nil
+	}
+	if types = append(slices.Clone(types), t); l.Lake.Format == Parquet && len(types) > 1 {
+		return severalTypes(name, types[0].String()+", "+types[1].String())
+	}
+	l.columns = slices.Clone(l.columns) // others may read what they were
+	l.columns[place].Types = types
+	return nil
+}
+
+// Bounds of a look at rows from which the columns are taken at the beginning: those of later ones cost rewriting.
+const (
+	lookedRanges     = 32
+	lookedRangeBytes = 64 << 10
+)
+
+// begin takes the first columns from the table's definition and from rows of its ranges, unless an interrupted export has columns.
+func (l *lake) begin(ctx context.Context, sources []source.Source) error {
+	if len(l.known()) > 0 {
+		return nil
+	}
+	types := map[string][]table.Type{}
+	for name, t := range l.Scan.Table.Defined {
+		types[name] = []table.Type{t}
+	}
+	var mu sync.Mutex
+	group, _ := errgroup.WithContext(ctx)
+	group.SetLimit(l.Readers)
+	for i := 0; i < len(sources); i += max(1, len(sources)/lookedRanges) {
+		group.Go(func() error {
+			_, err := sources[i].Sample(lookedRangeBytes, nil, func(rec *record.Record) {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, c := range rec.Cells {
+					t := kindTypes[c.Kind]
+					if has := types[string(c.Name)]; !slices.Contains(has, t) {
+						types[string(c.Name)] = append(has, t)
+					}
+				}
+			})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	names := l.Scan.Columns
+	if names == nil {
+		names = slices.Sorted(maps.Keys(types))
+	}
+	for _, name := range names {
+		if len(types[name]) == 0 && l.Lake.Format == Parquet {
+			continue // it has no type yet
+		}
+		for _, t := range append(types[name], table.Null) {
+			if err := l.learn(name, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var kindTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.Double: table.Double, record.Boolean: table.Boolean, record.String: table.String, record.Binary: table.Binary}
+
+// finish rewrites the files that have fewer columns than others: programs take the columns of one file for those of all.
+func (l *lake) finish(ctx context.Context) (*archive.LakeManifest, error) {
+	if err := l.w.Rewrite(ctx, l.Readers, func(body []byte, width int, rows int64) (*archive.Encoded, error) {
+		if l.Lake.Format == Parquet {
+			return widenParquet(body, l.Scan.Table.Key, l.known())
+		}
+		return l.widenCSV(body, width, rows)
+	}); err != nil {
+		return nil, err
+	}
+	return l.w.FinishLake()
+}
+
+// lakeRange writes the rows of a range to files.
+type lakeRange struct {
+	*lake
+	rng    int
+	tests  []*keyexpr.Test // by folder
+	cells  map[string]*lakeColumn
+	first  *lakeColumn // of the row before
+	folder []byte
+	open   map[string]*heldRows // by folder
+	held   int64                // bytes of them
+}
+
+// lakeColumn is a column of rows.
+type lakeColumn struct {
+	opens string          // what its cells begin with
+	name  string          // "" is not in the files
+	types [table.Any]bool // that are known
+	next  *lakeColumn     // which came after it in the last row that had it
+}
+
+// folderBytes is what a file that is open counts for beside its rows: it bounds how many folders are open.
+const folderBytes = 64 << 10
+
+func (l *lake) newRange(rng int) *lakeRange {
+	r := &lakeRange{lake: l, rng: rng, cells: map[string]*lakeColumn{}, open: map[string]*heldRows{}}
+	for _, f := range l.Lake.folders {
+		r.tests = append(r.tests, f.of.NewTest())
+	}
+	return r
+}
+
+// Row adds a row.
+func (r *lakeRange) Row(rec *record.Record) error {
+	key := plainbuffer.KeyCells(rec.Packed)
+	for i := 0; key.Next(); i++ {
+		if err := r.text(r.header[i], key.Encoded()); err != nil {
+			return err
+		}
+	}
+	expected := &r.first
+	for c := key.Attributes(); c.Next(); {
+		of := *expected
+		if of == nil || len(c.Content) < len(of.opens) || string(c.Content[:len(of.opens)]) != of.opens {
+			of = r.columnOf(c.Content[:4+len(c.Name())])
+			*expected = of
+		}
+		if expected = &of.next; of.name == "" {
+			continue
+		}
+		v := c.Encoded()
+		if !of.types[v.Type()] {
+			if err := r.learn(of.name, v.Type()); err != nil {
+				return err
+			}
+			of.types[v.Type()] = true
+		}
+		if err := r.text(of.name, v); err != nil {
+			return err
+		}
+	}
+	if err := r.setFolder(rec.Packed); err != nil {
+		return err
+	}
+	to := r.open[string(r.folder)]
+	if to == nil {
+		to = new(heldRows)
+		r.open[string(r.folder)] = to
+		r.held += folderBytes
+	}
+	to.add(rec.Packed)
+	r.held += int64(len(rec.Packed))
+	return nil
+}
+
+// text refuses a string that is not UTF-8.
+func (l *lake) text(column string, v plainbuffer.Encoded) error {
+	if v.Type() == table.String && !utf8.Valid(v.Bytes()) {
+		return notText(fmt.Sprintf("column %q", column), formatNames[l.Lake.Format], string(v.Bytes()))
+	}
+	return nil
+}
+
+// columnOf finds a column by what its cells begin with.
+func (r *lakeRange) columnOf(opens []byte) *lakeColumn {
+	of := r.cells[string(opens)]
+	if of == nil {
+		of = &lakeColumn{opens: string(opens)}
+		if name := of.opens[4:]; r.Scan.Columns == nil || slices.Contains(r.Scan.Columns, name) {
+			of.name = name
+		}
+		r.cells[of.opens] = of
+	}
+	return of
+}
+
+// setFolder finds the folder of a row.
+func (r *lakeRange) setFolder(row []byte) error {
+	r.folder = r.folder[:0]
+	for i, f := range r.Lake.folders {
+		r.folder = append(append(r.folder, f.name...), '=')
+		v, why := r.tests[i].Value(func(name string) table.Value { return newest(row, name) })
+		text := appendText(nil, v)
+		switch {
+		case why != nil || len(text) == 0:
+			r.folder = append(r.folder, noValue...)
+		case !utf8.Valid(text):
+			return notText("the folder "+f.name, "the name of a folder", string(text))
+		default:
+			r.folder = appendFolder(r.folder, text)
+		}
+		r.folder = append(r.folder, '/')
+	}
+	return nil
+}
+
+// appendText appends the text of a value.
+func appendText(dst []byte, v table.Value) []byte {
+	switch v.Type {
+	case table.Integer:
+		return strconv.AppendInt(dst, v.Int, 10)
+	case table.Double:
+		return table.AppendDouble(dst, v.Double)
+	case table.Boolean:
+		return strconv.AppendBool(dst, v.Int != 0)
+	}
+	return append(dst, v.Bytes...)
+}
+
+// newest is tablescan.Newest of a row as it came.
+func newest(row []byte, name string) (v table.Value) {
+	key := plainbuffer.KeyCells(row)
+	for key.Next() {
+		if string(key.Name()) == name {
+			return key.Value()
+		}
+	}
+	at := int64(-1)
+	for c := key.Attributes(); c.Next(); {
+		if string(c.Name()) == name && (v.Type == table.Null || c.Timestamp > at) {
+			v, at = c.Value(), c.Timestamp
+		}
+	}
+	return v
+}
+
+// Text is about how many bytes of rows are held.
+func (r *lakeRange) Text() int64 { return r.held }
+
+// Abandon forgets the rows that are held.
+func (r *lakeRange) Abandon() error { return nil }
+
+// Commit puts the rows that are held into files.
+func (r *lakeRange) Commit(next []byte) error {
+	at := r.w.Range(r.rng)
+	file := fmt.Sprintf("part-%05d-%05d.%s", r.rng+1, at.Parts+1, r.Lake.Format)
+	if len(r.open) == 0 && r.rng == 0 && at.Parts == 0 && len(r.Lake.folders) == 0 {
+		r.open[""] = new(heldRows) // programs read no table from a folder without files
+	}
+	files := map[string]*heldRows{}
+	for folder, held := range r.open {
+		files[folder+file] = held
+	}
+	for _, name := range r.w.Owed(r.rng) {
+		if files[name] == nil {
+			files[name] = new(heldRows)
+		}
+	}
+	if len(files) == 0 {
+		return r.w.End(r.rng)
+	}
+	encode := func(name string) (*archive.Encoded, error) {
+		held := files[name]
+		delete(files, name) // which takes its memory
+		return r.encode(held)
+	}
+	clear(r.open)
+	r.held = 0
+	return r.w.Put(r.rng, slices.Sorted(maps.Keys(files)), encode, next)
+}

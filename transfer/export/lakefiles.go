@@ -1,0 +1,220 @@
+package export
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/archivefile"
+)
+
+// heldRows are rows as they came, of one file whose columns are not all known.
+type heldRows struct {
+	rows   int64
+	chunks [][]byte // a row is never in two
+	ends   [][]int  // of the rows of each chunk
+}
+
+// chunkBytes is how much memory is taken for rows at a time, after smaller pieces: files may be many and small.
+const chunkBytes = 1 << 20
+
+func (h *heldRows) add(row []byte) {
+	last := len(h.chunks) - 1
+	if last < 0 || cap(h.chunks[last])-len(h.chunks[last]) < len(row) {
+		size := 4 << 10
+		if last >= 0 {
+			size = min(2*cap(h.chunks[last]), chunkBytes)
+		}
+		h.chunks, h.ends = append(h.chunks, make([]byte, 0, max(size, len(row)))), append(h.ends, nil)
+		last++
+	}
+	h.chunks[last] = append(h.chunks[last], row...)
+	h.ends[last] = append(h.ends[last], len(h.chunks[last]))
+	h.rows++
+}
+
+// each calls do with every row.
+func (h *heldRows) each(do func(row []byte) error) error {
+	for i, chunk := range h.chunks {
+		start := 0
+		for _, end := range h.ends[i] {
+			if err := do(chunk[start:end]); err != nil {
+				return err
+			}
+			start = end
+		}
+	}
+	return nil
+}
+
+// encode makes a file of rows.
+func (l *lake) encode(h *heldRows) (*archive.Encoded, error) {
+	columns := l.known()
+	var body bytes.Buffer
+	if l.Lake.Format == Parquet {
+		f, err := newParquet(&body, l.Scan.Table.Key, nil, seenColumns(columns))
+		if err == nil {
+			err = h.each(f.WritePacked)
+		}
+		if err == nil {
+			err = f.Flush()
+		}
+		return &archive.Encoded{Body: body.Bytes(), Rows: h.rows, Width: len(columns)}, err
+	}
+	to, err := l.compressor(&body)
+	if err != nil {
+		return nil, err
+	}
+	f, err := scan.NewCSV(to, l.header, names(columns))
+	if err != nil {
+		return nil, err
+	}
+	err = h.each(func(row []byte) error {
+		_, written, err := f.WritePacked(row, l.types)
+		if err == nil && !written {
+			err = errors.New("write CSV: a row has several versions of a cell")
+		}
+		return err
+	})
+	err = errors.Join(err, f.Flush(), to.Close())
+	return &archive.Encoded{Body: body.Bytes(), Rows: h.rows, Width: len(columns)}, err
+}
+
+// types implements scan.Columns.
+func (l *lake) types(name string) (*scan.Types, bool) {
+	if l.Scan.Columns != nil && !slices.Contains(l.Scan.Columns, name) {
+		return nil, true
+	}
+	return new(scan.Types), true
+}
+
+func names(columns []archive.FileColumn) (names []string) {
+	for i := range columns {
+		names = append(names, columns[i].Name)
+	}
+	return names
+}
+
+// seenColumns are columns as exports to one file know them, with one value of each type.
+func seenColumns(columns []archive.FileColumn) (seen []Column) {
+	for _, c := range columns {
+		types := map[string]int64{}
+		for _, t := range c.Types {
+			types[t.String()] = 1
+		}
+		seen = append(seen, Column{c.Name, types})
+	}
+	return seen
+}
+
+// open is a writer that keeps what it writes to open.
+type open struct{ io.Writer }
+
+func (open) Close() error { return nil }
+
+func (l *lake) compressor(to io.Writer) (io.WriteCloser, error) {
+	switch l.Lake.Format {
+	case CSVGzip:
+		return gzip.NewWriter(to), nil
+	case CSVZstd:
+		return zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
+	}
+	return open{to}, nil
+}
+
+func (l *lake) unpack(body []byte) (text []byte, err error) {
+	var r io.Reader = bytes.NewReader(body)
+	switch l.Lake.Format {
+	case CSVGzip:
+		r, err = gzip.NewReader(r)
+	case CSVZstd:
+		r, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+	default:
+		return body, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+// widenCSV gives a file of so many columns and rows all columns, unless it has them already.
+func (l *lake) widenCSV(body []byte, width int, rows int64) (*archive.Encoded, error) {
+	all := names(l.known())
+	file := &archive.Encoded{Body: body, Rows: rows, Width: len(all)}
+	text, err := l.unpack(body)
+	if err != nil {
+		return nil, err
+	}
+	var header, to bytes.Buffer
+	if f, err := scan.NewCSV(&header, l.header, all); err != nil || f.Flush() != nil || bytes.HasPrefix(text, header.Bytes()) {
+		return file, err
+	}
+	w, err := l.compressor(&to)
+	if err != nil {
+		return nil, err
+	}
+	g := scan.Growth{Order: all, Sections: []scan.Section{{Attributes: width}}}
+	err = errors.Join(g.Rewrite(w, bytes.NewReader(text), l.header, all, rows), w.Close())
+	file.Body = to.Bytes()
+	return file, err
+}
+
+// widenParquet gives a file all columns, unless it has them already.
+func widenParquet(body []byte, key []table.KeyColumn, columns []archive.FileColumn) (*archive.Encoded, error) {
+	in, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		return nil, err
+	}
+	file := &archive.Encoded{Body: body, Rows: in.NumRows(), Width: len(columns)}
+	had := len(in.Root().Columns())
+	if had == len(key)+len(columns) {
+		return file, nil
+	}
+	var to bytes.Buffer
+	out, err := newParquet(&to, key, nil, seenColumns(columns))
+	if err != nil {
+		return nil, err
+	}
+	out.clear()
+	for _, group := range in.RowGroups() {
+		if err := widenRows(out, group.Rows(), had); err != nil {
+			return nil, err
+		}
+	}
+	err = out.Flush()
+	file.Body = to.Bytes()
+	return file, err
+}
+
+// widenRows copies rows of so many columns.
+func widenRows(out *parquetFile, in parquet.Rows, had int) (err error) {
+	defer func() { err = errors.Join(err, in.Close()) }()
+	rows := make([]parquet.Row, 64)
+	for {
+		n, err := in.ReadRows(rows)
+		for _, row := range rows[:n] {
+			if len(row) != had {
+				return fmt.Errorf("a row has %d values, and there are %d columns", len(row), had)
+			}
+			copy(out.row, row)
+			if err := out.writeRow(); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
