@@ -108,7 +108,7 @@ var arrows = map[string][]string{
 	"internal/exactcsv":  {},
 	"internal/extsort":   {"internal/spill"},
 	"reader/archivefile": {"internal/progress", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/atomicfile", "internal/jobdir", "internal/table"},
-	"transfer/export":    {"pipeline/rundir", "internal/progress", "internal/keyexpr", "reader/jsonl", "reader/archivefile", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"transfer/export":    {"pipeline/rundir", "internal/progress", "internal/keyexpr", "reader/jsonl", "reader/archivefile", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table"},
 	// A sync is a comparison and two loads.
 	"transfer/tablesync": {"internal/progress", "pipeline/ledger", "pipeline/keep", "ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table", "internal/words"},
 	"transfer/restore":   {"internal/jobdir", "internal/suggest", "internal/table", "internal/tablestore/client", "internal/words", "pipeline", "pipeline/fromdatabase", "pipeline/options", "pipeline/plan", "reader/archivefile", "reader/input", "reader/source", "transfer/copytable", "transfer/verify"},
@@ -220,7 +220,7 @@ var testArrows = map[string][]string{
 	"internal/tablestore/client": {"engine/server", "engine/faults", "engine/sim", "engine/wire"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
 	"transfer/verify":            {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "internal/keyexpr", "internal/tablestore/tabletest", "reader/open", "reader/sqltable", "reader/tablescan"},
-	"transfer/export":            {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/source/sourcetest", "internal/tablestore/tabletest"},
+	"transfer/export":            {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/sim", "engine/faults", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 	"reader/archivefile":         {"reader/source/sourcetest"},
 	"cmd/tsimport/commands":      {"reader/record", "engine/enginetest", "internal/objectstore/storetest"},
 	"e2e/compatibility":          {"engine/server", "engine/sim", "cmd/tsimport/commands"},

@@ -36,6 +36,7 @@ const (
 
 // Kind is what a Writer writes.
 type Kind struct {
+	noun     string // in messages
 	format   string
 	version  int
 	manifest string         // name of its file
@@ -44,8 +45,8 @@ type Kind struct {
 
 // The kinds: an exact archive, and files for other programs.
 var (
-	Exact = &Kind{Format, Version, ManifestName, partName}
-	Lake  = &Kind{LakeFormat, LakeVersion, LakeManifestName, lakeName}
+	Exact = &Kind{"archive", Format, Version, ManifestName, partName}
+	Lake  = &Kind{"export", LakeFormat, LakeVersion, LakeManifestName, lakeName}
 )
 
 // Subject is what is archived: the first line of the journal.
@@ -174,7 +175,7 @@ func (w *Writer) files() (map[string]int64, error) {
 	if _, there := sizes[w.kind.manifest]; there {
 		why := "holds another " + w.kind.manifest
 		if w.kind.in(context.Background(), w.place) {
-			why = "holds a complete export already"
+			why = "holds a complete " + w.kind.noun + " already"
 		}
 		return nil, &OccupiedError{w.place.String(), why}
 	}

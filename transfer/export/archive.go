@@ -29,7 +29,7 @@ type ArchiveConfig struct {
 	OnWait    func(who string)  // is told that another process may write to the store, which is waited for
 	Fresh     bool              // do not continue an interrupted export
 	Readers   int               // ranges that are read at a time; 0 takes DefaultReaders
-	PartBytes int64             // of text in a part, about; 0 takes 64 MiB, of an archive in a store 32 MiB, as each part is in memory until it is whole
+	PartBytes int64             // of text in a part, about; 0 takes 64 MiB, of an archive in a store 32 MiB: each part is in memory until it is whole
 	Lake      *Layout           // not an archive, but files for other programs; may be nil
 
 	step func(name string) error // of tests

@@ -384,6 +384,10 @@ func (f *flaky) PutAbsent(ctx context.Context, name string, body []byte) error {
 	return f.act("put", name, func() error { return f.Store.PutAbsent(ctx, name, body) })
 }
 
+func (f *flaky) Put(ctx context.Context, name string, body []byte) error {
+	return f.act("replace", name, func() error { return f.Store.Put(ctx, name, body) })
+}
+
 func (f *flaky) Get(ctx context.Context, name string) (body []byte, err error) {
 	err = f.act("get", name, func() (err error) { body, err = f.Store.Get(ctx, name); return err })
 	return body, err

@@ -158,10 +158,9 @@ func (l *lake) learn(name string, t table.Type) error {
 }
 
 // Bounds of a look at rows from which the columns are taken at the beginning: those of later ones cost rewriting.
-const (
-	lookedRanges     = 32
-	lookedRangeBytes = 64 << 10
-)
+const lookedRanges = 32
+
+var lookedRangeBytes = 64 << 10 // tests look at fewer
 
 // begin takes the first columns from the table's definition and from rows of its ranges, unless an interrupted export has columns.
 func (l *lake) begin(ctx context.Context, sources []source.Source) error {

@@ -23,7 +23,7 @@ type heldRows struct {
 	ends   [][]int  // of the rows of each chunk
 }
 
-// chunkBytes is how much memory is taken for rows at a time, after smaller pieces: files may be many and small.
+// chunkBytes is how much memory rows get at a time, after smaller pieces: files may be many and small.
 const chunkBytes = 1 << 20
 
 func (h *heldRows) add(row []byte) {

@@ -334,7 +334,7 @@ func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")
 	must(t, os.Mkdir("there", 0o700))
 	for _, folder := range []string{"new/", "there", "."} {
-		if said := tsimport(2, "export", "-t", "t", "--format", "csv", "-o", folder); !strings.Contains(said, "it is a folder") || strings.Count(said, "\n") != 1 {
+		if said := tsimport(2, "export", "-t", "t", "--format", "jsonl", "-o", folder); !strings.Contains(said, "it is a folder") || strings.Count(said, "\n") != 1 {
 			t.Error(said)
 		}
 	}

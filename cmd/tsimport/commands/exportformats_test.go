@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/reader/archivefile"
 )
 
@@ -272,5 +274,107 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 	holds(t, tsimport(2, "export", "-t", "t", "-o", "bad/", "--filter", "n >="), "--filter n >=")
 	if _, err := os.Stat("bad"); !os.IsNotExist(err) {
 		t.Errorf("a refused export has made its folder: %v", err)
+	}
+}
+
+// TestAFolderForOtherProgramsLoadsAsTheSameRows in each format, with partition folders and without.
+func TestAFolderForOtherProgramsLoadsAsTheSameRows(t *testing.T) {
+	tsimport := commandsIn(t)
+	store := storetest.New(t, "bucket")
+	for _, format := range []string{"csv", "csv.gz", "csv.zst", "parquet"} {
+		name := "t_" + strings.ReplaceAll(format, ".", "_")
+		put(t, name+".in.jsonl", typedRows(format))
+		made := []string{name, name + "_folder", name + "_store"}
+		for _, table := range made {
+			tsimport(0, "table", "create", table, "--pk", "id:integer", "--pk", "k:string", "--max-versions", "5", "--max-deviation", "999999999", "-q")
+		}
+		tsimport(0, "load", name+".in.jsonl", "--table", name, "--pk", "id:integer", "--pk", "k", "-q")
+		whole := strings.Split(strings.TrimSpace(tsimport(0, "export", "--table", name, "--format", "jsonl", "-q")), "\n")
+		for i, place := range []string{name + `/dt={id < 3 ? nil : k}/odd={id % 2}/`, "s3://bucket/" + name + "/"} {
+			said := tsimport(0, "export", "--table", name, "--format", format, "-o", place)
+			base, _, folders := strings.Cut(place, "dt=")
+			holds(t, said, fmt.Sprintf("exported %d rows of table %s to %d file", len(whole), name, map[bool]int{true: len(whole) - 1, false: 1}[folders]))
+			_, flags, found := strings.Cut(said, "to load the same types: ")
+			if !found {
+				t.Fatal(said)
+			}
+			flags, _, _ = strings.Cut(flags, "\n")
+			load := append([]string{"load", base, "--table", made[1+i], "-q"}, shellWords(flags)...)
+			tsimport(0, load...)
+			again := strings.Split(strings.TrimSpace(tsimport(0, "export", "--table", made[1+i], "--format", "jsonl", "-q")), "\n")
+			if format != "parquet" { // whose mixed column is one of strings there
+				whole, again = withoutMember(whole, "mixed"), withoutMember(again, "mixed")
+			}
+			conformance.Equal(t, cmp.Diff(whole, again), "", "%s from %s: (-want +got)", format, place)
+		}
+	}
+	if _, err := os.Stat("t_csv/dt=__HIVE_DEFAULT_PARTITION__/odd=1/part-00001-00001.csv"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(`t_parquet/dt=k,%225%22/odd=1/part-00001-00001.parquet`); err != nil {
+		t.Error(err)
+	}
+	if len(store.Keys()) < 8 {
+		t.Errorf("the store has %q", store.Keys())
+	}
+}
+
+// withoutMember leaves a member out of lines of JSON.
+func withoutMember(lines []string, member string) (rest []string) {
+	for _, line := range lines {
+		rest = append(rest, regexp.MustCompile(`,"`+member+`":("[^"]*"|[^,}]*)`).ReplaceAllString(line, ""))
+	}
+	return rest
+}
+
+// shellWords divides a line as a shell does.
+func shellWords(line string) (words []string) {
+	word, quoted, begun := "", false, false
+	for _, c := range line {
+		switch {
+		case c == '\'':
+			quoted, begun = !quoted, true
+		case c == ' ' && !quoted:
+			if begun {
+				words = append(words, word)
+			}
+			word, begun = "", false
+		default:
+			word, begun = word+string(c), true
+		}
+	}
+	if begun {
+		words = append(words, word)
+	}
+	return words
+}
+
+func TestWhatAFolderForOtherProgramsIsNotIsRefused(t *testing.T) {
+	tsimport := commandsIn(t)
+	put(t, "in.csv", "id,n\n1,2\n")
+	tsimport(0, "load", "in.csv", "--table", "t", "--pk", "id:integer", "-q")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"it is of files in a folder; name one with -o", []string{"--format", "csv.gz", "-o", "a.csv.gz"}},
+		{"it is of files in a folder; name one with -o", []string{"--format", "csv.zst"}},
+		{"an archive has no partition folders", []string{"-o", "out/dt={n}/"}},
+		{`"x" is not a folder NAME={EXPRESSION}`, []string{"--format", "csv", "-o", "out/dt={n}/x/"}},
+		{`-o 'out/dt={n +}/': expression "n +"`, []string{"--format", "csv", "-o", "out/dt={n +}/"}},
+		{"end it with /", []string{"--format", "csv", "-o", "oss://b/a.csv"}},
+		{"it is a folder, and --format jsonl writes a file", []string{"--format", "jsonl", "-o", "out/"}},
+		{"--limit", []string{"--format", "csv", "-o", "out/", "--limit", "3"}},
+		{"--json", []string{"--format", "csv", "-o", "out/", "--json"}},
+		{"--versions", []string{"--format", "csv", "-o", "out/", "--versions", "2"}},
+		{"--file-size: it is of files in a folder", []string{"--format", "csv", "-o", "out.csv", "--file-size", "1MiB"}},
+		{"64KiB to 256MiB", []string{"--format", "csv", "-o", "out/", "--file-size", "1GiB"}},
+		{`the folders n={…} have the name of the column "n"`, []string{"--format", "csv", "-o", "out/n={n}/"}},
+	} {
+		holds(t, tsimport(2, append([]string{"export", "--table", "t"}, c.args...)...), c.want)
+	}
+	tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "out/", "--columns", "n,none", "-q")
+	if text, err := os.ReadFile("out/part-00001-00001.csv"); err != nil || string(text) != "id,n,none\n1,2,\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }

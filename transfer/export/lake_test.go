@@ -1,0 +1,472 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/tabletest"
+	format "example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/tablescan"
+)
+
+// lake is an export of the table t to files of few rows. A place is a folder if it is not an address.
+func (w *world) lake(t *testing.T, place, of string) ArchiveConfig {
+	t.Helper()
+	base, layout, err := ParsePlace(place, of)
+	must(t, err)
+	c := ArchiveConfig{Scan: tablescan.Config{Client: w.SDK, Table: w.table}, Target: "test", PartBytes: 16_000, Readers: 1, Lake: layout}
+	if !jobdir.IsAddress(base) {
+		c.Dir = base
+		return c
+	}
+	c.Store, err = jobdir.Open(context.Background(), base, jobdir.Options{})
+	must(t, err)
+	return c
+}
+
+// split divides the table, so that it has several ranges.
+func (w *world) split(t *testing.T, partitions int) {
+	t.Helper()
+	must(t, w.Sim().Simulate(w.table.Name, server.Simulation{Config: sim.Config{Partitions: partitions, PartitionUnits: 1e9}}))
+}
+
+// lookShort has exports look at fewer rows before they begin, so that others have columns that these do not have.
+func lookShort(t *testing.T) {
+	before := lookedRangeBytes
+	lookedRangeBytes = 1
+	t.Cleanup(func() { lookedRangeBytes = before })
+}
+
+// lakeIn are the rows that programs find in the files of a place, as "name=value" each, after the values of their folders. It checks that
+// all files have the same columns and are what the manifest says.
+func lakeIn(t *testing.T, c *ArchiveConfig) (rows []string, m *format.LakeManifest) {
+	t.Helper()
+	store, err := c.Store, error(nil)
+	if store == nil {
+		store, err = jobdir.Open(t.Context(), c.Dir, jobdir.Options{})
+		must(t, err)
+	}
+	text, err := store.Get(t.Context(), format.LakeManifestName)
+	must(t, err)
+	must(t, json.Unmarshal(text, &m))
+	found, err := store.List(t.Context(), "")
+	must(t, err)
+	found = slices.DeleteFunc(found, func(name string) bool {
+		return name == format.LakeManifestName || strings.Contains(name, "/lease.") || strings.Contains(name, "/probe/")
+	})
+	var listed []string
+	columns := ""
+	bytes, count := int64(0), int64(0)
+	for _, f := range m.Files {
+		listed = append(listed, f.Name)
+		body, err := store.Get(t.Context(), f.Name)
+		must(t, err)
+		of, header := fileRows(t, f.Name, body)
+		if int64(len(body)) != f.Bytes || int64(len(of)) != f.Rows || fmt.Sprintf("%x", sha256.Sum256(body)) != f.SHA256 {
+			t.Errorf("%s has %d bytes and %d rows, and the manifest says %+v", f.Name, len(body), len(of), f)
+		}
+		if columns == "" {
+			columns = header
+		}
+		conformance.Equal(t, header, columns, "columns of %s", f.Name)
+		rows = append(rows, of...)
+		bytes, count = bytes+f.Bytes, count+f.Rows
+	}
+	if m.Bytes != bytes || m.Rows != count {
+		t.Errorf("the manifest says %d bytes, %d rows", m.Bytes, m.Rows)
+	}
+	slices.Sort(found)
+	if !slices.Equal(found, listed) {
+		t.Errorf("there are %q, and the manifest lists %q", found, listed)
+	}
+	slices.Sort(rows)
+	return rows, m
+}
+
+func fileRows(t *testing.T, name string, body []byte) (rows []string, header string) {
+	t.Helper()
+	row := func(names []string, value func(i int) (string, bool)) {
+		s := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), ".")
+		for i, name := range names {
+			if v, there := value(i); there {
+				s += fmt.Sprintf(" %s=%s", name, v)
+			}
+		}
+		rows = append(rows, strings.TrimSpace(s))
+	}
+	if strings.HasSuffix(name, ".parquet") {
+		file, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
+		must(t, err)
+		var names []string
+		for _, c := range file.Root().Columns() {
+			names = append(names, c.Name())
+			header += fmt.Sprintf("%s %v %v,", c.Name(), c.Type(), c.Optional())
+		}
+		for _, g := range file.RowGroups() {
+			in, all := g.Rows(), make([]parquet.Row, g.NumRows())
+			if n, err := in.ReadRows(all); n != len(all) {
+				t.Fatal(n, err)
+			}
+			for _, values := range all {
+				row(names, func(i int) (string, bool) { return values[i].String(), !values[i].IsNull() })
+			}
+			must(t, in.Close())
+		}
+		return rows, header
+	}
+	var in io.Reader = bytes.NewReader(body)
+	var err error
+	if strings.HasSuffix(name, ".gz") {
+		in, err = gzip.NewReader(in)
+	} else if strings.HasSuffix(name, ".zst") {
+		in, err = zstd.NewReader(in)
+	}
+	must(t, err)
+	lines, err := csv.NewReader(in).ReadAll()
+	must(t, err)
+	for _, line := range lines[1:] {
+		row(lines[0], func(i int) (string, bool) { return line[i], line[i] != "" })
+	}
+	return rows, strings.Join(lines[0], ",")
+}
+
+// tableRows are the rows of newWorld as lakeIn has them.
+func tableRows(n int, folder func(i int) string) (rows []string) {
+	for i := range n {
+		rows = append(rows, strings.TrimSpace(fmt.Sprintf("%s p=%d k=k%05d", folder(i), i/perKey, i)+fmt.Sprintf(" n=%d", i)))
+		c := fmt.Sprintf(" c%d=x,y", i*5/n)
+		rows[i] = strings.Replace(rows[i], " n=", c+" n=", 1)
+	}
+	return rows
+}
+
+// inOrder brings the attributes of rows into the order of columns.
+func inOrder(rows []string, columns []format.FileColumn) []string {
+	for i, row := range rows {
+		fields := strings.Fields(row)
+		at := slices.IndexFunc(fields, func(f string) bool { return strings.HasPrefix(f, "k=") }) + 1
+		slices.SortStableFunc(fields[at:], func(a, b string) int {
+			place := func(f string) int {
+				name, _, _ := strings.Cut(f, "=")
+				return slices.IndexFunc(columns, func(c format.FileColumn) bool { return c.Name == name })
+			}
+			return place(a) - place(b)
+		})
+		rows[i] = strings.Join(fields, " ")
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+func noFolder(int) string { return "" }
+
+// A process that is killed after any step leaves what the same command completes: every row once, in files of one schema, and no others.
+func TestALakeIsContinuedAfterAnyStep(t *testing.T) {
+	lookShort(t)
+	const rows = 1500
+	w := newWorld(t, rows)
+	w.split(t, 2)
+	store := storetest.New(t, "bucket")
+	halves := func(i int) string { return "g=" + []string{noValue, "%2F"}[i%2] }
+	for _, of := range []struct {
+		format, folders string
+		folder          func(int) string
+	}{{"parquet", "", noFolder}, {"csv.zst", `g={n % 2 == 0 ? nil : "/"}/`, halves}} {
+		for _, place := range []string{"", "s3://bucket/lake/"} {
+			t.Run(of.format+" "+place, func(t *testing.T) {
+				steps := map[string]bool{}
+				for kill := 1; ; kill++ {
+					at := place
+					if place == "" {
+						at = t.TempDir() + "/lake/"
+					}
+					for _, key := range store.Keys() {
+						store.Remove(key)
+					}
+					c := w.lake(t, at+of.folders, of.format)
+					n, name := 0, ""
+					c.step = func(step string) error {
+						if n++; n >= kill {
+							name = step
+							return errKilled
+						}
+						return nil
+					}
+					_, err := ToArchive(t.Context(), c)
+					steps[name] = true
+					if n >= kill {
+						if !errors.Is(err, errKilled) {
+							t.Fatalf("killed after %q: %v", name, err)
+						}
+						c.step = nil
+						_, err = ToArchive(t.Context(), c)
+						if occupied := new(format.OccupiedError); name == "manifest written" && errors.As(err, &occupied) {
+							continue // it was whole
+						}
+					}
+					must(t, err)
+					got, m := lakeIn(t, &c)
+					if want := inOrder(tableRows(rows, of.folder), m.Columns); !slices.Equal(got, want) {
+						t.Fatalf("killed after %q it has %d rows, want %d, or others: %.200q, want %.200q", name, len(got), len(want), got, want)
+					}
+					if n < kill {
+						break
+					}
+				}
+				for _, name := range []string{"journal begun", "files announced", "file put", "files noted", "file rewritten", "rewriting noted", "before the manifest", "manifest written"} {
+					if !steps[name] {
+						t.Errorf("it was never killed after %q", name)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What an interrupted export may yet put finds a file in its place, also if the rows that it has are gone.
+func TestALateFileOfAKilledExportReplacesNothing(t *testing.T) {
+	w := newWorld(t, 600)
+	storetest.New(t, "bucket")
+	for _, of := range []string{"parquet", "csv"} {
+		c := w.lake(t, "s3://bucket/"+of+"/g={n % 2}/", of)
+		n := 0
+		c.step = func(step string) error {
+			if step == "files announced" {
+				if n++; n == 2 {
+					return errKilled
+				}
+			}
+			return nil
+		}
+		if _, err := ToArchive(t.Context(), c); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		c.step = nil
+		var err error
+		c.Scan.Where, err = keyexpr.CompileWhere("n < 0") // as if the rows had been deleted meanwhile
+		must(t, err)
+		_, err = ToArchive(t.Context(), c)
+		must(t, err)
+		_, m := lakeIn(t, &c)
+		for _, late := range []string{"g=0/part-00001-00002." + of, "g=1/part-00001-00002." + of} {
+			at := slices.IndexFunc(m.Files, func(f format.LakeFile) bool { return f.Name == late })
+			if err := c.Store.PutAbsent(t.Context(), late, []byte("rows that are gone")); !errors.Is(err, jobdir.ErrExists) || at < 0 || m.Files[at].Rows != 0 {
+				t.Errorf("%s: %v, %+v", late, err, m.Files)
+			}
+		}
+	}
+}
+
+func TestALakeInAStoreThatFailsEachActOnceHasEveryRow(t *testing.T) {
+	lookShort(t)
+	const rows = 1500
+	w := newWorld(t, rows)
+	for i := range 6 {
+		c := w.lake(t, t.TempDir(), "parquet")
+		store, err := jobdir.Open(t.Context(), c.Dir, jobdir.Options{})
+		must(t, err)
+		f := &flaky{Store: store, after: i%2 == 1, nth: 1 + i/2, asked: map[string]int{}}
+		c.Store = f
+		ended := 0
+		for _, err = ToArchive(t.Context(), c); err != nil && ended < 50; _, err = ToArchive(t.Context(), c) {
+			if ended++; errors.As(err, new(*format.OccupiedError)) {
+				break // the manifest was put, and what came after it failed
+			}
+			if !errors.Is(err, errStore) {
+				t.Errorf("after %v: %v", f.asked, err)
+			}
+		}
+		left, wrong := store.List(t.Context(), ".tsimport-archive/entry-")
+		must(t, wrong)
+		for _, name := range left {
+			must(t, store.Delete(t.Context(), name))
+		}
+		c.Store = store
+		if got, m := lakeIn(t, &c); !slices.Equal(got, inOrder(tableRows(rows, noFolder), m.Columns)) {
+			t.Errorf("after %d errors it has %d rows, or others", ended, len(got))
+		}
+		if f.asked["put part-N-N.parquet"] < 2 || f.asked["replace part-N-N.parquet"] == 0 || ended < 4-f.nth {
+			t.Errorf("%v failed, %d of them ended the export", f.asked, ended)
+		}
+	}
+}
+
+func TestAnInterruptedLakeIsNotContinuedInAnotherForm(t *testing.T) {
+	w := newWorld(t, 600)
+	dir := t.TempDir()
+	c := w.lake(t, dir, "csv")
+	n := 0
+	c.step = func(step string) error {
+		if n++; step == "files noted" {
+			return errKilled
+		}
+		return nil
+	}
+	if _, err := ToArchive(t.Context(), c); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	for place, change := range map[string]func(c *ArchiveConfig){
+		"--format":          func(c *ArchiveConfig) { c.Lake.Format = "parquet" },
+		"the folders of -o": func(c *ArchiveConfig) { c.Lake = w.lake(t, "x/g={n % 2}/", "csv").Lake },
+		"--columns":         func(c *ArchiveConfig) { c.Scan.Columns, c.Holds.Columns = []string{"n"}, []string{"n"} },
+		"other files":       func(c *ArchiveConfig) { c.Lake = nil },
+	} {
+		other := w.lake(t, dir, "csv")
+		change(&other)
+		if _, err := ToArchive(t.Context(), other); err == nil || !strings.Contains(err.Error(), place) {
+			t.Errorf("%s: %v", place, err)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "part-00001-00001.csv"), []byte("cut"), 0o600))
+	c.step = nil
+	if _, err := ToArchive(t.Context(), c); !errors.As(err, new(*format.UnusableError)) {
+		t.Errorf("with a part that is not as it was written: %v", err)
+	}
+	c.Fresh = true
+	_, err := ToArchive(t.Context(), c)
+	must(t, err)
+	if got, m := lakeIn(t, &c); !slices.Equal(got, inOrder(tableRows(600, noFolder), m.Columns)) {
+		t.Error("it has other rows")
+	}
+	if _, err := ToArchive(t.Context(), c); !errors.As(err, new(*format.OccupiedError)) {
+		t.Errorf("over a whole one: %v", err)
+	}
+}
+
+func TestTwoExportsToOnePlaceAreOne(t *testing.T) {
+	w := newWorld(t, 600)
+	c := w.lake(t, t.TempDir(), "csv")
+	var second error
+	c.step = func(step string) error {
+		if step == "file put" && second == nil {
+			_, second = ToArchive(t.Context(), w.lake(t, c.Dir, "csv"))
+		}
+		return nil
+	}
+	_, err := ToArchive(t.Context(), c)
+	must(t, err)
+	if !errors.As(second, new(*format.OccupiedError)) {
+		t.Errorf("the second says %v", second)
+	}
+	if got, m := lakeIn(t, &c); !slices.Equal(got, inOrder(tableRows(600, noFolder), m.Columns)) {
+		t.Error("it has other rows")
+	}
+}
+
+func TestWhatALakeCannotHoldIsRefusedByName(t *testing.T) {
+	w := newWorld(t, 600)
+	put := func(i int, cells tabletest.Cells) {
+		t.Helper()
+		must(t, tabletest.Do(w.SDK, tabletest.Put("t", tabletest.Key("p", int64(i), "k", "z"), cells)))
+	}
+	empty := func(dir string) {
+		t.Helper()
+		must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				t.Errorf("%s is left", path)
+			}
+			return err
+		}))
+	}
+	refused := func(want, place, of string) {
+		t.Helper()
+		dir := t.TempDir()
+		cannot := new(CannotHold)
+		if r, err := ToArchive(t.Context(), w.lake(t, dir+"/"+place, of)); !errors.As(err, &cannot) || !strings.Contains(err.Error(), want) || r.Kept != 0 {
+			t.Errorf("%v, want %q", err, want)
+		}
+		empty(dir)
+	}
+	refused(`have the name of the column "p"`, "P={n}/", "csv")
+	refused(`have the name of the column "c4"`, "c4={n}/", "csv")
+	put(80, tabletest.Cells{"mixed": int64(1)})
+	put(81, tabletest.Cells{"mixed": "one"})
+	refused(`column "mixed" has values of several types: integer, string`, "", "parquet")
+	c := w.lake(t, t.TempDir(), "csv.gz")
+	r, err := ToArchive(t.Context(), c)
+	must(t, err)
+	if rows, m := lakeIn(t, &c); len(rows) != 602 || r.Lake.Rows != 602 || !slices.ContainsFunc(m.Columns, func(c format.FileColumn) bool {
+		return c.Name == "mixed" && slices.Equal(c.Types, []table.Type{table.Integer, table.String})
+	}) {
+		t.Errorf("%d rows of %+v", len(rows), m.Columns)
+	}
+	put(81, nil)
+	put(80, tabletest.Cells{"raw": []byte("a\xff")})
+	refused("the folder g has a string that is not UTF-8", "g={raw}/", "parquet")
+}
+
+// An empty string, an absent cell and values of all types are what they are in an export to one file.
+func TestFilesOfALakeHaveTheTextOfAnExportToAFile(t *testing.T) {
+	w, _ := wideWorld(t, 2)
+	c := w.lake(t, t.TempDir(), "csv")
+	c.PartBytes = 64 << 20
+	_, err := ToArchive(t.Context(), c)
+	must(t, err)
+	_, m := lakeIn(t, &c)
+	text, err := os.ReadFile(filepath.Join(c.Dir, m.Files[0].Name))
+	must(t, err)
+	one := w.config(CSV)
+	one.Scan.Columns = names(m.Columns)
+	if want := w.text(t, one); len(m.Files) != 1 || string(text) != want {
+		t.Errorf("%d files, the first is %.300q, want %.300q", len(m.Files), text, want)
+	}
+}
+
+func TestALakeOfNoRowsHasColumnsOfTheTable(t *testing.T) {
+	w := newWorld(t, 0)
+	must(t, w.Admin.CreateDefined("d", w.table.Key, tabletest.Plain, map[string]table.Type{"amount": table.Double}))
+	var err error
+	w.table, err = w.Admin.Describe("d")
+	must(t, err)
+	c := w.lake(t, t.TempDir(), "parquet")
+	_, err = ToArchive(t.Context(), c)
+	must(t, err)
+	if rows, m := lakeIn(t, &c); len(rows) != 0 || len(m.Files) != 1 || len(m.Columns) != 1 || m.Columns[0].Name != "amount" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestPlacesWithFolders(t *testing.T) {
+	for place, want := range map[string]string{
+		"oss://b/orders/dt={day(OrderTime)}/": "oss://b/orders/: dt", "dt={x}": ".: dt", "a/b/": "a/b/:", "a/y={x}/m={x > 1 ? \"}/\" : y}/": "a/: y m",
+		"a/x{y}/": "error", "a/={y}/": "error", "a/d={y}x/": "error", "a/d={(}/": "error", "a/d={y}/e/": "error", "a/_d={y}/": "error", "a/d:={y}/": "error", "a/d={y": "error",
+	} {
+		base, l, err := ParsePlace(place, CSV)
+		got := "error"
+		if err == nil {
+			got = base + ":"
+			for _, f := range l.folders {
+				got += " " + f.name
+			}
+		}
+		if got != want {
+			t.Errorf("%s is %s, %v, want %s", place, got, err, want)
+		}
+	}
+	if got := string(appendFolder(nil, []byte("a b:c/d=é\x01%{}"))); got != "a b%3Ac%2Fd%3Dé%01%25%7B}" {
+		t.Error(got)
+	}
+}
