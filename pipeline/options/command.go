@@ -55,8 +55,8 @@ type Differing struct {
 type Exporting struct {
 	Typed  bool   `json:"typed,omitempty"`
 	Output string `json:"output,omitempty"` // "" is standard output
-	// FileSize is how many bytes of rows a file of a lake has, about; 0 is 64 MiB.
-	FileSize int64 `json:"file-size,omitempty"`
+	// PartSize is how many bytes of rows a file of a lake has, about; 0 is 64 MiB.
+	PartSize int64 `json:"part-size,omitempty"`
 }
 
 // Own is what concerns the process that does the command.

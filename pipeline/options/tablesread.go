@@ -13,7 +13,7 @@ var ofTables = []*Option{
 		Usage: "jsonl: lines that keep each cell with its type, timestamp and versions, and that load as the same rows"},
 	{Name: "output", Alias: "o", In: Export,
 		Usage: "`PLACE` to write to: a file, or a folder, which may be oss://bucket/prefix or s3://bucket/prefix, with partition folders such as 'orders/dt={day(at)}/' (docs/export.md; default: stdout)"},
-	{Name: "file-size", Kind: Size, Least: 64 << 10, Most: 256 << 20, Want: "64KiB to 256MiB", Default: "64MiB", In: Export, Hidden: true,
+	{Name: "part-size", Kind: Size, Least: 64 << 10, Most: 256 << 20, Want: "64KiB to 256MiB", Default: "64MiB", In: Export, Hidden: true,
 		Usage: "csv, csv.gz, csv.zst or parquet to a folder: rows of a file, before compression, about; as much is in memory for each range that is read at a time"},
 	{Name: "columns", Kind: List, In: Export,
 		Usage: "only these attribute columns `A,B`, in this order"},

@@ -344,7 +344,7 @@ const formatArchive = "archive"
 
 // exportArchive writes an archive of a table, or a lake.
 func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target, lake *exporting.Layout) error {
-	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency, Lake: lake, PartBytes: c.of.FileSize}
+	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.of.Output, Fresh: c.of.Fresh, Readers: c.of.Concurrency, Lake: lake, PartBytes: c.of.PartSize}
 	var err error
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
 		return err

@@ -65,8 +65,8 @@ func checkExportFlags(c *call, format string) error {
 		return usagef("-o %s: an archive has no partition folders; give --format csv, csv.gz, csv.zst or parquet", redacted(output))
 	case lake == nil && (format == exporting.CSVGzip || format == exporting.CSVZstd):
 		return usagef("--format %s: it is of files in a folder; name one with -o, such as -o orders/", format)
-	case lake == nil && c.given.IsSet("file-size"):
-		return usagef("--file-size: it is of files in a folder, --format csv, csv.gz, csv.zst or parquet")
+	case lake == nil && c.given.IsSet("part-size"):
+		return usagef("--part-size: it is of files in a folder, --format csv, csv.gz, csv.zst or parquet")
 	case !toFolder && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
 		return usagef("-o %s: an export is not compressed; leave %s out of the name, write to stdout and pipe it into a compressor, or to a folder with --format csv.gz or csv.zst", output, ending)
 	case !toFolder && output != "" && isFolder(output):

@@ -367,8 +367,8 @@ func TestWhatAFolderForOtherProgramsIsNotIsRefused(t *testing.T) {
 		{"--limit", []string{"--format", "csv", "-o", "out/", "--limit", "3"}},
 		{"--json", []string{"--format", "csv", "-o", "out/", "--json"}},
 		{"--versions", []string{"--format", "csv", "-o", "out/", "--versions", "2"}},
-		{"--file-size: it is of files in a folder", []string{"--format", "csv", "-o", "out.csv", "--file-size", "1MiB"}},
-		{"64KiB to 256MiB", []string{"--format", "csv", "-o", "out/", "--file-size", "1GiB"}},
+		{"--part-size: it is of files in a folder", []string{"--format", "csv", "-o", "out.csv", "--part-size", "1MiB"}},
+		{"64KiB to 256MiB", []string{"--format", "csv", "-o", "out/", "--part-size", "1GiB"}},
 		{`the folders n={…} have the name of the column "n"`, []string{"--format", "csv", "-o", "out/n={n}/"}},
 	} {
 		holds(t, tsimport(2, append([]string{"export", "--table", "t"}, c.args...)...), c.want)

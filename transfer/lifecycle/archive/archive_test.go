@@ -338,7 +338,7 @@ func TestWhatAnEarlierVersionHasBegunIsMadeAgain(t *testing.T) {
 	p, k := open(t), of(t, 7)
 	s := k.subject()
 	p.place(t, "t.manifest.json", `{"table":"t","target":"here","file":"t","format":"archive","state":"exporting","rows":0,"bytes":0,"sha256":""}`)
-	w, err := exact.Open(filepath.Join(p.dir, "t"), true)
+	w, err := exact.Exact.Open(filepath.Join(p.dir, "t"), true)
 	must(t, err)
 	must(t, w.Begin(exact.Subject{Table: "t", Target: "here", Created: s.Scan.Table.Created, Key: s.Scan.Table.Key, Ranges: []string{"t"}, Began: time.Now()}))
 	part, err := w.NewPart(0)
