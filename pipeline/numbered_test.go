@@ -447,3 +447,16 @@ func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
 		}))
 	}
 }
+
+// TestRowsOfAFewKeysTravelTogether has a file that is sorted by the columns before the number: few of its keys are known at a time, of each of
+// which one row is in flight.
+func TestRowsOfAFewKeysTravelTogether(t *testing.T) {
+	const rows, each = 30_000, 100
+	w := newWorld(t)
+	text := rowsOf("user,what\n", rows, func(i int) string { return fmt.Sprintf("k%05d,w%d\n", i/each, i) })
+	before := w.plan.Requests()
+	w.load(w.numbered(w.file("in.csv", text)))
+	if sent := w.plan.Requests() - before; sent > rows/100 {
+		t.Errorf("%d requests for %d rows", sent, rows)
+	}
+}

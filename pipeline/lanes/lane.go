@@ -34,6 +34,9 @@ type lane struct {
 	inFlight int
 	perRow   float64 // mean units of its rows
 
+	rowsInFlight int
+	freshTaken   int // rows that the last batch took from the queue, all others of which had a row of their key before them
+
 	turn      turn
 	health    health
 	trouble   trouble
@@ -114,7 +117,7 @@ type trouble struct {
 type tally struct{ written, throttled, unavailable int64 }
 
 func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duration) *lane {
-	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
+	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, freshTaken: table.MaxBatchRows, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
 // child is the lane of a partition that came out of a split of this one's, or that has most of its keys: then it knows what this one knew.
@@ -255,6 +258,7 @@ func (l *lane) retry(now time.Time) {
 // landed takes an answer into account. It reports whether the partitions may have changed.
 func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) (changed bool) {
 	l.inFlight--
+	l.rowsInFlight -= a.Rows
 	l.turn.stale = true
 	l.tally.throttled += int64(a.Throttled)
 	l.tally.unavailable += int64(a.Unavailable)

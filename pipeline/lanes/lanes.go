@@ -284,9 +284,19 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 		s.enlarge(l, now)
 	}
 	l.turn.at = keep.Later(l.turn.at, l.health.notBefore)
+	if s.Cutter.Promoted(l.index) > 0 && l.fewKeys(s.Cutter.Ready(l.index), fresh, s.ceilings.batchRows()) {
+		l.turn.at = keep.Later(l.turn.at, l.turn.lastSend.Add(linger))
+	}
 	if soon && rows < s.ceilings.wanted(l.table, l.turn.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
 		l.turn.at = keep.Later(l.turn.at, l.turn.lastSend.Add(linger))
 	}
+}
+
+// fewKeys reports whether a batch that leaves now is small for want of keys of which no row is in flight, and not for want of keys: those in flight
+// let as many rows follow when they land. Sent as they land, rows of keys that come again and again would stay apart for ever, a few in each request.
+func (l *lane) fewKeys(ready, fresh, most int) bool {
+	rows := ready + min(fresh, l.freshTaken)
+	return 2*rows < min(most, rows+l.rowsInFlight)
 }
 
 // batchUnits is about how many units the lane's next batch has.
@@ -298,6 +308,7 @@ func (s *Set) batchUnits(l *lane) float64 {
 // sent notes that a batch of the lane leaves.
 func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.inFlight++
+	l.rowsInFlight += len(f.Rows)
 	l.turn.lastSend = now
 	l.perRow += (float64(f.Units)/float64(len(f.Rows)) - l.perRow) / 8
 	l.pacer.Sent(now, float64(f.Units))

@@ -55,11 +55,15 @@ func (s *Set) cut(l *lane, now time.Time) {
 		f.MaxRows = 1
 	}
 	f.RowExtra, f.Extra = o.RowBytes, o.RowExtra
+	ready := s.Cutter.Ready(l.index)
 	from := limitedQueue{l, o.Checkpointer, &o.Counts.ReportAttempts}
 	for !s.Cutter.Cut(now, l.index, from, &f.Flight, s.ceilings.batchUnits(l.table, l.turn.units)) {
 		if l.queue.Ready() == 0 || l.allowance.left <= 0 || s.Cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
+	}
+	if len(f.Rows) > ready || s.Cutter.Ready(l.index) == 0 {
+		l.freshTaken = max(0, len(f.Rows)-ready)
 	}
 	f.lane, f.table, f.until = l, l.table, o.Checkpointer.When().SendUntil()
 	l.sent(now, &f.Flight)
