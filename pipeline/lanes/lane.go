@@ -25,17 +25,14 @@ type Pacer interface {
 
 // lane is what the load knows of one partition beside its rows.
 type lane struct {
-	index    int
-	table    string // of a load into several tables
-	gap      bool   // its rows wait for their table: nothing can be sent
-	slot     int    // by which its landings are known
-	queue    *shuffle.Queue
-	pacer    Pacer
-	inFlight int
-	perRow   float64 // mean units of its rows
-
-	rowsInFlight int
-	freshTaken   int // rows that the last batch took from the queue, all others of which had a row of their key before them
+	index  int
+	table  string // of a load into several tables
+	gap    bool   // its rows wait for their table: nothing can be sent
+	slot   int    // by which its landings are known
+	queue  *shuffle.Queue
+	pacer  Pacer
+	away   away
+	perRow float64 // mean units of its rows
 
 	turn      turn
 	health    health
@@ -43,6 +40,12 @@ type lane struct {
 	tally     tally
 	backlog   backlog
 	allowance allowance
+}
+
+// away is what is in flight.
+type away struct {
+	requests, rows int
+	fresh          int // rows that the last batch took from the queue, where all others had one of their key before them
 }
 
 // turn is when a lane may be sent to next, as far as is known.
@@ -117,7 +120,7 @@ type trouble struct {
 type tally struct{ written, throttled, unavailable int64 }
 
 func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duration) *lane {
-	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, freshTaken: table.MaxBatchRows, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
+	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, away: away{fresh: table.MaxBatchRows}, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
 // child is the lane of a partition that came out of a split of this one's, or that has most of its keys: then it knows what this one knew.
@@ -257,8 +260,8 @@ func (l *lane) retry(now time.Time) {
 
 // landed takes an answer into account. It reports whether the partitions may have changed.
 func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) (changed bool) {
-	l.inFlight--
-	l.rowsInFlight -= a.Rows
+	l.away.requests--
+	l.away.rows -= a.Rows
 	l.turn.stale = true
 	l.tally.throttled += int64(a.Throttled)
 	l.tally.unavailable += int64(a.Unavailable)

@@ -166,7 +166,7 @@ func (s *Set) Empty() bool { return s.Unfinished() == 0 }
 
 // ends reports whether the last row of a lane has become final, once. A lane of an earlier map has left its rows to others.
 func (s *Set) ends(l *lane) bool {
-	if l.turn.ended || l.inFlight > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.Cutter.Held(l.index) > 0 {
+	if l.turn.ended || l.away.requests > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.Cutter.Held(l.index) > 0 {
 		return false
 	}
 	l.turn.ended = true
@@ -272,9 +272,9 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 	urgent := fresh == 0 && s.Cutter.Promoted(l.index) > 0
 	soon := !urgent && (more || l.queue.Coming())
 	if soon || !urgent && l.queue.More() {
-		l.turn.units, l.turn.at, l.turn.asks = l.pacer.Next(now, l.inFlight, l.perRow)
+		l.turn.units, l.turn.at, l.turn.asks = l.pacer.Next(now, l.away.requests, l.perRow)
 	} else {
-		l.turn.units, l.turn.at, l.turn.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
+		l.turn.units, l.turn.at, l.turn.asks = l.pacer.NextOf(now, l.away.requests, l.perRow, float64(rows)*l.perRow)
 	}
 	l.turn.paced = l.turn.at
 	if l.turn.asks && !l.unserved() && s.ceilings.window.Late() && (s.said.throttled.IsZero() || now.Sub(s.said.throttled) > throttledLately) {
@@ -293,10 +293,10 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 }
 
 // fewKeys reports whether a batch that leaves now is small for want of keys of which no row is in flight, and not for want of keys: those in flight
-// let as many rows follow when they land. Sent as they land, rows of keys that come again and again would stay apart for ever, a few in each request.
+// let as many rows follow when they land. Sent as they land, rows of keys that come again and again would stay apart, a few in each request.
 func (l *lane) fewKeys(ready, fresh, most int) bool {
-	rows := ready + min(fresh, l.freshTaken)
-	return 2*rows < min(most, rows+l.rowsInFlight)
+	rows := ready + min(fresh, l.away.fresh)
+	return 2*rows < min(most, rows+l.away.rows)
 }
 
 // batchUnits is about how many units the lane's next batch has.
@@ -307,8 +307,8 @@ func (s *Set) batchUnits(l *lane) float64 {
 
 // sent notes that a batch of the lane leaves.
 func (l *lane) sent(now time.Time, f *partitioner.Flight) {
-	l.inFlight++
-	l.rowsInFlight += len(f.Rows)
+	l.away.requests++
+	l.away.rows += len(f.Rows)
 	l.turn.lastSend = now
 	l.perRow += (float64(f.Units)/float64(len(f.Rows)) - l.perRow) / 8
 	l.pacer.Sent(now, float64(f.Units))

@@ -113,9 +113,9 @@ func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.W
 		return bottleneck.Disk, true
 	case rows == 0 && memory > 0 && l.allowance.left <= 0:
 		return bottleneck.Disk, true // until the next checkpoint
-	case rows == 0 && l.inFlight > 0 && s.Cutter.Waiting(i) > 0:
+	case rows == 0 && l.away.requests > 0 && s.Cutter.Waiting(i) > 0:
 		return bottleneck.Key, many || s.Cutter.Waiting(i) >= s.ceilings.batchRows()
-	case rows == 0 && l.inFlight > 0:
+	case rows == 0 && l.away.requests > 0:
 		return ifAny(memory > 0, bottleneck.Link), many
 	case rows == 0:
 		return ifAny(s.Cutter.Held(i) > 0, bottleneck.Outage), true

@@ -63,7 +63,7 @@ func (s *Set) cut(l *lane, now time.Time) {
 		}
 	}
 	if len(f.Rows) > ready || s.Cutter.Ready(l.index) == 0 {
-		l.freshTaken = max(0, len(f.Rows)-ready)
+		l.away.fresh = max(0, len(f.Rows)-ready)
 	}
 	f.lane, f.table, f.until = l, l.table, o.Checkpointer.When().SendUntil()
 	l.sent(now, &f.Flight)

@@ -111,8 +111,8 @@ func (s *Set) FallSilent(now time.Time) (changed []string) {
 
 // fellSilent notes that a flight of the lane is silent, and reports whether the whole lane is from now on.
 func (s *Set) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
-	l.inFlight--
-	l.rowsInFlight -= len(n.Rows)
+	l.away.requests--
+	l.away.rows -= len(n.Rows)
 	l.turn.stale = true
 	if n.probe {
 		l.health.probing--

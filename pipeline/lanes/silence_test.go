@@ -26,7 +26,7 @@ func hushed(workers int) (f *flights, s *Set, hired *int) {
 func depart(f *flights, l *lane, now time.Time) *flight {
 	n := f.next()
 	n.lane, n.probe = l, l.health.hung
-	l.inFlight++
+	l.away.requests++
 	if n.probe {
 		l.health.probing++
 	}
@@ -124,7 +124,7 @@ func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
 	first := depart(f, a, begun)
 	second := depart(f, b, begun.Add(time.Millisecond))
 	s.heardOf(b, second, time.Millisecond)
-	if !s.fellSilent(a, first, begun.Add(silentFor)) || !a.health.hung || !a.health.down || b.health.hung || a.inFlight != 0 || !s.mayProbe() {
+	if !s.fellSilent(a, first, begun.Add(silentFor)) || !a.health.hung || !a.health.down || b.health.hung || a.away.requests != 0 || !s.mayProbe() {
 		t.Fatalf("%+v, %+v", a.health, b.health)
 	}
 	s.hang(b, begun.Add(silentFor))
@@ -187,7 +187,7 @@ func TestALateEndOfASilentRequestDoesNotHoldItsLaneBack(t *testing.T) {
 	n := depart(f, l, time.Unix(1000, 0))
 	s.fellSilent(l, n, time.Unix(1002, 0))
 	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, failed: 5, code: "time-out"})
-	if !l.health.notBefore.IsZero() || l.inFlight != 0 || !l.trouble.stuck || l.health.failures != 1 {
+	if !l.health.notBefore.IsZero() || l.away.requests != 0 || !l.trouble.stuck || l.health.failures != 1 {
 		t.Errorf("%+v", l)
 	}
 	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, Final: 5, units: 5, Accepted: 5})
@@ -213,7 +213,7 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 				sent := now
 				l.pacer.Sent(sent, 20)
 				now = now.Add(c.every)
-				l.inFlight++
+				l.away.requests++
 				l.landed(sent, now, Answer{units: 20, Throttled: 20, Rows: 20, code: "OTSServerBusy"}, ratelimit.Backoff{})
 			}
 			if l.health.down != c.knows || l.health.refusing != c.knows {
@@ -228,7 +228,7 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 			}
 			now = now.Add(time.Second)
 			l.pacer.Sent(now, 1)
-			l.inFlight++
+			l.away.requests++
 			if changed := l.landed(now, now.Add(time.Millisecond), Answer{units: 1, Accepted: 1, Final: 1, Rows: 1}, ratelimit.Backoff{}); !changed || l.health.down {
 				t.Error("the lane does not notice that the partition serves again")
 			}
