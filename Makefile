@@ -204,6 +204,7 @@ model:
 	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
 	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
 	CGO_ENABLED=1 $(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
+	$(GO) test ./engine/model -run 'HistoriesOfTransactions' -transaction-histories 10000 -timeout 60m
 
 # Databases as sources, against real servers of Debian on loopback.
 sources:

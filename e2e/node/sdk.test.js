@@ -394,9 +394,29 @@ test('lists of what there is none of are empty', async () => {
   assert.deepEqual((await client.listSearchIndex({ tableName: t })).indices, []);
 });
 
+test('a transaction is seen by itself until it is committed', async () => {
+  const t = await createTable(stringAndInteger);
+  const k = key('a', 1);
+  const condition = ignore();
+  await put(t, k, [{ x: long(1) }]);
+  const partition = { tableName: t, primaryKey: [{ id: 'a' }] };
+  for (const [end, left] of [['abortTransaction', { x: 1n }], ['commitTransaction', { x: 3n }]]) {
+    const { transactionId } = await client.startLocalTransaction(partition);
+    await refused(client.startLocalTransaction(partition), 409, 'OTSRowOperationConflict', 'Data is being modified');
+    await refused(put(t, k, [{ x: long(9) }]), 409, 'OTSRowOperationConflict', 'Data is being modified');
+    await client.putRow({ tableName: t, condition, primaryKey: k, attributeColumns: [{ x: long(2) }], transactionId });
+    await client.updateRow({ tableName: t, condition, primaryKey: k, updateOfAttributeColumns: [{ PUT: [{ x: long(3) }] }], transactionId });
+    assert.deepEqual(await columnsOf(t, k, { transactionId }), { x: 3n });
+    assert.deepEqual(await columnsOf(t, k), { x: 1n });
+    // The SDK takes the empty answer to an abort for a request, in which it misses the id.
+    if (end === 'abortTransaction') await assert.rejects(client[end]({ transactionId }), /missing required 'transactionId'/);
+    else await client[end]({ transactionId });
+    await refused(client[end]({ transactionId }), 404, 'OTSSessionNotExist', 'Session not exist');
+    assert.deepEqual(await columnsOf(t, k), left);
+  }
+});
+
 test('what the engine does not have is refused by its name, with what to use instead', async () => {
-  await refused(client.startLocalTransaction({ tableName: 't', primaryKey: [{ id: 'a' }] }), 400,
-    'OTSUnsupportedOperation', 'StartLocalTransaction', 'BatchWriteRow and is_atomic');
   await refused(client.sqlQuery({ query: 'select 1' }), 400, 'OTSUnsupportedOperation', 'SQLQuery', 'GetRange');
   await refused(client.deleteSearchIndex({ tableName: 't', indexName: 'i' }), 400, 'OTSUnsupportedOperation', 'DeleteSearchIndex', 'secondary index');
 });

@@ -360,12 +360,45 @@ class Contract:
             self.assertGreater(engine("reset")["tables"], 0)
         self.assertEqual(self.client.list_table(), ())
 
+    def test_a_transaction_is_seen_by_itself_until_it_is_committed(self):
+        t, k, new = self.table(STRING_AND_INTEGER), [("id", "a"), ("n", 1)], [("id", "a"), ("n", 2)]
+        everything = [("id", "a"), ("n", INF_MIN)], [("id", "a"), ("n", INF_MAX)]
+
+        def rows(transaction=None):
+            _, _, found, _ = self.client.get_range(t, Direction.FORWARD, *everything, max_version=1, transaction_id=transaction)
+            return [(row.primary_key[1][1], plain(row.attribute_columns)[0][1]) for row in found]
+
+        def rows_by_get(transaction=None):
+            found = [self.get(t, key, max_version=1, transaction_id=transaction) for key in (k, new)]
+            return [(n + 1, columns[0][1]) for n, columns in enumerate(found) if columns]
+
+        def write(transaction=None):
+            ignored = Condition(IGNORE)
+            self.client.put_row(t, Row(k, [("x", 2)]), ignored, None, transaction)
+            self.client.update_row(t, Row(k, {"PUT": [("x", 3)]}), ignored, None, transaction)
+            self.client.delete_row(t, Row(k), ignored, None, transaction)
+            batch = BatchWriteRowRequest()
+            batch.add(TableInBatchWriteRowItem(t, [PutRowItem(Row(new, [("x", 4)]), ignored)]))
+            batch.set_transaction_id(transaction)
+            self.assertTrue(self.client.batch_write_row(batch).is_all_succeed())
+
+        self.put(t, k, [("x", 1)])
+        for end, left in (self.client.abort_transaction, [(1, 1)]), (self.client.commit_transaction, [(2, 4)]):
+            transaction = self.client.start_local_transaction(t, [("id", "a")])
+            self.refused(409, "OTSRowOperationConflict", "Data is being modified", self.client.start_local_transaction, t, [("id", "a")])
+            self.refused(409, "OTSRowOperationConflict", "Data is being modified", self.put, t, k, [("x", 9)])
+            write(transaction)
+            for read in rows, rows_by_get:
+                self.assertEqual(read(transaction), [(2, 4)])
+                self.assertEqual(read(), [(1, 1)])
+            end(transaction)
+            self.refused(404, "OTSSessionNotExist", "Session not exist", end, transaction)
+            self.assertEqual(rows(), left)
+
     def test_what_is_missing_is_listed_empty_or_refused_by_name(self):
         t = self.table(STRING_AND_INTEGER)
         self.assertEqual(list(self.client.list_search_index(t)), [])
         refused = (400, "OTSUnsupportedOperation")
-        self.refused(*refused, "StartLocalTransaction", self.client.start_local_transaction, t, [("id", "a")])
-        self.refused(*refused, "BatchWriteRow and is_atomic", self.client.start_local_transaction, t, [("id", "a")])
         self.refused(*refused, "DeleteSearchIndex", self.client.delete_search_index, t, "i")
         self.refused(*refused, "SQLQuery", self.client.exe_sql_query, "select 1")
 

@@ -188,6 +188,7 @@ type tableOptions struct {
 	numbered  bool // the last column of the key, by the table itself
 	defined   []tablestore.DefinedColumnSchema
 	indexes   []*tablestore.IndexMeta
+	localTxn  *bool // that it has local transactions
 	more      func(*tablestore.TableOption)
 }
 
@@ -228,7 +229,10 @@ func (s *service) newTable(t testing.TB, o tableOptions) *table {
 	if o.more != nil {
 		o.more(option)
 	}
-	must(t, s.create(meta, option, o.indexes...))
+	_, err := s.CreateTable(&tablestore.CreateTableRequest{
+		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{}, IndexMetas: o.indexes, EnableLocalTxn: o.localTxn,
+	})
+	must(t, err)
 	s.dropLater(t, tb.name)
 	s.awaitTable(t, tb)
 	return tb

@@ -22,47 +22,16 @@ func skipReal(t *testing.T, s *service) {
 }
 
 func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
-	s := proving(t, "1.2.4", "3.12.1")
+	s := proving(t, "1.2.4")
 	skipReal(t, s)
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("a", 1)
 	must(t, s.do(tb.put(k, c("c", 1))))
-	put := func(change func(*tablestore.PutRowChange)) func() error {
-		return func() error {
-			p := tb.put(tb.key("a", 2))
-			change(p)
-			return s.do(p)
-		}
-	}
-	get := func(change func(*tablestore.SingleRowQueryCriteria)) func() error {
-		return func() error { _, _, err := tb.tryGet(k, change); return err }
-	}
-	scan := func(change func(*tablestore.RangeRowQueryCriteria)) func() error {
-		return func() error {
-			r := ranged(tb.criteria(k), tablestore.FORWARD, tb.key("b", 1), 0)
-			change(r.RangeRowQueryCriteria)
-			_, err := s.GetRange(r)
-			return err
-		}
-	}
-	for name, do := range map[string]func() error{
-		"a put in a transaction":   put(func(p *tablestore.PutRowChange) { p.TransactionId = ptr("t") }),
-		"a read in a transaction":  get(func(q *tablestore.SingleRowQueryCriteria) { q.TransactionId = ptr("t") }),
-		"a range in a transaction": scan(func(q *tablestore.RangeRowQueryCriteria) { q.TransactionId = ptr("t") }),
-		"a transaction": func() error {
-			_, err := s.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name, PrimaryKey: tb.key("a")})
-			return err
-		},
-		"SQL": func() error {
-			_, err := s.SQLQuery(&tablestore.SQLQueryRequest{Query: "select 1"})
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) { check(t, do(), unsupported) })
-	}
+	_, err := s.SQLQuery(&tablestore.SQLQueryRequest{Query: "select 1"})
+	check(t, err, unsupported)
 	step := message{}.text(1, tb.name).bytes(2, message{}.text(1, "step").text(2, "pk2").int(4, 1).int(5, 0))
 	s.send(t, rawRequest{operation: "CreateIndex", body: step}).check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX."})
-	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, StreamSpec: &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24}})
+	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, StreamSpec: &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24}})
 	check(t, err, noStreams)
 	diff(t, tb.all(t), []*row{{[]any{"a", int64(1)}, []cell{c("c", int64(1))}}})
 }
@@ -76,7 +45,6 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 		"an index in step": func(r *create) {
 			r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(4, 1).int(5, 0))
 		},
-		"local transactions": func(r *create) { r.more = message{}.int(8, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := unsupported
@@ -114,10 +82,9 @@ func TestListsOfWhatTheEngineLacksAreEmpty(t *testing.T) {
 }
 
 func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
-	s := proving(t, "1.2.2", "3.12.1")
+	s := proving(t, "1.2.2")
 	skipReal(t, s)
 	for _, operation := range []string{
-		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
 		"DescribeStream", "GetShardIterator", "GetStreamRecord",
 		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
 		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",

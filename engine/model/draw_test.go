@@ -319,7 +319,8 @@ func rowText(r *Row) string {
 type event struct {
 	change   *Change // nil is a read
 	got      Outcome
-	from, to int64
+	from, to int64 // to is math.MaxInt64 if nobody knows whether it has taken effect: it need not be in the order
+	asked    *asked
 }
 
 // TestShortHistoriesOfOneRowAreLinear lets three clients work on one row at the same time, and looks for an order of
@@ -337,9 +338,7 @@ func TestShortHistoriesOfOneRowAreLinear(t *testing.T) {
 				}
 			}
 		}
-		m := New()
-		m.CreateTable("t", lone, Options{TTL: -1, MaxVersions: 2, Deviation: 86400})
-		if !linear(m.Tables["t"].rows, history, make([]bool, len(history)), loneKey(h), now) {
+		if !linearOf(history, loneKey(h), now) {
 			for _, ev := range history {
 				t.Logf("%d…%d %+v: %+v", ev.from, ev.to, ev.change, ev.got)
 			}
@@ -362,13 +361,13 @@ func TestAHistoryThatHasNoOrderIsNoticed(t *testing.T) {
 		history []event
 		want    bool
 	}{
-		"one after the other":       {[]event{{put(1), wrote, 1, 2}, {nil, read(1), 3, 4}}, true},
-		"a read before its write":   {[]event{{nil, read(1), 1, 2}, {put(1), wrote, 3, 4}}, false},
-		"a read during its write":   {[]event{{nil, read(1), 1, 3}, {put(1), wrote, 2, 4}}, true},
-		"a read of what is past":    {[]event{{put(1), wrote, 1, 2}, {put(2), wrote, 3, 4}, {nil, read(1), 5, 6}}, false},
-		"two reads in wrong orders": {[]event{{put(1), wrote, 1, 2}, {put(2), wrote, 3, 10}, {nil, read(2), 4, 5}, {nil, read(1), 6, 7}}, false},
+		"one after the other":       {[]event{{put(1), wrote, 1, 2, nil}, {nil, read(1), 3, 4, nil}}, true},
+		"a read before its write":   {[]event{{nil, read(1), 1, 2, nil}, {put(1), wrote, 3, 4, nil}}, false},
+		"a read during its write":   {[]event{{nil, read(1), 1, 3, nil}, {put(1), wrote, 2, 4, nil}}, true},
+		"a read of what is past":    {[]event{{put(1), wrote, 1, 2, nil}, {put(2), wrote, 3, 4, nil}, {nil, read(1), 5, 6, nil}}, false},
+		"two reads in wrong orders": {[]event{{put(1), wrote, 1, 2, nil}, {put(2), wrote, 3, 10, nil}, {nil, read(2), 4, 5, nil}, {nil, read(1), 6, 7, nil}}, false},
 	} {
-		conformance.Equal(t, linear(nil, h.history, make([]bool, len(h.history)), key, 5), h.want, "%s", name)
+		conformance.Equal(t, linearOf(h.history, key, 5), h.want, "%s", name)
 	}
 }
 
@@ -413,15 +412,16 @@ func runHistory(e *engine, key Key, seed uint64, together bool) []event {
 	return history
 }
 
-// linear tries every order that respects time: next may come anything that began before the first end of those left.
-func linear(rows []*row, history []event, done []bool, key Key, now int64) bool {
-	firstEnd := int64(-1)
+// linear tries every order that respects time: next may come anything that began before the first end of those left. run carries an event
+// out in the model, and says whether the engine's answer is possible then; what is possible in the end, then says.
+func linear(m *Model, history []event, done []bool, run func(*Model, *event) bool, then func(*Model) bool) bool {
+	firstEnd := int64(math.MaxInt64)
 	for i, ev := range history {
-		if !done[i] && (firstEnd < 0 || ev.to < firstEnd) {
-			firstEnd = ev.to
+		if !done[i] {
+			firstEnd = min(firstEnd, ev.to)
 		}
 	}
-	if firstEnd < 0 {
+	if firstEnd == math.MaxInt64 && then(m) {
 		return true
 	}
 	for i := range history {
@@ -429,22 +429,28 @@ func linear(rows []*row, history []event, done []bool, key Key, now int64) bool 
 		if done[i] || ev.from > firstEnd {
 			continue
 		}
-		m := New()
-		m.Tables["t"] = &Table{Key: lone, Options: Options{TTL: -1, MaxVersions: 2, Deviation: 86400}, rows: copyRows(rows)}
-		var want Outcome
-		if ev.change == nil {
-			want = m.GetRow("t", key, &Selection{MaxVersions: 2}, now)
-		} else {
-			want = m.WriteRow(*ev.change, now)
-		}
-		if !explains(want, ev.got) {
+		c := m.clone()
+		if !run(c, ev) {
 			continue
 		}
 		done[i] = true
-		if linear(m.Tables["t"].rows, history, done, key, now) {
+		if linear(c, history, done, run, then) {
 			return true
 		}
 		done[i] = false
 	}
 	return false
+}
+
+// linearOf is linear of a history of one row.
+func linearOf(history []event, key Key, now int64) bool {
+	m := New()
+	m.CreateTable("t", lone, Options{TTL: -1, MaxVersions: 2, Deviation: 86400})
+	run := func(m *Model, ev *event) bool {
+		if ev.change == nil {
+			return explains(m.GetRow("t", key, &Selection{MaxVersions: 2}, now), ev.got)
+		}
+		return explains(m.WriteRow(*ev.change, now), ev.got)
+	}
+	return linear(m, history, make([]bool, len(history)), run, func(*Model) bool { return true })
 }

@@ -213,6 +213,7 @@ func (m *Model) CreateIndex(table string, x Index, base bool) *Refusal {
 		r.without = without
 	}
 	t.Indexes = append(t.Indexes, x)
+	m.endSessions(table)
 	return nil
 }
 
@@ -231,6 +232,7 @@ func (m *Model) DropIndex(table, name string) *Refusal {
 		return &Refusal{404, "OTSObjectNotExist", "Requested index does not exist."}
 	}
 	t.Indexes = slices.Delete(t.Indexes, at, at+1)
+	m.endSessions(table)
 	return nil
 }
 

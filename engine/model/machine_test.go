@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +27,9 @@ type machine struct {
 	last   map[string]int64 // the last number given, by partition key
 
 	indexed bool // tables have predefined columns and indexes
+
+	transactional bool // tables may have transactions
+	started       []started
 }
 
 // checks is how many sequences a test runs, unless the flag -rapid.checks says.
@@ -45,7 +49,7 @@ func checks(t *testing.T, n int) {
 func TestTheEngineAnswersAsTheModel(t *testing.T) {
 	checks(t, 60)
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newMachine(rt, "", false)
+		m := newMachine(rt, "", "")
 		defer m.engine.close(rt)
 		rt.Repeat(m.actions())
 	})
@@ -55,35 +59,38 @@ func TestTheEngineAnswersAsTheModel(t *testing.T) {
 func TestIndexesAnswerAsTheModel(t *testing.T) {
 	checks(t, 60)
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newMachine(rt, "", true)
+		m := newMachine(rt, "", "indexes")
 		defer m.engine.close(rt)
 		rt.Repeat(m.actions())
 	})
 }
 
-func TestTheEngineAnswersAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t, false) }
+func TestTheEngineAnswersAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t, "") }
 
-func TestIndexesAnswerAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t, true) }
+func TestIndexesAnswerAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t, "indexes") }
 
-func acrossRestarts(t *testing.T, indexed bool) {
+func acrossRestarts(t *testing.T, with string) {
 	checks(t, 6)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		must(rt, err)
-		m := newMachine(rt, dir, indexed)
+		m := newMachine(rt, dir, with)
 		defer func() { m.engine.close(rt) }()
 		actions := m.actions()
 		actions["restart"] = func(rt *rapid.T) {
 			m.engine.close(rt)
 			m.engine.open(rt)
+			clear(m.model.sessions)
 		}
 		rt.Repeat(actions)
 	})
 }
 
-func newMachine(rt *rapid.T, dir string, indexed bool) *machine {
+// newMachine begins with tables: ordinary ones, or those with "indexes", with "transactions" or with both.
+func newMachine(rt *rapid.T, dir string, with string) *machine {
+	indexed := strings.Contains(with, "indexes")
 	clock := newClock()
-	m := &machine{engine: &engine{dir: dir, clock: clock}, model: New(), clock: clock, last: map[string]int64{}, names: []string{"missing"}, indexed: indexed}
+	m := &machine{engine: &engine{dir: dir, clock: clock}, model: New(), clock: clock, last: map[string]int64{}, names: []string{"missing"}, indexed: indexed, transactional: strings.Contains(with, "transactions")}
 	m.engine.open(rt)
 	for i := range rapid.IntRange(1, 2).Draw(rt, "tables") {
 		name := fmt.Sprintf("t%d", i)
@@ -113,6 +120,9 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	if m.indexed {
 		actions["index"] = m.index
 	}
+	if m.transactional {
+		actions["transaction"], actions["transaction more"] = m.transaction, m.transaction
+	}
 	return actions
 }
 
@@ -140,6 +150,7 @@ func (m *machine) create(rt *rapid.T, name string) {
 	if n := len(key) - 1; n > 0 && key[n].Type == Integer {
 		key[n].Auto = rapid.Bool().Draw(rt, "auto-increment")
 	}
+	defer m.enable(rt, name, key)()
 	if m.indexed {
 		m.createIndexed(rt, name, key)
 		return
@@ -175,6 +186,7 @@ func (m *machine) table(rt *rapid.T) {
 }
 
 func (m *machine) update(rt *rapid.T, name string) {
+	m.abortAll(rt) // for what they have read may show again
 	o := drawOptions(rt)
 	if m.indexed {
 		o = m.drawIndexedOptions(rt, name)
@@ -226,6 +238,7 @@ func (m *machine) number(rt *rapid.T, c *Change, got *Outcome) {
 
 func (m *machine) write(rt *rapid.T) {
 	c := m.drawChange(rt)
+	m.drawTransaction(rt, c.Table, c.Key).set(&c.Txn)
 	got := m.engine.writeRow(&c)
 	m.number(rt, &c, &got)
 	want := m.model.WriteRow(c, m.now())
@@ -250,6 +263,14 @@ func (m *machine) batch(rt *rapid.T) {
 	atomic := rapid.IntRange(0, 3).Draw(rt, "atomic") == 0
 	if atomic && rapid.IntRange(0, 4).Draw(rt, "one partition key") > 0 {
 		shareKey(changes)
+	}
+	if x := m.drawTransaction(rt, "", nil); x != nil && len(changes) > 0 {
+		x.set(&changes[0].Txn)
+		for i := range changes {
+			if c := &changes[i]; c.Table == x.table && rapid.IntRange(0, 9).Draw(rt, "of the transaction") > 0 {
+				c.Key[0].Value = x.partition
+			}
+		}
 	}
 	got, gotRefusal := m.engine.writeBatch(changes, atomic)
 	for i := range got {
@@ -286,6 +307,7 @@ func perRow(o *Outcome) {
 func (m *machine) get(rt *rapid.T) {
 	name := rapid.SampledFrom(m.names).Draw(rt, "table")
 	key, s := m.drawKey(rt, name), m.drawSelection(rt)
+	m.drawTransaction(rt, name, key).set(&s.Txn)
 	same(rt, "GetRow", m.engine.getRow(name, key, s), m.model.GetRow(name, key, s, m.now()))
 }
 
@@ -315,6 +337,10 @@ func (m *machine) getRange(rt *rapid.T) {
 	backward := rapid.Bool().Draw(rt, "backward")
 	limit := rapid.IntRange(0, 4).Draw(rt, "limit")
 	s := m.drawSelection(rt)
+	if x := m.drawTransaction(rt, name, start); x != nil {
+		x.set(&s.Txn)
+		end[0].Value = start[0].Value
+	}
 	want, wantRefusal := m.model.GetRange(name, start, end, backward, limit, s, m.now())
 	got, gotRefusal := m.engine.getRange(name, start, end, backward, limit, s)
 	same(rt, "the range", gotRefusal, wantRefusal)

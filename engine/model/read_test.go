@@ -18,6 +18,17 @@ func (m *Model) GetRow(table string, key Key, s *Selection, now int64) Outcome {
 	if r := t.checkKey(key); r != nil {
 		return Outcome{Refusal: r}
 	}
+	if s.Txn != "" {
+		x, r := m.session(s.Txn, now)
+		if r == nil {
+			r = x.holds(table, key)
+		}
+		if r != nil {
+			return Outcome{Refusal: r}
+		}
+		m.swap(x)
+		defer m.swap(x)
+	}
 	_, r := t.find(key)
 	cells, returned := t.read(r, s, now)
 	if !returned {
@@ -97,6 +108,19 @@ func (m *Model) GetRange(table string, start, end Key, backward bool, limit int,
 		return nil, invalid("Begin key must more than end key in BACKWARD")
 	case !backward && order >= 0:
 		return nil, invalid("Begin key must less than end key in FORWARD")
+	}
+	if s.Txn != "" {
+		x, r := m.session(s.Txn, now)
+		for _, k := range []Key{start, end} {
+			if r == nil {
+				r = x.holds(table, k)
+			}
+		}
+		if r != nil {
+			return nil, r
+		}
+		m.swap(x)
+		defer m.swap(x)
 	}
 	p := &Page{}
 	scanned, walked := 0, 0

@@ -1,12 +1,18 @@
 package model
 
 import (
+	"bytes"
+	"crypto/md5"
+	"encoding/base64"
 	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"example.com/tsimport/engine/server"
 )
@@ -25,12 +31,23 @@ func (c *clock) now() time.Time { return time.UnixMilli(c.millis.Load()) }
 // dated gives the SDK's requests the time of the test's clock. Their signature is wrong then; the engine looks at none.
 type dated struct {
 	http.RoundTripper
-	clock *clock
+	clock   *clock
+	batchIn *string
 }
 
 func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("x-ots-date", d.clock.now().UTC().Format("2006-01-02T15:04:05.000Z"))
+	if id := *d.batchIn; id != "" && strings.HasSuffix(r.URL.Path, "/BatchWriteRow") {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = append(append(body, 2<<3|2, byte(len(id))), id...)
+		sum := md5.Sum(body)
+		r.Header.Set("x-ots-contentmd5", base64.StdEncoding.EncodeToString(sum[:]))
+		r.Body, r.ContentLength, r.GetBody = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	}
 	return d.RoundTripper.RoundTrip(r)
 }
 
@@ -38,8 +55,12 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 type engine struct {
 	*tablestore.TableStoreClient
 	dir    string
+	fs     vfs.FS // what is acknowledged is synced there, if it is set
 	clock  *clock
 	server *server.Server
+
+	transactions *bool  // that new tables have them; nil says nothing
+	batchIn      string // the transaction of the next batches, which the SDK cannot say
 }
 
 // failer is a test, rapid's too.
@@ -50,11 +71,11 @@ type failer interface {
 
 func (e *engine) open(t failer) {
 	t.Helper()
-	s, err := server.Open(e.dir, server.Options{InMemory: e.dir == "", NoSync: true, Now: e.clock.now, AnyCredentials: true})
+	s, err := server.Open(e.dir, server.Options{InMemory: e.dir == "" && e.fs == nil, FS: e.fs, NoSync: e.fs == nil, Now: e.clock.now, AnyCredentials: true})
 	must(t, err)
 	c := tablestore.NewDefaultTableStoreConfig()
 	c.RetryTimes = 0
-	c.Transport = dated{s.Transport(), e.clock}
+	c.Transport = dated{s.Transport(), e.clock, &e.batchIn}
 	e.server = s
 	e.TableStoreClient = tablestore.NewClientWithConfig("http://engine", server.DefaultInstance, server.DefaultAccessKeyID, server.DefaultAccessKeySecret, "", c)
 }
@@ -144,7 +165,7 @@ func sdkCondition(c *Change) *tablestore.RowCondition {
 func sdkChange(c *Change) tablestore.RowChange {
 	switch c.Kind {
 	case PutRow:
-		p := &tablestore.PutRowChange{TableName: c.Table, PrimaryKey: sdkKey(c.Key), Condition: sdkCondition(c)}
+		p := &tablestore.PutRowChange{TableName: c.Table, PrimaryKey: sdkKey(c.Key), Condition: sdkCondition(c), TransactionId: orNil(c.Txn)}
 		for _, op := range c.Ops {
 			p.Columns = append(p.Columns, tablestore.AttributeColumn{ColumnName: op.Name, Value: op.Value, Timestamp: op.Timestamp})
 		}
@@ -153,9 +174,9 @@ func sdkChange(c *Change) tablestore.RowChange {
 		}
 		return p
 	case DeleteRow:
-		return &tablestore.DeleteRowChange{TableName: c.Table, PrimaryKey: sdkKey(c.Key), Condition: sdkCondition(c)}
+		return &tablestore.DeleteRowChange{TableName: c.Table, PrimaryKey: sdkKey(c.Key), Condition: sdkCondition(c), TransactionId: orNil(c.Txn)}
 	}
-	u := &tablestore.UpdateRowChange{TableName: c.Table, PrimaryKey: sdkKey(c.Key), Condition: sdkCondition(c)}
+	u := &tablestore.UpdateRowChange{TableName: c.Table, PrimaryKey: sdkKey(c.Key), Condition: sdkCondition(c), TransactionId: orNil(c.Txn)}
 	for _, op := range c.Ops {
 		switch {
 		case op.Kind == Put && op.Timestamp == 0:
@@ -222,7 +243,9 @@ func (e *engine) createTable(name string, key []KeyColumn, o Options, defined []
 	for _, d := range defined {
 		meta.AddDefinedColumn(d.Name, types[d.Type])
 	}
-	r := &tablestore.CreateTableRequest{TableMeta: meta, TableOption: sdkOptions(o), ReservedThroughput: &tablestore.ReservedThroughput{}}
+	r := &tablestore.CreateTableRequest{
+		TableMeta: meta, TableOption: sdkOptions(o), ReservedThroughput: &tablestore.ReservedThroughput{}, EnableLocalTxn: e.transactions,
+	}
 	for i := range indexes {
 		r.IndexMetas = append(r.IndexMetas, indexes[i].sdk())
 	}
@@ -277,6 +300,10 @@ func (e *engine) writeRow(c *Change) Outcome {
 // writeBatch gives the outcomes in the order of the changes.
 func (e *engine) writeBatch(changes []Change, atomic bool) ([]Outcome, *Refusal) {
 	q := &tablestore.BatchWriteRowRequest{IsAtomic: atomic}
+	e.batchIn = ""
+	if len(changes) > 0 {
+		e.batchIn = changes[0].Txn
+	}
 	place := map[string][]int{}
 	for i := range changes {
 		q.AddRowChange(sdkChange(&changes[i]))
@@ -310,7 +337,7 @@ func inOrder(answers map[string][]tablestore.RowResult, place map[string][]int, 
 func (e *engine) getRow(table string, key Key, s *Selection) Outcome {
 	r, err := e.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
 		TableName: table, PrimaryKey: sdkKey(key), ColumnsToGet: s.Columns, MaxVersion: int32(s.MaxVersions), TimeRange: sdkTimes(s),
-		StartColumn: orNil(s.Start), EndColumn: orNil(s.End), Filter: sdkFilter(s.Filter),
+		StartColumn: orNil(s.Start), EndColumn: orNil(s.End), Filter: sdkFilter(s.Filter), TransactionId: orNil(s.Txn),
 	}})
 	if err != nil {
 		return Outcome{Refusal: refusal(err)}
@@ -347,7 +374,7 @@ func (e *engine) getRange(table string, start, end Key, backward bool, limit int
 	q := &tablestore.RangeRowQueryCriteria{
 		TableName: table, StartPrimaryKey: sdkKey(start), EndPrimaryKey: sdkKey(end), Limit: int32(limit),
 		ColumnsToGet: s.Columns, MaxVersion: int32(s.MaxVersions), TimeRange: sdkTimes(s),
-		StartColumn: orNil(s.Start), EndColumn: orNil(s.End), Filter: sdkFilter(s.Filter),
+		StartColumn: orNil(s.Start), EndColumn: orNil(s.End), Filter: sdkFilter(s.Filter), TransactionId: orNil(s.Txn),
 	}
 	if backward {
 		q.Direction = tablestore.BACKWARD

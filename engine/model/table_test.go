@@ -7,11 +7,16 @@ import (
 
 // Model is all tables of an instance. Times are Unix milliseconds.
 type Model struct {
-	Tables map[string]*Table
+	Tables   map[string]*Table
+	sessions map[string]*session // by their ids
+
+	// Of a history:
+	ahead int64  // that the clock was moved on, in milliseconds
+	kept  *Model // what a loss of power leaves; nil: it has not struck
 }
 
 // New is an instance without tables.
-func New() *Model { return &Model{Tables: map[string]*Table{}} }
+func New() *Model { return &Model{Tables: map[string]*Table{}, sessions: map[string]*session{}} }
 
 // Table is a table and its rows in primary-key order.
 type Table struct {
@@ -20,6 +25,8 @@ type Table struct {
 	Defined []DefinedColumn
 	Indexes []Index
 	rows    []*row
+
+	Transactions bool
 }
 
 // row is what is kept of a row. Cells that are not visible any more stay until the row is next written; what a write
@@ -52,6 +59,7 @@ func (m *Model) DeleteTable(name string) *Refusal {
 		return noTable()
 	}
 	delete(m.Tables, name)
+	m.endSessions(name)
 	return nil
 }
 
@@ -330,6 +338,7 @@ type Change struct {
 	Numbered      bool   // the key's number was given for a placeholder, in this very change
 	ReturnKey     bool
 	ReturnColumns []string // of an update: incremented columns to answer with; nil is none
+	Txn           string   // the id of a transaction, "" is none; of a batch that of its first change
 }
 
 func (c *Change) increments() bool {
@@ -349,6 +358,7 @@ type Selection struct {
 	At          int64 // 0 is none
 	Start, End  string
 	Filter      Filter // nil is none
+	Txn         string // the id of a transaction, "" is none
 }
 
 // Refusal is an error of the service. A message of "" stands for any: the specification does not give it.

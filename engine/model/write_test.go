@@ -12,7 +12,10 @@ func (m *Model) WriteRow(c Change, now int64) Outcome {
 	if r := checkShape(&c, false); r != nil {
 		return Outcome{Refusal: r}
 	}
-	outcomes, _ := m.write([]Change{c}, false, now)
+	outcomes, r := m.write([]Change{c}, false, now)
+	if r != nil {
+		return Outcome{Refusal: r}
+	}
 	return outcomes[0]
 }
 
@@ -65,6 +68,15 @@ func checkShape(c *Change, inBatch bool) *Refusal {
 // write applies rows in order, each for itself unless they are atomic, all at one time.
 func (m *Model) write(changes []Change, atomic bool, now int64) ([]Outcome, *Refusal) {
 	outcomes := make([]Outcome, len(changes))
+	id := changes[0].Txn
+	if id != "" {
+		s, r := m.session(id, now)
+		if r != nil {
+			return nil, r
+		}
+		m.swap(s)
+		defer m.swap(s)
+	}
 	for i := range changes {
 		c := &changes[i]
 		t := m.Tables[c.Table]
@@ -76,8 +88,12 @@ func (m *Model) write(changes []Change, atomic bool, now int64) ([]Outcome, *Ref
 			outcomes[i].Refusal = r
 		} else if r := t.checkOps(c, now); r != nil {
 			outcomes[i].Refusal = r
-		} else {
-			outcomes[i].Refusal = t.checkNumber(c)
+		} else if r := t.checkNumber(c); r != nil {
+			outcomes[i].Refusal = r
+		} else if id != "" {
+			outcomes[i].Refusal = m.sessions[id].holds(c.Table, c.Key)
+		} else if m.locked(c.Table, c.Key[0].Value, now) {
+			outcomes[i].Refusal = conflict()
 		}
 	}
 	if atomic {

@@ -100,6 +100,12 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 // aboutTables sends the requests that are not about rows.
 func aboutTables(c *tablestore.TableStoreClient) {
 	c.ListTable()
+	id, _ := startIn(c, "t", "a")
+	if id == "" { // the table has none
+		id = strings.Repeat("0", 32)
+	}
+	c.CommitTransaction(&tablestore.CommitTransactionRequest{TransactionId: &id})
+	c.AbortTransaction(&tablestore.AbortTransactionRequest{TransactionId: &id})
 	c.ListStream(&tablestore.ListStreamRequest{TableName: ptrTo("t")})
 	index := &tablestore.IndexMeta{IndexName: "i", IndexType: tablestore.IT_GLOBAL_INDEX}
 	index.AddPrimaryKeyColumn("d")

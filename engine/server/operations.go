@@ -45,6 +45,9 @@ func init() {
 		"UpdateRow":                writeOne(wire.UpdateRow),
 		"DeleteRow":                writeOne(wire.DeleteRow),
 		"BatchWriteRow":            writeOf(ofBatch, (*wire.WriteRequest).DecodeBatch),
+		"StartLocalTransaction":    (*Server).startTransaction,
+		"CommitTransaction":        endTransaction(true),
+		"AbortTransaction":         endTransaction(false),
 		"BulkImport":               writeOf(ofBulk, (*wire.WriteRequest).DecodeBulkImport),
 		"BulkExport":               rangeOf(wire.DecodeBulkExport),
 	}
@@ -52,7 +55,6 @@ func init() {
 
 // unimplemented are the service's operations that the engine refuses by name; others do not exist.
 var unimplemented = []string{
-	"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
 	"DescribeStream", "GetShardIterator", "GetStreamRecord",
 	"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
 	"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
@@ -70,8 +72,6 @@ var unimplemented = []string{
 // instead says what to use in place of an operation that is refused; empty is nothing.
 func instead(operation string) string {
 	switch {
-	case strings.HasSuffix(operation, "Transaction"):
-		return " Write rows of one partition key all or none with BatchWriteRow and is_atomic."
 	case strings.Contains(operation, "SearchIndex"), operation == "Search", operation == "ParallelScan", operation == "ComputeSplits", operation == "SQLQuery":
 		return " Read with GetRange, or make a secondary index."
 	case strings.Contains(operation, "Stream"), operation == "GetShardIterator", strings.HasPrefix(operation, "tunnel/"), strings.Contains(operation, "DeliveryTask"):
@@ -106,6 +106,7 @@ func nothing([]byte) (struct{}, *wire.Error) { return struct{}{}, nil }
 type plain struct {
 	n    int // rows that it names, where it names each
 	f    func(context.Context) ([]byte, *wire.Error)
+	unit bool                           // it takes a write capacity unit
 	keys func(*visit)                   // of the rows that it reads; nil is none
 	lost func(key int, err *wire.Error) // nil: the request fails as a whole
 	err  *wire.Error

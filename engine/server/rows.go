@@ -126,7 +126,13 @@ func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
 		w.answers = append(w.answers, wire.TableOutcomes{Name: t.Name, Outcomes: rest[:n]})
 		rest = rest[n:]
 	}
-	if err := w.server.store.Write(ctx, w.tables, w.request.Atomic); err != nil {
+	var err *wire.Error
+	if id := w.request.Transaction; len(id) > 0 {
+		err = w.server.store.WriteIn(id, w.tables, w.request.Atomic)
+	} else {
+		err = w.server.store.Write(ctx, w.tables, w.request.Atomic)
+	}
+	if err != nil {
 		return nil, err
 	}
 	switch w.answer {
@@ -179,7 +185,7 @@ func (s *Server) getRow(body []byte) (call, *wire.Error) {
 		if err != nil {
 			return nil, err
 		}
-		o := s.store.Get(t, r.Key, &r.Selection, f)
+		o := s.store.GetIn(r.Transaction, t, r.Key, &r.Selection, f)
 		if o.Err != nil {
 			return nil, o.Err
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 func (s *Server) createTable(ctx context.Context, r *wire.CreateTable) ([]byte, *wire.Error) {
 	if err := s.sim.prepare(r); err != nil {
 		return nil, err
+	}
+	if !r.LocalTxn.Set {
+		numbered := func(k wire.KeyColumn) bool { return k.AutoIncrement }
+		r.LocalTxn.Value = s.o.LocalTransactions && !slices.ContainsFunc(r.Key, numbered)
 	}
 	return nil, s.store.CreateTable(ctx, r)
 }

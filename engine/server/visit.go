@@ -41,8 +41,19 @@ func (s *Server) carry(ctx context.Context, c call) ([]byte, *wire.Error) {
 
 // limitInstance refuses a write request as a whole, if it is over what the instance takes.
 func (s *Server) limitInstance(c call) *wire.Error {
-	w, ok := c.(*write)
-	if s.instance == nil || !ok || s.instance.Take(s.o.Now(), w.units(), w.rows()) {
+	if s.instance == nil {
+		return nil
+	}
+	units, rows := 1.0, 1
+	switch c := c.(type) {
+	case *write:
+		units, rows = c.units(), c.rows()
+	case *plain:
+		if !c.unit {
+			return nil
+		}
+	}
+	if s.instance.Take(s.o.Now(), units, rows) {
 		return nil
 	}
 	return wire.Fail(wire.CodeFlowControl)

@@ -28,6 +28,11 @@ func (w *writer) checkAtomic(tables []TableWrite) {
 	for i := range tables {
 		spread(tables[i].Outcomes)
 	}
+	w.leaveOut()
+}
+
+// leaveOut leaves rows without an error.
+func (w *writer) leaveOut() {
 	kept := w.rows[:0]
 	w.placeholders = 0
 	for _, r := range w.rows {

@@ -106,6 +106,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 		}
 	}
 	m.Indexes = append(slices.Clip(m.Indexes), *x)
+	s.transactions.endOf(t) // what they have written is not in it
 	b := s.db.NewBatch()
 	of := x.table(&m)
 	if err := s.putTable(b, of); err != nil {
@@ -135,6 +136,7 @@ func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
 	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // nothing is to come for it then
 		return err
 	}
+	s.transactions.endOf(t)
 	b := s.db.NewBatch()
 	dropRows(b, &m.Indexes[at])
 	m.Indexes = slices.Delete(slices.Clone(m.Indexes), at, at+1)

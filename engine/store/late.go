@@ -135,9 +135,14 @@ func (s *Store) Choose(c Choices) error {
 	if c.IndexDelay < 0 || c.IndexDelay > maxIndexDelay {
 		return fmt.Errorf("the delay of indexes is %s; it may be from 0 to %s", c.IndexDelay, maxIndexDelay)
 	}
-	if c.IndexDelay != s.choices.get().IndexDelay {
+	if old := s.choices.get(); c != old {
 		s.ddl.Lock()
 		defer s.ddl.Unlock()
+		s.transactions.endOf(nil) // what they have written is as the old ones say
+		if c.IndexDelay == old.IndexDelay {
+			s.choices.now.Store(&c)
+			return nil
+		}
 		if err := s.catchUpAll(context.Background()); err != nil {
 			return fmt.Errorf("bring indexes up to date: %s", err.Error())
 		}

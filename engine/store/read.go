@@ -16,6 +16,11 @@ import (
 // Get reads one row. A row that is not there, of which the selection leaves nothing, or that does not pass the filter
 // (nil is none) is an empty outcome.
 func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Filter) (o wire.Outcome) {
+	return s.GetIn(nil, t, key, sel, f)
+}
+
+// GetIn is Get in a transaction, unless its id is empty.
+func (s *Store) GetIn(id wire.TransactionID, t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Filter) (o wire.Outcome) {
 	o.Consumed.Read = 1
 	m := t.meta.Load()
 	k, err := m.appendKey(nil, key)
@@ -26,8 +31,18 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 	if o.Err = s.upToDate(context.Background(), m); o.Err != nil {
 		return o
 	}
+	from := pebble.Reader(s.db)
+	if len(id) > 0 {
+		x, err := s.readIn(id, m, key)
+		if err != nil {
+			o.Err = err
+			return o
+		}
+		defer s.transactions.give(x)
+		from = x.over(s)
+	}
 	s.gather.noteRead()
-	value, closer, e := s.db.Get(k)
+	value, closer, e := from.Get(k)
 	if e == pebble.ErrNotFound {
 		return o
 	}
@@ -144,8 +159,17 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter
 	if err := s.upToDate(ctx, m); err != nil {
 		return nil, err
 	}
+	from := pebble.Reader(s.db)
+	if len(q.Transaction) > 0 {
+		x, err := s.readIn(q.Transaction, m, q.Start, q.End)
+		if err != nil {
+			return nil, err
+		}
+		defer s.transactions.give(x)
+		from = x.over(s)
+	}
 	s.gather.noteRead()
-	it, e := s.db.NewIterWithContext(ctx, bounds)
+	it, e := from.NewIterWithContext(ctx, bounds)
 	if e != nil {
 		return nil, readError(e)
 	}

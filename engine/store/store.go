@@ -46,7 +46,10 @@ type Store struct {
 	late    late
 	numbers numbers
 
+	transactions transactions
+
 	readForSplits int64 // the constant, or what a test puts in its place
+	waitingLimit  int64 // likewise of maxWaitingBytes
 
 	ddl    sync.RWMutex
 	tables map[string]*Table // guarded by names
@@ -69,7 +72,7 @@ type Store struct {
 // Open opens the store in dir, which it creates when it is missing or empty.
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
-		o: o, readForSplits: readForSplits, tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
+		o: o, readForSplits: readForSplits, waitingLimit: maxWaitingBytes, tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
 	}
 	s.health.failed = make(chan struct{})
 	s.health.flushFailed = make(chan struct{}, 1)

@@ -33,6 +33,7 @@ type meta struct {
 	Deviation    int64
 	NoUpdate     bool `json:",omitempty"`
 	FullRow      bool `json:",omitempty"` // an update replaces the row
+	LocalTxn     bool `json:",omitempty"` // it takes local transactions
 	Read, Write  int32
 	LastIncrease int64
 	LastDecrease int64    `json:",omitempty"`
@@ -159,7 +160,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		TTL: r.Options.TTL.Value, MaxVersions: r.Options.MaxVersions.Value,
 		Deviation: r.Options.Deviation.Or(wire.DefaultDeviation), NoUpdate: !r.Options.AllowUpdate.Or(true), FullRow: r.Options.FullRow.Or(false),
 		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
-		LastIncrease: now.Unix(), Created: created, Bounds: savedBounds(r.Bounds),
+		LastIncrease: now.Unix(), Created: created, Bounds: savedBounds(r.Bounds), LocalTxn: r.LocalTxn.Value,
 	}
 	m.setStream(&r.Stream)
 	before := s.nextID
@@ -300,6 +301,7 @@ func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
 	if err := s.commitAndWait(ctx, b); err != nil {
 		return err
 	}
+	s.transactions.endOf(t)
 	s.forget(string(name))
 	for i := range m.Indexes {
 		s.forget(m.Indexes[i].Name)
@@ -340,7 +342,11 @@ func (m *meta) appendKey(dst []byte, key []wire.Cell) ([]byte, *wire.Error) {
 	if len(key) != len(m.Key) {
 		return dst, wire.Failf(wire.CodeInvalidPK, "Validate PK size fail. Input: %d, Meta: %d.", len(key), len(m.Key))
 	}
-	dst = appendRowPrefix(dst, m.ID)
+	return m.appendColumns(appendRowPrefix(dst, m.ID), key)
+}
+
+// appendColumns checks the first columns of a primary key and appends them.
+func (m *meta) appendColumns(dst []byte, key []wire.Cell) ([]byte, *wire.Error) {
 	for i := range key {
 		c, want := &key[i], &m.Key[i]
 		if string(c.Name) != want.Name {

@@ -111,6 +111,9 @@ func (w *writer) release() {
 
 func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	bytes, reads := w.prepare(tables)
+	if w.store.transactions.open.Load() > 0 {
+		w.refuseLocked()
+	}
 	if w.atomic {
 		w.checkAtomic(tables)
 	}

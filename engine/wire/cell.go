@@ -69,6 +69,8 @@ func (c *Cell) Text() string {
 		return strconv.FormatInt(c.Int(), 10)
 	case String:
 		return string(c.Value)
+	case InfMin, InfMax:
+		return c.Type.String()
 	}
 	return hex.EncodeToString(c.Value)
 }

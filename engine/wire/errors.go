@@ -32,6 +32,9 @@ const (
 	CodeRequestTimeout          = "OTSRequestTimeout"
 	CodeDataOutOfRange          = "OTSDataOutOfRange"
 	CodeFlowControl             = "OTSFlowControl"
+	CodeSessionNotExist         = "OTSSessionNotExist"
+	CodeSessionBusy             = "OTSSessionBusy"
+	CodeOutOfTransactionSize    = "OTSOutOfTransactionDataSizeLimit"
 )
 
 // known gives each code its HTTP status and usual message.
@@ -64,6 +67,9 @@ var known = map[string]struct {
 	CodeDataOutOfRange:          {http.StatusBadRequest, "Data out of scope of atomic."},
 	CodeFlowControl:             {http.StatusTooManyRequests, "The requests have been throttled."},
 	CodeRequestTimeout:          {http.StatusRequestTimeout, "Request timeout."},
+	CodeSessionNotExist:         {http.StatusNotFound, "Session not exist or may be timeout."},
+	CodeSessionBusy:             {http.StatusConflict, "Session is busy."},
+	CodeOutOfTransactionSize:    {http.StatusBadRequest, "The total data size of the transaction exceeds the limit."},
 }
 
 // Error is an answer that is not a success: of a whole request with its HTTP status, or of one row of a batch.

@@ -46,5 +46,8 @@ func (r *CreateTable) checkAutoIncrement() *Error {
 	if n > 1 {
 		return Invalid("AUTO_INCREMENT primary key count must <= 1.")
 	}
+	if n > 0 && r.LocalTxn.Value {
+		return Invalid("A table with an AUTO_INCREMENT primary key cannot have local transactions.")
+	}
 	return nil
 }

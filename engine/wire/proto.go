@@ -136,8 +136,6 @@ type TableName []byte
 // refused is a feature that the engine lacks; a message that names none may have the field.
 type refused string
 
-const transactions refused = "local transactions; write rows of one partition key all or none with BatchWriteRow and is_atomic"
-
 // ReadFields reads a message whose fields 1, 2, 3 … belong to places, the first of which must be there.
 func ReadFields(b []byte, required int, places ...any) *Error {
 	m := make(message, len(places))
@@ -158,6 +156,10 @@ func (f *field) into(place any) *Error {
 		*to = f.raw
 	case *TableName:
 		*to = f.raw
+	case *TransactionID:
+		if *to = f.raw; len(f.raw) > 0 && !to.valid() {
+			return errTransactionID()
+		}
 	case *[][]byte:
 		*to = append(*to, f.raw)
 	case *string:

@@ -85,16 +85,17 @@ func (s *Selection) CheckVersions(when string) *Error {
 
 // GetRow is the request of that name.
 type GetRow struct {
-	Name      TableName
-	Key       []Cell
-	Selection Selection
+	Name        TableName
+	Key         []Cell
+	Selection   Selection
+	Transaction TransactionID // empty is none
 }
 
 // DecodeGetRow reads the request.
 func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	r := &GetRow{}
 	var key []byte
-	places := message{{1, "table_name", &r.Name}, {2, "primary_key", &key}, {11, "", transactions}}
+	places := message{{1, "table_name", &r.Name}, {2, "primary_key", &key}, {11, "", &r.Transaction}}
 	err := r.Selection.within(places, &getRowFields).read(b)
 	if err == nil {
 		err = r.Selection.check()
@@ -178,14 +179,15 @@ func decodeBatchGetTable(b []byte, dec *Decoder, rows *int) (t BatchGetTable, er
 
 // GetRange is the request of that name.
 type GetRange struct {
-	Name       TableName
-	Backward   bool
-	Start, End []Cell // inclusive, exclusive
-	Limit      int    // 0 is none
-	KeyPart    bool   // of the key only the columns that the selection names are answered
-	Selection  Selection
-	Block      BlockType // of the answer
-	bulk       bool      // a BulkExport
+	Name        TableName
+	Backward    bool
+	Start, End  []Cell // inclusive, exclusive
+	Limit       int    // 0 is none
+	KeyPart     bool   // of the key only the columns that the selection names are answered
+	Selection   Selection
+	Transaction TransactionID // empty is none
+	Block       BlockType     // of the answer
+	bulk        bool          // a BulkExport
 }
 
 // DecodeGetRange reads the request.
@@ -197,7 +199,7 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	places := message{
 		{1, "table_name", &r.Name}, {2, "direction", &direction}, {6, "", &limit},
 		{7, "inclusive_start_primary_key", &start}, {8, "exclusive_end_primary_key", &end},
-		{14, "", transactions}, {15, "", &block}, {16, "", &entire},
+		{14, "", &r.Transaction}, {15, "", &block}, {16, "", &entire},
 	}
 	err := r.Selection.within(places, &getRangeFields).read(b)
 	switch {

@@ -78,14 +78,14 @@ type CreateTable struct {
 	Throughput Throughput
 	Indexes    []IndexMeta
 	Stream     StreamSpec
-	Bounds     []Cell // between the partitions asked for; Check sets it
+	Bounds     []Cell         // between the partitions asked for; Check sets it
+	LocalTxn   Optional[bool] // local transactions
 	ranges     []partitionRange
 }
 
 // DecodeCreateTable reads the request and refuses the features the engine lacks.
 func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	r := &CreateTable{}
-	var withTransactions bool
 	index := func(b []byte) *Error {
 		r.Indexes = append(r.Indexes, IndexMeta{})
 		return r.Indexes[len(r.Indexes)-1].read(b)
@@ -94,12 +94,10 @@ func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	meta := message{{1, "", &r.Name}, {2, "", r.keyColumn}, {3, "", readDefined(&r.Defined)}, {4, "", index}}
 	err := message{
 		{1, "table_meta", meta}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.partition},
-		{5, "", r.Stream.read}, {6, "", refuseEncryption}, {7, "", index}, {8, "", &withTransactions},
+		{5, "", r.Stream.read}, {6, "", refuseEncryption}, {7, "", index}, {8, "", &r.LocalTxn},
 	}.read(b)
 	switch {
 	case err != nil:
-	case withTransactions:
-		err = Unsupported("CreateTable with " + string(transactions))
 	case r.Name == nil:
 		err = missing("table_name")
 	case !r.Throughput.Set:

@@ -62,10 +62,11 @@ type TableChanges struct {
 // WriteRequest is a decoded PutRow, UpdateRow, DeleteRow or BatchWriteRow. It can be used again after Reset; what it
 // holds are views into the request's body.
 type WriteRequest struct {
-	Tables []TableChanges
-	Atomic bool // a table's rows are written all or none
-	rows   []Change
-	dec    Decoder
+	Tables      []TableChanges
+	Atomic      bool          // a table's rows are written all or none
+	Transaction TransactionID // empty is none
+	rows        []Change
+	dec         Decoder
 }
 
 // Rows is how many rows the request has.
@@ -76,7 +77,7 @@ func (r *WriteRequest) Reset() {
 	r.dec.Reset()
 	clear(r.rows)
 	clear(r.Tables)
-	r.rows, r.Tables, r.Atomic = r.rows[:0], r.Tables[:0], false
+	r.rows, r.Tables, r.Atomic, r.Transaction = r.rows[:0], r.Tables[:0], false, nil
 }
 
 // DecodeRow reads PutRow, UpdateRow or DeleteRow, and checks all that needs no schema.
@@ -86,7 +87,7 @@ func (r *WriteRequest) DecodeRow(op RowOp, b []byte) *Error {
 	c := Change{Op: op}
 	err := message{
 		{1, "table_name", &name}, {2, "row", &row}, {3, "condition", c.condition}, {4, "", c.returnContent},
-		{5, "", transactions},
+		{5, "", &r.Transaction},
 	}.read(b)
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func tooMuchData(op string, size int) *Error {
 // DecodeBatch reads BatchWriteRow. Any failure here fails the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	var tables [][]byte
-	if err := (message{{1, "", &tables}, {2, "", transactions}, {3, "", &r.Atomic}}).read(b); err != nil {
+	if err := (message{{1, "", &tables}, {2, "", &r.Transaction}, {3, "", &r.Atomic}}).read(b); err != nil {
 		return err
 	}
 	if len(tables) == 0 {

@@ -231,7 +231,7 @@ var testArrows = map[string][]string{
 	"bench/cost":      {"bench/null"},
 	"bench/null":      {"internal/tablestore/client"},
 	"bench/spread":    {"engine/server"},
-	"engine/model":    {"engine/server"},
+	"engine/model":    {"engine/server", "engine/sim"},
 	"engine/contract": {"engine/enginetest", "engine/server", "engine/sim"},
 	"bench/write":     {"engine/server", "engine/faults", "engine/sim", "internal/tablestore/tabletest"},
 	"pipeline/report": {"engine/server", "internal/timeline"},

@@ -68,6 +68,8 @@ var answers = []Entry{
 	answer("OTSRowOperationConflict", "another request is changing the same row", "nothing; see who else writes to the table if it lasts"),
 	answer("OTSServerBusy", "the service is busy, or a partition is over its capacity", "nothing; tsimport slows down. If it is always slow: docs/why-slow.md"),
 	answer("OTSServerUnavailable", "the service cannot be reached past its gateway, and may have written the row", "nothing; it waits for up to --retry-for"),
+	answer("OTSSessionBusy", "another request uses the transaction", "tsimport makes no transactions; see what is between it and the service"),
+	answer("OTSSessionNotExist", "the transaction is over", "tsimport makes no transactions; see what is between it and the service"),
 	answer("OTSStorageServerBusy", "the storage of the service is busy", "nothing; tsimport slows down"),
 	answer("OTSTableNotReady", "the table was made just now", "nothing; it serves within a minute"),
 	answer("OTSTimeout", "the service did not finish in time, and may have written the row", "nothing; it waits for up to --retry-for"),

@@ -85,6 +85,8 @@ var classes = map[string]Class{
 	"OTSForbiddenUpdateCapacityUnit":   Permanent,
 	"OTSOutOfTransactionDataSizeLimit": Permanent,
 	"OTSDataOutOfRange":                Permanent,
+	"OTSSessionNotExist":               Permanent,
+	"OTSSessionBusy":                   Permanent,
 	"OTSMetaNotMatch":                  Permanent,
 }
 

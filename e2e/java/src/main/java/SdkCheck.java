@@ -333,6 +333,43 @@ public class SdkCheck {
         c.deleteTable(new DeleteTableRequest(table));
     }
 
+    static void transactions(SyncClient c, String table) {
+        create(c, table, new TableOptions(-1, 1));
+        PrimaryKey partition = PrimaryKeyBuilder.createPrimaryKeyBuilder().addPrimaryKeyColumn("id", PrimaryKeyValue.fromString("row 1")).build();
+        StartLocalTransactionRequest start = new StartLocalTransactionRequest(table, partition);
+        for (boolean commit : new boolean[] {false, true}) {
+            String id = c.startLocalTransaction(start).getTransactionID();
+            PutRowRequest put = new PutRowRequest(new RowPutChange(table, key(1)));
+            put.setTransactionId(id);
+            c.putRow(put);
+            BatchWriteRowRequest batch = new BatchWriteRowRequest();
+            batch.addRowChange(new RowPutChange(table, key(101)));
+            batch.setTransactionId(id);
+            want(c.batchWriteRow(batch).isAllSucceed(), "a batch in a transaction");
+            want(rows(c, table, id) == 2 && rows(c, table, null) == 0, "rows in a transaction and outside");
+            if (commit) {
+                c.commitTransaction(new CommitTransactionRequest(id));
+            } else {
+                c.abortTransaction(new AbortTransactionRequest(id));
+            }
+            want(rows(c, table, null) == (commit ? 2 : 0), "rows after a transaction");
+            refused("OTSSessionNotExist", "Session not exist or may be timeout.", () -> c.commitTransaction(new CommitTransactionRequest(id)));
+        }
+    }
+
+    /** How many rows the partition key has, in a transaction or outside. */
+    static int rows(SyncClient c, String table, String transaction) {
+        RangeRowQueryCriteria q = new RangeRowQueryCriteria(table);
+        q.setInclusiveStartPrimaryKey(key(1));
+        q.setExclusiveEndPrimaryKey(key(1001));
+        q.setMaxVersions(1);
+        GetRangeRequest request = new GetRangeRequest(q);
+        if (transaction != null) {
+            request.setTransactionId(transaction);
+        }
+        return c.getRange(request).getRows().size();
+    }
+
     static void lists(SyncClient c, String table) {
         want(c.listStream(new ListStreamRequest(table)).getStreams().isEmpty(), "streams");
         com.alicloud.openservices.tablestore.model.search.ListSearchIndexRequest s = new com.alicloud.openservices.tablestore.model.search.ListSearchIndexRequest();
@@ -351,6 +388,7 @@ public class SdkCheck {
             indexNumbers(c, "java_numbers");
             indexes(c, "java_indexed");
             lists(c, "java_bulk");
+            transactions(c, "java_transactions");
         } finally {
             c.shutdown();
         }
