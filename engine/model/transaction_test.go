@@ -31,6 +31,7 @@ type session struct {
 	partition any
 	began     int64
 	rows      []*row
+	wrote     bool
 }
 
 // session is the one of an id, if it is still there.
@@ -110,7 +111,7 @@ func (m *Model) StartTransaction(table string, key Key, now int64) *Refusal {
 
 // started is that a transaction has begun, with the id that it was given.
 func (m *Model) started(id, table string, partition any, now int64) {
-	m.sessions[id] = &session{table, partition, now, copyRows(m.partition(table, partition))}
+	m.sessions[id] = &session{table, partition, now, copyRows(m.partition(table, partition)), false}
 }
 
 func (m *Model) partition(table string, partition any) []*row {
@@ -271,8 +272,10 @@ type asked struct {
 	commit bool
 	rows   string // that a scan answered
 
-	busy bool // another request of the transaction overlaps
-	away bool // a partition may be away
+	busy bool  // another request of the transaction overlaps
+	held bool  // one of any transaction overlaps, which keeps the partition key until it is answered, if the minute is over meanwhile
+	away bool  // a partition may be away
+	late int64 // how far the clock was moved meanwhile: a request of a transaction that began within its minute is carried out after it
 }
 
 type kind int
@@ -291,12 +294,23 @@ const justOverAMinute = 61_000
 
 // possible carries an event out in the model, and says whether it can have been answered as it was.
 func (ev *event) possible(m *Model, now int64) bool {
-	a := ev.asked
 	now += m.ahead
+	before := m.clone()
+	if ev.answered(m, now) {
+		return true
+	}
+	*m = *before
+	return ev.asked.late > 0 && ev.answered(m, now-ev.asked.late)
+}
+
+func (ev *event) answered(m *Model, now int64) bool {
+	a := ev.asked
 	if r := ev.got.Refusal; r != nil && r.Code == "OTSSessionBusy" {
 		return a.busy
 	} else if r != nil && r.Code == "OTSPartitionUnavailable" {
 		return a.away
+	} else if r != nil && r.Code == "OTSRowOperationConflict" && a.held && m.ahead > 0 {
+		return true
 	}
 	var want Outcome
 	var rows string
@@ -305,6 +319,9 @@ func (ev *event) possible(m *Model, now int64) bool {
 	case write:
 		want = m.WriteRow(*ev.change, now)
 		survives = a.id == ""
+		if s := m.sessions[a.id]; s != nil && want.Refusal == nil {
+			s.wrote = true
+		}
 	case read:
 		want = m.GetRow("t", a.key, &Selection{MaxVersions: 1, Txn: a.id}, now)
 	case scan:
@@ -318,8 +335,9 @@ func (ev *event) possible(m *Model, now int64) bool {
 			m.started(a.id, "t", a.key[0].Value, now)
 		}
 	case end:
+		s := m.sessions[a.id]
 		want.Refusal = m.EndTransaction(a.id, a.commit, now)
-		survives = a.commit
+		survives = a.commit && s != nil && s.wrote
 	case minute:
 		m.ahead += justOverAMinute
 	case cut:
@@ -478,7 +496,13 @@ func (p *play) judged(history []event, from, to int64) (left []event) {
 		ev.asked.away = p.split.Load()
 		for j := range history {
 			x := &history[j]
-			ev.asked.busy = ev.asked.busy || i != j && ev.asked.id == x.asked.id && x.from < ev.to && ev.from < x.to
+			if i != j && x.asked.id != "" && x.from < ev.to && ev.from < x.to {
+				ev.asked.busy = ev.asked.busy || ev.asked.id == x.asked.id
+				ev.asked.held = ev.asked.held || x.asked.kind != start
+			}
+			if x.asked.kind == minute && ev.asked.id != "" && ev.asked.kind != start && x.from < ev.to && ev.from < x.to {
+				ev.asked.late += justOverAMinute
+			}
 		}
 	}
 	for i, ev := range history {
