@@ -1,0 +1,87 @@
+package scaleout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+)
+
+// TestATakeoverTakesTheLeaseAndAFewSeconds has three workers, with the time-outs of a user who gives none, of which one is disturbed when it writes.
+// Another one is started in its place, as engines do.
+func TestATakeoverTakesTheLeaseAndAFewSeconds(t *testing.T) {
+	for name, disturb := range map[string]func(*process){
+		"killed": func(p *process) { p.kill(errDied) },
+		"stopped": func(p *process) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.frozen = time.Now().Add(10 * time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { takeover(t, disturb) })
+		})
+	}
+}
+
+func takeover(t *testing.T, disturb func(*process)) {
+	const rows = 20_000
+	w := newWorld(t)
+	w.tune = byDefault
+	text := "id,what\n"
+	for n := range rows {
+		key, what := fmt.Sprintf("k%04x", uint16(n*40503)), fmt.Sprint("record ", n)
+		w.want[key] = what
+		text += key + "," + what + "\n"
+	}
+	w.inputs, w.good = []string{w.file("in.csv", text)}, rows
+	w.planned(func(r *Request) { r.Workers, r.SplitSize = 3, 1<<20 })
+	w.readAll()
+	var all sync.WaitGroup
+	start := func(name string) *process {
+		p := w.start(name, 1, -1, 0)
+		p.wire = func(*http.Request) (time.Duration, bool) { // so that writing takes two minutes
+			time.Sleep(time.Second)
+			return 0, false
+		}
+		all.Go(func() { p.tries(workAll) })
+		return p
+	}
+	first := start("first")
+	start("second")
+	start("third")
+	time.Sleep(30 * time.Second)
+	disturb(first)
+	disturbed := time.Now()
+	const second = "in place of the first"
+	start(second)
+	all.Wait()
+	w.finish()
+	must(t, w.start("looks", 2, -1, 0).run(func(ctx context.Context, j *Job) error {
+		taken := 0
+		for i := range j.Plan.Shards {
+			r, err := j.shard(ctx, i)
+			if err != nil || r == nil {
+				return errors.Join(err, errors.New("it is not written"))
+			}
+			if r.By != second && r.Started.Before(disturbed) {
+				continue
+			}
+			taken++
+			if after := r.Started.Sub(disturbed); after > jobdir.Term+5*time.Second || r.RowsSent > r.Written*11/10 {
+				t.Errorf("shard %d was taken over after %v, and %d rows were sent for %d", i, after, r.RowsSent, r.Written)
+			}
+		}
+		if taken != shardsEach {
+			t.Errorf("%d shards were taken over, want %d", taken, shardsEach)
+		}
+		return nil
+	}))
+	time.Sleep(10 * time.Minute) // requests that nobody waits for any more
+}
