@@ -196,7 +196,7 @@ func (j *flinkJob) workers() (pids []int) {
 func (j *flinkJob) writes() {
 	j.f.t.Helper()
 	j.f.await("a checkpoint of a shard", func() bool {
-		found, _ := filepath.Glob(filepath.Join(j.dir, "shards/*/checkpoint.*"))
+		found, _ := filepath.Glob(filepath.Join(j.dir, "writing/*/checkpoint.*"))
 		return len(found) > 0
 	})
 }

@@ -60,7 +60,7 @@ func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
 			work := []string{"work", "--job-dir", job, "--quiet"}
 			if kind == "folder" {
 				killed := p.start(work...)
-				killed.must(func() bool { return len(p.glob("job/shards/*/lease*")) > 0 })
+				killed.must(func() bool { return len(p.glob("job/writing/*/lease*")) > 0 })
 				killed.kill()
 				conformance.Equal(t, killed.wait(), -1, "exit code before it was killed")
 			}
@@ -175,7 +175,7 @@ func TestAPlannedLoadRunsAsAnIndexedJob(t *testing.T) {
 			}
 			bad := p.write("bad.csv", "CardID,DeviceID,OrderNumber,Item\nno number,1,1,x\n")
 			key := []string{"--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}
-			p.run(0, slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3", "--verify", "--max-errors", "1",
+			p.run(0, slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3", "--verify", "--max-errors", "1", "--quiet",
 				"--type", "CardID=integer"}, key, inputs, []string{bad})...)
 			var j indexedJob
 			must(t, yaml.Unmarshal([]byte(p.output("manifests", p.path("jobs"), "--image", "tsimport", "--volume", "shared:"+p.dir, "--memory", "256MiB")), &j))

@@ -167,17 +167,6 @@ loads:
 		p.same("orders", orders(1, 400))
 	}},
 
-	{"a job directory that is read", func(p *place) {
-		p.serve()
-		p.write("orders.csv", header+orders(1, 200))
-		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create", "--job-dir", "jobs", "--workers", "1")
-		p.killedAt("BatchWriteRow", 0, "work", "--job-dir", "jobs")
-	}, func(p *place) {
-		p.serve()
-		p.run(0, "work", "--job-dir", "jobs")
-		p.same("orders", orders(1, 200))
-	}},
-
 	{"an archive", func(p *place) {
 		p.everyType()
 		p.made(0, "export", "--table", "types", "--output", "archive/")

@@ -178,7 +178,7 @@ func TestTheFirstResultOfATaskCounts(t *testing.T) {
 		return d
 	}
 	first := &splitResult{done: rejects("first", 7), Split: 3, Read: 9, Rows: 2}
-	second := &splitResult{done: rejects("second", 0), Split: 3, Read: 9, Rows: 9, ExpiredCells: 5, Extents: make([]runfile.Extent, 1)}
+	second := &splitResult{done: rejects("second", 0), Split: 3, Read: 9, Rows: 9, ExpiredCells: 5, Index: runfile.Object{Name: "an index"}}
 	for _, r := range []*splitResult{first, second} {
 		must(t, j.commit(ctx, store, splitName(3), r))
 	}
@@ -362,7 +362,7 @@ func TestPassingFaultsOfTheJobDirectoryPauseAWorkerButNotForever(t *testing.T) {
 					fails := c.fails(time.Since(began), object)
 					if name == "leases given back" {
 						_, put, _ := strings.Cut(object, "lease.")
-						fails = put != "" && strings.HasPrefix(object, "splits/") && w.stored(object)
+						fails = put != "" && strings.HasPrefix(object, readingFolder) && w.stored(object)
 					}
 					if fails {
 						return &jobdir.FaultError{Cause: errStore}

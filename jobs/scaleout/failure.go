@@ -58,9 +58,13 @@ const tellWithin = 10 * time.Second
 // mostFailures bounds the failures that a look reads.
 const mostFailures = 20
 
+// resultOf is the name of a task's result, by stage.
+var resultOf = map[string]func(i int) string{
+	stageRead: splitName, stageWrite: shardName, stageVerify: compareName, stageFinish: func(int) string { return summaryName },
+}
+
 // addFailures finds why attempts failed at tasks that are not done.
 func (w *Watcher) addFailures(ctx context.Context, s *Status, names []string, there map[string]bool) error {
-	results := map[string]func(int) string{stageRead: splitName, stageWrite: shardName, stageVerify: compareName, stageFinish: func(int) string { return summaryName }}
 	for _, name := range names {
 		task, isFailure := strings.CutPrefix(name, failuresFolder)
 		if !isFailure || len(s.Failures) >= mostFailures {
@@ -68,7 +72,7 @@ func (w *Watcher) addFailures(ctx context.Context, s *Status, names []string, th
 		}
 		stage, number, _ := strings.Cut(task, "-")
 		var i int
-		if _, err := fmt.Sscanf(number, "%d.json", &i); err != nil || results[stage] == nil || there[results[stage](i)] {
+		if _, err := fmt.Sscanf(number, "%d.json", &i); err != nil || resultOf[stage] == nil || there[resultOf[stage](i)] {
 			continue
 		}
 		text, err := w.job.store.Get(ctx, name)

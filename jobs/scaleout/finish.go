@@ -123,7 +123,7 @@ type finisher struct {
 	rejects *extsort.Sorter
 	sorted  *extsort.Sorted // the same, in the order of the inputs
 	again   map[Part]int64  // parts with records that were rejected as they were written, and the last of each
-	rows    []int64         // in runs, by shard
+	rows    int64           // in runs, less those that shards have taken from them
 	named   map[string]bool // objects that results name
 	by      map[string]bool // processes
 	began   [2]time.Time    // reading and writing
@@ -154,7 +154,6 @@ func (f *finisher) note(stage int, d *done) {
 
 // splits adds up what was read.
 func (f *finisher) splits(ctx context.Context) error {
-	f.rows = make([]int64, len(f.job.Plan.Shards))
 	for i := range f.job.Plan.Splits {
 		r, err := f.job.split(ctx, i)
 		if err != nil {
@@ -175,12 +174,8 @@ func (f *finisher) splits(ctx context.Context) error {
 			f.named[o.Name] = true
 			f.summary.RunBytes += o.Bytes
 		}
-		for _, e := range r.Extents {
-			if e.Shard < 0 || e.Shard >= len(f.rows) {
-				return unfitf("%s is damaged: there is no shard %d", splitName(i), e.Shard)
-			}
-			f.rows[e.Shard] += e.Rows
-		}
+		f.named[r.Index.Name] = true
+		f.rows += r.Rows
 		if err := f.takeRejects(ctx, &r.done); err != nil {
 			return err
 		}
@@ -207,9 +202,7 @@ func (f *finisher) shards(ctx context.Context) error {
 		if r == nil {
 			return fmt.Errorf("the job is not done: shard %d is not written yet", i)
 		}
-		if r.From != f.rows[i] {
-			return fmt.Errorf("the ledger does not balance: shard %d has written the %d rows of its runs, and there are %d", i, r.From, f.rows[i])
-		}
+		f.rows -= r.From
 		f.note(1, &r.done)
 		f.results = append(f.results, r)
 		s.Superseded += r.Superseded
@@ -237,6 +230,9 @@ func (f *finisher) shards(ctx context.Context) error {
 // balance checks the ledger of the whole job.
 func (f *finisher) balance(context.Context) error {
 	s := f.summary
+	if f.rows != 0 {
+		return fmt.Errorf("the ledger does not balance: there are %d more rows in runs than shards have taken from them", f.rows)
+	}
 	if sum := s.Written + s.Rejected + s.Superseded; sum != s.Read {
 		return fmt.Errorf("the ledger does not balance: %d records read, but %d written + %d rejected + %d superseded = %d", s.Read, s.Written, s.Rejected, s.Superseded, sum)
 	}
@@ -295,7 +291,7 @@ func (f *finisher) comparisons(ctx context.Context) error {
 
 // sweep deletes what no result names: leftovers of attempts that were lost. What is left behind does no harm.
 func (f *finisher) sweep(ctx context.Context) {
-	for _, prefix := range []string{"runs/", "rejects/", "shards/", "splits/", "probe/"} {
+	for _, prefix := range []string{"runs/", "rejects/", writingFolder + "/", "probe/"} {
 		names, err := f.job.store.List(ctx, prefix)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -304,7 +300,7 @@ func (f *finisher) sweep(ctx context.Context) {
 			if f.named[name] || strings.HasSuffix(name, ".json") {
 				continue
 			}
-			if (prefix == "splits/" || prefix == "shards/") && !strings.Contains(name, "/reduced.") {
+			if prefix == writingFolder+"/" && !strings.Contains(name, "/reduced.") {
 				continue // leases stay: a process that is slow must find that it has lost
 			}
 			_ = f.job.store.Delete(ctx, name)

@@ -184,7 +184,7 @@ func (t *splitTask) commit(ctx context.Context) error {
 	if err := t.rejects.close(ctx, &r.done); err != nil {
 		return err
 	}
-	r.Rows, r.Bytes, r.Objects, r.Extents = t.runs.Rows, t.runs.Raw, t.runs.Objects, t.runs.Extents
+	r.Rows, r.Bytes, r.Objects, r.Index = t.runs.Rows, t.runs.Raw, t.runs.Objects, t.runs.Index
 	if sum := r.ended(); sum != r.Read {
 		return fmt.Errorf("the ledger of split %d does not balance: %d records read, and %d rows and rejected records", r.Split, r.Read, sum)
 	}

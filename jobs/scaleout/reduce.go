@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"example.com/tsimport/internal/extsort"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/jobs/scaleout/runfile"
@@ -47,6 +49,71 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 // sortedHead is about what a row takes in a sorter beside its key and its body, and more than in a run.
 const sortedHead = 12
 
+// What is read of runs at a time: objects stand far away, and a shard has rows in each of many thousand splits.
+const (
+	readsAtATime = 16
+	bytesAtATime = 16 << 20 // unless one extent has more
+)
+
+// piece is rows of a shard in the run of a split.
+type piece struct {
+	split int
+	at    runfile.Extent
+}
+
+// pieces returns what a shard has in the runs, in the order of the splits, and tells the sorter how much that is.
+func (j *Job) pieces(ctx context.Context, shard int, sorter *extsort.Sorter) (all []piece, err error) {
+	of := make([][]runfile.Extent, len(j.Plan.Splits))
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtATime)
+	for i := range of {
+		group.Go(func() error {
+			r, err := j.split(reading, i)
+			if err == nil && r == nil {
+				err = fmt.Errorf("shard %d cannot be written: split %d is not read yet", shard, i)
+			}
+			if err == nil && r.Rows > 0 {
+				of[i], err = runfile.ReadIndex(reading, j.store, r.Index, len(r.Objects), shard, len(j.Plan.Shards))
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var rows, bytes int64 // and what they take
+	for i, extents := range of {
+		for _, e := range extents {
+			r, _ := j.split(ctx, i) // which is known
+			all = append(all, piece{i, e})
+			rows += e.Rows
+			bytes += e.Rows * (r.Bytes/max(r.Rows, 1) + sortedHead)
+		}
+	}
+	sorter.Expect(rows, bytes)
+	return all, nil
+}
+
+// fetch reads some of the pieces, at least one.
+func (j *Job) fetch(ctx context.Context, pieces []piece) (frames [][]byte, err error) {
+	var bytes int64
+	group, reading := errgroup.WithContext(ctx)
+	frames = make([][]byte, 0, readsAtATime) // whose places must stay
+	for i := 0; i < min(len(pieces), readsAtATime) && (i == 0 || bytes+pieces[i].at.Length <= bytesAtATime); i++ {
+		bytes += pieces[i].at.Length
+		frames = append(frames, nil)
+		into := &frames[i]
+		group.Go(func() error {
+			r, err := j.split(reading, pieces[i].split)
+			if err == nil {
+				*into, err = runfile.Read(reading, j.store, r.Objects, &pieces[i].at)
+			}
+			return err
+		})
+	}
+	return frames, group.Wait()
+}
+
 // sortRuns sorts the rows of a shard by key and, of one key, by their place in the inputs.
 func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter *extsort.Sorter) error {
 	unpacker, err := runfile.NewUnpacker()
@@ -54,39 +121,18 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 		return err
 	}
 	defer unpacker.Close()
-	var expected, bytes int64 // rows, and what they take
-	for i := range j.Plan.Splits {
-		split, err := j.split(ctx, i)
-		if err != nil {
-			return err
-		}
-		if split == nil {
-			return fmt.Errorf("shard %d cannot be written: split %d is not read yet", shard, i)
-		}
-		for _, e := range split.Extents {
-			if e.Shard == shard {
-				expected += e.Rows
-				bytes += e.Rows * (split.Bytes/max(split.Rows, 1) + sortedHead)
-			}
-		}
+	pieces, err := j.pieces(ctx, shard, sorter)
+	if err != nil {
+		return err
 	}
-	sorter.Expect(expected, bytes)
 	var value []byte
-	for i := range j.Plan.Splits {
-		split, err := j.split(ctx, i)
+	for len(pieces) > 0 {
+		frames, err := j.fetch(ctx, pieces)
 		if err != nil {
 			return err
 		}
-		for k := range split.Extents {
-			e := &split.Extents[k]
-			if e.Shard != shard {
-				continue
-			}
-			frames, err := runfile.Read(ctx, j.store, split.Objects, e)
-			if err != nil {
-				return err
-			}
-			rows, err := unpacker.Rows(frames, func(row *runfile.Row) error {
+		for i, frame := range frames {
+			rows, err := unpacker.Rows(frame, func(row *runfile.Row) error {
 				value = binary.BigEndian.AppendUint64(value[:0], uint64(r.From))
 				value = binary.AppendUvarint(value, uint64(row.Size))
 				value = binary.AppendUvarint(value, uint64(row.Source))
@@ -95,13 +141,14 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 				r.From++
 				return sorter.Add(row.Key, value)
 			})
-			if err == nil && rows != e.Rows {
-				err = fmt.Errorf("it has %d rows, want %d", rows, e.Rows)
+			if err == nil && rows != pieces[i].at.Rows {
+				err = fmt.Errorf("it has %d rows, want %d", rows, pieces[i].at.Rows)
 			}
 			if err != nil {
-				return fmt.Errorf("read rows of split %d for shard %d: %w", i, shard, err)
+				return fmt.Errorf("read rows of split %d for shard %d: %w", pieces[i].split, shard, err)
 			}
 		}
+		pieces = pieces[len(frames):]
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ type splitResult struct {
 	// ExpiredCells are cells that were left out, for the table would not take them.
 	ExpiredCells int64            `json:"expired_cells,omitempty"`
 	Objects      []runfile.Object `json:"objects,omitempty"`
-	Extents      []runfile.Extent `json:"extents,omitempty"`
+	Index        runfile.Object   `json:"index,omitzero"` // where the rows of each shard are in the objects
 	// Snapshots are those that the split was read from, of a source that has some.
 	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
 	// Direct says how the rows were written, of a load that has no runs.
@@ -125,12 +125,20 @@ type difference struct {
 }
 
 func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }
-func splitFolder(i int) string { return fmt.Sprintf("splits/%06d", i) } // of its lease
 func shardName(i int) string   { return fmt.Sprintf("shards/%04d.json", i) }
 func compareName(i int) string { return fmt.Sprintf("verify/%04d.json", i) }
 
-// shardFolder is where a shard has its lease, its checkpoints and its reduced run.
-func shardFolder(i int) string { return fmt.Sprintf("shards/%04d", i) }
+// Folders of the leases of tasks; that of a shard also has its checkpoints and its reduced run. They are apart from the results, which every process
+// lists again and again.
+const (
+	readingFolder   = "reading"
+	writingFolder   = "writing"
+	comparingFolder = "comparing"
+)
+
+func splitFolder(i int) string   { return fmt.Sprintf(readingFolder+"/%06d", i) }
+func shardFolder(i int) string   { return fmt.Sprintf(writingFolder+"/%04d", i) }
+func compareFolder(i int) string { return fmt.Sprintf(comparingFolder+"/%04d", i) }
 
 const reducedName = "reduced.json"
 
@@ -181,11 +189,12 @@ func cached[T any, R interface {
 	result
 }](ctx context.Context, j *Job, all map[int]R, i int, name string, sound func(R) bool) (R, error) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	if r := all[i]; r != nil {
+	r := all[i]
+	j.mu.Unlock()
+	if r != nil {
 		return r, nil
 	}
-	r := R(new(T))
+	r = R(new(T))
 	there, err := j.readResult(ctx, j.store, name, r)
 	if !there || err != nil {
 		return nil, err
@@ -193,6 +202,8 @@ func cached[T any, R interface {
 	if !sound(r) {
 		return nil, unfitf("%s of %s is damaged: its counts do not balance", name, j.store)
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	all[i] = r
 	return r, nil
 }

@@ -243,15 +243,17 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 	last := ""
 	for _, name := range names {
 		folder, _, isLease := strings.Cut(name, "/lease.")
-		if !isLease || folder == last || there[folder+".json"] {
+		kind, number, _ := strings.Cut(folder, "/")
+		at := slices.IndexFunc(s.Stages, func(st StageState) bool {
+			return map[string]string{readingFolder: stageRead, writingFolder: stageWrite, comparingFolder: stageVerify}[kind] == st.Stage
+		})
+		if !isLease || folder == last || at < 0 {
 			continue
 		}
 		last = folder
-		kind, number, _ := strings.Cut(folder, "/")
-		at := slices.IndexFunc(s.Stages, func(st StageState) bool {
-			return map[string]string{"splits": "read", "shards": "write", "verify": "verify"}[kind] == st.Stage
-		})
-		if at < 0 {
+		var index int
+		_, _ = fmt.Sscanf(number, "%d", &index) // a name that is not one of ours is shown as 0
+		if there[resultOf[s.Stages[at].Stage](index)] {
 			continue
 		}
 		if len(s.Working) >= mostWorkers {
@@ -266,8 +268,6 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 			continue
 		}
 		s.Stages[at].Held++
-		var index int
-		_, _ = fmt.Sscanf(number, "%d", &index) // a name that is not one of ours is shown as 0
 		s.Working = append(s.Working, Worker{Stage: s.Stages[at].Stage, Index: index, By: owner})
 	}
 	return nil

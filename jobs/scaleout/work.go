@@ -129,7 +129,7 @@ func (j *Job) stages() []stage {
 		return j.told(ctx, stageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i) }))
 	}})
 	if j.Plan.Verify {
-		all = append(all, stage{len(j.Plan.Shards), compareName, func(i int) string { return strings.TrimSuffix(compareName(i), ".json") }, func(ctx context.Context, i int) error {
+		all = append(all, stage{len(j.Plan.Shards), compareName, compareFolder, func(ctx context.Context, i int) error {
 			return j.told(ctx, stageVerify, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.compare(ctx, i) }))
 		}})
 	}

@@ -124,7 +124,7 @@ func workOn(c *call, place string, t *workTask) error {
 			}
 		}
 	}
-	of.Clear("job-dir", "workers", "json")
+	of.Clear("job-dir", "workers", "json", "quiet") // of the process that has planned
 	endingOf(c).runDir = store.String()
 	// This machine's environment may name another service, or none.
 	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)

@@ -2,6 +2,7 @@ package runfile
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -9,11 +10,9 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// Extent is rows of one shard that stand together in an object. As JSON it is a list of numbers, for there are as many of them as splits
-// times shards.
+// Extent is rows that stand together in an object. As JSON it is a list of numbers, for a reduced run has many.
 type Extent struct {
 	Object int   // in the list of objects that it belongs to
-	Shard  int   // that its rows go to
 	Offset int64 // in the object
 	Length int64
 	Rows   int64
@@ -22,7 +21,7 @@ type Extent struct {
 
 // MarshalJSON makes a list.
 func (e Extent) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, "[%d,%d,%d,%d,%d,%d]", e.Object, e.Shard, e.Offset, e.Length, e.Rows, e.Sum), nil
+	return fmt.Appendf(nil, "[%d,%d,%d,%d,%d]", e.Object, e.Offset, e.Length, e.Rows, e.Sum), nil
 }
 
 // UnmarshalJSON reads it.
@@ -31,10 +30,10 @@ func (e *Extent) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &n); err != nil {
 		return err
 	}
-	if len(n) != 6 {
-		return fmt.Errorf("an extent has %d numbers, want 6", len(n))
+	if len(n) != 5 {
+		return fmt.Errorf("an extent has %d numbers, want 5", len(n))
 	}
-	*e = Extent{int(n[0]), int(n[1]), n[2], n[3], n[4], uint32(n[5])}
+	*e = Extent{int(n[0]), n[1], n[2], n[3], uint32(n[4])}
 	return nil
 }
 
@@ -88,7 +87,7 @@ func (m *Made) add(raw []byte, r *Row) []byte {
 // Writer makes objects of rows. It belongs to one goroutine.
 type Writer struct {
 	Made
-	Extents []Extent
+	Index Object // says where the rows of each shard are, once the Writer is closed (ReadIndex)
 
 	frame  int
 	shards []pending
@@ -100,7 +99,8 @@ type pending struct {
 	raw    []byte // rows without a frame
 	rows   int    // in raw
 	frames []byte
-	framed int64 // rows in frames
+	framed int64    // rows in frames
+	made   []Extent // in the objects
 }
 
 // NewWriter makes a writer of objects that are called name, name.2, name.3, …: no other attempt may use the name.
@@ -147,8 +147,8 @@ func (w *Writer) put() error {
 		if len(p.frames) == 0 {
 			continue
 		}
-		w.Extents = append(w.Extents, Extent{
-			Object: len(w.Objects), Shard: i, Offset: int64(len(body)), Length: int64(len(p.frames)), Rows: p.framed, Sum: crc32.Checksum(p.frames, castagnoli),
+		p.made = append(p.made, Extent{
+			Object: len(w.Objects), Offset: int64(len(body)), Length: int64(len(p.frames)), Rows: p.framed, Sum: crc32.Checksum(p.frames, castagnoli),
 		})
 		body = append(body, p.frames...)
 		p.frames, p.framed = p.frames[:0], 0
@@ -157,7 +157,7 @@ func (w *Writer) put() error {
 	return w.Made.put(body)
 }
 
-// Close puts the rest. Without it what was added is not there.
+// Close puts the rest and the index. Without it what was added is not there.
 func (w *Writer) Close() error {
 	for i := range w.shards {
 		if p := &w.shards[i]; p.rows > 0 {
@@ -169,10 +169,65 @@ func (w *Writer) Close() error {
 			p.raw, p.rows = nil, 0
 		}
 	}
-	if w.packed == 0 {
+	if w.packed > 0 {
+		if err := w.put(); err != nil {
+			return err
+		}
+	}
+	if len(w.Objects) == 0 {
 		return nil
 	}
-	return w.put()
+	body := make([]byte, 0, len(w.shards)*indexBytes(len(w.Objects)))
+	for i := range w.shards {
+		row := make([]byte, indexBytes(len(w.Objects)))
+		for _, e := range w.shards[i].made {
+			at := row[e.Object*extentBytes:]
+			binary.LittleEndian.PutUint64(at, uint64(e.Offset))
+			binary.LittleEndian.PutUint64(at[8:], uint64(e.Length))
+			binary.LittleEndian.PutUint64(at[16:], uint64(e.Rows))
+			binary.LittleEndian.PutUint32(at[24:], e.Sum)
+		}
+		at := len(row) - sumBytes
+		binary.LittleEndian.PutUint32(row[at:], crc32.Checksum(row[:at], castagnoli))
+		body = append(body, row...)
+	}
+	w.Index = Object{w.name + ".index", int64(len(body))}
+	if err := w.store.PutAbsent(w.ctx, w.Index.Name, body); err != nil {
+		return fmt.Errorf("keep the index of rows in %s: %w", w.store, err)
+	}
+	return nil
+}
+
+// An index has for each shard as many bytes as for any other, so that a process reads those of its own shard alone: an extent of each object, and a
+// CRC-32C.
+const (
+	extentBytes = 28
+	sumBytes    = 4
+)
+
+func indexBytes(objects int) int { return objects*extentBytes + sumBytes }
+
+// ReadIndex returns the extents that one of so many shards has in objects.
+func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, shard, shards int) (extents []Extent, err error) {
+	n := indexBytes(objects)
+	if index.Bytes != int64(n*shards) {
+		return nil, fmt.Errorf("read %s in %s: %w: it has %d bytes", index.Name, store, errDamaged, index.Bytes)
+	}
+	row, err := store.GetRange(ctx, index.Name, int64(n*shard), int64(n))
+	if err == nil && crc32.Checksum(row[:n-sumBytes], castagnoli) != binary.LittleEndian.Uint32(row[n-sumBytes:]) {
+		err = fmt.Errorf("%w: a checksum is wrong", errDamaged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s in %s: %w", index.Name, store, err)
+	}
+	for i := range objects {
+		at := row[i*extentBytes:]
+		e := Extent{i, int64(binary.LittleEndian.Uint64(at)), int64(binary.LittleEndian.Uint64(at[8:])), int64(binary.LittleEndian.Uint64(at[16:])), binary.LittleEndian.Uint32(at[24:])}
+		if e.Rows > 0 {
+			extents = append(extents, e)
+		}
+	}
+	return extents, nil
 }
 
 // Read returns the frames of an extent.

@@ -1,0 +1,107 @@
+package scaleout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/jobs/scaleout/runfile"
+	"example.com/tsimport/pipeline/checkpoint"
+)
+
+// large is the directory of a job of which all splits are read, 30 ms away. It makes objects as they are asked for. All rows of a shard are in one row of
+// an index that was made once.
+type large struct {
+	jobdir.Store // whose other methods are not asked for
+	index, run   []byte
+	asked        atomic.Int64
+	atATime      atomic.Int64
+	most         atomic.Int64
+}
+
+func (l *large) String() string { return "large" }
+
+func (l *large) far() func() {
+	l.asked.Add(1)
+	n := l.atATime.Add(1)
+	for most := l.most.Load(); n > most && !l.most.CompareAndSwap(most, n); most = l.most.Load() {
+	}
+	time.Sleep(30 * time.Millisecond)
+	return func() { l.atATime.Add(-1) }
+}
+
+func (l *large) Get(_ context.Context, name string) ([]byte, error) {
+	defer l.far()()
+	var i int
+	if _, err := fmt.Sscanf(name, "splits/%06d.json", &i); err != nil {
+		return nil, fs.ErrNotExist
+	}
+	r := splitResult{done: done{Version: planVersion, Plan: "large", By: "process 1 on a host of the name that hosts have"}, Split: i, Read: 1000, Rows: 1000, Bytes: 62_000}
+	r.Objects = []runfile.Object{{Name: fmt.Sprintf("runs/%06d.1234abcd", i), Bytes: int64(len(l.run))}}
+	r.Index = runfile.Object{Name: r.Objects[0].Name + ".index", Bytes: int64(len(l.index))}
+	return json.Marshal(&r)
+}
+
+func (l *large) GetRange(_ context.Context, name string, from, n int64) ([]byte, error) {
+	defer l.far()()
+	if strings.HasSuffix(name, ".index") {
+		return bytes.Clone(l.index[from : from+n]), nil
+	}
+	return bytes.Clone(l.run[from : from+n]), nil
+}
+
+// PutAbsent takes what the test makes.
+func (l *large) PutAbsent(_ context.Context, name string, body []byte) error {
+	if strings.HasSuffix(name, ".index") {
+		l.index = body
+	} else {
+		l.run = body
+	}
+	return nil
+}
+
+// A process must not keep what other shards have in the runs, nor read it: 20,000 splits have 25,000,000 extents of 1,250 shards.
+func TestAShardOfALargeJobReadsAndKeepsItsOwnExtentsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const splits, shards, rows = 20_000, 1250, 3
+		store := new(large)
+		w, err := runfile.NewWriter(t.Context(), store, "runs/000000", shards)
+		conformance.Must(t, err)
+		for shard := range shards {
+			for i := range rows {
+				conformance.Must(t, w.Add(shard, &runfile.Row{Key: fmt.Appendf(nil, "key %d", i), Body: []byte("body"), Size: 10}))
+			}
+		}
+		conformance.Must(t, w.Close())
+		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, splits), Shards: make([]Shard, shards)}
+		j := &Job{Plan: p, store: store, splits: map[int]*splitResult{}}
+		j.o.Load.Limits.TempDir = t.TempDir()
+		sorter, err := extsort.New(extsort.Options{Memory: 32 << 20})
+		conformance.Must(t, err)
+		defer sorter.Close()
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		began, r := time.Now(), new(reducedResult)
+		conformance.Must(t, j.sortRuns(t.Context(), 700, r, sorter))
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		runtime.KeepAlive(j)
+		took, kept := time.Since(began), int64(after.HeapAlloc-before.HeapAlloc)>>20
+		t.Logf("%d requests, %d at a time, in %v; %d MiB kept", store.asked.Load(), store.most.Load(), took, kept)
+		if r.From != splits*rows || store.asked.Load() != 3*splits || store.most.Load() > readsAtATime || kept > 64 || took > 3*time.Minute {
+			t.Errorf("%d rows, %d requests, %d at a time, in %v; %d MiB kept", r.From, store.asked.Load(), store.most.Load(), took, kept)
+		}
+	})
+}
