@@ -14,17 +14,20 @@ import (
 
 // Groups of options in help.
 const (
-	tables    = "Table and service"
 	files     = "Files"
 	databases = "Databases"
-	columns   = "Keys, columns and types"
-	rows      = "Which rows, and how"
-	numbers   = "Auto-increment and counters"
+	tables    = "Table and service"
+	columns   = "Columns, keys and types"
+	rows      = "Rows: which, and how"
+	numbers   = "Numbers: auto-increment and counters"
 	rates     = "Rates, requests and memory"
-	again     = "Loads that come again"
-	machines  = "Many machines"
+	again     = "Again: loads that are repeated"
+	machines  = "Machines: many at a time"
 	results   = "Results"
 )
+
+// Groups are the groups in the order of help: by when a user needs them. "" is the first.
+var Groups = []string{"", files, databases, tables, columns, rows, numbers, rates, again, machines, results}
 
 const (
 	everything = Load | Copy | Sync | Verify | Export | Reaching

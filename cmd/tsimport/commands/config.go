@@ -30,7 +30,7 @@ func configCommand(in *invocation) *cli.Command {
 	}
 	return &cli.Command{
 		Name:      "config",
-		Usage:     "show what flags, environment, a job file and a profile make of a load, and where each value comes from",
+		Usage:     "show the options of a load, and where each value comes from",
 		ArgsUsage: "[JOB.yaml [NAME...]]",
 		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, profile, default. Nothing is\n" +
 			"connected to, and secrets are not shown.",

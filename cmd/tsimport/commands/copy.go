@@ -17,7 +17,7 @@ import (
 func copyCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "copy",
-		Usage:     "copy a table into another one, with all versions and timestamps, under the same key or a new one",
+		Usage:     "copy a table with all versions and timestamps, under its key or another",
 		ArgsUsage: "SOURCE TARGET",
 		Description: addressHelp + "\n" +
 			"Each row is copied as it is when its page is read: the copy is not of one moment. Rows of the source may change meanwhile, and an\n" +

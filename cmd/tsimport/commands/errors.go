@@ -13,7 +13,7 @@ import (
 func errorsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:        "errors",
-		Usage:       "explain exit codes, reject reasons and the service's error codes: cause and what to do",
+		Usage:       "explain exit codes, reasons of rejects and the service's error codes",
 		ArgsUsage:   "[CODE...]",
 		Description: "Without CODE, all are listed; docs/errors.md has the same.",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print entries as JSON, one a line"}},

@@ -10,10 +10,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -146,6 +148,48 @@ func eachFlag(do func(command string, f cli.Flag)) {
 		}
 	}
 	walk("", newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Commands)
+}
+
+// TestHelpShowsFirstWhatANewcomerNeeds looks at the help of every command, at the rest and at each group.
+func TestHelpShowsFirstWhatANewcomerNeeds(t *testing.T) {
+	helpOf := func(command, part string, want int) string {
+		var out, errOut bytes.Buffer
+		if code := Run(append(append([]string{"tsimport"}, strings.Fields(command)...), "--help"+part), &out, &errOut); code != want {
+			t.Errorf("%s --help%s: exit code %d: %s", command, part, code, errOut.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			if utf8.RuneCountInString(line) > helpColumns+1 {
+				t.Errorf("%s --help%s: a line of more than %d columns: %s", command, part, helpColumns, line)
+			}
+		}
+		return out.String() + errOut.String()
+	}
+	flags := map[string][]string{}
+	eachFlag(func(command string, f cli.Flag) {
+		if v, ok := f.(cli.VisibleFlag); ok && v.IsVisible() {
+			flags[command] = append(flags[command], f.Names()[0])
+		}
+	})
+	shown := func(text string) int { return len(regexp.MustCompile(`(?m)^  --`).FindAllString(text, -1)) }
+	for command, names := range flags {
+		first, all := helpOf(command, "", 0), helpOf(command, "=all", 0)
+		if n := shown(first); n > manyFlags || n < min(len(names), 5) {
+			t.Errorf("%s --help shows %d flags of %d", command, n, len(names))
+		}
+		conformance.Equal(t, shown(all), len(names), "%s: flags in --help=all", command)
+		for _, name := range names {
+			conformance.Contains(t, all, "--"+name, "%s --help=all", command)
+		}
+		_, groups, more := strings.Cut(strings.Join(strings.Fields(first), " "), "those of a group: ")
+		conformance.Equal(t, more, shown(first) < len(names), "%s: --help names more", command)
+		for _, group := range strings.FieldsFunc(groups, func(r rune) bool { return r == ' ' || r == ',' || r == '.' }) {
+			if n := shown(helpOf(command, "="+group, 0)); n == 0 || n == len(names) {
+				t.Errorf("%s --help=%s shows %d flags", command, group, n)
+			}
+		}
+	}
+	conformance.Contains(t, helpOf("load", "=fils", 2), "files", "a group that there is not")
+	conformance.Contains(t, helpOf("help load", "", 0), "--only-new", "help load")
 }
 
 func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {

@@ -40,6 +40,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		err := out.end(app.RunContext(interrupts.hard, args))
 		return exitCode(show, err, out.silent(show))
 	}
+	if shown, err := showHelp(app, args, out); shown {
+		return exitCode(show, out.end(err), out.silent(show))
+	}
 	err := checkGone(args)
 	if err == nil {
 		args, err = flagsFirst(app, args)
@@ -147,11 +150,12 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 		Name:    "tsimport",
 		Version: versionText(debug.ReadBuildInfo()),
 		Usage:   "load files into Alibaba Cloud Tablestore at full write capacity, without losing a row",
-		Description: "Without --endpoint or TABLESTORE_ENDPOINT, every command uses an embedded store in ./tsimport-store, which the first load\n" +
-			"creates.\n" +
-			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration, 3 finished with rejected rows or\n" +
-			"files set aside, 4 stopped by the error limit, 5 refused permanently (access key, permission, table gone, quota), 6 verify or check found differences, 7 no\n" +
-			"input, 129/130/143 stopped by a signal, 141 the output was closed.",
+		Description: "Without --endpoint or TABLESTORE_ENDPOINT, every command uses an embedded store in\n" +
+			"./tsimport-store, which the first load creates.\n" +
+			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration,\n" +
+			"3 finished with rejected rows or files set aside, 4 stopped by the error limit, 5 refused\n" +
+			"permanently (access key, permission, table gone, quota), 6 verify or check found differences,\n" +
+			"7 no input, 129/130/143 stopped by a signal, 141 the output was closed.",
 		EnableBashCompletion:      true,
 		Writer:                    stdout,
 		ErrWriter:                 in.show,

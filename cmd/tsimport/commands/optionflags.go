@@ -73,9 +73,6 @@ var commandGroups = map[string]string{
 	"Help and shells":      "errors completion man",
 }
 
-// manyFlags is how many flags a command has whose help is in groups.
-const manyFlags = 20
-
 // group puts commands and flags into their groups.
 func group(commands []*cli.Command) {
 	for category, names := range commandGroups {
@@ -83,14 +80,16 @@ func group(commands []*cli.Command) {
 			findCommand(commands, name).Category = category
 		}
 	}
+	groupFlags(commands)
+}
+
+func groupFlags(commands []*cli.Command) {
 	for _, c := range commands {
-		if len(c.Flags) < manyFlags {
-			continue
-		}
 		for _, f := range c.Flags {
 			if o := options.Find(f.Names()[0]); o != nil {
 				setCategory(f, o.Group)
 			}
 		}
+		groupFlags(c.Subcommands)
 	}
 }

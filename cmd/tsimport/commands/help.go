@@ -1,0 +1,176 @@
+package commands
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/pipeline/options"
+)
+
+const (
+	helpColumns = 100 // of a line of help
+	flagColumns = 26  // of them, before what a flag does
+	manyFlags   = 25  // a command that has more shows those that a newcomer needs
+	allFlags    = "all"
+)
+
+// helpAsked returns the words of a command line before --help, and the part that --help=PART names.
+func helpAsked(args []string) (words []string, part string, asked bool) {
+	for i, arg := range args[min(1, len(args)):] {
+		switch name, value, _ := strings.Cut(arg, "="); {
+		case arg == "--":
+			return nil, "", false
+		case name == "--help", name == "-help", name == "-h":
+			return args[1 : i+1], value, true
+		case i == 0 && arg == "help" && len(args) > 2:
+			return args[2:], "", true
+		}
+	}
+	return nil, "", false
+}
+
+// showHelp answers a command line that asks for the help of a command, and reports whether it does.
+func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error) {
+	words, part, asked := helpAsked(args)
+	if !asked || len(words) == 0 {
+		return false, nil
+	}
+	command, name := findCommand(app.Commands, words[0]), words[0]
+	for _, word := range words[1:] {
+		if command == nil || findCommand(command.Subcommands, word) == nil {
+			break
+		}
+		command, name = findCommand(command.Subcommands, word), name+" "+word
+	}
+	if command == nil {
+		return false, nil
+	}
+	h := help{command: command, name: name, part: part}
+	if err := h.choose(); err != nil {
+		return true, err
+	}
+	_, err = io.WriteString(to, h.text())
+	return true, err
+}
+
+// help is the help of a command, or a part of it.
+type help struct {
+	command       *cli.Command
+	name, part    string
+	groups        []string              // in the order of need, with those that have flags
+	flags         map[string][]cli.Flag // by group
+	shown, hidden int
+	b             strings.Builder
+}
+
+// choose finds the flags of the part.
+func (h *help) choose() error {
+	h.flags = map[string][]cli.Flag{}
+	for _, f := range h.command.VisibleFlags() {
+		group := f.(cli.CategorizableFlag).GetCategory() // all flags are
+		if h.flags[group] == nil {
+			h.groups = append(h.groups, group)
+		}
+		h.flags[group] = append(h.flags[group], f)
+	}
+	slices.SortStableFunc(h.groups, func(a, b string) int { return slices.Index(options.Groups, a) - slices.Index(options.Groups, b) })
+	many := len(h.command.VisibleFlags()) > manyFlags
+	names := h.groupNames()
+	if h.part != "" && h.part != allFlags && !slices.Contains(names, h.part) {
+		return usagef("--help=%s: want %s or one of %s%s", h.part, allFlags, strings.Join(names, ", "), suggest.Hint(h.part, names))
+	}
+	for group, flags := range h.flags {
+		h.flags[group] = slices.DeleteFunc(flags, func(f cli.Flag) bool {
+			o := cmp.Or(options.For(h.command.Name, f.Names()[0]), options.Find(f.Names()[0]))
+			drop := many && h.part == "" && group != "" && !(o != nil && o.Basic) || h.part != "" && h.part != allFlags && h.part != groupName(group)
+			if drop {
+				h.hidden++
+			}
+			return drop
+		})
+		h.shown += len(h.flags[group])
+	}
+	return nil
+}
+
+// groupName is a group as --help takes it: the first word of its title.
+func groupName(title string) string {
+	word, _, _ := strings.Cut(strings.ToLower(title), " ")
+	return strings.TrimRight(word, ",:")
+}
+
+func (h *help) groupNames() (names []string) {
+	for _, group := range h.groups {
+		if group != "" {
+			names = append(names, groupName(group))
+		}
+	}
+	return names
+}
+
+func (h *help) text() string {
+	h.lines(0, "tsimport "+h.name+" - "+h.command.Usage)
+	h.b.WriteByte('\n')
+	usage := "usage: tsimport " + h.name
+	if len(h.command.Subcommands) > 0 {
+		usage += " [COMMAND]"
+	}
+	h.lines(0, strings.TrimSpace(usage+" [options] "+h.command.ArgsUsage))
+	if h.part == "" && h.command.Description != "" {
+		h.b.WriteByte('\n')
+		for _, paragraph := range strings.SplitAfter(strings.ReplaceAll(h.command.Description, ".\n", ".\x00"), "\x00") {
+			h.lines(0, strings.ReplaceAll(strings.TrimSuffix(paragraph, "\x00"), "\n", " "))
+		}
+	}
+	for i, c := range h.command.Subcommands {
+		if i == 0 {
+			h.b.WriteString("\nCommands:\n")
+		}
+		h.row(c.Name, c.Usage)
+	}
+	for _, group := range h.groups {
+		if len(h.flags[group]) == 0 {
+			continue
+		}
+		h.b.WriteByte('\n')
+		if group != "" {
+			h.lines(0, group+":")
+		}
+		for _, f := range h.flags[group] {
+			name, usage, _ := strings.Cut(f.String(), "\t")
+			h.row(name, usage)
+		}
+	}
+	if h.hidden > 0 {
+		h.b.WriteByte('\n')
+		h.lines(0, fmt.Sprintf("%d of %d options. --help=all shows all, --help=GROUP those of a group: %s.", h.shown, h.shown+h.hidden, strings.Join(h.groupNames(), ", ")))
+	}
+	return h.b.String()
+}
+
+// lines writes a text in lines that begin with as many spaces.
+func (h *help) lines(indent int, text string) {
+	for _, line := range fold(text, helpColumns-indent) {
+		fmt.Fprintf(&h.b, "%*s%s\n", indent, "", line)
+	}
+}
+
+// row writes a name and what it means.
+func (h *help) row(name, usage string) {
+	lines := fold(usage, helpColumns-flagColumns)
+	if utf8.RuneCountInString(name) > flagColumns-4 {
+		fmt.Fprintf(&h.b, "  %s\n", name)
+		name = ""
+	}
+	for _, line := range lines {
+		fmt.Fprintf(&h.b, "  %-*s%s\n", flagColumns-2, name, line)
+		name = ""
+	}
+}
