@@ -122,15 +122,7 @@ func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded
 		if err != nil {
 			return err
 		}
-		to, err := w.place.create(name)
-		if err == nil {
-			if _, err = to.Write(f.Body); err == nil {
-				err = to.commit()
-			} else {
-				err = errors.Join(err, to.abandon())
-			}
-		}
-		if err != nil {
+		if err := w.place.put(name, f.Body); err != nil {
 			return fmt.Errorf("write %s: %w", w.place.Path(name), err)
 		}
 		if err := w.step("file put"); err != nil {

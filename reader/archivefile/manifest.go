@@ -227,7 +227,7 @@ func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.W
 // Is reports whether a path is an archive, whole or not: a folder with a manifest, parts or traces of ours, or such a manifest.
 func Is(path string) bool {
 	info, err := os.Stat(path)
-	if err != nil {
+	if err != nil || Lake.in(context.Background(), localFiles(path)) {
 		return false
 	}
 	if !info.IsDir() {

@@ -104,23 +104,6 @@ func (o *objects) put(name string, body []byte) (err error) {
 // FilesIn are the files of an archive in a store of objects. Each is in memory as it is read, as when it is written.
 func FilesIn(ctx context.Context, s jobdir.Store) Files { return &objects{ctx: ctx, store: s} }
 
-// object is a part in memory.
-type object struct {
-	place *objects
-	name  string
-	body  []byte
-}
-
-func (o *objects) create(part string) (partFile, error) { return &object{place: o, name: part}, nil }
-
-func (o *object) Write(b []byte) (int, error) {
-	o.body = append(o.body, b...)
-	return len(b), nil
-}
-
-func (o *object) commit() error  { return o.place.put(o.name, o.body) }
-func (o *object) abandon() error { return nil }
-
 // replace may be carried out late, too: what it puts is always the same for a name.
 func (o *objects) replace(name string, body []byte) error {
 	if err := o.held.Check(); err != nil {
@@ -128,8 +111,6 @@ func (o *objects) replace(name string, body []byte) error {
 	}
 	return o.store.Put(o.ctx, name, body)
 }
-
-func (o *objects) putManifest(name string, text []byte) error { return o.put(name, text) }
 
 func entryName(n int) string { return fmt.Sprintf("%s%08d", entryPrefix, n) }
 

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// place is where a Writer writes. What it puts is complete or absent. Its methods are called by one goroutine at a time, but create, Path and
-// a partFile's.
+// place is where a Writer writes. What it puts is complete or absent. Its methods are called by one goroutine at a time, but put, replace, Open
+// and Path.
 type place interface {
 	Files
 	String() string
@@ -26,10 +26,9 @@ type place interface {
 	// not ours.
 	sizes() (map[string]int64, error)
 	remove(name string) error
-	create(part string) (partFile, error)
+	put(name string, body []byte) error
 	// replace puts a file in place of one that is there.
 	replace(name string, body []byte) error
-	putManifest(name string, text []byte) error
 
 	// beginJournal begins one with its first line. continueJournal takes the lines that are whole.
 	beginJournal(line []byte) error
@@ -38,13 +37,6 @@ type place interface {
 	closeJournal() error
 	// clean removes the journal, and what only writing needs.
 	clean() error
-}
-
-// partFile is a part that is being written.
-type partFile interface {
-	io.Writer
-	commit() error // gives it its name; after an error it may be called by no other
-	abandon() error
 }
 
 // folder is a place in a file system.
@@ -100,31 +92,19 @@ func (f *folder) remove(name string) error {
 	return nil
 }
 
-// file is a part under a temporary name.
-type file struct {
-	*os.File
-	name string
-}
-
-func (f *folder) create(part string) (partFile, error) {
-	if err := atomicfile.MakeFolder(filepath.Dir(f.Path(part))); err != nil {
-		return nil, err
+func (f *folder) put(name string, body []byte) error {
+	if err := atomicfile.MakeFolder(filepath.Dir(f.Path(name))); err != nil {
+		return err
 	}
-	temporary, err := atomicfile.New(f.Path(part)+atomicfile.Suffix, 0o666)
-	return &file{temporary, f.Path(part)}, err
+	return f.replace(name, body)
 }
 
 func (f *folder) replace(name string, body []byte) error {
 	return atomicfile.WriteBytes(f.Path(name), atomicfile.Options{Perm: 0o666}, body)
 }
 
-func (f *file) commit() error  { return atomicfile.Commit(f.File, f.name) }
-func (f *file) abandon() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
-
-func (f *folder) putManifest(name string, text []byte) error { return f.replace(name, text) }
-
 func (f *folder) beginJournal(line []byte) (err error) {
-	if err := atomicfile.WriteBytes(f.Path(journalName), atomicfile.Options{Perm: 0o666}, line); err != nil {
+	if err := f.replace(journalName, line); err != nil {
 		return err
 	}
 	f.journal, err = os.OpenFile(f.Path(journalName), os.O_WRONLY|os.O_APPEND, 0)

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io/fs"
 	"maps"
 	"regexp"
@@ -139,7 +138,7 @@ func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	return k.open(f, fresh)
 }
 
-// OpenIn is Open for an archive in a store of objects. Its parts are in memory until they are complete. The context bounds all that is done there.
+// OpenIn is Open for an archive in a store of objects. The context bounds all that is done there.
 // OnWait is told of another process that may write there.
 func (k *Kind) OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
 	return k.open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
@@ -424,7 +423,7 @@ func (w *Writer) end(manifest []byte) error {
 	if err := w.step("before the manifest"); err != nil {
 		return err
 	}
-	if err := w.place.putManifest(w.kind.manifest, manifest); err != nil {
+	if err := w.place.put(w.kind.manifest, manifest); err != nil {
 		return fmt.Errorf("write manifest: %w", err)
 	}
 	if err := w.step("manifest written"); err != nil {
@@ -466,13 +465,12 @@ func widen(smallest, largest **int64, at *int64) {
 	}
 }
 
-// PartWriter writes a part. It is for one goroutine.
+// PartWriter writes a part, which is in memory until it is complete. It is for one goroutine.
 type PartWriter struct {
 	w           *Writer
 	part        Part
-	file        partFile
-	sum         hash.Hash
-	packer      *zstd.Encoder
+	body        bytes.Buffer
+	packer      *zstd.Encoder // to body
 	line        []byte
 	first, last []byte
 	columns     map[string]bool // up to one more than are noted
@@ -481,23 +479,12 @@ type PartWriter struct {
 // NewPart begins the next part of a range.
 func (w *Writer) NewPart(rng int) (*PartWriter, error) {
 	at := w.Range(rng)
-	p := &PartWriter{w: w, sum: sha256.New(), columns: map[string]bool{}, part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
+	p := &PartWriter{w: w, columns: map[string]bool{}, part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
 	var err error
-	if p.file, err = w.place.create(p.part.Name); err != nil {
+	if p.packer, err = zstd.NewWriter(&p.body, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true)); err != nil {
 		return nil, fmt.Errorf("create part of the archive: %w", err)
 	}
-	if p.packer, err = zstd.NewWriter(p, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true)); err != nil {
-		return nil, errors.Join(fmt.Errorf("create part of the archive: %w", err), p.file.abandon())
-	}
-	return p, w.step("part begun")
-}
-
-// Write takes the compressed text.
-func (p *PartWriter) Write(packed []byte) (int, error) {
-	n, err := p.file.Write(packed)
-	p.sum.Write(packed[:n])
-	p.part.Bytes += int64(n)
-	return n, err
+	return p, nil
 }
 
 // Row adds a row. Versions of a cell follow each other.
@@ -537,9 +524,10 @@ func (p *PartWriter) Text() int64 { return p.part.Text }
 // Commit makes the part one of the archive: complete, on disk, and in the journal. Next is the place of the first row after it; nil is the range's end.
 func (p *PartWriter) Commit(next []byte) error {
 	if err := p.packer.Close(); err != nil {
-		return errors.Join(fmt.Errorf("write part of the archive: %w", err), p.file.abandon())
+		return fmt.Errorf("write part of the archive: %w", err)
 	}
-	p.part.SHA256 = hex.EncodeToString(p.sum.Sum(nil))
+	sum := sha256.Sum256(p.body.Bytes())
+	p.part.Bytes, p.part.SHA256 = int64(p.body.Len()), hex.EncodeToString(sum[:])
 	p.part.First, p.part.Last = p.first, bytes.Clone(p.last)
 	if len(p.columns) <= maxColumns {
 		p.part.Columns = slices.Sorted(maps.Keys(p.columns))
@@ -547,7 +535,7 @@ func (p *PartWriter) Commit(next []byte) error {
 	if err := p.w.step("part written"); err != nil {
 		return err
 	}
-	if err := p.file.commit(); err != nil {
+	if err := p.w.place.put(p.part.Name, p.body.Bytes()); err != nil {
 		return fmt.Errorf("write part of the archive: %w", err)
 	}
 	if err := p.w.step("part named"); err != nil {
@@ -561,10 +549,8 @@ func (p *PartWriter) Commit(next []byte) error {
 	return p.w.step("part noted")
 }
 
-// Abandon gives up a part that is not complete, and removes its file.
-func (p *PartWriter) Abandon() error {
-	return errors.Join(p.packer.Close(), p.file.abandon())
-}
+// Abandon gives up a part that is not complete.
+func (p *PartWriter) Abandon() error { return p.packer.Close() }
 
 // Step is for tests: step is called after each thing that the writer has done, and an error of it ends the writing as the end of the process would.
 func (w *Writer) Step(step func(name string) error) { w.step = step }

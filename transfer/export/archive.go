@@ -29,7 +29,7 @@ type ArchiveConfig struct {
 	OnWait    func(who string)  // is told that another process may write to the store, which is waited for
 	Fresh     bool              // do not continue an interrupted export
 	Readers   int               // ranges that are read at a time; 0 takes DefaultReaders
-	PartBytes int64             // of text in a part, about; 0 takes 64 MiB, of an archive in a store 32 MiB: each part is in memory until it is whole
+	PartBytes int64             // of text in a part, about, which is in memory until it is whole; 0 takes 32 MiB, 64 MiB of a lake
 	Lake      *Layout           // not an archive, but files for other programs; may be nil
 
 	step func(name string) error // of tests
@@ -46,11 +46,10 @@ func (c *ArchiveConfig) open(ctx context.Context) (*archive.Writer, error) {
 			c.Scan.FilterUses = slices.Concat(c.Scan.FilterUses, f.of.Columns())
 		}
 	}
+	c.PartBytes = cmp.Or(c.PartBytes, 32<<20)
 	if c.Store == nil {
-		c.PartBytes = cmp.Or(c.PartBytes, 64<<20)
 		return kind.Open(c.Dir, c.Fresh)
 	}
-	c.PartBytes = cmp.Or(c.PartBytes, 32<<20)
 	return kind.OpenIn(ctx, c.Store, c.Fresh, c.OnWait)
 }
 
@@ -73,6 +72,12 @@ type ArchiveResult struct {
 // ToArchive writes an exact archive of a table, or a lake, or continues one that was interrupted. The manifest, which makes it whole, comes last.
 func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error) {
 	c.Readers = cmp.Or(c.Readers, DefaultReaders)
+	var l *lake
+	if c.Lake != nil {
+		if l, err = newLake(&c); err != nil {
+			return r, err
+		}
+	}
 	w, err := c.open(ctx)
 	if err != nil {
 		return r, err
@@ -83,19 +88,13 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	r.Resumed = w.Resumed
 	defer func() {
 		switch {
-		case errors.As(err, new(*CannotHold)): // what is kept is of no use to any other export
+		case l != nil && errors.As(err, new(*CannotHold)): // what is kept is of no use to any other export
 			err = errors.Join(err, w.Discard())
 		case err != nil && !errors.As(err, new(*client.ReplacedError)):
 			r.Kept = w.Rows()
 		}
 		err = errors.Join(err, w.Close())
 	}()
-	var l *lake
-	if c.Lake != nil {
-		if l, err = newLake(&c, w); err != nil {
-			return r, err
-		}
-	}
 	origin := tablescan.New(c.Scan)
 	defer func() { r.LeftOut, r.Units = origin.LeftOut(), origin.Units() }()
 	if err := c.ranges(ctx, w, origin, l); err != nil {
@@ -153,7 +152,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 		return err
 	}
 	if l != nil {
-		if err := l.begin(ctx, sources); err != nil {
+		if err := l.begin(ctx, w, sources); err != nil {
 			return err
 		}
 	}

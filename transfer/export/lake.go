@@ -47,8 +47,9 @@ func ParsePlace(place, format string) (base string, l *Layout, err error) {
 	l.Layout.Folders = pattern
 	for rest := pattern; rest != ""; {
 		name, text, found := strings.Cut(rest, "={")
-		if !found || string(appendFolder(nil, []byte(name))) != name || name == "" || strings.ContainsAny(name[:1], "._") || strings.ContainsAny(name, "}") {
-			return "", nil, fmt.Errorf("%q is not a folder NAME={EXPRESSION}, such as dt={day(at)}", rest)
+		again := slices.ContainsFunc(l.folders, func(f folderOf) bool { return strings.EqualFold(f.name, name) })
+		if !found || again || string(appendFolder(nil, []byte(name))) != name || name == "" || strings.ContainsAny(name[:1], "._") || strings.ContainsAny(name, "}") {
+			return "", nil, fmt.Errorf("%q is not a folder NAME={EXPRESSION} with a name of its own, such as dt={day(at)}", rest)
 		}
 		f := folderOf{name: name}
 		if f.of, rest, err = cutExpression(text, name); err != nil {
@@ -97,18 +98,14 @@ type lake struct {
 	place   map[string]int
 }
 
-func newLake(c *ArchiveConfig, w *archive.Writer) (*lake, error) {
-	l := &lake{ArchiveConfig: c, w: w, place: map[string]int{}}
+func newLake(c *ArchiveConfig) (*lake, error) {
+	l := &lake{ArchiveConfig: c, place: map[string]int{}}
 	for _, k := range c.Scan.Table.Key {
 		l.header = append(l.header, k.Name)
 		if err := l.check(k.Name); err != nil {
 			return nil, err
 		}
 	}
-	for i, column := range w.Columns() {
-		l.columns, l.place[column.Name] = append(l.columns, column), i
-	}
-	w.Grows(func() []archive.FileColumn { return slices.Clone(l.known()) })
 	return l, nil
 }
 
@@ -162,9 +159,14 @@ const lookedRanges = 32
 
 var lookedRangeBytes = 64 << 10 // tests look at fewer
 
-// begin takes the first columns from the table's definition and from rows of its ranges, unless an interrupted export has columns.
-func (l *lake) begin(ctx context.Context, sources []source.Source) error {
-	if len(l.known()) > 0 {
+// begin takes the first columns from an interrupted export, or from the table's definition and from rows of its ranges.
+func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.Source) error {
+	l.w = w
+	for i, column := range w.Columns() {
+		l.columns, l.place[column.Name] = append(l.columns, column), i
+	}
+	w.Grows(l.known)
+	if len(l.columns) > 0 {
 		return nil
 	}
 	types := map[string][]table.Type{}

@@ -224,6 +224,9 @@ func TestALakeIsContinuedAfterAnyStep(t *testing.T) {
 						if !errors.Is(err, errKilled) {
 							t.Fatalf("killed after %q: %v", name, err)
 						}
+						if place == "" && format.Is(c.Dir) == (name == "manifest written") { // a load refuses what is not whole
+							t.Errorf("killed after %q: it is said to be an archive that is not whole: %v", name, format.Is(c.Dir))
+						}
 						c.step = nil
 						_, err = ToArchive(t.Context(), c)
 						if occupied := new(format.OccupiedError); name == "manifest written" && errors.As(err, &occupied) {
@@ -455,7 +458,7 @@ func TestALakeOfNoRowsHasColumnsOfTheTable(t *testing.T) {
 func TestPlacesWithFolders(t *testing.T) {
 	for place, want := range map[string]string{
 		"oss://b/orders/dt={day(OrderTime)}/": "oss://b/orders/: dt", "dt={x}": ".: dt", "a/b/": "a/b/:", "a/y={x}/m={x > 1 ? \"}/\" : y}/": "a/: y m",
-		"a/x{y}/": "error", "a/={y}/": "error", "a/d={y}x/": "error", "a/d={(}/": "error", "a/d={y}/e/": "error", "a/_d={y}/": "error", "a/d:={y}/": "error", "a/d={y": "error",
+		"a/x{y}/": "error", "a/={y}/": "error", "a/d={y}x/": "error", "a/d={(}/": "error", "a/d={y}/e/": "error", "a/_d={y}/": "error", "a/d={y}/D={y}/": "error", "a/d:={y}/": "error", "a/d={y": "error",
 	} {
 		base, l, err := ParsePlace(place, CSV)
 		got := "error"

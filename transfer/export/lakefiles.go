@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,41 +19,19 @@ import (
 
 // heldRows are rows as they came, of one file whose columns are not all known.
 type heldRows struct {
-	rows   int64
-	chunks [][]byte // a row is never in two
-	ends   [][]int  // of the rows of each chunk
+	rows  [][]byte
+	chunk []byte // where the last rows are
 }
 
 // chunkBytes is how much memory rows get at a time, after smaller pieces: files may be many and small.
 const chunkBytes = 1 << 20
 
 func (h *heldRows) add(row []byte) {
-	last := len(h.chunks) - 1
-	if last < 0 || cap(h.chunks[last])-len(h.chunks[last]) < len(row) {
-		size := 4 << 10
-		if last >= 0 {
-			size = min(2*cap(h.chunks[last]), chunkBytes)
-		}
-		h.chunks, h.ends = append(h.chunks, make([]byte, 0, max(size, len(row)))), append(h.ends, nil)
-		last++
+	if cap(h.chunk)-len(h.chunk) < len(row) {
+		h.chunk = make([]byte, 0, max(min(2*cap(h.chunk), chunkBytes), 4<<10, len(row)))
 	}
-	h.chunks[last] = append(h.chunks[last], row...)
-	h.ends[last] = append(h.ends[last], len(h.chunks[last]))
-	h.rows++
-}
-
-// each calls do with every row.
-func (h *heldRows) each(do func(row []byte) error) error {
-	for i, chunk := range h.chunks {
-		start := 0
-		for _, end := range h.ends[i] {
-			if err := do(chunk[start:end]); err != nil {
-				return err
-			}
-			start = end
-		}
-	}
-	return nil
+	h.chunk = append(h.chunk, row...)
+	h.rows = append(h.rows, h.chunk[len(h.chunk)-len(row):])
 }
 
 // encode makes a file of rows.
@@ -61,13 +40,13 @@ func (l *lake) encode(h *heldRows) (*archive.Encoded, error) {
 	var body bytes.Buffer
 	if l.Lake.Format == Parquet {
 		f, err := newParquet(&body, l.Scan.Table.Key, nil, seenColumns(columns))
-		if err == nil {
-			err = h.each(f.WritePacked)
+		for i := 0; i < len(h.rows) && err == nil; i++ {
+			err = f.WritePacked(h.rows[i])
 		}
 		if err == nil {
 			err = f.Flush()
 		}
-		return &archive.Encoded{Body: body.Bytes(), Rows: h.rows, Width: len(columns)}, err
+		return &archive.Encoded{Body: body.Bytes(), Rows: int64(len(h.rows)), Width: len(columns)}, err
 	}
 	to, err := l.compressor(&body)
 	if err != nil {
@@ -77,15 +56,13 @@ func (l *lake) encode(h *heldRows) (*archive.Encoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = h.each(func(row []byte) error {
-		_, written, err := f.WritePacked(row, l.types)
-		if err == nil && !written {
-			err = errors.New("write CSV: a row has several versions of a cell")
+	for _, row := range h.rows {
+		if _, written, err := f.WritePacked(row, l.types); err != nil || !written {
+			return nil, cmp.Or(err, errors.New("write CSV: a row has several versions of a cell"))
 		}
-		return err
-	})
-	err = errors.Join(err, f.Flush(), to.Close())
-	return &archive.Encoded{Body: body.Bytes(), Rows: h.rows, Width: len(columns)}, err
+	}
+	err = errors.Join(f.Flush(), to.Close())
+	return &archive.Encoded{Body: body.Bytes(), Rows: int64(len(h.rows)), Width: len(columns)}, err
 }
 
 // types implements scan.Columns.
