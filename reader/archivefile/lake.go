@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -153,6 +154,9 @@ func (w *Writer) Rewrite(ctx context.Context, atATime int, rewrite func(body []b
 }
 
 func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte, width int, rows int64) (*Encoded, error)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	in, err := w.place.Open(ctx, p.Name)
 	if err != nil {
 		return err
@@ -161,9 +165,10 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 	if err := errors.Join(err, in.Close()); err != nil {
 		return err
 	}
-	f, err := rewrite(body, p.Width, p.Rows) // it may have been rewritten already, by a process that did not come to note that
-	if err == nil && f.Rows != p.Rows {
-		err = fmt.Errorf("it has %d rows, and %d were written; "+progress.StartOver, f.Rows, p.Rows)
+	was := (&Encoded{Body: body}).part(p.Range, p.Name)
+	f, err := rewrite(body, p.Width, p.Rows) // nothing, if a process did that before and did not come to note it
+	if err == nil && (was.SHA256 != p.SHA256 && !bytes.Equal(f.Body, body) || f.Rows != p.Rows) {
+		err = errors.New("it is not as it was written; " + progress.StartOver)
 	}
 	if err == nil {
 		err = w.place.replace(p.Name, f.Body)

@@ -362,6 +362,42 @@ func TestAnInterruptedLakeIsNotContinuedInAnotherForm(t *testing.T) {
 	}
 }
 
+// A file in a store that was exchanged is found when it is rewritten.
+func TestAFileThatIsNotAsItWasWrittenIsNotRewritten(t *testing.T) {
+	lookShort(t)
+	w := newWorld(t, 1500)
+	for _, of := range []string{"parquet", "csv"} {
+		c := w.lake(t, t.TempDir(), of)
+		var err error
+		c.Store, err = jobdir.Open(t.Context(), c.Dir, jobdir.Options{})
+		must(t, err)
+		interrupted := func(most int) (noted int) {
+			c.Fresh = true
+			c.step = func(step string) error {
+				if step == "files noted" {
+					noted++
+				}
+				if noted == most || step == "file rewritten" {
+					return errKilled
+				}
+				return nil
+			}
+			if _, err := ToArchive(t.Context(), c); !errors.Is(err, errKilled) {
+				t.Fatal(err)
+			}
+			return noted
+		}
+		interrupted(interrupted(1000)) // after the last file, before any is rewritten
+		c.step, c.Fresh = nil, false
+		other, err := c.Store.Get(t.Context(), "part-00001-00003."+of)
+		must(t, err)
+		must(t, c.Store.Put(t.Context(), "part-00001-00002."+of, other))
+		if _, err := ToArchive(t.Context(), c); err == nil || !strings.Contains(err.Error(), "part-00001-00002."+of+", which has fewer columns than others: ") {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+}
+
 func TestTwoExportsToOnePlaceAreOne(t *testing.T) {
 	w := newWorld(t, 600)
 	c := w.lake(t, t.TempDir(), "csv")
