@@ -61,6 +61,8 @@ type leaseFile struct {
 	Nonce    string `json:"nonce"`
 	Counter  int64  `json:"counter"`
 	Released bool   `json:"released,omitempty"`
+	// At is when it was put, by the clock of the holder's machine: for people, as clocks are not compared.
+	At time.Time `json:"at,omitzero"`
 	// Unsettled is as in Lease, of one that was given back.
 	Unsettled    bool          `json:"unsettled,omitempty"`
 	UnsettledFor time.Duration `json:"unsettled_for,omitempty"` // nanoseconds from when it was given back
@@ -119,17 +121,18 @@ func newest(ctx context.Context, s Store) (epoch int64, body []byte, err error) 
 	return epoch, body, err
 }
 
-// Holder returns who holds the lease of a directory, or held it and was killed: "" is nobody. It changes nothing and waits for nothing.
-func Holder(ctx context.Context, s Store) (owner string, err error) {
+// Holder returns who holds the lease of a directory, or held it and was killed, and when it has last said so, by its own clock: "" is nobody. It
+// changes nothing and waits for nothing.
+func Holder(ctx context.Context, s Store) (owner string, at time.Time, err error) {
 	epoch, body, err := newest(ctx, s)
 	var file leaseFile
 	if err == nil && epoch > 0 {
 		err = json.Unmarshal(body, &file)
 	}
 	if err != nil || file.Released {
-		return "", err
+		return "", at, err
 	}
-	return file.Owner, nil
+	return file.Owner, file.At, nil
 }
 
 // Seen is the lease of a directory as it was at a moment.
@@ -246,6 +249,7 @@ func ThisProcess() string {
 func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []byte) (*Lease, error) {
 	l := &Lease{Epoch: epoch, store: s, clock: o.Clock, stopped: make(chan struct{})}
 	l.file.Owner, l.file.Version, l.file.Nonce = cmp.Or(o.Owner, ThisProcess()), leaseVersion, Nonce()
+	l.file.At = time.Now().UTC()
 	began := l.clock()
 	body, err := json.Marshal(l.file)
 	if err != nil {
@@ -360,6 +364,7 @@ func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
 // put puts the lease once, with a content that it has not had.
 func (l *Lease) put(ctx context.Context) error {
 	l.file.Counter++
+	l.file.At = time.Now().UTC()
 	body, err := json.Marshal(l.file)
 	if err != nil {
 		return err

@@ -349,7 +349,7 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 		ask := func() string {
 			t.Helper()
 			before := maps.Clone(s.Objects)
-			owner, err := Holder(t.Context(), s)
+			owner, _, err := Holder(t.Context(), s)
 			must(t, err)
 			if !maps.Equal(before, s.Objects) {
 				t.Error("something was put")
@@ -363,7 +363,7 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 		must(t, l.Release())
 		conformance.Equal(t, ask(), "", "given back")
 		s.Objects[leaseName(9)] = "damaged"
-		if _, err := Holder(t.Context(), s); err == nil {
+		if _, _, err := Holder(t.Context(), s); err == nil {
 			t.Error("a lease that is damaged is not noticed")
 		}
 	})

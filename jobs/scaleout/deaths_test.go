@@ -161,6 +161,34 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 	conformance.Equal(t, len(look()), 0, "a task that is done has the failures")
 }
 
+func TestTheStatusShowsForHowLongAWorkerIsSilent(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		w.readAll()
+		dies := w.start("dies", 3, -1, 0)
+		dies.wire = func(*http.Request) (time.Duration, bool) { return 0, true }
+		dies.tries(workAll)
+		look := func() (held int, silent []float64) {
+			watcher, err := NewWatcher(t.Context(), w.store)
+			must(t, err)
+			s, err := watcher.Status(t.Context())
+			must(t, err)
+			for _, of := range s.Working {
+				silent = append(silent, of.Silent)
+			}
+			return s.Stages[1].Held, silent
+		}
+		if held, silent := look(); held == 0 || slices.Max(silent) > 0 {
+			t.Errorf("%d tasks are held, silent for %v", held, silent)
+		}
+		time.Sleep(5 * time.Minute)
+		if held, silent := look(); held > 0 || len(silent) == 0 || slices.Min(silent) < 300 || slices.Max(silent) > 330 {
+			t.Errorf("after five minutes %d tasks are held, silent for %v", held, silent)
+		}
+		w.late.Wait()
+		w.finish()
+	})(t)
+}
+
 // TestTheFirstResultOfATaskCounts commits a result after that of another attempt, whose rejected records fill several lists.
 func TestTheFirstResultOfATaskCounts(t *testing.T) {
 	ctx := t.Context()

@@ -95,7 +95,11 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 		return err
 	}
 	prepared.Close()
-	return nil
+	j, err := newJob(store, p, r.Options)
+	if err != nil {
+		return err
+	}
+	return j.raiseLimit(ctx, r.Load.Limits.MaxErrors)
 }
 
 func identityOf(cfg *pipeline.Config) string {

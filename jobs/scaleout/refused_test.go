@@ -187,7 +187,7 @@ func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
 	})(t)
 }
 
-func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
+func TestAJobStopsAtItsErrorLimitAndNeedsAHigherOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.makeInputs(rand.New(rand.NewPCG(4, 1)))
@@ -199,23 +199,22 @@ func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
 			_, err := w.work()
 			refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
 		}
-		for range len(w.rejects) { // each time up to one more than before
-			err := w.start("resumed", 6, -1, 0).run(func(ctx context.Context, j *Job) error {
-				if err := j.Continue(ctx); err != nil {
-					return err
-				}
-				s, err := j.Work(ctx)
-				if err == nil {
-					w.check(s)
-				}
-				return err
-			})
-			if err == nil {
-				return
-			}
-			refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
+		resume := func() error {
+			return w.start("resumed", 6, -1, 0).run(func(ctx context.Context, j *Job) error { return j.Continue(ctx) })
 		}
-		t.Error("the job does not end")
+		refused(t, resume(), exitcode.ErrorLimit, "more than --max-errors allows")
+		for limit := int64(2); ; limit++ {
+			err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Load.Limits.MaxErrors = ledger.MaxErrors{Rows: limit} })
+			if err == nil {
+				var s *Summary
+				if s, err = w.work(); err == nil {
+					w.check(s)
+					conformance.Equal(t, limit, int64(len(w.rejects)), "the limit with which the load ends")
+					return
+				}
+			}
+			refused(t, err, exitcode.ErrorLimit, "the load command again, with a higher limit")
+		}
 	})
 }
 

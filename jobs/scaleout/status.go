@@ -57,7 +57,7 @@ type StageState struct {
 	Stage string `json:"stage"`
 	Tasks int    `json:"tasks"`
 	Done  int    `json:"done"`
-	Held  int    `json:"held"` // that a process works on, or worked on and is gone
+	Held  int    `json:"held"` // that a process works on
 }
 
 // Worker is a process that works on a task, or worked on it and is gone.
@@ -65,6 +65,8 @@ type Worker struct {
 	Stage string `json:"stage"`
 	Index int    `json:"index"`
 	By    string `json:"by"`
+	// Silent is for how many seconds it has given no sign, by its clock and that of this machine; 0 is less than a lease lasts.
+	Silent float64 `json:"silent_seconds,omitempty"`
 }
 
 // Watcher looks at a job. It reads each result once. It is safe for concurrent use.
@@ -260,15 +262,20 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 			s.Stages[at].Held++ // about
 			continue
 		}
-		owner, err := jobdir.Holder(ctx, jobdir.Below(w.job.store, folder))
+		owner, seen, err := jobdir.Holder(ctx, jobdir.Below(w.job.store, folder))
 		if err != nil {
 			return err
 		}
 		if owner == "" {
 			continue
 		}
-		s.Stages[at].Held++
-		s.Working = append(s.Working, Worker{Stage: s.Stages[at].Stage, Index: index, By: owner})
+		work := Worker{Stage: s.Stages[at].Stage, Index: index, By: owner}
+		if silent := time.Since(seen); silent > jobdir.Term {
+			work.Silent = silent.Seconds()
+		} else {
+			s.Stages[at].Held++
+		}
+		s.Working = append(s.Working, work)
 	}
 	return nil
 }

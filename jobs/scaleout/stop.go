@@ -11,11 +11,12 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/ledger"
 	"example.com/tsimport/reader/input"
 )
 
-// continuedName is the object that says what was known when a job was continued that had been stopped.
-const continuedName = "continued.json"
+// limitName is the object with the error limit that the planning command was given later.
+const limitName = "limit.json"
 
 // StoppedError says that all processes of the job were told to stop.
 type StoppedError struct {
@@ -26,7 +27,11 @@ type StoppedError struct {
 }
 
 func (e *StoppedError) Error() string {
-	return fmt.Sprintf("the job was stopped: %s (by %s); tsimport resume continues it", e.Why, e.By)
+	continues := "tsimport resume"
+	if e.Code == exitcode.ErrorLimit {
+		continues = "the load command again, with a higher limit,"
+	}
+	return fmt.Sprintf("the job was stopped: %s (by %s); %s continues it", e.Why, e.By, continues)
 }
 
 // Exit is the exit code.
@@ -71,28 +76,49 @@ func (j *Job) forgetRefusal(ctx context.Context) error {
 }
 
 // counted is what is known of all tasks that are done.
-type counted struct {
-	Read     int64 `json:"read"`
-	Rejected int64 `json:"rejected"`
-}
+type counted struct{ Read, Rejected int64 }
 
-// Continue undoes a stop. After a stop by the error limit, records that were rejected before no longer count.
+// Continue undoes a stop, unless more records were rejected than may be.
 func (j *Job) Continue(ctx context.Context) error {
-	var why *StoppedError
-	if err := j.stopped(ctx); err == nil || !errors.As(err, &why) {
+	if err := j.stopped(ctx); !errors.As(err, new(*StoppedError)) {
 		return err
 	}
-	if why.Code != exitcode.ErrorLimit {
-		return j.store.Delete(ctx, stopName)
+	if err := j.store.Delete(ctx, stopName); err != nil {
+		return err
 	}
 	n, err := j.count(ctx)
 	if err != nil {
 		return err
 	}
-	if err := putJSON(ctx, j.store.Put, continuedName, n); err != nil {
+	return j.overLimit(ctx, n, false)
+}
+
+// raiseLimit takes another error limit for a job that was planned, and undoes its stop by the former one.
+func (j *Job) raiseLimit(ctx context.Context, limit ledger.MaxErrors) error {
+	former, err := j.maxErrors(ctx)
+	if err != nil || former == limit {
 		return err
 	}
-	return j.store.Delete(ctx, stopName)
+	if err := putJSON(ctx, j.store.Put, limitName, limit); err != nil {
+		return fmt.Errorf("keep %s in %s: %w", limitName, j.store, err)
+	}
+	j.o.Say.Line("--max-errors of the load is another one from now on")
+	if why := new(StoppedError); errors.As(j.stopped(ctx), &why) && why.Code == exitcode.ErrorLimit {
+		return j.Continue(ctx)
+	}
+	return nil
+}
+
+func (j *Job) maxErrors(ctx context.Context) (ledger.MaxErrors, error) {
+	limit := j.Plan.MaxErrors
+	text, err := j.store.Get(ctx, limitName)
+	if err == nil {
+		err = json.Unmarshal(text, &limit)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return limit, fmt.Errorf("read %s of %s: %w", limitName, j.store, err)
+	}
+	return limit, nil
 }
 
 // count counts the records of all tasks that are done.
@@ -121,7 +147,7 @@ func (j *Job) count(ctx context.Context) (n counted, err error) {
 // limit stops the job if more records were rejected than may be. Rejected is how many the task has that was just done: others look
 // themselves.
 func (j *Job) limit(ctx context.Context, rejected int64) error {
-	if rejected == 0 || j.Plan.MaxErrors.Rows < 0 && !j.Plan.MaxErrors.Share {
+	if rejected == 0 {
 		return nil
 	}
 	n, err := j.count(ctx)
@@ -133,19 +159,9 @@ func (j *Job) limit(ctx context.Context, rejected int64) error {
 
 // overLimit stops the job if so many are too many, at its end or before.
 func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
-	if !j.Plan.MaxErrors.Exceeded(n.Rejected, n.Read, end) {
-		return nil
-	}
-	var before counted
-	text, err := j.store.Get(ctx, continuedName)
-	if err == nil {
-		err = json.Unmarshal(text, &before)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read %s of %s: %w", continuedName, j.store, err)
-	}
-	if !j.Plan.MaxErrors.Exceeded(n.Rejected-before.Rejected, n.Read-before.Read, end) {
-		return nil
+	limit, err := j.maxErrors(ctx)
+	if err != nil || !limit.Exceeded(n.Rejected, n.Read, end) {
+		return err
 	}
 	why := &StoppedError{Why: fmt.Sprintf("%d of %d records were rejected, more than --max-errors allows", n.Rejected, n.Read), Code: exitcode.ErrorLimit}
 	if err := j.stop(ctx, why); err != nil {

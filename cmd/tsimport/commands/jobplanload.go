@@ -163,7 +163,7 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 	if err == nil {
 		var owner string
 		identity := progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
-		if owner, err = jobdir.Holder(ctx, jobdir.Below(store, "loads/"+identity)); owner != "" {
+		if owner, _, err = jobdir.Holder(ctx, jobdir.Below(store, "loads/"+identity)); owner != "" {
 			l.note(fmt.Sprintf("by its lease in %s, %s is loading this now, or was killed while it did", input.Redact(asked.State), owner))
 		}
 	}

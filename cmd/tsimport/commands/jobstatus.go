@@ -71,7 +71,11 @@ func jobLines(s *scaleout.Status) (lines []string) {
 		lines = append(lines, fmt.Sprintf("late requests of lost workers may arrive until %s (%v); comparisons and the end of the job wait until then", u.Local().Format(time.TimeOnly), round(time.Until(*u))))
 	}
 	for _, w := range s.Working {
-		lines = append(lines, fmt.Sprintf("%-7s task %d: %s", w.Stage, w.Index, printable(w.By)))
+		silent := ""
+		if w.Silent > 0 {
+			silent = fmt.Sprintf(", silent for %v: the next worker without a task takes it over", round(time.Duration(w.Silent*float64(time.Second))))
+		}
+		lines = append(lines, fmt.Sprintf("%-7s task %d: %s%s", w.Stage, w.Index, printable(w.By), silent))
 	}
 	for _, f := range s.Failures {
 		lines = append(lines, fmt.Sprintf("%-7s task %d failed %s: %s (%s)", f.Stage, f.Index, f.At.Local().Format("2006-01-02 15:04:05"), printable(f.Message), printable(f.By)))
