@@ -1,10 +1,12 @@
 package scaleout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -64,6 +66,45 @@ func (w *world) together(set func(n int, p *process)) {
 		})
 	}
 	all.Wait()
+}
+
+func TestAWorkerThatCannotWorkIsNamedAndTheOthersContinue(t *testing.T) {
+	for says, c := range map[string]struct {
+		code    int
+		program string
+		fails   func(verb, name string, done bool) error
+	}{
+		"must have the same version": {code: exitcode.Usage, program: "other"},
+		"permission denied": {code: exitcode.Usage, fails: func(verb, _ string, done bool) error { // the directory of another user
+			if verb == "put" && !done {
+				return fs.ErrPermission
+			}
+			return nil
+		}},
+		errFull.Error(): {code: exitcode.Failed, fails: func(verb, name string, done bool) error { // its disk, with a folder that only it has full
+			if verb == "put" && strings.HasPrefix(name, "runs/") && !done {
+				return errFull
+			}
+			return nil
+		}},
+	} {
+		t.Run(says, inJob(func(t *testing.T, w *world) {
+			var others sync.WaitGroup
+			others.Go(func() { w.together(func(_ int, p *process) { p.slow = time.Second }) })
+			p := w.start("cannot", 1, -1, 0)
+			p.goesWrong(c.fails)
+			j, err := Open(p.ctx, p, Options{Load: w.config(p), Program: cmp.Or(c.program, "test"), Owner: p.name, Clock: func() time.Duration { return time.Since(w.startsAt) }})
+			if err == nil {
+				_, err = j.Work(p.ctx)
+				conformance.Equal(t, j.Close(), nil, "Close")
+			}
+			if refused(t, err, c.code, says); strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q has several lines", err)
+			}
+			others.Wait()
+			w.finish()
+		}))
+	}
 }
 
 func TestProcessesKeepTheirTasksAtAStoreOfSecondsARequest(t *testing.T) {
