@@ -109,9 +109,9 @@ func (j *Job) takeSlot(ctx context.Context) error {
 	return errNoSlot
 }
 
-// pause waits until something may have changed.
-func (j *Job) pause(ctx context.Context) error {
-	timer, drain := time.NewTimer(lookEvery), j.draining()
+// pause waits for that time, unless the process is to end.
+func (j *Job) pause(ctx context.Context, most time.Duration) error {
+	timer, drain := time.NewTimer(most), j.draining()
 	defer timer.Stop()
 	select {
 	case <-timer.C:

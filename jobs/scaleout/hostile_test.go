@@ -107,6 +107,24 @@ func TestAWorkerThatCannotWorkIsNamedAndTheOthersContinue(t *testing.T) {
 	}
 }
 
+func TestAProcessWithoutATaskLooksTheLessTheLongerItTakes(t *testing.T) {
+	for took, most := range map[time.Duration]time.Duration{0: lookEvery, time.Second: 4 * time.Second, time.Minute: mostPause} {
+		inJob(func(t *testing.T, w *world) {
+			must(t, w.start("idle", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
+				looks, last := 0, time.Now()
+				return j.persist(ctx, func() (worked, over bool, err error) {
+					if pause := time.Since(last); looks > 0 && (pause < most || pause > most+time.Second) {
+						t.Errorf("looks of %v are %v apart, want %v", took, pause, most)
+					}
+					time.Sleep(took)
+					looks, last = looks+1, time.Now()
+					return false, looks == 5, nil
+				})
+			}))
+		})(t)
+	}
+}
+
 func TestProcessesKeepTheirTasksAtAStoreOfSecondsARequest(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.together(func(_ int, p *process) { p.slow = 4 * time.Second })

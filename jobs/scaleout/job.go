@@ -39,8 +39,7 @@ type Job struct {
 	mu       sync.Mutex
 	prepared *pipeline.Prepared
 	shards   *shardMap
-	splits   map[int]*splitResult // that were read, which never change
-	written  map[int]*shardResult
+	known    *known // of all parts of the process
 	scratch  string
 	drain    context.Context // of the task that is done now
 	slot     *slot           // of the process
@@ -66,7 +65,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	}
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	o.Drain = cmp.Or(o.Drain, context.Background())
-	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Lanes.Concurrency)}
+	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Lanes.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()
 	return j, err

@@ -85,7 +85,7 @@ func TestAShardOfALargeJobReadsAndKeepsItsOwnExtentsOnly(t *testing.T) {
 		}
 		conformance.Must(t, w.Close())
 		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, splits), Shards: make([]Shard, shards)}
-		j := &Job{Plan: p, store: store, splits: map[int]*splitResult{}}
+		j := &Job{Plan: p, store: store, known: newKnown()}
 		j.o.Load.Limits.TempDir = t.TempDir()
 		sorter, err := extsort.New(extsort.Options{Memory: 32 << 20})
 		conformance.Must(t, err)

@@ -42,7 +42,7 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 		j.o.Say.Line("all rows are written; waiting until %s (%v), for until then requests of a worker that was lost may come late", end.Format(time.TimeOnly), left.Round(time.Second))
 	}
 	for time.Until(end) > 0 {
-		if err := j.pause(ctx); err != nil {
+		if err := j.pause(ctx, lookEvery); err != nil {
 			return err
 		}
 		if err := j.rest(ctx); err != nil {

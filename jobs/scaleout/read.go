@@ -204,7 +204,7 @@ func (r *splitResult) ended() int64 {
 
 // split returns the result of a split, nil if it was not read.
 func (j *Job) split(ctx context.Context, i int) (*splitResult, error) {
-	return cached(ctx, j, j.splits, i, splitName(i), func(r *splitResult) bool {
+	return cached(ctx, j, j.known.splits, i, splitName(i), func(r *splitResult) bool {
 		return r.Split == i && r.Read == r.ended() && j.Plan.Direct == (r.Direct != nil)
 	})
 }

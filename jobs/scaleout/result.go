@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"sync"
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
@@ -183,14 +184,25 @@ func putJSON(ctx context.Context, put func(ctx context.Context, name string, bod
 	return put(ctx, name, append(text, '\n'))
 }
 
+// known are results of tasks that a process has read. They never change.
+type known struct {
+	mu      sync.Mutex
+	splits  map[int]*splitResult
+	written map[int]*shardResult
+}
+
+func newKnown() *known {
+	return &known{splits: map[int]*splitResult{}, written: map[int]*shardResult{}}
+}
+
 // cached returns the result of a task, which never changes; nil if it was not done.
 func cached[T any, R interface {
 	*T
 	result
 }](ctx context.Context, j *Job, all map[int]R, i int, name string, sound func(R) bool) (R, error) {
-	j.mu.Lock()
+	j.known.mu.Lock()
 	r := all[i]
-	j.mu.Unlock()
+	j.known.mu.Unlock()
 	if r != nil {
 		return r, nil
 	}
@@ -202,8 +214,8 @@ func cached[T any, R interface {
 	if !sound(r) {
 		return nil, unfitf("%s of %s is damaged: its counts do not balance", name, j.store)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	j.known.mu.Lock()
+	defer j.known.mu.Unlock()
 	all[i] = r
 	return r, nil
 }

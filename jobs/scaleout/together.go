@@ -61,7 +61,7 @@ func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.slot, b.cpu, b.part, b.parts, b.together = j.slot, j.cpu, part, parts, j.together
+	b.slot, b.cpu, b.part, b.parts, b.together, b.known = j.slot, j.cpu, part, parts, j.together, j.known
 	b.o.divide(parts)
 	return b, nil
 }

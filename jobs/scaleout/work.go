@@ -12,8 +12,12 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// lookEvery is how often a process looks for tasks that have become open.
-const lookEvery = 2 * time.Second
+// A process that finds no task looks again after lookEvery, and seldom enough for looking to take a fifth of its time: hundreds of processes that look
+// at hundreds of leases would ask a store for more than it answers. A takeover is late by mostPause at most.
+const (
+	lookEvery = 2 * time.Second
+	mostPause = 15 * time.Second
+)
 
 // Work takes tasks until the job is done, together with any number of other processes. A task whose process is gone is taken over. The summary
 // is that of the whole job; an error that the service refuses permanently, and a stop, end all processes.
@@ -67,7 +71,7 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 	most := cmp.Or(j.o.Load.Lanes.RetryFor, pipeline.DefaultRetryFor)
 	var failing time.Time // since when; zero if it does not fail
 	for idle := 1; ; idle++ {
-		worked, over := false, false
+		worked, over, began := false, false, time.Now()
 		err := j.rest(ctx)
 		if err == nil {
 			worked, over, err = step()
@@ -90,7 +94,7 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 		if idle == idleSteps && j.part == 0 {
 			j.o.Say.Line("waiting for tasks that other workers hold; one that gives no sign for %v is taken over", jobdir.Term)
 		}
-		if err := j.pause(ctx); err != nil {
+		if err := j.pause(ctx, max(lookEvery, min(4*time.Since(began), mostPause))); err != nil {
 			return err
 		}
 	}

@@ -217,5 +217,5 @@ func writtenOf(report *pipeline.Report) written {
 
 // shard returns the result of a shard, nil if it was not written.
 func (j *Job) shard(ctx context.Context, i int) (*shardResult, error) {
-	return cached(ctx, j, j.written, i, shardName(i), func(r *shardResult) bool { return r.Shard == i && r.From == r.Superseded+r.Written+r.Refused })
+	return cached(ctx, j, j.known.written, i, shardName(i), func(r *shardResult) bool { return r.Shard == i && r.From == r.Superseded+r.Written+r.Refused })
 }
