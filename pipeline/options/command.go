@@ -29,6 +29,7 @@ type Command struct {
 type Scan struct {
 	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, inclusive
 	ToKey    string  `json:"to-key,omitempty"`   // exclusive
+	Prefix   string  `json:"prefix,omitempty"`   // in place of both: values of the first key columns
 	Filter   string  `json:"filter,omitempty"`   // a condition that the service evaluates
 	Where    string  `json:"where,omitempty"`    // an expression that this machine evaluates
 	Since    string  `json:"since,omitempty"`    // RFC 3339 or milliseconds; "" is all cells
@@ -54,6 +55,7 @@ type Differing struct {
 // Exporting is what an export writes. Its format is that of Text, its columns those of Mapping.
 type Exporting struct {
 	Typed  bool   `json:"typed,omitempty"`
+	Keys   string `json:"keys,omitempty"` // a file
 	Output string `json:"output,omitempty"` // "" is standard output
 	// PartSize is how many bytes of rows a file of a lake has, about; 0 is 64 MiB.
 	PartSize int64 `json:"part-size,omitempty"`

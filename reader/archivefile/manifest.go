@@ -117,6 +117,7 @@ type Selection struct {
 	Columns  []string `json:"columns,omitzero"` // nil is all; an empty list none
 	Filter   string   `json:"filter,omitempty"`
 	Where    string   `json:"where,omitempty"`
+	Keys     string   `json:"keys,omitempty"`     // checksum of those that were read; "" is all
 	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
 }
 
@@ -128,7 +129,7 @@ func (s *Selection) Facts() []progress.Fact {
 	}
 	return []progress.Fact{
 		{Name: "--from-key", Value: s.From}, {Name: "--to-key", Value: s.To}, {Name: "--columns", Value: columns},
-		{Name: "--filter", Value: s.Filter}, {Name: "--where", Value: s.Where}, {Name: "--versions", Value: strconv.Itoa(s.Versions)},
+		{Name: "--filter", Value: s.Filter}, {Name: "--where", Value: s.Where}, {Name: "--keys", Value: s.Keys}, {Name: "--versions", Value: strconv.Itoa(s.Versions)},
 	}
 }
 

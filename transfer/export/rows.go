@@ -33,11 +33,15 @@ func newRowWriter(e *exporter, to scan.Formatter, before func() error) *rowWrite
 }
 
 // row writes a row by its ordering key and its bytes.
-func (w *rowWriter) row(key, row []byte) (err error) {
-	var made *scan.Row
+func (w *rowWriter) row(key, row []byte) (err error) { return w.one(key, row, nil) }
+
+// one writes a row that came as bytes, or was made.
+func (w *rowWriter) one(key, row []byte, made *scan.Row) (err error) {
 	if w.where != nil {
-		if made, err = w.memory.Unpack(row); err != nil {
-			return err
+		if made == nil {
+			if made, err = w.memory.Unpack(row); err != nil {
+				return err
+			}
 		}
 		if passes, err := w.passes(made); err != nil || !passes {
 			w.result.LeftOut++ // with an error, nobody asks any more
@@ -74,7 +78,7 @@ func (w *rowWriter) row(key, row []byte) (err error) {
 
 // asItCame writes a row as it came, unless it must be made.
 func (w *rowWriter) asItCame(row []byte) (written bool, err error) {
-	if w.packed == nil {
+	if w.packed == nil || row == nil {
 		return false, nil
 	}
 	of, written, err := w.packed.WritePacked(row, w.names)

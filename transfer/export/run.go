@@ -43,6 +43,7 @@ type Config struct {
 	Target  string            // where the table is, by which an interrupted export is known again
 	Format  string
 	Limit   int64         // rows; 0 is all
+	Keys    Keys          // of the rows that are read; nil reads ranges
 	Readers int           // ranges that are read at a time; 0 takes DefaultReaders
 	Path    string        // of the file
 	Fresh   bool          // do not continue an interrupted export
@@ -56,6 +57,7 @@ type Result struct {
 	Resumed int64 // of those, written before
 	Kept    int64 // after an error: rows with which the same export can continue
 	LeftOut int64 // rows that Scan.Where has left out in this process
+	Missing int64 // keys without a row, in this process
 	Units   int64 // read capacity units that this process was charged
 
 	Columns []Column // attributes of the rows in the output, sorted
@@ -244,8 +246,16 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	if e.after != nil {
 		o.From = e.after
 	}
+	w := newRowWriter(e, f, before)
+	if e.Keys != nil {
+		err := e.get(o, func(key []byte, row *scan.Row) error { return w.one(key, nil, row) })
+		if errors.Is(err, errEnough) {
+			err = nil
+		}
+		return e.ofOneTable(err)
+	}
 	ordered := newOrdered(s.Client, s.Table, o, e.Readers, sortedBounds(e.admin, s.Table.Name))
-	return e.ofOneTable(ordered.run(e.ctx, newRowWriter(e, f, before).row))
+	return e.ofOneTable(ordered.run(e.ctx, w.row))
 }
 
 // suspectFor bounds how long an export that has failed asks whether its table was replaced.

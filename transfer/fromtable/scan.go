@@ -44,8 +44,21 @@ func Scan(s *options.Command) (to tablescan.Config, err error) {
 	return to, nil
 }
 
-// SetBounds has a scan return only the rows from --from-key to --to-key.
+// SetBounds has a scan return only the rows from --from-key to --to-key, which it makes of --prefix.
 func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (err error) {
+	if s.Prefix != "" {
+		if s.FromKey != "" || s.ToKey != "" {
+			return plan.Usagef("--prefix: another range of keys is named too; leave one of them out")
+		}
+		if to.From, err = scan.ParseKey(s.Prefix, key); err == nil {
+			to.To, err = scan.After(to.From)
+		}
+		if err != nil {
+			return plan.Usagef("--prefix %s: %v", s.Prefix, err)
+		}
+		s.FromKey, s.ToKey = scan.KeyText(to.From), scan.KeyText(to.To)
+		return nil
+	}
 	for _, f := range []struct {
 		flag, text string
 		to         *[]table.Value

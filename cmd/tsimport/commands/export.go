@@ -69,6 +69,11 @@ func export(c *call) (err error) {
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
 		return err
 	}
+	closeKeys, err := rowKeys(c, &cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeKeys()) }()
 	cfg.Scan.Client = sdk
 	if c.of.Typed {
 		cfg.Format = exporting.Typed
@@ -124,6 +129,9 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	if r.LeftOut > 0 {
 		c.say.Line("%s rows were left out by --where", words.Grouped(r.LeftOut))
 	}
+	if r.Missing > 0 {
+		c.say.Warn("the table has no row of %s", counted(r.Missing, "key"))
+	}
 	sayNothing(c, cfg, r)
 	flags := loadFlagsOf(cfg, r)
 	sayLost(c.say, &r.Lost, r.Columns)
@@ -133,7 +141,7 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 		sayFlags(c, flags, "--json prints as load_flags")
 	}
 	if c.of.JSON {
-		return printJSON(c, exportSummary{Table: name, Format: exportFormat(c), Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
+		return printJSON(c, exportSummary{Table: name, Format: exportFormat(c), Rows: r.Rows, Missing: r.Missing, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
 	}
 	return nil
 }
@@ -185,6 +193,7 @@ type exportSummary struct {
 	Table     string             `json:"table"`
 	Format    string             `json:"format"`
 	Rows      int64              `json:"rows"`
+	Missing   int64              `json:"missing,omitempty"` // keys of --keys without a row
 	Columns   []exporting.Column `json:"columns"`
 	Lost      exporting.Lost     `json:"lost"`
 	LoadFlags []string           `json:"load_flags"` // with which a load gives the columns their types

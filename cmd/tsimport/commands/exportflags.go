@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -8,10 +9,13 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/tablescan"
 	exporting "example.com/tsimport/transfer/export"
 	"example.com/tsimport/transfer/fromtable"
+	"example.com/tsimport/transfer/verify"
 )
 
 // exportFormat is what --format says, and without it what the output is: a folder, or a file whose name has an ending.
@@ -81,6 +85,8 @@ func checkExportFlags(c *call, format string) error {
 		return usagef("--json: the rows go to stdout; name a file for them with -o")
 	case toFolder && c.given.IsSet("limit"):
 		return usagef("--limit: a folder gets all rows of a range of keys; give --from-key and --to-key")
+	case toFolder && c.of.Keys != "":
+		return usagef("--keys: a folder gets all rows of a range of keys; name a file with -o")
 	case toArchive && (output == "" || output == "-"):
 		return usagef("--format archive: an archive is a folder; name it with -o")
 	}
@@ -110,4 +116,33 @@ func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selec
 	}
 	holds.Columns = s.Columns
 	return s, holds, nil
+}
+
+// rowKeys reads the keys of the file that --keys names, if it does, for an export of their rows. It returns what closes them.
+func rowKeys(c *call, cfg *exporting.Config) (stop func() error, err error) {
+	file := c.of.Keys
+	switch s := &cfg.Scan; {
+	case file == "":
+		return func() error { return nil }, nil
+	case s.From != nil || s.To != nil:
+		return nil, usagef("--keys: the file names the rows; leave ranges of keys out")
+	case s.Filter != nil:
+		return nil, usagef("--filter: rows of --keys are read one by one, which the service does without a filter; give --where")
+	}
+	r, asked := &plan.Request{Inputs: []string{file}, Memory: options.DefaultMemory() / 4, Mode: table.Delete}, new(options.Request)
+	if r.Read, err = options.Read(asked); err != nil {
+		return nil, usagef("%v", err)
+	}
+	completeRead(c, asked, &r.Read)
+	r.Target = plan.Target{Name: cfg.Target, Table: cfg.Scan.Table.Name, Create: true, Absent: true, Key: slices.Clone(cfg.Scan.Table.Key)}
+	for i := range r.Target.Key {
+		r.Target.Key[i].Auto = false // the records have the numbers
+	}
+	keys, err := verify.SortKeys(c.Context, r, options.DefaultMemory(), "")
+	if err != nil {
+		return nil, fmt.Errorf("--keys: %w", err)
+	}
+	c.say.Line("reading the rows of %s", counted(keys.Count, "key"))
+	cfg.Keys, cfg.Holds.Keys = keys, keys.Sum
+	return keys.Close, nil
 }

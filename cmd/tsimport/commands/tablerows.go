@@ -23,11 +23,11 @@ import (
 )
 
 // ofRows are the flags that say which rows a command is about, as export has them.
-var ofRows = []string{"from-key", "to-key", "filter", "where", "concurrency", "max-rcu"}
+var ofRows = []string{"from-key", "to-key", "prefix", "keys", "filter", "where", "concurrency", "max-rcu"}
 
 func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 	of := slices.DeleteFunc(flagsOf(options.Export), func(f cli.Flag) bool { return !slices.Contains(ofRows, f.Names()[0]) })
-	of = append(append(of, flagsOf(options.Reaching)...), quiet, name, &cli.StringFlag{Name: "prefix", Usage: "rows whose keys begin with `KEY`: values of the first key columns, with commas between them"})
+	of = append(append(of, flagsOf(options.Reaching)...), quiet, name)
 	return []*cli.Command{
 		{Name: "count", Usage: "count a table's rows", ArgsUsage: "TABLE", Action: in.with(options.Export, tableCount), Flags: append(slices.Clone(of), asJSON),
 			Description: "Reads the keys of all rows, or of those that flags name, by ranges in parallel. Each row counts as it was when its page was read."},
@@ -35,7 +35,6 @@ func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 			Description: "Without --yes it says how many rows these are. A row that others have changed meanwhile is kept if --filter is no longer true for it.\n" +
 				"An interrupted deletion is resumed by the same command.",
 			Flags: append(slices.Clone(of),
-				&cli.StringFlag{Name: "keys", Usage: "the rows whose keys the records of `FILE` have, whose columns are named as those of the key"},
 				&cli.Int64Flag{Name: "max-delete", Usage: "delete nothing if there are more than `N` rows"},
 				&cli.BoolFlag{Name: "yes", Usage: "delete them (default: count them)"})},
 	}
@@ -52,40 +51,25 @@ func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err
 		return cfg, nil, errors.Join(err, t.close())
 	}
 	cfg = exporting.Config{Target: t.name, Format: exporting.Typed, Readers: c.of.Concurrency}
-	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err == nil && c.String("prefix") != "" {
-		if cfg.Scan.From, cfg.Scan.To, err = scan.ParseRange(c.String("prefix"), described.Key); err != nil {
-			err = usagef("--prefix %s: %v", c.String("prefix"), err)
-		}
+	closeKeys := func() error { return nil }
+	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err == nil {
+		closeKeys, err = rowKeys(c, &cfg)
 	}
 	if err != nil {
 		return cfg, nil, errors.Join(err, t.close())
 	}
 	cfg.Scan.Client, cfg.Scan.Columns = sdk, []string{}
-	if bytes, err := scan.NewPartitions(&client.Admin{Client: sdk, Context: c.Context}, sdk, name).Size(); err == nil && cfg.Scan.From == nil && cfg.Scan.To == nil {
+	if bytes, err := scan.NewPartitions(&client.Admin{Client: sdk, Context: c.Context}, sdk, name).Size(); err == nil && cfg.Scan.From == nil && cfg.Scan.To == nil && cfg.Keys == nil {
 		c.say.Line("to read table %s takes up to %s read units", name, words.Grouped(bytes/unitBytes+1))
 	}
-	return cfg, t.close, nil
+	return cfg, func() error { return errors.Join(closeKeys(), t.close()) }, nil
 }
 
 // unitBytes are what a read unit reads.
 const unitBytes = 4 << 10
 
-// checkRows refuses ways to name rows that exclude each other.
-func checkRows(c *call) error {
-	switch {
-	case c.IsSet("prefix") && (c.IsSet("from-key") || c.IsSet("to-key")):
-		return usagef("--prefix: another range of keys is named too; leave one of them out")
-	case c.String("prefix") == "" && c.IsSet("prefix"):
-		return usagef("--prefix: no key is given")
-	}
-	return nil
-}
-
 func tableCount(c *call) (err error) {
 	name, err := tableName(c)
-	if err == nil {
-		err = checkRows(c)
-	}
 	if err != nil {
 		return err
 	}
@@ -113,10 +97,7 @@ type rowsCounted struct {
 
 func tableDelete(c *call) error {
 	name, err := tableName(c)
-	if err == nil {
-		err = checkRows(c)
-	}
-	keys, ranged := c.String("keys"), c.IsSet("prefix") || c.IsSet("from-key") || c.IsSet("to-key")
+	keys, ranged := c.of.Keys, c.IsSet("prefix") || c.IsSet("from-key") || c.IsSet("to-key")
 	switch {
 	case err != nil:
 		return err
@@ -147,7 +128,7 @@ func tableDelete(c *call) error {
 	of := c.command()
 	of.Name = job.Load
 	of.From, of.Table, of.Mode, of.Order, of.DryRun = []string{keys}, name, "delete", "none", !c.Bool("yes")
-	of.FromKey, of.ToKey, of.Filter, of.Concurrency, of.MaxRCU = "", "", "", 0, 0
+	of.FromKey, of.ToKey, of.Prefix, of.Keys, of.Filter, of.Concurrency, of.MaxRCU = "", "", "", "", "", 0, 0
 	if filter := c.of.Filter; filter != "" {
 		of.When = condition.Matching + filter
 	}
@@ -180,7 +161,7 @@ func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err 
 		r, err := exporting.To(c.Context, cfg, io.Discard)
 		return "", r.Rows, false, err
 	}
-	file = deletedKeysFile(cfg.Target, name, fmt.Sprint(cfg.Scan.Table.Created), c.of.FromKey, c.of.ToKey, c.String("prefix"), c.of.Filter)
+	file = deletedKeysFile(cfg.Target, name, fmt.Sprint(cfg.Scan.Table.Created), c.given.FromKey, c.given.ToKey, c.of.Filter)
 	if text, err := os.Open(file); err == nil { // whole: an export has another name until it is
 		defer text.Close()
 		for lines := bufio.NewScanner(text); lines.Scan(); {

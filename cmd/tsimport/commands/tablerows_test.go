@@ -78,7 +78,7 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	text, err := os.ReadFile("archive/manifest.json")
 	must(t, err)
 	must(t, json.Unmarshal(text, &manifest))
-	keys := deletedKeysFile("embedded store ./tsimport-store", "p", fmt.Sprint(manifest.Created), "", "", "", "age < 2")
+	keys := deletedKeysFile("embedded store ./tsimport-store", "p", fmt.Sprint(manifest.Created), "", "", "age < 2")
 	tsimport(0, "export", "-t", "p", "--filter", "age < 2", "--typed", "--columns", "", "-o", keys, "-q")
 	put(t, "c.csv", "n,id,age\n0,k000,5\n1,k001,\n0,k030,1\n")
 	tsimport(0, "load", "c.csv", "-t", "p", "-q")
@@ -92,4 +92,51 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	if _, err := os.Stat(keys); !os.IsNotExist(err) {
 		t.Errorf("the file of keys is left: %v", err)
 	}
+}
+
+// TestRowsOfKeysAreExportedAndCounted has keys in no order, repeated and without rows, in more requests than one.
+func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
+	tsimport := commandsIn(t)
+	var rows, keys, want strings.Builder
+	rows.WriteString("dev,n,v\n")
+	keys.WriteString("n,dev\n")
+	for i := range 3000 {
+		fmt.Fprintf(&rows, "d%02d,%d,v%d\n", i%10, i, i)
+	}
+	for i := 2999; i >= 0; i -= 3 {
+		fmt.Fprintf(&keys, "%d,d%02d\n%d,d%02d\n", i, i%10, i+100000, i%10)
+	}
+	for d := range 10 {
+		for i := range 3000 {
+			if i%10 == d && i%3 == 2 {
+				fmt.Fprintf(&want, "d%02d,%d,v%d\n", d, i, i)
+			}
+		}
+	}
+	keys.WriteString("2999,d09\n")
+	put(t, "rows.csv", rows.String())
+	put(t, "keys.csv", keys.String())
+	tsimport(0, "load", "rows.csv", "-t", "t", "--create", "--pk", "dev:string", "--pk", "n:integer", "-q")
+
+	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "-o", "out.csv", "--max-rcu", "100000"), "exported 1,000 rows", "no row of 1,000 keys")
+	got, err := os.ReadFile("out.csv")
+	must(t, err)
+	conformance.Equal(t, string(got), "dev,n,v\n"+want.String(), "rows of the keys")
+	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "--where", "n < 10", "--format", "jsonl", "-o", "few.jsonl"), "exported 3 rows")
+	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "--limit", "7", "-o", "seven.csv"), "exported 7 rows")
+	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "t", "--keys", "keys.csv", "-q")), "1000", "rows counted")
+	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "t", "--prefix", "d07", "-q")), "300", "rows counted")
+	tsimport(0, "export", "-t", "t", "--prefix", "d07,7", "-o", "one.csv")
+	one, err := os.ReadFile("one.csv")
+	must(t, err)
+	conformance.Equal(t, string(one), "dev,n,v\nd07,7,v7\n", "the row of a whole key")
+
+	put(t, "bad.csv", "dev,n\nd01,x\n")
+	holds(t, tsimport(2, "export", "-t", "t", "--keys", "bad.csv"), "bad.csv, record 1, column n")
+	put(t, "short.csv", "dev\nd01\n")
+	holds(t, tsimport(2, "export", "-t", "t", "--keys", "short.csv"), "no column \"n\"")
+	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--prefix", "d01"), "leave ranges of keys out")
+	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--filter", "n > 1"), "give --where")
+	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "-o", "folder/"), "--keys")
+	holds(t, tsimport(2, "export", "-t", "t", "--prefix", "d01", "--to-key", "d02"), "--prefix")
 }

@@ -24,7 +24,7 @@ type Getter interface {
 }
 
 // Get returns the rows of at most MaxGetRows different keys, by their places; nil where there is none. Of the options
-// Columns, Versions, RetryFor and Units count.
+// Columns, Versions, RetryFor, Gate and Units count.
 func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, o Options) ([]*Row, error) {
 	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
 	rows := make([]*Row, len(keys))
@@ -67,6 +67,12 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 		}
 		c.AddRow(pk)
 	}
+	reserved, err := o.Gate.wait(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	charged := new(tablestore.ConsumedCapacityUnit)
+	defer func() { o.Gate.charge(charged, reserved) }()
 	var res *tablestore.BatchGetRowResponse
 	err = patiently(ctx, o.RetryFor, o.Waits, func() (err error) {
 		res, err = unpanicked("answer", func() (*tablestore.BatchGetRowResponse, error) {
@@ -88,7 +94,9 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 			again = append(again, i)
 			continue
 		}
-		o.charge(a.ConsumedCapacityUnit)
+		if o.charge(a.ConsumedCapacityUnit); a.ConsumedCapacityUnit != nil {
+			charged.Read += a.ConsumedCapacityUnit.Read
+		}
 		if a.IsSucceed {
 			if len(a.PrimaryKey.PrimaryKeys) > 0 {
 				if !isOf(&a.PrimaryKey, keys[i]) {

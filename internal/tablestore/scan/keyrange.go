@@ -68,6 +68,23 @@ func CompareBounds(a, b []table.Value) int {
 	return bytes.Compare(table.OrderingKey(a), table.OrderingKey(b))
 }
 
+// KeyText writes a key, or its first columns, as ParseKey reads them; "" is none.
+func KeyText(values []table.Value) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		switch v.Type {
+		case table.Integer:
+			texts[i] = strconv.FormatInt(v.Int, 10)
+		case table.Binary:
+			texts[i] = "0x" + hex.EncodeToString(v.Bytes)
+		default:
+			quoted, _ := json.Marshal(string(v.Bytes)) // of a text it has no errors
+			texts[i] = string(quoted)
+		}
+	}
+	return strings.Join(texts, ",")
+}
+
 // After is the least key that is greater than all that begin with the values; nil if there is none.
 func After(values []table.Value) ([]table.Value, error) {
 	values = append([]table.Value(nil), values...)
