@@ -55,7 +55,7 @@ type Differing struct {
 // Exporting is what an export writes. Its format is that of Text, its columns those of Mapping.
 type Exporting struct {
 	Typed  bool   `json:"typed,omitempty"`
-	Keys   string `json:"keys,omitempty"` // a file
+	Keys   string `json:"keys,omitempty"`   // a file
 	Output string `json:"output,omitempty"` // "" is standard output
 	// PartSize is how many bytes of rows a file of a lake has, about; 0 is 64 MiB.
 	PartSize int64 `json:"part-size,omitempty"`
