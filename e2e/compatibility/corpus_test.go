@@ -191,6 +191,21 @@ loads:
 		p.same("again", orders(1, 60))
 	}},
 
+	{"an export to a folder of Parquet that was killed", func(p *place) {
+		p.serve()
+		p.write("orders.csv", header+orders(1, 60))
+		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create")
+		must(p, p.served.Sim().Simulate("", server.Simulation{Config: sim.Config{Partitions: 4}, SampleLines: []string{"15", "30", "45", "60"}}))
+		p.killedAt("GetRange", 6, "export", "--table", "orders", "--format", "parquet", "--output", "lake/all={id > 0}/", "--concurrency", "1")
+		p.one("lake/all=true/part-00001-*")
+	}, func(p *place) {
+		p.serve()
+		_, said := p.run(0, "export", "--table", "orders", "--format", "parquet", "--output", "lake/all={id > 0}/")
+		holds(p, said, "continu")
+		p.run(0, "load", "lake", "--table", "again", "--pk", "id", "--create")
+		p.same("again", orders(1, 60))
+	}},
+
 	{"a load with returned keys that was killed", func(p *place) {
 		p.write("orders.csv", header+orders(1, 300))
 		p.killed(twice, "load", "orders.csv", "--table", "orders", "--pk", "item", "--pk", "n:auto", "--returned-keys", "keys.csv")
