@@ -63,6 +63,7 @@ const DefaultReaders = 8
 type ArchiveResult struct {
 	Manifest *archive.Manifest // nil after an error
 	Lake     *archive.LakeManifest
+	Unknown  UnknownFolders
 	Resumed  int64 // rows written before
 	Kept     int64 // after an error: rows with which the same export can continue
 	LeftOut  int64 // rows that --where has left out in this process
@@ -106,6 +107,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	}
 	if l != nil {
 		r.Lake, err = l.finish(ctx)
+		r.Unknown = l.unknown
 	} else {
 		r.Manifest, err = w.Finish(ManifestOf(t))
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -46,33 +45,19 @@ func ParsePlace(place, format string) (base string, l *Layout, err error) {
 	}
 	l.Layout.Folders = pattern
 	for rest := pattern; rest != ""; {
-		name, text, found := strings.Cut(rest, "={")
+		folder, more, ends := strings.Cut(rest+"/", "}/")
+		name, text, begins := strings.Cut(folder, "={")
 		again := slices.ContainsFunc(l.folders, func(f folderOf) bool { return strings.EqualFold(f.name, name) })
-		if !found || again || string(appendFolder(nil, []byte(name))) != name || name == "" || strings.ContainsAny(name[:1], "._") || strings.ContainsAny(name, "}") {
+		if !begins || !ends || again || string(appendFolder(nil, []byte(name))) != name || name == "" || strings.ContainsAny(name[:1], "._") {
 			return "", nil, fmt.Errorf("%q is not a folder NAME={EXPRESSION} with a name of its own, such as dt={day(at)}", rest)
 		}
-		f := folderOf{name: name}
-		if f.of, rest, err = cutExpression(text, name); err != nil {
+		of, err := keyexpr.CompileOfRows("text("+text+")", name)
+		if err != nil {
 			return "", nil, err
 		}
-		l.folders = append(l.folders, f)
+		l.folders, rest = append(l.folders, folderOf{name, of}), strings.TrimSuffix(more, "/")
 	}
 	return base, l, nil
-}
-
-// cutExpression takes the expression before the first } that ends both one and a folder's name.
-func cutExpression(text, name string) (of *keyexpr.Where, rest string, first error) {
-	for at := range text {
-		if text[at] != '}' || at+1 < len(text) && text[at+1] != '/' {
-			continue
-		}
-		of, err := keyexpr.CompileOfRows(text[:at], name)
-		if err == nil {
-			return of, strings.TrimPrefix(text[at+1:], "/"), nil
-		}
-		first = cmp.Or(first, err)
-	}
-	return nil, "", cmp.Or(first, fmt.Errorf("the expression of the folder %s does not end with }", name))
 }
 
 // appendFolder appends text as Hive escapes it in names of folders.
@@ -96,6 +81,13 @@ type lake struct {
 	mu      sync.Mutex
 	columns []archive.FileColumn // a column keeps its place
 	place   map[string]int
+	unknown UnknownFolders
+}
+
+// UnknownFolders are rows of this process for which the expression of a folder failed, and why it did first.
+type UnknownFolders struct {
+	Rows int64
+	Why  string
 }
 
 func newLake(c *ArchiveConfig) (*lake, error) {
@@ -286,9 +278,7 @@ func (r *lakeRange) Row(rec *record.Record) error {
 			return err
 		}
 	}
-	if err := r.setFolder(rec.Packed); err != nil {
-		return err
-	}
+	r.setFolder(rec.Packed)
 	to := r.open[string(r.folder)]
 	if to == nil {
 		to = new(heldRows)
@@ -322,36 +312,24 @@ func (r *lakeRange) columnOf(opens []byte) *lakeColumn {
 }
 
 // setFolder finds the folder of a row.
-func (r *lakeRange) setFolder(row []byte) error {
+func (r *lakeRange) setFolder(row []byte) {
 	r.folder = r.folder[:0]
 	for i, f := range r.Lake.folders {
 		r.folder = append(append(r.folder, f.name...), '=')
 		v, why := r.tests[i].Value(func(name string) table.Value { return newest(row, name) })
-		text := appendText(nil, v)
-		switch {
-		case why != nil || len(text) == 0:
+		if why != nil {
+			r.mu.Lock()
+			r.unknown.Rows++
+			r.unknown.Why = cmp.Or(r.unknown.Why, why.Message)
+			r.mu.Unlock()
+		}
+		if why != nil || len(v.Bytes) == 0 {
 			r.folder = append(r.folder, noValue...)
-		case !utf8.Valid(text):
-			return notText("the folder "+f.name, "the name of a folder", string(text))
-		default:
-			r.folder = appendFolder(r.folder, text)
+		} else {
+			r.folder = appendFolder(r.folder, v.Bytes)
 		}
 		r.folder = append(r.folder, '/')
 	}
-	return nil
-}
-
-// appendText appends the text of a value.
-func appendText(dst []byte, v table.Value) []byte {
-	switch v.Type {
-	case table.Integer:
-		return strconv.AppendInt(dst, v.Int, 10)
-	case table.Double:
-		return table.AppendDouble(dst, v.Double)
-	case table.Boolean:
-		return strconv.AppendBool(dst, v.Int != 0)
-	}
-	return append(dst, v.Bytes...)
 }
 
 // newest is tablescan.Newest of a row as it came.

@@ -176,6 +176,9 @@ func endLake(c *call, cfg *exporting.ArchiveConfig, r *exporting.ArchiveResult) 
 	endingOf(c).count("exported", m.Rows)
 	c.say.Line("exported %s of table %s to %s of %s in %s; %s", counted(m.Rows, "row"), m.Table, counted(int64(len(m.Files)), "file"), counted(m.Bytes, "byte"),
 		redacted(cmp.Or(c.of.Output, ".")), counted(r.Units, "read capacity unit"))
+	if n := r.Unknown.Rows; n > 0 {
+		c.say.Warn("%s in folders of no value: %s", are(n, "row"), r.Unknown.Why)
+	}
 	rows, of := exporting.Result{Rows: m.Rows}, exporting.Config{Scan: cfg.Scan, Format: plainFormat(cfg.Lake)}
 	for _, column := range m.Columns {
 		types := map[string]int64{}

@@ -361,7 +361,7 @@ func TestWhatAFolderForOtherProgramsIsNotIsRefused(t *testing.T) {
 		{"it is of files in a folder; name one with -o", []string{"--format", "csv.zst"}},
 		{"an archive has no partition folders", []string{"-o", "out/dt={n}/"}},
 		{`"x" is not a folder NAME={EXPRESSION}`, []string{"--format", "csv", "-o", "out/dt={n}/x/"}},
-		{`-o 'out/dt={n +}/': expression "n +"`, []string{"--format", "csv", "-o", "out/dt={n +}/"}},
+		{`-o 'out/dt={n +}/': expression "text(n +)"`, []string{"--format", "csv", "-o", "out/dt={n +}/"}},
 		{"end it with /", []string{"--format", "csv", "-o", "oss://b/a.csv"}},
 		{"it is a folder, and --format jsonl writes a file", []string{"--format", "jsonl", "-o", "out/"}},
 		{"--limit", []string{"--format", "csv", "-o", "out/", "--limit", "3"}},
@@ -373,6 +373,7 @@ func TestWhatAFolderForOtherProgramsIsNotIsRefused(t *testing.T) {
 	} {
 		holds(t, tsimport(2, append([]string{"export", "--table", "t"}, c.args...)...), c.want)
 	}
+	holds(t, tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "days/dt={day(n + \"x\")}/"), "warning: 1 row is in folders of no value: ")
 	tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "out/", "--columns", "n,none", "-q")
 	if text, err := os.ReadFile("out/part-00001-00001.csv"); err != nil || string(text) != "id,n,none\n1,2,\n" {
 		t.Errorf("%q, %v", text, err)
