@@ -175,7 +175,6 @@ func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commi
 	defer s.transactions.give(t)
 	if commit && t.batch != nil {
 		b = t.batch
-		s.late.any.Store(true) // an index may follow later
 		err = s.commit(ctx, b, !s.o.NoSync)
 	}
 	if err == nil || err.Code == wire.CodeInternalServerError {
