@@ -154,6 +154,9 @@ func (f *finisher) note(stage int, d *done) {
 
 // splits adds up what was read.
 func (f *finisher) splits(ctx context.Context) error {
+	if err := f.job.preload(ctx, func(int) bool { return true }); err != nil {
+		return err
+	}
 	for i := range f.job.Plan.Splits {
 		r, err := f.job.split(ctx, i)
 		if err != nil {

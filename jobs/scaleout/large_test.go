@@ -23,7 +23,8 @@ import (
 // large is the directory of a job of which all splits are read, 30 ms away. It makes objects as they are asked for. All rows of a shard are in one row of
 // an index that was made once.
 type large struct {
-	jobdir.Store // whose other methods are not asked for
+	jobdir.Store     // whose other methods are not asked for
+	splits       int // that are read
 	index, run   []byte
 	asked        atomic.Int64
 	atATime      atomic.Int64
@@ -69,6 +70,28 @@ func (l *large) PutAbsent(_ context.Context, name string, body []byte) error {
 		l.run = body
 	}
 	return nil
+}
+
+// List returns the names of the results that there are.
+func (l *large) List(context.Context, string) (names []string, err error) {
+	defer l.far()()
+	for i := range l.splits {
+		names = append(names, splitName(i))
+	}
+	return names, nil
+}
+
+func TestTheStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &large{splits: 20_000}
+		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, store.splits), Shards: make([]Shard, 1250)}
+		began := time.Now()
+		s, err := (&Watcher{job: &Job{Plan: p, store: store, known: newKnown()}}).Status(t.Context())
+		conformance.Must(t, err)
+		if took := time.Since(began); s.Stages[0].Done != store.splits || s.Read != 20_000_000 || took > time.Minute {
+			t.Errorf("%d of %d splits are read, with %d records, after %v", s.Stages[0].Done, store.splits, s.Read, took)
+		}
+	})
 }
 
 // A process must not keep what other shards have in the runs, nor read it: 20,000 splits have 25,000,000 extents of 1,250 shards.

@@ -94,6 +94,21 @@ func (j *Job) pieces(ctx context.Context, shard int, sorter *extsort.Sorter) (al
 	return all, nil
 }
 
+// preload reads results of splits, several at a time, for what then asks for one after the other.
+func (j *Job) preload(ctx context.Context, there func(i int) bool) error {
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtATime)
+	for i := range j.Plan.Splits {
+		if there(i) {
+			group.Go(func() error {
+				_, err := j.split(reading, i)
+				return err
+			})
+		}
+	}
+	return group.Wait()
+}
+
 // fetch reads some of the pieces, at least one.
 func (j *Job) fetch(ctx context.Context, pieces []piece) (frames [][]byte, err error) {
 	var bytes int64

@@ -165,6 +165,9 @@ func (p *span) rate(n int64) float64 {
 
 func (w *Watcher) addSplits(ctx context.Context, s *Status, there map[string]bool, took *span) error {
 	stage := StageState{Stage: "read", Tasks: len(w.job.Plan.Splits)}
+	if err := w.job.preload(ctx, func(i int) bool { return there[splitName(i)] }); err != nil {
+		return err
+	}
 	for i := range w.job.Plan.Splits {
 		if !there[splitName(i)] {
 			continue
