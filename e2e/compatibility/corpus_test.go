@@ -80,12 +80,9 @@ var corpus = []left{
 		}
 	}},
 
-	// By the last version that raised the throughput of a table for a load.
-	{"a load with raised throughput that was killed", nil, func(p *place) {
-		p.serve()
-		_, said := p.run(0, "resume", p.one(runFolder))
-		holds(p, said, "write throughput of table orders to be restored to 1 unit with", "300 read, 300 written")
-		p.same("orders", orders(1, 300))
+	{"a load of before 0.1.0", nil, func(p *place) {
+		_, said := p.run(2, "resume")
+		holds(p, said, "before 0.1.0")
 	}},
 
 	{"known files", func(p *place) {
@@ -245,13 +242,8 @@ loads:
 	{"a store", (*place).everyType, func(p *place) { p.sameTypes("types") }},
 }
 
-// later are what later versions have left: runs, syncs and job directories that keep what they were asked for, not arguments, and archives of version 2.
+// later are what later versions have left: archives of version 2.
 func later() (more []left) {
-	for _, name := range []string{"a load that was killed", "a copy that was killed", "a load with rejects", "a sync that was killed", "a job directory"} {
-		l := corpus[slices.IndexFunc(corpus, func(l left) bool { return l.name == name })]
-		l.name += " with its request"
-		more = append(more, l)
-	}
 	for _, name := range []string{"an archive", "an archive that was killed", "an archive of age"} {
 		l := corpus[slices.IndexFunc(corpus, func(l left) bool { return l.name == name })]
 		l.name += " of rows that describe themselves"

@@ -21,9 +21,6 @@ func Made(created, other int64) Fact {
 	return f
 }
 
-// gone are facts that earlier versions kept, with the values that have become the only ones.
-var gone = map[string]string{"--ignore-ts": "false"}
-
 // Changes returns what differs between the facts as they were and as they are now, and whether nothing but inputs do.
 func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
 	inputsOnly = true
@@ -39,7 +36,6 @@ func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
 	for _, d := range before {
 		was[d.Name] = true
 		switch n, ok := is[d.Name]; {
-		case !ok && d.Value == gone[d.Name] && d.Value != "":
 		case !ok:
 			note(d, "%s was %s and is missing now", d.Name, show(d.Value))
 		case n.Value != d.Value:

@@ -71,7 +71,7 @@ func TestWhenATableWasMadeCountsWhereBothKnow(t *testing.T) {
 }
 
 func TestWhatHasChangedIsNamed(t *testing.T) {
-	before := []Fact{{"mode", "put", false}, {"size of a.csv", "10", true}, {"--ignore-ts", "false", false}} // the last is of an earlier version
+	before := []Fact{{"mode", "put", false}, {"size of a.csv", "10", true}}
 	for _, c := range []struct {
 		now    []Fact
 		want   string

@@ -31,8 +31,6 @@ const (
 	DoubtsFile = "repeated.bin"
 	// StampsDir is the folder with the timestamps that updates were sent with.
 	StampsDir = "stamps"
-	// RaisedFile says what throughput the run has raised and not restored.
-	RaisedFile = "raised-write.json"
 	// BlocksFile is the journal of what was hashed of the inputs.
 	BlocksFile = "blocks.bin"
 )

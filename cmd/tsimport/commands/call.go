@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -121,37 +120,16 @@ func perform(c *call) error {
 	})
 }
 
-// commandOf is the command of a run, by what it keeps of it: its request, or the arguments that earlier versions have kept.
-func commandOf(request json.RawMessage, arguments []string) (*options.Command, error) {
-	if len(request) > 0 {
-		of, err := options.ReadCommand(request)
-		if err != nil {
-			return nil, usagef("%v; it was kept by another version of tsimport", err)
-		}
-		return of, nil
+// commandOf is the command of a run, by what it keeps of it.
+func commandOf(request json.RawMessage) (*options.Command, error) {
+	if len(request) == 0 {
+		return nil, usagef("its summary does not say how it was started, or it was begun by a version of tsimport before 0.1.0: give its files and flags yourself")
 	}
-	var of *options.Command
-	in := new(invocation)
-	app := &cli.App{Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard}
-	for _, name := range []string{job.Load, job.Copy, job.Sync, job.Export} {
-		app.Commands = append(app.Commands, &cli.Command{Name: name, Flags: flagsOf(options.Having(name)), Action: func(l *line) error {
-			c, err := in.typed(l, options.Having(name))
-			of = c.given
-			return err
-		}})
+	of, err := options.ReadCommand(request)
+	if err != nil {
+		return nil, usagef("%v; it was kept by another version of tsimport", err)
 	}
-	setUsageErrors(app)
-	args, err := withoutGone(arguments)
-	if err == nil {
-		args, err = flagsFirst(app, append([]string{app.Name}, args...))
-	}
-	if err == nil {
-		err = app.Run(args)
-	}
-	if err == nil && of == nil {
-		err = errors.New("its summary does not say how it was started; give its files and flags yourself")
-	}
-	return of, err
+	return of, nil
 }
 
 // contradicts reports whether an option names a target beside the one that a command names.
@@ -182,7 +160,7 @@ func takeEnvironment(of *options.Command) error {
 			return usagef("%s: %v", variableOf(o.Name), err)
 		}
 	}
-	return goneInEnvironment()
+	return nil
 }
 
 // ownCommand is the command without what the environment says.

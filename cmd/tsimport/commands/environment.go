@@ -73,19 +73,6 @@ func (in *invocation) takeEnvironment(l *line) error {
 			in.ofEnv = append(in.ofEnv, name)
 		}
 	}
-	if valueFlags(l.Command.Flags)["format"] { // it reads inputs
-		return goneInEnvironment()
-	}
-	return nil
-}
-
-// goneInEnvironment answers variables of flags that are gone and that would change which rows a load makes.
-func goneInEnvironment() error {
-	for _, g := range goneFlags {
-		if g.of == "" && g.rows && environmentOf(g.name, false) != nil {
-			return usagef("%s: --%s is gone: %s", variableOf(g.name), g.name, g.instead)
-		}
-	}
 	return nil
 }
 

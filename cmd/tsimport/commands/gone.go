@@ -2,7 +2,6 @@ package commands
 
 import (
 	"slices"
-	"strings"
 
 	"example.com/tsimport/jobs/job"
 )
@@ -12,9 +11,6 @@ type goneFlag struct {
 	name, instead string
 	of            string // the only command that had it, or does not have it any more; "" is any
 	value         string // the only one that is gone; "" is all
-	noValue       bool   // it was true or false
-	// rows says that it changed which rows a load makes: a run that was given it is not continued without it.
-	rows bool
 }
 
 // toManifests takes the place of the flags that said how Kubernetes runs a load.
@@ -25,12 +21,12 @@ const (
 	toWork  = "tsimport work takes any tasks that are open: start one in each place (docs/scale-out.md)"
 )
 
-// goneFlags are answered with what takes their place. A run that such a version has begun is resumed without them.
+// goneFlags are answered with what takes their place.
 var goneFlags = []goneFlag{
 	{name: "raise-write", instead: "change the table's throughput before and after with tsimport table update --reserved-write (docs/how-to/slow-loads.md)"},
 	{name: "request", instead: "rows are sent by BatchWriteRow, which is as fast"},
 	{name: "runner", instead: toManifests + "; for Flink see docs/flink.md"},
-	{name: "apply", instead: toManifests, noValue: true},
+	{name: "apply", instead: toManifests},
 	{name: "image", instead: toManifests},
 	{name: "k8s-name", instead: toManifests},
 	{name: "k8s-namespace", instead: toManifests},
@@ -52,30 +48,30 @@ var goneFlags = []goneFlag{
 	{name: "temp-dir", instead: "set TMPDIR"},
 	{name: "indexes", instead: "the indexes of the source are made after the rows; a table that tsimport table create has made gets none"},
 	{name: "partition-wcu", instead: "each partition is measured, which fills it as well; --max-wcu holds a load back"},
-	{name: "max-deviation", instead: "a new table takes timestamps of any age where --version-column gives them; tsimport table create --max-deviation makes another", rows: true},
+	{name: "max-deviation", instead: "a new table takes timestamps of any age where --version-column gives them; tsimport table create --max-deviation makes another"},
 	{name: "save-job", instead: "write the flags as keys of a job (docs/jobs.md)"},
 	{name: "source-connections", instead: "say it in the address of the database: &sessions=N"},
-	{name: "replica-max-lag", instead: "say it in the address of the database: &max-lag=10s", rows: true},
+	{name: "replica-max-lag", instead: "say it in the address of the database: &max-lag=10s"},
 	{name: "infer", instead: "--types strict rejects the few values that are not of a column's type"},
 	{name: "oss-endpoint", instead: "set OSS_ENDPOINT"},
 	{name: "oss-region", instead: "set OSS_REGION"},
 	{name: "s3-endpoint", instead: "set AWS_ENDPOINT_URL"},
 	{name: "s3-region", instead: "set AWS_REGION"},
-	{name: "reload-renamed", instead: "tsimport files forget NAME, with the name that the table has taken the content under; with --path-columns such inputs are loaded", noValue: true},
-	{name: "header", instead: "a header that looks like data is named: --no-header --skip-lines 1 --names A,B", noValue: true},
-	{name: "header-line", instead: "--skip-lines N skips the N lines above the header", rows: true},
-	{name: "ignore-ts", instead: `remove them from the lines first: sed 's/,"TS":[0-9]*//g'`, noValue: true, rows: true},
+	{name: "reload-renamed", instead: "tsimport files forget NAME, with the name that the table has taken the content under; with --path-columns such inputs are loaded"},
+	{name: "header", instead: "a header that looks like data is named: --no-header --skip-lines 1 --names A,B"},
+	{name: "header-line", instead: "--skip-lines N skips the N lines above the header"},
+	{name: "ignore-ts", instead: `remove them from the lines first: sed 's/,"TS":[0-9]*//g'`},
 	{name: "priority", instead: "hold the load back with --max-wcu"},
 	{name: "temp-max", instead: "set TMPDIR to a folder of a file system of the size that may be used"},
 	{name: "compress", value: "auto", instead: "on compresses all requests, for slow links"},
 	{name: "pre-split", instead: "a new table begins with as many ranges as its inputs ask for; tsimport table create makes one with one"},
 	{name: "split-size", instead: "the inputs are divided by their size and --workers"},
-	{name: "through", of: "copy", instead: archiveInstead, rows: true},
-	{name: "returned-keys", of: "copy", instead: archiveInstead, rows: true},
-	{name: "mark-column", of: "copy", instead: archiveInstead, rows: true},
-	{name: "look-first", of: "copy", instead: archiveInstead, noValue: true, rows: true},
-	{name: "verbose", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns", noValue: true},
-	{name: "v", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns", noValue: true},
+	{name: "through", of: "copy", instead: archiveInstead},
+	{name: "returned-keys", of: "copy", instead: archiveInstead},
+	{name: "mark-column", of: "copy", instead: archiveInstead},
+	{name: "look-first", of: "copy", instead: archiveInstead},
+	{name: "verbose", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns"},
+	{name: "v", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns"},
 }
 
 // goneCommands are answered likewise.
@@ -107,28 +103,6 @@ func findGone(command, name string) *goneFlag {
 		return &goneFlags[i]
 	}
 	return nil
-}
-
-// withoutGone are arguments of a run without flags that are gone.
-func withoutGone(args []string) (kept []string, err error) {
-	for i := 0; i < len(args); i++ {
-		if args[i] == "--" {
-			return append(kept, args[i:]...), nil
-		}
-		name, value, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		if !valued && i+1 < len(args) {
-			value = args[i+1]
-		}
-		switch g := findGone(args[0], name); {
-		case g == nil || !strings.HasPrefix(args[i], "-") || g.value != "" && g.value != value:
-			kept = append(kept, args[i])
-		case g.rows:
-			return nil, usagef("the run was given --%s, which this version does not have: continue it with the version that began it", name)
-		case !valued && !g.noValue:
-			i++
-		}
-	}
-	return kept, nil
 }
 
 // jobVocabulary is the keys of a job file.

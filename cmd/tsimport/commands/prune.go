@@ -172,7 +172,7 @@ func (p *pruning) choose(all []*pruned) {
 		if by := readIn(read, r.Folder); why == "" && by != "" {
 			why = by + ", which can be resumed, reads a file of it"
 		}
-		if r.Why == "" || r.info.Raised != nil {
+		if r.Why == "" {
 			r.Why = why
 		}
 		r.Removed = r.Why == ""
@@ -260,9 +260,6 @@ func mayContinue(r *runInfo) string {
 	if r.Unfinished {
 		return "it can be resumed"
 	}
-	if r.Raised != nil {
-		return r.toRestore()
-	}
 	if r.State == stateRunning {
 		return "it may be running"
 	}
@@ -297,7 +294,7 @@ func (p *pruning) remove(all []*pruned) (failed error) {
 // still reports whether a run is as it was when it was chosen. This process has its lock.
 func (p *pruning) still(r *pruned) bool {
 	now := readRun(r.Folder)
-	if now == nil || now.Unfinished || now.Raised != nil || now.State != r.State || (now.record == nil) != (r.info.record == nil) {
+	if now == nil || now.Unfinished || now.State != r.State || (now.record == nil) != (r.info.record == nil) {
 		return false
 	}
 	if slices.ContainsFunc(now.Loads, func(l *runInfo) bool { return mayContinue(l) != "" }) {

@@ -164,7 +164,7 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 	put(t, "job.yaml", "version: 1\nloads:\n  good: {from: [in.csv], pk: [\"id:integer\"]}\n  bad: {from: [bad.csv], pk: [\"id:integer\"], max-errors: 0}\n")
 	command(t, 4, "run", "job.yaml", "-q", "--run-dir", filepath.Join(root, "job"))
 	age(t, filepath.Join(root, "job"), 90*day)
-	for _, name := range []string{"held", "notes", "link", "crashed", "future", "edited", "cut", "ok", "raised"} {
+	for _, name := range []string{"held", "notes", "link", "crashed", "future", "edited", "cut", "ok"} {
 		newRun(t, name, 0, 90*day, "in.csv", "-t", "t")
 	}
 	newRun(t, "nothing", 4, 70*day, "bad.csv", "-t", "t", "--max-errors", "0")
@@ -182,8 +182,6 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 	text, err := os.ReadFile(summary)
 	must(t, err)
 	put(t, summary, strings.Replace(string(text), `"finished"`, `"running"`, 1))
-	put(t, filepath.Join(root, "raised", rundir.RaisedFile), `{"version": 1, "table": "t", "was": 7, "set": [500]}`)
-	age(t, filepath.Join(root, "raised"), 90*day)
 	age(t, filepath.Join(root, "crashed"), 90*day)
 	age(t, filepath.Join(root, "future"), -10*day)
 	// One that was removed in part is one that can be removed.
@@ -204,7 +202,7 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 		t.Errorf("removed %v, planned %v", removed, listed)
 	}
 	for name, why := range map[string]string{
-		"raised": "write throughput of table t to be restored to 7 units", "resumable": "it can be resumed", "job": "it can be resumed", "held": "a process works on it", "notes": "notes.txt is not a file that tsimport has made", "link": "rejects.csv",
+		"resumable": "it can be resumed", "job": "it can be resumed", "held": "a process works on it", "notes": "notes.txt is not a file that tsimport has made", "link": "rejects.csv",
 		"edited": "not old enough", "crashed": "it can be resumed", "future": "one of the newest", "nothing": "it can be resumed", "newest": "not old enough",
 	} {
 		conformance.Contains(t, kept[name], why, "%s: kept", name)

@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
-	"example.com/tsimport/reader"
 	"example.com/tsimport/reader/csv"
 	"example.com/tsimport/transfer/verify"
 )
@@ -60,14 +59,11 @@ func resumeCommand(in *invocation) *cli.Command {
 
 // runAgain is the command of a run, to be done again in the folder in which it was started.
 func runAgain(c *call, r *runInfo) (*call, error) {
-	if left := r.toRestore(); left != "" {
-		c.say.Warn("%s", left)
-	}
 	folder, err := goBack(r.job.Dir, r.Folder, "load")
 	if err != nil {
 		return nil, err
 	}
-	of, err := commandOf(r.job.Request, r.job.Args)
+	of, err := commandOf(r.job.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +117,6 @@ func runToResume(folder string) (*runInfo, error) {
 			return nil, usagef("run %s was started over as run %s: resume that one", folder, r.ReplacedBy)
 		case r.DryRun:
 			return nil, usagef("run %s was a dry run, which writes nothing; to load, give its command without --dry-run", folder)
-		case !r.Unfinished && r.Raised != nil:
-			return nil, usagef("run %s is %s, with the %s", folder, r.State, r.toRestore())
 		case !r.Unfinished:
 			return nil, usagef("run %s is %s: there is nothing to resume", folder, r.State)
 		case len(r.job.Args) == 0 && r.Command == "":
@@ -203,7 +197,6 @@ func retryRejects(c *call) error {
 	}
 	of := c.ownCommand()
 	of.RetryRejects = ""
-	inputs := before.From
 	// Rejects have a form of their own, and are loaded whole.
 	before.Clear(options.Names(func(o *options.Option) bool { return o.OfInputs || o.In == options.Load })...)
 	switch {
@@ -214,8 +207,6 @@ func retryRejects(c *call) error {
 				return err
 			}
 		}
-	case len(inputs) > 0 && before.Delimiter == "" && slices.Contains([]string{".tsv", ".tab"}, reader.Extension(inputs[0])): // a run of an earlier version
-		before.Delimiter = `\t`
 	}
 	if sum.RejectsEncoding != "" {
 		before.Encoding = sum.RejectsEncoding
@@ -252,7 +243,7 @@ const maxRetries = 100
 func settingsOf(folder string, job *checkpoint.Job) (all *options.Command, err error) {
 	of := folder
 	for range maxRetries {
-		c, err := commandOf(job.Request, job.Args)
+		c, err := commandOf(job.Request)
 		if err != nil {
 			return nil, err
 		}
@@ -327,7 +318,7 @@ func noteRetried(in *invocation, r *pipeline.Report) error {
 // addRetried adds to a comparison with what a run has loaded the files of the runs that have loaded its rejects, after its own
 // inputs: their rows are not surplus. Without are the runs whose files are to be read in another way than the run's inputs.
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
-	own, err := commandOf(run.Request, run.Arguments)
+	own, err := commandOf(run.Request)
 	alike := err == nil && v.Request.Read.Sources == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
 		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "skip-lines", "limit"), own.IsSet)
 	request := *v.Request
@@ -361,7 +352,7 @@ func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 
 // sameRows reports whether a load of rejects has no options that change its rows.
 func sameRows(run *rundir.Run) bool {
-	load, err := commandOf(run.Request, run.Arguments)
+	load, err := commandOf(run.Request)
 	if err != nil {
 		return false
 	}

@@ -461,12 +461,6 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 		if _, _, ok := fromEnvironment(t.Key); ok && !o.c.IsSet(t.Key) && !slices.Contains(targetKeys, t.Key) || t.Key == "table" {
 			continue
 		}
-		if g := findGone(l.Command, t.Key); g != nil && (g.value == "" || g.value == t.Values[0]) { // an earlier version has begun the job
-			if g.rows {
-				return nil, usagef("the job was given %s, which this version does not have: continue it with the version that began it", t.Key)
-			}
-			continue
-		}
 		option := options.For(l.Command, t.Key)
 		if option == nil {
 			return nil, usagef("the job was given %s, which this version does not have for %s", t.Key, l.Command)

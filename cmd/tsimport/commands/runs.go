@@ -2,7 +2,6 @@ package commands
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,9 +52,6 @@ type runInfo struct {
 
 	// ReplacedBy is the run that has started this one over.
 	ReplacedBy string `json:"replaced_by,omitempty"`
-
-	// Raised is the reserved write throughput that a run of an earlier version has raised and not restored.
-	Raised *raisedWrite `json:"raised_write,omitempty"`
 
 	job    *checkpoint.Job
 	record *job.Record // of a job, nil of a load
@@ -110,9 +106,6 @@ func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
 
 // progress says how far the run came, and what is left to be restored.
 func (r *runInfo) progress() string {
-	if left := r.toRestore(); left != "" {
-		return r.counts() + "; " + left
-	}
 	return r.counts()
 }
 
@@ -170,7 +163,6 @@ func readRun(folder string) *runInfo {
 	if r.Started.IsZero() {
 		r.Started = sum.Started
 	}
-	r.Raised = readRaised(folder)
 	if j, err := checkpoint.ReadJob(folder); err == nil {
 		r.job, r.Started, r.Target, r.Table, r.Command, r.Retried = j, j.Started, j.Target, j.Table, j.Command, j.Retried
 	}
@@ -226,32 +218,4 @@ func readSummary(folder string) (*pipeline.Report, error) {
 func held(folder string) bool {
 	_, is := rundir.HolderOf(folder)
 	return is
-}
-
-// raisedWrite is what earlier versions noted when they raised the reserved write throughput of a table for the time of a load.
-type raisedWrite struct {
-	Table string `json:"table"`
-	Was   int    `json:"was"` // write units before
-}
-
-// readRaised returns what the run in the folder has raised and not restored; nil is nothing.
-func readRaised(folder string) *raisedWrite {
-	text, err := os.ReadFile(filepath.Join(folder, rundir.RaisedFile))
-	if err != nil {
-		return nil
-	}
-	n := new(raisedWrite)
-	if json.Unmarshal(text, n) != nil || n.Table == "" {
-		return nil
-	}
-	return n
-}
-
-// toRestore says what a run has raised and not restored; "" is nothing.
-func (r *runInfo) toRestore() string {
-	if r.Raised == nil {
-		return ""
-	}
-	return fmt.Sprintf("write throughput of table %s to be restored to %s with tsimport table update --reserved-write; then remove %s",
-		printable(r.Raised.Table), counted(int64(r.Raised.Was), "unit"), filepath.Join(r.Folder, rundir.RaisedFile))
 }

@@ -345,7 +345,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	if len(run.Arguments) > 0 && run.Arguments[0] == "sync" {
 		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport verify with the arguments of the sync, but for --delete, --range and the like", path)
 	}
-	of, err := commandOf(run.Request, run.Arguments)
+	of, err := commandOf(run.Request)
 	if err != nil {
 		return nil, nil, usagef("--run %s: %v", path, err)
 	}

@@ -110,7 +110,7 @@ func workOn(c *call, place string, t *workTask) error {
 	if err != nil {
 		return err
 	}
-	of, err := commandOf(p.Job.Request, p.Arguments)
+	of, err := commandOf(p.Job.Request)
 	if err != nil {
 		return usagef("%s: %v", store, err)
 	}
