@@ -32,9 +32,8 @@ func TestFunctionsOfTheCommandLineAreShort(t *testing.T) {
 	})
 }
 
-// Nothing that is done again passes through an argv: what is typed is parsed in main.go, and what a run of an earlier version has kept in
-// call.go (commandOf).
-func TestArgumentsAreParsedInTwoPlaces(t *testing.T) {
+// Nothing that is done again passes through an argv: what is typed is parsed in main.go.
+func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 	parse := map[string]int{}
 	eachFile(t, func(string) bool { return false }, func(name, rel string) {
 		if !strings.HasPrefix(rel, "cmd/tsimport/") || strings.HasSuffix(rel, "_test.go") {
@@ -50,8 +49,8 @@ func TestArgumentsAreParsedInTwoPlaces(t *testing.T) {
 			return true
 		})
 	})
-	if len(parse) != 2 || parse["main.go"] != 2 || parse["call.go"] != 1 {
-		t.Errorf("arguments are parsed in %v, want twice in main.go (once to complete them) and once in call.go", parse)
+	if len(parse) != 1 || parse["main.go"] != 2 {
+		t.Errorf("arguments are parsed in %v, want twice in main.go, once to complete them", parse)
 	}
 }
 
