@@ -241,6 +241,9 @@ type lakeColumn struct {
 // folderBytes is what a file that is open counts for beside its rows: it bounds how many folders are open.
 const folderBytes = 64 << 10
 
+// rowBytes is what a row that is held takes beside its bytes.
+const rowBytes = 24
+
 func (l *lake) newRange(rng int) *lakeRange {
 	r := &lakeRange{lake: l, rng: rng, cells: map[string]*lakeColumn{}, open: map[string]*heldRows{}}
 	for _, f := range l.Lake.folders {
@@ -286,7 +289,7 @@ func (r *lakeRange) Row(rec *record.Record) error {
 		r.held += folderBytes
 	}
 	to.add(rec.Packed)
-	r.held += int64(len(rec.Packed))
+	r.held += int64(len(rec.Packed)) + rowBytes
 	return nil
 }
 
