@@ -205,26 +205,42 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 }
 
 // Find returns the files of the archive at an address, such as oss://bucket/kept or that of its manifest, and nil if there is none, neither a
-// whole one nor a part of one.
+// whole one nor a part of one. Files of a lake that is not whole are an error.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
 	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"), items: map[string]*input.Item{}}
 	o.PathColumns, o.Extensions = false, nil
-	for _, name := range []string{ManifestName, "archive-*"} {
+	find := func(name string, take func(item *input.Item)) error {
 		set, err := input.Expand(ctx, []string{r.place + "/" + name}, o)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			return nil, err
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-		for i := range set.Items {
-			item := &set.Items[i]
+		for i := 0; err == nil && i < len(set.Items); i++ {
+			take(&set.Items[i])
+		}
+		return err
+	}
+	for _, name := range []string{ManifestName, "archive-*"} {
+		err := find(name, func(item *input.Item) {
 			if name := path.Base(item.Name); item.Name == r.Path(name) && (name == ManifestName || IsPart(name)) {
 				r.items[name] = item
 			}
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	if len(r.items) == 0 || len(r.items) == 1 && r.items[ManifestName] != nil && !HasFormat(ctx, r) {
+	if len(r.items) == 0 {
+		begun, whole := false, false
+		err := find(entryName(0), func(*input.Item) { begun = true })
+		if begun && err == nil {
+			err = find(LakeManifestName, func(*input.Item) { whole = true })
+		}
+		if begun && !whole && err == nil {
+			err = &DamagedError{r.place, "the export to it is not finished; give its command again"}
+		}
+		return nil, err
+	}
+	if len(r.items) == 1 && r.items[ManifestName] != nil && !HasFormat(ctx, r) {
 		return nil, nil
 	}
 	return r, nil

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -317,6 +318,21 @@ func TestAFolderForOtherProgramsLoadsAsTheSameRows(t *testing.T) {
 	if len(store.Keys()) < 8 {
 		t.Errorf("the store has %q", store.Keys())
 	}
+}
+
+// TestAnExportToAStoreThatIsNotFinishedIsNotLoaded: its files are a part of the table.
+func TestAnExportToAStoreThatIsNotFinishedIsNotLoaded(t *testing.T) {
+	tsimport := commandsIn(t)
+	store := storetest.New(t, "bucket")
+	store.Set("lake/part-00001-00001.csv", "id\n1\n", time.Now())
+	load := []string{"load", "s3://bucket/lake/", "--table", "t", "--pk", "id", "-q"}
+	const entry = "lake/.tsimport-archive/entry-00000000"
+	store.Set(entry, "{}\n", time.Now())
+	holds(t, tsimport(2, load...), "s3://bucket/lake: the export to it is not finished; give its command again")
+	store.Set("lake/_manifest.json", "{}\n", time.Now()) // the process was killed after it
+	tsimport(0, load...)
+	store.Remove(entry)
+	tsimport(0, append(load, "--fresh")...)
 }
 
 // withoutMember leaves a member out of lines of JSON.
