@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
 )
 
@@ -84,4 +85,32 @@ func takeover(t *testing.T, disturb func(*process)) {
 		return nil
 	}))
 	time.Sleep(10 * time.Minute) // requests that nobody waits for any more
+}
+
+// A process that is gone has a share of the ceilings and the leases of its shards: who waits for one must not wait for the other afterwards.
+func TestLeasesOfShardsAreWatchedWhileAShareOfTheCeilingsIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.inputs = []string{w.extra()}
+		w.planned(func(r *Request) { r.Workers, r.Load.Lanes.Rates.MaxRows = 1, 100 })
+		w.readAll()
+		must(t, w.start("waits", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
+			gone := func(folder string) {
+				l, err := jobdir.Acquire(ctx, jobdir.Below(w.store, folder), jobdir.LeaseOptions{Owner: "gone", Clock: j.o.Clock})
+				must(t, err)
+				l.Abandon()
+			}
+			gone("budget/0000")
+			gone(shardFolder(0))
+			worked, err := j.takeOne(ctx, j.stages()[1], []int{0})
+			if worked || err != nil || j.seen[shardFolder(0)] == nil {
+				t.Errorf("worked: %v, %v; the lease of the shard is watched: %v", worked, err, j.seen[shardFolder(0)] != nil)
+			}
+			time.Sleep(jobdir.Term + time.Second)
+			worked, err = j.takeOne(ctx, j.stages()[1], []int{0})
+			conformance.Equal(t, worked, true, "it is taken over when the leases have ended")
+			return err
+		}))
+		time.Sleep(10 * time.Minute)
+	})
 }

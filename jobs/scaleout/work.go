@@ -115,27 +115,27 @@ func (j *Job) rest(ctx context.Context) error {
 type stage struct {
 	tasks  int
 	result func(i int) string // name of the result
-	folder func(i int) string // of the lease; "" if the task takes one itself
+	folder func(i int) string // of the lease
 	do     func(ctx context.Context, i int) error
+	sends  bool // the task takes its lease itself, after a share of the ceilings
 }
 
 func (j *Job) stages() []stage {
 	all := []stage{
 		{len(j.Plan.Splits), splitName, splitFolder, func(ctx context.Context, i int) error {
 			return j.told(ctx, stageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i) }))
-		}},
+		}, j.Plan.Direct},
 	}
 	if j.Plan.Direct {
-		all[0].folder = func(int) string { return "" }
 		return all
 	}
-	all = append(all, stage{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error {
+	all = append(all, stage{len(j.Plan.Shards), shardName, shardFolder, func(ctx context.Context, i int) error {
 		return j.told(ctx, stageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i) }))
-	}})
+	}, true})
 	if j.Plan.Verify {
 		all = append(all, stage{len(j.Plan.Shards), compareName, compareFolder, func(ctx context.Context, i int) error {
 			return j.told(ctx, stageVerify, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.compare(ctx, i) }))
-		}})
+		}, false})
 	}
 	return all
 }
@@ -186,8 +186,8 @@ func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
 // takeOne does one of the tasks that no other process holds.
 func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, err error) {
 	for _, i := range open {
-		if folder := st.folder(i); folder != "" {
-			worked, err = j.leased(ctx, folder, func() error { return st.do(ctx, i) })
+		if !st.sends {
+			worked, err = j.leased(ctx, st.folder(i), func() error { return st.do(ctx, i) })
 		} else {
 			err = st.do(ctx, i)
 			worked = err == nil
@@ -195,7 +195,12 @@ func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, e
 				err = nil
 			}
 		}
-		if errors.Is(err, errNoSlot) {
+		if errors.Is(err, errNoSlot) { // a process that is gone has a share and leases: watched at once, they end at the same time
+			for _, i := range open {
+				if _, err := j.seenLease(ctx, st.folder(i)); err != nil {
+					return false, err
+				}
+			}
 			return false, nil
 		}
 		if err != nil {
