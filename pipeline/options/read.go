@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
@@ -105,20 +106,26 @@ func oneByte(flag, text string) (byte, error) {
 }
 
 func parseValues(r *Request, to *plan.Read) error {
-	nulls := r.Null
+	var nulls, quoted []string
+	for _, n := range r.Null {
+		if inner, begins := strings.CutPrefix(n, `"`); begins && strings.HasSuffix(inner, `"`) && to.Dialect.Quote != 0 {
+			quoted = append(quoted, strings.TrimSuffix(inner, `"`))
+		} else {
+			nulls = append(nulls, n)
+		}
+	}
 	if to.Dialect.Escape == '\\' {
 		// Such a text's \N is known to be null where it stands; what reads \N once escapes are undone is text.
-		nulls = slices.DeleteFunc(slices.Clone(nulls), func(n string) bool { return n == `\N` })
+		nulls = slices.DeleteFunc(nulls, func(n string) bool { return n == `\N` })
 	}
 	c := &to.Convert
-	c.Nulls, c.Trim, c.VersionColumn, c.QuotedNulls = nulls, r.Trim, r.VersionColumn, r.QuotedNull
+	c.Nulls, c.Trim, c.VersionColumn, c.QuotedNulls = nulls, r.Trim, r.VersionColumn, quoted
 	to.TrimNames = r.Trim
 	c.Ragged = map[string]convert.Ragged{"pad": convert.PadRagged, "truncate": convert.TruncateRagged}[r.Ragged]
 	to.Named.Missing, c.Missing = r.Missing == "null", r.Missing == "null"
 	if r.Empty != "" { // else as the dialect says
 		c.EmptyIsText = r.Empty == "string"
 	}
-	c.QuotedNull = r.QuotedEmpty == "null"
 	return nil
 }
 

@@ -45,9 +45,7 @@ type Text struct {
 type Values struct {
 	Trim        bool     `json:"trim,omitempty"`         // drop spaces around unquoted fields
 	Null        []string `json:"null,omitzero"`          // unquoted fields that mean null, beside the empty one
-	QuotedNull  []string `json:"quoted-null,omitzero"`   // quoted fields that mean null
 	Empty       string   `json:"empty,omitempty"`        // load an unquoted empty field as null or string; "" is as the dialect says, else null
-	QuotedEmpty string   `json:"quoted-empty,omitempty"` // load a quoted empty field as string or null; "" is string
 	Flatten     bool     `json:"flatten,omitempty"`      // nested values become columns a.b.c
 	PathColumns bool     `json:"path-columns,omitempty"` // a column for each folder named name=value
 }

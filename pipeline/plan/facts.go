@@ -101,14 +101,14 @@ func readFacts(r *Read) []progress.Fact {
 		{"--format", o.FormatName()}, {"the dialect", o.Dialect}, {"--dialect auto", o.Sniff}, {"--no-header", o.NoHeader},
 		{"--names", o.Names}, {"the line of the header", o.HeaderLine}, {"--encoding", o.Encoding}, {"--flatten", o.Flatten},
 		{"columns named by flags", o.Named.Known},
-		{"--null", c.Nulls}, {"empty fields as text", c.EmptyIsText}, {"quoted empty fields as null", c.QuotedNull},
+		{"--null", c.Nulls}, {"empty fields as text", c.EmptyIsText},
 		{"--trim", c.Trim}, {"--ragged", c.Ragged}, {"--version-column", c.VersionColumn}, {"columns of folders", r.Find.PathColumns},
 	} {
 		text, _ := json.Marshal(one.value) // plain values always marshal
 		facts = append(facts, progress.Fact{Name: one.name, Value: strings.Trim(string(text), `"`)})
 	}
 	if len(r.Convert.QuotedNulls) > 0 {
-		facts = append(facts, progress.Fact{Name: "--quoted-null", Value: fmt.Sprintf("%q", r.Convert.QuotedNulls)})
+		facts = append(facts, progress.Fact{Name: "texts of quoted fields that mean null", Value: fmt.Sprintf("%q", r.Convert.QuotedNulls)})
 	}
 	if r.Convert.Missing {
 		facts = append(facts, progress.Fact{Name: "--missing", Value: "null"})

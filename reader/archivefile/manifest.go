@@ -129,7 +129,7 @@ func (s *Selection) Facts() []progress.Fact {
 	}
 	return []progress.Fact{
 		{Name: "--from-key", Value: s.From}, {Name: "--to-key", Value: s.To}, {Name: "--columns", Value: columns},
-		{Name: "--filter", Value: s.Filter}, {Name: "--where", Value: s.Where}, {Name: "--keys", Value: s.Keys}, {Name: "--versions", Value: strconv.Itoa(s.Versions)},
+		{Name: "--filter", Value: s.Filter}, {Name: "--where", Value: s.Where}, {Name: "the keys", Value: s.Keys}, {Name: "--versions", Value: strconv.Itoa(s.Versions)},
 	}
 }
 

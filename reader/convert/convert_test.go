@@ -283,7 +283,7 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 		"an empty field is text":     {Options{EmptyIsText: true}, rec(plain(""), text("")), "|"},
 		"quoted null texts":          {Options{Nulls: []string{"NULL"}, QuotedNulls: []string{`\N`}, Trim: true}, rec(text(`\N`), plain(`\N`)), null + `|\N`},
 		"other quoted texts stay":    {Options{Nulls: []string{"NULL"}, QuotedNulls: []string{`\N`}, Trim: true}, rec(text("NULL"), text(` \N`)), `NULL| \N`},
-		"a quoted empty one is null": {Options{QuotedNull: true}, rec(plain("v"), text("")), "v|" + null},
+		"a quoted empty one is null": {Options{QuotedNulls: []string{""}}, rec(plain("v"), text("")), "v|" + null},
 		"not trimmed":                {Options{}, rec(plain(" v\t"), text(" q ")), " v\t| q "},
 		"trimmed":                    {Options{Trim: true}, rec(plain(" v\t"), text(" q ")), "v| q "},
 		"trimmed to nothing":         {Options{Trim: true}, rec(plain("  "), plain("w")), null + "|w"},

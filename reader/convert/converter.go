@@ -25,7 +25,6 @@ const (
 type Options struct {
 	Nulls       []string // texts of unquoted fields that mean no value, beside the empty one
 	EmptyIsText bool     // an unquoted empty field is an empty string, not null
-	QuotedNull  bool     // a quoted empty field is null, not an empty string
 	QuotedNulls []string // texts of quoted fields that mean no value
 	Trim        bool     // spaces and tabs around unquoted fields are dropped
 	Ragged      Ragged
@@ -277,7 +276,7 @@ func (c *Converter) looks(text []byte) string {
 
 func (c *Converter) isNull(d *record.Datum) bool {
 	if d.Quoted {
-		return c.o.QuotedNull && len(d.Bytes) == 0 || slices.Contains(c.o.QuotedNulls, string(d.Bytes))
+		return slices.Contains(c.o.QuotedNulls, string(d.Bytes))
 	}
 	if len(d.Bytes) == 0 {
 		return !c.o.EmptyIsText

@@ -384,7 +384,7 @@ func TestUsualValuesAreThoseOfTheExactWay(t *testing.T) {
 	for i := range columns {
 		columns[i].Name = columns[i].Source
 	}
-	for _, o := range []Options{{}, {Nulls: []string{"NULL", "7"}}, {EmptyIsText: true}, {Trim: true}, {QuotedNulls: []string{"pear"}}, {QuotedNull: true}} {
+	for _, o := range []Options{{}, {Nulls: []string{"NULL", "7"}}, {EmptyIsText: true}, {Trim: true}, {QuotedNulls: []string{"pear"}}, {QuotedNulls: []string{""}}} {
 		short, err := New(names, columns, o)
 		must(t, err)
 		exact, _ := New(names, columns, o)

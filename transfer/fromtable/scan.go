@@ -44,17 +44,17 @@ func Scan(s *options.Command) (to tablescan.Config, err error) {
 	return to, nil
 }
 
-// SetBounds has a scan return only the rows from --from-key to --to-key, which it makes of --prefix.
+// SetBounds has a scan return only the rows from --from-key to --to-key, or with a prefix.
 func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (err error) {
 	if s.Prefix != "" {
 		if s.FromKey != "" || s.ToKey != "" {
-			return plan.Usagef("--prefix: another range of keys is named too; leave one of them out")
+			return plan.Usagef("a prefix of keys and a range of keys are named; leave one of them out")
 		}
 		if to.From, err = scan.ParseKey(s.Prefix, key); err == nil {
 			to.To, err = scan.After(to.From)
 		}
 		if err != nil {
-			return plan.Usagef("--prefix %s: %v", s.Prefix, err)
+			return plan.Usagef("the prefix %s: %v", s.Prefix, err)
 		}
 		s.FromKey, s.ToKey = scan.KeyText(to.From), scan.KeyText(to.To)
 		return nil

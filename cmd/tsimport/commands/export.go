@@ -196,7 +196,7 @@ type exportSummary struct {
 	Table     string             `json:"table"`
 	Format    string             `json:"format"`
 	Rows      int64              `json:"rows"`
-	Missing   int64              `json:"missing,omitempty"` // keys of --keys without a row
+	Missing   int64              `json:"missing,omitempty"` // keys without one
 	Columns   []exporting.Column `json:"columns"`
 	Lost      exporting.Lost     `json:"lost"`
 	LoadFlags []string           `json:"load_flags"` // with which a load gives the columns their types

@@ -40,6 +40,8 @@ var goneFlags = []goneFlag{
 	{name: "cpu", of: "manifests", instead: toPatch},
 	{name: "stage", of: "work", instead: toWork},
 	{name: "index", of: "work", instead: toWork},
+	{name: "quoted-null", instead: `a null text in double quotes, '"TEXT"', is that of a quoted field`},
+	{name: "quoted-empty", instead: `the null text '""' makes quoted empty fields null`},
 	{name: "batch-rows", instead: "--batch-bytes bounds requests; of rows they have 200, as many as the service takes"},
 	{name: "log-format", instead: "set TSIMPORT_LOG_FORMAT=json"},
 	{name: "push-metrics", instead: "send a --metrics-file to the Pushgateway: curl --data-binary @FILE URL/metrics/job/NAME (docs/logs.md)"},

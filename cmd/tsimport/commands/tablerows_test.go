@@ -32,7 +32,7 @@ func TestRowsOfATableAreCounted(t *testing.T) {
 	holds(t, tsimport(0, "table", "count", "p", "--json"), `"rows": 300`, `"read_units": `, "takes up to")
 	holds(t, tsimport(2, "table", "count", "nope"), "no such table")
 	holds(t, tsimport(2, "table", "count", "p", "--prefix", "1", "--from-key", "0"), "leave one of them out")
-	holds(t, tsimport(2, "table", "count", "p", "--prefix", "x"), "--prefix x")
+	holds(t, tsimport(2, "table", "count", "p", "--prefix", "x"), "the prefix x")
 }
 
 func TestRowsOfATableAreDeleted(t *testing.T) {
@@ -138,5 +138,5 @@ func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--prefix", "d01"), "leave ranges of keys out")
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--filter", "n > 1"), "give --where")
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "-o", "folder/"), "--keys")
-	holds(t, tsimport(2, "export", "-t", "t", "--prefix", "d01", "--to-key", "d02"), "--prefix")
+	holds(t, tsimport(2, "export", "-t", "t", "--prefix", "d01", "--to-key", "d02"), "leave one of them out")
 }

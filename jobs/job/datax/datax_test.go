@@ -31,8 +31,8 @@ func TestOtherJobsAreConverted(t *testing.T) {
 	}{
 		"an update":                      {strings.Replace(orders, "PutRow", "UpdateRow", 1), map[string]string{"mode": "update", "on-null": "delete"}, "/data/orders.csv"},
 		"a share of errors":              {strings.Replace(orders, `{"record":0}`, `{"percentage":0.07}`, 1), map[string]string{"max-errors": "7%"}, "/data/orders.csv"},
-		"a null":                         {strings.Replace(orders, `"encoding"`, `"nullFormat":"\\N","encoding"`, 1), map[string]string{"null": `\N`, "quoted-null": `\N`, "empty": "string"}, "/data/orders.csv"},
-		"an empty null":                  {strings.Replace(orders, `"encoding"`, `"nullFormat":"","encoding"`, 1), map[string]string{"null": "", "empty": "null", "quoted-empty": "null"}, "/data/orders.csv"},
+		"a null":                         {strings.Replace(orders, `"encoding"`, `"nullFormat":"\\N","encoding"`, 1), map[string]string{"null": `\N`, "empty": "string"}, "/data/orders.csv"},
+		"an empty null":                  {strings.Replace(orders, `"encoding"`, `"nullFormat":"","encoding"`, 1), map[string]string{"null": `""`, "empty": "null"}, "/data/orders.csv"},
 		"a variable":                     {strings.Replace(orders, "/data/orders.csv", "/data/${day}.csv", 1), nil, "/data/${day}.csv"},
 		"a number and a share of errors": {strings.Replace(orders, `{"record":0}`, `{"record":5,"percentage":0.02}`, 1), map[string]string{"max-errors": "5"}, "/data/orders.csv"},
 	} {

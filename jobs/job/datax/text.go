@@ -207,14 +207,13 @@ func (j *Job) nulls(o object, l *job.Single) {
 	switch given = given && string(raw) != "null"; {
 	case !given:
 		set(l, "empty", "string")
-		j.note(`nullFormat is not given, so that no text is null, as DataX reads it; if \N is meant to be null, add null: ['\N'] and quoted-null: ['\N']`)
+		j.note(`nullFormat is not given, so that no text is null, as DataX reads it; if \N is meant to be null, add null: ['\N', '"\N"']`)
 	case null == "":
 		set(l, "empty", "null")
-		set(l, "quoted-empty", "null")
+		set(l, "null", `""`)
 	default:
 		set(l, "empty", "string")
-		set(l, "null", null)
-		set(l, "quoted-null", null)
+		set(l, "null", null, `"`+null+`"`)
 	}
 }
 
