@@ -216,7 +216,7 @@ const required = "TSIMPORT_TEST_SDK"
 func runSDK(t *testing.T, dir, program string, args ...string) (printed string) {
 	t.Helper()
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "a-secret-of-the-test")
-	s := startServe(t, "--quiet", "--local-transactions", "--instance", "sdk-test", "--access-key-id", "SDK.test-1")
+	s := startServe(t, "--quiet", "--instance", "sdk-test", "--access-key-id", "SDK.test-1")
 	conformance.Equal(t, s.AccessKeySecret, "(from-environment)", "the ready line shows the secret")
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir

@@ -111,10 +111,8 @@ func (tb *table) rangeIn(id, from, to string) ([]*row, error) {
 
 func TestATableHasLocalTransactionsIfItWasMadeWithThem(t *testing.T) {
 	s := proving(t, "3.12.1")
-	for _, enable := range []*bool{nil, ptr(false)} {
-		_, err := s.newTable(t, tableOptions{localTxn: enable}).tryStart("a")
-		check(t, err, invalid("Try to call method using explicit transaction on explicit-transaction-disabled table."))
-	}
+	_, err := s.newTable(t, tableOptions{localTxn: ptr(false)}).tryStart("a")
+	check(t, err, invalid("Try to call method using explicit transaction on explicit-transaction-disabled table."))
 	s.checkCreate(t, func(r *create) {
 		r.meta = r.meta.bytes(2, message{}.text(1, "pk2").int(2, 1).int(3, 1))
 		r.more = message{}.int(8, 1)

@@ -41,8 +41,6 @@ type Options struct {
 	AnyCredentials bool
 	// IgnoreStreams takes tables with a stream, and describes them with it. There is none: requests that read streams are refused all the same.
 	IgnoreStreams bool
-	// LocalTransactions lets a table have local transactions whose request does not say whether: most SDKs cannot say it.
-	LocalTransactions bool
 	// NoAdmin says that the paths under /_engine/ are not there for clients of the network.
 	NoAdmin bool
 

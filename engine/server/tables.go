@@ -14,9 +14,8 @@ func (s *Server) createTable(ctx context.Context, r *wire.CreateTable) ([]byte, 
 	if err := s.sim.prepare(r); err != nil {
 		return nil, err
 	}
-	if !r.LocalTxn.Set {
-		numbered := func(k wire.KeyColumn) bool { return k.AutoIncrement }
-		r.LocalTxn.Value = s.o.LocalTransactions && !slices.ContainsFunc(r.Key, numbered)
+	if !r.LocalTxn.Set { // most SDKs cannot say it, and their suites take tables to have transactions
+		r.LocalTxn.Value = !slices.ContainsFunc(r.Key, func(k wire.KeyColumn) bool { return k.AutoIncrement })
 	}
 	return nil, s.store.CreateTable(ctx, r)
 }

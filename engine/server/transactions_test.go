@@ -46,23 +46,16 @@ func putIn(c *tablestore.TableStoreClient, id string, p *tablestore.PutRowChange
 	return putRow(c, p)
 }
 
-func TestTablesHaveTransactionsWhereTheServerIsTold(t *testing.T) {
+func TestTablesHaveTransactionsUnlessTheySayOrNumberTheirRows(t *testing.T) {
 	yes, no := true, false
-	for _, told := range []bool{false, true} {
-		s := open(t, Options{LocalTransactions: told})
-		c := inProcess(s)
-		lockable(t, c, "unsaid", nil, false)
-		lockable(t, c, "no", &no, false)
-		lockable(t, c, "yes", &yes, false)
-		lockable(t, c, "numbered", nil, true)
-		for table, want := range map[string]bool{"unsaid": told, "no": false, "yes": true, "numbered": false} {
-			_, err := startIn(c, table, "a")
-			conformance.Equal(t, code(err), map[bool]string{true: "", false: wire.CodeParameterInvalid}[want], "%s, told: %t", table, told)
-		}
-		must(t, s.Reset(t.Context()))
-		lockable(t, c, "unsaid", nil, false)
-		_, err := startIn(c, "unsaid", "a")
-		conformance.Equal(t, err == nil, told, "after a reset")
+	c := inProcess(open(t, Options{}))
+	lockable(t, c, "unsaid", nil, false)
+	lockable(t, c, "no", &no, false)
+	lockable(t, c, "yes", &yes, false)
+	lockable(t, c, "numbered", nil, true)
+	for table, want := range map[string]string{"unsaid": "", "no": wire.CodeParameterInvalid, "yes": "", "numbered": wire.CodeParameterInvalid} {
+		_, err := startIn(c, table, "a")
+		conformance.Equal(t, code(err), want, "%s", table)
 	}
 }
 

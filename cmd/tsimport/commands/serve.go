@@ -33,7 +33,6 @@ func serveCommand(in *invocation) *cli.Command {
 			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a table that is not there yet, before the server is ready; repeat it for several"},
 			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, clock; with a secret of your own it asks for it"},
 			&cli.BoolFlag{Name: "ignore-streams", Usage: "take tables with a stream, which samples of SDKs make, and describe them with it; there is none, and reading it is refused"},
-			&cli.BoolFlag{Name: "local-transactions", Usage: "let every new table have local transactions that does not say whether (enable_local_txn) and has no auto-increment column; the SDKs for Node, Python and PHP cannot say it"},
 			&cli.BoolFlag{Name: "any-credentials", Usage: "accept every access key, secret and instance, each with its own tables; only on this machine"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, and those that sign it, in PEM; clients then use https"},
@@ -102,7 +101,6 @@ func serveOptions(c *call) (o server.Options, limits server.Limits, shown string
 	}
 	o = server.Options{
 		InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), IgnoreStreams: c.Bool("ignore-streams"),
-		LocalTransactions: c.Bool("local-transactions"),
 		Log:               log.New(c.show, "", 0),
 	}
 	limits.Connections = c.Int("max-connections")
