@@ -101,7 +101,7 @@ func serveOptions(c *call) (o server.Options, limits server.Limits, shown string
 	}
 	o = server.Options{
 		InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), IgnoreStreams: c.Bool("ignore-streams"),
-		Log:               log.New(c.show, "", 0),
+		Log: log.New(c.show, "", 0),
 	}
 	limits.Connections = c.Int("max-connections")
 	if host, _, err := net.SplitHostPort(c.String("listen")); err == nil && host != "" {
