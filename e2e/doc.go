@@ -2,6 +2,4 @@
 //
 // In comes the module's source, from which TestMain builds the binary once. Out goes nothing but a verdict.
 // It does not know how anything inside works: it would not notice a rewritten engine.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package e2e

@@ -3,6 +3,4 @@
 // outcome of every row; HotKeys finds partition-key values with too many rows. No ordering key is in two requests at once or
 // twice in one, the rows of a key are applied in source order whether requests fail or not, and each row becomes final exactly
 // once. The package knows nothing of files, the network or the clock: the caller passes the time.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package partitioner

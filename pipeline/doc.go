@@ -2,6 +2,4 @@
 // intake read, and hands the rows of each lane in batches to writers that run in parallel. It promises that every record
 // read ends as written, rejected, superseded or unfinished, that these add up, and that it stops when its context says so.
 // It knows nothing of formats and the values of rows, and nothing of terminals and flags.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package pipeline

@@ -2,6 +2,4 @@
 // accepts, and says how much to send and when; a Bucket enforces a ceiling; Backoff and Patience say how long to wait after
 // failures and when to give up. Rates are finite and above zero, settle just below what a partition accepts, and follow it
 // when it changes. Waits are bounded. The package knows nothing of rows, the network or other lanes, and starts no goroutine.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package ratelimit

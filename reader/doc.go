@@ -4,6 +4,4 @@
 // delivered or named in a reason. The package knows nothing of tables, rows and the network. Each room below it knows one
 // thing: input where the bytes come from, compress and charset how they are encoded, csv, jsonl and parquet what they mean,
 // convert which value each cell gets.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package reader

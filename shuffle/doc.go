@@ -2,6 +2,4 @@
 // blocks in source order; rows leave one by one from the front of their Lane. The rows of a lane keep their order when they
 // are spilled, read back or divided again, no row is lost or leaves twice, and memory beyond the budget is only what a lane
 // needs to continue. The package knows nothing of requests and rates.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package shuffle

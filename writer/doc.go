@@ -3,6 +3,4 @@
 // exactly one outcome, a request that is refused for its content is halved until the bad row is alone, and no row counts as
 // written unless the service says so, or nothing of it is left that could be (Expiry). The writer does not wait, does not decide when to retry, and knows nothing of files,
 // lanes and rates.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package writer

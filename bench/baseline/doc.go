@@ -2,6 +2,4 @@
 // WithWorkers and Timeline. Each writes the rows with BatchWriteRow and returns how many were written. They do no more than
 // such a program does, but they do it well: full batches, the SDK's own retries, every answer checked. The package shares
 // nothing with tsimport's own way to load.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package baseline

@@ -2,6 +2,4 @@
 // CPU, allocations, memory and time of a process of its own against a null server, next to the floor, the least that any
 // client needs. All ways get the same input and server, and every row must arrive. The package does not know how a load works
 // inside.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package cost

@@ -2,6 +2,4 @@
 // asked, and answers success, for BatchWriteRow and BulkImport with one result a row. It costs as little as a server can that reads each
 // request whole and counts its rows, so a measurement against it measures the client. It checks no signatures, signs its
 // answers, and has every table that it is asked for.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package null

@@ -3,6 +3,4 @@
 // partition, which can be written as text, JSON, raw samples or Go's benchmark format. Memory does not grow with
 // the length of the run, requests outside the measured time are not counted in the totals, and a Result survives the round
 // trip through JSON unchanged. The package does not know how requests are sent.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package result

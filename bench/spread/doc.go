@@ -2,6 +2,4 @@
 // ways to load it. For each way it starts a fresh engine, runs the load, and reports the share of the available capacity that
 // the engine saw used. All ways meet the same partitions with the same empty buckets, and each table that tsimport loads is
 // compared with the file row by row. The package runs tsimport as a binary, as a user does.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package spread

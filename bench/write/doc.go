@@ -2,6 +2,4 @@
 // instance; it creates a table, writes to it with the load's own writer, drops it and returns a result. At a fixed rate, the
 // latency of a batch counts from when it was due, so a stall hides nothing. The same seed gives the same rows, and only the
 // table that the run created is dropped.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package write

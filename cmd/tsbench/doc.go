@@ -1,5 +1,3 @@
 // Command tsbench measures tsimport for those who maintain it: what a row costs the client, and how evenly loads use the partitions of a
 // table. `tsbench tsimport …` is tsimport as this tree has it, which is what it starts and measures.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package main

@@ -1,5 +1,3 @@
 // Package compatibility keeps in testdata what the program leaves on disk, a folder for each kind, and tests that the present program
 // still resumes, reads or refuses each. All of it is test code: `make corpus` writes testdata again.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package compatibility

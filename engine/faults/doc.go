@@ -2,6 +2,4 @@
 // description of each request that the engine is about to serve, and returns the fault to inject, or none. Requests are
 // counted in the order in which the plan is asked, and WaitLate lets a test wait until all delayed requests have been applied.
 // Package server carries the faults out.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package faults

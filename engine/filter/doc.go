@@ -2,6 +2,4 @@
 // of a Filter message; the Filter judges rows, given as their key and their cells by name, newest first, and selects the
 // requested page of columns. A decoded filter never fails, blocks or changes, and is safe for concurrent use. No input,
 // however hostile, nests deeper or compiles to more than the limits below. The package knows nothing of tables and requests.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package filter

@@ -2,6 +2,4 @@
 // served at once. New makes the limit of a partition, a table or an instance; Admit decides about a request under one limit or
 // several at once, and says after how long its answer leaves. Time is given: nothing here waits or reads a clock, and the same
 // calls with the same times and seed give the same answers. Possible is how much a limit could have taken, the measure of a load.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package limiter

@@ -2,6 +2,4 @@
 // takes changes and reads as plain Go values with the time at which they happen, and returns the answers that the service
 // would give. Each rule is written from the specification a second time and nothing is shared with the engine, so that a
 // mistake in the engine is not repeated here. Its tests translate to and from the official SDK.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package model

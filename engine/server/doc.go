@@ -3,6 +3,4 @@
 // answers. Both ways share every step from the headers to the store. A write is acknowledged only when it is on disk, and an
 // operation that is not implemented is refused by name, not half done. Packages wire and store know the protocol's bytes and
 // the rows.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package server

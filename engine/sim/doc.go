@@ -3,6 +3,4 @@
 // and counts over time. The same calls with the same times and seed give the same answers. A row costs no allocation, and a
 // partition accepts no more than its capacity times the time it has served, plus one burst. Nothing here waits or reads the
 // clock: package server does.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package sim

@@ -3,6 +3,4 @@
 // set), a row is atomic, rows are ordered as Tablestore orders them, an auto-increment value is never given twice, and one
 // process owns a directory. After a disk failure nothing is acknowledged any more, and nothing panics. The package knows
 // nothing of HTTP, instances or accounts.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package store

@@ -3,6 +3,4 @@
 // No input, however hostile, panics or allocates more than a small multiple of its own length. Checksums, limits and names are
 // checked here and nowhere else, with the service's own codes and messages. The package knows nothing of tables, storage or
 // time.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package wire

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"example.com/tsimport/internal/conformance"
 )
 
 const module = "example.com/tsimport"
@@ -408,25 +406,6 @@ func TestPackagesAreNotNamedForNothing(t *testing.T) {
 		case "util", "utils", "common", "types", "helpers", "misc":
 			t.Errorf("room %s: a package is named for what it holds", room)
 		}
-	}
-}
-
-// promise is the sentence of every room that another module can import, except the root.
-const promise = "This package carries no compatibility promise: only the module's root package does."
-
-// TestOnlyTheRootPromisesCompatibility looks at the documentation of every room that another module can import.
-func TestOnlyTheRootPromisesCompatibility(t *testing.T) {
-	for room := range arrows {
-		if room == "." || strings.HasPrefix(room, "cmd/") || room == "internal" || strings.HasPrefix(room, "internal/") {
-			continue
-		}
-		name := filepath.Join("..", "..", room, "doc.go")
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		conformance.Contains(t, string(text), "\n// "+promise+"\npackage ", "%s/doc.go does not end with: %s", room, promise)
 	}
 }
 

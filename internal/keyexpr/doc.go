@@ -16,6 +16,4 @@
 // "a!". Such a value rejects its row. In the last part it would break nothing, but it is refused there as well, so that
 // a key can always be split into its parts again, and so that a part may be added to a design without refusing what
 // was accepted before.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package keyexpr

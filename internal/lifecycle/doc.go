@@ -8,6 +8,4 @@
 // The age of a period is the number of periods from it to the one that the policy's now lies in, by the calendar of the
 // policy's zone: this month has age 0 from its first instant to its last, last month age 1. Periods that have not begun
 // have negative ages and belong to the first class.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package lifecycle

@@ -3,6 +3,5 @@
 // chosen by an environment variable, and runs the tests of the room and of those that import it against each. A change that no test fails
 // for survives: it is equivalent, or harmless, or shows that a test is missing. Which of these, a person says in testdata/known.txt.
 //
-// All of it is test code: TestMutants, which make mutants calls. What is declared outside functions is not changed. This package carries
-// no compatibility promise: only the module's root package does.
+// All of it is test code: TestMutants, which make mutants calls. What is declared outside functions is not changed.
 package mutants

@@ -5,6 +5,4 @@
 //
 // It promises that a key means what the flag of its name means, that what is not understood is refused with file and line, that a
 // job that was killed is resumed with what it began with, and that no load that has finished runs again.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package job

@@ -4,6 +4,4 @@
 // that no other shard has; comparing it reads the table again; finishing proves the ledger and writes the summary. Every task may run twice,
 // at the same time and on different machines, and be killed at any moment: its result is one object that is put if there is none. Work takes
 // tasks until the job is done; engines only decide where it runs.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package scaleout

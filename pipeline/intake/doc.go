@@ -3,6 +3,4 @@
 // order or in that of a schedule, which keeps the order of each key. It promises that every record is in exactly one
 // split, as a row or as a reject with its place in the input, that records before an unreadable part are handed out first, and
 // that Splits is closed only when everything was. It knows nothing of batches, rates and the network.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package intake

@@ -2,6 +2,4 @@
 // Request that it sets. A Request comes in, a pipeline.Config goes out; a Command has what commands say beside it, and is kept as
 // JSON. It promises that an option means the same wherever it is given, as a flag, a key of a job file or a field of the library, and
 // that what cannot be meant is a usage error. It knows nothing of terminals and flag packages.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package options

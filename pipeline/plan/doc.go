@@ -3,6 +3,4 @@
 // of columns inferred from samples and the memory divided; or, for tsimport inspect, what the inputs turned out to be. It
 // promises that making a plan writes nothing, that everything asked for wrongly is refused by name in one line, and that
 // a type is inferred only if no sampled value would change. It knows nothing of lanes, requests and how rows get there.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package plan

@@ -2,6 +2,4 @@
 // Reopen continues one. Rejected records are kept byte for byte under their own header, so that the file can be corrected and
 // loaded again. Files of an earlier run in the same folder are kept, and a journal continues at the given length. The package
 // does not know how rows are read or written.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package rundir

@@ -2,6 +2,4 @@
 // and answers with JSON, metrics in Prometheus' text format, or a page that links both. No request waits long or disturbs the
 // load; the answer says so while a load has not started writing or is ending. The package starts no goroutine: its caller runs
 // Serve in one.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package status

@@ -4,6 +4,4 @@
 // it. New makes frozen sources of the parts, which are compared before the first row. A part is complete or absent, and so is an archive.
 // Lake.Open and Lake.OpenIn do the same for files of one schema that other programs read: Writer.Put, Writer.Rewrite, Writer.FinishLake.
 // The package knows nothing of the service.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package archive

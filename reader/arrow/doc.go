@@ -11,6 +11,4 @@
 // with an overflow of the stack, which no recover stops. What is decoded here is decoded when a row asks for it, and of a file that is not
 // compressed only the bytes of the rows and columns that were asked for are read. testdata/make.py writes the files of the tests with pyarrow,
 // Polars and DuckDB, and what they say that these hold.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package arrow

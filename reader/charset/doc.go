@@ -2,6 +2,4 @@
 // The mappings are those of golang.org/x/text; a sequence that it would replace by U+FFFD is reported with its offset, so
 // nothing is replaced silently. An Encoding also says which bytes can be searched for without decoding, because they are never
 // part of another character. The package knows nothing of records or files.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package charset

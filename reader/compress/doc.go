@@ -3,6 +3,4 @@
 // bytes before it were delivered. Memory is bounded by MaxWindow, regardless of what a header asks for. The package does not
 // interpret the bytes and starts no goroutine. A BlockCutter cuts files of independent blocks into Pieces instead, which any
 // number of Inflaters can inflate in parallel.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package compress

@@ -2,6 +2,4 @@
 // one value for each column of the schema, or the reason why the record is rejected. Inference finds the type of each column
 // from a sample. A value is never changed to make it fit: no fraction is dropped, no overflow wrapped, no undecodable byte
 // replaced. The package knows nothing of formats.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package convert

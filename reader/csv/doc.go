@@ -13,6 +13,4 @@
 // Stitcher then takes the chunks in order: the state at the end of one is the state at the start of the next, so which
 // of them is true is known, not guessed, when the chunk's turn comes, at the cost of a table look-up. A split is the
 // rest of one chunk after its first record end, and the head of the next up to its first record end.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package csv

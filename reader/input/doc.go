@@ -3,6 +3,4 @@
 // start or, where its source has ranges, at any offset by many readers at once. It gives exactly the bytes that it had when it
 // was found, or an error that names it, never a short or mixed read. No secret of an address is shown. The package knows
 // nothing of formats, compression or tables.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package input

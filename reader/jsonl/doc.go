@@ -5,6 +5,4 @@
 // are recognised by their shape and become rows with the timestamps of their cells. With Options.Wide each line is a row that describes itself, as AppendWide writes it; IsWide recognises
 // such lines. AppendWhole writes them for archives, which Options.Archive reads, also in the form of version 1. The package knows nothing of files or of
 // the types of tables.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package jsonl

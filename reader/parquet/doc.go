@@ -13,6 +13,4 @@
 // fewer rows than the footer says on others, and has no INT96 outside the years its nanoseconds reach. What is decoded
 // here is decoded when a row asks for it, out of the page's bytes, so a header that promises billions of values costs
 // nothing until they are read. parquet-go serves in the tests as the writer and as the second opinion.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package parquet

@@ -1,5 +1,3 @@
 // Package postgres is what differs between PostgreSQL and other servers of SQL: Parse makes an address, which is a sqltable.Server. Its
 // sessions share an exported snapshot. Values come as the server writes them, so that none is rounded.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package postgres

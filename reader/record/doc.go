@@ -1,5 +1,3 @@
 // Package record holds what the readers of all formats deliver: records of data. A Datum keeps what a format knows of a value
 // (its kind, its exact number, its text), no more and no less than the file says. Package convert converts it.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package record

@@ -1,6 +1,4 @@
 // Package sqltable reads a table of a live SQL server: ranges of its primary key, in pages, by sessions of one snapshot. What differs
 // between servers is a Server's: reader/postgres and reader/mysql. The package promises the contract of a live source.Source, that all
 // rows are of one snapshot or that Snapshots says which are not, and that no reading continues in a table that has changed.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package sqltable

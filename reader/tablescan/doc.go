@@ -1,6 +1,4 @@
 // Package tablescan reads a table as the source of a load. New makes a source.Origin of it: Divide cuts the table into ranges of keys,
 // and each is a live, wide source whose places are keys. A row comes with all of its versions and their timestamps, as it is when its page
 // is read. A table that is dropped, or dropped and made again, fails the reading in place of its end.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package tablescan

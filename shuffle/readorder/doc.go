@@ -2,6 +2,4 @@
 // closed intervals of ordering keys that hold the keys of all of its rows; Order returns an order in which a section comes after
 // every earlier one whose intervals meet its own, and that uses the keys evenly otherwise. It promises that rows of one key keep
 // their order, and that a Builder stays within its bytes. It reads nothing and knows no lanes.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package readorder

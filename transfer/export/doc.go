@@ -2,6 +2,4 @@
 // are read in parallel, in bounded memory. A file appears under its name only when it is complete, and an interrupted export
 // to a file continues after the last row that is safely on disk. ToArchive writes an exact archive, or files for
 // other programs. The package knows nothing of flags.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package export

@@ -4,6 +4,4 @@
 //
 // The files are complete before the first row is written. From then on a run that was killed resumes with them, each load at its own
 // checkpoint. A comparison that was killed is repeated.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package tablesync

@@ -3,6 +3,4 @@
 // Check returns how many records a load would reject and which keys collide. Each record and each row of the table is counted
 // exactly once, rows are made as a load makes them, the table is read in ranges and never row by row, and nothing is written
 // except temporary files. The package knows nothing of flags or of how the rows were written.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package verify

@@ -3,6 +3,4 @@
 // use, a verdict with its reason and a fix, and a complete design as a load command. Memory is bounded. The same input gives
 // the same report, and the report says so where it rests on a part of the rows. The package knows nothing of tables, services
 // or the terminal.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package advise

@@ -1,6 +1,4 @@
 // Package sourcetest tests the contract of source.Source. Check is the suite for sources whose records can be read again, as those of
 // files can; Rows and Wide are sources
 // for tests of the rooms above the seam.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package sourcetest

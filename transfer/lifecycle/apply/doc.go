@@ -3,6 +3,4 @@
 // changed no more often than the service allows, without holding up other tables. A table is dropped only on request, right
 // after its export was read back and found equal to it. The next run finishes an interrupted one. The package knows nothing of
 // terminals and flags.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package apply

@@ -2,6 +2,4 @@
 // transfer/export, and notes beside it what is known of it; Place.Verify reads the archive back and compares it with a second reading of the
 // table. An archive that is whole is never overwritten by another process, and an interrupted one is continued. The package knows nothing of
 // ages, nor of what happens to the table.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package archive

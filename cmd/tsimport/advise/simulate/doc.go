@@ -2,6 +2,4 @@
 // partitions. Cut divides partition keys, given as numbers that sort like the keys, into partitions. Live computes the share
 // for live traffic, second by second; Load computes it for a load in file order with many workers that retry. The same keys
 // give the same shares, and one key value is never divided. The package knows nothing of columns, files or clocks.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package simulate

@@ -1,6 +1,4 @@
 // Package sketch summarizes millions of values in little memory: Distinct estimates how many different values there are, and
 // Top finds the most frequent ones. The error of each count is known. The same values in the same order give the same answers
 // in every run. The package knows nothing of rows, columns or files.
-//
-// This package carries no compatibility promise: only the module's root package does.
 package sketch
