@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -177,6 +178,50 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
 			t.Errorf("left behind: %q", left)
 		}
+	}
+}
+
+// keysOf are ordering keys in memory.
+type keysOf [][]byte
+
+func (k keysOf) From(first []byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, key := range k {
+			if bytes.Compare(key, first) >= 0 && !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestAStoppedExportOfKeysContinuesBeforeWhatWasNotRead stops an export while one request is refused and later ones have their answers.
+func TestAStoppedExportOfKeysContinuesBeforeWhatWasNotRead(t *testing.T) {
+	const rows = 30 * scan.MaxGetRows
+	w := newWorld(t, rows)
+	c := w.config(JSONL)
+	want := w.text(t, c)
+	var keys keysOf
+	for i := range int64(rows) {
+		keys = append(keys, table.OrderingKey(append(values(i/perKey), table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i)})))
+	}
+	c.Keys, c.Path = keys, filepath.Join(t.TempDir(), "out")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(300*time.Millisecond, cancel)
+	w.faults.Change(func(op string) bool { return op == "BatchGetRow" }, func(r faults.Request) faults.Fault {
+		if r.N == 2 || r.N > DefaultReaders { // and again and again
+			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+		}
+		return faults.Fault{}
+	})
+	if r, err := ToFile(ctx, c); !errors.Is(err, context.Canceled) || r.Rows == rows {
+		t.Fatalf("%d rows, %v", r.Rows, err)
+	}
+	w.faults.Change(nil, nil)
+	_, err := ToFile(t.Context(), c)
+	must(t, err)
+	got, err := os.ReadFile(c.Path)
+	if err != nil || string(got) != want {
+		t.Errorf("the file has %d rows, want %d, %v", bytes.Count(got, []byte("\n")), rows, err)
 	}
 }
 

@@ -17,10 +17,12 @@ type Keys interface {
 	From(first []byte) iter.Seq2[[]byte, error]
 }
 
-// got is the rows of keys; nil where there is none.
+// got is the rows of keys, nil where there is none, or why they were not read. The error is in their place, as in batch: rows of
+// later keys, with which an export would be continued after these, do not pass it.
 type got struct {
 	keys [][]byte
 	rows []*scan.Row
+	err  error
 }
 
 // get calls each with the rows of the keys, in their order, of which so many requests read ahead.
@@ -40,8 +42,8 @@ func (e *exporter) get(o scan.Options, each func(key []byte, row *scan.Row) erro
 			}
 			group.Go(func() error {
 				rows, err := e.rowsOf(ctx, of, o)
-				to <- got{of, rows}
-				return err
+				to <- got{of, rows, err}
+				return nil
 			})
 			return nil
 		}
@@ -63,6 +65,9 @@ func (e *exporter) get(o scan.Options, each func(key []byte, row *scan.Row) erro
 	group.Go(func() error {
 		for from := range batches {
 			b := <-from
+			if b.err != nil {
+				return b.err
+			}
 			for i, row := range b.rows {
 				if row == nil {
 					e.result.Missing++
