@@ -44,19 +44,21 @@ func Scan(s *options.Command) (to tablescan.Config, err error) {
 	return to, nil
 }
 
-// SetBounds has a scan return only the rows from --from-key to --to-key, or with a prefix.
+// SetBounds has a scan return only the rows from --from-key to --to-key, which it makes of a prefix. A command that begins
+// again calls it again with what it has made.
 func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (err error) {
 	if s.Prefix != "" {
-		if s.FromKey != "" || s.ToKey != "" {
-			return plan.Usagef("a prefix of keys and a range of keys are named; leave one of them out")
-		}
 		if to.From, err = scan.ParseKey(s.Prefix, key); err == nil {
 			to.To, err = scan.After(to.From)
 		}
 		if err != nil {
 			return plan.Usagef("the prefix %s: %v", s.Prefix, err)
 		}
-		s.FromKey, s.ToKey = scan.KeyText(to.From), scan.KeyText(to.To)
+		from, end := scan.KeyText(to.From), scan.KeyText(to.To)
+		if s.FromKey != "" && s.FromKey != from || s.ToKey != "" && s.ToKey != end {
+			return plan.Usagef("a prefix of keys and a range of keys are named; leave one of them out")
+		}
+		s.FromKey, s.ToKey = from, end
 		return nil
 	}
 	for _, f := range []struct {

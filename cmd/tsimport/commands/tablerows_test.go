@@ -94,6 +94,25 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	}
 }
 
+// TestAnInterruptedDeletionOfAPrefixIsResumed: the rows are looked for again by the same prefix.
+func TestAnInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
+	tsimport := commandsIn(t)
+	rowsIn(t, tsimport)
+	tsimport(0, "export", "-t", "p", "-o", "archive/", "-q")
+	var manifest struct {
+		Created int64 `json:"creation_time"`
+	}
+	text, err := os.ReadFile("archive/manifest.json")
+	must(t, err)
+	must(t, json.Unmarshal(text, &manifest))
+	keys := deletedKeysFile("embedded store ./tsimport-store", "p", fmt.Sprint(manifest.Created), "1", "2", "")
+	tsimport(0, "export", "-t", "p", "--prefix", "1", "--typed", "--columns", "", "-o", keys, "-q")
+	put(t, "new.csv", "n,id,age\n1,new,1\n")
+	tsimport(0, "load", "new.csv", "-t", "p", "-q")
+	holds(t, tsimport(0, "table", "delete", "p", "--prefix", "1", "--yes"), "the deletion of 100 rows that was interrupted is resumed", "100 deleted", "1 deleted")
+	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "200", "rows")
+}
+
 // TestRowsOfKeysAreExportedAndCounted has keys in no order, repeated and without rows, in more requests than one.
 func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	tsimport := commandsIn(t)
