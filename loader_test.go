@@ -193,8 +193,7 @@ func TestErrorsOfOpenCanBeTold(t *testing.T) {
 		"half a key":      {ctx, Target{Endpoint: "http://x", Instance: "i", AccessKeyID: "a"}, "t", LoaderOptions{}, nil, "only one of them"},
 	} {
 		l, err := Open(tt.ctx, tt.target, tt.table, tt.o)
-		var usage *UsageError
-		if l != nil || err == nil || tt.is != nil && !errors.Is(err, tt.is) || tt.is == nil && (!errors.As(err, &usage) || !strings.Contains(err.Error(), tt.usage)) {
+		if l != nil || err == nil || tt.is != nil && !errors.Is(err, tt.is) || tt.is == nil && (!errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), tt.usage)) {
 			t.Errorf("%s: %v, %T", name, err, err)
 		}
 	}

@@ -260,8 +260,7 @@ func TestWhatALiveSourceCannotKeepIsRefused(t *testing.T) {
 			cfg := w.fromKeyed(k)
 			change(&cfg)
 			_, err := cfg.run(context.Background())
-			var usage *plan.UsageError
-			if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			if !errors.As(err, new(*plan.UsageError)) || !strings.Contains(err.Error(), want) {
 				t.Errorf("the error is %v", err)
 			}
 			if names := w.tableNames(); len(names) > 0 {

@@ -181,8 +181,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 }
 
 func isUsage(err error) bool {
-	var u *plan.UsageError
-	return errors.As(err, &u)
+	return errors.As(err, new(*plan.UsageError))
 }
 
 func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {

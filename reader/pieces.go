@@ -510,8 +510,7 @@ func (r *textReader) lastEnd() (int, error) {
 		r.values = s.form.cutter(r.offset > s.text.offset)
 	}
 	end, err := r.values.Cut(r.pending[r.cut:])
-	var wrong *jsonl.SyntaxError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*jsonl.SyntaxError](err); ok {
 		err = fmt.Errorf("read %s at byte %d: %w", s.Name, r.offset+int64(r.cut+wrong.Pos)+1, err)
 	}
 	if end >= 0 {

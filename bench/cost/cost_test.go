@@ -87,8 +87,7 @@ func TestBadMeasurementsAreRefused(t *testing.T) {
 	} {
 		c := good
 		spoil(&c)
-		var usage *plan.UsageError
-		if _, err := Run(t.Context(), c); !errors.As(err, &usage) {
+		if _, err := Run(t.Context(), c); !errors.As(err, new(*plan.UsageError)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -120,8 +119,7 @@ func TestRowsToReadAreThoseOfTheInput(t *testing.T) {
 func TestOnlyTheToolReads(t *testing.T) {
 	for _, c := range []Config{{What: "delete"}, {What: Exporting, Command: "true"}, {What: Copying, Only: []string{"workers"}}} {
 		c.Rows, c.Rounds, c.Shape = 1, 1, bench.Shapes()[0]
-		var usage *plan.UsageError
-		if _, err := Run(t.Context(), c); !errors.As(err, &usage) {
+		if _, err := Run(t.Context(), c); !errors.As(err, new(*plan.UsageError)) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -267,8 +267,7 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		c := config()
 		change(&c)
 		_, err := Run(t.Context(), c)
-		var usage *plan.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(usage.Message, want) {
+		if usage, ok := errors.AsType[*plan.UsageError](err); !ok || !strings.Contains(usage.Message, want) {
 			t.Errorf("got %v, want a usage error about %s", err, want)
 		}
 	}
@@ -293,8 +292,7 @@ func TestAFileThatCannotBeLoadedIsRefused(t *testing.T) {
 func TestWhatTheLoadCallsBadUsageIsBadUsageOfTheBench(t *testing.T) {
 	l := loader{config: fake(t, "refuses"), engine: here(t), data: &dataset{path: "x.csv"}, dir: t.TempDir()}
 	err := l.run(t.Context())
-	var usage *plan.UsageError
-	if !errors.As(err, &usage) || usage.Message != "--pk a:blob: no such type" {
+	if usage, ok := errors.AsType[*plan.UsageError](err); !ok || usage.Message != "--pk a:blob: no such type" {
 		t.Errorf("%v", err)
 	}
 }

@@ -417,15 +417,13 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		var usage *plan.UsageError
-		if err := c.check(); !errors.As(err, &usage) {
+		if err := c.check(); !errors.As(err, new(*plan.UsageError)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for i, s := range []Shape{{RowSize: 10, Columns: 1, Keys: "random"}, {RowSize: 100, Columns: 0, Keys: "random"}, {RowSize: 9000, Columns: 1025, Keys: "random"},
 		{RowSize: 3 << 20, Columns: 1, Keys: "random"}, {RowSize: 5 << 20, Columns: 8, Keys: "random"}, {RowSize: 100, Columns: 1, Keys: "sorted"}} {
-		var usage *plan.UsageError
-		if _, err := newRows(s, 1, "t"); !errors.As(err, &usage) {
+		if _, err := newRows(s, 1, "t"); !errors.As(err, new(*plan.UsageError)) {
 			t.Errorf("shape %s: %v", strconv.Itoa(i), err)
 		}
 	}

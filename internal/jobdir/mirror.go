@@ -258,8 +258,7 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 // Unfinished reports whether there is a checkpoint that is not the end of its load, or may be.
 func (m *Mirror) Unfinished(ctx context.Context) (bool, error) {
 	_, c, err := m.newest(ctx)
-	var unfit *UnfitError
-	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &unfit) {
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*UnfitError)) {
 		return true, nil // deleted for a newer one that is not listed yet, or damaged
 	}
 	return c != nil, err

@@ -56,8 +56,7 @@ func Probe(ctx context.Context, s Store) error {
 
 // refusal says of an error what is wrong with the place.
 func refusal(s Store, err error) error {
-	var answer *objectstore.Error
-	isAnswer := errors.As(err, &answer)
+	answer, isAnswer := errors.AsType[*objectstore.Error](err)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), isAnswer && (answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized):
 		return progress.Unfitf("%s cannot be written to: %w", s, err)

@@ -546,8 +546,7 @@ func (d *drop) want(o Options, note string, names ...string) {
 func (d *drop) refused(o Options, parts ...string) {
 	d.t.Helper()
 	_, _, err := d.night(o, true)
-	var refused *Refused
-	if !errors.As(err, &refused) {
+	if !errors.As(err, new(*Refused)) {
 		d.t.Errorf("%v", err)
 		return
 	}

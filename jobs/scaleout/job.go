@@ -99,8 +99,7 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 		return j.prepared, nil
 	}
 	p, err := pipeline.Prepare(context.WithoutCancel(ctx), j.o.Load, j.Plan.former())
-	var changed *pipeline.ChangedError
-	if errors.As(err, &changed) {
+	if errors.As(err, new(*pipeline.ChangedError)) {
 		return nil, unfitf("%s cannot be worked on: since it was planned, %w; put back what it was, or plan a new job in another directory", j.store, err)
 	}
 	if err != nil {

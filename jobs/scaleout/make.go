@@ -67,8 +67,7 @@ func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bo
 // formerPlan returns the plan that a directory has, nil if it is empty.
 func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	p, err := ReadPlan(ctx, store)
-	var unfit *UnfitError
-	if errors.As(err, &unfit) && errors.Is(err, errNoPlan) {
+	if errors.As(err, new(*UnfitError)) && errors.Is(err, errNoPlan) {
 		planned, err := checkEmpty(ctx, store)
 		if !planned || err != nil {
 			return nil, err
@@ -87,8 +86,7 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 		return unfitf("--job-dir %s is the directory of another job: of other inputs or into another table; give an empty place", store)
 	}
 	prepared, err := pipeline.Prepare(ctx, r.Load, p.former())
-	var changed *pipeline.ChangedError
-	if errors.As(err, &changed) {
+	if errors.As(err, new(*pipeline.ChangedError)) {
 		return unfitf("--job-dir %s is the directory of another job: %w; give the same command, or an empty place", store, err)
 	}
 	if err != nil {

@@ -58,8 +58,7 @@ func makes(t *testing.T, r *Request, admin *client.Admin) *Plan {
 func refused(t *testing.T, r *Request, admin *client.Admin, want string) {
 	t.Helper()
 	p, err := Make(t.Context(), r, admin)
-	var usage *UsageError
-	if !errors.As(err, &usage) || p != nil || !strings.Contains(err.Error(), want) {
+	if !errors.As(err, new(*UsageError)) || p != nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want a usage error with %s", err, want)
 		return
 	}

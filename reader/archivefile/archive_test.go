@@ -142,8 +142,7 @@ func TestEveryDamageIsNamedBeforeTheFirstRow(t *testing.T) {
 			if err == nil {
 				_, err = New(again).Open(context.Background(), nil)
 			}
-			var damaged *DamagedError
-			if !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			if !errors.As(err, new(*DamagedError)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
@@ -187,8 +186,7 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	must(t, err)
 	other := subject()
 	other.Holds.From = "5"
-	var changed *ChangedError
-	if err := w.Begin(other); !errors.As(err, &changed) || !strings.Contains(err.Error(), "--from-key") {
+	if err := w.Begin(other); !errors.As(err, new(*ChangedError)) || !strings.Contains(err.Error(), "--from-key") {
 		t.Errorf("another range: %v", err)
 	}
 	must(t, w.Begin(subject()))
@@ -204,8 +202,7 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	must(t, w.Close())
-	var occupied *OccupiedError
-	if _, err := Exact.Open(dir, true); !errors.As(err, &occupied) {
+	if _, err := Exact.Open(dir, true); !errors.As(err, new(*OccupiedError)) {
 		t.Errorf("a complete archive was opened again: %v", err)
 	}
 }

@@ -106,8 +106,7 @@ type httpObject struct {
 // asks for the first byte: HEAD is often forbidden where GET is not, always by addresses that are signed for GET.
 func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked bool, err error) {
 	rep, err := h.fetch(ctx, 0, 1, true)
-	var status *statusError
-	if errors.As(err, &status) && status.code == http.StatusRequestedRangeNotSatisfiable {
+	if status, ok := errors.AsType[*statusError](err); ok && status.code == http.StatusRequestedRangeNotSatisfiable {
 		// An empty object has no first byte.
 		rep, err = h.fetch(ctx, 0, -1, false)
 	}

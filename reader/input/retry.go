@@ -100,8 +100,7 @@ func otherScheme(err error) bool {
 // again reports whether another attempt may do better. What is not known to last counts as passing: errors of broken
 // connections have many types, and of HTTP/2 unexported ones.
 func again(err error) bool {
-	var status *statusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.passing()
 	}
 	var (
@@ -147,8 +146,7 @@ func (p *patience) wait(ctx context.Context, err error) error {
 		return &exhausted{fmt.Errorf("%w (%d attempts)", plainEOF(err), p.failures)}
 	}
 	pause := p.Backoff.After(p.failures)
-	var status *statusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*statusError](err); ok {
 		pause = max(pause, status.retryAfter)
 	}
 	if ratelimit.Wait(ctx, pause) != nil {

@@ -157,8 +157,7 @@ func TestTextBetweenRecordsIsParsedStrictly(t *testing.T) {
 	} {
 		got, err := cutAll(Options{Columns: []string{"a"}, Layout: c.layout}, c.text)
 		text := fmt.Sprint(err)
-		var wrong *SyntaxError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*SyntaxError](err); ok {
 			text = fmt.Sprintf("%d %v", wrong.Pos+1, err)
 		}
 		if len(got) != c.good || !strings.Contains(text, c.want) {

@@ -40,8 +40,7 @@ func (a *Address) source() string { return " FROM (" + a.query + "\n) AS query" 
 func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Table, error) {
 	types, err := s.columnTypes(ctx, "SELECT *"+a.source()+" LIMIT 0")
 	if err != nil {
-		var e *mysql.MySQLError
-		if errors.As(err, &e) && !a.Lost(err) {
+		if errors.As(err, new(*mysql.MySQLError)) && !a.Lost(err) {
 			return nil, refusef("ask for the columns of the query: %v", err)
 		}
 		return nil, fmt.Errorf("ask for the columns of the query: %w", err)

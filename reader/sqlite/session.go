@@ -46,8 +46,7 @@ const (
 )
 
 func codeOf(err error) int {
-	var e *library.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*library.Error](err); ok {
 		return e.Code() & 0xff
 	}
 	return 0

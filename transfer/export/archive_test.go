@@ -164,8 +164,7 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) != len(m.Parts)+1 {
 			t.Errorf("%d files for %d parts: %v", len(left), len(m.Parts), err)
 		}
-		var occupied *format.OccupiedError
-		if _, err := ToArchive(context.Background(), w.archive(dir)); !errors.As(err, &occupied) {
+		if _, err := ToArchive(context.Background(), w.archive(dir)); !errors.As(err, new(*format.OccupiedError)) {
 			t.Errorf("over a complete archive: %v", err)
 		}
 	}

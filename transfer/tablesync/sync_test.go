@@ -494,8 +494,7 @@ func TestWhatCannotBeSynchronisedIsRefused(t *testing.T) {
 	} {
 		cfg := w.config(w.write("a.csv", "id,other\na,1\n"))
 		change(&cfg)
-		var usage *plan.UsageError
-		if _, err := Run(context.Background(), cfg); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if _, err := Run(context.Background(), cfg); !errors.As(err, new(*plan.UsageError)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

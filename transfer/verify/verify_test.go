@@ -278,8 +278,7 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	}
 	cfg := w.config(t, name, "id,n\na,1\n")
 	cfg.Request.Inputs = append(cfg.Request.Inputs, "no such file.csv")
-	var usage *plan.UsageError
-	if _, err := Run(context.Background(), cfg); !errors.As(err, &usage) {
+	if _, err := Run(context.Background(), cfg); !errors.As(err, new(*plan.UsageError)) {
 		t.Errorf("an input that is not there: %v", err)
 	}
 	cfg = w.config(t, name, "id,n\na,1\n")
@@ -316,8 +315,7 @@ func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
 			}
 			return faults.Fault{}
 		}
-		var why *client.ReplacedError
-		if r, err := Run(t.Context(), cfg); !errors.As(err, &why) {
+		if r, err := Run(t.Context(), cfg); !errors.As(err, new(*client.ReplacedError)) {
 			t.Errorf("sample %v: %+v, %v", sample, r, err)
 		}
 	}

@@ -292,8 +292,7 @@ func TestWrongRequestsAreNamed(t *testing.T) {
 			c.Input.Args = []string{file}
 		}
 		_, err := Run(t.Context(), c)
-		var usage *UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want a usage error with %q", err, want)
 		}
 	}

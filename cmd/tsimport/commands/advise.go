@@ -51,8 +51,7 @@ func adviseRun(c *call) error {
 	defer stop()
 	limitMemory(cfg.Memory, false)
 	report, err := advise.Run(c.Context, cfg)
-	var usage *advise.UsageError
-	if errors.As(err, &usage) {
+	if usage, ok := errors.AsType[*advise.UsageError](err); ok {
 		return usagef("%s", usage.Message)
 	}
 	if err != nil {

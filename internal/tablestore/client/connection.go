@@ -290,8 +290,7 @@ func (s *Sender) read(operation string, res *http.Response) (err error) {
 
 // isAnswer reports whether the error is what the service, or a proxy, has answered.
 func isAnswer(err error) bool {
-	var ots *tablestore.OtsError
-	return errors.As(err, &ots)
+	return errors.As(err, new(*tablestore.OtsError))
 }
 
 // How long answers may be, by what they are for: there is one for each request in flight.

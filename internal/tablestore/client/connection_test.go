@@ -268,8 +268,7 @@ func TestARequestRefusedBeforeItIsReadIsARefusal(t *testing.T) {
 	})
 	s := sender(t, t.Context(), unsignedAt(web))
 	_, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 4<<20)))
-	var ots *tablestore.OtsError
-	if !errors.As(err, &ots) || ots.Code != "Code" || ots.HttpStatusCode != 413 {
+	if ots, ok := errors.AsType[*tablestore.OtsError](err); !ok || ots.Code != "Code" || ots.HttpStatusCode != 413 {
 		t.Errorf("%v", err)
 	}
 }

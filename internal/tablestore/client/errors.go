@@ -190,8 +190,7 @@ func TooLarge(err error) bool {
 // CutWhileSending reports whether the connection broke while the request was being sent. A gateway may do so that refuses a
 // large request without reading it.
 func CutWhileSending(err error) bool {
-	var cut *cutOff
-	return errors.As(err, &cut)
+	return errors.As(err, new(*cutOff))
 }
 
 // cutOff is the error of a connection that broke while a request was being sent.

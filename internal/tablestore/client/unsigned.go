@@ -154,8 +154,7 @@ func (u *unsigned) Error() string {
 
 // Unsettled reports whether an error is an unsigned answer: what happened to the request is unknown, even if the command ends for it.
 func Unsettled(err error) bool {
-	var u *unsigned
-	return errors.As(err, &u)
+	return errors.As(err, new(*unsigned))
 }
 
 // signedWith remembers the last keys that a provider gave: the SDK's client asks for those of a request itself, and they may rotate before
