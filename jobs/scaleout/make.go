@@ -82,7 +82,7 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 	if p.Program != r.Program {
 		return unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, r.Program)
 	}
-	if identity := identityOf(&r.Load); p.Job.Identity != identity {
+	if p.Job.Identity != progress.Identify(append([]string{r.Load.Target.Name, r.Load.Target.Table}, r.Load.Inputs...)...) {
 		return unfitf("--job-dir %s is the directory of another job: of other inputs or into another table; give an empty place", store)
 	}
 	prepared, err := pipeline.Prepare(ctx, r.Load, p.former())
@@ -98,10 +98,6 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 		return err
 	}
 	return j.raiseLimit(ctx, r.Load.Limits.MaxErrors)
-}
-
-func identityOf(cfg *pipeline.Config) string {
-	return progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
 }
 
 // make divides the inputs and the keys.

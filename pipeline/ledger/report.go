@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/tsimport/internal/timeline"
+	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -265,4 +267,25 @@ type ReportOrder struct {
 	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 says that inputs were read from
 	// their beginning to their end.
 	Sections int `json:"sections,omitempty"`
+}
+
+// Timeline is how a load went over time.
+type Timeline struct {
+	Every  time.Duration
+	Points []Point
+	Heat   timeline.Map // rows that became final, by partition
+}
+
+// Point is what happened in one interval.
+type Point struct {
+	Read        int64
+	Final       int64 // rows written or refused
+	Rejected    int64 // records of the input, and rows
+	Throttled   int64 // rows, at any attempt
+	Unavailable int64
+	Retried     int64
+	Requests    int64
+	Units       float64 // write capacity units of rows that were accepted, as the rows' sizes say
+	Queued      int64   // rows read and not final, at the end of the interval
+	Limited     bottleneck.Spent
 }

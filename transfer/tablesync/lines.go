@@ -1,6 +1,7 @@
 package tablesync
 
 import (
+	"crypto/rand"
 	"slices"
 
 	"example.com/tsimport/internal/table"
@@ -21,7 +22,8 @@ type liner struct {
 func newLiner(c *changes) *liner {
 	l := &liner{kept: c.kept}
 	if c.unchanged {
-		l.was = newWas()
+		l.was = &was{nothing: make([]byte, 32)}
+		_, _ = rand.Read(l.was.nothing) // never fails
 	}
 	for _, k := range c.key {
 		l.columns = append(l.columns, k.Name)

@@ -1,7 +1,6 @@
 package tablesync
 
 import (
-	"crypto/rand"
 	"slices"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -23,12 +22,6 @@ const (
 	mostParts     = 32       // of a condition, what joins them included
 	mostCondition = 64 << 10 // bytes
 )
-
-func newWas() *was {
-	w := &was{nothing: make([]byte, 32)}
-	_, _ = rand.Read(w.nothing) // never fails
-	return w
-}
 
 // cell is the condition of a row, nil for one that must not be there. It is false for a row that the service takes no such condition for.
 func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cell, ok bool) {

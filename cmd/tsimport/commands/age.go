@@ -80,9 +80,7 @@ func ageRequest(c *call) (r apply.Request, err error) {
 	if r.Archive, err = archive.At(c.Context, last.Archive, jobdir.Options{OSS: stores.OSS, S3: stores.S3}); err != nil {
 		return r, usagef("policy %s: archive %v", c.String("policy"), err)
 	}
-	r.Archive.OnWait = func(who string) {
-		c.say.Line("waiting: %s may write to %s; if it does not say so for %v, the archive is taken over", who, last.Archive, jobdir.Term)
-	}
+	r.Archive.OnWait = c.waits(last.Archive, "archive")
 	return r, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline/options"
@@ -96,6 +97,13 @@ func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.
 // again is the call of another command in place of this one.
 func (c *call) again(in *invocation, of *options.Command) *call {
 	return in.again(c.Context, of, c.App.Writer, c.interrupts, c.show)
+}
+
+// waits says that a place is waited for to which another process may write, and what is taken over then.
+func (c *call) waits(place, what string) func(who string) {
+	return func(who string) {
+		c.say.Line("waiting: %s may write to %s; if it does not say so for %v, the %s is taken over", who, place, jobdir.Term, what)
+	}
 }
 
 // command is what a call asks for, to be completed.

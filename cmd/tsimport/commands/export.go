@@ -366,9 +366,7 @@ func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.
 		if cfg.Store, err = jobdir.Open(c.Context, cfg.Dir, jobdir.Options{OSS: stores.OSS, S3: stores.S3}); err != nil {
 			return usagef("-o %v", err)
 		}
-		cfg.OnWait = func(who string) {
-			c.say.Line("waiting: %s may write to %s; if it does not say so for %v, the export is taken over", who, cfg.Store, jobdir.Term)
-		}
+		cfg.OnWait = c.waits(cfg.Store.String(), "export")
 	}
 	cfg.Scan.Client = sdk
 	if cfg.Scan.Columns != nil && len(cfg.Scan.Columns) == 0 {

@@ -78,7 +78,7 @@ const (
 // watch shows progress until the load ends: a bar on a terminal, else a line after a second and then every few.
 func (s *screen) watch() {
 	defer s.stopped.Done()
-	first, interval, show := firstLine, lineEvery, s.showLine
+	first, interval, show := firstLine, lineEvery, func() { s.say.Line("%s", s.progressText()) }
 	switch {
 	case s.w.log != nil:
 		show = func() { s.logRejects(); s.logProgress() }
@@ -123,11 +123,6 @@ func (s *screen) awaitInputs() {
 			}
 		}
 	}()
-}
-
-// showLine shows progress where nothing can be painted over.
-func (s *screen) showLine() {
-	s.say.Line("%s", s.progressText())
 }
 
 // barShower returns what shows the progress bar.
