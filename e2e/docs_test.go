@@ -362,9 +362,7 @@ func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
 		"postgres://reader@db.example/shop?table=", pg.Address(""))
 	p := newPlace(t)
 	_, job, found := strings.Cut(string(text), "```yaml\n")
-	if !found {
-		t.Fatal("the page has no job")
-	}
+	conformance.MustEqual(t, found, true, "the page has no job")
 	job, _, _ = strings.Cut(job, "```")
 	p.write("shop.yaml", here.Replace(job))
 	lines := linesOf(t, "docs/how-to/databases.md")

@@ -89,9 +89,7 @@ var cutterSeeds = flag.Int("cutter-seeds", 250, "how many seeds the test of fail
 func TestRowsOfAKeyAreAppliedInOrderWhenAnythingFails(t *testing.T) {
 	for seed := range uint64(*cutterSeeds) {
 		simulate(t, seed)
-		if t.Failed() {
-			t.Fatalf("with seed %d", seed)
-		}
+		conformance.MustEqual(t, t.Failed(), false, "with seed %d", seed)
 	}
 }
 
@@ -358,9 +356,7 @@ func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {
 			queues.Push(0, b)
 		}
 		blocks = blocks[:1]
-		if c.Cut(now, 0, queues.Lane(0), new(Flight), 200) {
-			t.Fatal("a row passed one of its key")
-		}
+		conformance.MustEqual(t, c.Cut(now, 0, queues.Lane(0), new(Flight), 200), false, "a row passed one of its key")
 		f.Outcomes[0] = table.Outcome{Fate: fate}
 		c.Done(now, f)
 	}
@@ -391,9 +387,7 @@ func TestRowsOfAKeyInFrontOfALaneGiveWayToTheLastWhenABatchIsCut(t *testing.T) {
 		f.Outcomes[0], f.Outcomes[1] = table.Outcome{Fate: tt.fate}, table.Outcome{Fate: table.Written}
 		for c.Done(time.Unix(1, 0), f); c.Remaining() > 0; c.Done(time.Unix(1, 0), f) {
 			f = new(Flight)
-			if !c.Cut(time.Unix(1, 0), 0, q, f, 200) {
-				t.Fatal("nothing to send")
-			}
+			conformance.MustEqual(t, c.Cut(time.Unix(1, 0), 0, q, f, 200), true, "nothing to send")
 			f.Outcomes[0] = table.Outcome{Fate: table.Written}
 		}
 		conformance.Equal(t, fmt.Sprint(ends), fmt.Sprint(tt.want), "ends")
@@ -444,9 +438,7 @@ func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
 	now := time.Unix(1, 0)
 	for c.Remaining() > 0 || queues.Rows() > 0 {
 		f := new(Flight)
-		if !c.Cut(now, 0, queues.Lane(0), f, 200) {
-			t.Fatal("nothing to send")
-		}
+		conformance.MustEqual(t, c.Cut(now, 0, queues.Lane(0), f, 200), true, "nothing to send")
 		for i := range f.Outcomes {
 			f.Outcomes[i] = table.Outcome{Fate: table.Written}
 		}

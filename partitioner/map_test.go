@@ -212,9 +212,7 @@ func TestARowQueuedAfterOneOfAnotherTableLeavesInItsOwn(t *testing.T) {
 	})
 	now := time.Unix(0, 0)
 	var f, g Flight
-	if !c.Cut(now, 1, &oneRow{ref: table.Ref{Block: blocks[0]}}, &f, 100) {
-		t.Fatal("the first row is not sent")
-	}
+	conformance.MustEqual(t, c.Cut(now, 1, &oneRow{ref: table.Ref{Block: blocks[0]}}, &f, 100), true, "the first row is not sent")
 	if c.Cut(now, 3, &oneRow{ref: table.Ref{Block: blocks[1]}}, &g, 100) {
 		t.Fatal("a row of the same hash is sent beside the first")
 	}

@@ -391,9 +391,7 @@ func TestTheJSONOfReportsAndStatesStays(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			must(t, err)
-			if !bytes.Equal(got, want) {
-				t.Errorf("%s: got\n%s", file, got)
-			}
+			conformance.Equal(t, bytes.Equal(got, want), true, "%s: got\n%s", file, got)
 			again := reflect.New(reflect.TypeOf(v).Elem())
 			must(t, json.Unmarshal(want, again.Interface()))
 			if text, err := json.MarshalIndent(again.Interface(), "", "  "); err != nil || !bytes.Equal(append(text, '\n'), want) {
@@ -551,9 +549,7 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 					t.Errorf("%s is left behind", base)
 				}
 			}
-			if checkpoint.Exists(cfg.RunDir) {
-				t.Error("there is a checkpoint")
-			}
+			conformance.Equal(t, checkpoint.Exists(cfg.RunDir), false, "there is a checkpoint")
 			if _, err := os.Stat(rundir.Root); err == nil {
 				t.Errorf("there is a folder %s", rundir.Root)
 			}

@@ -104,9 +104,7 @@ func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int
 	r := w.load(cfg)
 	w.wantRows(want)
 	conformance.Equal(t, r.Rejected, 1, "request %d: rejected", n)
-	if t.Failed() {
-		t.Fatalf("with request %d failing", n)
-	}
+	conformance.MustEqual(t, t.Failed(), false, "with request %d failing", n)
 	return !hit
 }
 

@@ -129,9 +129,7 @@ func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 		}
 		return false
 	}
-	if !refuse() {
-		t.Fatal("no outage although nothing is accepted for a second")
-	}
+	conformance.MustEqual(t, refuse(), true, "no outage although nothing is accepted for a second")
 	m.Accepted(p, 1)
 	conformance.Equal(t, refuse(), false, "an outage again although a single unit was accepted: the capacity has changed")
 	m.Accepted(p, 600)
@@ -216,9 +214,7 @@ func TestAPauseOfTheProcessCostsLittlePatience(t *testing.T) {
 		}
 	}
 	now = now.Add(-2 * time.Hour) // a clock that was set back
-	if p.Over(now) {
-		t.Fatal("over although the clock went back")
-	}
+	conformance.MustEqual(t, p.Over(now), false, "over although the clock went back")
 	for range 3 {
 		now = now.Add(time.Minute / 4)
 		p.Over(now)

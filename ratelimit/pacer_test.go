@@ -313,9 +313,7 @@ func TestALowRateMakesALongWayNoShorter(t *testing.T) {
 	if got := p.line.lateness.shortest(); got < way.Seconds()/2-0.001 {
 		t.Errorf("a way of %v seems to take %.3f s", way, got)
 	}
-	if p.line.lateness.queues(now, now.Add(way), 1, p.occupied(1), 1) {
-		t.Error("an answer to one row seems late")
-	}
+	conformance.Equal(t, p.line.lateness.queues(now, now.Add(way), 1, p.occupied(1), 1), false, "an answer to one row seems late")
 }
 
 func TestAChildReachesFurtherFromWhereItsParentWas(t *testing.T) {

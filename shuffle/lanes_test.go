@@ -265,9 +265,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 	conformance.Equal(t, r.lanes.DiskFull(), true, "nothing was tried")
 	for r.lanes.Rows() > 0 {
 		ref, ok := r.lanes.Lane(0).Front()
-		if !ok {
-			t.Fatal("a row is not in memory")
-		}
+		conformance.MustEqual(t, ok, true, "a row is not in memory")
 		r.lanes.Lane(0).Advance()
 		r.lanes.Final(ref)
 	}
@@ -502,9 +500,7 @@ func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
 			}
 		}
 		spilled += d.lanes.SpilledRows()
-		if t.Failed() {
-			t.Fatalf("with seed %d", seed)
-		}
+		conformance.MustEqual(t, t.Failed(), false, "with seed %d", seed)
 	}
 	if spilled < 500 || recuts < 40 {
 		t.Errorf("%d rows were spilled, lanes were cut anew %d times: the test tests nothing", spilled, recuts)

@@ -263,9 +263,7 @@ func TestARefusedRequestIsHalvedUntilTheBadRowsStandAlone(t *testing.T) {
 				t.Fatalf("%v, %+v, %d requests", err, stats, f.requests)
 			}
 			for i, o := range outcomes {
-				if (o.Fate == table.Refused) != isBad[string(rows[i].Body())] {
-					t.Errorf("%d rows, bad %v: row %d is %+v", n, bad, i, o)
-				}
+				conformance.Equal(t, o.Fate == table.Refused, isBad[string(rows[i].Body())], "%d rows, bad %v: row %d is %+v", n, bad, i, o)
 			}
 		}
 	}

@@ -393,9 +393,7 @@ func spec(t testing.TB, rules ...string) {
 	numbers, err := protocol()
 	must(t, err)
 	for _, r := range rules {
-		if !numbers[r] {
-			t.Errorf("docs/protocol.md has no rule %s", r)
-		}
+		conformance.Equal(t, numbers[r], true, "docs/protocol.md has no rule %s", r)
 	}
 }
 

@@ -143,9 +143,7 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 		}
 		var stats struct{ Instance sim.InstanceCount }
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
-		if stats.Instance != (sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}) {
-			t.Errorf("simulated %v: %+v", simulated, stats)
-		}
+		conformance.Equal(t, stats.Instance, (sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}), "simulated %v: %+v", simulated, stats)
 		tell(t, s, "DELETE", "/_engine/stats", "", nil)
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
 		conformance.Equal(t, stats.Instance, sim.InstanceCount{}, "simulated %v: %+v", simulated, stats)

@@ -28,9 +28,7 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 			return done
 		}
 		for range 2 {
-			if !flush().Load() {
-				t.Fatal("a flush waits while the store is opened")
-			}
+			conformance.MustEqual(t, flush().Load(), true, "a flush waits while the store is opened")
 		}
 		g.flushes = 0
 		if g.hold(true); !flush().Load() {
@@ -38,16 +36,12 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 		}
 		first := flush()
 		for range 3 {
-			if first.Load() {
-				t.Fatal("the flush did not wait for three memtables")
-			}
+			conformance.MustEqual(t, first.Load(), false, "the flush did not wait for three memtables")
 			l.TableCreated(pebble.TableCreateInfo{Reason: "compacting"})
 			l.WALCreated(pebble.WALCreateInfo{})
 			synctest.Wait()
 		}
-		if !first.Load() {
-			t.Fatal("the flush waits, although three memtables are full")
-		}
+		conformance.MustEqual(t, first.Load(), true, "the flush waits, although three memtables are full")
 		second, began := flush(), time.Now()
 		time.Sleep(g.most - time.Nanosecond)
 		if second.Load() {
@@ -55,24 +49,18 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if !second.Load() {
-			t.Fatal("the flush waits longer than it may")
-		}
+		conformance.MustEqual(t, second.Load(), true, "the flush waits longer than it may")
 		l.TableCreated(pebble.TableCreateInfo{Reason: "flushing"}) // its next file
 		conformance.MustEqual(t, time.Since(began), g.most, "how long the flush was held back")
 		third := flush()
 		g.noteRead()
 		synctest.Wait()
-		if !third.Load() {
-			t.Fatal("a flush waits, although rows are read")
-		}
+		conformance.MustEqual(t, third.Load(), true, "a flush waits, although rows are read")
 		if g.noteRead(); !flush().Load() {
 			t.Fatal("a flush waits, although rows were read since the one before began")
 		}
 		fourth := flush()
-		if fourth.Load() {
-			t.Fatal("a flush does not wait, although no rows were read")
-		}
+		conformance.MustEqual(t, fourth.Load(), false, "a flush does not wait, although no rows were read")
 		g.hold(false)
 		synctest.Wait()
 		if !fourth.Load() || !flush().Load() {

@@ -104,9 +104,7 @@ func space(t *testing.T, s *Store, id uint32) map[string]string {
 	rows := map[string]string{}
 	for it.First(); it.Valid(); it.Next() {
 		cells, ok := readRow(it.Value(), nil)
-		if !ok {
-			t.Fatal("a row is damaged")
-		}
+		conformance.MustEqual(t, ok, true, "a row is damaged")
 		var text bytes.Buffer
 		for _, c := range cells {
 			fmt.Fprintf(&text, "%s %d %x %d, ", c.Name, c.Type, c.Value, c.Timestamp)

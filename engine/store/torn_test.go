@@ -30,9 +30,7 @@ func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
 	s := reopen(t, "d", Options{FS: fs})
 	tab := newTable(t, s, -1, 1)
 	for rows < 400 {
-		if !tryPut(s, tab, rows, rows+1) {
-			t.Fatal("refused")
-		}
+		conformance.MustEqual(t, tryPut(s, tab, rows, rows+1), true, "refused")
 		if rows += 2; rows == 100 {
 			must(t, s.flush())
 		}
@@ -248,15 +246,11 @@ func TestWhatWasWrittenWithoutSyncIsHeldToBeSyncedAfterASyncAndAtTheClose(t *tes
 		}
 	}
 	tab := newTable(t, s, -1, 1)
-	if !tryPut(s, tab, 1, 2, 3) {
-		t.Fatal("refused")
-	}
+	conformance.MustEqual(t, tryPut(s, tab, 1, 2, 3), true, "refused")
 	synced(1) // the table
 	must(t, s.Sync())
 	after := fs.CrashClone(vfs.CrashCloneCfg{})
-	if !tryPut(s, tab, 4, 5, 6) {
-		t.Fatal("refused")
-	}
+	conformance.MustEqual(t, tryPut(s, tab, 4, 5, 6), true, "refused")
 	must(t, s.Close())
 	synced(3)
 	s = reopen(t, "d", Options{FS: after, NoSync: true})
@@ -413,9 +407,7 @@ func checkHeld(t *testing.T, s *Store, acknowledged map[int64]bool, sent int64) 
 	got, err := holds(s)
 	must(t, err)
 	for k := range acknowledged {
-		if !got[k] {
-			t.Fatalf("row %d of %d acknowledged is lost", k, len(acknowledged))
-		}
+		conformance.MustEqual(t, got[k], true, "row %d of %d acknowledged is lost", k, len(acknowledged))
 	}
 	for k := range got {
 		if k < 0 || k >= sent {

@@ -118,9 +118,7 @@ func TestEveryPageIsInTheNavigationOfTheSite(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text := read(t, filepath.Join(root, "packaging", "site", "mkdocs.yml"))
 	_, nav, found := strings.Cut(string(text), "\nnav:\n")
-	if !found {
-		t.Fatal("mkdocs.yml has no navigation")
-	}
+	conformance.MustEqual(t, found, true, "mkdocs.yml has no navigation")
 	times := map[string]int{}
 	for _, page := range navPage.FindAllString(nav, -1) {
 		times[page]++
@@ -156,9 +154,7 @@ func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
 	readme, page := pageText(t, "README.md"), pageText(t, filepath.Join("docs", "performance.md"))
 	intro, _, _ := strings.Cut(readme, "\n## ")
 	_, performance, found := strings.Cut(readme, "\n## Performance\n")
-	if !found {
-		t.Fatal("README.md has no section Performance")
-	}
+	conformance.MustEqual(t, found, true, "README.md has no section Performance")
 	performance, _, _ = strings.Cut(performance, "\n## ")
 	figures := figure.FindAllString(intro+performance, -1)
 	if len(figures) < 8 {

@@ -129,9 +129,7 @@ func TestThePageOfErrors(t *testing.T) {
 	}
 	got, err := os.ReadFile(name)
 	conformance.Must(t, err)
-	if !bytes.Equal(got, want) {
-		t.Error("docs/errors.md is not what the catalogue says; make errors writes it")
-	}
+	conformance.Equal(t, bytes.Equal(got, want), true, "docs/errors.md is not what the catalogue says; make errors writes it")
 }
 
 // page is docs/errors.md.

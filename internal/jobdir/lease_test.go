@@ -351,9 +351,7 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 			before := maps.Clone(s.Objects)
 			owner, _, err := Holder(t.Context(), s)
 			must(t, err)
-			if !maps.Equal(before, s.Objects) {
-				t.Error("something was put")
-			}
+			conformance.Equal(t, maps.Equal(before, s.Objects), true, "something was put")
 			return owner
 		}
 		conformance.Equal(t, ask(), "", "nobody")

@@ -365,9 +365,7 @@ func TestTheTablesOfATemplateAreSortedOutOfAllNames(t *testing.T) {
 	template, err := ParseTemplate("c_{month}")
 	must(t, err)
 	tables, others := template.Matching([]string{"c_202402", "other", "c_old", "c_202312", "c_202313", "c_000001", "c"})
-	if fmt.Sprint(tables, others) != "[c_000001 c_202312 c_202402] [c_202313 c_old]" {
-		t.Errorf("%v, %v", tables, others)
-	}
+	conformance.Equal(t, fmt.Sprint(tables, others), "[c_000001 c_202312 c_202402] [c_202313 c_old]", "%v, %v", tables, others)
 }
 
 const schemaFile = "../../docs/age-policy.schema.json"

@@ -39,9 +39,7 @@ func TestTheNoticesMatchTheModulesThatAreBuilt(t *testing.T) {
 	}
 	got, err := os.ReadFile(file)
 	conformance.Must(t, err)
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not of the modules that %s is made of; run make notices", file, program)
-	}
+	conformance.Equal(t, bytes.Equal(got, want), true, "%s is not of the modules that %s is made of; run make notices", file, program)
 }
 
 // collect makes the file's content.

@@ -378,9 +378,7 @@ func TestWhatIsKeptAsItIsIsReadInParts(t *testing.T) {
 		for _, n := range []int{1, 100, 2 * blockBytes, len(data)} {
 			part := make([]byte, min(n, len(data)-at))
 			must(t, s.ReadAt(f, part, int64(at)))
-			if !bytes.Equal(part, data[at:][:len(part)]) {
-				t.Fatalf("%d bytes from %d on are others", n, at)
-			}
+			conformance.MustEqual(t, bytes.Equal(part, data[at:][:len(part)]), true, "%d bytes from %d on are others", n, at)
 		}
 	}
 	if _, err := s.Keep(data); !errors.Is(err, ErrFull) {

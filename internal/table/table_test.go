@@ -105,15 +105,11 @@ func TestABatchEndsAtTheServicesLimits(t *testing.T) {
 	} {
 		var batch Batch
 		block := new(Block)
-		if !batch.Add(rowOf(block, tt.size, tt.body)) {
-			t.Fatalf("%s: the first row does not fit", tt.name)
-		}
+		conformance.MustEqual(t, batch.Add(rowOf(block, tt.size, tt.body)), true, "%s: the first row does not fit", tt.name)
 		conformance.Equal(t, batch.Add(rowOf(block, tt.size, tt.body)), tt.want, "%s: fits", tt.name)
 	}
 	var batch Batch
-	if !batch.Add(rowOf(new(Block), 2*MaxBatchBytes, 10)) {
-		t.Error("a row alone does not fit into an empty batch")
-	}
+	conformance.Equal(t, batch.Add(rowOf(new(Block), 2*MaxBatchBytes, 10)), true, "a row alone does not fit into an empty batch")
 }
 
 func TestNamesFollowTheServicesRules(t *testing.T) {
@@ -342,9 +338,7 @@ func TestADoubleIsTakenOnlyForANumberThatItKeeps(t *testing.T) {
 			continue
 		}
 		given, ok := new(big.Rat).SetString(text)
-		if !ok {
-			t.Fatalf("%q is not a number", text)
-		}
+		conformance.MustEqual(t, ok, true, "%q is not a number", text)
 		n, _ := significant(nil, []byte(text))
 		rounded, _ := new(big.Rat).SetString(strconv.FormatFloat(f, 'e', max(len(n)-1, 0), 64))
 		if want := rounded.Cmp(given) == 0; KeepsDouble([]byte(text), f) != want {

@@ -177,9 +177,7 @@ func TestWhatIsWrongWithAJobIsOneLineWithItsPlace(t *testing.T) {
 
 func TestAPlaceholderThatStandsForNothingLacksInput(t *testing.T) {
 	_, err := prepare("version: 1\nloads:\n  \"{t}\": {from: \"none/{t}.csv\"}")
-	if !errors.As(err, new(*NoInputError)) {
-		t.Errorf("%v", err)
-	}
+	conformance.Equal(t, errors.As(err, new(*NoInputError)), true, "%v", err)
 }
 
 func TestVariablesTakeTheirPlaces(t *testing.T) {

@@ -258,9 +258,7 @@ func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 
 func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {
 	r := newByteBudget(100)
-	if !r.take(t.Context(), 150) {
-		t.Fatal("what is larger than the room was not let in alone")
-	}
+	conformance.MustEqual(t, r.take(t.Context(), 150), true, "what is larger than the room was not let in alone")
 	taken := make(chan bool)
 	go func() { taken <- r.take(t.Context(), 10) }()
 	select {
@@ -269,9 +267,7 @@ func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {
 	case <-time.After(time.Millisecond):
 	}
 	r.setAside(150)
-	if !<-taken {
-		t.Error("a piece that its record waits for was not let in")
-	}
+	conformance.Equal(t, <-taken, true, "a piece that its record waits for was not let in")
 	conformance.Equal(t, r.try(1), false, "try took what there is no room for")
 	r.setAside(-150)
 	r.add(-150)

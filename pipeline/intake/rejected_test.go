@@ -163,9 +163,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 			line := rejectWriterOf(read, version, flatten).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{d}})
 			p.Reset(line)
 			rec, ok := p.Next()
-			if !ok {
-				t.Fatalf("no record in %s", line)
-			}
+			conformance.MustEqual(t, ok, true, "no record in %s", line)
 			if rec.Bad != nil {
 				if !strings.Contains(string(line), `<"`) {
 					t.Fatalf("%s of %+v is refused: %v", line, d, rec.Bad)
@@ -211,9 +209,7 @@ func TestAKeptRecordSaysTheTypesOfItsColumns(t *testing.T) {
 		line := rejectWriterOf([]table.Column{c}, "", false).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{d}})
 		p.Reset(line)
 		rec, ok := p.Next()
-		if !ok {
-			t.Fatalf("no record in %s", line)
-		}
+		conformance.MustEqual(t, ok, true, "no record in %s", line)
 		in := convert.NewInference(1, convert.Options{})
 		in.Add(rec)
 		seen := table.Column{Source: "c", Name: "c", Type: in.Type(0), Exact: true, Inferred: true, Own: in.Own(0, in.Type(0))}
@@ -284,9 +280,7 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 			conformance.Equal(t, r.Row().Suspect(), record < 200, "record %d, suspect", record)
 		}
 	}))
-	if !slices.Equal(got, want) {
-		t.Errorf("%d records, want %d: %v", len(got), len(want), got)
-	}
+	conformance.Equal(t, slices.Equal(got, want), true, "%d records, want %d: %v", len(got), len(want), got)
 	if len(o.keys) == 0 || o.keys[""] {
 		t.Errorf("outcomes were not asked for by the rows' keys: %v", o.keys)
 	}

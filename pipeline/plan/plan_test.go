@@ -217,9 +217,7 @@ func TestAnExistingTableGivesTheKey(t *testing.T) {
 func TestATableCreatedMeanwhileMustHaveTheSameKey(t *testing.T) {
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	p := makes(t, ask(file(t, "in.csv", "id,n\na,1\n")), nil)
-	if !p.Create {
-		t.Fatal("the plan does not make the table")
-	}
+	conformance.MustEqual(t, p.Create, true, "the plan does not make the table")
 	if _, made, _, err := p.MakeTable(admin); made || err != nil {
 		t.Errorf("with the same key: made %v, %v", made, err)
 	}

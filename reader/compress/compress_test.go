@@ -113,9 +113,7 @@ func TestEveryPrefixOfAFileIsAnErrorUnlessItEndsAMember(t *testing.T) {
 		ends := map[int]bool{len(data): true, len(pack(t, k, parts[0])): true}
 		for n := range len(data) {
 			out, err := decompress(k, data[:n])
-			if !bytes.HasPrefix(want, out) {
-				t.Fatalf("%v cut at %d: wrong bytes", k, n)
-			}
+			conformance.MustEqual(t, bytes.HasPrefix(want, out), true, "%v cut at %d: wrong bytes", k, n)
 			if err == nil && !ends[n] && !((k == Snappy || k == S2) && snappyEnd(data[:n])) {
 				t.Errorf("%v cut at %d of %d: no error, %d bytes", k, n, len(data), len(out))
 			}

@@ -272,9 +272,7 @@ func same(t *testing.T, line []byte, d *record.Datum, value any) {
 		dec.UseNumber()
 		must(t, dec.Decode(&got))
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Fatalf("%q: %#v, want %#v", line, got, want)
-	}
+	conformance.MustEqual(t, reflect.DeepEqual(got, want), true, "%q: %#v, want %#v", line, got, want)
 }
 
 // plain is what a value of DynamoDB stands for.

@@ -53,9 +53,7 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 	}
 	unknown := func(what, says, want string) {
 		t.Helper()
-		if !strings.Contains(says, want) {
-			t.Errorf("%s: %q, want %q", what, says, want)
-		}
+		conformance.Equal(t, strings.Contains(says, want), true, "%s: %q, want %q", what, says, want)
 	}
 
 	t.Run("a quiet server", func(t *testing.T) {

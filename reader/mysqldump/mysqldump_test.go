@@ -201,9 +201,7 @@ func TestValuesAreThoseOfTheirTypes(t *testing.T) {
 			}
 			return sqltest.Text(rec)
 		})
-		if !slices.Equal(got, []string{tt.want}) {
-			t.Errorf("%s %s: %q, want %q", tt.sql, tt.value, got, tt.want)
-		}
+		conformance.Equal(t, slices.Equal(got, []string{tt.want}), true, "%s %s: %q, want %q", tt.sql, tt.value, got, tt.want)
 	}
 	p := NewParser([]sqldump.Column{column("int"), column("int")})
 	for text, want := range map[string]string{",(1)": "RaggedRecord ", ",(1,2,3)": "RaggedRecord ", ",(1,2)": "1|2", ",(1,x)": "WrongType c", ",(1,2,x)": "WrongType "} {

@@ -40,9 +40,7 @@ func TestTablesOfOneMoment(t *testing.T) {
 		conformance.Is(t, err, errKeeper, "describe")
 		_, err = a.Describe(t.Context(), session)
 		must(t, err)
-		if h.Alive(t.Context()) {
-			t.Error("the keeper is alive")
-		}
+		conformance.Equal(t, h.Alive(t.Context()), false, "the keeper is alive")
 	})
 	t.Run("tables that cannot be read are refused, and the others are read", func(t *testing.T) {
 		fill()

@@ -218,9 +218,7 @@ func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %d rows, want %d", name, len(got), len(want))
-		}
+		conformance.Equal(t, slices.Equal(got, want), true, "%s: %d rows, want %d", name, len(got), len(want))
 	}
 }
 

@@ -179,9 +179,7 @@ func TestOnlyCutsInsideARangeDivideIt(t *testing.T) {
 		for _, cut := range between([][]table.Value{key(1), key(5), key(9)}, c.from, c.to) {
 			got = append(got, cut...)
 		}
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("from %v to %v: %v", c.from, c.to, got)
-		}
+		conformance.Equal(t, reflect.DeepEqual(got, c.want), true, "from %v to %v: %v", c.from, c.to, got)
 	}
 }
 

@@ -522,7 +522,5 @@ func TestServersOfSQLReadTheTextOfRows(t *testing.T) {
 		conformance.Equal(t, len(strings.Split(strings.SplitN(all.String(), "\n", 2)[0], "\t")), len(c.Columns(r.Columns)), "columns")
 	}
 	err := newServerText(io.Discard, Postgres, []string{"id"}).field("id", "\x00")
-	if !errors.As(err, new(*CannotHold)) {
-		t.Errorf("a zero byte in a text: %v", err)
-	}
+	conformance.Equal(t, errors.As(err, new(*CannotHold)), true, "a zero byte in a text: %v", err)
 }

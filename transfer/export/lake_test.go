@@ -99,9 +99,7 @@ func lakeIn(t *testing.T, c *ArchiveConfig) (rows []string, m *format.LakeManife
 		t.Errorf("the manifest says %d bytes, %d rows", m.Bytes, m.Rows)
 	}
 	slices.Sort(found)
-	if !slices.Equal(found, listed) {
-		t.Errorf("there are %q, and the manifest lists %q", found, listed)
-	}
+	conformance.Equal(t, slices.Equal(found, listed), true, "there are %q, and the manifest lists %q", found, listed)
 	slices.Sort(rows)
 	return rows, m
 }
@@ -221,9 +219,7 @@ func TestALakeIsContinuedAfterAnyStep(t *testing.T) {
 					_, err := ToArchive(t.Context(), c)
 					steps[name] = true
 					if n >= kill {
-						if !errors.Is(err, errKilled) {
-							t.Fatalf("killed after %q: %v", name, err)
-						}
+						conformance.MustEqual(t, errors.Is(err, errKilled), true, "killed after %q: %v", name, err)
 						if place == "" && format.Is(c.Dir) == (name == "manifest written") { // a load refuses what is not whole
 							t.Errorf("killed after %q: it is said to be an archive that is not whole: %v", name, format.Is(c.Dir))
 						}
@@ -243,9 +239,7 @@ func TestALakeIsContinuedAfterAnyStep(t *testing.T) {
 					}
 				}
 				for _, name := range []string{"journal begun", "files announced", "file put", "files noted", "file rewritten", "rewriting noted", "before the manifest", "manifest written"} {
-					if !steps[name] {
-						t.Errorf("it was never killed after %q", name)
-					}
+					conformance.Equal(t, steps[name], true, "it was never killed after %q", name)
 				}
 			})
 		}
@@ -410,9 +404,7 @@ func TestTwoExportsToOnePlaceAreOne(t *testing.T) {
 	}
 	_, err := ToArchive(t.Context(), c)
 	must(t, err)
-	if !errors.As(second, new(*format.OccupiedError)) {
-		t.Errorf("the second says %v", second)
-	}
+	conformance.Equal(t, errors.As(second, new(*format.OccupiedError)), true, "the second says %v", second)
 	if got, m := lakeIn(t, &c); !slices.Equal(got, inOrder(tableRows(600, noFolder), m.Columns)) {
 		t.Error("it has other rows")
 	}

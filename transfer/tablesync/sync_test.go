@@ -736,9 +736,7 @@ func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
 			ran = true
 		}
 		w.sync(first)
-		if !ran {
-			t.Error("no second sync")
-		}
+		conformance.Equal(t, ran, true, "no second sync")
 		w.sync(second) // one after the other they may
 	}
 }
@@ -764,9 +762,7 @@ func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *test
 		w.wantRows("a n=1", "b n=2", "c n=3")
 		cfg.OnLoad = nil
 		s = w.sync(cfg)
-		if !s.Resumed {
-			t.Error("not resumed")
-		}
+		conformance.Equal(t, s.Resumed, true, "not resumed")
 		w.wantRows("a n=1", "c n=3")
 	})
 }

@@ -113,9 +113,7 @@ func TestAZeroThatIsGivenIsNotOverruled(t *testing.T) {
 	for given, want := range map[string]string{"dry-run=false": "false there http://h i p", "store=here": "true here   ", "endpoint=http://x": "true  http://x i p", "profile=q": "true   i q"} {
 		c := of("load", given)
 		must(t, takeEnvironment(c))
-		if got := fmt.Sprint(c.DryRun, " ", c.Store, " ", c.Endpoint, " ", c.Instance, " ", c.Profile); got != want {
-			t.Errorf("%s: %s, want %s", given, got, want)
-		}
+		conformance.Equal(t, fmt.Sprint(c.DryRun, " ", c.Store, " ", c.Endpoint, " ", c.Instance, " ", c.Profile), want, "%s", given)
 	}
 }
 

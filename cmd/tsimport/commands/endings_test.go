@@ -141,9 +141,7 @@ func TestThePageOfEndings(t *testing.T) {
 		head := []string{"| why a command ends | exit code | its last line | events | last success | commands |\n", "| 命令结束的原因 | 退出码 | 最后一行 | 事件 | 最近一次成功的时间 | 命令 |\n"}[language]
 		before, rest, found := strings.Cut(string(text), head)
 		_, after, _ := strings.Cut(rest, "\n\n")
-		if !found {
-			t.Fatalf("%s has no table of endings", page)
-		}
+		conformance.MustEqual(t, found, true, "%s has no table of endings", page)
 		var want strings.Builder
 		want.WriteString(before + head + "|---|---|---|---|---|---|\n")
 		for _, w := range waysToEnd {
@@ -512,9 +510,7 @@ func TestALoadThatFailedAndIsThenHeldHasNotSucceeded(t *testing.T) {
 	text, err := os.ReadFile("m.prom")
 	must(t, err)
 	for _, metric := range []string{"success_timestamp_seconds", "exit_code"} {
-		if strings.Contains(string(text), metric+`{command="load",load="two",table="two"}`) {
-			t.Errorf("it was not reached\n%s", text)
-		}
+		conformance.Equal(t, strings.Contains(string(text), metric+`{command="load",load="two",table="two"}`), false, "it was not reached\n%s", text)
 	}
 }
 

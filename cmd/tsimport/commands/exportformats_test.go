@@ -147,9 +147,7 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 					w.TS, a.TS = 0, 0
 					if w.T != a.T || w.IsInt != a.IsInt || fmt.Sprintf("%T", w.V) != fmt.Sprintf("%T", a.V) {
 						got.Lost.Types++
-						if fmt.Sprint(w.V) != fmt.Sprint(a.V) {
-							t.Errorf("%s: %s of %s: the text of %v became %v", format, column, key, w, a)
-						}
+						conformance.Equal(t, fmt.Sprint(w.V), fmt.Sprint(a.V), "%s: %s of %s: the text of %v became %v", format, column, key, w, a)
 					} else if !cmp.Equal(w, a) {
 						t.Errorf("%s: %s of %s: %v became %v", format, column, key, w, a)
 					}

@@ -114,9 +114,7 @@ func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
 			return
 		}
 		for _, part := range []string{"-dir", "-file", "-profile", "output", "store", "policy", "keep", "samples", "tls-"} {
-			if strings.Contains("-"+name, part) {
-				t.Errorf("%s --%s: its help names no `FILE`, `DIR` or `FOLDER`", command, name)
-			}
+			conformance.Equal(t, strings.Contains("-"+name, part), false, "%s --%s: its help names no `FILE`, `DIR` or `FOLDER`", command, name)
 		}
 	})
 }
@@ -248,9 +246,7 @@ func TestWithoutAnOrderTheUserIsWarnedWhereItMatters(t *testing.T) {
 		{pipeline.Write{Order: plan.OrderNone, Conditions: pipeline.Conditions{Condition: table.ExpectNotExist}}, true},
 	} {
 		text := orderWarning(&tt.write)
-		if got := strings.Contains(text, "rows of the same key are written in any order"); got != tt.warns {
-			t.Errorf("%+v: %q", tt.write, text)
-		}
+		conformance.Equal(t, strings.Contains(text, "rows of the same key are written in any order"), tt.warns, "%+v: %q", tt.write, text)
 	}
 }
 

@@ -27,9 +27,7 @@ func TestCommandsLookAtATableThatExists(t *testing.T) {
 
 	said := tsimport(0, "inspect", "ots://tsimport/p", "--count")
 	for _, want := range []string{`rows +3,001`, `n +integer +0 +1000 +9999`, `age +integer +1 +0 +49`, `city +string +1 +c0 +c6`, `late +string +3,?000`} {
-		if !regexp.MustCompile(want).MatchString(said) {
-			t.Errorf("%s is not in %s", want, said)
-		}
+		conformance.Equal(t, regexp.MustCompile(want).MatchString(said), true, "%s is not in %s", want, said)
 	}
 	holds(t, tsimport(0, "inspect", "ots://tsimport/p", "--json"), `"format":"table"`)
 	holds(t, tsimport(0, "check", "ots://tsimport/p", "--pk", "n", "--unique"), "3,001 keys, 0 records repeat a key")

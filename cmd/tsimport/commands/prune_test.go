@@ -136,9 +136,7 @@ func TestOldRunsAreRemovedAndNewOnesOfEachTableKept(t *testing.T) {
 			t.Errorf("%v: would remove %v, want %s; kept %v", tt.args, removed, tt.want, kept)
 		}
 	}
-	if !exists(filepath.Join(rundir.Root, "a1")) {
-		t.Fatal("a plan removed a run")
-	}
+	conformance.MustEqual(t, exists(filepath.Join(rundir.Root, "a1")), true, "a plan removed a run")
 	before, _ := command(t, 0, "runs", "prune", "--older-than", "35d", "--plan")
 	after, _ := command(t, 0, "runs", "prune", "--older-than", "35d")
 	if strings.ReplaceAll(before, "would remove", "removed") != after || !strings.Contains(after, "removed 3 of 8 runs") {

@@ -83,9 +83,7 @@ func TestARemovedRunFolderIsNotNamedAsAPlace(t *testing.T) {
 	text := shownAtTheEnd(r)
 	conformance.Contains(t, text, r.RunDir+"/summary.json is missing", "shown")
 	for _, said := range []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "} {
-		if strings.Contains(text, said) {
-			t.Errorf("%q is said:\n%s", said, text)
-		}
+		conformance.Equal(t, strings.Contains(text, said), false, "%q is said:\n%s", said, text)
 	}
 }
 
@@ -288,9 +286,7 @@ func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
 	at := func(second, written int64, want string) {
 		t.Helper()
 		p.Ended.Written.Store(written)
-		if got := s.left(start.Add(time.Duration(second) * time.Second)); got != want {
-			t.Errorf("after %d s with %d of 1000 rows: %q, want %q", second, written, got, want)
-		}
+		conformance.Equal(t, s.left(start.Add(time.Duration(second)*time.Second)), want, "after %d s with %d of 1000 rows", second, written)
 	}
 	at(1, 0, "")
 	at(5, 500, ", about 5s left")

@@ -62,9 +62,7 @@ func FuzzRowEqualsSDK(f *testing.F) {
 			return
 		}
 		got, want := buildBoth(program, column, text, number, double)
-		if !bytes.Equal(got, want) {
-			t.Errorf("program %v\ngot  %x\nwant %x", program, got, want)
-		}
+		conformance.Equal(t, bytes.Equal(got, want), true, "program %v\ngot  %x\nwant %x", program, got, want)
 	})
 }
 
@@ -222,9 +220,7 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 	_, wantErr := new(RowReader).Read(b, &want)
 	split := Rows{Keys: []byte("of a page before"), Least: 9, Most: 9}
 	plain, err := (&RowReader{Hasher: hasher}).Split(b, &split)
-	if (err == nil) != (wantErr == nil) {
-		t.Fatalf("%x: %v, want %v", b, err, wantErr)
-	}
+	conformance.MustEqual(t, err == nil, wantErr == nil, "%x: %v, want %v", b, err, wantErr)
 	if err != nil || !plain {
 		return false
 	}
@@ -235,9 +231,7 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 	for i, end := range split.Ends {
 		row, w := b[from:end], want.rows[i]
 		from = end
-		if !w.plain() {
-			t.Fatalf("%x: row %d is not plain", b, i)
-		}
+		conformance.MustEqual(t, w.plain(), true, "%x: row %d is not plain", b, i)
 		for _, c := range w.key {
 			keys = table.AppendKey(keys, c.Value)
 		}
@@ -251,9 +245,7 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 			}
 			sum += hasher.Cell(hasher.Column(w.Name), &w.Value)
 		}
-		if c.Next() {
-			t.Fatalf("%x: row %d has a cell more", b, i)
-		}
+		conformance.MustEqual(t, c.Next(), false, "%x: row %d has a cell more", b, i)
 		if again, _ := hasher.Row(CellsOf(row)); split.Sums[i] != sum || again != sum {
 			t.Fatalf("%x: the sums of row %d are %x and %x, want %x", b, i, split.Sums[i], again, sum)
 		}

@@ -32,9 +32,7 @@ func TestManifestsAreAsBefore(t *testing.T) {
 		}
 		want, err := os.ReadFile(file)
 		conformance.Must(t, err)
-		if !bytes.Equal(got, want) {
-			t.Errorf("%s is different (-update writes it):\n%s", name, got)
-		}
+		conformance.Equal(t, bytes.Equal(got, want), true, "%s is different (-update writes it):\n%s", name, got)
 	}
 }
 

@@ -350,9 +350,7 @@ func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	if err == nil {
 		return false
 	}
-	if !errors.Is(err, errKilled) {
-		t.Fatalf("%s, request %d, applied %v: %v", dir, at, applied, err)
-	}
+	conformance.MustEqual(t, errors.Is(err, errKilled), true, "%s, request %d, applied %v: %v", dir, at, applied, err)
 	w.before, w.lost = nil, nil
 	for _, i := range w.mustRun().Items {
 		if i.State != Done && i.State != Unchanged {

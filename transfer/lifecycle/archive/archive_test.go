@@ -466,9 +466,7 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 				case what == "nothing different":
 					conformance.Equal(t, err, nil, "error")
 				case v.changed:
-					if !errors.As(err, &changed) {
-						t.Errorf("%v", err)
-					}
+					conformance.Equal(t, errors.As(err, &changed), true, "%v", err)
 				case !errors.As(err, &damaged) || strings.Contains(err.Error(), "\n"):
 					t.Errorf("%v", err)
 				}
