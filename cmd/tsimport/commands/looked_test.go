@@ -84,9 +84,7 @@ func TestFaultsOfATableAreFound(t *testing.T) {
 		tsimport(0, "load", name+".jsonl", "-t", name, "--create", "--pk", card, "--pk", "n:integer", "-q")
 		var report advise.Report
 		_, text, _ := strings.Cut(tsimport(0, "advise", "ots://tsimport/"+name, "--json"), "{")
-		if err := json.NewDecoder(strings.NewReader("{" + text)).Decode(&report); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.NewDecoder(strings.NewReader("{"+text)).Decode(&report))
 		p, counted, found := report.Present, int64(0), ""
 		for _, r := range p.Ranges {
 			counted += r.Rows

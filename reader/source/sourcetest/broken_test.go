@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
-
-var must = conformance.Must
 
 // broken is a part that breaks one clause of the contract.
 type broken struct {

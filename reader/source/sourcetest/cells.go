@@ -81,9 +81,7 @@ type selfDescribed struct {
 func described(t *testing.T, s source.Source, used []int, columns []string) (all []selfDescribed) {
 	t.Helper()
 	splits, err := cut(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wide := s.About().Wide
 	p := s.NewParser(used)
 	defer p.Close()

@@ -15,6 +15,14 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
+// must ends a test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Check runs the contract of source.Source. Open returns the same source each time, not looked at yet; its content has at
 // least two splits. It fails the test where the source breaks the contract.
 func Check(t *testing.T, open func() source.Source) {
@@ -47,9 +55,7 @@ func Check(t *testing.T, open func() source.Source) {
 			if !slices.Equal(sampled, whole.records[:min(len(sampled), len(whole.records))]) {
 				t.Error("the sampled records are not the first ones")
 			}
-			if err := s.Suspend(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Suspend())
 			same(t, readAll(t, s, nil), whole, source.Place{})
 		})
 	})
@@ -91,9 +97,7 @@ func Check(t *testing.T, open func() source.Source) {
 	t.Run("columns that are not asked for change nothing of the others", func(t *testing.T) {
 		with(t, func(s source.Source) {
 			splits, err := cut(s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			columns := len(s.About().Columns)
 			if columns == 0 {
 				return // records describe themselves, and nobody has asked for a column
@@ -109,9 +113,7 @@ func Check(t *testing.T, open func() source.Source) {
 					}
 					n++
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 			if n != len(whole.records) {
 				t.Errorf("%d records, want %d", n, len(whole.records))
@@ -190,9 +192,7 @@ func checkLive(t *testing.T, open func() source.Source, whole reading) {
 // checkUnique compares the keys of all records with each other.
 func checkUnique(t *testing.T, s source.Source) {
 	splits, err := cut(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var places []int
 	unique := s.About().Unique
 	for _, k := range unique {
@@ -231,9 +231,7 @@ func checkUnique(t *testing.T, s source.Source) {
 // checkRandom reads stretches of a source in an order of its own.
 func checkRandom(t *testing.T, s source.Random, whole reading) {
 	splits, err := cut(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := s.NewParser(all(s))
 	parse := func(sp source.Split) (records []string) {
 		n, _, err := p.Parse(sp, func(rec *record.Record) { records = append(records, text(rec)) })
@@ -249,16 +247,12 @@ func checkRandom(t *testing.T, s source.Random, whole reading) {
 		stretches[i] = source.Stretch{Record: before, Records: n, Offset: sp.Offset, Bytes: int64(len(sp.Data))}
 		before += n
 	}
-	if err := errors.Join(p.Close(), s.Close(), s.Reopen()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(p.Close(), s.Close(), s.Reopen()))
 	p = s.NewParser(all(s))
 	records := make([][]string, len(splits))
 	for _, i := range rand.New(rand.NewPCG(2, 1)).Perm(len(splits)) {
 		loaded, err := s.LoadStretch(stretches[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, sp := range loaded {
 			records[i] = append(records[i], parse(sp)...)
 		}
@@ -342,9 +336,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	counted := &counting{Source: s}
 	splits, err := cut(counted)
 	r.pieces = counted.pieces
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	order := make([]int, len(splits))
 	for i := range order {
 		order[i] = i
@@ -356,9 +348,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	p := s.NewParser(all(s))
 	for _, i := range order {
 		if rnd != nil && rnd.IntN(2) == 0 {
-			if err := p.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Close())
 			p = s.NewParser(all(s))
 		}
 		records[i], last[i] = nil, nil
@@ -378,9 +368,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 			t.Fatalf("split %d: %d records, %d came, %d were stated: %v", i, n, len(records[i]), sp.Rows, err)
 		}
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Close())
 	at := s.Begin()
 	for i, sp := range splits {
 		if sp.Rows > 0 && sp.First != at.Record {
