@@ -456,7 +456,7 @@ func TestRowsOfAFewKeysTravelTogether(t *testing.T) {
 	text := rowsOf("user,what\n", rows, func(i int) string { return fmt.Sprintf("k%05d,w%d\n", i/each, i) })
 	before := w.plan.Requests()
 	w.load(w.numbered(w.file("in.csv", text)))
-	if sent := w.plan.Requests() - before; sent > rows/100 {
+	if sent := w.plan.Requests() - before; sent > rows/50 {
 		t.Errorf("%d requests for %d rows", sent, rows)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"slices"
 	"strings"
 
 	"example.com/tsimport/internal/progress"
@@ -101,7 +102,7 @@ func readFacts(r *Read) []progress.Fact {
 		{"--format", o.FormatName()}, {"the dialect", o.Dialect}, {"--dialect auto", o.Sniff}, {"--no-header", o.NoHeader},
 		{"--names", o.Names}, {"the line of the header", o.HeaderLine}, {"--encoding", o.Encoding}, {"--flatten", o.Flatten},
 		{"columns named by flags", o.Named.Known},
-		{"--null", c.Nulls}, {"empty fields as text", c.EmptyIsText},
+		{"--null", c.Nulls}, {"empty fields as text", c.EmptyIsText}, {"quoted empty fields as null", slices.Contains(c.QuotedNulls, "")},
 		{"--trim", c.Trim}, {"--ragged", c.Ragged}, {"--version-column", c.VersionColumn}, {"columns of folders", r.Find.PathColumns},
 	} {
 		text, _ := json.Marshal(one.value) // plain values always marshal
