@@ -3,8 +3,8 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 
 	"example.com/tsimport/internal/progress"
