@@ -191,9 +191,9 @@ func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
 	p.write("in.csv", "id\na\n")
 	p.write("job.yaml", "version: 1\nloads:\n  t: {from: in.csv, pk: id, create: true, results-in: elsewhere}\n")
 	for command, want := range map[string]string{
-		"greet reader": "hello, reader\n",
-		"load --help":  "--results-in",
-		"run --schema": `"results-in"`,
+		"greet reader":    "hello, reader\n",
+		"load --help=all": "--results-in",
+		"run --schema":    `"results-in"`,
 		"load --results-in --generate-bash-completion":             "here\nthere\n",
 		"load in.csv --table t --create --pk id --results-in HERE": "",
 		"load in.csv --table t --pk id --results-in elsewhere":     `--results-in "elsewhere": want here or there`,

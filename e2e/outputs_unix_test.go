@@ -43,6 +43,9 @@ func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 			must(t, os.Mkdir(at("folder"), 0o700))
 			must(t, errors.Join(os.Symlink("nothing", at("dangling")), os.Symlink("target", at("link"))))
 			for _, refused := range []string{"folder", "dangling"} {
+				if refused == "folder" && (strings.Contains(command, "--format csv") || strings.Contains(command, "--format parquet")) {
+					continue // which exports fill with files
+				}
 				if out, code := run(refused, "CMD"); code != 2 || !strings.Contains(out, refused) {
 					t.Errorf("%s: exit code %d\n%s", refused, code, out)
 				}

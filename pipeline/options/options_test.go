@@ -2,6 +2,7 @@ package options
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -157,5 +158,17 @@ func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
 	r.AccessKeyID, r.AccessKeySecret, r.SecurityToken = "", "", ""
 	if !reflect.DeepEqual(*again, r) || again.RetryFor != 90*time.Second || again.Rename["x=y"] != "z" {
 		t.Errorf("%+v\nwas\n%+v", again, r)
+	}
+}
+
+// Where no field is quoted, a text in quotes is what it is.
+func TestNullTextsInQuotesAreThoseOfQuotedFields(t *testing.T) {
+	for quote, want := range map[string]string{"": `["NULL" "\""] ["N" ""]`, "'": `["NULL" "\""] ["N" ""]`, "none": `["NULL" "\"N\"" "\"\"" "\""] []`} {
+		r := new(Request)
+		r.Quote, r.Null = quote, []string{"NULL", `"N"`, `""`, `"`}
+		to, err := Read(r)
+		if got := fmt.Sprintf("%q %q", to.Convert.Nulls, to.Convert.QuotedNulls); err != nil || got != want {
+			t.Errorf("--quote %q: %s, %v; want %s", quote, got, err, want)
+		}
 	}
 }

@@ -107,8 +107,9 @@ func oneByte(flag, text string) (byte, error) {
 
 func parseValues(r *Request, to *plan.Read) error {
 	var nulls, quoted []string
+	quotes := r.Quote != "none" && (r.Dialect == "" || r.Dialect == "auto" || to.Dialect.Quote != 0)
 	for _, n := range r.Null {
-		if inner, begins := strings.CutPrefix(n, `"`); begins && strings.HasSuffix(inner, `"`) && to.Dialect.Quote != 0 {
+		if inner, begins := strings.CutPrefix(n, `"`); quotes && begins && strings.HasSuffix(inner, `"`) {
 			quoted = append(quoted, strings.TrimSuffix(inner, `"`))
 		} else {
 			nulls = append(nulls, n)
