@@ -66,11 +66,9 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 	conformance.Equal(t, len(left), 0, "files of keys")
 }
 
-// TestRowsThatOthersHaveChangedAreNotDeleted is a deletion that was killed when it had found its rows: some change before it is resumed.
-func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
-	tsimport := commandsIn(t)
-	rowsIn(t, tsimport)
-	remove := []string{"table", "delete", "p", "--filter", "age < 2", "--yes"}
+// killedDeletion leaves what a deletion of rows has left that was killed when it had found them: the file of their keys.
+func killedDeletion(t *testing.T, tsimport func(int, ...string) string, which []string, rows ...string) (keys string) {
+	t.Helper()
 	tsimport(0, "export", "-t", "p", "-o", "archive/", "-q")
 	var manifest struct {
 		Created int64 `json:"creation_time"`
@@ -78,8 +76,17 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	text, err := os.ReadFile("archive/manifest.json")
 	must(t, err)
 	must(t, json.Unmarshal(text, &manifest))
-	keys := deletedKeysFile("embedded store ./tsimport-store", "p", fmt.Sprint(manifest.Created), "", "", "age < 2")
-	tsimport(0, "export", "-t", "p", "--filter", "age < 2", "--typed", "--columns", "", "-o", keys, "-q")
+	keys = deletedKeysFile("embedded store ./tsimport-store", "p", append([]string{fmt.Sprint(manifest.Created)}, which...)...)
+	tsimport(0, append([]string{"export", "-t", "p", "--typed", "--columns", "", "-o", keys, "-q"}, rows...)...)
+	return keys
+}
+
+// TestRowsThatOthersHaveChangedAreNotDeleted is a deletion that was killed when it had found its rows: some change before it is resumed.
+func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
+	tsimport := commandsIn(t)
+	rowsIn(t, tsimport)
+	remove := []string{"table", "delete", "p", "--filter", "age < 2", "--yes"}
+	keys := killedDeletion(t, tsimport, []string{"", "", "age < 2"}, "--filter", "age < 2")
 	put(t, "c.csv", "n,id,age\n0,k000,5\n1,k001,\n0,k030,1\n")
 	tsimport(0, "load", "c.csv", "-t", "p", "-q")
 	put(t, "gone.csv", "n,id\n2,k011\n")
@@ -98,15 +105,7 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 func TestAnInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
 	tsimport := commandsIn(t)
 	rowsIn(t, tsimport)
-	tsimport(0, "export", "-t", "p", "-o", "archive/", "-q")
-	var manifest struct {
-		Created int64 `json:"creation_time"`
-	}
-	text, err := os.ReadFile("archive/manifest.json")
-	must(t, err)
-	must(t, json.Unmarshal(text, &manifest))
-	keys := deletedKeysFile("embedded store ./tsimport-store", "p", fmt.Sprint(manifest.Created), "1", "2", "")
-	tsimport(0, "export", "-t", "p", "--prefix", "1", "--typed", "--columns", "", "-o", keys, "-q")
+	killedDeletion(t, tsimport, []string{"1", "2", ""}, "--prefix", "1")
 	put(t, "new.csv", "n,id,age\n1,new,1\n")
 	tsimport(0, "load", "new.csv", "-t", "p", "-q")
 	holds(t, tsimport(0, "table", "delete", "p", "--prefix", "1", "--yes"), "the deletion of 100 rows that was interrupted is resumed", "100 deleted", "1 deleted")
