@@ -265,10 +265,10 @@ size:
 corpus:
 	$(GO) test ./e2e/compatibility -count 1 -update
 
-# What is assumed of the real service, asked of the instance that TABLESTORE_TEST_… names (docs/real-service.md).
+# What is assumed of the real service, asked of the instance that TABLESTORE_TEST_… names (docs/internals/real-service.md).
 real:
 	@for v in ENDPOINT INSTANCE ACCESS_KEY_ID ACCESS_KEY_SECRET; do \
-		if [ -z "$$(printenv TABLESTORE_TEST_$$v)" ]; then echo "set TABLESTORE_TEST_$$v (docs/real-service.md)"; exit 2; fi; done
+		if [ -z "$$(printenv TABLESTORE_TEST_$$v)" ]; then echo "set TABLESTORE_TEST_$$v (docs/internals/real-service.md)"; exit 2; fi; done
 	$(GO) test ./engine/contract -run TestAssumptions -count 1 -v -timeout 30m
 	$(GO) test -tags e2e ./e2e -run TestASmallLoad -count 1 -v -timeout 30m
 	$(GO) test ./engine/contract -skip TestAssumptions -parallel 8 -count 1 -timeout 60m

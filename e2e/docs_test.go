@@ -120,7 +120,7 @@ var readsOrders = regexp.MustCompile(`orders\.csv|(copy|sync|--table) orders\b`)
 // docPages returns the pages of docs/ and of its folders in English, as paths from this folder.
 func docPages(t *testing.T) (pages []string) {
 	t.Helper()
-	for _, pattern := range []string{"../docs/*.md", "../docs/how-to/*.md", "../docs/coming-from/*.md"} {
+	for _, pattern := range []string{"../docs/*.md", "../docs/internals/*.md", "../docs/how-to/*.md", "../docs/coming-from/*.md"} {
 		found, err := filepath.Glob(pattern)
 		must(t, err)
 		if len(found) == 0 {
@@ -271,7 +271,7 @@ var serveLine = regexp.MustCompile(`^tsimport serve ([^&>#]*)`)
 func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "awk")
-	for page, least := range map[string]int{"simulation.md": 20, "engine.md": 4, "how-to/local-engine.md": 3} {
+	for page, least := range map[string]int{"internals/simulation.md": 20, "engine.md": 4, "how-to/local-engine.md": 3} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)

@@ -179,7 +179,7 @@ func mixedLineEnds(text []byte) bool {
 	return lf && cr
 }
 
-var update = flag.Bool("update", false, "write the results into docs/conformance.md")
+var update = flag.Bool("update", false, "write the results into docs/internals/conformance.md")
 
 // TestEveryFileOfTheManifest reads every file of the collection: those that must load give the stated rows, those that
 // must be refused are refused, and none panics. What differs has a documented reason.
@@ -279,7 +279,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 		fmt.Fprintf(&b, "| %d | %s |\n", reasons[k], k)
 	}
 	const begin, end = "<!-- results -->\n", "<!-- end of results -->\n"
-	doc := "../docs/conformance.md"
+	doc := "../docs/internals/conformance.md"
 	old, err := os.ReadFile(doc)
 	must(t, err)
 	from, to := strings.Index(string(old), begin)+len(begin), strings.Index(string(old), end)
@@ -290,7 +290,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 		return
 	}
 	if !*update {
-		t.Errorf("docs/conformance.md does not say what was found; run with -update. Found:\n%s", b.String())
+		t.Errorf("docs/internals/conformance.md does not say what was found; run with -update. Found:\n%s", b.String())
 		return
 	}
 	must(t, os.WriteFile(doc, []byte(string(old[:from])+b.String()+string(old[to:])), 0o644))
@@ -448,7 +448,7 @@ var claims = []claim{
 const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c15; 1,1978,37,Atlanta Braves,NL,,69,93,…"
 
 // inputPages are the pages that the claims are of.
-var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "conformance.md"}
+var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "internals/conformance.md"}
 
 // TestEachClaimOfTheInputPagesHasAFile: each of the claims stands in a page about inputs, and reading its file gives what it
 // says.

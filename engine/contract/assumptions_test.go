@@ -18,7 +18,7 @@ import (
 )
 
 // assumption is something that tsimport takes the real service to do. Its name is that of a section of
-// docs/real-service.md.
+// docs/internals/real-service.md.
 type assumption struct {
 	name string
 	// ask returns what the service does, in a few words, and whether that is what tsimport assumes.
@@ -45,7 +45,7 @@ var assumptions = []assumption{
 	{"compressed requests", askCompressed},
 }
 
-// TestAssumptions asks a service what docs/real-service.md says that nobody has seen. The embedded store must do all as it is
+// TestAssumptions asks a service what docs/internals/real-service.md says that nobody has seen. The embedded store must do all as it is
 // assumed, else a load would not have been tested against it; what a real instance answers is printed and fails nothing,
 // for the page says what the program does either way.
 func TestAssumptions(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAssumptions(t *testing.T) {
 			answer, asAssumed := a.ask(t, s)
 			verdict := "as assumed"
 			if !asAssumed {
-				verdict = "not as assumed: see docs/real-service.md"
+				verdict = "not as assumed: see docs/internals/real-service.md"
 			}
 			t.Logf("%s | %s | %s", a.name, answer, verdict)
 			if !asAssumed && !s.real {
@@ -84,7 +84,7 @@ func TestTheOtherAnswerIsRecognized(t *testing.T) {
 }
 
 func TestEveryAssumptionIsDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "real-service.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "internals", "real-service.md"))
 	must(t, err)
 	var sections, names []string
 	for line := range strings.Lines(string(text)) {

@@ -375,9 +375,9 @@ func newOptions(ttl, versions int) *tablestore.TableOption {
 	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
 }
 
-const protocolFile = "../../docs/protocol.md"
+const protocolFile = "../../docs/internals/protocol.md"
 
-// protocol is the numbers of docs/protocol.md in order: sections as "3.8" and their rules as "3.8.2".
+// protocol is the numbers of docs/internals/protocol.md in order: sections as "3.8" and their rules as "3.8.2".
 var protocol = sync.OnceValues(func() (numbers map[string]bool, err error) {
 	text, err := os.ReadFile(protocolFile)
 	numbers = map[string]bool{}
@@ -387,13 +387,13 @@ var protocol = sync.OnceValues(func() (numbers map[string]bool, err error) {
 	return numbers, err
 })
 
-// spec names the rules of docs/protocol.md that a case proves. A number that is not there fails the test.
+// spec names the rules of docs/internals/protocol.md that a case proves. A number that is not there fails the test.
 func spec(t testing.TB, rules ...string) {
 	t.Helper()
 	numbers, err := protocol()
 	must(t, err)
 	for _, r := range rules {
-		conformance.Equal(t, numbers[r], true, "docs/protocol.md has no rule %s", r)
+		conformance.Equal(t, numbers[r], true, "docs/internals/protocol.md has no rule %s", r)
 	}
 }
 

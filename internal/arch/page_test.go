@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-const architecturePage = "docs/architecture.md"
+const architecturePage = "docs/internals/architecture.md"
 
 var (
 	codeSpan  = regexp.MustCompile("`([^`\n]+)`")

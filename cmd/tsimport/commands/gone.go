@@ -18,7 +18,7 @@ const toManifests = "tsimport manifests JOBDIR | kubectl apply -f - runs a plann
 
 const (
 	toPatch = "patch it in with kubectl patch --local or Kustomize (docs/kubernetes.md)"
-	toWork  = "tsimport work takes any tasks that are open: start one in each place (docs/scale-out.md)"
+	toWork  = "tsimport work takes any tasks that are open: start one in each place (docs/internals/scale-out.md)"
 )
 
 // goneFlags are answered with what takes their place.
