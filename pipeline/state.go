@@ -67,7 +67,7 @@ type StateWork struct {
 	RowsOut  int   `json:"rows_in_flight"`
 	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
-	// LimitedBy is what keeps the load from being faster now, a word of docs/why-slow.md.
+	// LimitedBy is what keeps the load from being faster now, a word of docs/tuning.md.
 	LimitedBy string       `json:"limited_by,omitempty"`
 	Waiting   *ledger.Wait `json:"waiting,omitempty"`
 }

@@ -41,7 +41,7 @@ var texts = [count]struct{ name, reason, advice string }{
 	Source:    {"source", "the database that rows come from does not answer", "see what happens to it; reading continues by itself when it answers within --retry-for"},
 }
 
-// String is the word: as reports, metrics and docs/why-slow.md spell it.
+// String is the word: as reports, metrics and docs/tuning.md spell it.
 func (w Word) String() string { return texts[w].name }
 
 // Reason says in half a sentence what is the case.

@@ -19,7 +19,7 @@ type Counted struct {
 	ReportPartitions
 	ReportMemory
 	ReportCheckpoints
-	// LimitedBy says what kept this attempt from being faster, the longest first (docs/why-slow.md).
+	// LimitedBy says what kept this attempt from being faster, the longest first (docs/tuning.md).
 	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
 
 	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight

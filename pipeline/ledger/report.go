@@ -243,7 +243,7 @@ func (r *ReportCounts) Balance() error {
 	return nil
 }
 
-// ReportLimit is a word of docs/why-slow.md and how long it was true: what kept the load from being faster then.
+// ReportLimit is a word of docs/tuning.md and how long it was true: what kept the load from being faster then.
 type ReportLimit struct {
 	By      string  `json:"by"`
 	Seconds float64 `json:"seconds"`

@@ -43,7 +43,7 @@ var (
 	info    = prometheus.NewDesc("tsimport_load_info", "The load; the value is always 1.", []string{"table", "order"}, nil)
 	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "How a lane is paced: start, measure, cruise or known; the value is always 1.",
 		[]string{"partition", "from", "pace"}, nil)
-	limited = prometheus.NewDesc("tsimport_limited_by", "What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/why-slow.md).",
+	limited = prometheus.NewDesc("tsimport_limited_by", "What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/tuning.md).",
 		[]string{"by"}, nil)
 )
 

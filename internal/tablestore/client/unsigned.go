@@ -52,7 +52,7 @@ const (
 
 // rulings says what each answer settles. Someone on the network path can drop, repeat and forge answers, but cannot sign them; so an answer
 // counts only if it is signed with the secret of its request, over its path, headers and checksum. The columns: unsigned before any signed
-// answer; unsigned later; signed. docs/retries.md has the same table.
+// answer; unsigned later; signed.
 var rulings = [...][3]ruling{
 	success:    {nothing, nothing, counts},
 	keyRefused: {ends, pauses, counts},
