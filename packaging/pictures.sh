@@ -1,5 +1,5 @@
 #!/bin/bash
-# The screenshots of docs/pictures: the report of the load in docs/watching.md, and its map of partitions. Takes a headless browser
+# The screenshots of docs/pictures: the report of the load in docs/observing.md, and its map of partitions. Takes a headless browser
 # (Debian's package chromium; CHROMIUM names another) and two minutes.
 # pictures.sh BINARY FOLDER
 set -euo pipefail

@@ -239,7 +239,7 @@ var ofLoads = []*Option{
 		Usage:   "--job-dir: how many `PROCESSES` are expected; there may be more or fewer"},
 	{Name: "metrics-file", Group: results, MayChange: true, In: Ending, Scope: NotInJobs,
 		Instead: "give tsimport run --metrics-file",
-		Usage:   "write metrics of how the command ended to `FILE`, for the textfile collector of Prometheus's node_exporter (docs/logs.md)"},
+		Usage:   "write metrics of how the command ended to `FILE`, for the textfile collector of Prometheus's node_exporter (docs/observing.md)"},
 	{Name: "timeout", Kind: Duration, Want: "a time such as 90m", Group: results, MayChange: true, In: Ending,
 		Usage: "stop after this long, as SIGTERM does, with exit code 1; what is begun can be resumed. 0 means never"},
 }

@@ -44,7 +44,7 @@ var goneFlags = []goneFlag{
 	{name: "quoted-empty", instead: `the null text '""' makes quoted empty fields null`},
 	{name: "batch-rows", instead: "--batch-bytes bounds requests; of rows they have 200, as many as the service takes"},
 	{name: "log-format", instead: "set TSIMPORT_LOG_FORMAT=json"},
-	{name: "push-metrics", instead: "send a --metrics-file to the Pushgateway: curl --data-binary @FILE URL/metrics/job/NAME (docs/logs.md)"},
+	{name: "push-metrics", instead: "send a --metrics-file to the Pushgateway: curl --data-binary @FILE URL/metrics/job/NAME (docs/observing.md)"},
 	{name: "reserved-read", instead: "tsimport table update --reserved-read"},
 	{name: "reserved-write", instead: "tsimport table create or table update --reserved-write"},
 	{name: "temp-dir", instead: "set TMPDIR"},

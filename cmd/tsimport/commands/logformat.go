@@ -19,7 +19,7 @@ const (
 	logJSON = "json"
 )
 
-// logFormatVariable says how messages are written to stderr: text, or json, one object a line (docs/logs.md).
+// logFormatVariable says how messages are written to stderr: text, or json, one object a line (docs/observing.md).
 const logFormatVariable = "TSIMPORT_LOG_FORMAT"
 
 // formatLog makes the display what the environment says, before anything else of sorted arguments is read: their errors are of that form.
@@ -62,7 +62,7 @@ func shownAttr(_ []string, a slog.Attr) slog.Attr {
 	}
 }
 
-// The events of a log. Their fields are a contract (docs/logs.md).
+// The events of a log. Their fields are a contract (docs/observing.md).
 const (
 	eventMessage  = "message"
 	eventWarning  = "warning"
