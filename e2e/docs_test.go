@@ -271,7 +271,7 @@ var serveLine = regexp.MustCompile(`^tsimport serve ([^&>#]*)`)
 func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash", "curl", "awk")
-	for page, least := range map[string]int{"internals/simulation.md": 20, "engine.md": 4, "how-to/local-engine.md": 3} {
+	for page, least := range map[string]int{"internals/admin-api.md": 20, "engine.md": 4, "how-to/local-engine.md": 3} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)

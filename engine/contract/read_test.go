@@ -315,7 +315,7 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 	})
 }
 
-// What docs/internals/protocol.md has the engine choose of versions and expiry (11.4).
+// What docs/internals/protocol-choices.md has the engine choose of versions and expiry.
 func TestVersionsThatCannotBeSeenStayGone(t *testing.T) {
 	s := proving(t, "3.7.2", "3.7.3", "3.8.5", "3.8.6", "3.10.4")
 	skipReal(t, s)

@@ -375,25 +375,35 @@ func newOptions(ttl, versions int) *tablestore.TableOption {
 	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
 }
 
-const protocolFile = "../../docs/internals/protocol.md"
-
-// protocol is the numbers of docs/internals/protocol.md in order: sections as "3.8" and their rules as "3.8.2".
-var protocol = sync.OnceValues(func() (numbers map[string]bool, err error) {
-	text, err := os.ReadFile(protocolFile)
-	numbers = map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^(?:### |- \*\*)(\d+\.\d+(?:\.\d+)?)`).FindAllSubmatch(text, -1) {
-		numbers[string(m[1])] = true
+// protocol is the numbers of docs/internals/protocol*.md: sections as "3.8" and their rules as "3.8.2".
+var protocol = sync.OnceValues(func() (map[string]bool, error) {
+	pages, err := filepath.Glob("../../docs/internals/protocol*.md")
+	if err != nil {
+		return nil, err
 	}
-	return numbers, err
+	numbers := map[string]bool{}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range regexp.MustCompile(`(?m)^(?:### |- \*\*)(\d+\.\d+(?:\.\d+)?)`).FindAllSubmatch(text, -1) {
+			if numbers[string(m[1])] {
+				return nil, fmt.Errorf("%s: %s is there twice", page, m[1])
+			}
+			numbers[string(m[1])] = true
+		}
+	}
+	return numbers, nil
 })
 
-// spec names the rules of docs/internals/protocol.md that a case proves. A number that is not there fails the test.
+// spec names the rules of docs/internals/protocol*.md that a case proves. A number that is not there fails the test.
 func spec(t testing.TB, rules ...string) {
 	t.Helper()
 	numbers, err := protocol()
 	must(t, err)
 	for _, r := range rules {
-		conformance.Equal(t, numbers[r], true, "docs/internals/protocol.md has no rule %s", r)
+		conformance.Equal(t, numbers[r], true, "docs/internals/protocol*.md have no rule %s", r)
 	}
 }
 

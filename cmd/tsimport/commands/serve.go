@@ -26,7 +26,8 @@ func serveCommand(in *invocation) *cli.Command {
 			"Stops on SIGINT or SIGTERM, after the requests in flight.\n" +
 			"The built-in access key is not a secret. For your own, give --access-key-id and put the secret into " + secretEnv + "\n" +
 			"or --access-key-secret-file; it is never shown. Without these flags " + secretEnv + " is ignored.\n" +
-			"The simulation's flags apply to every table; docs/internals/simulation.md describes them and the admin API under /_engine/, which --admin serves.",
+			"The simulation's flags apply to every table; docs/internals/simulation.md describes them,\n" +
+			"docs/internals/admin-api.md the admin API under /_engine/, which --admin serves.",
 		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, created if missing", Value: defaultStore},
 			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory, and nothing on disk: the store is empty at the start and gone at the end"},
