@@ -110,7 +110,7 @@ type Rates struct {
 	Settle            time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
 }
 
-// Recurring is about loads that come again (docs/nightly.md).
+// Recurring is about loads that come again (docs/how-to/nightly-files.md).
 type Recurring struct {
 	OnlyNew          bool          `json:"only-new,omitempty"`            // load each input once per table
 	ReloadChanged    bool          `json:"reload-changed,omitempty"`      // with OnlyNew: load a known input whose content has changed, in place of refusing it

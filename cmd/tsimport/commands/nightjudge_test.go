@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// judged is what has to be so of a table, by the rules of docs/nightly.md and what its sender has done.
+// judged is what has to be so of a table, by the rules of docs/how-to/nightly-files.md and what its sender has done.
 type judged struct {
 	must   map[string]string          // values of rows that must be there, by key
 	may    map[string]map[string]bool // and those that may
