@@ -233,7 +233,7 @@ var ofLoads = []*Option{
 		Usage: "new table of an archive or a copy: another name for an index, `OLD=NEW`, as names of indexes are unique in an instance; may be repeated"},
 	{Name: "job-dir", Group: machines, In: Load | Copy, Scope: NotInJobs,
 		Instead: "it plans one load for many machines; give tsimport load --job-dir",
-		Usage:   "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/internals/scale-out.md)"},
+		Usage:   "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/many-machines.md)"},
 	{Name: "workers", Kind: Whole, Least: 1, Most: 4096, Want: "1 to 4096", Default: "4", Group: machines, In: Load | Copy, Scope: NotInJobs,
 		Instead: "it is for tsimport load --job-dir",
 		Usage:   "--job-dir: how many `PROCESSES` are expected; there may be more or fewer"},

@@ -14,11 +14,11 @@ type goneFlag struct {
 }
 
 // toManifests takes the place of the flags that said how Kubernetes runs a load.
-const toManifests = "tsimport manifests JOBDIR | kubectl apply -f - runs a planned load (docs/kubernetes.md)"
+const toManifests = "tsimport manifests JOBDIR | kubectl apply -f - runs a planned load (docs/many-machines.md)"
 
 const (
-	toPatch = "patch it in with kubectl patch --local or Kustomize (docs/kubernetes.md)"
-	toWork  = "tsimport work takes any tasks that are open: start one in each place (docs/internals/scale-out.md)"
+	toPatch = "patch it in with kubectl patch --local or Kustomize (docs/many-machines.md)"
+	toWork  = "tsimport work takes any tasks that are open: start one in each place (docs/many-machines.md)"
 )
 
 // goneFlags are answered with what takes their place.

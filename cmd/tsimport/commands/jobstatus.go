@@ -20,7 +20,7 @@ import (
 func statusCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show how far a load on many machines has come", ArgsUsage: "JOBDIR",
-		Description: "What the job directory says: splits, shards, who works on what, rates, rejects and the time left (docs/internals/scale-out.md).",
+		Description: "What the job directory says: splits, shards, who works on what, rates, rejects and the time left (docs/many-machines.md).",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 			&cli.StringFlag{Name: "listen", Usage: "serve /status and /metrics at `ADDRESS`, such as 127.0.0.1:9180, until Ctrl-C"},

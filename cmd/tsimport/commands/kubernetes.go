@@ -20,7 +20,7 @@ func manifestsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "manifests", Usage: "print the Kubernetes Job of a load that was planned for many machines", ArgsUsage: "JOBDIR",
 		Description: "An Indexed Job for what tsimport load --job-dir has planned, as YAML, for Kubernetes 1.29 or newer. Each of its pods is a worker. Everything\n" +
-			"that has no flag is patched in by kubectl or Kustomize (docs/kubernetes.md).",
+			"that has no flag is patched in by kubectl or Kustomize (docs/many-machines.md).",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`IMAGE` with this version of tsimport"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the Job, before that of the plan (default: tsimport- and the table)"},

@@ -30,7 +30,7 @@ func workCommand(in *invocation) *cli.Command {
 		Name:  "work",
 		Usage: "do a part of a load that was planned for many machines",
 		Description: "It takes tasks until the whole load is done, together with any number of other processes, and may be killed at any moment\n" +
-			"(docs/internals/scale-out.md). The process that ends the load ends with the load's exit code, the others with 0.\n" + signalHelp(),
+			"(docs/many-machines.md). The process that ends the load ends with the load's exit code, the others with 0.\n" + signalHelp(),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "job-dir", Usage: "`PLACE` that tsimport load --job-dir has planned"},
 			&cli.IntFlag{Name: "rejects-exit", Usage: "end with this `CODE`, 0 or 3, if the load is done and records were rejected", Value: exitcode.Rejects},
