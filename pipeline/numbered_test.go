@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
-	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -290,24 +289,6 @@ func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 				}
 			}
 		}))
-	}
-}
-
-// A run whose marks do not name it cannot be continued: its rows cannot be told from those of another load.
-func TestARunOfAVersionWithOtherMarksIsNotContinued(t *testing.T) {
-	w := newWorld(t)
-	cfg := w.numbered(w.file("in.csv", "user,what\na,1\nb,2\n"))
-	cfg.Resume.Look, cfg.Checkpoint.Keep = true, true
-	w.load(cfg)
-	job, err := checkpoint.ReadJob(cfg.RunDir)
-	must(t, err)
-	if !slices.ContainsFunc(job.Details, func(d progress.Fact) bool { return d.Name == "what marks say" }) {
-		t.Error("an earlier version would continue the run with marks of its own")
-	}
-	job.Run = ""
-	must(t, job.Write(cfg.RunDir))
-	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--look-first") {
-		t.Errorf("%v", err)
 	}
 }
 

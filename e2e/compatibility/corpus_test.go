@@ -81,8 +81,15 @@ var corpus = []left{
 	}},
 
 	{"a load of before 0.1.0", nil, func(p *place) {
-		_, said := p.run(2, "resume")
-		holds(p, said, "before 0.1.0")
+		load := []string{"load", "orders.csv", "--table", "orders", "--pk", "id", "--type", "id=integer"}
+		for _, command := range [][]string{{"resume"}, {"resume", p.one(runFolder)}, load, {"load", "--retry-rejects", p.one(runFolder)}} {
+			_, said := p.run(2, command...)
+			holds(p, said, "was written by an earlier version of tsimport; use that version, or ")
+		}
+		out, _ := p.run(0, "runs")
+		holds(p, out, "unread")
+		p.run(3, append(load, "--fresh")...)
+		p.same("orders", orders(1, 300))
 	}},
 
 	{"known files", func(p *place) {

@@ -26,13 +26,29 @@ func (*UnfitError) Exit() int { return 2 }
 // Unfitf makes an UnfitError.
 func Unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
 
-// Write replaces a file by a value as JSON.
-func Write(name string, perm fs.FileMode, v any) error {
+// Encode makes JSON of a value, which is an object, with its version as the first member.
+func Encode(version int, v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
+	if err == nil && text[0] != '{' {
+		err = fmt.Errorf("%T is not an object of JSON", v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	head := fmt.Appendf(nil, "{\n  \"version\": %d", version)
+	if text[1] != '}' {
+		head = append(head, ',')
+	}
+	return append(append(head, text[1:]...), '\n'), nil
+}
+
+// Write replaces a file by what Encode makes.
+func Write(name string, perm fs.FileMode, version int, v any) error {
+	text, err := Encode(version, v)
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteBytes(name, atomicfile.Options{Perm: perm}, append(text, '\n'))
+	return atomicfile.WriteBytes(name, atomicfile.Options{Perm: perm}, text)
 }
 
 // Read reads what Write has written. The error is fs.ErrNotExist if there is none; others are as of Decode.
@@ -44,8 +60,8 @@ func Read(name string, version int, v any, otherwise string) error {
 	return Decode(name, text, version, v, otherwise)
 }
 
-// Decode reads a value whose member "version" must be the one given: 0 for files that have none. Otherwise is what can be done beside putting back a
-// copy, or using the version of tsimport that has written it. The error is an UnfitError.
+// Decode reads a value whose member "version" must be the one given. Otherwise is what can be done beside putting back a copy, or using the version
+// of tsimport that has written it. The error is an UnfitError.
 func Decode(name string, text []byte, version int, v any, otherwise string) error {
 	var head struct{ Version int }
 	err := json.Unmarshal(text, &head)

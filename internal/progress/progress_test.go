@@ -14,9 +14,8 @@ import (
 var must = conformance.Must
 
 type state struct {
-	Version int      `json:"version"`
-	Rows    int64    `json:"rows"`
-	Names   []string `json:"names,omitempty"`
+	Rows  int64    `json:"rows,omitempty"`
+	Names []string `json:"names,omitempty"`
 }
 
 func TestAFileComesBackOrIsRefusedWithWhatToDo(t *testing.T) {
@@ -28,7 +27,7 @@ func TestAFileComesBackOrIsRefusedWithWhatToDo(t *testing.T) {
 	if _, err := read(2); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a file: %v", err)
 	}
-	must(t, Write(name, 0o600, state{2, 7, []string{"é\n"}}))
+	must(t, Write(name, 0o600, 2, state{7, []string{"é\n"}}))
 	if s, err := read(2); err != nil || s.Rows != 7 || s.Names[0] != "é\n" {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -46,11 +45,14 @@ func TestAFileComesBackOrIsRefusedWithWhatToDo(t *testing.T) {
 		refused(2, name+" is damaged")
 	}
 	must(t, os.WriteFile(name, []byte(`{"rows":1}`), 0o600))
-	if s, err := read(0); err != nil || s.Rows != 1 {
-		t.Errorf("of files without a version: %+v, %v", s, err)
+	refused(2, name+" was written by an earlier version of tsimport")
+	must(t, Write(name, 0o600, 2, state{}))
+	if s, err := read(2); err != nil || s.Rows != 0 {
+		t.Errorf("an empty state: %+v, %v", s, err)
 	}
-	conformance.Refused(t, Write(filepath.Join(name, "below"), 0o600, 1), "below", "below a file")
-	conformance.Refused(t, Write(name, 0o600, func() {}), "unsupported", "what is not JSON")
+	conformance.Refused(t, Write(filepath.Join(name, "below"), 0o600, 1, state{}), "below", "below a file")
+	conformance.Refused(t, Write(name, 0o600, 1, 1), "not an object", "a number")
+	conformance.Refused(t, Write(name, 0o600, 1, func() {}), "unsupported", "what is not JSON")
 }
 
 func TestIdentitiesDiffer(t *testing.T) {

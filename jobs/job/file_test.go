@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/pipeline/options"
 )
 
@@ -307,7 +308,7 @@ func TestNamesOfLoadsHaveAtMost255Bytes(t *testing.T) {
 
 // recordOf makes a job of loads: a name, and after a colon those it comes after.
 func recordOf(parallel int, loads ...string) *Record {
-	r := &Record{Version: Version, Parallel: parallel}
+	r := &Record{Parallel: parallel}
 	for _, text := range loads {
 		name, after, _ := strings.Cut(text, ":")
 		r.Loads = append(r.Loads, &State{Single: Single{Name: name, Command: Load, After: strings.Fields(after)}, State: Waiting})
@@ -507,5 +508,21 @@ func TestALoadTakesAsLongAsItsLastAttempt(t *testing.T) {
 		want           time.Duration
 	}{{time.Time{}, monday.Add(time.Minute), time.Minute}, {tuesday, tuesday.Add(time.Second), time.Second}} {
 		conformance.Equal(t, (&State{Started: monday, Resumed: c.resumed, Ended: c.ended}).Took(), c.want, "took")
+	}
+}
+
+// TestAJobOfAnotherVersionIsNotBegunAgain: what its loads have written cannot be read.
+func TestAJobOfAnotherVersionIsNotBegunAgain(t *testing.T) {
+	root := t.TempDir()
+	folder := filepath.Join(root, "20260101T000000.000Z-job")
+	must(t, os.Mkdir(folder, 0o700))
+	for state, refused := range map[string]bool{Running: true, Failed: true, Done: false, Replaced: false} {
+		must(t, progress.Write(filepath.Join(folder, FolderFile), 0o600, Version+1, Record{Identity: "one", State: state}))
+		if _, _, err := Find(root, "one"); (err != nil) != refused || refused && !strings.Contains(err.Error(), "by a newer version of tsimport") {
+			t.Errorf("%s: %v", state, err)
+		}
+		if _, _, err := Find(root, "other"); err != nil {
+			t.Errorf("%s: another job is refused: %v", state, err)
+		}
 	}
 }

@@ -1,8 +1,11 @@
 package job
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +30,6 @@ const (
 
 // Record is what is kept of a job in its folder.
 type Record struct {
-	Version  int       `json:"version"`
 	Identity string    `json:"identity"` // the same for the same file, names and values of variables
 	File     string    `json:"file"`
 	Names    []string  `json:"names,omitempty"`
@@ -117,7 +119,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find job file: %w", err)
 	}
-	r := &Record{Version: Version, File: path, Names: names, Parallel: f.Parallel, Common: f.Common, State: Waiting, Variables: map[string]string{}}
+	r := &Record{File: path, Names: names, Parallel: f.Parallel, Common: f.Common, State: Waiting, Variables: map[string]string{}}
 	common := Single{Settings: f.Common}
 	for _, l := range append([]Single{common}, f.Loads...) {
 		for _, name := range l.variables() {
@@ -230,7 +232,7 @@ func (s *State) again(fresh bool) {
 
 // Write keeps the record in the job's folder.
 func (r *Record) Write(folder string) error {
-	if err := progress.Write(filepath.Join(folder, FolderFile), 0o600, r); err != nil {
+	if err := progress.Write(filepath.Join(folder, FolderFile), 0o600, Version, r); err != nil {
 		return fmt.Errorf("keep job: %w", err)
 	}
 	return nil
@@ -253,11 +255,28 @@ func Find(root, identity string) (folder string, r *Record, err error) {
 	folders, err := rundir.Folders(root)
 	for _, at := range folders {
 		// The newest comes last, by its name.
-		if found, err := ReadRecord(at); err == nil && found.Identity == identity && found.Unfinished() && found.State != Replaced {
+		found, err := ReadRecord(at)
+		if err == nil && found.Identity == identity && found.Unfinished() && found.State != Replaced {
 			folder, r = at, found
+		}
+		if err := refuseUnread(err, at, identity); err != nil {
+			return "", nil, err
 		}
 	}
 	return folder, r, err
+}
+
+// refuseUnread returns the error of reading a record if that is of another version, of the job of an identity, and that job is not done.
+func refuseUnread(err error, folder, identity string) error {
+	if !errors.As(err, new(*progress.UnfitError)) {
+		return nil
+	}
+	var of struct{ Identity, State string }
+	text, _ := os.ReadFile(filepath.Join(folder, FolderFile))
+	if json.Unmarshal(text, &of) != nil || of.Identity != identity || of.State == Done || of.State == Replaced {
+		return nil
+	}
+	return err
 }
 
 // Replaced is the state of a job that was started over.

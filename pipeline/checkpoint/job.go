@@ -13,16 +13,16 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // Job is which load a run is, as kept in its folder. Its many fields are those of a file of JSON.
 type Job struct {
 	Identity string `json:"identity"` // which run is meant: the same for the same target, table and inputs
-	// Run is what the marks of the run's rows name it by; empty in runs of versions whose marks did not.
-	Run     string          `json:"run,omitempty"`
+	Run      string `json:"run,omitempty"` // what the marks of the run's rows name it by
 	Details []progress.Fact `json:"details"`
 	Args    []string        `json:"args,omitempty"` // after the program's name
-	// Request is the command as it was asked for, without secrets; runs of earlier versions have Args alone.
+	// Request is the command as it was asked for, without secrets.
 	Request json.RawMessage `json:"request,omitempty"`
 	Command string          `json:"command,omitempty"`
 	Dir     string          `json:"dir"` // in which the command was given
@@ -39,7 +39,7 @@ type Job struct {
 	Order string `json:"order,omitempty"`
 	// Chosen are the inputs that the first attempt has chosen of those that its arguments mean; nil takes all.
 	Chosen []string `json:"chosen,omitempty"`
-	// Indexes are those that the table gets that the run makes, after its rows; in runs of earlier versions maybe before them.
+	// Indexes are those that the table gets that the run makes, after its rows.
 	Indexes      []table.Index `json:"indexes,omitempty"`
 	IndexesFirst bool          `json:"indexes_first,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
@@ -63,7 +63,7 @@ const JobFile = "run.json"
 
 // Write keeps the job in its run folder.
 func (j *Job) Write(dir string) error {
-	if err := progress.Write(filepath.Join(dir, JobFile), 0o600, j); err != nil {
+	if err := progress.Write(filepath.Join(dir, JobFile), 0o600, rundir.Version, j); err != nil {
 		return fmt.Errorf("keep job: %w", err)
 	}
 	return nil
@@ -92,7 +92,7 @@ func readJob(dir, holds string) (*Job, error) {
 		return nil, nil
 	}
 	j := new(Job)
-	if err := progress.Decode(name, text, 0, j, progress.StartOver); err != nil {
+	if err := progress.Decode(name, text, rundir.Version, j, progress.StartOver); err != nil {
 		return nil, fmt.Errorf("read job: %w", err)
 	}
 	return j, nil

@@ -194,14 +194,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
 		details = append(details, progress.Fact{Name: "--returned-keys", Value: l.ReturnedKeys})
 	}
-	if planned.Mark != "" && o.Snapshot != nil && o.Job.Run == "" {
-		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks are the same for every run; finish it with that version, or give --fresh --look-first, which finds the rows that it wrote", l.RunDir)}
-	}
 	details = append(details, facts...)
-	if planned.Mark != "" {
-		// A version that does not know the run's name would write other marks, and not find these.
-		details = append(details, progress.Fact{Name: "what marks say", Value: "job, run, record"})
-	}
 	if o.Snapshot != nil {
 		if o.Snapshot.Job != o.Job.Identity {
 			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; "+source.StartOver, l.RunDir, checkpoint.JobFile)}

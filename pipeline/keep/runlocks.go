@@ -138,6 +138,8 @@ func unfinished(runs []foundRun, err error) (string, error) {
 	var found []string
 	for _, r := range runs {
 		switch {
+		case r.unfit != nil:
+			return "", fmt.Errorf("this load has an unfinished run, which cannot be resumed: %w", r.unfit)
 		case r.job.ReplacedBy != "":
 		case checkpoint.Exists(r.path):
 			found = append(found, r.path)
@@ -160,18 +162,24 @@ func unfinished(runs []foundRun, err error) (string, error) {
 		len(found), strings.Join(found, ", "))}
 }
 
-// foundRun is a run folder and its job.
+// foundRun is a run folder and its job, or why that cannot be read.
 type foundRun struct {
-	path string
-	job  *checkpoint.Job
+	path  string
+	job   *checkpoint.Job
+	unfit *progress.UnfitError
 }
 
 // runsOf returns the runs of a load below rundir.Root.
 func runsOf(identity string) (runs []foundRun, err error) {
 	folders, err := rundir.Folders(rundir.Root)
 	for _, at := range folders {
-		if j, err := checkpoint.ReadJobOf(at, identity); err == nil && j != nil {
-			runs = append(runs, foundRun{at, j})
+		switch j, err := checkpoint.ReadJobOf(at, identity); {
+		case err == nil && j != nil:
+			runs = append(runs, foundRun{path: at, job: j})
+		case err != nil && checkpoint.Exists(at): // it is not finished
+			if unfit, ok := errors.AsType[*progress.UnfitError](err); ok {
+				runs = append(runs, foundRun{path: at, unfit: unfit})
+			}
 		}
 	}
 	return runs, err
@@ -184,7 +192,7 @@ func (o *Point) TakeIndexes() {
 		return // there is no index then, and the command says which are missing
 	}
 	for _, r := range runs {
-		if r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != "finished" {
+		if r.unfit == nil && r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != "finished" {
 			o.Job.Indexes, o.Job.IndexesFirst = r.job.Indexes, r.job.IndexesFirst
 		}
 	}
@@ -201,7 +209,7 @@ func (o *Point) replaceOthers() error {
 		return fmt.Errorf("find other runs of this load: %w", err)
 	}
 	for _, r := range runs {
-		if r.job.ReplacedBy != "" || rundir.SameFile(r.path, o.Load.RunDir) || !checkpoint.Exists(r.path) && stateOf(r.path) != "running" {
+		if r.unfit != nil || r.job.ReplacedBy != "" || rundir.SameFile(r.path, o.Load.RunDir) || !checkpoint.Exists(r.path) && stateOf(r.path) != "running" {
 			continue
 		}
 		lock, err := rundir.TakeLock(r.path)

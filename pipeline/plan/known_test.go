@@ -89,7 +89,7 @@ func TestTheTypesOfTheLastRunCountWhereTheTableHasNone(t *testing.T) {
 		for i := 0; i < len(types); i += 2 {
 			schema = append(schema, map[string]string{"name": types[i], "type": types[i+1]})
 		}
-		text, _ := json.Marshal(map[string]any{"table": "t", "target": target, "written": written, "schema": schema})
+		text, _ := json.Marshal(map[string]any{"version": 1, "table": "t", "target": target, "written": written, "schema": schema})
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), text, 0o644))
 	}
 	run("20260101T000000.000Z-t", "test", 5, "rare", "double", "price", "double")

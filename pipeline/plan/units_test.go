@@ -188,7 +188,7 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 	put(t, admin, "a", map[string]any{"v": int64(5)})
 	dir := filepath.Join("tsimport-runs", "20260101T000000.000Z-t")
 	must(t, os.MkdirAll(dir, 0o755))
-	summary := `{"table":"t","target":"test","written":5,"schema":[{"name":"v","type":"integer","unit":"timestamp, ms"}],"units":{"v":"timestamp, ms"}}`
+	summary := `{"version":1,"table":"t","target":"test","written":5,"schema":[{"name":"v","type":"integer","unit":"timestamp, ms"}],"units":{"v":"timestamp, ms"}}`
 	must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(summary), 0o644))
 	as := func(known Known) func(*Request) {
 		return func(r *Request) {
@@ -216,7 +216,7 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 	r.Selection = keptUnits{"v": "timestamp, ms"}
 	refused(t, r, admin, "the last run has it as timestamp, ms, and "+us)
 	must(t, os.Rename("elsewhere", "tsimport-runs"))
-	for _, last := range []string{summary, `{"table":"t","target":"test","written":5,"schema":[{"name":"w","type":"integer"}],"units":{"v":"timestamp, ms"}}`} {
+	for _, last := range []string{summary, `{"version":1,"table":"t","target":"test","written":5,"schema":[{"name":"w","type":"integer"}],"units":{"v":"timestamp, ms"}}`} {
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(last), 0o644))
 		r = ask(us)
 		as(KnownDefault)(r)

@@ -22,6 +22,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
+// Version is that of the format of a run folder: SummaryFile and run.json say it for all files.
+const Version = 1
+
 // Names of the files in a run folder.
 const (
 	SummaryFile = "summary.json"
@@ -318,7 +321,7 @@ func (f *Folder) Flush() error {
 
 // WriteSummary replaces the summary, so that a reader never sees half of one.
 func WriteSummary(folder string, summary any) error {
-	if err := progress.Write(filepath.Join(folder, SummaryFile), 0o600, summary); err != nil {
+	if err := progress.Write(filepath.Join(folder, SummaryFile), 0o600, Version, summary); err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
 	return nil

@@ -91,7 +91,7 @@ func TestTheSummaryIsReplacedWhole(t *testing.T) {
 	f := create(t, dir)
 	conformance.Contains(t, read(t, filepath.Join(dir, SummaryFile)), "running", "at the start")
 	must(t, WriteSummary(f.Path, map[string]int{"read": 5}))
-	conformance.Equal(t, read(t, filepath.Join(dir, SummaryFile)), "{\n  \"read\": 5\n}\n", "at the end")
+	conformance.Equal(t, read(t, filepath.Join(dir, SummaryFile)), "{\n  \"version\": 1,\n  \"read\": 5\n}\n", "at the end")
 	if _, err := os.Stat(filepath.Join(dir, SummaryFile+atomicfile.Suffix)); err == nil {
 		t.Error("the new summary stands beside the old one")
 	}

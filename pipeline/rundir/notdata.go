@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,7 +38,7 @@ func SameFile(a, b string) bool {
 
 // ReadSummary reads the summary of the run in a folder.
 func ReadSummary(folder string, to any) error {
-	if err := progress.Read(filepath.Join(folder, SummaryFile), 0, to, "give the command again"); err != nil {
+	if err := progress.Read(filepath.Join(folder, SummaryFile), Version, to, "give the command again"); err != nil {
 		return fmt.Errorf("read summary: %w", err)
 	}
 	return nil
@@ -61,7 +62,8 @@ func IsRun(folder string) bool {
 		State  string `json:"state"`
 		RunDir string `json:"run_dir"`
 	}
-	if ReadSummary(folder, &summary) != nil || summary.State == "" {
+	text, err := os.ReadFile(filepath.Join(folder, SummaryFile)) // of any version
+	if err != nil || json.Unmarshal(text, &summary) != nil || summary.State == "" {
 		return false
 	}
 	return summary.RunDir != "" || has("run.json", LockFile, LockFile+holderSuffix, ReasonsFile)

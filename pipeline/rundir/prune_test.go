@@ -169,7 +169,10 @@ func TestARunThatCannotBeReadIsAnError(t *testing.T) {
 	write(SummaryFile, "{")
 	_, err := ReadRun(dir)
 	conformance.Refused(t, err, SummaryFile, "half a summary")
-	write(SummaryFile, "{}")
+	write(SummaryFile, `{"version":2}`)
+	_, err = ReadRun(dir)
+	conformance.Refused(t, err, "newer version", "a summary of another version")
+	write(SummaryFile, `{"version":1}`)
 	if r, err := ReadRun(dir); err != nil || r.Rejected.Has("a.csv", 1) {
 		t.Errorf("a run without rejects: %v", err)
 	}

@@ -41,7 +41,7 @@ func ReadRejected(path string) (Rejected, error) {
 // Run is what the folder of a run says of it.
 type Run struct {
 	Arguments []string `json:"arguments"` // of the command line, the command's name first
-	// Request is the command as it was asked for; nil in runs of earlier versions.
+	// Request is the command as it was asked for, nil if it was made by a library.
 	Request   json.RawMessage `json:"-"`
 	Directory string          `json:"directory"` // in which it was started
 	Started   time.Time       `json:"started"`   // the first attempt
@@ -79,7 +79,7 @@ func ReadRun(path string) (*Run, error) {
 		Request json.RawMessage `json:"request"`
 	}
 	// A load that was ended before it began has no such file.
-	if err := progress.Read(filepath.Join(path, "run.json"), 0, &job, "name another run"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := progress.Read(filepath.Join(path, "run.json"), Version, &job, "name another run"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read run: %w", err)
 	}
 	run.Retried, run.Request = job.Retried, job.Request

@@ -28,7 +28,7 @@ import (
 // What a manifest begins with.
 const (
 	Format = "tsimport-archive"
-	// Version is that of the format; a reader refuses a higher one. In version 1 the lines of rows had another form, which is still read.
+	// Version is that of the format; a reader refuses another one. Version 1, of before the first release, had lines of another form.
 	Version = 2
 )
 
@@ -50,10 +50,10 @@ type Manifest struct {
 	Options table.Definition  `json:"options"`
 	Defined []Column          `json:"defined_columns"`
 	Indexes []string          `json:"indexes"`
-	// IndexesAre says of each of Indexes what it is; archives of earlier versions of this program have the names alone.
+	// IndexesAre says of each of Indexes what it is.
 	IndexesAre []table.Index `json:"index_definitions,omitempty"`
 	Holds      Selection     `json:"holds"`
-	// Columns are the names of all attributes that rows have; nil if they are more than maxColumns or not known, as of archives of earlier versions.
+	// Columns are the names of all attributes that rows have; nil if they are more than maxColumns or not known.
 	Columns []string `json:"columns"`
 
 	Began    time.Time `json:"scan_began"`
@@ -315,8 +315,8 @@ func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	switch {
 	case head.Format != Format:
 		return nil, &DamagedError{file, "it is not the manifest of an archive"}
-	case head.Version > Version:
-		return nil, &DamagedError{file, fmt.Sprintf("it has version %d of the format, and this program reads versions up to %d; take a newer tsimport", head.Version, Version)}
+	case head.Version != Version:
+		return nil, &DamagedError{file, fmt.Sprintf("it has version %d of the format, and this program reads version %d; take the tsimport that has written it", head.Version, Version)}
 	}
 	at := -1
 	if len(head.SHA256) == len(noSum) {

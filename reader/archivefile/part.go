@@ -214,7 +214,7 @@ func (p *part) Close() error {
 
 // NewParser makes a parser of all columns.
 func (p *part) NewParser([]int) source.Parser {
-	return &parser{Parser: jsonl.NewParser(jsonl.Options{Columns: p.About().Columns, Archive: p.of.key})}
+	return &parser{Parser: jsonl.NewParser(jsonl.Options{Columns: p.About().Columns, Archive: len(p.of.key)})}
 }
 
 // parser parses lines.

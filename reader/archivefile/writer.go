@@ -232,8 +232,8 @@ func (w *Writer) readJournal() error {
 	if w.subject.Format != w.kind.format {
 		return &ChangedError{w.place.String(), []string{"it was of another --format"}}
 	}
-	if w.subject.Version > w.kind.version {
-		return &UnusableError{fmt.Errorf("%s is of version %d of the format; take a newer tsimport, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)}
+	if w.subject.Version != w.kind.version {
+		return &UnusableError{fmt.Errorf("%s is of version %d of the format; take the tsimport that has written it, or "+progress.StartOver, w.place.Path(journalName), w.subject.Version)}
 	}
 	sizes, err := w.files()
 	if err != nil {

@@ -3,6 +3,6 @@
 // nests deeper than MaxDepth or repeats a key gives a record with Bad set. Nothing is lost: numbers stay literals, nested
 // values stay text, and what is not Unicode text is refused, never replaced. Lines exported by the vendor's command-line tool
 // are recognised by their shape and become rows with the timestamps of their cells. With Options.Wide each line is a row that describes itself, as AppendWide writes it; IsWide recognises
-// such lines. AppendWhole writes them for archives, which Options.Archive reads, also in the form of version 1. The package knows nothing of files or of
+// such lines. AppendWhole writes them for archives, which Options.Archive reads. The package knows nothing of files or of
 // the types of tables.
 package jsonl

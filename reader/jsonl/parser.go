@@ -31,8 +31,7 @@ type Options struct {
 	Flatten bool // objects become columns a.b.c; arrays stay JSON
 	Wide    bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
 
-	// Archive is the key of a table of which records are the rows, as in Wide, or as archives of version 1 have them; nil for others.
-	Archive []table.KeyColumn
+	Archive int // key columns of the table of which records are the whole rows, as in Wide; 0 for others
 
 	Changes Changes // records are changes of rows that describe themselves, as Wide
 
@@ -244,7 +243,7 @@ func (p *Parser) line() bool {
 	}
 	start := s.pos
 	ok := false
-	if p.options.Wide || p.options.Archive != nil {
+	if p.options.Wide || p.options.Archive > 0 {
 		ok = p.wide()
 	} else if p.options.Wrapped {
 		ok = p.item()

@@ -56,10 +56,11 @@ func IsWide(text []byte) bool {
 func (p *Parser) wide() bool {
 	s := &p.scan
 	p.record.Cells = p.record.Cells[:0]
-	wide, want := IsWide(s.data[s.pos:]), wantWide
-	if p.options.Archive != nil {
+	want := wantWide
+	if p.options.Archive > 0 {
 		want = wantArchive
-	} else if !wide {
+	}
+	if !IsWide(s.data[s.pos:]) {
 		return p.broken(want)
 	}
 	start := s.pos
@@ -69,12 +70,9 @@ func (p *Parser) wide() bool {
 	end := s.pos
 	p.keys.reset()
 	// From here on the text is known to be an object of JSON in which no key occurs twice.
-	s.pos = start
-	if wide {
-		s.pos += bytes.IndexByte(s.data[start:], ',')
-	}
+	s.pos = start + bytes.IndexByte(s.data[start:], ',')
 	values := 0 // under PK
-	for s.pos == start || s.token() == ',' {
+	for s.token() == ',' {
 		s.pos++
 		key, named := p.key()
 		pk := string(key) == "PK"
@@ -83,14 +81,10 @@ func (p *Parser) wide() bool {
 		}
 		s.pos++
 		for s.token() != ']' {
-			switch {
-			case s.token() == '{':
-				if !p.wideCell(pk) {
-					return false
-				}
-			case wide || !pk:
+			if s.token() != '{' {
 				return p.broken(want)
-			case !p.archivedKey(values):
+			}
+			if !p.wideCell(pk) {
 				return false
 			}
 			if pk {
@@ -106,7 +100,7 @@ func (p *Parser) wide() bool {
 		}
 		s.pos++
 	}
-	if p.options.Archive != nil && values != len(p.options.Archive) {
+	if p.options.Archive > 0 && values != p.options.Archive {
 		return p.broken(want)
 	}
 	s.pos = end

@@ -27,7 +27,6 @@ const stateVersion = 3
 
 // state is how far an export has come: the sidecar of its file.
 type state struct {
-	Version int               `json:"version"`
 	Target  string            `json:"target"`
 	Table   string            `json:"table"`
 	Created int64             `json:"created"` // when the table was made; 0 is unknown
@@ -129,7 +128,7 @@ func (o *output) mark(at state) error {
 		return fmt.Errorf("write output: %w", err)
 	}
 	at.Bytes = size
-	if err := progress.Write(atomicfile.Beside(o.path, sidecarSuffix), 0o666, at); err != nil {
+	if err := progress.Write(atomicfile.Beside(o.path, sidecarSuffix), 0o666, stateVersion, at); err != nil {
 		return fmt.Errorf("write sidecar: %w", err)
 	}
 	o.at = at

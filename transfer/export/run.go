@@ -344,7 +344,7 @@ func (e *exporter) toFile() (err error) {
 
 func (e *exporter) state() state {
 	t := e.Scan.Table
-	s := state{Version: stateVersion, Target: e.Target, Table: t.Name, Created: t.Created, Format: e.Format, Holds: e.Holds, Limit: e.Limit}
+	s := state{Target: e.Target, Table: t.Name, Created: t.Created, Format: e.Format, Holds: e.Holds, Limit: e.Limit}
 	for _, k := range t.Key {
 		s.Key += k.Name + ":" + k.Type.String() + " "
 	}

@@ -30,7 +30,6 @@ const (
 
 // state is what a run folder keeps of a run.
 type state struct {
-	Version    int       `json:"version"`
 	Identity   string    `json:"identity"` // which run is meant: the same for the same target, table and inputs
 	Phase      phase     `json:"phase"`
 	Started    time.Time `json:"started"`
@@ -58,7 +57,7 @@ type state struct {
 const stateVersion = 1
 
 func (s *state) write(dir string) error {
-	if err := progress.Write(filepath.Join(dir, StateFile), 0o600, s); err != nil {
+	if err := progress.Write(filepath.Join(dir, StateFile), 0o600, stateVersion, s); err != nil {
 		return fmt.Errorf("keep the state of the run: %w", err)
 	}
 	return nil

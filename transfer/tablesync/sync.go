@@ -217,7 +217,7 @@ func (r *run) open() (err error) {
 		}
 	}
 	if !r.resumed {
-		r.state = &state{Version: stateVersion, Identity: identity, Phase: comparing, Started: r.started.UTC()}
+		r.state = &state{Identity: identity, Phase: comparing, Started: r.started.UTC()}
 	}
 	r.newSummary()
 	return nil

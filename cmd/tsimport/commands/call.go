@@ -131,7 +131,7 @@ func perform(c *call) error {
 // commandOf is the command of a run, by what it keeps of it.
 func commandOf(request json.RawMessage) (*options.Command, error) {
 	if len(request) == 0 {
-		return nil, usagef("its summary does not say how it was started, or it was begun by a version of tsimport before 0.1.0: give its files and flags yourself")
+		return nil, usagef("its run.json does not say how it was started: give its files and flags yourself")
 	}
 	of, err := options.ReadCommand(request)
 	if err != nil {

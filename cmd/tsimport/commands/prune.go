@@ -127,6 +127,8 @@ func (p *pruning) look(root string) (all []*pruned, err error) {
 		switch {
 		case err != nil:
 			one.Why = client.OneLine(err.Error())
+		case info.unfit != nil:
+			one.Why = info.unfit.Error()
 		case contents.Foreign != "":
 			one.Why = fmt.Sprintf("%s is not a file that tsimport has made, or was changed", contents.Foreign)
 		}

@@ -111,6 +111,8 @@ func runToResume(folder string) (*runInfo, error) {
 		switch {
 		case r == nil:
 			return nil, usagef("%s is not a run folder; tsimport runs lists them", folder)
+		case r.unfit != nil:
+			return nil, r.unfit
 		case r.record != nil:
 			return r, nil
 		case r.ReplacedBy != "":
@@ -153,6 +155,8 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 	}
 	r = readRun(folder)
 	switch {
+	case r != nil && r.unfit != nil:
+		return fail(r.unfit)
 	case r != nil && r.DryRun:
 		return fail(usagef("--retry-rejects %s: that was a dry run, which writes nothing; load the corrected input without --dry-run", folder))
 	case r == nil || r.job == nil:

@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/runmetrics"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/tablestore/client"
@@ -235,7 +236,8 @@ func claimJob(c *call, r *job.Record) (folder string, release func(), err error)
 			return fail(err)
 		}
 		locks = append(locks, claim)
-		if folder, before, err = job.Find(rundir.Root, r.Identity); err != nil {
+		folder, before, err = job.Find(rundir.Root, r.Identity)
+		if err != nil && !(c.Bool("fresh") && errors.As(err, new(*progress.UnfitError))) {
 			return fail(err)
 		}
 	} else if before, err = job.ReadRecord(folder); err != nil &&

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
@@ -25,6 +26,7 @@ import (
 // States of a run that has not ended by itself.
 const (
 	stateRunning = "running"
+	stateUnread  = "unread"  // another version has written it, or it is damaged
 	stateCrashed = "crashed" // its process is gone and did not say how it ended
 	stateDryRun  = "dry run" // finished, and wrote nothing because that was asked for
 )
@@ -54,8 +56,9 @@ type runInfo struct {
 	ReplacedBy string `json:"replaced_by,omitempty"`
 
 	job    *checkpoint.Job
-	record *job.Record // of a job, nil of a load
-	wrote  bool        // rows, into a table
+	record *job.Record          // of a job, nil of a load
+	unfit  *progress.UnfitError // why nothing more is known
+	wrote  bool                 // rows, into a table
 }
 
 func runsCommand(in *invocation) *cli.Command {
@@ -148,47 +151,61 @@ func findRuns(folders []string) (all []*runInfo, err error) {
 
 // readRun looks at a run folder. It returns nil for a folder that holds no run.
 func readRun(folder string) *runInfo {
-	if r, err := job.ReadRecord(folder); err == nil {
+	unread := func(err error) *runInfo {
+		unfit, ok := errors.AsType[*progress.UnfitError](err)
+		if !ok {
+			return nil
+		}
+		return &runInfo{Folder: folder, State: stateUnread, Unfinished: checkpoint.Exists(folder), unfit: unfit}
+	}
+	r, err := job.ReadRecord(folder)
+	if err == nil {
 		return readJobRun(folder, r)
+	}
+	if info := unread(err); info != nil {
+		return info
 	}
 	sum, err := readSummary(folder)
 	if err != nil {
+		if rundir.IsRun(folder) {
+			return unread(err)
+		}
 		return nil
 	}
-	r := &runInfo{
+	info := &runInfo{
 		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table, Command: sum.Command,
 		DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
 	}
-	r.wrote = sum.Written > 0 && !sum.DryRun
-	if r.Started.IsZero() {
-		r.Started = sum.Started
+	info.wrote = sum.Written > 0 && !sum.DryRun
+	if info.Started.IsZero() {
+		info.Started = sum.Started
 	}
 	if j, err := checkpoint.ReadJob(folder); err == nil {
-		r.job, r.Started, r.Target, r.Table, r.Command, r.Retried = j, j.Started, j.Target, j.Table, j.Command, j.Retried
+		info.job, info.Started, info.Target, info.Table, info.Command, info.Retried = j, j.Started, j.Target, j.Table, j.Command, j.Retried
 	}
-	if r.Unfinished = checkpoint.Exists(folder) && r.job != nil; r.Unfinished {
+	if info.Unfinished = checkpoint.Exists(folder) && info.job != nil; info.Unfinished {
 		if s, err := checkpoint.Read(folder); err == nil {
-			r.Read, r.Rejected = s.Counters["read"], s.Counters["rejected"]
-			r.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"]
+			info.Read, info.Rejected = s.Counters["read"], s.Counters["rejected"]
+			info.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"]
 		}
 	}
 	if is, open := tablesync.Unfinished(folder); is {
-		r.Sync, r.Unfinished = true, open
+		info.Sync, info.Unfinished = true, open
 		if s, err := tablesync.ReadSummary(folder); err == nil {
-			r.Read, r.Final = s.Puts+s.Deletes, s.Written+s.PutsRejected+s.ConditionFailed+s.Deleted+s.DeletesRejected
+			info.Read, info.Final = s.Puts+s.Deletes, s.Written+s.PutsRejected+s.ConditionFailed+s.Deleted+s.DeletesRejected
 		}
 	}
-	if r.DryRun && r.State == pipeline.StateFinished {
-		r.State = stateDryRun
+	if info.DryRun && info.State == pipeline.StateFinished {
+		info.State = stateDryRun
 	}
-	if r.State == stateRunning && !held(folder) {
-		r.State = stateCrashed
-		r.Unfinished = r.job != nil && (!r.Sync || r.Unfinished) // without a checkpoint it has sent nothing, and begins with the first record
+	if info.State == stateRunning && !held(folder) {
+		info.State = stateCrashed
+		info.Unfinished = info.job != nil && (!info.Sync || info.Unfinished) // without a checkpoint it has sent nothing, and begins with the first record
 	}
-	if r.job != nil && r.job.ReplacedBy != "" {
-		r.Unfinished, r.ReplacedBy = false, r.job.ReplacedBy
+	if info.job != nil && info.job.ReplacedBy != "" {
+		info.Unfinished, info.ReplacedBy = false, info.job.ReplacedBy
 	}
-	return r
+	return info
 }
 
 // readJobRun looks at the folder of a job.

@@ -207,9 +207,9 @@ func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 		return &DamagedError{p.Path(m), err.Error()}
 	case err != nil:
 		return fmt.Errorf("read export %s: %w", p.Path(m), err)
-	case m.Complete() && (kept.rows != m.Rows || kept.text() != m.SHA256):
+	case m.Complete() && (kept.rows != m.Rows || kept.sum() != m.SHA256):
 		return &DamagedError{p.Path(m), fmt.Sprintf("it has %d rows with sha256 %s, and %s says %d with %s",
-			kept.rows, kept.text(), manifestName(m.Table, m.number), m.Rows, m.SHA256)}
+			kept.rows, kept.sum(), manifestName(m.Table, m.number), m.Rows, m.SHA256)}
 	}
 	t := s.Scan.Table
 	present, err := digestOf(ctx, tablescan.New(s.Scan), t.Key)
@@ -219,7 +219,7 @@ func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 	if another := !m.Complete() && a.Created != t.Created; another || present.rows != kept.rows || present.sum() != kept.sum() {
 		return &ChangedError{m.Table, p.Path(m), kept.rows, present.rows}
 	}
-	m.State, m.Rows, m.Bytes, m.SHA256, m.VerifiedAt, m.DroppedAt = Verified, kept.rows, a.Bytes, kept.text(), now(), nil
+	m.State, m.Rows, m.Bytes, m.SHA256, m.VerifiedAt, m.DroppedAt = Verified, kept.rows, a.Bytes, kept.sum(), now(), nil
 	m.ExportedAt = cmp.Or(m.ExportedAt, new(a.Ended.Truncate(time.Second)))
 	return p.put(ctx, m)
 }
@@ -272,12 +272,11 @@ func (p *Place) MarkDropped(ctx context.Context, m *Manifest) error {
 
 // digest counts rows and sums up their lines, in which cells are by name, the newest first: two readings of one table give the same.
 type digest struct {
-	hash  hash.Hash
-	texts hash.Hash // of the lines of an archive as they stand there: those of version 1 are not those of the digest
-	rows  int64
-	key   []string
-	line  []byte
-	bad   error // of the first row that is none
+	hash hash.Hash
+	rows int64
+	key  []string
+	line []byte
+	bad  error // of the first row that is none
 }
 
 // badRow says that what was read is not a row.
@@ -285,7 +284,7 @@ type badRow struct{ error }
 
 // digestOf reads all rows, in key order.
 func digestOf(ctx context.Context, from source.Origin, key []table.KeyColumn) (*digest, error) {
-	d := &digest{hash: sha256.New(), texts: sha256.New()}
+	d := &digest{hash: sha256.New()}
 	for _, k := range key {
 		d.key = append(d.key, k.Name)
 	}
@@ -311,7 +310,6 @@ func (d *digest) take(ctx context.Context, part source.Source) error {
 		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
 			return err
 		}
-		d.texts.Write(split.Data)
 		if _, _, err = parser.Parse(split, d.add); cmp.Or(err, d.bad) != nil {
 			return cmp.Or(err, d.bad)
 		}
@@ -319,8 +317,7 @@ func (d *digest) take(ctx context.Context, part source.Source) error {
 	return nil
 }
 
-func (d *digest) sum() string  { return hex.EncodeToString(d.hash.Sum(nil)) }
-func (d *digest) text() string { return hex.EncodeToString(d.texts.Sum(nil)) }
+func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
 // add takes a record, whose cells it sorts.
 func (d *digest) add(rec *record.Record) {

@@ -14,10 +14,10 @@ import (
 
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 )
 
-// State is how far an export has come. Earlier versions have also left "exporting" and "exported", whose archives, if they are not whole, are
-// not continued.
+// State is how far an export has come.
 type State string
 
 // The states.
@@ -116,7 +116,10 @@ func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, err
 	return true, nil
 }
 
-// read returns nil if there is no manifest, and for what is not one: manifests are never half written.
+// manifestVersion is that of the manifests that this program writes.
+const manifestVersion = 1
+
+// read returns nil if there is no manifest, and for what is not one: manifests are never half written. One of another version is refused.
 func (p *Place) read(ctx context.Context, name string) (*Manifest, error) {
 	text, err := p.store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,10 +129,10 @@ func (p *Place) read(ctx context.Context, name string) (*Manifest, error) {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	m := new(Manifest)
-	if json.Unmarshal(text, m) != nil {
+	if json.Unmarshal(text, m) != nil || m.Table == "" || m.State == "" {
 		return nil, nil
 	}
-	return m, nil
+	return m, progress.Decode(name, text, manifestVersion, m, "name another place for archives")
 }
 
 // Latest returns the last complete export of a table, nil if there is none. It changes nothing.
@@ -148,12 +151,12 @@ func (p *Place) Path(m *Manifest) string {
 
 // put puts the manifest in its place.
 func (p *Place) put(ctx context.Context, m *Manifest) error {
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := progress.Encode(manifestVersion, m)
 	if err == nil {
 		err = p.held()
 	}
 	if err == nil {
-		err = p.store.Put(ctx, manifestName(m.Table, m.number), append(text, '\n'))
+		err = p.store.Put(ctx, manifestName(m.Table, m.number), text)
 	}
 	if err != nil {
 		return fmt.Errorf("write manifest of table %s: %w", m.Table, err)
