@@ -77,7 +77,7 @@ var arrows = map[string][]string{
 	"cmd/tsimport/advise":          {"internal/words", "internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"internal/lifecycle":           {"internal/table"},
 	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "internal/tablestore/client", "internal/tablestore/scan", "internal/words"},
-	"transfer/lifecycle/archive":   {"pipeline/rundir", "internal/jobdir", "internal/atomicfile", "reader/archivefile", "reader/jsonl", "reader/record", "reader/source", "reader/tablescan", "transfer/export", "internal/table"},
+	"transfer/lifecycle/archive":   {"pipeline/rundir", "internal/progress", "internal/jobdir", "internal/atomicfile", "reader/archivefile", "reader/jsonl", "reader/record", "reader/source", "reader/tablescan", "transfer/export", "internal/table"},
 	"cmd/tsimport/advise/simulate": {},
 	"cmd/tsimport/advise/sketch":   {},
 
@@ -156,7 +156,7 @@ var arrows = map[string][]string{
 	"internal/tablestore/tabletest":   {"engine/server", "internal/conformance", "internal/table", "internal/tablestore/client"}, // only tests import it
 	"internal/tablestore/client":      {"internal/tablestore/plainbuffer", "ratelimit", "internal/table"},
 	"pipeline/rundir":                 {"internal/progress", "internal/atomicfile", "internal/table"},
-	"pipeline/checkpoint":             {"internal/progress", "internal/atomicfile", "internal/table"},
+	"pipeline/checkpoint":             {"internal/progress", "internal/atomicfile", "internal/table", "pipeline/rundir"},
 	"internal/tablestore/plainbuffer": {"internal/table"},
 	"internal/table":                  {},
 	"bench":                           {},

@@ -117,7 +117,7 @@ func TestTheLastRunThatTookAWhileMeasuresARate(t *testing.T) {
 		t.Helper()
 		dir := filepath.Join(root, folder)
 		must(t, os.MkdirAll(dir, 0o755))
-		text := fmt.Sprintf(`{"state":"finished","target":"here","table":"t","attempts":1,"written":%d,"seconds":%v%s}`, written, seconds, more)
+		text := fmt.Sprintf(`{"version":1,"state":"finished","target":"here","table":"t","attempts":1,"written":%d,"seconds":%v%s}`, written, seconds, more)
 		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o644))
 	}
 	rate := func() float64 { return measureRuns(root)["here\x00t"].rowsPerSecond }

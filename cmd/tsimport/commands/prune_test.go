@@ -272,7 +272,7 @@ func aRun(t *testing.T, name string, job *checkpoint.Job) string {
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
 	must(t, os.MkdirAll(folder, 0o755))
-	must(t, os.WriteFile(filepath.Join(folder, rundir.SummaryFile), []byte(`{"state": "running"}`), 0o644))
+	must(t, rundir.WriteSummary(folder, map[string]string{"state": "running"}))
 	must(t, job.Write(folder))
 	return folder
 }
