@@ -58,7 +58,7 @@ func TestAPlanOfAJobSaysWhatItWouldDoAndWritesNothing(t *testing.T) {
 		"in/orders.csv": csvOf(3000), "in/shop.x.1.csv.gz": string(packed), "in/shop.y.1.csv.gz": string(packed),
 		"in/new.jsonl": `{"id":1,"note":"a"}` + "\n" + `{"id":2}` + "\n", "in/old.csv": "id,customer,amount\n1,2,3\n",
 		// of a run that has measured how fast the table takes rows
-		"tsimport-runs/20200101T000000.000Z-old/summary.json": `{"state":"finished","target":"embedded store ./store","table":"old","attempts":1,"written":20000,"seconds":10}`,
+		"tsimport-runs/20200101T000000.000Z-old/summary.json": `{"version":1,"state":"finished","target":"embedded store ./store","table":"old","attempts":1,"written":20000,"seconds":10}`,
 		"job.yaml": `version: 1
 target: {store: ./store}
 defaults: {create: true}

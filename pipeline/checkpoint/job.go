@@ -18,10 +18,10 @@ import (
 
 // Job is which load a run is, as kept in its folder. Its many fields are those of a file of JSON.
 type Job struct {
-	Identity string `json:"identity"` // which run is meant: the same for the same target, table and inputs
-	Run      string `json:"run,omitempty"` // what the marks of the run's rows name it by
-	Details []progress.Fact `json:"details"`
-	Args    []string        `json:"args,omitempty"` // after the program's name
+	Identity string          `json:"identity"`      // which run is meant: the same for the same target, table and inputs
+	Run      string          `json:"run,omitempty"` // what the marks of the run's rows name it by
+	Details  []progress.Fact `json:"details"`
+	Args     []string        `json:"args,omitempty"` // after the program's name
 	// Request is the command as it was asked for, without secrets.
 	Request json.RawMessage `json:"request,omitempty"`
 	Command string          `json:"command,omitempty"`
