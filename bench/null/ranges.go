@@ -2,26 +2,28 @@ package null
 
 import (
 	"cmp"
-	"encoding/binary"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"example.com/tsimport/bench"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Stored are rows in memory, encoded as the service answers them, that a Server gives as those of each of its tables. Add them, then hand them to Options.
+// Stored are rows in memory, in the order of their keys and encoded as the service answers them, that a Server gives as those of each of its
+// tables.
 type Stored struct {
-	names []plainbuffer.Name
-	rows  []storedRow
-	data  []byte
+	key  plainbuffer.Name
+	rows []storedRow
 }
 
 type storedRow struct {
-	key      int64
-	from, to int // in data
+	key     int64
+	encoded []byte // without the header, which stands once before all rows of an answer
 }
 
 // What a page of rows holds at most, as the service limits it.
@@ -33,101 +35,89 @@ const (
 // storedAt is the timestamp of all cells: not so long ago that a table would refuse it.
 var storedAt = time.Now().Add(-time.Hour).UnixMilli()
 
-// NewStored makes a store of rows with these columns, the key first.
-func NewStored(columns []string) *Stored {
-	s := new(Stored)
-	for _, c := range columns {
-		s.names = append(s.names, plainbuffer.NewName(c))
-	}
-	return s
-}
+// pageHeader is what the rows of an answer begin with.
+var pageHeader = []byte{0x75, 0, 0, 0}
 
-// Add adds a row, its integer key first.
-func (s *Stored) Add(values []table.Value) {
-	var r plainbuffer.Row
-	from := len(s.data)
-	// The header stands once before all rows of an answer; here each row has one, of which the answer takes the first.
-	r.Begin(s.data)
-	r.Key(&s.names[0], values[0])
-	for i, v := range values[1:] {
-		if v.Type != table.Null {
-			r.CellAt(&s.names[1+i], v, storedAt)
+// RowsOf makes as many rows of a shape, whose first column is the key. They are those that the shape writes as CSV with the same seed.
+func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
+	s := &Stored{key: plainbuffer.NewName(shape.Columns[0].Name)}
+	var names []plainbuffer.Name
+	for _, c := range shape.Columns {
+		names = append(names, plainbuffer.NewName(c.Name))
+	}
+	var failed error
+	err := shape.EachRow(rows, seed, func(fields []string) {
+		var r plainbuffer.Row
+		r.Begin(nil)
+		key, err := strconv.ParseInt(fields[0], 10, 64)
+		r.Key(&s.key, table.Value{Type: table.Integer, Int: key})
+		for i, c := range shape.Columns[1:] {
+			v, e := ValueOf(c.Kind, fields[1+i])
+			err = cmp.Or(err, e)
+			if v.Type != table.Null {
+				r.CellAt(&names[1+i], v, storedAt)
+			}
 		}
+		failed = cmp.Or(failed, err)
+		s.rows = append(s.rows, storedRow{key, r.End()[len(pageHeader):]})
+	})
+	if err = cmp.Or(err, failed); err != nil {
+		return nil, fmt.Errorf("make rows: %w", err)
 	}
-	s.data = r.End()
-	copy(s.data[from:], s.data[from+headerBytes:])
-	s.data = s.data[:len(s.data)-headerBytes]
-	s.rows = append(s.rows, storedRow{values[0].Int, from, len(s.data)})
-}
-
-// headerBytes is the length of what rows begin with.
-const headerBytes = 4
-
-// Sort puts the rows in the order of their keys, when all are added.
-func (s *Stored) Sort() {
 	slices.SortFunc(s.rows, func(a, b storedRow) int { return cmp.Compare(a.key, b.key) })
-	sorted := make([]byte, 0, len(s.data))
-	for i, r := range s.rows {
-		s.rows[i].from = len(sorted)
-		sorted = append(sorted, s.data[r.from:r.to]...)
-		s.rows[i].to = len(sorted)
-	}
-	s.data = sorted
+	return s, nil
 }
 
-// Pages calls each with the PlainBuffer bytes of all rows, as large as pages are.
-func (s *Stored) Pages(each func(rows []byte, n int)) {
-	for from := 0; from < len(s.rows); {
-		to := s.page(from, len(s.rows), pageRows)
-		each(s.encoded(from, to), to-from)
-		from = to
+// ValueOf is the value of a field of a shape's row.
+func ValueOf(kind bench.Kind, text string) (v table.Value, err error) {
+	switch kind {
+	case bench.IntegerValues:
+		v.Type = table.Integer
+		v.Int, err = strconv.ParseInt(text, 10, 64)
+	case bench.DoubleValues:
+		v.Type = table.Double
+		v.Double, err = strconv.ParseFloat(text, 64)
+	case bench.StringValues:
+		v = table.Value{Type: table.String, Bytes: []byte(text)}
 	}
+	return v, err
 }
 
-// page returns where the page ends that begins at from.
-func (s *Stored) page(from, end, limit int) int {
-	to := from
-	for to < end && to-from < limit && (to == from || s.rows[to].to-s.rows[from].from <= pageBytes) {
-		to++
+// page returns the PlainBuffer bytes of the page that begins at from and the row after it.
+func (s *Stored) page(from, end, limit int) (rows []byte, next int) {
+	for next = from; next < end && next-from < limit; next++ {
+		row := s.rows[next].encoded
+		if next > from && len(rows)+len(row) > pageBytes {
+			break
+		}
+		if next == from {
+			rows = slices.Clone(pageHeader)
+		}
+		rows = append(rows, row...)
 	}
-	return to
-}
-
-func (s *Stored) encoded(from, to int) []byte {
-	if from == to {
-		return nil
-	}
-	return append([]byte{0x75, 0, 0, 0}, s.data[s.rows[from].from:s.rows[to-1].to]...)
+	return rows, next
 }
 
 // answer answers a GetRange: forward, of whole rows.
-func (s *Stored) answer(body []byte) []byte {
+func (s *Stored) answer(request []byte) []byte {
 	first, end, limit := 0, len(s.rows), pageRows
-	for len(body) > 0 {
-		tag, n := binary.Uvarint(body)
-		number, value, rest := consume(body)
+	eachField(request, func(number protowire.Number, varint uint64, value []byte) {
 		switch number {
 		case 6:
-			if v, m := binary.Uvarint(body[max(n, 0):]); tag&7 == 0 && m > 0 && v > 0 {
-				limit = min(limit, int(v))
+			if varint > 0 {
+				limit = int(min(varint, pageRows))
 			}
 		case 7:
 			first = s.place(value, 0)
 		case 8:
 			end = s.place(value, len(s.rows))
 		}
-		body = rest
-	}
-	first = min(first, end)
-	to := s.page(first, end, limit)
+	})
+	rows, next := s.page(first, end, limit)
 	// consumed = {capacity_unit = {read = 1, write = 0}}
-	out := []byte{10, 6, 10, 4, 8, 1, 16, 0}
-	out = protowire.AppendBytes(append(out, 18), s.encoded(first, to))
-	if to < end {
-		var r plainbuffer.Row
-		r.Begin(nil)
-		r.Key(&s.names[0], table.Value{Type: table.Integer, Int: s.rows[to].key})
-		out = protowire.AppendBytes(append(out, 26), r.End())
+	out := protowire.AppendBytes([]byte{10, 6, 10, 4, 8, 1, 16, 0, 18}, rows)
+	if next < end {
+		out = protowire.AppendBytes(append(out, 26), keyOf(&s.key, s.rows[next].key))
 	}
 	return out
 }

@@ -1,17 +1,15 @@
 package null
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
+	"crypto/hmac"
+	"crypto/md5"
+	"crypto/sha1"
+	"encoding/base64"
 	"fmt"
-	"math/big"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"time"
 )
@@ -20,11 +18,10 @@ import (
 type Options struct {
 	// Latency is how long a write waits before it is answered.
 	Latency time.Duration
-	// Partitions is how many a table has, cut evenly between First and Last; 0 is one.
-	Partitions  int
-	First, Last int64
-	// TLS, when set, is spoken on every connection.
-	TLS *tls.Config
+	// Partitions is how many a table has, cut evenly between the ids of shapes; 0 is one.
+	Partitions int
+	// TLS says that connections speak it, with the certificate that Server.Certificate returns.
+	TLS bool
 	// AccessKeyID and AccessKeySecret sign the answers, as official SDKs want them; without them answers are not signed.
 	// Signatures of requests are not looked at.
 	AccessKeyID, AccessKeySecret string
@@ -32,18 +29,12 @@ type Options struct {
 	Rows *Stored
 }
 
-// The paths that are answered without the operations of tables.
-const (
-	batchWriteRow = "/BatchWriteRow"
-	bulkImport    = "/BulkImport"
-	getRange      = "/GetRange"
-)
-
 // Key is the key of every table: a column of integers.
 const Key = "id"
 
-// Server answers on connections. Its counts may be read while it serves.
+// Server answers requests. Its counts may be read while it serves.
 type Server struct {
+	*httptest.Server
 	o Options
 
 	began   string // makes names of requests differ from those of other servers
@@ -54,80 +45,56 @@ type Server struct {
 	Connections atomic.Int64 // accepted so far
 }
 
-// New makes a server.
-func New(o Options) *Server {
-	return &Server{o: o, began: fmt.Sprintf("%016x", time.Now().UnixNano())}
-}
-
-// Serve answers on connections of the listener until it is closed, which is not an error.
-func (s *Server) Serve(l net.Listener) error {
-	for {
-		c, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("accept a connection on %s: %w", l.Addr(), err)
-		}
-		s.Connections.Add(1)
-		if s.o.TLS != nil {
-			c = tls.Server(c, s.o.TLS)
-		}
-		go s.serve(c)
-	}
-}
-
-// serve answers the requests of one connection, one after the other. What cannot be read ends the connection: a client
-// that speaks no HTTP is told by that.
-func (s *Server) serve(c net.Conn) {
-	defer c.Close()
-	r := reader{conn: c, buf: make([]byte, 64<<10)}
-	var answer []byte
-	var written batches
-	for {
-		req, err := r.next()
-		if err != nil {
-			return
-		}
-		path := string(req.path)
-		if path == batchWriteRow || path == bulkImport {
-			r := written.answer(path, req.body)
-			s.Requests.Add(1)
-			s.Rows.Add(int64(written.rows))
-			if s.o.Latency > 0 {
-				time.Sleep(s.o.Latency)
-			}
-			answer = s.appendFull(answer[:0], path, r)
-		} else if path == getRange && s.o.Rows != nil {
-			r := ok(s.o.Rows.answer(req.body))
-			answer = s.appendFull(answer[:0], path, &r)
-		} else {
-			r := s.operate(path, req.body)
-			answer = s.appendFull(answer[:0], path, &r)
-		}
-		if _, err := c.Write(answer); err != nil {
-			return
-		}
-	}
-}
-
-// NewCertificate makes a server certificate for this machine, which is its own authority. It returns what Options.TLS takes and
-// the certificate in PEM, which clients must trust. The key is never stored.
-func NewCertificate() (config *tls.Config, certificatePEM []byte, err error) {
-	certificate := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "tsimport null server"}, DNSNames: []string{"localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// Start serves on an address until Close.
+func Start(address string, o Options) (*Server, error) {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a key: %w", err)
+		return nil, err
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, certificate, certificate, &key.PublicKey, key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a certificate: %w", err)
+	s := &Server{o: o, began: fmt.Sprintf("%016x", time.Now().UnixNano())}
+	s.Server = &httptest.Server{Listener: l, Config: &http.Server{Handler: s, ConnState: func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			s.Connections.Add(1)
+		}
+	}}}
+	if o.TLS {
+		s.StartTLS()
+	} else {
+		s.Server.Start()
 	}
-	config = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
-	return config, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), nil
+	return s, nil
 }
+
+// ServeHTTP answers a request. The answer has what official SDKs check: the date, the body's MD5, a name of its own for the request (that
+// for Java refuses answers without one) and, if the server has keys, a signature of version 2.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || r.ContentLength < 0 || r.ContentLength > maxRequest {
+		http.Error(w, "want a POST with a Content-Length", http.StatusBadRequest)
+		return
+	}
+	request := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, request); err != nil {
+		return // the client is told by the end of its connection
+	}
+	status, body := s.answer(r.URL.Path, request)
+	sum := md5.Sum(body)
+	header, signed := w.Header(), []byte(nil)
+	for _, h := range [][2]string{ // as the signature has them
+		{"x-ots-contentmd5", base64.StdEncoding.EncodeToString(sum[:])}, {"x-ots-contenttype", "protocol buffer"},
+		{"x-ots-date", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, {"x-ots-requestid", fmt.Sprintf("%s-%012x", s.began, s.answers.Add(1))},
+	} {
+		header[h[0]] = []string{h[1]} // Set would write the name with capitals
+		signed = fmt.Appendf(signed, "%s:%s\n", h[0], h[1])
+	}
+	if s.o.AccessKeyID != "" {
+		mac := hmac.New(sha1.New, []byte(s.o.AccessKeySecret))
+		mac.Write(append(signed, r.URL.Path...))
+		header.Set("Authorization", fmt.Sprintf("OTS %s:%s", s.o.AccessKeyID, base64.StdEncoding.EncodeToString(mac.Sum(nil))))
+	}
+	header.Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(status)
+	w.Write(body) // a client that has gone needs no answer
+}
+
+// maxRequest is more than the service takes in a request.
+const maxRequest = 64 << 20

@@ -62,7 +62,7 @@ check() {
   TABLESTORE_ACCESS_KEY_ID=$(sed -n 's/.*access_key_id=\([^ ]*\).*/\1/p' <<<"$line")
   TABLESTORE_ACCESS_KEY_SECRET=$(sed -n 's/.*access_key_secret=\([^ ]*\).*/\1/p' <<<"$line")
   head -2 "$tmp/check/rows.csv" >"$tmp/one.csv"
-  columns=$("$binary" client --shape "$shape" --rows 1 --rounds 1 --only tsimport,external --timeout 1m \
+  columns=$("$binary" client --shape "$shape" --rows 1 --rounds 1 --only tsimport,external \
     --baseline-cmd 'printf %s "$BENCH_COLUMNS" >'"$tmp/columns; exit 1" >/dev/null 2>&1 || cat "$tmp/columns")
   local types=()
   for c in ${columns//,/ }; do types+=(--type "${c%:*}=${c##*:}"); done
@@ -86,8 +86,8 @@ measure() {
   for p in $peers; do
     local n=$rows
     case $p in node | python) n=$((rows / 5)) ;; esac
-    "$binary" client --shape "$shape" --rows "$n" --rounds "$rounds" --only tsimport,external --timeout 10m \
-      --baseline-cmd "$(command_of "$p")" --json >"$tmp/$p.json" 2>"$tmp/err" || { tail -1 "$tmp/err" >&2; exit 1; }
+    "$binary" client --shape "$shape" --rows "$n" --rounds "$rounds" --only tsimport,external \
+      --baseline-cmd "$(command_of "$p" | sed 's/^exec /exec timeout 10m /')" --json >"$tmp/$p.json" 2>"$tmp/err" || { tail -1 "$tmp/err" >&2; exit 1; }
     python3 - "$tmp/$p.json" "$(version_of "$p")" "$n" <<'PY'
 import json, sys
 loads = json.load(open(sys.argv[1]))["loads"]

@@ -6,8 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"testing"
-
-	"example.com/tsimport/bench/cost"
 )
 
 // every makes the tests take minutes more.
@@ -29,7 +27,7 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 		}
 		load := func(rows int) (allocs, bytes float64) {
 			args := append([]string{"client", "--json", "--rounds", "1", "--rows", fmt.Sprint(rows), "--only", "tsimport"}, flags...)
-			l := measured[cost.Report](t, args...).Loads["tsimport"]
+			l := measured[costs](t, args...).Loads["tsimport"]
 			return l.AllocsPerRow*float64(rows) - requestAllocs*float64(l.Requests), l.AllocBytesPerRow*float64(rows) - requestAllocBytes*float64(l.Requests)
 		}
 		const few, many = 20_000, 100_000
@@ -51,12 +49,12 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 
 // TestReadingAllocatesNothingForARow: what a page or a split takes is shared by its rows, and what a request takes is left out.
 func TestReadingAllocatesNothingForARow(t *testing.T) {
-	for what, most := range map[string]float64{"scan": 0.2, "export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 1.3} {
+	for what, most := range map[string]float64{"export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 1.3} {
 		if what != "verify" && what != "check" && what != "export" && !*every { // a table and a file are read, and written; the others by make memory
 			continue
 		}
 		allocations := func(rows int) float64 {
-			l := measured[cost.Report](t, "client", "--json", "--rounds", "1", "--what", what, "--rows", fmt.Sprint(rows)).Loads["tsimport"]
+			l := measured[costs](t, "client", "--json", "--rounds", "1", "--what", what, "--rows", fmt.Sprint(rows)).Loads["tsimport"]
 			if l.CPUPerRow <= 0 || l.AllocsPerRow <= 0 {
 				t.Errorf("%s: %+v", what, l)
 			}

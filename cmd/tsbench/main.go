@@ -13,18 +13,27 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"example.com/tsimport/bench/cost"
 	"example.com/tsimport/cmd/tsimport/commands"
 	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 )
 
+// The ways to load: tsimport itself, a program that is written by hand with the SDK, and the command of --baseline-cmd.
+const (
+	tool     = "tsimport"
+	baseline = "baseline"
+	external = "external"
+)
+
+// usedEnv names, in the environment, the file to which tsimport is to write what it has allocated. Commands whose output is theirs cannot say
+// it there.
+const usedEnv = "TSIMPORT_BENCH_USED"
+
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == cost.Tool {
+	if len(os.Args) > 1 && os.Args[1] == tool {
 		code := commands.Run(os.Args[1:], os.Stdout, os.Stderr)
-		if name := os.Getenv(cost.UsedEnv); name != "" {
+		if name := os.Getenv(usedEnv); name != "" {
 			text, err := json.Marshal(used())
 			if err == nil {
 				err = os.WriteFile(name, text, 0o600)
@@ -44,9 +53,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := &cli.App{
 		Name: "tsbench", Usage: "measure tsimport", Writer: stdout, ErrWriter: stderr,
-		DisableSliceFlagSeparator: true, // an expression may hold a comma
+		DisableSliceFlagSeparator: true, // a flag for a load may hold a comma
 		ExitErrHandler:            func(*cli.Context, error) {},
-		Commands:                  []*cli.Command{clientCommand(), spreadCommand(), nullServerCommand(), baselineCommand(), scanTableCommand()},
+		Commands:                  []*cli.Command{clientCommand(), spreadCommand(), nullServerCommand(), baselineCommand()},
 	}
 	for _, c := range app.Commands {
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &plan.UsageError{Message: err.Error()} }
@@ -67,21 +76,42 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// say shows progress.
-func say(c *cli.Context) words.Say {
-	return func(kind words.Kind, line string) { fmt.Fprintf(c.App.ErrWriter, "tsbench: %s%s\n", kind, line) }
+// inFolder calls f with a folder for files: --keep, or one that is removed afterwards.
+func inFolder(keep string, f func(dir string) error) (err error) {
+	dir := keep
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "tsbench-*"); err != nil {
+			return fmt.Errorf("make a folder: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	return f(dir)
 }
 
-// report is a result.
-type report interface{ WriteText(io.Writer) error }
+// writeFile makes a file of what write writes.
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("generate input: %w", err)
+	}
+	err = write(f)
+	if closeErr := f.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("generate input: %w", closeErr)
+	}
+	return err
+}
 
-func show(c *cli.Context, r report) (err error) {
+// show prints a result: as JSON, or as text does.
+func show(c *cli.Context, result any, text func(io.Writer) error) (err error) {
 	if c.Bool("json") {
 		out := json.NewEncoder(c.App.Writer)
 		out.SetIndent("", "  ")
-		err = out.Encode(r)
+		err = out.Encode(result)
 	} else {
-		err = r.WriteText(c.App.Writer)
+		err = text(c.App.Writer)
 	}
 	if err != nil {
 		return fmt.Errorf("print measurements: %w", err)
@@ -89,10 +119,17 @@ func show(c *cli.Context, r report) (err error) {
 	return nil
 }
 
-// used is what this process has allocated, and its peak memory: what the system says of the peak has its parent's in it.
-func used() map[string]any {
+// usage is what a process has allocated, and its peak memory: what the system says of the peak has its parent's in it.
+type usage struct {
+	Allocations    uint64 `json:"allocations"`
+	AllocatedBytes uint64 `json:"allocated_bytes"`
+	PeakRSSBytes   int64  `json:"peak_rss_bytes"`
+}
+
+// used is this process's.
+func used() usage {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	_, peak := pipeline.Resources()
-	return map[string]any{"allocations": memory.Mallocs, "allocated_bytes": memory.TotalAlloc, "peak_rss_bytes": peak}
+	return usage{memory.Mallocs, memory.TotalAlloc, peak}
 }

@@ -1,108 +1,403 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
-	"strconv"
+	"path/filepath"
+	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/bench"
-	"example.com/tsimport/bench/spread"
-	"example.com/tsimport/engine/limiter"
 	"example.com/tsimport/pipeline/plan"
 )
 
+// tsimportNone is a load by tsimport that keeps no order.
+const tsimportNone = "tsimport-none"
+
+// tableName is the table of every load; each has an engine of its own, so that none inherits another's work.
+const tableName = "spread"
+
+// cardKey is the key of the student cards, cardColumns are their columns.
+var (
+	cardKey     = []string{"CardID:integer", "SellerID:string", "DeviceID:integer", "OrderNumber:integer"}
+	cardColumns = append(slices.Clone(cardKey), "Amount:double", "OrderTime:string", "Item:string")
+)
+
+// simulation are flags of tsimport serve, which checks them.
+var simulation = []string{"partition-wcu", "limiter", "limit-table", "limit-instance", "outage", "latency", "slow", "splits"}
+
 func spreadCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "spread",
-		Usage:     "measure how evenly loads use the partitions of a table with limited capacity",
-		ArgsUsage: "[FILE]",
-		Description: "Loads the student-card dataset, or FILE, into a table of simulated partitions in several ways, each on a fresh\n" +
-			"engine in a process of its own, and shows how much of the partitions' capacity each has used:\n" +
-			"  naive          the official SDK, 200 rows a request in file order, one worker, the SDK's retries\n" +
-			"  parallel       the same with 32 workers\n" +
-			"  preshuffled    all rows shuffled first (that time counts), then loaded as parallel\n" +
+		Name:  "spread",
+		Usage: "measure how evenly loads use the partitions of a table with limited capacity",
+		Description: "Loads the student-card dataset into a table of simulated partitions in several ways, each on a fresh engine in a process\n" +
+			"of its own, and shows how much of the partitions' capacity each has used:\n" +
+			"  baseline       the official SDK, 200 rows a request in file order, 32 workers, the SDK's retries\n" +
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +
 			"After a load by tsimport it compares every row of the table with the file; exit code 1 means that they differ.",
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "pk", Usage: "with FILE: primary-key column, as for tsimport load, in order, 1 to 4 times"},
-			&cli.Uint64Flag{Name: "rows", Usage: "student cards: number of rows", Value: 1_000_000},
-			&cli.StringFlag{Name: "order", Usage: "student cards: sorted (by CardID), arrival or random", Value: string(bench.Sorted)},
+			&cli.Uint64Flag{Name: "rows", Usage: "number of rows", Value: 1_000_000},
+			&cli.StringFlag{Name: "order", Usage: "of the file: sorted (by CardID), arrival or random", Value: string(bench.Sorted)},
+			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: seed},
+			&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME:TYPE`, in order (default: " + strings.Join(cardKey, ", ") + ")"},
+			&cli.StringFlag{Name: "only", Usage: "only these `WAYS` to load, comma-separated"},
+			&cli.Float64Flag{Name: "baseline-seconds", Usage: "stop the SDK's load after this many seconds and measure it until then", Value: 60},
+			&cli.StringSliceFlag{Name: "load-flag", Usage: "one more `FLAG` for tsimport load, such as --load-flag=--memory=128MiB; may be repeated"},
+			&cli.BoolFlag{Name: "json", Usage: "print the measurements as one JSON object"},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
-			&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: 1000},
-			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits: " + strings.Join(limiter.Kinds, ", ") + " (default: " + limiter.TokenBucket + ")"},
+			&cli.StringFlag{Name: "splits", Usage: "`EVERY[:UNAVAILABLE[:MAX]]`: begin with one partition, and halve all of them each EVERY until there are MAX, 32"},
+			// These are handed to tsimport serve.
+			&cli.StringFlag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: "1000"},
+			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits"},
 			&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
 			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the whole table, beside its partitions'"},
-			&cli.StringFlag{Name: "outage", Usage: "`SECONDS:KIND[:AFTER]`, as tsimport serve has it"},
-			&cli.DurationFlag{Name: "latency", Usage: "of a request", Value: 5 * time.Millisecond},
-			&cli.StringSliceFlag{Name: "slow", Usage: "partition `N:FACTOR`, from 0 in key order, has this share of the capacity; may be repeated"},
-			&cli.DurationFlag{Name: "splits", Usage: "begin with one partition and halve all of them, 2s after the first row and then each `EVERY`, until there are --partitions; each is unavailable for 1s"},
-			&cli.StringFlag{Name: "only", Usage: "only these `WAYS` to load, comma-separated"},
-			&cli.Float64Flag{Name: "baseline-seconds", Usage: "stop the SDK's loads after this many seconds and measure them until then", Value: 60},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for tsimport load --memory"},
-			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows and the same shuffle", Value: 1},
-			&cli.StringFlag{Name: "keep", Usage: "`DIR` in which datasets, stores and run folders stay (default: a temporary one)"},
-			&cli.BoolFlag{Name: "json", Usage: "print the measurements as one JSON object"},
+			&cli.StringFlag{Name: "outage", Usage: "`SECONDS:KIND[:AFTER]`"},
+			&cli.StringFlag{Name: "latency", Usage: "of a request", Value: "5ms"},
+			&cli.StringFlag{Name: "slow", Usage: "partition `N:FACTOR`, from 0 in key order, has this share of the capacity"},
 		},
-		Action: measureSpread,
+		Action: func(c *cli.Context) error {
+			return inFolder("", func(dir string) error { return measureSpread(c, dir) })
+		},
 	}
 }
 
-func measureSpread(c *cli.Context) error {
-	cfg, err := spreadConfig(c)
+// scenario is one way to load and what came of it. Counts of rows, units and requests and all times of rows are the engine's.
+type scenario struct {
+	Name           string  `json:"name"`
+	Error          string  `json:"error,omitempty"` // what ended the load early, or what differs afterwards
+	Seconds        float64 `json:"seconds"`         // from the start of the loader to its end
+	Stopped        bool    `json:"stopped"`         // by --baseline-seconds, before all rows were written
+	Makespan       float64 `json:"makespan_seconds"`
+	Ideal          float64 `json:"ideal_seconds,omitempty"` // in which the slowest partition can take its rows, and the limits all rows
+	CapacityShare  float64 `json:"capacity_share"`
+	ThrottledShare float64 `json:"throttled_share"` // of the rows sent
+	BatchFill      float64 `json:"batch_fill"`      // rows in a request, of 200
+	Rows           int64   `json:"rows"`
+	Lost           int64   `json:"lost"` // rows missing in the table, or that the SDK gave up on
+	Requests       int64   `json:"requests"`
+	PeakRSSBytes   int64   `json:"peak_rss_bytes"`
+
+	Partitions []partition `json:"partitions"`
+}
+
+// partition is what the engine says of one. Times are Unix milliseconds on the wire, and from the start of the loader in a scenario.
+type partition struct {
+	rowCounts
+	Start    json.RawMessage `json:"start"`    // null is below all keys
+	Capacity float64         `json:"capacity"` // units a second
+	SinceMS  float64         `json:"since_ms"`
+	EndedMS  *float64        `json:"ended_ms,omitempty"`
+	FirstMS  *float64        `json:"first_ms,omitempty"` // of accepted rows
+	LastMS   *float64        `json:"last_ms,omitempty"`
+}
+
+type rowCounts struct {
+	Rows        int64 `json:"rows"`
+	Units       int64 `json:"units"`
+	Failed      int64 `json:"failed"`
+	Throttled   int64 `json:"throttled"`
+	Unavailable int64 `json:"unavailable"`
+}
+
+// spreading is a measurement that runs.
+type spreading struct {
+	c    *cli.Context
+	dir  string
+	file string
+	keys []string
+}
+
+func measureSpread(c *cli.Context, dir string) error {
+	s := &spreading{c: c, dir: dir, file: filepath.Join(dir, "student-cards.csv"), keys: c.StringSlice("pk")}
+	names, err := ways(c, baseline, tool, tsimportNone)
 	if err != nil {
 		return err
 	}
-	report, err := spread.Run(c.Context, cfg)
-	if err == nil {
-		err = show(c, report)
+	switch {
+	case c.Args().Present():
+		return plan.Usagef("spread takes flags only, not %q", c.Args().First())
+	case c.Uint64("rows") == 0:
+		return plan.Usagef("--rows: want 1 or more")
+	case c.Float64("limit-table") < 0 || c.Float64("limit-instance") < 0 || !(c.Float64("baseline-seconds") > 0):
+		return plan.Usagef("--limit-table, --limit-instance, --baseline-seconds: want more than 0")
 	}
-	if err == nil && report.Failed() {
+	if len(s.keys) == 0 {
+		s.keys = cardKey
+	}
+	cards := bench.StudentCards{Rows: c.Uint64("rows"), Order: bench.Order(c.String("order")), Seed: c.Uint64("seed")}
+	if !slices.Contains([]bench.Order{bench.Sorted, bench.Arrival, bench.Random}, cards.Order) {
+		return plan.Usagef("--order %q: want sorted, arrival or random", cards.Order)
+	}
+	if err := writeFile(s.file, func(w io.Writer) error { return cards.WriteCSV(c.Context, w) }); err != nil {
+		return err
+	}
+	if err := s.sample(); err != nil {
+		return err
+	}
+	report := struct {
+		Scenarios []*scenario `json:"scenarios"`
+	}{}
+	differs := false
+	for _, name := range names {
+		fmt.Fprintf(c.App.ErrWriter, "tsbench: %s: loading\n", name)
+		found, err := s.scenario(c.Context, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		report.Scenarios, differs = append(report.Scenarios, found), differs || found.Error != ""
+	}
+	err = show(c, report, func(w io.Writer) error { return writeScenarios(w, report.Scenarios) })
+	if err == nil && differs {
 		err = errors.New("a load by tsimport failed, or its table differs from the file; see above")
 	}
 	return err
 }
 
-func spreadConfig(c *cli.Context) (cfg spread.Config, err error) {
-	if c.NArg() > 1 {
-		return cfg, plan.Usagef("spread takes flags, then one file, not %q", c.Args().Slice())
+// sample writes the values by which the table is cut: those of the first column of the key.
+func (s *spreading) sample() error {
+	first, _, _ := strings.Cut(s.keys[0], ":")
+	in, err := os.Open(s.file)
+	if err != nil {
+		return err
 	}
-	cfg = spread.Config{
-		Input: spread.Input{
-			File: c.Args().First(), Keys: c.StringSlice("pk"),
-			StudentCards: bench.StudentCards{Rows: c.Uint64("rows"), Order: bench.Order(c.String("order")), Seed: c.Uint64("seed")},
-		},
-		Table: spread.Table{
-			Partitions: c.Int("partitions"), PartitionWCU: c.Float64("partition-wcu"), LatencyMS: float64(c.Duration("latency")) / 1e6, Limiter: c.String("limiter"),
-			TableWCU: c.Float64("limit-table"), InstanceWCU: c.Float64("limit-instance"), Outage: c.String("outage"), SplitsMS: float64(c.Duration("splits")) / 1e6, Slow: map[int]float64{},
-		},
-		Baseline: time.Duration(c.Float64("baseline-seconds") * float64(time.Second)),
-		Memory:   c.String("memory"), Keep: c.String("keep"), Seed: c.Uint64("seed"), Say: say(c),
+	defer in.Close()
+	r := csv.NewReader(in)
+	header, err := r.Read()
+	column := slices.Index(header, first)
+	if err == nil && column < 0 {
+		return plan.Usagef("--pk %s: want one of %s", first, strings.Join(header, ", "))
 	}
-	switch cfg.Input.Order {
-	case bench.Sorted, bench.Arrival, bench.Random:
-	default:
-		return cfg, plan.Usagef("--order %q: want sorted, arrival or random", cfg.Input.Order)
-	}
-	if cfg.Input.File != "" && (c.IsSet("rows") || c.IsSet("order")) {
-		return cfg, plan.Usagef("--rows and --order are for the student cards, not for a file")
-	}
-	for _, text := range c.StringSlice("slow") {
-		number, factor, _ := strings.Cut(text, ":")
-		n, err1 := strconv.Atoi(number)
-		f, err2 := strconv.ParseFloat(factor, 64)
-		if err1 != nil || err2 != nil {
-			return cfg, plan.Usagef("--slow %q: want N:FACTOR, such as 7:0.1", text)
+	return cmp.Or(err, writeFile(s.file+".keys", func(w io.Writer) error {
+		for {
+			fields, err := r.Read()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil {
+				_, err = fmt.Fprintln(w, fields[column])
+			}
+			if err != nil {
+				return err
+			}
 		}
-		cfg.Table.Slow[n] = f
+	}))
+}
+
+// scenario runs one way to load on an engine of its own.
+func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error) {
+	store := filepath.Join(s.dir, "store-"+name)
+	defer os.RemoveAll(store) // the disk is for one store at a time
+	args := []string{tool, "serve", "--store", store, "--listen", "127.0.0.1:0", "--sync", "none", "--admin", "--quiet"}
+	if !s.c.IsSet("splits") {
+		args = append(args, "--partitions", fmt.Sprint(s.c.Int("partitions")), "--sample-file", s.file+".keys")
 	}
-	if only := c.String("only"); only != "" {
-		cfg.Scenarios = strings.Split(only, ",")
+	for _, flag := range simulation {
+		if value := fmt.Sprint(s.c.Value(flag)); value != "" && value != "0" {
+			args = append(args, "--"+flag, value)
+		}
 	}
-	cfg.Binary, err = os.Executable()
-	return cfg, err
+	e, err := serve(ctx, nil, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close()
+	create := append([]string{tool, "table", "create", tableName, "--quiet"}, s.flags()...)
+	if _, err := finish(command(ctx, e.env, self(), create...)); err != nil {
+		return nil, err
+	}
+	found, start := &scenario{Name: name}, time.Now() // buckets fill from the creation of the table on
+	if err := s.load(ctx, e, found); err != nil {
+		return nil, err
+	}
+	found.Seconds = time.Since(start).Seconds()
+	stats, err := e.stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.measure(found, stats, float64(start.UnixMicro())/1000)
+	if name != baseline {
+		fmt.Fprintf(s.c.App.ErrWriter, "tsbench: %s: comparing the table with the file\n", name)
+		verify := append([]string{tool, "verify", s.file, "--table", tableName, "--quiet", "--json"}, s.flags()...)
+		r, err := finish(command(ctx, e.env, self(), verify...))
+		var compared struct {
+			Missing int64 `json:"missing"`
+		}
+		if json.Unmarshal(r.stdout, &compared) == nil {
+			found.Lost = compared.Missing
+		}
+		if err != nil {
+			found.Error = cmp.Or(found.Error, fmt.Sprintf("compare the table with the file: %v: %s", err, r.stdout))
+		}
+	}
+	return found, ctx.Err()
+}
+
+func (s *spreading) flags() (flags []string) {
+	for _, k := range s.keys {
+		flags = append(flags, "--pk", k)
+	}
+	return flags
+}
+
+// load runs the loader.
+func (s *spreading) load(ctx context.Context, e *server, found *scenario) error {
+	env, args := e.env, []string{baseline}
+	if found.Name == baseline {
+		var keys []string
+		for _, k := range s.keys {
+			name, _, _ := strings.Cut(k, ":")
+			keys = append(keys, name)
+		}
+		env = append(slices.Clone(env), "BENCH_FILE="+s.file, "BENCH_TABLE="+tableName, "BENCH_COLUMNS="+strings.Join(cardColumns, ","),
+			"BENCH_KEYS="+strings.Join(keys, ","), fmt.Sprint("BENCH_SECONDS=", s.c.Float64("baseline-seconds")))
+	} else {
+		order := plan.LastWins
+		if found.Name == tsimportNone {
+			order = plan.OrderNone
+		}
+		args = slices.Concat([]string{tool, "load", s.file, "--table", tableName, "--run-dir", filepath.Join(s.dir, "run-"+found.Name), "--order", order.String(), "--json", "--quiet"},
+			s.flags(), s.c.StringSlice("load-flag"))
+	}
+	r, err := finish(command(ctx, env, self(), args...))
+	var said outcome
+	_ = json.Unmarshal(r.stdout, &said)
+	found.PeakRSSBytes, found.Lost, found.Stopped = said.PeakRSSBytes, said.Lost, said.Stopped
+	if err != nil && (ctx.Err() != nil || errors.As(err, new(*plan.UsageError)) || found.Name == baseline) {
+		return err
+	}
+	if err != nil {
+		found.Error = err.Error()
+	}
+	return nil
+}
+
+// tableStats are the engine's counts of the table.
+type tableStats struct {
+	rowCounts
+	Requests   int64       `json:"requests"`
+	Partitions []partition `json:"partitions"`
+}
+
+// stats asks the engine, with what its limit refused before a table was reached.
+func (s *server) stats(ctx context.Context) (*tableStats, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.says["url"]+"/_engine/stats", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // no proxy: it is on this machine
+	if err != nil {
+		return nil, fmt.Errorf("ask the engine for its counts: %w", err)
+	}
+	defer response.Body.Close()
+	var all struct {
+		Tables   map[string]*tableStats `json:"tables"`
+		Instance struct {
+			RefusedRequests int64 `json:"refused_requests"`
+			RefusedRows     int64 `json:"refused_rows"`
+		} `json:"instance"`
+	}
+	err = json.NewDecoder(response.Body).Decode(&all)
+	if err != nil || all.Tables[tableName] == nil {
+		return nil, fmt.Errorf("ask the engine for its counts: %s, no counts of table %s: %v", response.Status, tableName, err)
+	}
+	t := all.Tables[tableName]
+	t.Requests += all.Instance.RefusedRequests
+	t.Throttled += all.Instance.RefusedRows
+	return t, nil
+}
+
+// measure computes all that follows from the engine's counts, of a loader that began at a time, in Unix milliseconds.
+func (s *spreading) measure(found *scenario, stats *tableStats, start float64) {
+	ceiling := s.c.Float64("limit-table")
+	if instance := s.c.Float64("limit-instance"); instance > 0 && (ceiling == 0 || instance < ceiling) {
+		ceiling = instance
+	}
+	sent := stats.Rows + stats.Failed + stats.Throttled + stats.Unavailable
+	found.Rows, found.Requests = stats.Rows, stats.Requests
+	found.ThrottledShare = ratio(float64(stats.Throttled), float64(sent))
+	found.BatchFill = ratio(float64(sent), float64(stats.Requests)*batchRows)
+	end := 0.0
+	for i := range stats.Partitions {
+		p := &stats.Partitions[i]
+		for _, ms := range []*float64{&p.SinceMS, p.EndedMS, p.FirstMS, p.LastMS} {
+			if ms != nil {
+				*ms = max(0, *ms-start)
+			}
+		}
+		if p.LastMS != nil {
+			end = max(end, *p.LastMS)
+		}
+	}
+	if found.Stopped {
+		end = found.Seconds * 1000
+	}
+	found.Makespan, found.CapacityShare = end/1000, shareOf(stats, ceiling, end)
+	if !found.Stopped && !s.c.IsSet("splits") {
+		found.Ideal = idealOf(stats, ceiling)
+	}
+	found.Partitions = stats.Partitions
+}
+
+// shareOf is the share of what the partitions that served allowed at each moment until the end, in milliseconds: their capacity is summed up
+// while they serve, whether they had rows or not, and bounded by that of the whole table, if there is one.
+func shareOf(stats *tableStats, ceiling, end float64) float64 {
+	capacity := 0.0
+	for _, p := range stats.Partitions {
+		until := end
+		if p.EndedMS != nil {
+			until = min(until, *p.EndedMS)
+		}
+		capacity += p.Capacity * max(0, until-p.SinceMS) / 1000
+	}
+	if ceiling > 0 {
+		capacity = min(capacity, ceiling*end/1000)
+	}
+	return ratio(float64(stats.Units), capacity)
+}
+
+// idealOf is the time, in seconds, in which a perfect loader would be done.
+func idealOf(stats *tableStats, ceiling float64) (seconds float64) {
+	for _, p := range stats.Partitions {
+		seconds = max(seconds, ratio(float64(p.Units), p.Capacity))
+	}
+	return max(seconds, ratio(float64(stats.Units), ceiling))
+}
+
+func ratio(a, b float64) float64 {
+	if b <= 0 {
+		return 0
+	}
+	return a / b
+}
+
+// writeScenarios compares the scenarios, a line each.
+func writeScenarios(out io.Writer, scenarios []*scenario) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tseconds\tlast row\tpossible\tcapacity share\tthrottled\trows\trequests\tbatch fill\tlost\tpeak memory\t")
+	for _, s := range scenarios {
+		stopped := ""
+		if s.Stopped {
+			stopped = "+"
+		}
+		fmt.Fprintf(t, "%s\t%.1f%s\t%.2f\t%.2f\t%.4f\t%.2f %%\t%d\t%d\t%.2f\t%d\t%d MiB\t\n", s.Name, s.Seconds, stopped, s.Makespan, s.Ideal, s.CapacityShare,
+			100*s.ThrottledShare, s.Rows, s.Requests, s.BatchFill, s.Lost, s.PeakRSSBytes>>20)
+	}
+	for _, s := range scenarios {
+		if s.Error != "" {
+			fmt.Fprintf(t, "%s: %s\n", s.Name, s.Error)
+		}
+	}
+	return t.Flush()
 }

@@ -161,13 +161,10 @@ var arrows = map[string][]string{
 	"internal/table":                  {},
 	"bench":                           {},
 
-	"cmd/tsbench":    {"bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "cmd/tsimport/commands", "engine/limiter", "internal/tablestore/client", "internal/tablestore/scan", "pipeline", "pipeline/plan", "internal/words"},
-	"bench/baseline": {},
-	"bench/cost":     {"bench", "bench/null", "pipeline/plan", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer", "internal/words"},
-	"bench/null":     {"internal/tablestore/plainbuffer", "internal/table"},
-	"bench/spread":   {"bench", "engine/limiter", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table", "partitioner", "pipeline/intake", "pipeline/options", "pipeline/plan", "transfer/verify", "internal/words"},
-	"bench/write":    {"bench", "bench/result", "pipeline/plan", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer", "internal/words"},
-	"bench/result":   {"internal/timeline"},
+	"cmd/tsbench":  {"bench", "bench/null", "cmd/tsimport/commands", "internal/tablestore/client", "pipeline", "pipeline/plan"},
+	"bench/null":   {"bench", "internal/tablestore/plainbuffer", "internal/table"},
+	"bench/write":  {"bench", "bench/result", "pipeline/plan", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer", "internal/words"},
+	"bench/result": {"internal/timeline"},
 
 	"internal/page":     {},
 	"internal/timeline": {},
@@ -225,10 +222,8 @@ var testArrows = map[string][]string{
 	"transfer/tablesync":         {"pipeline/lanes", "engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan", "internal/tablestore/tabletest"},
 	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/source", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/result"},
 
-	"bench/baseline":  {"bench/null"},
-	"bench/cost":      {"bench/null"},
 	"bench/null":      {"internal/tablestore/client"},
-	"bench/spread":    {"engine/server"},
+	"cmd/tsbench":     {"internal/table", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "writer"},
 	"engine/model":    {"engine/server", "engine/sim"},
 	"engine/contract": {"engine/enginetest", "engine/server", "engine/sim"},
 	"bench/write":     {"engine/server", "engine/faults", "engine/sim", "internal/tablestore/tabletest"},
@@ -258,12 +253,12 @@ var testArrows = map[string][]string{
 var standardOnly = []string{"internal/table", "engine/limiter"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
-var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "cmd/tsimport/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "cmd/tsbench", "bench/null", "bench/spread", "bench/write"}
+var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "cmd/tsimport/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "cmd/tsbench", "bench/write"}
 
 // fileRooms are the only ones that make, open for writing or rename files by themselves, tests apart: files of folders that are the program's
 // own. What is written to a path that a user has given goes through internal/atomicfile, which knows links, pipes and devices.
 var fileRooms = []string{"pipeline/ledger", "internal/atomicfile", "internal/spill", "internal/jobdir", "internal/notices", "pipeline", "pipeline/rundir", "pipeline/options",
-	"reader/archivefile", "transfer/export", "transfer/tablesync", "cmd/tsbench", "bench/cost", "bench/spread", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
+	"reader/archivefile", "transfer/export", "transfer/tablesync", "cmd/tsbench", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
 
 // writesFiles reports whether a call is one that makes, opens for writing or renames a file.
 func writesFiles(call *ast.CallExpr) bool {

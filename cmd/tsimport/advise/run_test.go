@@ -65,7 +65,7 @@ func checkVerdicts(t *testing.T, r *Report, want string) {
 }
 
 func TestStudentCardsAreJudgedAlikeInEveryOrderOfTheFile(t *testing.T) {
-	// What tsbench spread's scenario parallel measured of a million of them.
+	// What the baseline of tsbench spread measured of a million of them.
 	measured := map[bench.Order]map[string]float64{
 		bench.Arrival: {"CardID": 1.00, "DeviceID": 1.00, "OrderNumber": 0.04, "SellerID": 0.12},
 		bench.Sorted:  {"CardID": 0.04, "DeviceID": 0.99, "OrderNumber": 0.99, "SellerID": 0.12},

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// What people's loaders do, and tsbench spread's scenario parallel: requests of 200 rows, 32 workers that share one reader.
+// What people's loaders do, and the baseline of tsbench spread: requests of 200 rows, 32 workers that share one reader.
 const (
 	batchRows = 200
 	workers   = 32
