@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/postgres/pgtest"
 )
@@ -72,9 +73,7 @@ func TestACopyThatCannotBeIsRefused(t *testing.T) {
 		if s, err := Copy(t.Context(), r); s != nil || !errors.As(err, new(*UsageError)) || !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%s: %v, %+v", text, err, s)
 		}
-		if _, err := os.Stat(r.RunDir); err == nil {
-			t.Errorf("%s: it has a run folder", text)
-		}
+		conformance.Refused(t, conformance.ErrorOf(os.Stat(r.RunDir)), "", "%s: it has a run folder", text)
 	}
 }
 
@@ -193,9 +192,7 @@ func TestErrorsOfALoadCanBeTold(t *testing.T) {
 	w.plan.Change(func(operation string) bool { return true }, func(faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
 	})
-	if _, err := load(options); !errors.Is(err, ErrPermission) {
-		t.Errorf("permission: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(load(options)), ErrPermission, "permission")
 }
 
 func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {

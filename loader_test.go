@@ -43,9 +43,7 @@ func TestRowsArriveAsTheyWerePut(t *testing.T) {
 	} {
 		conformance.Contains(t, text, want, "text")
 	}
-	if len(got) != 1 || strings.Contains(text, "null=") {
-		t.Errorf("%q", got)
-	}
+	conformance.True(t, len(got) == 1 && !strings.Contains(text, "null="), "%q", got)
 }
 
 func TestModesAndConditionsAreThoseOfTheCommand(t *testing.T) {

@@ -154,9 +154,7 @@ func putWithFaults(t *testing.T, mode string, seed uint64) {
 		t.Errorf("%d rows were accepted, counts %+v", accepted.Load(), c)
 	}
 	want, unsure := told.last()
-	if !refused && len(unsure) > 0 {
-		t.Errorf("%d keys are unsure", len(unsure))
-	}
+	conformance.True(t, refused || len(unsure) <= 0, "%d keys are unsure", len(unsure))
 	w.compare(want, unsure)
 	t.Logf("%+v", c)
 }
@@ -335,9 +333,7 @@ func TestAKilledLoaderStillCounts(t *testing.T) {
 					for n := range int64(20_000) {
 						err := l.Put(context.Background(), told.row(p*1_000_000+n, fmt.Sprint("key", n%3000), "v"))
 						if err != nil {
-							if !errors.Is(err, ErrInterrupted) && !errors.Is(err, ErrClosed) {
-								t.Error(err)
-							}
+							conformance.True(t, errors.Is(err, ErrInterrupted) || errors.Is(err, ErrClosed), "%v", err)
 							return
 						}
 						if accepted.Add(1) == 30_000 && how == "open's context" {
@@ -357,9 +353,7 @@ func TestAKilledLoaderStillCounts(t *testing.T) {
 			}
 			for range 2 {
 				c, err := l.Close(closing)
-				if !errors.Is(err, ErrInterrupted) || !errors.Is(err, reason) {
-					t.Errorf("close: %v", err)
-				}
+				conformance.True(t, errors.Is(err, ErrInterrupted) && errors.Is(err, reason), "close: %v", err)
 				w.balanced(c)
 				group.Wait()
 				told.check(t, c)
@@ -460,9 +454,7 @@ func slowDone(t *testing.T) {
 		}
 	}()
 	n := blocked(l)
-	if n >= rows {
-		t.Error("all rows were accepted, and none has its outcome")
-	}
+	conformance.True(t, n < rows, "all rows were accepted, and none has its outcome")
 	close(hold)
 	<-rest
 	conformance.Equal(t, w.close(l).Written, rows, "written")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
@@ -186,9 +187,7 @@ func TestKilledCommands(t *testing.T) {
 				m := p.move(t, fmt.Sprint(name, seed), seed, func() func(string) trouble { return nil })
 				m.kills, m.more = *kills, []string{"--settle", "300ms", "--batch-bytes", "2KiB"}
 				way(m)
-				if *m.struck == 0 {
-					t.Error("no command was killed")
-				}
+				conformance.True(t, *m.struck != 0, "no command was killed")
 				t.Logf("killed %d times", *m.struck)
 			})
 		}

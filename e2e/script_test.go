@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -120,9 +121,7 @@ func TestExitCodes(t *testing.T) {
 		if strings.Contains(said, "to resume: ") {
 			break
 		}
-		if timeout == "1m" {
-			t.Errorf("it is not said how to resume: %s", said)
-		}
+		conformance.True(t, timeout != "1m", "it is not said how to resume: %s", said)
 	}
 	p.ends(0, load("good.csv"), "finished")
 	const nobody = "http://127.0.0.1:1" // a port that was free may be another test's by now

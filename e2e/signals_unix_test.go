@@ -58,9 +58,7 @@ func shell(t *testing.T, dir, line string) (out string, code int) {
 	cmd := exec.Command("sh", "-c", line)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "T="+binary)
 	text, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
+	conformance.MustTrue(t, err == nil || cmd.ProcessState != nil, "%v", err)
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
@@ -112,12 +110,8 @@ func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 				must(t, s.Process.Signal(syscall.SIGCONT))
 			}
 			code := r.wait()
-			if took > *sigtermLimit {
-				t.Errorf("the checkpoint was there after %v", took)
-			}
-			if (!silent || !kept) && code != 143 {
-				t.Errorf("exit code %d, want 143:\n%s", code, &r.said)
-			}
+			conformance.True(t, took <= *sigtermLimit, "the checkpoint was there after %v", took)
+			conformance.True(t, silent && kept || code == 143, "exit code %d, want 143:\n%s", code, &r.said)
 			p.ends(0, args, "resuming run", "5,000 read, 5,000 written, 0 rejected")
 		})
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/pipeline/checkpoint"
 )
@@ -126,9 +127,7 @@ func (tb *table) load(t testing.TB, changes ...tablestore.RowChange) {
 		r, err := tb.batch(changes[:n]...)
 		must(t, err)
 		for _, row := range r.TableToRowsResult[tb.name] {
-			if !row.IsSucceed {
-				t.Fatalf("row %d was refused: %+v", row.Index, row.Error)
-			}
+			conformance.MustTrue(t, row.IsSucceed, "row %d was refused: %+v", row.Index, row.Error)
 		}
 		changes = changes[n:]
 	}
@@ -315,9 +314,7 @@ func troubled(t testing.TB, s *served, seed uint64, rate float64, operation stri
 	res, err := http.Post(s.URL+"/_engine/faults", "application/json", bytes.NewReader(body))
 	must(t, err)
 	defer res.Body.Close()
-	if res.StatusCode >= 300 {
-		t.Fatalf("faults: %s", res.Status)
-	}
+	conformance.MustTrue(t, res.StatusCode < 300, "faults: %s", res.Status)
 }
 
 // finalRows is how many rows the checkpoint of the newest run in a folder calls final, -1 without one.

@@ -135,9 +135,7 @@ func simulate(t *testing.T, seed uint64) {
 	}
 	flights := 1 + rnd.IntN(6)
 	for steps := 0; s.queues.Rows() > 0 || s.cutter.Remaining() > 0; steps++ {
-		if steps > 100_000 {
-			t.Fatal("the rows never become final")
-		}
+		conformance.MustTrue(t, steps <= 100_000, "the rows never become final")
 		conformance.MustEqual(t, int(s.queues.Rows())+s.cutter.Remaining(), n-s.ended(), "rows remaining")
 		s.step(flights)
 		s.checkOut()
@@ -399,9 +397,7 @@ func TestUnorderedRowsOfAKeyDoNotWaitForEachOther(t *testing.T) {
 	for _, want := range []int{0, 1, 2} {
 		f := new(Flight)
 		f.MaxRows = 1
-		if !c.Cut(time.Unix(1, 0), 0, q, f, 200) || number(f.Rows[0]) != want {
-			t.Fatalf("row %d is not sent", want)
-		}
+		conformance.MustTrue(t, c.Cut(time.Unix(1, 0), 0, q, f, 200) && number(f.Rows[0]) == want, "row %d is not sent", want)
 	}
 }
 
@@ -458,9 +454,7 @@ func TestBatchesKeepTheirLimits(t *testing.T) {
 		c, q := pour(Options{}, keys...)
 		got := 0
 		for f := new(Flight); c.Cut(time.Unix(1, 0), 0, q, f, 1000); f = new(Flight) {
-			if len(f.Rows) > table.MaxBatchRows {
-				t.Errorf("a batch of %d rows", len(f.Rows))
-			}
+			conformance.True(t, len(f.Rows) <= table.MaxBatchRows, "a batch of %d rows", len(f.Rows))
 			got++
 		}
 		conformance.Equal(t, got, tt.want, "batches of %d rows", tt.rows)

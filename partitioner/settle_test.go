@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/shuffle"
 )
@@ -28,9 +29,7 @@ func TestWhereRepeatingDoesHarmARowOfUnknownOutcomeWaitsForSettle(t *testing.T) 
 		c, q := pour(Options{Settle: settle, SettleFirst: true}, "a", "a")
 		now := time.Unix(1000, 0)
 		var f Flight
-		if !c.Cut(now, 0, q, &f, 100) || len(f.Rows) != 1 || f.Repeated[0] {
-			t.Fatalf("%d rows cut", len(f.Rows))
-		}
+		conformance.MustTrue(t, c.Cut(now, 0, q, &f, 100) && len(f.Rows) == 1 && !f.Repeated[0], "%d rows cut", len(f.Rows))
 		f.Outcomes[0] = table.Outcome{Fate: table.Unknown, Unavailable: unavailable}
 		c.Done(now, &f)
 		f.Reset()
@@ -103,9 +102,7 @@ func TestARowKeepsItsTimestampOnlyIfItMayHaveBeenApplied(t *testing.T) {
 		}
 		f.Outcomes[0].Fate = table.Written
 		c.Done(now, &f)
-		if got.Stamp != tt.want || got.Restamped != tt.restamped {
-			t.Errorf("%+v: %+v", tt, got)
-		}
+		conformance.True(t, got.Stamp == tt.want && got.Restamped == tt.restamped, "%+v: %+v", tt, got)
 	}
 }
 
@@ -148,9 +145,7 @@ func TestTheEndWaitsForRequestsOfAnEarlierProcess(t *testing.T) {
 		r, _ := q.Front()
 		r.Row().SetSuspect()
 		var f Flight
-		if !c.Cut(now, 0, q, &f, 100) {
-			t.Fatal("the row waits")
-		}
+		conformance.MustTrue(t, c.Cut(now, 0, q, &f, 100), "the row waits")
 		f.Outcomes[0] = table.Outcome{Fate: table.Written}
 		c.Done(now, &f)
 		if at, unsettled := c.Unsettled(now); !unsettled || !at.Equal(until) {
@@ -198,9 +193,7 @@ func TestAnAttemptThatHadItsTimeOutIsWaitedForLess(t *testing.T) {
 			var f Flight
 			for _, o := range []table.Outcome{c.first, c.second} {
 				f.Reset()
-				if !cutter.Cut(now, 0, q, &f, 100) {
-					t.Fatal("the row is not sent")
-				}
+				conformance.MustTrue(t, cutter.Cut(now, 0, q, &f, 100), "the row is not sent")
 				f.Outcomes[0] = o
 				cutter.Done(now, &f)
 				cutter.Wake(now.Add(time.Millisecond))

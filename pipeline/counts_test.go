@@ -144,9 +144,7 @@ func TestARefusedRecordIsNotCountedAsAdded(t *testing.T) {
 		if attempt < 2 {
 			continue
 		}
-		if err != nil || r.Written != 3 || r.Rejected != 1 {
-			t.Fatalf("%v, %+v", err, r)
-		}
+		conformance.MustTrue(t, err == nil && r.Written == 3 && r.Rejected == 1, "%v, %+v", err, r)
 	}
 	w.wantSums(sums{"x": {9223372036854775807 - 11, 0}})
 }
@@ -260,9 +258,7 @@ func TestTheAccountCountsEveryRowOnce(t *testing.T) {
 	if len(kept.rows) != 1 || kept.rows[0].Location.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
 		t.Errorf("kept %+v", kept.rows)
 	}
-	if stop.stopped() {
-		t.Error(stop.cause)
-	}
+	conformance.True(t, !stop.stopped(), "%v", stop.cause)
 }
 
 func TestTheAccountOfADryRunLeavesRowsUnfinished(t *testing.T) {
@@ -419,9 +415,7 @@ func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 		cfg.onSend = func([]table.Ref) { longest.Store(max(longest.Load(), cfg.Watch.Progress.SlowestLeft.Load())) }
 		r := w.load(cfg)
 		s := r.Slowest
-		if s == nil {
-			t.Fatal("no partition is named")
-		}
+		conformance.MustTrue(t, s != nil, "no partition is named")
 		if s.Partition != 2 || s.From != "k00600" || s.Rows != 300 || s.Waiting < 1 || s.OthersWaiting > s.Waiting/2 {
 			t.Errorf("%+v", s)
 		}
@@ -553,9 +547,7 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 				}
 			}
 			conformance.Equal(t, checkpoint.Exists(cfg.RunDir), false, "there is a checkpoint")
-			if _, err := os.Stat(rundir.Root); err == nil {
-				t.Errorf("there is a folder %s", rundir.Root)
-			}
+			conformance.Refused(t, conformance.ErrorOf(os.Stat(rundir.Root)), "", "there is a folder %s", rundir.Root)
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/lanes"
@@ -413,9 +414,7 @@ func (d *drawn) check(t *testing.T, least int) {
 	var all []string
 	for what, n := range d.loads {
 		all = append(all, fmt.Sprintf("%s: %d", what, n))
-		if n < least {
-			t.Errorf("%d loads had: %s", n, what)
-		}
+		conformance.True(t, n >= least, "%d loads had: %s", n, what)
 	}
 	slices.Sort(all)
 	t.Logf("loads that had\n  %s", strings.Join(all, "\n  "))

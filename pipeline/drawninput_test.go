@@ -343,9 +343,7 @@ func (m *drawnLoad) parquet(records []drawnRecord) string {
 	var b bytes.Buffer
 	to := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(int64(20+rnd.IntN(400))), parquet.PageBufferSize(64+rnd.IntN(4000)))
 	for _, r := range records {
-		if _, err := to.Write([]row{{text(r.id), r.n, text(r.a), text(r.b), r.c}}); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(to.Write([]row{{text(r.id), r.n, text(r.a), text(r.b), r.c}})))
 	}
 	must(t, to.Close())
 	if rnd.IntN(2) == 0 {

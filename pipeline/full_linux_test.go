@@ -31,9 +31,7 @@ func TestARunResumesWhenThereIsSpaceForItsRejectsAgain(t *testing.T) {
 	// A fast machine may be done before the first checkpoint, or have no reject left to write after it: then the input was
 	// too short.
 	for records := 2000; ; records *= 4 {
-		if records > 1<<20 {
-			t.Fatal("no load was running when a checkpoint was written")
-		}
+		conformance.MustTrue(t, records <= 1<<20, "no load was running when a checkpoint was written")
 		if fullDisk(t, records) {
 			return
 		}

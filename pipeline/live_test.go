@@ -20,6 +20,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -169,9 +170,7 @@ func loadChanging(t *testing.T, seed uint64) {
 		}
 	}
 	for id := range c.stays {
-		if got[fmt.Sprint(id)] == nil {
-			t.Errorf("row %d is missing", id)
-		}
+		conformance.True(t, got[fmt.Sprint(id)] != nil, "row %d is missing", id)
 	}
 	if !c.grows && r.Read-r.ReadAgain != rows {
 		t.Errorf("%d read, %d of them again; want %d others", r.Read, r.ReadAgain, rows)

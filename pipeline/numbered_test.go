@@ -253,9 +253,7 @@ func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 				return faults.Fault{}
 			}
 			r, err := cfg.run(t.Context())
-			if err != nil || r.State != StateInterrupted || r.Unfinished == 0 {
-				t.Fatalf("%v, %+v", err, r)
-			}
+			conformance.MustTrue(t, err == nil && r.State == StateInterrupted && r.Unfinished != 0, "%v, %+v", err, r)
 			w.plan.Change(w.plan.Only, nil)
 			cfg.Drain, cfg.RunDir, cfg.Write.Marks.LookFirst = nil, filepath.Join(w.dir, "run2"), true
 			cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "all.csv")

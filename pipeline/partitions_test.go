@@ -158,9 +158,7 @@ func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
 			cfg.Watch.Progress = new(ledger.Progress)
 			cfg.Watch.OnHotKey = func(h ledger.ReportHotKey, rows int64) {
 				said, written = append(said, h), cfg.Watch.Progress.Ended.Written.Load()
-				if rows > 17_000 {
-					t.Errorf("%d rows", rows)
-				}
+				conformance.True(t, rows <= 17_000, "%d rows", rows)
 			}
 			r := w.load(cfg)
 			if tt.said != (len(said) == 1) || tt.said && (said[0] != ledger.ReportHotKey{Column: "id", Value: "one", Share: 1} || !tt.dryRun && written == r.Written) {
@@ -224,9 +222,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 			if full := strings.Contains(r.SpillError, "no space left"); tt.full && !full {
 				t.Errorf("spill error %q with at most %d bytes on disk", r.SpillError, tt.tempMax)
 			}
-			if tt.spills && r.SpilledRows == 0 {
-				t.Error("nothing was spilled")
-			}
+			conformance.True(t, !tt.spills || r.SpilledRows != 0, "nothing was spilled")
 			if left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*")); err != nil || len(left) > 0 {
 				t.Errorf("%v is left behind: %v", left, err)
 			}

@@ -102,9 +102,7 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 	var b bytes.Buffer
 	to := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(group))
 	for i := range records {
-		if _, err := to.Write([]row{{fmt.Sprintf("k%05d", i), fmt.Sprint("v", i)}}); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(to.Write([]row{{fmt.Sprintf("k%05d", i), fmt.Sprint("v", i)}})))
 	}
 	must(t, to.Close())
 	for _, damaged := range []bool{false, true} {
@@ -116,9 +114,7 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 			cfg.Watch.OnPlan = func(*plan.Plan) { damageParquet(t, name) }
 		}
 		r, err := cfg.run(context.Background())
-		if r == nil {
-			t.Fatal(err)
-		}
+		conformance.MustTrue(t, r != nil, "%v", err)
 		conformance.Equal(t, r.Balance(), nil, "error")
 		rows, want := w.rows(), records+500
 		if damaged {
@@ -131,9 +127,7 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 			t.Errorf("damaged %v: %d rows, want %d; %d sections, error %v", damaged, len(rows), want, r.Sections, err)
 		}
 		for key := range rows {
-			if damaged && key >= fmt.Sprintf("k%05d", records/2) {
-				t.Errorf("row %s stands after the damage", key)
-			}
+			conformance.True(t, !damaged || key < fmt.Sprintf("k%05d", records/2), "row %s stands after the damage", key)
 		}
 	}
 }
@@ -159,9 +153,7 @@ func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 			}
 		}
 		first.Lanes.Concurrency = 1
-		if _, err := first.run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(first.run(ctx)))
 		must(t, harm(filepath.Join(cfg.RunDir, checkpoint.OrderFile)))
 		// What a resumed load does must not depend on what it would do by itself.
 		cfg.order, cfg.sectionRows = orderNever, 7

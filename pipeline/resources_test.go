@@ -2,13 +2,14 @@
 
 package pipeline
 
-import "testing"
+import (
+	"example.com/tsimport/internal/conformance"
+	"testing"
+)
 
 func TestThePeakOfMemoryIsTheProcesssOwn(t *testing.T) {
 	n, ok := highWater([]byte("Name:\ttsimport\nVmPeak:\t 1851536 kB\nVmHWM:\t  154204 kB\nVmRSS:\t  101112 kB\n"))
-	if !ok || n != 154204*1024 {
-		t.Errorf("%d bytes, %v", n, ok)
-	}
+	conformance.True(t, ok && n == 154204*1024, "%d bytes, %v", n, ok)
 	if _, ok := highWater([]byte("Name:\ttsimport\n")); ok {
 		t.Error("found where there is none")
 	}

@@ -159,9 +159,7 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{"", "x", "-2", "101%", "-1%", "1.5", "NaN%"} {
-		if _, err := ledger.ParseMaxErrors(bad); err == nil {
-			t.Errorf("max errors %q was accepted", bad)
-		}
+		conformance.Refused(t, conformance.ErrorOf(ledger.ParseMaxErrors(bad)), "", "max errors %q was accepted", bad)
 	}
 }
 
@@ -215,9 +213,7 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
 	cfg.Write.Settle = time.Hour // must not be waited for
 	r, err := cfg.run(hard)
-	if err != nil || r.ExitCode != exitcode.Terminated || r.Unfinished != 1 {
-		t.Errorf("%v, %+v", err, r)
-	}
+	conformance.True(t, err == nil && r.ExitCode == exitcode.Terminated && r.Unfinished == 1, "%v, %+v", err, r)
 	conformance.Equal(t, r.Balance(), nil, "error")
 }
 
@@ -249,9 +245,7 @@ func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
 	cfg.Target.Key[0].Type = table.String
 	r, err := cfg.run(context.Background())
 	conformance.Refused(t, err, "byte 13", "where")
-	if r == nil || r.ExitCode != exitcode.Usage || r.Written != 2 {
-		t.Fatalf("%+v", r)
-	}
+	conformance.MustTrue(t, r != nil && r.ExitCode == exitcode.Usage && r.Written == 2, "%+v", r)
 	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})
 }
 
@@ -394,9 +388,7 @@ func TestRejectsOfPartitionFoldersLoadAgain(t *testing.T) {
 	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "dt", Type: table.String})
 	r := w.load(cfg)
-	if r.Written != 2 || r.Rejected != 2 || len(r.RejectsFiles) != 3 {
-		t.Fatalf("%+v", r)
-	}
+	conformance.MustTrue(t, r.Written == 2 && r.Rejected == 2 && len(r.RejectsFiles) == 3, "%+v", r)
 	for _, path := range r.RejectsFiles[:2] {
 		text, err := os.ReadFile(path)
 		must(t, err)

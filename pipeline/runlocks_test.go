@@ -218,9 +218,7 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 				}
 				said <- s.Waiting
 			})
-			if _, err := run(t.Context(), cfg, &h); err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, conformance.ErrorOf(run(t.Context(), cfg, &h)))
 			end := time.Since(began)
 			if near := func(got, want time.Duration) bool { return got >= want && got < want+10*time.Second }; !near(first, c.first) || !near(end, c.end) {
 				t.Errorf("the first row was sent after %v, and the load has ended after %v; want %v and %v", first, end, c.first, c.end)

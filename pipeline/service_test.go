@@ -113,9 +113,7 @@ func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool 
 	cfg := w.config(w.file("in.csv", fortyRows()))
 	cfg.surveyEvery = time.Hour // these readings come when they like; they are repeated anyway
 	r, err := cfg.run(context.Background())
-	if err != nil || r.Written != 40 {
-		t.Fatalf("look %d: %v", n, err)
-	}
+	conformance.MustTrue(t, err == nil && r.Written == 40, "look %d: %v", n, err)
 	return failed.Load()
 }
 
@@ -193,9 +191,7 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 			if r.PreSplit == nil || r.PreSplit.Ranges != 6 || r.PreSplit.Heard != heard || (r.PreSplit.Refused != "") != (answer == sim.PreSplitRefused) {
 				t.Errorf("%+v", r.PreSplit)
 			}
-			if r.Partitions != heard || !r.Created {
-				t.Errorf("%d partitions, created %v", r.Partitions, r.Created)
-			}
+			conformance.True(t, r.Partitions == heard && r.Created, "%d partitions, created %v", r.Partitions, r.Created)
 			for _, p := range w.server.Sim().Stats()["t"].Partitions {
 				if each := int64(3000 / heard); p.Position >= 0 && (p.Rows < each*2/3 || p.Rows > each*3/2) {
 					t.Errorf("partition %d got %d rows, want about %d", p.Position, p.Rows, each)
@@ -247,9 +243,7 @@ func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
 		sent := w.plan.Requests() - before
 		switch {
 		case tt.refused == "":
-			if err != nil || sent != 1 {
-				t.Errorf("--mode put: %d requests to write, %v", sent, err)
-			}
+			conformance.True(t, err == nil && sent == 1, "--mode put: %d requests to write, %v", sent, err)
 		case err == nil || !strings.Contains(err.Error(), tt.refused) || !strings.Contains(err.Error(), "update_full_row") || sent != 0:
 			t.Errorf("%s: %d requests to write, %v", tt.refused, sent, err)
 		}
@@ -316,9 +310,7 @@ func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
 			t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
 		}
 		kept, err := filepath.Glob(filepath.Join(cfg.RunDir, "rejects*.ndjson"))
-		if err != nil || len(kept) != 1 {
-			t.Fatalf("rejects: %v, %v", kept, err)
-		}
+		conformance.MustTrue(t, err == nil && len(kept) == 1, "rejects: %v, %v", kept, err)
 		if text, err := os.ReadFile(kept[0]); err != nil || !strings.HasPrefix(string(text), `{"id":17,"text":"row 17",`) {
 			t.Errorf("rejects: %s, %v", text, err)
 		}

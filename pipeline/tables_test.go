@@ -82,9 +82,7 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	cfg := w.byMonth(w.file("a.csv", purchases(300, 5)))
 	cfg.Limits.MaxTables = 4
 	r, err := cfg.run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "--max-tables 4") {
-		t.Fatalf("%v", err)
-	}
+	conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "--max-tables 4"), "%v", err)
 	conformance.Equal(t, len(r.Tables), 4, "tables")
 	conformance.Equal(t, r.Read, r.Written+r.Unfinished, "read")
 }
@@ -110,9 +108,7 @@ func TestArchivedTablesAreNotCounted(t *testing.T) {
 				most++
 			}
 		}
-		if len(r.Tables) > most {
-			t.Errorf("%d tables, %d of them archived or kept", len(r.Tables), most)
-		}
+		conformance.True(t, len(r.Tables) <= most, "%d tables, %d of them archived or kept", len(r.Tables), most)
 	}
 }
 
@@ -188,9 +184,7 @@ func TestOldRowsGoToTheArchiveAndNewTablesGetTheOptionsOfTheirAge(t *testing.T) 
 		if i >= 20 {
 			class = 1
 		}
-		if of.Class != class || of.Archived != archived || of.Archived+of.Written != 100 {
-			t.Errorf("%+v", of)
-		}
+		conformance.True(t, of.Class == class && of.Archived == archived && of.Archived+of.Written == 100, "%+v", of)
 		if archived > 0 {
 			month := of.Name[2:6] + "-" + of.Name[6:]
 			if got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month); !slices.Equal(got, want) {
@@ -380,9 +374,7 @@ func TestALoadStopsWhenItsTableIsSeenToBeAnother(t *testing.T) {
 	}
 	select {
 	case err := <-survey.fatal:
-		if !strings.Contains(err.Error(), "created again") {
-			t.Error(err)
-		}
+		conformance.Contains(t, err.Error(), "created again", "%v", err)
 	default:
 		t.Error("nothing stops the load")
 	}

@@ -144,9 +144,7 @@ func TestASlowPartitionSlowsOnlyItself(t *testing.T) {
 			others += l.rows / 700_000
 		}
 		t.Logf("%v: %.3f and %.3f of what is possible", part, slow, others)
-		if slow < 0.9 || others < 0.99 {
-			t.Errorf("%v: %.3f and %.3f of what is possible", part, slow, others)
-		}
+		conformance.True(t, slow >= 0.9 && others >= 0.99, "%v: %.3f and %.3f of what is possible", part, slow, others)
 	}
 }
 
@@ -160,9 +158,7 @@ func TestAPartitionWithoutALimitGetsAllThatMayBeInFlight(t *testing.T) {
 		r := newLawSim(&c, theLaw, 1).run()
 		share := r.rows / maxRows / float64(x.inFlight) * x.rtt.Seconds() / c.length.Seconds()
 		t.Logf("%d in flight, %v: %.3f", x.inFlight, x.rtt, share)
-		if share < 0.8 {
-			t.Errorf("%d in flight, %v: %.3f of what is possible", x.inFlight, x.rtt, share)
-		}
+		conformance.True(t, share >= 0.8, "%d in flight, %v: %.3f of what is possible", x.inFlight, x.rtt, share)
 	}
 }
 

@@ -102,9 +102,7 @@ func TestAnOutageIsNotTakenForARate(t *testing.T) {
 						t.Errorf("%v, %g units/s × %g, seed %d: %g units in a minute after the outage, want %g", lasts, rate, after, seed, l.accepted, want)
 					}
 					for _, p := range l.probes {
-						if rate >= 100 && p > probeAtMost+2*way {
-							t.Errorf("%v between two probes", p)
-						}
+						conformance.True(t, rate < 100 || p <= probeAtMost+2*way, "%v between two probes", p)
 					}
 					if rate == 1000 && lasts == time.Minute && len(l.probes) > 150 {
 						t.Errorf("%d probes in a minute", len(l.probes))
@@ -154,9 +152,7 @@ func TestAShortOutageIsOneWhereABucketIsKnown(t *testing.T) {
 				break
 			}
 		}
-		if outage != c.outage {
-			t.Errorf("%s: an outage after %.1f s: %v", name, float64(now.UnixMilli()-1_000_000)/1000, outage)
-		}
+		conformance.Equal(t, outage, c.outage, "%s: an outage after %.1f s", name, float64(now.UnixMilli()-1_000_000)/1000)
 	}
 }
 
@@ -168,14 +164,10 @@ func TestBackoffGrowsStaysBoundedAndIsSpread(t *testing.T) {
 		different := map[time.Duration]bool{}
 		for range 100 {
 			d := b.After(attempt)
-			if d < full/2 || d > full {
-				t.Fatalf("attempt %d waits %v, want %v to %v", attempt, d, full/2, full)
-			}
+			conformance.MustTrue(t, d >= full/2 && d <= full, "attempt %d waits %v, want %v to %v", attempt, d, full/2, full)
 			different[d] = true
 		}
-		if len(different) < 10 {
-			t.Errorf("attempt %d: %d different times in 100", attempt, len(different))
-		}
+		conformance.True(t, len(different) >= 10, "attempt %d: %d different times in 100", attempt, len(different))
 	}
 }
 
@@ -246,8 +238,6 @@ func TestABucketWithoutARateNeverMakesAnyoneWait(t *testing.T) {
 	for _, rate := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		b := NewBucket(rate, time.Second)
 		b.Take(time.Unix(1000, 0), 1e9)
-		if b != nil || b.Wait(time.Unix(1000, 0)) != 0 || b.Rate() != 0 {
-			t.Errorf("rate %v gives %+v", rate, b)
-		}
+		conformance.True(t, b == nil && b.Wait(time.Unix(1000, 0)) == 0 && b.Rate() == 0, "rate %v gives %+v", rate, b)
 	}
 }

@@ -95,9 +95,7 @@ func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
 		b.send(0)
 		b.want("measure", 0, 0)
 	}
-	if before < 4*refill {
-		t.Errorf("waits %v at last", before)
-	}
+	conformance.True(t, before >= 4*refill, "waits %v at last", before)
 	for range 10 {
 		b.send(0)
 	}
@@ -215,9 +213,7 @@ func TestAStarvedLaneKeepsItsRate(t *testing.T) {
 		b.p.Answered(sent, sent.Add(10*time.Millisecond), 50, 50)
 	}
 	b.want("cruise", rate, 0)
-	if b.p.credit.level > 1.5*maxRows+0.04*rate {
-		t.Errorf("saved %v of credit meanwhile", b.p.credit.level)
-	}
+	conformance.True(t, b.p.credit.level <= 1.5*maxRows+0.04*rate, "saved %v of credit meanwhile", b.p.credit.level)
 }
 
 func TestAChildBeginsAtTheFullRateAndForgivesTheFirstThrottle(t *testing.T) {

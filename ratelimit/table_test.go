@@ -189,9 +189,7 @@ func TestLanesThatShareARateUseItAndAreHardlyRefused(t *testing.T) {
 	s, shared := newSharedSim(lawScene{length: 30 * time.Second, slots: 8, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: 8000, Burst: time.Second}})
 	r := s.run()
 	t.Logf("share %.4f, refused %.4f, rate %.0f", r.share, r.refused, shared.Rate())
-	if r.share < 0.97 || r.refused > 0.01 {
-		t.Errorf("share %.4f, refused %.4f", r.share, r.refused)
-	}
+	conformance.True(t, r.share >= 0.97 && r.refused <= 0.01, "share %.4f, refused %.4f", r.share, r.refused)
 	conformance.Equal(t, shared.Limits(s.base.Add(30*time.Second)), true, "does not limit")
 }
 

@@ -283,9 +283,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 	old, err := os.ReadFile(doc)
 	must(t, err)
 	from, to := strings.Index(string(old), begin)+len(begin), strings.Index(string(old), end)
-	if from < len(begin) || to < from {
-		t.Fatalf("%s has no place for the results", doc)
-	}
+	conformance.MustTrue(t, from >= len(begin) && to >= from, "%s has no place for the results", doc)
 	if string(old[from:to]) == b.String() {
 		return
 	}
@@ -352,9 +350,7 @@ func noFileOfRowsIsTakenForSomethingElse(t *testing.T, dir string) {
 			t.Errorf("%s (%s): %v", f.Path, f.Encoding, err)
 		}
 	}
-	if opened < 100 {
-		t.Errorf("only %d files could be opened", opened)
-	}
+	conformance.True(t, opened >= 100, "only %d files could be opened", opened)
 }
 
 // claim is a sentence, or some words, of a page about inputs and a file of the tree that shows it.
@@ -560,9 +556,7 @@ func TestEveryKindWithoutRowsHasAFile(t *testing.T) {
 		s, err := Open(t.Context(), found(t, filepath.Join(dir, f.Path)), Options{})
 		if err == nil {
 			s.Close()
-			if f.Format == "other" {
-				t.Errorf("%s is read as %v with columns %.60q", f.Path, s.Format, s.Columns)
-			}
+			conformance.True(t, f.Format != "other", "%s is read as %v with columns %.60q", f.Path, s.Format, s.Columns)
 			continue
 		}
 		refusals[f.Path] = err.Error()

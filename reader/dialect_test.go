@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
@@ -313,9 +314,7 @@ func TestFilesOfRowsThatDescribeThemselvesKeepTheContractOfSources(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(context.Background(), item(), Options{})
-			if err != nil || !s.About().Wide || !slices.Contains(s.Columns, "id") {
-				t.Fatalf("%+v, %v", s, err)
-			}
+			conformance.MustTrue(t, err == nil && s.About().Wide && slices.Contains(s.Columns, "id"), "%+v, %v", s, err)
 			s.Close()
 			keepsTheContract(t, item, Options{SplitBytes: 2_500, ChainBytes: 1_500})
 		})

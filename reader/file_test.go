@@ -324,9 +324,7 @@ func TestPartitionFoldersGiveColumns(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, "dt="+day, "in.csv"), []byte("id\n1\n"), 0o644))
 	}
 	set, err := input.Expand(context.Background(), []string{dir}, input.Options{PathColumns: true})
-	if err != nil || len(set.Items) != 2 {
-		t.Fatalf("%v, %d items", err, len(set.Items))
-	}
+	conformance.MustTrue(t, err == nil && len(set.Items) == 2, "%v, %d items", err, len(set.Items))
 	columns, first := valuesOf(t, set.Items[0], Options{})
 	_, second := valuesOf(t, set.Items[1], Options{})
 	if strings.Join(columns, ",") != "id,dt" || first[0][1]+second[0][1] != "2024-01-01" {
@@ -337,9 +335,7 @@ func TestPartitionFoldersGiveColumns(t *testing.T) {
 func TestTheAcidTestsStatedValues(t *testing.T) {
 	const dir = "testdata/csv/csv-spectrum/csvs"
 	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
-	if err != nil || len(files) < 10 {
-		t.Fatalf("%d files: %v", len(files), err)
-	}
+	conformance.MustTrue(t, err == nil && len(files) >= 10, "%d files: %v", len(files), err)
 	for _, path := range files {
 		expectation, err := os.ReadFile(filepath.Join(dir, "..", "json", strings.TrimSuffix(filepath.Base(path), ".csv")+".json"))
 		must(t, err)
@@ -547,9 +543,7 @@ func TestLinesThatMostlyEndWithCRAreNotAHeader(t *testing.T) {
 		"one column, no LF?": {"id\r1\r2\r\n", Options{}},
 	} {
 		got := readAll(itemOf(t, "a.csv", []byte(tt.content)), tt.o)
-		if got.err == nil || !strings.Contains(got.err.Error(), `tr '\r' '\n'`) {
-			t.Errorf("%s: %+v", name, got)
-		}
+		conformance.True(t, got.err != nil && strings.Contains(got.err.Error(), `tr '\r' '\n'`), "%s: %+v", name, got)
 	}
 	for name, tt := range map[string]struct {
 		content string

@@ -90,9 +90,7 @@ func TestARecordThatIsTooLongIsRejectedAlone(t *testing.T) {
 				// All in one split is parsed whole: nothing is read over.
 				o.Memory.RecordBytes, o.SplitBytes = limit, 1<<20
 				want, err := placesOf(t, b.String(), o)
-				if err != nil || len(want) < 31 {
-					t.Fatalf("%d records, %v", len(want), err)
-				}
+				conformance.MustTrue(t, err == nil && len(want) >= 31, "%d records, %v", len(want), err)
 				unlimited := o
 				unlimited.Memory.RecordBytes = 0
 				all, err := placesOf(t, b.String(), unlimited)
@@ -356,9 +354,7 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 		"id,v\n1, \"a\"\n": true, "id,v\n1, \"a,b\"\n": true, "id, \"v\"\n1,a\n": true, "id,v\n1, \"a\" b\n": false, "id,v\n1,\" \"\"a\"\"\"\n": false,
 	} {
 		s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(text)), Options{})
-		if err != nil || strings.Contains(s.Hint, "--trim") != hint {
-			t.Errorf("%q: hint %q, %v", text, s.Hint, err)
-		}
+		conformance.True(t, err == nil && strings.Contains(s.Hint, "--trim") == hint, "%q: hint %q, %v", text, s.Hint, err)
 	}
 	item := fileOf(t, "in.csv", []byte("id,v\n"+strings.Repeat("1, \"a\nb\" \n2,c\n", 900)))
 	keepsTheContract(t, item, Options{TrimNames: true, SplitBytes: 900})

@@ -173,9 +173,7 @@ func TestAStreamThatIsNotTheSameIsRefused(t *testing.T) {
 	text := []byte("id,v\n" + strings.Repeat("1,abcdefgh\n", 2000))
 	o := Options{SplitBytes: 500, ChainBytes: 100}
 	all, err := readFrom(streamOf(t, text), o, nil, source.Chain{})
-	if err != nil || len(all.chain.Sums) < 100 {
-		t.Fatalf("%v, %d sums", err, len(all.chain.Sums))
-	}
+	conformance.MustTrue(t, err == nil && len(all.chain.Sums) >= 100, "%v, %d sums", err, len(all.chain.Sums))
 	place := all.places[len(all.places)/2]
 	for _, at := range []int{700, int(place.Offset) - 50, int(place.Offset) + 300} {
 		other := bytes.Clone(text)
@@ -213,9 +211,7 @@ func TestALongChainKeepsFewSums(t *testing.T) {
 	text[len(text)/2] ^= 1
 	other := newChainer("s", 4)
 	other.expect(c)
-	if _, err := other.Write(text); err == nil {
-		t.Error("a changed byte was not noticed")
-	}
+	conformance.Refused(t, conformance.ErrorOf(other.Write(text)), "", "a changed byte was not noticed")
 }
 
 func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
@@ -231,9 +227,7 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	for _, at := range []int{0, len(text) / 2, len(text) - 2} {
 		other := bytes.Clone(text)
 		other[at] = 'x'
-		if of(other) == same {
-			t.Errorf("byte %d changed: the same fingerprint", at)
-		}
+		conformance.True(t, of(other) != same, "byte %d changed: the same fingerprint", at)
 	}
 	item := itemOf(t, "in.csv", text)
 	s := opened(t, item, Options{})

@@ -26,6 +26,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 	"github.com/ulikunitz/xz"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/input"
@@ -154,13 +155,9 @@ func TestDamageIsWhatAnInputHolds(t *testing.T) {
 		_, errs[name] = input.Expand(t.Context(), []string{server.URL + "/" + name}, input.Options{Retry: input.Retry{Attempts: 1}})
 	}
 	for name, err := range errs {
-		if err == nil || Damaged(fmt.Errorf("read a: %w", err)) {
-			t.Errorf("%s: %v counts as damage", name, err)
-		}
+		conformance.True(t, err != nil && !Damaged(fmt.Errorf("read a: %w", err)), "%s: %v counts as damage", name, err)
 	}
-	if !Damaged(errors.New("the page is cut short")) || Damaged(nil) {
-		t.Error("damage is none, or none is damage")
-	}
+	conformance.True(t, Damaged(errors.New("the page is cut short")) && !Damaged(nil), "damage is none, or none is damage")
 }
 
 // TestAFileIsReadAgainToItsFault: a second reading meets what the first has met, and nothing in a good file.
@@ -264,9 +261,7 @@ func readWith(b *testing.B, item input.Item, workers int) int64 {
 	go func() {
 		for piece, err := first, error(nil); ; piece, err = s.Next() {
 			if err != nil {
-				if !errors.Is(err, io.EOF) {
-					b.Error(err)
-				}
+				conformance.True(b, errors.Is(err, io.EOF), "%v", err)
 				close(pieces)
 				return
 			}

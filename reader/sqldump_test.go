@@ -205,9 +205,7 @@ func TestARejectedRowOfADumpIsNotLoadedAsIfItWereOne(t *testing.T) {
 		})
 		return err
 	}))
-	if len(bad) != 1 || bad[0] != "WrongType id 0 []" {
-		t.Errorf("%q", bad)
-	}
+	conformance.True(t, len(bad) == 1 && bad[0] == "WrongType id 0 []", "%q", bad)
 }
 
 // TestDumpsDoNotDependOnWhereTheyAreCut reads a dump of each dialect in small pieces, as a stream and compressed.

@@ -114,12 +114,8 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 				s.Close()
 				t.Fatalf("it is read as %v with columns %q", s.Format, s.Columns)
 			}
-			if !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.way) {
-				t.Errorf("%v", err)
-			}
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("more than a line: %v", err)
-			}
+			conformance.True(t, strings.Contains(err.Error(), tt.want) && strings.Contains(err.Error(), tt.way), "%v", err)
+			conformance.True(t, !strings.Contains(err.Error(), "\n"), "more than a line: %v", err)
 		})
 	}
 }
@@ -177,9 +173,7 @@ func TestWholeFileSnappyOfJSONLinesIsRead(t *testing.T) {
 	text := strings.Repeat("{\"id\":1,\"v\":\"some text\"}\n", 40)
 	for _, name := range []string{"log_1453.snappy", "log", "a.json.snappy"} {
 		got := readAll(itemOf(t, name, s2.EncodeSnappy(nil, []byte(text))), Options{})
-		if got.err != nil || got.rows != 40 || got.bad != 0 {
-			t.Errorf("%s: %+v", name, got)
-		}
+		conformance.True(t, got.err == nil && got.rows == 40 && got.bad == 0, "%s: %+v", name, got)
 	}
 }
 
@@ -227,9 +221,7 @@ func TestTextInAnotherEncodingIsNamed(t *testing.T) {
 		"misstated.csv": {gb("id,name\n1,学生卡充值\n"), Options{Encoding: "shift-jis"}, 0},
 	} {
 		reasons := reasonsOf(t, name, tt.content, tt.o)
-		if len(reasons) != tt.want && tt.want > 0 {
-			t.Errorf("%s: %q", name, reasons)
-		}
+		conformance.True(t, len(reasons) == tt.want || tt.want <= 0, "%s: %q", name, reasons)
 		for _, r := range reasons {
 			conformance.Contains(t, r, advice, "%s", name)
 		}

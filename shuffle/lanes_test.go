@@ -173,9 +173,7 @@ func TestRowsOfAKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 			conformance.Equal(t, r.store.Usage().Frames, 0, "frames are left on disk")
 		})
 	}
-	if spilled < 1200 {
-		t.Errorf("%d rows were spilled: the test tests nothing", spilled)
-	}
+	conformance.True(t, spilled >= 1200, "%d rows were spilled: the test tests nothing", spilled)
 }
 
 func (r *run) life() {
@@ -236,22 +234,16 @@ func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
 		r.work()
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*", "frames"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("files %v: %v", files, err)
-	}
+	conformance.MustTrue(t, err == nil && len(files) == 1, "files %v: %v", files, err)
 	must(t, os.Truncate(files[0], 1))
 	for _, ok := r.lanes.Lane(0).Front(); ok; _, ok = r.lanes.Lane(0).Front() {
 		r.lanes.Lane(0).Advance()
 	}
 	j := r.lanes.Next()
-	if j == nil {
-		t.Fatal("an empty lane with rows on disk asks for nothing")
-	}
+	conformance.MustTrue(t, j != nil, "an empty lane with rows on disk asks for nothing")
 	new(Worker).Run(r.store, j)
 	conformance.Refused(t, r.lanes.Done(j, r.route), "", "rows that are gone were read back")
-	if r.lanes.Rows() == 0 {
-		t.Error("the rows that cannot be read are not counted any more")
-	}
+	conformance.True(t, r.lanes.Rows() != 0, "the rows that cannot be read are not counted any more")
 }
 
 func TestAFullDiskKeepsRowsInMemory(t *testing.T) {

@@ -67,9 +67,7 @@ func TestATruncatedOrDamagedAnswerIsNeverASuccess(t *testing.T) {
 		if n := bytes.Count(body, []byte{18}); body[0] == 10 && n == 1 || name == "taken with an error" {
 			rows = 1
 		}
-		if _, err := decodeAnswer(nil, body, "t", rows); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		conformance.Refused(t, conformance.ErrorOf(decodeAnswer(nil, body, "t", rows)), "", "%s: no error", name)
 	}
 }
 
@@ -160,9 +158,7 @@ func TestWritingAllocatesNothingForARow(t *testing.T) {
 		rows, repeated, outcomes := batch(t, n, table.Put)
 		w := New(echo{encodeAnswer("t", results)}, nil, "t", table.Put, table.Ignore)
 		allocs := testing.AllocsPerRun(20, func() {
-			if _, err := w.Write(rows, repeated, outcomes); err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, conformance.ErrorOf(w.Write(rows, repeated, outcomes)))
 		})
 		if allocs != 0 {
 			t.Errorf("%v allocations for a request of %d rows, the first of which got %q", allocs, n, outcomes[0].Code)

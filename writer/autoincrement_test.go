@@ -202,15 +202,9 @@ func TestARowThatIsNotThereIsSentAgainWithOthersOfItsBatch(t *testing.T) {
 	rows, o := numberedRows(t, 3), make([]table.Outcome, 3)
 	f.rows[5], f.last = string(testMarker.Append(nil, rows[1])), 5
 	stats, err := w.Write(rows, []bool{true, true, false}, o)
-	if err != nil || stats != (Stats{Requests: 1, Searched: 2, Found: 1}) {
-		t.Fatalf("%+v, %v", stats, err)
-	}
-	if o[0].Number != 15 || o[1].Number != 5 || o[2].Number != 25 {
-		t.Errorf("%+v", o)
-	}
-	if len(f.batches) != 1 || len(f.batches[0]) != 2 {
-		t.Errorf("sent %q", f.batches)
-	}
+	conformance.MustTrue(t, err == nil && stats == (Stats{Requests: 1, Searched: 2, Found: 1}), "%+v, %v", stats, err)
+	conformance.True(t, o[0].Number == 15 && o[1].Number == 5 && o[2].Number == 25, "%+v", o)
+	conformance.True(t, len(f.batches) == 1 && len(f.batches[0]) == 2, "sent %q", f.batches)
 }
 
 func TestARowThatCannotBeLookedForIsNotSent(t *testing.T) {
@@ -255,9 +249,7 @@ func TestOfCopiesTheRecordedOneStays(t *testing.T) {
 		doubts = append(doubts, d)
 	}
 	for range 2 { // it may be repeated
-		if _, err := n.Sweep(doubts); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(n.Sweep(doubts)))
 	}
 	want := map[int64]string{1: "others", 3: mark(0), 4: mark(1), 6: mark(2)}
 	conformance.Equal(t, cmp.Diff(want, f.rows), "", "(-want +got)")

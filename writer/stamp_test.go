@@ -109,17 +109,13 @@ func TestEachRowIsSentWithItsTimestamp(t *testing.T) {
 		for i, at := range []int64{1_006_000, 1_000_000, 1_005_999} {
 			outcomes[i] = table.Outcome{Stamp: at}
 		}
-		if _, err := w.Write(rows, repeated, outcomes); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(w.Write(rows, repeated, outcomes)))
 		for i, o := range outcomes {
 			want := table.Outcome{Fate: table.Written, Stamp: o.Stamp, WriteCU: 2}
 			if refuse {
 				want = table.Outcome{Fate: table.Refused, Stale: i == 1, Stamp: o.Stamp, Code: "OTSParameterInvalid", Message: "why"}
 			}
-			if o != want || !refuse && o.Stamp != stamps[i] {
-				t.Errorf("row %d: %+v, sent with %d", i, o, stamps)
-			}
+			conformance.True(t, o == want && (refuse || o.Stamp == stamps[i]), "row %d: %+v, sent with %d", i, o, stamps)
 		}
 		refuse = false
 	}
@@ -154,9 +150,7 @@ func TestARequestOfStampedRowsIsNoLongerThanTheServiceTakes(t *testing.T) {
 	for i := range outcomes {
 		outcomes[i].Stamp = 1700000000000
 	}
-	if _, err := w.Write(batch.Rows, make([]bool, len(batch.Rows)), outcomes); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(w.Write(batch.Rows, make([]bool, len(batch.Rows)), outcomes)))
 	if sent > table.MaxBodyBytes || sent < table.MaxBodyBytes*9/10 {
 		t.Errorf("%d rows make %d bytes, the service takes %d", len(batch.Rows), sent, table.MaxBodyBytes)
 	}
@@ -193,9 +187,7 @@ func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
 			return nil, &tablestore.OtsError{Code: "OTSServerBusy"}
 		})
 		w := New(f, nil, "t", table.Increment, table.Ignore).With(Options{Increments: c})
-		if _, err := w.Write(rows, make([]bool, 200), make([]table.Outcome, 200)); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(w.Write(rows, make([]bool, 200), make([]table.Outcome, 200))))
 		req := new(otsprotocol.BatchWriteRowRequest)
 		must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
 		if again, err := proto.Marshal(protoadapt.MessageV2Of(req)); err != nil || !bytes.Equal(again, body) {
@@ -248,9 +240,7 @@ func TestMarksTellTheOutcomeOfARecord(t *testing.T) {
 		n := NewIncrements(nil, "_m", testRun)
 		o := table.Outcome{Fate: table.Again}
 		n.decide(c.mark, rows[5], c.repeated, &o)
-		if o.Fate != c.fate || !strings.Contains(o.Message, c.message) {
-			t.Errorf("%s: %+v", name, o)
-		}
+		conformance.True(t, o.Fate == c.fate && strings.Contains(o.Message, c.message), "%s: %+v", name, o)
 	}
 }
 

@@ -134,9 +134,7 @@ func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 	}}
 	rows, repeated, outcomes := batch(t, len(codes), table.Put)
 	stats, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
-	if err != nil || stats.Requests != 1 {
-		t.Fatalf("%v, %+v", err, stats)
-	}
+	conformance.MustTrue(t, err == nil && stats.Requests == 1, "%v, %+v", err, stats)
 	for i, o := range outcomes {
 		if o.Fate != want[i] || o.Code != codes[i] || o.Throttled != (i == 1) {
 			t.Errorf("%q: %+v", codes[i], o)
@@ -259,9 +257,7 @@ func TestARefusedRequestIsHalvedUntilTheBadRowsStandAlone(t *testing.T) {
 				return ok(len(bodies)), nil
 			}
 			stats, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
-			if err != nil || stats.Requests != f.requests {
-				t.Fatalf("%v, %+v, %d requests", err, stats, f.requests)
-			}
+			conformance.MustTrue(t, err == nil && stats.Requests == f.requests, "%v, %+v, %d requests", err, stats, f.requests)
 			for i, o := range outcomes {
 				conformance.Equal(t, o.Fate == table.Refused, isBad[string(rows[i].Body())], "%d rows, bad %v: row %d is %+v", n, bad, i, o)
 			}
@@ -338,9 +334,7 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNotAReject(t *testing.T) {
 		}
 		rows, repeated, outcomes := batch(t, 1, tt.mode)
 		repeated[0] = tt.repeated
-		if _, err := New(f, f, "t", tt.mode, tt.condition).Write(rows, repeated, outcomes); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(New(f, f, "t", tt.mode, tt.condition).Write(rows, repeated, outcomes)))
 		conformance.Equal(t, outcomes[0].Fate, tt.want, "%s: %+v", tt.name, outcomes[0])
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -171,9 +172,7 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	u.check(t, accepted)
 	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, created/1_000_000)).bytes(2, message{}.int(1, -1).int(2, 7).int(5, 86400).int(6, 1).int(7, 0)).bytes(3, stream)))
 	l := s.send(t, rawRequest{operation: "ListTable"})
-	if !bytes.Contains(l.body, message{}.text(1, name)) {
-		t.Errorf("%q does not list %s", l.body, name)
-	}
+	conformance.True(t, bytes.Contains(l.body, message{}.text(1, name)), "%q does not list %s", l.body, name)
 	x := s.send(t, rawRequest{operation: "DeleteTable", body: message{}.text(1, name)})
 	x.check(t, accepted)
 	diff(t, len(x.body), 0)
@@ -372,9 +371,7 @@ func sign(secret, text string) string {
 
 func (a *answer) check(t testing.TB, want refusal) {
 	t.Helper()
-	if !want.matches(a.refusal) {
-		t.Errorf("got  %+v\nwant %+v", a.refusal, want)
-	}
+	conformance.True(t, want.matches(a.refusal), "got  %+v\nwant %+v", a.refusal, want)
 }
 
 // checkSigned fails the test unless the answer carries what the strictest SDKs demand: its MD5, an id, a date, a

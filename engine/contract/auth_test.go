@@ -183,9 +183,7 @@ func TestSignatureV4IsProvenAndAnsweredWithItsOwnKey(t *testing.T) {
 				own.secret = key
 				a.checkSigned(t, &own, op)
 			}
-			if a.header.Get("Authorization") == "" {
-				t.Error("the answer is not signed")
-			}
+			conformance.True(t, a.header.Get("Authorization") != "", "the answer is not signed")
 		})
 	}
 	for secret, want := range map[string]refusal{s.secret: accepted, "wrong": authFailed("Signature mismatch.")} { // as the SDK signs

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
@@ -29,9 +30,7 @@ func (tb *table) append(pk1 string, cells ...cell) *tablestore.PutRowChange {
 
 func numberOf(t testing.TB, k *tablestore.PrimaryKey) int64 {
 	t.Helper()
-	if k == nil || len(k.PrimaryKeys) != 2 {
-		t.Fatalf("the answer has no key: %+v", k)
-	}
+	conformance.MustTrue(t, k != nil && len(k.PrimaryKeys) == 2, "the answer has no key: %+v", k)
 	n, ok := k.PrimaryKeys[1].Value.(int64)
 	if !ok || n <= 0 {
 		t.Fatalf("pk2 is %v, which is no positive integer", k.PrimaryKeys[1].Value)
@@ -56,9 +55,7 @@ func TestAutoIncrementNumbersRows(t *testing.T) {
 		r, err := s.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.append("a", c("i", i))})
 		must(t, err)
 		n := numberOf(t, &r.PrimaryKey)
-		if n <= last {
-			t.Errorf("%d is not above %d", n, last)
-		}
+		conformance.True(t, n > last, "%d is not above %d", n, last)
 		last = n
 		diff(t, *r.ConsumedCapacityUnit, tablestore.ConsumedCapacityUnit{Write: 1})
 		diff(t, tb.values(t, tb.key("a", n)), &row{[]any{"a", n}, []cell{c("i", int64(i))}})

@@ -38,9 +38,7 @@ func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
 	// 3+1 and 3+8 bytes of key, 1+8 of the cell.
 	want := message{}.text(1, tb.name).bytes(2, message{}.int(1, 1).bytes(3, message{}.bytes(1, message{}.int(1, 0).int(2, 0)).bytes(2, message{}.int(1, 0).int(2, 24)))).
 		bytes(2, message{}.int(1, 0).bytes(2, message{}.text(1, "OTSInvalidPK").text(2, "Validate PK size fail. Input: 1, Meta: 2.")).bytes(3, message{}.bytes(1, message{}.int(1, 0).int(2, 1))))
-	if !bytes.Equal(a.body, want) {
-		t.Errorf("got  %x\nwant %x", a.body, want)
-	}
+	conformance.True(t, bytes.Equal(a.body, want), "got  %x\nwant %x", a.body, want)
 	diff(t, tb.values(t, tb.key("a", 1)).Cells, []cell{c("n", int64(5))})
 	many := make([]*tablestore.PutRowRequest, 201)
 	for i := range many {
@@ -96,9 +94,7 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 		return asked
 	}
 	a := export(columns("pk1", "pk2", "a", "b", "s"))
-	if !bytes.Contains(a.body, want) {
-		t.Errorf("got  %x\nwant %x", a.body, want)
-	}
+	conformance.True(t, bytes.Contains(a.body, want), "got  %x\nwant %x", a.body, want)
 	// No units, and the bytes of keys and columns that were scanned: 2×(3+1+3+8), 1+1+1+2, 1+8+1+3.
 	if consumed := (message{}.bytes(1, message{}.bytes(1, message{}.int(1, 0).int(2, 0)).bytes(2, message{}.int(1, 48).int(2, 0)))); !bytes.HasPrefix(a.body, consumed) {
 		t.Errorf("consumed %x, want %x", a.body[:20], consumed)

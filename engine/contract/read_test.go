@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
@@ -382,9 +383,7 @@ func TestCellsWithoutATimestampAreOfNow(t *testing.T) {
 	r := tb.get(t, k)
 	after := time.Now().Add(time.Minute).UnixMilli()
 	for _, x := range r.Cells {
-		if x.Timestamp < before || x.Timestamp > after {
-			t.Errorf("%+v is not between %d and %d", x, before, after)
-		}
+		conformance.True(t, x.Timestamp >= before && x.Timestamp <= after, "%+v is not between %d and %d", x, before, after)
 	}
 	if r.Cells[0].Timestamp != r.Cells[1].Timestamp || r.Cells[2].Timestamp < r.Cells[0].Timestamp {
 		t.Errorf("%+v", r.Cells)

@@ -212,9 +212,7 @@ func TestWritesAnswerWithTheRowAskedFor(t *testing.T) {
 		got := cellsOf(r.Columns)
 		diff(t, (&row{Cells: got}).untimed().Cells, []cell{c("m", int64(-1)), c("n", int64(42))})
 		for _, x := range got {
-			if x.Timestamp < before {
-				t.Errorf("%+v is not of now", x)
-			}
+			conformance.True(t, x.Timestamp >= before, "%+v is not of now", x)
 		}
 	})
 	t.Run("a batch with RT_AFTER_MODIFY answers the sums", func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
@@ -25,9 +26,7 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 		l, err := s.ListTable()
 		must(t, err)
 		for _, name := range append(others, tb.name) {
-			if !slices.Contains(l.TableNames, name) || !slices.IsSorted(l.TableNames) {
-				t.Errorf("%v", l.TableNames)
-			}
+			conformance.True(t, slices.Contains(l.TableNames, name) && slices.IsSorted(l.TableNames), "%v", l.TableNames)
 		}
 	})
 	t.Run("it is described as it was created", func(t *testing.T) {
@@ -290,9 +289,7 @@ func (s *service) shardSplits(t testing.TB, table string) (bounds [][]byte) {
 	a.check(t, accepted)
 	for _, row := range parseOf(t, a.body)[6] {
 		_, value, ok := bytes.Cut(row, []byte("pk1\x05"))
-		if !ok || len(value) < 4 {
-			t.Fatalf("a split is no row of pk1: %x", row)
-		}
+		conformance.MustTrue(t, ok && len(value) >= 4, "a split is no row of pk1: %x", row)
 		size := endian.LittleEndian.Uint32(value)
 		bounds = append(bounds, value[4:4+size])
 	}

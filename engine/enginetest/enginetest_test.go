@@ -37,9 +37,7 @@ func TestARowExpiresWhenTheClockIsMoved(t *testing.T) {
 		row.PrimaryKey.AddPrimaryKeyColumn("id", "1")
 		row.AddColumn("total", int64(5))
 		row.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-		if _, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: row}); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(c.PutRow(&tablestore.PutRowRequest{PutRowChange: row})))
 		e.Advance(t, 23*time.Hour)
 		conformance.Equal(t, columns(t, c), 1, "columns within the time to live")
 		e.Advance(t, 2*time.Hour)

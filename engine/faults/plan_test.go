@@ -39,9 +39,7 @@ func TestWaitLateWaitsForTheLastOne(t *testing.T) {
 		conformance.Equal(t, done, false, "it did not wait for the second")
 		second()
 		synctest.Wait()
-		if !done || p.Late() != 0 {
-			t.Error("it still waits")
-		}
+		conformance.True(t, done && p.Late() == 0, "it still waits")
 	})
 }
 
@@ -71,9 +69,7 @@ func TestAnOutageBefallsEveryRequestForItsTime(t *testing.T) {
 			Busy: {Refuse, Refuse}, Throttle: {RefuseRows, RefuseRows}, Timeout: {Hang, Hang}, Reset: {DropBefore, DropAfter}, Page503: {BadBody, BadBody},
 		} {
 			o, err := ParseOutage("1.5:" + kind + ":2")
-			if err != nil || o.String() != "1.5:"+kind+":2" {
-				t.Fatal(o, err)
-			}
+			conformance.MustTrue(t, err == nil && o.String() == "1.5:"+kind+":2", "%v %v", o, err)
 			p := &Plan{Outage: o}
 			at := func(op string) Fault { return p.Next(op, 1) }
 			if at("DescribeTable").Action != None || at("BatchWriteRow").Action != None {
@@ -87,9 +83,7 @@ func TestAnOutageBefallsEveryRequestForItsTime(t *testing.T) {
 			if kind == Timeout && first.Applied == second.Applied {
 				t.Error("one of two requests without an answer is not applied, or both are not")
 			}
-			if kind == Throttle && second.RowCode(0) == "" {
-				t.Error("a row is taken")
-			}
+			conformance.True(t, kind != Throttle || second.RowCode(0) != "", "a row is taken")
 			time.Sleep(1500 * time.Millisecond)
 			conformance.Equal(t, at("BatchWriteRow").Action, None, "%s: fault afterwards", kind)
 		}
@@ -98,9 +92,7 @@ func TestAnOutageBefallsEveryRequestForItsTime(t *testing.T) {
 
 func TestOutagesThatAreNoneAreRefused(t *testing.T) {
 	for _, text := range []string{"", "5", "busy", "0:busy", "-1:busy", "5:nap", "5:busy:x", "5:busy:1:1", "NaN:busy", "1e9:busy"} {
-		if _, err := ParseOutage(text); err == nil {
-			t.Errorf("%q is an outage", text)
-		}
+		conformance.Refused(t, conformance.ErrorOf(ParseOutage(text)), "", "%q is an outage", text)
 	}
 }
 
@@ -119,9 +111,7 @@ func TestARandomPlanHitsItsShareOfTheRequests(t *testing.T) {
 			hit++
 		}
 	}
-	if hit < 900 || hit > 1100 {
-		t.Errorf("%d of 4000 requests, want about 1000", hit)
-	}
+	conformance.True(t, hit >= 900 && hit <= 1100, "%d of 4000 requests, want about 1000", hit)
 	done := p.Done()
 	sum := 0
 	for _, name := range Actions() {
@@ -168,9 +158,7 @@ func TestAKindMayNameItsCode(t *testing.T) {
 			refused++
 		}
 	}
-	if refused < 25 || refused > 75 {
-		t.Errorf("%d of 100 rows refused, want about half", refused)
-	}
+	conformance.True(t, refused >= 25 && refused <= 75, "%d of 100 rows refused, want about half", refused)
 }
 
 func TestAScriptNamesItsRequests(t *testing.T) {
@@ -190,13 +178,9 @@ func TestAScriptNamesItsRequests(t *testing.T) {
 
 func TestWrongPlansAreRefused(t *testing.T) {
 	for _, r := range []Random{{Rate: -0.1}, {Rate: 1.1}, {Rate: 1, Kinds: []string{"explode"}}, {Rate: 1, Delay: -1}} {
-		if _, err := r.Plan(); err == nil {
-			t.Errorf("%+v: no error", r)
-		}
+		conformance.Refused(t, conformance.ErrorOf(r.Plan()), "", "%+v: no error", r)
 	}
 	for _, s := range [][]Step{{{N: -1, Action: "refuse"}}, {{Action: ""}}, {{Action: "refuse"}, {Action: "refuse"}}, {{Action: "refuse", Delay: -1}}} {
-		if _, err := Scripted(s, nil); err == nil {
-			t.Errorf("%+v: no error", s)
-		}
+		conformance.Refused(t, conformance.ErrorOf(Scripted(s, nil)), "", "%+v: no error", s)
 	}
 }

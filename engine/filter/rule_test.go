@@ -103,9 +103,7 @@ func TestInvalidRulesAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Decode(leaf{op: 1, column: "c", value: 1, rule: transfer(v.regex, v.cast)}.bytes())
-			if v.ok != (err == nil) || err != nil && err.Code != wire.CodeParameterInvalid {
-				t.Error(err)
-			}
+			conformance.True(t, v.ok == (err == nil) && (err == nil || err.Code == wire.CodeParameterInvalid), "%v", err)
 		})
 	}
 }

@@ -180,9 +180,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		{Kind: "leaky"}, {Rate: -1}, {Rate: math.NaN()}, {Causeless: 1.1}, {Requests: -1}, {Burst: -1}, {Kind: Queue, Lag: 1},
 		{Steps: []Step{{0, 0}}}, {Steps: []Step{{2, 1}, {1, 1}}},
 	} {
-		if _, err := New(o, start); err == nil {
-			t.Errorf("%+v is taken", o)
-		}
+		conformance.Refused(t, conformance.ErrorOf(New(o, start)), "", "%+v is taken", o)
 	}
 }
 

@@ -136,9 +136,7 @@ func same(rt *rapid.T, what string, got, want any) {
 		}
 		return a.Status == b.Status && a.Code == b.Code && (a.Message == b.Message || a.Message == "" || b.Message == "")
 	})
-	if d := cmp.Diff(want, got, anyMessage, cmpopts.EquateEmpty()); d != "" {
-		rt.Fatalf("%s (-model +engine)\n%s", what, d)
-	}
+	conformance.MustEqual(rt, cmp.Diff(want, got, anyMessage, cmpopts.EquateEmpty()), "", "%s (-model +engine)", what)
 }
 
 func (m *machine) create(rt *rapid.T, name string) {
@@ -203,9 +201,7 @@ func (m *machine) update(rt *rapid.T, name string) {
 	}
 	t := m.model.Tables[name]
 	all, r := m.engine.getRange(name, bound(t, Min), bound(t, Max), false, 0, &Selection{MaxVersions: 1000})
-	if r != nil {
-		rt.Fatal(r)
-	}
+	conformance.MustTrue(rt, r == nil, "%v", r)
 	must(rt, m.model.Resync(name, all.Rows, m.now()))
 }
 
@@ -325,9 +321,7 @@ func (m *machine) getBatch(rt *rapid.T) {
 		tables, keys, want = append(tables, name), append(keys, key), append(want, o)
 	}
 	got, r := m.engine.getBatch(tables, keys, s)
-	if r != nil {
-		rt.Fatal(r)
-	}
+	conformance.MustTrue(rt, r == nil, "%v", r)
 	same(rt, "BatchGetRow", got, want)
 }
 
@@ -363,13 +357,9 @@ func (m *machine) page(rt *rapid.T) {
 	}
 	for start != nil {
 		want, r := m.model.GetRange(name, start, end, backward, limit, s, m.now())
-		if r != nil {
-			rt.Fatal(r)
-		}
+		conformance.MustTrue(rt, r == nil, "%v", r)
 		got, r := m.engine.getRange(name, start, end, backward, limit, s)
-		if r != nil {
-			rt.Fatal(r)
-		}
+		conformance.MustTrue(rt, r == nil, "%v", r)
 		same(rt, "a page", got, want)
 		start = want.Next
 	}

@@ -158,9 +158,7 @@ func TestKeysOfEveryTypeAreReadAndWritten(t *testing.T) {
 		}
 		conformance.Equal(t, fmt.Sprint(starts), v.want, "starts")
 		r, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
-		if err != nil || r.TableMeta.TableName != name {
-			t.Error(err)
-		}
+		conformance.True(t, err == nil && r.TableMeta.TableName == name, "%v", err)
 	}
 	for _, keys := range []string{`["a"]`, `[{"binary":"%"}]`, `[{"binary":"","x":1}]`, `[{}]`} {
 		name := fmt.Sprintf("/_engine/tables/t%d/split", tablestore.PrimaryKeyType_BINARY)
@@ -216,9 +214,7 @@ func TestAWrongSimulationDoesNotOpen(t *testing.T) {
 func TestADroppedTableTakesItsSimulationWithIt(t *testing.T) {
 	s, c := withTable(t, Options{})
 	tell(t, s, "POST", "/_engine/tables/t/split", `{"keys":["k"]}`, nil)
-	if _, err := c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"}); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})))
 	createTable(t, c, "t", 1)
 	if st := s.sim.present("t"); st != nil {
 		t.Errorf("%v", st.Stats(time.Now()))
@@ -284,9 +280,7 @@ func TestReadsWaitForTheirPartition(t *testing.T) {
 		r, err := c.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{both}})
 		must(t, err)
 		rows := r.TableToRowsResult["t"]
-		if !rows[0].IsSucceed || rows[1].Error.Code != wire.CodePartitionUnavailable {
-			t.Errorf("%+v", rows)
-		}
+		conformance.True(t, rows[0].IsSucceed && rows[1].Error.Code == wire.CodePartitionUnavailable, "%+v", rows)
 		time.Sleep(500 * time.Millisecond)
 		conformance.Equal(t, read(key("z", 1)), nil, "contents read")
 	})
@@ -336,13 +330,9 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 		}
 		tell(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["drop-after"],"operations":["PutRow"]}`, nil)
 		writeRows(t, c, rowsOf("d"))
-		if putRow(c, put("t", key("e", 1))) == nil {
-			t.Error("no fault")
-		}
+		conformance.True(t, putRow(c, put("t", key("e", 1))) != nil, "no fault")
 		tell(t, s, "POST", "/_engine/faults", `{"rate":0}`, &got)
-		if got.On || s.Faults() != nil {
-			t.Error("faults are still on")
-		}
+		conformance.True(t, !got.On && s.Faults() == nil, "faults are still on")
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 // taps keeps every request the SDK sends, by operation.
@@ -175,9 +176,7 @@ func (z *fuzzed) renew(t testing.TB) {
 	for i := range int64(200) {
 		b.AddRowChange(put("t", key(fmt.Sprint("k", i%7), i), "c", i, "s", strings.Repeat("x", int(i)), "d", float64(i), "b", []byte{byte(i)}, "t", i%2 == 0))
 	}
-	if _, err := c.BatchWriteRow(b); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(c.BatchWriteRow(b)))
 }
 
 // allocated is how many bytes of memory the process has ever taken from its heap.
@@ -200,9 +199,7 @@ func FuzzHandler(f *testing.F) {
 	bodies := sdkRequests(f)
 	ops := slices.Sorted(maps.Keys(operations))
 	for i, op := range ops {
-		if len(bodies[op]) == 0 {
-			f.Fatalf("no request of %s to begin with", op)
-		}
+		conformance.MustTrue(f, len(bodies[op]) != 0, "no request of %s to begin with", op)
 		for _, body := range bodies[op] {
 			for _, how := range []uint8{0, toEmpty, deflated | answerSmall} {
 				f.Add(uint8(i), how, body)
@@ -246,9 +243,7 @@ func FuzzHandler(f *testing.F) {
 // checkAnswer fails the test unless a is an answer that every SDK can read.
 func checkAnswer(t *testing.T, op string, a *answer) {
 	t.Helper()
-	if a.status >= http.StatusInternalServerError {
-		t.Errorf("%s: %d %q", op, a.status, a.body)
-	}
+	conformance.True(t, a.status < http.StatusInternalServerError, "%s: %d %q", op, a.status, a.body)
 	if a.header.Get(wire.HeaderMD5) != md5Text(a.body) || a.header.Get("Authorization") != "OTS "+DefaultAccessKeyID+":"+wire.SignResponse(DefaultAccessKeySecret, "/"+op, a.header) {
 		t.Errorf("%s: not signed: %v", op, a.header)
 	}
@@ -261,9 +256,7 @@ func checkAnswer(t *testing.T, op string, a *answer) {
 			t.Fatalf("%s: the error is no message: %q", op, a.body)
 		}
 		text, m := protowire.ConsumeBytes(b[n:])
-		if m <= 0 || !utf8.Valid(text) {
-			t.Fatalf("%s: the error is not text: %q", op, a.body)
-		}
+		conformance.MustTrue(t, m > 0 && utf8.Valid(text), "%s: the error is not text: %q", op, a.body)
 		b = b[n+m:]
 	}
 }
@@ -296,12 +289,8 @@ func FuzzConnection(f *testing.F) {
 		if e, ok := err.(net.Error); ok && e.Timeout() {
 			t.Fatalf("neither an answer nor an end: %q", back)
 		}
-		if len(back) > 0 && !bytes.HasPrefix(back, []byte("HTTP/1.")) {
-			t.Errorf("not HTTP: %q", back)
-		}
-		if strings.Contains(out.String(), "panic") {
-			t.Errorf("%s", out.String())
-		}
+		conformance.True(t, len(back) <= 0 || bytes.HasPrefix(back, []byte("HTTP/1.")), "not HTTP: %q", back)
+		conformance.True(t, !strings.Contains(out.String(), "panic"), "%s", out.String())
 		s.SetFaults(nil) // the admin API may have set some
 		if a := raw(s, "ListTable", nil, nil); a.status != http.StatusOK {
 			t.Errorf("afterwards: %d %q", a.status, a.body)

@@ -314,9 +314,7 @@ func TestRequestIDsAreUniqueAlsoAfterARestart(t *testing.T) {
 					for range 100 {
 						id := raw(s, "ListTable", nil, nil).header.Get(wire.HeaderRequestID)
 						mu.Lock()
-						if id == "" || seen[id] {
-							t.Errorf("request id %q again", id)
-						}
+						conformance.True(t, id != "" && !seen[id], "request id %q again", id)
 						seen[id] = true
 						mu.Unlock()
 					}

@@ -94,9 +94,7 @@ func TestAnyCredentialsAreTaken(t *testing.T) {
 	res, err := http.Post(web.URL+"/ListTable", "", nil)
 	must(t, err)
 	res.Body.Close()
-	if res.StatusCode != http.StatusBadRequest {
-		t.Error(res.Status)
-	}
+	conformance.Equal(t, res.StatusCode, http.StatusBadRequest, "%v", res.Status)
 }
 
 func TestInstancesHaveTablesOfTheirOwnAlsoAfterARestart(t *testing.T) {

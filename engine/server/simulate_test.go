@@ -90,9 +90,7 @@ func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
 		}
 		must(t, putRow(c, put("t", key("y", 1)))) // of the other partition
 		st := s.Sim().Stats()["t"]
-		if st.Rows != 4 || st.Throttled != 3 || st.Units != 4 || st.Requests != 3 {
-			t.Errorf("%+v", st.Count)
-		}
+		conformance.True(t, st.Rows == 4 && st.Throttled == 3 && st.Units == 4 && st.Requests == 3, "%+v", st.Count)
 	})
 }
 
@@ -423,9 +421,7 @@ func TestStreamsAreIgnoredWhereTheServerIsTold(t *testing.T) {
 		s := reopen(t, dir, Options{IgnoreStreams: true})
 		c := inProcess(s)
 		if !reopened {
-			if _, err := c.CreateTable(request("t")); err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, conformance.ErrorOf(c.CreateTable(request("t"))))
 		}
 		d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 		must(t, err)
@@ -437,9 +433,7 @@ func TestStreamsAreIgnoredWhereTheServerIsTold(t *testing.T) {
 		}
 		if reopened {
 			u, err := c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", StreamSpec: &tablestore.StreamSpecification{EnableStream: false}})
-			if err != nil || u.StreamDetails.EnableStream {
-				t.Errorf("switched off: %v, %+v", err, u)
-			}
+			conformance.True(t, err == nil && !u.StreamDetails.EnableStream, "switched off: %v, %+v", err, u)
 		}
 		must(t, s.Close())
 	}

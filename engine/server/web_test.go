@@ -173,13 +173,9 @@ func TestBodiesThatAreOnlyAnnouncedTakeLittleMemory(t *testing.T) {
 	head = strings.Replace(head, "\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n", 1)
 	for range 100 {
 		c := dial(t, addr)
-		if _, err := io.WriteString(c, head); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(io.WriteString(c, head)))
 		line, err := bufio.NewReader(c).ReadString('\n')
-		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
-			t.Fatalf("%q %v", line, err)
-		}
+		conformance.MustTrue(t, err == nil && strings.HasPrefix(line, "HTTP/1.1 100 "), "%q %v", line, err)
 	}
 	runtime.ReadMemStats(&after)
 	if got := int64(after.TotalAlloc - before.TotalAlloc); got > 60<<20 {

@@ -48,9 +48,7 @@ func TestABucketIsEmptyAtTheStartAndHoldsABurst(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{0, 0}, {10 * time.Millisecond, 1}, {110 * time.Millisecond, 10}, {10 * time.Second, 100}, {10 * time.Second, 0}, {10500 * time.Millisecond, 50}} {
-		if n := accepted(write(table, at(step.after), repeated("k", 200)...)); n != step.want {
-			t.Errorf("after %v: %d rows accepted, want %d", step.after, n, step.want)
-		}
+		conformance.Equal(t, accepted(write(table, at(step.after), repeated("k", 200)...)), step.want, "after %v", step.after)
 	}
 }
 
@@ -96,9 +94,7 @@ func TestIntegersAreRoutedByTheirValue(t *testing.T) {
 	}
 	n := numbers(table, keys...)
 	for i := 0; i < len(n); i += 2 {
-		if n[i] != n[i+1] || i > 0 && n[i] == n[i-1] {
-			t.Errorf("%v", n)
-		}
+		conformance.True(t, n[i] == n[i+1] && (i <= 0 || n[i] != n[i-1]), "%v", n)
 	}
 	conformance.Same(t, table.Bounds(start), []Key{IntegerKey(-5), IntegerKey(0), IntegerKey(300)}, "bounds")
 }
@@ -136,9 +132,7 @@ func TestAPartitionThatKeepsItsRangeIsNotTouchedByASplit(t *testing.T) {
 	before := numbers(table, "a", "z")
 	table.Split(at(time.Second), []Key{"t", "m"}, time.Second)
 	after := numbers(table, "a", "z")
-	if before[0] != after[0] || before[1] == after[1] {
-		t.Errorf("%v, then %v", before, after)
-	}
+	conformance.True(t, before[0] == after[0] && before[1] != after[1], "%v, then %v", before, after)
 	if v := write(table, at(time.Second), "a", "n"); v[0] != Accepted || v[1] != Unavailable {
 		t.Error(v)
 	}
@@ -163,9 +157,7 @@ func TestAMovingPartitionIsAwayAndReturnsWithAnEmptyBucket(t *testing.T) {
 	}
 	read := []Row{{Key: []byte("a")}, {Key: []byte("z")}}
 	table.Reach(at(1999*time.Millisecond), read)
-	if read[0].Verdict != Accepted || read[1].Verdict != Unavailable {
-		t.Error(read)
-	}
+	conformance.True(t, read[0].Verdict == Accepted && read[1].Verdict == Unavailable, "%v", read)
 	if n := accepted(write(table, at(2100*time.Millisecond), repeated("z", 10)...)); n != 1 {
 		t.Errorf("%d rows accepted 100 ms after the return, want 1", n)
 	}
@@ -183,9 +175,7 @@ func TestLatencyIsDrawnAroundItsMean(t *testing.T) {
 		var sum time.Duration
 		for range 1000 {
 			d := table.Latency(start, rows)
-			if d < 8*time.Millisecond || d > 12*time.Millisecond {
-				t.Fatalf("latency %v", d)
-			}
+			conformance.MustTrue(t, d >= 8*time.Millisecond && d <= 12*time.Millisecond, "latency %v", d)
 			sum += d
 		}
 		return sum / 1000
@@ -372,18 +362,14 @@ func TestMovesComeAtTheirRate(t *testing.T) {
 	table := NewTable(Config{Seed: 3, Moves: Moves{PerMinute: 60, Unavailable: 10 * time.Millisecond}}, start)
 	v := load(table, 0, 100*time.Second, digits)
 	away := len(v) - accepted(v)
-	if away < 700 || away > 1300 {
-		t.Errorf("%d of %d rows met a moving partition, want about 1000", away, len(v))
-	}
+	conformance.True(t, away >= 700 && away <= 1300, "%d of %d rows met a moving partition, want about 1000", away, len(v))
 }
 
 func TestALongIdleTimeIsCaughtUpQuickly(t *testing.T) {
 	table := NewTable(Config{Moves: Moves{PerMinute: maxMovesPerMinute}, Splits: Splits{Every: time.Millisecond}}, start)
 	write(table, start, "a")
 	write(table, at(99*time.Hour), "a")
-	if table.clock.due <= at(99*time.Hour).UnixNano() {
-		t.Error("something is still due")
-	}
+	conformance.True(t, table.clock.due > at(99*time.Hour).UnixNano(), "something is still due")
 }
 
 func TestATableToBeCutIsCutAtTheKeysSeen(t *testing.T) {
@@ -470,9 +456,7 @@ func TestATableTakesNoMoreThanItsLimit(t *testing.T) {
 		if kind == limiter.Queue {
 			taken -= 15_000 // what waits
 		}
-		if taken < 1498 || taken > 1503 {
-			t.Errorf("%s: %d rows in a second of a table of 1,500", kind, taken)
-		}
+		conformance.True(t, taken >= 1498 && taken <= 1503, "%s: %d rows in a second of a table of 1,500", kind, taken)
 	}
 	table := NewTable(Config{TableUnits: 100}, start)
 	if taken, _ := offer(table, 0, time.Second, 10, "a"); taken != 99 {
@@ -494,9 +478,7 @@ func TestChildrenOfASplitHaveLimitsOfTheirOwn(t *testing.T) {
 
 func TestALimiterWithoutACapacityIsRefused(t *testing.T) {
 	for _, c := range []Config{{Limiter: limiter.Queue}, {PartitionUnits: 1, Limiter: "leaky"}, {TableUnits: -1}} {
-		if c.Check() == nil {
-			t.Errorf("%+v is taken", c)
-		}
+		conformance.True(t, c.Check() != nil, "%+v is taken", c)
 	}
 	for _, c := range []Config{{PartitionUnits: 1, Limiter: limiter.Queue}, {TableUnits: 1, Limiter: limiter.FixedWindow}, {TableUnits: 5}} {
 		conformance.Equal(t, c.Check(), nil, "%+v", c)
@@ -512,9 +494,7 @@ func TestAnInstanceTakesWholeRequestsUpToItsRate(t *testing.T) {
 			taken += 30
 		}
 	}
-	if taken < 9_900 || taken > 10_000 {
-		t.Errorf("%g units in ten seconds", taken)
-	}
+	conformance.True(t, taken >= 9_900 && taken <= 10_000, "%g units in ten seconds", taken)
 	c := i.Count()
 	if float64(c.Units) != taken || c.Refused != 10_001-int64(taken/30) || c.Rows != 50+10*(c.Refused-1) {
 		t.Errorf("%+v", c)

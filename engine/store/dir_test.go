@@ -75,9 +75,7 @@ func TestASecondOpenNamesTheDirectoryAndOnlyItsOwnerReadsIt(t *testing.T) {
 			files++
 			return err
 		})
-		if err != nil || files < 5 {
-			t.Errorf("%d files, %v", files, err)
-		}
+		conformance.True(t, err == nil && files >= 5, "%d files, %v", files, err)
 		must(t, s.Close())
 	}
 }
@@ -103,9 +101,7 @@ func TestAnInterruptedCreationIsTakenUp(t *testing.T) {
 			during := states
 			mu.Unlock()
 			s.Close()
-			if len(during) < 10 {
-				t.Fatalf("the creation is %d writes", len(during))
-			}
+			conformance.MustTrue(t, len(during) >= 10, "the creation is %d writes", len(during))
 			for i, state := range during {
 				s, err := Open("d", Options{FS: state})
 				if err != nil {
@@ -128,9 +124,7 @@ func TestOneOfManyCreatesAStore(t *testing.T) {
 		for i := range stores {
 			all.Go(func() {
 				s, err := Open(dir, Options{})
-				if err != nil && !strings.Contains(err.Error(), "in use") {
-					t.Error(err)
-				}
+				conformance.True(t, err == nil || strings.Contains(err.Error(), "in use"), "%v", err)
 				stores[i] = s
 			})
 		}
@@ -178,9 +172,7 @@ func TestDamageInsideTheLogIsNotItsEnd(t *testing.T) {
 	killed := filepath.Join(t.TempDir(), "store")
 	must(t, os.CopyFS(killed, os.DirFS(dir)))
 	logs, _ := filepath.Glob(filepath.Join(killed, dataDir, "*.log"))
-	if len(logs) != 1 {
-		t.Fatal(logs)
-	}
+	conformance.MustEqual(t, len(logs), 1, "%v", logs)
 	b, err := os.ReadFile(logs[0])
 	must(t, err)
 	b[bytes.LastIndex(b[:40_000], []byte("xx"))] ^= 1

@@ -63,9 +63,7 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 		conformance.MustEqual(t, fourth.Load(), false, "a flush does not wait, although no rows were read")
 		g.hold(false)
 		synctest.Wait()
-		if !fourth.Load() || !flush().Load() {
-			t.Fatal("a flush waits, although the store is closed")
-		}
+		conformance.MustTrue(t, fourth.Load() && flush().Load(), "a flush waits, although the store is closed")
 	})
 }
 
@@ -75,9 +73,7 @@ func TestClosingAStoreDoesNotWaitForAFlushThatIsHeldBack(t *testing.T) {
 	s.gather.after, s.gather.most = 0, 24*time.Hour // else the test would fail by its time
 	tab := newTable(t, s, -1, 1)
 	apply(t, s, tab, change(1, 1, at("c", "first", 0)))
-	if _, err := s.db.AsyncFlush(); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(s.db.AsyncFlush()))
 	apply(t, s, tab, change(1, 2, at("c", "second", 0)))
 	must(t, s.Close())
 	s = reopen(t, dir, Options{})

@@ -200,9 +200,7 @@ func TestWithoutANumberNothingIsWritten(t *testing.T) {
 	s.commits <- struct{}{} // somebody is committing, and the client does not wait
 	err := s.Write(gone, []TableWrite{{Table: tab, Changes: []wire.Change{numbered("p", "")}, Outcomes: make([]wire.Outcome, 1)}}, false)
 	<-s.commits
-	if err == nil || err.Code != wire.CodePartitionUnavailable {
-		t.Error(err)
-	}
+	conformance.True(t, err != nil && err.Code == wire.CodePartitionUnavailable, "%v", err)
 	if got, err := stored(s, tab, "p"); err != nil || len(got) != 0 {
 		t.Error(got, err)
 	}

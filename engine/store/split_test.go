@@ -39,9 +39,7 @@ func fillForSplits(t *testing.T, s *Store, column wire.KeyType, rows int, keyOf 
 			Cells: []wire.Cell{{Name: []byte("v"), Type: wire.Binary, Value: value}},
 		}})
 		if len(changes) == 200 || i == rows-1 {
-			if _, err := write(s, tab, changes...); err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, conformance.ErrorOf(write(s, tab, changes...)))
 			changes = changes[:0]
 		}
 	}
@@ -97,9 +95,7 @@ func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte)
 	for _, b := range rows {
 		var d wire.Decoder
 		row, err := d.Row(b)
-		if err != nil || len(row.Key) != 1 {
-			t.Fatalf("point %q: %v", b, err)
-		}
+		conformance.MustTrue(t, err == nil && len(row.Key) == 1, "point %q: %v", b, err)
 		points = append(points, appendColumn(appendRowPrefix(nil, tab.id), &row.Key[0]))
 	}
 	return points
@@ -118,9 +114,7 @@ func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, larg
 			if !bytes.HasPrefix(it.Key(), points[part]) {
 				t.Fatalf("point %d, %q, is no partition key of the table", part, points[part])
 			}
-			if size < least || size > 2<<20+largest {
-				t.Errorf("part %d has %d bytes", part, size)
-			}
+			conformance.True(t, size >= least && size <= 2<<20+largest, "part %d has %d bytes", part, size)
 			size, part = 0, part+1
 		}
 		size += int64(len(it.Key()) + len(it.Value()))
@@ -128,9 +122,7 @@ func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, larg
 	if part != len(points) || !slices.IsSortedFunc(points, bytes.Compare) {
 		t.Errorf("%d of %d points begin a part", part, len(points))
 	}
-	if size > 2<<20+largest {
-		t.Errorf("the last part has %d bytes", size)
-	}
+	conformance.True(t, size <= 2<<20+largest, "the last part has %d bytes", size)
 }
 
 func TestATableThatIsTooSmallForASplitIsNotRead(t *testing.T) {

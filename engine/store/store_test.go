@@ -149,9 +149,7 @@ func TestTablesHaveDistinctCreationTimes(t *testing.T) {
 		s := reopen(t, "store", Options{FS: fs, Now: c.now})
 		for range 2 {
 			at := newTable(t, s, -1, 1).Describe().Created
-			if at <= made {
-				t.Errorf("made at %d after one made at %d", at, made)
-			}
+			conformance.True(t, at > made, "made at %d after one made at %d", at, made)
 			made = at
 			must(t, s.DeleteTable(ctx, []byte("t")))
 		}
@@ -203,9 +201,7 @@ func TestACancelledWriteThatWaitsIsNotApplied(t *testing.T) {
 	cancel()
 	err := s.Write(stop, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}}, false)
 	<-s.commits
-	if err == nil || read(t, s, tab, 1) != "-" {
-		t.Error(err)
-	}
+	conformance.True(t, err != nil && read(t, s, tab, 1) == "-", "%v", err)
 }
 
 func reserve(s *Store, read, write int32) (*wire.TableDescription, *wire.Error) {
@@ -288,9 +284,7 @@ func TestBothAnswersOfUndocumentedBehaviour(t *testing.T) {
 		if len(cells) > 0 {
 			got = string(cells[0].Value)
 		}
-		if !ok || got != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.choices, got, tt.want)
-		}
+		conformance.True(t, ok && got == tt.want, "%+v: %q, want %q", tt.choices, got, tt.want)
 	}
 	m := &meta{Deviation: 10}
 	for ms, want := range map[int64]string{90_000: "in", 89_999: "out", 91_000: "in"} {

@@ -65,9 +65,7 @@ func tear(t *testing.T, closed bool) {
 			torn := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rng})
 			rewrite(t, torn, name, damage.apply)
 			err := wholeOrError(torn, rows, false)
-			if err != nil && err != errRefused {
-				t.Errorf("%s, %s of %d bytes: %v", name, damage.what, size, err)
-			}
+			conformance.True(t, err == nil || err == errRefused, "%s, %s of %d bytes: %v", name, damage.what, size, err)
 			if err == nil {
 				whole++
 			} else {
@@ -156,9 +154,7 @@ func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) {
 	b := change(contents(t, fs, name))
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	must(t, err)
-	if _, err := f.Write(b); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(f.Write(b)))
 	must(t, f.Sync())
 	must(t, f.Close())
 }
@@ -183,9 +179,7 @@ func TestALogCutBetweenTwoRecordsIsRefused(t *testing.T) {
 			tried++
 		}
 	}
-	if tried < 10 {
-		t.Errorf("%d cuts: the store has hardly a log", tried)
-	}
+	conformance.True(t, tried >= 10, "%d cuts: the store has hardly a log", tried)
 }
 
 func lastLog(t *testing.T, fs vfs.FS) (last string) {
@@ -229,9 +223,7 @@ func TestWithoutSyncedAStoreOpensWithWhatItHas(t *testing.T) {
 	for range 2 { // the first opening writes the file again
 		s := reopen(t, "d", Options{FS: fs})
 		got, err := holds(s)
-		if err != nil || len(got) == 0 || int64(len(got)) >= rows {
-			t.Errorf("%d of %d rows, %v", len(got), rows, err)
-		}
+		conformance.True(t, err == nil && len(got) != 0 && int64(len(got)) < rows, "%d of %d rows, %v", len(got), rows, err)
 		must(t, s.Close())
 	}
 }
@@ -268,9 +260,7 @@ func TestAStoreThatMeetsADamagedTableTakesNoMoreWritesAndCloses(t *testing.T) {
 		}
 	}
 	s := reopen(t, "d", Options{FS: fs})
-	if _, err := holds(s); err == nil {
-		t.Error("a damaged block was read")
-	}
+	conformance.Refused(t, conformance.ErrorOf(holds(s)), "", "a damaged block was read")
 	e := s.Write(ctx, []TableWrite{{Table: s.Table([]byte("t")), Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}}, false)
 	if e == nil || !strings.Contains(e.Message, ".sst is damaged") || strings.Contains(e.Message, "\n") {
 		t.Error(e)
@@ -410,9 +400,7 @@ func checkHeld(t *testing.T, s *Store, acknowledged map[int64]bool, sent int64) 
 		conformance.MustEqual(t, got[k], true, "row %d of %d acknowledged is lost", k, len(acknowledged))
 	}
 	for k := range got {
-		if k < 0 || k >= sent {
-			t.Fatalf("row %d was never sent", k)
-		}
+		conformance.MustTrue(t, k >= 0 && k < sent, "row %d was never sent", k)
 		if base := k - k%3; !got[base] || !got[base+1] || !got[base+2] {
 			t.Fatalf("the batch of row %d is there in part", k)
 		}

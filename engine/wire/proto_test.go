@@ -49,9 +49,7 @@ func TestAShortFieldIsReadAsAnyOther(t *testing.T) {
 			t.Fatalf("% x: %+v of %d bytes, want %+v of %d", b[:min(len(b), 20)], quick, n, slow, want)
 		}
 	}
-	if short < 10_000 {
-		t.Errorf("only %d fields are short", short)
-	}
+	conformance.True(t, short >= 10_000, "only %d fields are short", short)
 }
 
 func TestEveryCodeHasItsStatusAndMessage(t *testing.T) {
@@ -215,13 +213,9 @@ func FuzzCreateTable(f *testing.F) {
 		if r.Check(true) != nil {
 			return
 		}
-		if len(r.Bounds) >= MaxTablePartitions {
-			t.Fatalf("%d bounds", len(r.Bounds))
-		}
+		conformance.MustTrue(t, len(r.Bounds) < MaxTablePartitions, "%d bounds", len(r.Bounds))
 		for i := 1; i < len(r.Bounds); i++ {
-			if CompareBounds(&r.Bounds[i-1], &r.Bounds[i]) >= 0 {
-				t.Fatalf("bounds %+v", r.Bounds)
-			}
+			conformance.MustTrue(t, CompareBounds(&r.Bounds[i-1], &r.Bounds[i]) < 0, "bounds %+v", r.Bounds)
 		}
 		for i := range r.Bounds {
 			typ, value, rest, ok := ReadVariant(AppendVariant(nil, &r.Bounds[i]))
@@ -262,12 +256,8 @@ func TestAMatrixThatWouldBeFarLargerThanItsRowsIsNotMade(t *testing.T) {
 		}
 		r := &GetRange{Block: SimpleRowMatrix, bulk: true}
 		body, err := r.Matrix(key, stream)
-		if err != nil || r.Block != v.want {
-			t.Errorf("%+v: a block of type %d (%v), want %d", v, r.Block, err, v.want)
-		}
-		if len(body) > len(stream)+maxMatrixCells+1000 {
-			t.Errorf("%+v: %d bytes of %d", v, len(body), len(stream))
-		}
+		conformance.True(t, err == nil && r.Block == v.want, "%+v: a block of type %d (%v), want %d", v, r.Block, err, v.want)
+		conformance.True(t, len(body) <= len(stream)+maxMatrixCells+1000, "%+v: %d bytes of %d", v, len(body), len(stream))
 		if _, after := r.Around(Capacity{}, 0, len(body), nil); BlockType(after[len(after)-1]) != v.want {
 			t.Errorf("%+v: the answer ends with %x", v, after)
 		}

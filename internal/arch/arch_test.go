@@ -2,6 +2,7 @@ package arch
 
 import (
 	"cmp"
+	"example.com/tsimport/internal/conformance"
 	"go/ast"
 	"io/fs"
 	"maps"
@@ -284,9 +285,7 @@ func TestEveryImportIsAListedArrow(t *testing.T) {
 		}
 	})
 	for room := range arrows {
-		if !seen[room] && room != "e2e" {
-			t.Errorf("room %s is listed and has no code", room)
-		}
+		conformance.True(t, seen[room] || room == "e2e", "room %s is listed and has no code", room)
 	}
 	for room := range seen {
 		if _, err := os.Stat(filepath.Join(root, room, "doc.go")); err != nil {
@@ -333,9 +332,7 @@ func checkFile(t *testing.T, name, room string) {
 		if imported == module {
 			own, ours = ".", true
 		}
-		if ours && !slices.Contains(allowed, own) {
-			t.Errorf("%s: arrow %s -> %s is not listed", name, room, own)
-		}
+		conformance.True(t, !ours || slices.Contains(allowed, own), "%s: arrow %s -> %s is not listed", name, room, own)
 		if !ours && !isTest && slices.Contains(standardOnly, room) && strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") {
 			t.Errorf("%s: room %s imports %s, it keeps to the standard library", name, room, imported)
 		}
@@ -476,13 +473,9 @@ func TestStructsOfTheLoadPathHaveOneNounEach(t *testing.T) {
 			}
 		}
 	}
-	if counted < 100 {
-		t.Errorf("only %d structs were counted", counted)
-	}
+	conformance.True(t, counted >= 100, "only %d structs were counted", counted)
 	for _, name := range wideStructs {
-		if !wide[name] {
-			t.Errorf("%s has %d fields or fewer: take it off the list", name, maxFields)
-		}
+		conformance.True(t, wide[name], "%s has %d fields or fewer: take it off the list", name, maxFields)
 	}
 }
 

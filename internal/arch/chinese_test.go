@@ -163,7 +163,5 @@ func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 			}
 		}
 	}
-	if terms < 15 {
-		t.Errorf("the list binds only %d terms", terms)
-	}
+	conformance.True(t, terms >= 15, "the list binds only %d terms", terms)
 }

@@ -41,9 +41,7 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
-	if links < 40 {
-		t.Errorf("the pages have only %d links", links)
-	}
+	conformance.True(t, links >= 40, "the pages have only %d links", links)
 }
 
 // pages returns the pages of the repository.
@@ -158,9 +156,7 @@ func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
 	conformance.MustEqual(t, found, true, "README.md has no section Performance")
 	performance, _, _ = strings.Cut(performance, "\n## ")
 	figures := figure.FindAllString(intro+performance, -1)
-	if len(figures) < 8 {
-		t.Errorf("README.md gives only the figures %q", figures)
-	}
+	conformance.True(t, len(figures) >= 8, "README.md gives only the figures %q", figures)
 	for _, f := range figures {
 		conformance.Contains(t, page, f, "a figure of README.md")
 	}
@@ -185,9 +181,7 @@ func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
 		}
 		conformance.Equal(t, firstBlock.Match(content), true, "%s does not begin with its command", page)
 	}
-	if checked < 14 {
-		t.Errorf("only %d pages were found", checked)
-	}
+	conformance.True(t, checked >= 14, "only %d pages were found", checked)
 }
 
 var (
@@ -231,9 +225,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 			}
 		}
 	}
-	if found < 15 {
-		t.Errorf("found only %d patterns of tests", found)
-	}
+	conformance.True(t, found >= 15, "found only %d patterns of tests", found)
 }
 
 // testsOf returns the names of the tests in a folder: all of them, or those that need no tag.

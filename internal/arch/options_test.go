@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"example.com/tsimport/internal/conformance"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -58,9 +59,7 @@ func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
 	table := pageText(t, "pipeline/options/table.go")
 	compared := flagInText.FindAllString(pageText(t, "pipeline/plan/facts.go"), -1)
-	if len(compared) < 15 {
-		t.Fatalf("only %q are compared", compared)
-	}
+	conformance.MustTrue(t, len(compared) >= 15, "only %q are compared", compared)
 	for _, flag := range compared {
 		entry := regexp.MustCompile(`\{Name: "` + flag[2:] + `"[^\n]*`).FindString(table)
 		if entry == "" || strings.Contains(entry, "MayChange") {
@@ -111,9 +110,7 @@ func TestFewFilesNameAnOption(t *testing.T) {
 	for name := range options {
 		n += len(naming[name])
 	}
-	if len(options) < 80 {
-		t.Fatalf("only %d options were found", len(options))
-	}
+	conformance.MustTrue(t, len(options) >= 80, "only %d options were found", len(options))
 	if average := float64(n) / float64(len(options)); average > filesOfOption {
 		t.Errorf("an option is named by %.2f files on average, and %v is the bound", average, filesOfOption)
 	} else {

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"encoding/json"
+	"example.com/tsimport/internal/conformance"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -66,9 +67,7 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 			}
 		}
 	}
-	if identifiers < 10 {
-		t.Errorf("%s names only %d identifiers with their files", architecturePage, identifiers)
-	}
+	conformance.True(t, identifiers >= 10, "%s names only %d identifiers with their files", architecturePage, identifiers)
 }
 
 // TestEachDecisionNamesItsFunction checks that each answer of the table of decisions names a function, type or constant with its
@@ -103,9 +102,7 @@ func TestEachDecisionNamesItsFunction(t *testing.T) {
 			t.Errorf("%s: %s the answer names no function", architecturePage, cells[0])
 		}
 	}
-	if rows < 12 {
-		t.Errorf("%s: the table of decisions has only %d rows", architecturePage, rows)
-	}
+	conformance.True(t, rows >= 12, "%s: the table of decisions has only %d rows", architecturePage, rows)
 }
 
 // mostOfOption bounds the functions that read or change the value of an option on its way to the lane.
@@ -135,9 +132,7 @@ func TestTheWayOfAnOptionIsShort(t *testing.T) {
 			}
 		}
 	}
-	if rows < 3 {
-		t.Errorf("%s has the ways of only %d options", architecturePage, rows)
-	}
+	conformance.True(t, rows >= 3, "%s has the ways of only %d options", architecturePage, rows)
 }
 
 // declaredIn returns the names of functions, methods, types, constants and variables that a file declares; none if there is no
@@ -185,13 +180,9 @@ func TestThePageOfFieldsHasEachField(t *testing.T) {
 		must(t, json.Unmarshal(full, &v))
 		names := map[string]bool{}
 		collectNames(v, names)
-		if len(names) < 30 {
-			t.Errorf("%s has only %d names", file, len(names))
-		}
+		conformance.True(t, len(names) >= 30, "%s has only %d names", file, len(names))
 		for name := range names {
-			if !named[name] {
-				t.Errorf("%s does not name the field %s of %s", fieldsPage, name, file)
-			}
+			conformance.True(t, named[name], "%s does not name the field %s of %s", fieldsPage, name, file)
 		}
 	}
 }
@@ -242,9 +233,7 @@ func glossary(t *testing.T, root string) map[string]bool {
 func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	root := filepath.Join("..", "..")
 	words := glossary(t, root)
-	if len(words) < 80 {
-		t.Errorf("%s defines only %d words", glossaryPage, len(words))
-	}
+	conformance.True(t, len(words) >= 80, "%s defines only %d words", glossaryPage, len(words))
 	var all strings.Builder
 	introduced := 0
 	for page := range englishPages(t, root) {
@@ -263,9 +252,7 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 			}
 		}
 	}
-	if introduced < 15 {
-		t.Errorf("pages introduce only %d words", introduced)
-	}
+	conformance.True(t, introduced >= 15, "pages introduce only %d words", introduced)
 	comments, err := filepath.Glob(filepath.Join(root, "*", "*", "*.go"))
 	must(t, err)
 	for _, name := range comments {

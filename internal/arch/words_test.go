@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"example.com/tsimport/internal/conformance"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -52,9 +53,7 @@ func (b *ban) find(text, lower string) (found []string, lines []int) {
 func bans(t *testing.T) (bans []*ban) {
 	text := read(t, filepath.Join("..", "..", wordsPage))
 	_, table, found := strings.Cut(string(text), wordsHeading)
-	if !found {
-		t.Fatalf("%s has no list of words that are not used", wordsPage)
-	}
+	conformance.MustTrue(t, found, "%s has no list of words that are not used", wordsPage)
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		if len(cells) != 5 || !strings.Contains(cells[1], "`") {
@@ -67,9 +66,7 @@ func bans(t *testing.T) (bans []*ban) {
 		}
 		bans = append(bans, b)
 	}
-	if len(bans) < 10 {
-		t.Fatalf("%s bans only %d lines of words", wordsPage, len(bans))
-	}
+	conformance.MustTrue(t, len(bans) >= 10, "%s bans only %d lines of words", wordsPage, len(bans))
 	return bans
 }
 

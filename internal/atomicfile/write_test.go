@@ -87,9 +87,7 @@ func TestWhicheverOperationFailsAReaderFindsOldOrNew(t *testing.T) {
 			s := fake(t, fail, broken)
 			err := WriteBytes(name, Options{Perm: 0o600, Previous: previous}, []byte("new"))
 			if fail >= len(s.calls) {
-				if err != nil || fail < 5 {
-					t.Errorf("nothing failed in %d operations: %v", len(s.calls), err)
-				}
+				conformance.True(t, err == nil && fail >= 5, "nothing failed in %d operations: %v", len(s.calls), err)
 				break
 			}
 			what := s.calls[fail]

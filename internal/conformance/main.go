@@ -35,6 +35,31 @@ func Must(t interface {
 	}
 }
 
+// ErrorOf is the error of a call that also gives a value.
+func ErrorOf[T any](_ T, err error) error { return err }
+
+// True reports what does not hold. Format and args say what was found instead.
+func True(t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Errorf(format, args...)
+	}
+}
+
+// MustTrue ends a test, or one drawing of a property, with what does not hold.
+func MustTrue(t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, holds bool, format string, args ...any) {
+	t.Helper()
+	if !holds {
+		t.Fatalf(format, args...)
+	}
+}
+
 // Equal reports a value that is not the one that is wanted. Format and args say of what.
 func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
 	t.Helper()

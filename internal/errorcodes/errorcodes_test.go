@@ -80,9 +80,7 @@ func clientCodes(t *testing.T, name string) map[string]bool {
 		}
 		return true
 	})
-	if len(out) < 20 {
-		t.Fatalf("%s has only %d codes", name, len(out))
-	}
+	conformance.MustTrue(t, len(out) >= 20, "%s has only %d codes", name, len(out))
 	return out
 }
 
@@ -103,9 +101,7 @@ func unquoted(lit *ast.BasicLit) string {
 func TestEntriesAreWholeAndListedOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range All() {
-		if e.Cause == "" || e.Remedy == "" {
-			t.Errorf("%s lacks its cause or its remedy", e.Code)
-		}
+		conformance.True(t, e.Cause != "" && e.Remedy != "", "%s lacks its cause or its remedy", e.Code)
 		if key := strings.ToLower(e.Code); seen[key] {
 			t.Errorf("%s is listed twice", e.Code)
 		} else {

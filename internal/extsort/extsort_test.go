@@ -83,9 +83,7 @@ func TestSortingOnDiskIsSortingInMemory(t *testing.T) {
 				parts = append(parts, all(t, s.Range(from, cut))...)
 				from = cut
 			}
-			if !slices.Equal(parts, want) {
-				rt.Fatalf("memory %d: the parts are not the whole", memory)
-			}
+			conformance.MustTrue(rt, slices.Equal(parts, want), "memory %d: the parts are not the whole", memory)
 			must(rt, s.Close())
 		}
 	})

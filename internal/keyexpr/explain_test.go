@@ -103,9 +103,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 	var fields map[string]any
 	must(t, json.Unmarshal(data, &fields))
 	for _, name := range []string{"key", "order", "ranges", "examples", "notes", "files"} {
-		if fields[name] == nil {
-			t.Errorf("no field %q in %s", name, data)
-		}
+		conformance.True(t, fields[name] != nil, "no field %q in %s", name, data)
 	}
 }
 
@@ -161,9 +159,7 @@ func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
 		`year("2021-11-07T23:30:00-05:00", "Asia/Shanghai") + month("2021-11-07 10:30")`, `Paid ? Name : SellerID`, `订单号 ?? "none"`, `text(订单号 == nil)`} {
 		d := design(t, Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}, "k="+source)
 		x := Explain(d, nil, nil, nil)
-		if x.Key[0].Python == "" {
-			t.Errorf("%s: no formula", source)
-		}
+		conformance.True(t, x.Key[0].Python != "", "%s: no formula", source)
 		var keys []string
 		var values []map[string]any
 		for _, r := range rows {
@@ -187,9 +183,7 @@ func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), python, "-c", check)
 	cmd.Dir, cmd.Stdin = filepath.Clean("."), bytes.NewReader(data)
 	out, err := cmd.CombinedOutput()
-	if err != nil || len(out) > 0 {
-		t.Errorf("%v\n%s", err, out)
-	}
+	conformance.True(t, err == nil && len(out) <= 0, "%v\n%s", err, out)
 }
 
 // expression draws an expression over CardID, Name and SellerID, of a text or of a number.
@@ -301,9 +295,7 @@ func TestThePromisedOrderHoldsForEveryExpression(t *testing.T) {
 					numberOK = numberOK && (got == asNumber || !exact && got == 0 || got == 0 && part.root.src != s.Column)
 				}
 			}
-			if !textOK && !numberOK {
-				t.Fatalf("%s: %s is said to be %s in %s", source, s.Text, s.Order, s.Column)
-			}
+			conformance.MustTrue(t, textOK || numberOK, "%s: %s is said to be %s in %s", source, s.Text, s.Order, s.Column)
 		}
 		for i, a := range rows {
 			for j, b := range rows[:i] {

@@ -407,9 +407,7 @@ func TestALookupReplacesNamesByCodes(t *testing.T) {
 		t.Errorf("files %+v", p.Files)
 	}
 	v, why := p.NewEvaluator().Eval(row(nil))
-	if why != nil || string(v.Bytes) != "z1,a100" {
-		t.Errorf("%q, %v", v.Bytes, why)
-	}
+	conformance.True(t, why == nil && string(v.Bytes) == "z1,a100", "%q, %v", v.Bytes, why)
 	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("Zoe")})); codeOf(why) != CodeUnknownName {
 		t.Errorf("an unknown name: %v", why)
 	}
@@ -441,9 +439,7 @@ func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
 	env := Env{Columns: inputs}
 	source := `splice(auto, upper(SellerID), Name)`
 	p, err := Compile(source, env)
-	if err != nil || !p.Auto {
-		t.Fatal(p, err)
-	}
+	conformance.MustTrue(t, err == nil && p.Auto, "%v %v", p, err)
 	if _, why := p.NewEvaluator().Eval(row(nil)); codeOf(why) != CodeExpression {
 		t.Errorf("without a separator: %v", why)
 	}
@@ -571,9 +567,7 @@ func TestExpressionsHaveABudget(t *testing.T) {
 		begun := time.Now()
 		_, why := p.NewEvaluator().Eval([]table.Value{{Type: table.String, Bytes: []byte(strings.Repeat("a", 100))}})
 		runtime.ReadMemStats(&after)
-		if why == nil || why.Code != CodeExpression {
-			t.Errorf("%s: refused with %v", source, why)
-		}
+		conformance.True(t, why != nil && why.Code == CodeExpression, "%s: refused with %v", source, why)
 		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 256 {
 			t.Errorf("%s: %d MiB were allocated", source, n)
 		}

@@ -190,15 +190,11 @@ func TestAnArchiveIsRelativeToThePolicysFile(t *testing.T) {
 		file := filepath.Join(dir, "policy.yaml")
 		must(t, os.WriteFile(file, []byte("period: month\nclasses: [{up_to: 1}, {archive: "+folder+"}]"), 0o600))
 		p, err := Read(file)
-		if err != nil || p.Classes[1].Archive != want {
-			t.Errorf("%s: %+v, %v", folder, p, err)
-		}
+		conformance.True(t, err == nil && p.Classes[1].Archive == want, "%s: %+v, %v", folder, p, err)
 	}
 	_, err := Read(filepath.Join(dir, "none.yaml"))
 	conformance.Refused(t, err, "none.yaml", "a missing file")
-	if _, err := Read(dir); err == nil {
-		t.Error("a folder is read as a policy")
-	}
+	conformance.Refused(t, conformance.ErrorOf(Read(dir)), "", "a folder is read as a policy")
 }
 
 func FuzzAPolicyIsReadOrRefused(f *testing.F) {
@@ -208,9 +204,7 @@ func FuzzAPolicyIsReadOrRefused(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := Parse("p", []byte(text))
 		if err != nil {
-			if strings.ContainsAny(err.Error(), "\n") {
-				t.Errorf("%q", err)
-			}
+			conformance.True(t, !strings.ContainsAny(err.Error(), "\n"), "%q", err)
 			return
 		}
 		next := 0
@@ -220,9 +214,7 @@ func FuzzAPolicyIsReadOrRefused(f *testing.F) {
 			}
 			next = p.Classes[i].UpTo + 1
 		}
-		if p.Classes[len(p.Classes)-1].UpTo != Unbounded || p.Zone == nil {
-			t.Errorf("%+v", p)
-		}
+		conformance.True(t, p.Classes[len(p.Classes)-1].UpTo == Unbounded && p.Zone != nil, "%+v", p)
 	})
 }
 
@@ -498,9 +490,7 @@ func TestTheExamplesAreValidPolicies(t *testing.T) {
 	for i, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(guide, -1) {
 		texts[fmt.Sprintf("docs/age.md, example %d", i+1)] = string(block[1])
 	}
-	if len(texts) < 4 {
-		t.Errorf("only %d examples are found", len(texts))
-	}
+	conformance.True(t, len(texts) >= 4, "only %d examples are found", len(texts))
 	for where, text := range texts {
 		if _, err := Parse(where, []byte(text)); err != nil {
 			t.Error(err)
@@ -567,9 +557,7 @@ func TestTheSchemaJudgesAsParseDoes(t *testing.T) {
 			verdicts[valid]++
 		}
 	}
-	if verdicts[true] < 20 || verdicts[false] < 200 {
-		t.Errorf("verdicts %v", verdicts)
-	}
+	conformance.True(t, verdicts[true] >= 20 && verdicts[false] >= 200, "verdicts %v", verdicts)
 }
 
 // The class of the present is the one that is written and read most.

@@ -75,9 +75,7 @@ func TestBucketsOfS3HaveTheAddressesThatAWSGivesThem(t *testing.T) {
 			}
 			s, err := NewS3(t.Context(), S3{Region: c.region, Endpoint: c.endpoint})
 			if err != nil {
-				if !strings.Contains(err.Error(), c.want) {
-					t.Error(err)
-				}
+				conformance.Contains(t, err.Error(), c.want, "%v", err)
 				return
 			}
 			conformance.Equal(t, s.(*s3Service).address(c.bucket, "a b/+", nil).String(), c.want, "string")

@@ -40,9 +40,7 @@ func drawn(t *testing.T, html string) (d struct {
 }) {
 	t.Helper()
 	m := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindStringSubmatch(html)
-	if m == nil {
-		t.Fatal("the page holds no data")
-	}
+	conformance.MustTrue(t, m != nil, "the page holds no data")
 	conformance.MustEqual(t, json.Unmarshal([]byte(m[1]), &d), nil, "in %s", m[1])
 	return d
 }
@@ -68,9 +66,7 @@ func TestNamesAndValuesAreTextOnThePage(t *testing.T) {
 
 func TestAMissingNumberIsAGap(t *testing.T) {
 	v := drawn(t, render(t, example())).Charts[0].Series[0].Values
-	if len(v) != 3 || v[0] == nil || *v[0] != 1 || v[1] != nil || *v[2] != 3 {
-		t.Errorf("values %v", v)
-	}
+	conformance.True(t, len(v) == 3 && v[0] != nil && *v[0] == 1 && v[1] == nil && *v[2] == 3, "values %v", v)
 }
 
 func TestTheHeatMapShowsRatesByIntervalAndPartition(t *testing.T) {

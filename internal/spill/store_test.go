@@ -2,7 +2,6 @@ package spill
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -90,9 +89,7 @@ func TestReadingIntoALargeEnoughBufferDoesNotMakeAnother(t *testing.T) {
 	f := write(t, s, data)
 	buf := make([]byte, 0, len(data))
 	got, err := s.Read(f, buf)
-	if err != nil || &got[:1][0] != &buf[:1][0] {
-		t.Errorf("another buffer, %v", err)
-	}
+	conformance.True(t, err == nil && &got[:1][0] == &buf[:1][0], "another buffer, %v", err)
 }
 
 // TestAnyOperationsKeepFramesAndReuseSpace compares a store with a map, and its disk with what was ever needed at once.
@@ -147,9 +144,7 @@ func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 				if u.Frames != len(model) || u.RawBytes != raw || u.DiskBytes < live || u.PeakDiskBytes > peak {
 					t.Fatalf("%+v with %d frames, %d raw bytes, %d live bytes on disk, at most %d", u, len(model), raw, live, peak)
 				}
-				if len(model) == 0 && u.DiskBytes != 0 {
-					t.Fatalf("no frame and %d bytes on disk", u.DiskBytes)
-				}
+				conformance.MustTrue(t, len(model) != 0 || u.DiskBytes == 0, "no frame and %d bytes on disk", u.DiskBytes)
 			},
 		})
 		for f, want := range model {
@@ -204,9 +199,7 @@ func TestALongLivedFrameDoesNotKeepSpaceFromOthers(t *testing.T) {
 
 func TestWhatWasNeverWrittenCannotBeRead(t *testing.T) {
 	s := open(t, Options{})
-	if _, err := s.Read(Frame{}, nil); err == nil {
-		t.Error("the zero frame can be read")
-	}
+	conformance.Refused(t, conformance.ErrorOf(s.Read(Frame{}, nil)), "", "the zero frame can be read")
 	s.Free(Frame{})
 }
 
@@ -221,12 +214,8 @@ func TestAClosedStoreHasNothingAndTakesNothing(t *testing.T) {
 	if left := names(t, dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if _, err := s.Write([]byte("y")); err == nil {
-		t.Error("it takes a frame")
-	}
-	if _, err := s.Read(f, nil); err == nil {
-		t.Error("it reads a frame")
-	}
+	conformance.Refused(t, conformance.ErrorOf(s.Write([]byte("y"))), "", "it takes a frame")
+	conformance.Refused(t, conformance.ErrorOf(s.Read(f, nil)), "", "it reads a frame")
 	s.Free(f)
 	if u := s.Usage(); u.Frames != 0 || u.DiskBytes != 0 || u.WrittenBytes == 0 {
 		t.Errorf("%+v", u)
@@ -309,9 +298,7 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 		mark := func(extents []extent, as bool) {
 			for _, e := range extents {
 				for b := e.at / blockBytes; b < e.end()/blockBytes; b++ {
-					if used[b] == as {
-						t.Fatalf("block %d of %v is in use: %v", b, extents, as)
-					}
+					conformance.MustTrue(t, used[b] != as, "block %d of %v is in use: %v", b, extents, as)
 					used[b] = as
 				}
 			}
@@ -371,9 +358,7 @@ func TestWhatIsKeptAsItIsIsReadInParts(t *testing.T) {
 	}
 	f, err := s.Keep(data)
 	must(t, err)
-	if len(f.kept.extents) < 3 {
-		t.Fatalf("it is in %d pieces", len(f.kept.extents))
-	}
+	conformance.MustTrue(t, len(f.kept.extents) >= 3, "it is in %d pieces", len(f.kept.extents))
 	for at := 0; at < len(data); at += 1000 {
 		for _, n := range []int{1, 100, 2 * blockBytes, len(data)} {
 			part := make([]byte, min(n, len(data)-at))
@@ -381,17 +366,11 @@ func TestWhatIsKeptAsItIsIsReadInParts(t *testing.T) {
 			conformance.MustEqual(t, bytes.Equal(part, data[at:][:len(part)]), true, "%d bytes from %d on are others", n, at)
 		}
 	}
-	if _, err := s.Keep(data); !errors.Is(err, ErrFull) {
-		t.Errorf("beyond the limit: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(s.Keep(data)), ErrFull, "beyond the limit")
 	s.Free(f)
 	for name, of := range map[string]Frame{"freed": f, "never written": {}} {
-		if err := s.ReadAt(of, make([]byte, 1), 0); err == nil {
-			t.Errorf("%s: it is read", name)
-		}
+		conformance.Refused(t, s.ReadAt(of, make([]byte, 1), 0), "", "%s: it is read", name)
 	}
 	must(t, s.Close())
-	if err := s.ReadAt(holes[1], make([]byte, 1), 0); !errors.Is(err, errClosed) {
-		t.Errorf("closed: %v", err)
-	}
+	conformance.Is(t, s.ReadAt(holes[1], make([]byte, 1), 0), errClosed, "closed")
 }

@@ -159,9 +159,7 @@ func TestRowsSurviveCopiesAndTheDisk(t *testing.T) {
 		conformance.MustEqual(t, len(c.Data), b.Memory(some), "bytes of the copy")
 		packed := append(b.AppendPacked(nil, some), "rest"...)
 		u, rest, err := Unpack(b.Split, packed, len(some))
-		if err != nil || string(rest) != "rest" {
-			t.Fatalf("unpack: %v, rest %q", err, rest)
-		}
+		conformance.MustTrue(t, err == nil && string(rest) == "rest", "unpack: %v, rest %q", err, rest)
 		for n, i := range some {
 			want := Ref{b, i}
 			sameRow(t, Ref{&c, int32(n)}, want)
@@ -216,9 +214,7 @@ func TestTheFirstColumnOfAKeySurvivesTheRoundTrip(t *testing.T) {
 		}
 		conformance.MustEqual(t, FirstColumn(v.Type, key), want, "bytes of the first column of %x", key)
 		got, n, err := DecodeKey(v.Type, key)
-		if err != nil || n != want {
-			t.Fatalf("decode %x: %d bytes, %v, want %d", key, n, err, want)
-		}
+		conformance.MustTrue(t, err == nil && n == want, "decode %x: %d bytes, %v, want %d", key, n, err, want)
 		conformance.MustEqual(t, gocmp.Diff(v, got), "", "(-want +got)")
 	})
 }
@@ -310,9 +306,7 @@ func TestEveryInstantIsFoundByItsWallClock(t *testing.T) {
 				first = at
 				found[wall.Unix()] = at
 			}
-			if !ok || !got.Equal(first) {
-				t.Fatalf("%s in %s: %s (%v), want %s", wall, name, got, ok, first)
-			}
+			conformance.MustTrue(t, ok && got.Equal(first), "%s in %s: %s (%v), want %s", wall, name, got, ok, first)
 		}
 	}
 }

@@ -300,9 +300,7 @@ func TestAnyOtherJobThatHasBegunIsSeen(t *testing.T) {
 			l.begun[fmt.Sprint("job", i)] = &begun{Names: []string{fmt.Sprint("f", i)}, Heads: []head{{int64(i), "sum"}}}
 		}
 		byName, bySize := l.otherJobs("job2")
-		if len(byName) != 4 || len(bySize) != 4 || byName["f2"].Name != "" {
-			t.Fatalf("%v, %v", byName, bySize)
-		}
+		conformance.MustTrue(t, len(byName) == 4 && len(bySize) == 4 && byName["f2"].Name == "", "%v, %v", byName, bySize)
 	}
 }
 
@@ -445,9 +443,7 @@ func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
 func TestHashesOfOtherInputsAreRefused(t *testing.T) {
 	one := encodeBlocks(nil, 0, []int64{1}, []blockSum{sha256.Sum256(nil)})
 	for _, records := range [][]byte{one, one[:len(one)-1], encodeBlocks(nil, 1, []int64{0}, []blockSum{{}})} {
-		if decodeBlocks(records, []*tree{newTree(5)}) == nil {
-			t.Errorf("%x is taken", records)
-		}
+		conformance.True(t, decodeBlocks(records, []*tree{newTree(5)}) != nil, "%x is taken", records)
 	}
 }
 
@@ -666,9 +662,7 @@ func TestALedgerIsMergedAndStaysWhatItIs(t *testing.T) {
 		must(t, err)
 	}
 	names, err := d.store.List(t.Context(), "")
-	if err != nil || len(names) > 2*mergeFrom {
-		t.Errorf("%d objects, %v", len(names), err)
-	}
+	conformance.True(t, err == nil && len(names) <= 2*mergeFrom, "%d objects, %v", len(names), err)
 	if ledger := d.ledger(); len(ledger.Files()) != 2*mergeFrom || len(ledger.contents) != 3*mergeFrom {
 		t.Errorf("%d files, %d contents", len(ledger.Files()), len(ledger.contents))
 	}

@@ -48,9 +48,7 @@ func TestOnlyWhatABusyMachineDelaysIsTheProcessors(t *testing.T) {
 	for _, p := range m.Parts() {
 		got[p.Word] = math.Round(p.Seconds * 1000)
 	}
-	if len(got) != 3 || got[CPU] != 300 || got[Partition] != 200 || got[Disk] != 500 {
-		t.Errorf("%v", got)
-	}
+	conformance.True(t, len(got) == 3 && got[CPU] == 300 && got[Partition] == 200 && got[Disk] == 500, "%v", got)
 }
 
 func TestAWordThatIsUnsureIsTheProcessorsToo(t *testing.T) {
@@ -79,9 +77,7 @@ func TestAClockThatGoesBackTakesNothingAway(t *testing.T) {
 	m.Note(at(700), Link, false)
 	m.End(at(700))
 	for _, p := range m.Parts() {
-		if p.Seconds < 0 {
-			t.Errorf("%+v", p)
-		}
+		conformance.True(t, p.Seconds >= 0, "%+v", p)
 	}
 	if d := m.Due(at(0)); d < 0 {
 		t.Error(d)
@@ -129,9 +125,7 @@ func TestEveryWordHasATextAReasonAndAnAdvice(t *testing.T) {
 		conformance.Equal(t, Parse(w.String()), w, "%v read back", w)
 	}
 	conformance.Equal(t, len(seen), int(count)-1, "words listed")
-	if Parse("") != None || Parse("nothing") != None {
-		t.Error("a word was made of nothing")
-	}
+	conformance.True(t, Parse("") == None && Parse("nothing") == None, "a word was made of nothing")
 }
 
 func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {

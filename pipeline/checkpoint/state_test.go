@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -316,12 +315,8 @@ func TestEveryChangedByteOfACheckpointIsNoticed(t *testing.T) {
 	for i := range file {
 		bad := bytes.Clone(file)
 		bad[i] ^= 0x40
-		if _, err := Decode(bad); err == nil {
-			t.Errorf("byte %d changed: decoded", i)
-		}
-		if _, err := Decode(file[:i]); err == nil {
-			t.Errorf("cut at byte %d: decoded", i)
-		}
+		conformance.Refused(t, conformance.ErrorOf(Decode(bad)), "", "byte %d changed: decoded", i)
+		conformance.Refused(t, conformance.ErrorOf(Decode(file[:i])), "", "cut at byte %d: decoded", i)
 	}
 }
 
@@ -352,9 +347,7 @@ func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
 	}
 	want(2)
 	must(t, os.WriteFile(filepath.Join(dir, PrevFile), nil, 0o644))
-	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), PrevFile) {
-		t.Errorf("both gone bad: %v, want an error that names the file", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(Read(dir)), PrevFile, "both gone bad")
 	if err := Remove(dir); err != nil || Exists(dir) {
 		t.Errorf("remove: %v", err)
 	}
@@ -376,9 +369,7 @@ func TestEveryOpenRecordMayHaveBeenSentWhenTheNewestCheckpointIsTorn(t *testing.
 	suspects := func() (n int) {
 		s, err := Read(dir)
 		must(t, err)
-		if s.Older == s.Settled {
-			t.Errorf("older %v, settled %v", s.Older, s.Settled)
-		}
+		conformance.True(t, s.Older != s.Settled, "older %v, settled %v", s.Older, s.Settled)
 		r := NewReplay(&s.State, true)
 		for i := range int64(40) {
 			if _, suspect := r.Row(0, i, []byte{"am"[i%2]}); suspect {
@@ -411,9 +402,7 @@ func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	must(t, err)
 	conformance.Equal(t, cmp.Diff(j, back), "", "(-want +got)")
 	must(t, os.WriteFile(filepath.Join(dir, JobFile), []byte("{"), 0o644))
-	if _, err := ReadJob(dir); err == nil || !strings.Contains(err.Error(), JobFile) {
-		t.Errorf("a damaged job: %v, want an error that names the file", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(ReadJob(dir)), JobFile, "a damaged job")
 }
 
 func FuzzDecode(f *testing.F) {
@@ -462,14 +451,10 @@ func TestADivisionSurvivesTheRoundTrip(t *testing.T) {
 	name := filepath.Join(dir, DivisionFile)
 	for _, other := range []string{"1-10,10-21", "1-10", ""} {
 		must(t, os.WriteFile(name, []byte(other), 0o600))
-		if _, err := j.ReadDivision(dir); !errors.Is(err, errDamaged) {
-			t.Errorf("%q is mistaken for it: %v", other, err)
-		}
+		conformance.Is(t, conformance.ErrorOf(j.ReadDivision(dir)), errDamaged, "%q is mistaken for", other)
 	}
 	must(t, os.Remove(name))
-	if _, err := j.ReadDivision(dir); err == nil {
-		t.Error("a division that is missing is mistaken for none")
-	}
+	conformance.Refused(t, conformance.ErrorOf(j.ReadDivision(dir)), "", "a division that is missing is mistaken for none")
 }
 
 func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
@@ -512,7 +497,5 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 		conformance.Refused(t, err, OrderFile, "%q: error", bad)
 	}
 	must(t, os.Remove(name))
-	if _, err := kept.ReadOrder(dir); err == nil {
-		t.Error("a missing file is no error")
-	}
+	conformance.Refused(t, conformance.ErrorOf(kept.ReadOrder(dir)), "", "a missing file is no error")
 }

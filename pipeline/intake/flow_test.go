@@ -151,9 +151,7 @@ func TestSplitsComeInSourceOrderWithTheirPlaces(t *testing.T) {
 		t.Error(err)
 	}
 	conformance.Equal(t, cmp.Diff(append(want, more...), got), "", "(-want +got)")
-	if splits < 20 {
-		t.Errorf("%d splits only", splits)
-	}
+	conformance.True(t, splits >= 20, "%d splits only", splits)
 }
 
 func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
@@ -167,9 +165,7 @@ func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
 		for _, b := range p.Blocks {
 			rows[b.Lane] += len(b.Block.Rows)
 			for i := range b.Block.Rows {
-				if lane := m.Find(table.Ref{Block: b.Block, Index: int32(i)}.Key()); lane != b.Lane {
-					t.Fatalf("a row of lane %d is in lane %d", lane, b.Lane)
-				}
+				conformance.MustEqual(t, m.Find(table.Ref{Block: b.Block, Index: int32(i)}.Key()), b.Lane, "a row of lane")
 			}
 		}
 	}); err != nil {
@@ -182,16 +178,12 @@ func TestWhatStandsBeforeAnUnreadablePartIsHandedOutFirst(t *testing.T) {
 	text, want := mixed("a.csv", 5000)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
 	must(t, w.Flush())
 	records := 0
 	err := runs(t, flow(t, ask(file(t, "a.csv.gz", zipped.String()))), func(p *Parsed) { records += p.Records }) // without its end
 	conformance.Refused(t, err, "a.csv.gz", "error")
-	if records == 0 || records > len(want) {
-		t.Errorf("%d records before the error", records)
-	}
+	conformance.True(t, records != 0 && records <= len(want), "%d records before the error", records)
 }
 
 func TestAStoppedFlowIsNotComplete(t *testing.T) {
@@ -271,9 +263,7 @@ func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {
 	conformance.Equal(t, r.try(1), false, "try took what there is no room for")
 	r.setAside(-150)
 	r.add(-150)
-	if !r.try(90) || r.held != 100 {
-		t.Errorf("%d bytes are held, want 100", r.held)
-	}
+	conformance.True(t, r.try(90) && r.held == 100, "%d bytes are held, want 100", r.held)
 }
 
 func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
@@ -339,8 +329,6 @@ func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || len(got) != 3000 {
 			t.Errorf("%s: %d records (-as they are +of texts that are spoiled)\n%.2000s", name, len(got), diff)
 		}
-		if spoiled < 50 {
-			t.Errorf("%s: %d texts were given back", name, spoiled)
-		}
+		conformance.True(t, spoiled >= 50, "%s: %d texts were given back", name, spoiled)
 	}
 }

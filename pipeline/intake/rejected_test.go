@@ -165,9 +165,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 			rec, ok := p.Next()
 			conformance.MustEqual(t, ok, true, "no record in %s", line)
 			if rec.Bad != nil {
-				if !strings.Contains(string(line), `<"`) {
-					t.Fatalf("%s of %+v is refused: %v", line, d, rec.Bad)
-				}
+				conformance.MustTrue(t, strings.Contains(string(line), `<"`), "%s of %+v is refused: %v", line, d, rec.Bad)
 				if len(uses) == 1 && outcome(t, uses[0], d) != "refused" {
 					kept[fmt.Sprintf("%d to %v, own %v, flattened %v, time %v", d.Kind, uses[0].Type, uses[0].Own, flatten, uses[0].Time != nil)]++
 				}
@@ -189,9 +187,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 			t.Errorf("a value is not kept so that it loads: kind %s", what)
 		}
 	}
-	if loaded < 20_000 {
-		t.Errorf("%d of 30,000 were loaded", loaded)
-	}
+	conformance.True(t, loaded >= 20_000, "%d of 30,000 were loaded", loaded)
 }
 
 // TestAKeptRecordSaysTheTypesOfItsColumns keeps random records of columns whose types were asked for, as those of a database are, and reads
@@ -281,9 +277,7 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 		}
 	}))
 	conformance.Equal(t, slices.Equal(got, want), true, "%d records, want %d: %v", len(got), len(want), got)
-	if len(o.keys) == 0 || o.keys[""] {
-		t.Errorf("outcomes were not asked for by the rows' keys: %v", o.keys)
-	}
+	conformance.True(t, len(o.keys) != 0 && !o.keys[""], "outcomes were not asked for by the rows' keys: %v", o.keys)
 }
 
 // TestAResumedFlowBeginsAtTheGivenPosition: a source is read from the given place on, and one that is final is not read.
@@ -331,9 +325,7 @@ func TestKeyFieldsDifferExactlyIfTheirValuesDo(t *testing.T) {
 	for n, row := range fields {
 		v := &values{keyFields: []int{0, 1}, last: row}
 		got := string(v.appendKeyFields([]byte("x")))
-		if got[0] != 'x' || got[1:] != string(v.appendKeyFields(nil)) {
-			t.Errorf("row %d: %x is not appended", n, got)
-		}
+		conformance.True(t, got[0] == 'x' && got[1:] == string(v.appendKeyFields(nil)), "row %d: %x is not appended", n, got)
 		if other, twice := seen[got]; twice {
 			t.Errorf("rows %d and %d have the same fields %x", other, n, got)
 		}

@@ -106,9 +106,7 @@ func packed(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
 	must(t, w.Close())
 	return b.String()
 }
@@ -212,9 +210,7 @@ func TestTheBeginningOfAShuffledInputShowsThatNoSchedulePays(t *testing.T) {
 			first := &probe{done: make(chan struct{})}
 			job := &job{source: f.plan.Sources[0], split: source.Split{Data: data}}
 			got := p.shuffled(t.Context(), job, rowsOf{small: sectionRows, these: sectionRows}, first)
-			if others := p.shuffled(t.Context(), job, rowsOf{}, first); others != got {
-				t.Errorf("%s: whoever looks first sees %v, others %v", shape, got, others)
-			}
+			conformance.Equal(t, p.shuffled(t.Context(), job, rowsOf{}, first), got, "%s: whoever looks first sees", shape)
 			return got
 		}
 		_, data, _ := strings.Cut(text, "\n")
@@ -242,22 +238,14 @@ func TestSourcesThatCannotBeReadAnywhereKeepTheirPlaceAmongTheOthers(t *testing.
 	var kept []*readorder.Schedule
 	f := follows(t, ask(inputs...), 10, &kept)
 	got, err := look(t, f)
-	if err != nil || len(kept) != 2 {
-		t.Fatalf("%d schedules, error %v", len(kept), err)
-	}
+	conformance.MustTrue(t, err == nil && len(kept) == 2, "%d schedules, error %v", len(kept), err)
 	for key, rows := range got.byKey {
-		if len(rows) != 3 || !strings.Contains(rows[0], ",") {
-			t.Fatalf("key %q: rows %q", key, rows)
-		}
+		conformance.MustTrue(t, len(rows) == 3 && strings.Contains(rows[0], ","), "key %q: rows %q", key, rows)
 		var n [3]int
 		for i, row := range rows {
-			if _, err := fmt.Sscanf(row[strings.Index(row, ",")+1:], "%d", &n[i]); err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, conformance.ErrorOf(fmt.Sscanf(row[strings.Index(row, ",")+1:], "%d", &n[i])))
 		}
-		if n[1] != n[0]+1000 || n[2] != n[1]+1000 {
-			t.Errorf("key %q: rows %q", key, rows)
-		}
+		conformance.True(t, n[1] == n[0]+1000 && n[2] == n[1]+1000, "key %q: rows %q", key, rows)
 	}
 }
 
@@ -306,9 +294,7 @@ func TestASectionThatHasChangedStopsTheReading(t *testing.T) {
 			}
 			count += s.Records
 		}
-		if int64(len(got.records)) != count {
-			t.Errorf("%s: %d records were handed over, %d come before the section", name, len(got.records), count)
-		}
+		conformance.Equal(t, int64(len(got.records)), count, "%s: %d records were handed over", name, len(got.records))
 	}
 }
 
@@ -351,9 +337,7 @@ func TestTheFirstRecordsOfAScheduleAreThoseOfTheInput(t *testing.T) {
 			first[one.Record] = true
 		}
 		for i := range min(n, 1000) {
-			if !first[i+1] {
-				t.Errorf("of the first %d records, %d is missing", n, i+1)
-			}
+			conformance.True(t, first[i+1], "of the first %d records, %d is missing", n, i+1)
 		}
 		sections := kept[0].Sections
 		if last := sections[len(sections)-1]; n < 1000 && (last.Record >= n || last.Record+last.Records < n) {
@@ -471,9 +455,7 @@ func TestASwitchToAScheduleLosesNothingOfTheStreamThatFollows(t *testing.T) {
 			kept = slices.Clone(all)
 			return nil
 		}})
-		if len(kept) == 0 {
-			t.Error("the load does not switch")
-		}
+		conformance.True(t, len(kept) != 0, "the load does not switch")
 		conformance.Equal(t, cmp.Diff(want.records, got.records), "", "records (-want +got)")
 		conformance.Equal(t, cmp.Diff(want.byKey, got.byKey), "", "rows by key (-want +got)")
 	})

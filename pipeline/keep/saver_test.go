@@ -262,9 +262,7 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 		}
 		k.Ended(&intake.Ended{Source: i})
 	}
-	if most > 2*maxStartBytes {
-		t.Errorf("%d bytes of places", most)
-	}
+	conformance.True(t, most <= 2*maxStartBytes, "%d bytes of places", most)
 	// The last record of every part waits.
 	s := &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.read), Pieces: []checkpoint.Piece{{}}}}
 	for i := range parts {

@@ -78,9 +78,7 @@ func TestALaneIsChosenWhenItHasABatchOrHasLingered(t *testing.T) {
 		l, _ := s.choose(now, false)
 		chosen[l]++
 	}
-	if chosen[s.all[0]] == 0 || chosen[s.all[1]] == 0 || chosen[nil] != 0 {
-		t.Errorf("turns: %v", chosen)
-	}
+	conformance.True(t, chosen[s.all[0]] != 0 && chosen[s.all[1]] != 0 && chosen[nil] == 0, "turns: %v", chosen)
 }
 
 func TestALaneWithoutAllowanceIsNotChosen(t *testing.T) {
@@ -152,9 +150,7 @@ func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
 		f.leave(time.Now())
 		f.out <- n
 	}
-	if !f.open() || f.waitsMore() {
-		t.Fatal("the first request does not leave")
-	}
+	conformance.MustTrue(t, f.open() && !f.waitsMore(), "the first request does not leave")
 	full("a", "b")
 	if f.flying() != 1 || f.open() || !f.waitsMore() || f.waitsMore() {
 		t.Errorf("%d requests of %d bytes are in flight; that the next waits is said once", f.flying(), f.bytes)
@@ -200,9 +196,7 @@ func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 		t.Error("a lane of another map ends")
 	}
 	conformance.Equal(t, s.ends(s.all[1]), false, "a lane with rows ends")
-	if !s.ends(s.all[0]) || s.ends(s.all[0]) {
-		t.Error("a lane without rows does not end once")
-	}
+	conformance.True(t, s.ends(s.all[0]) && !s.ends(s.all[0]), "a lane without rows does not end once")
 }
 
 // A row waits for others to fill its batch while the input continues, and not while somebody hurries.
@@ -248,9 +242,7 @@ func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 		conformance.Equal(t, s, nil, "%s", name)
 	}
 	for want, s := range []*ledger.ReportSlowest{waited(90, 1), waited(1, 90, 30), waited(1, 2, 60, 3)} {
-		if s == nil || s.Partition != want {
-			t.Errorf("partition %d is to be named: %+v", want, s)
-		}
+		conformance.True(t, s != nil && s.Partition == want, "partition %d is to be named: %+v", want, s)
 	}
 }
 
@@ -323,9 +315,7 @@ func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
 			low++
 		}
 	}
-	if low == 0 || low > fewAllowance/4 {
-		t.Errorf("the last %d rows ask for a checkpoint", low)
-	}
+	conformance.True(t, low != 0 && low <= fewAllowance/4, "the last %d rows ask for a checkpoint", low)
 	a.described(a.following(100)) // nothing may leave until it is written
 	if a.saved(); a.left != 2*fewAllowance+leastAllowance {
 		t.Errorf("%d rows may leave next", a.left)

@@ -139,9 +139,7 @@ func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
 		l, _ := s.choose(now, false)
 		turns[l.index] = true
 	}
-	if len(turns) != 3 || turns[1] {
-		t.Errorf("without such a rate lanes %v had turns", turns)
-	}
+	conformance.True(t, len(turns) == 3 && !turns[1], "without such a rate lanes %v had turns", turns)
 	s.ceilings = newCeilings(optionsOf(Config{Rates: Rates{MaxRows: 1000}}))
 	for range 20 {
 		if l, _ := s.choose(now, false); l.index != 2 {
@@ -263,18 +261,14 @@ func TestNoLoadStarvesBesideOthers(t *testing.T) {
 		conformance.MustEqual(t, greedy.begin(now), 0, "free requests are refused")
 		greedy.sent(now, 1, 1, 1)
 	}
-	if late.begin(now) == 0 {
-		t.Fatal("three requests of two")
-	}
+	conformance.MustTrue(t, late.begin(now) != 0, "three requests of two")
 	greedy.landed()
 	select {
 	case <-late.woken():
 	default:
 		t.Error("the load that waits was not woken")
 	}
-	if greedy.begin(now) == 0 {
-		t.Error("the load with more requests comes before the one that waits")
-	}
+	conformance.True(t, greedy.begin(now) != 0, "the load with more requests comes before the one that waits")
 	conformance.Equal(t, late.begin(now), 0, "the load that waits is refused the free request")
 	late.sent(now, 1, 1, 1)
 	greedy.leave()

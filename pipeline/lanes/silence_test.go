@@ -81,9 +81,7 @@ func TestARequestThatMayWaitForAConnectionIsNotSilent(t *testing.T) {
 		now = now.Add(2 * silentFor)
 		return len(f.fallSilent(now))
 	}
-	if silent(1) != 0 || silent(2) != 2 {
-		t.Errorf("%d requests are silent", f.unheard.silents)
-	}
+	conformance.True(t, silent(1) == 0 && silent(2) == 2, "%d requests are silent", f.unheard.silents)
 }
 
 func TestOnlySoManyRequestsMayBeSilent(t *testing.T) {
@@ -129,9 +127,7 @@ func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
 	}
 	s.hang(b, begun.Add(silentFor))
 	probe := depart(f, a, begun.Add(silentFor))
-	if !probe.probe || s.mayProbe() {
-		t.Error("two lanes are probed at a time")
-	}
+	conformance.True(t, probe.probe && !s.mayProbe(), "two lanes are probed at a time")
 	a.health.probing--
 	s.heardOf(a, probe, time.Millisecond)
 	if a.health.hung || s.hearing.hung != 1 || s.hearing.probes != 2 || !s.mayProbe() {
@@ -153,9 +149,7 @@ func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
 		s.hang(l, now)
 	}
 	for i, l := range s.all {
-		if !s.mayProbe() {
-			t.Fatalf("%d of %d lanes are back, and no other one may be probed", i, len(s.all))
-		}
+		conformance.MustTrue(t, s.mayProbe(), "%d of %d lanes are back, and no other one may be probed", i, len(s.all))
 		n := depart(f, l, now)
 		l.health.probing--
 		s.heardOf(l, n, time.Millisecond)
@@ -191,9 +185,7 @@ func TestALateEndOfASilentRequestDoesNotHoldItsLaneBack(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, Final: 5, units: 5, Accepted: 5})
-	if l.trouble.stuck || l.pacer.Rate() != 1000 {
-		t.Errorf("%+v", l)
-	}
+	conformance.True(t, !l.trouble.stuck && l.pacer.Rate() == 1000, "%+v", l)
 }
 
 func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
@@ -216,16 +208,12 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 				l.away.requests++
 				l.landed(sent, now, Answer{units: 20, Throttled: 20, Rows: 20, code: "OTSServerBusy"}, ratelimit.Backoff{})
 			}
-			if l.health.down != c.knows || l.health.refusing != c.knows {
-				t.Fatalf("an outage: %v", l.health.down)
-			}
+			conformance.MustTrue(t, l.health.down == c.knows && l.health.refusing == c.knows, "an outage: %v", l.health.down)
 			if !c.knows {
 				return
 			}
 			units, _, ok := l.pacer.Next(now, 0, 1)
-			if !ok || units != 1 {
-				t.Errorf("a probe of %g units", units)
-			}
+			conformance.True(t, ok && units == 1, "a probe of %g units", units)
 			now = now.Add(time.Second)
 			l.pacer.Sent(now, 1)
 			l.away.requests++
@@ -307,9 +295,7 @@ func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
 	}
 	rounds, over := 0, false
 	for ; !over; rounds++ {
-		if rounds > 30 {
-			t.Fatal("a load whose map changes each minute never gives up")
-		}
+		conformance.MustTrue(t, rounds <= 30, "a load whose map changes each minute never gives up")
 		for _, l := range lanes {
 			l.landed(now, now, Answer{Rows: 1, failed: 1, code: "OTSTimeout"}, ratelimit.Backoff{Base: 1, Max: 1})
 		}
@@ -323,9 +309,7 @@ func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
 		}
 		lanes = next
 	}
-	if rounds < 15 {
-		t.Errorf("given up after %d minutes", rounds)
-	}
+	conformance.True(t, rounds >= 15, "given up after %d minutes", rounds)
 	taken := &lane{trouble: trouble{patience: ratelimit.Patience{For: time.Minute}}}
 	heir := &lane{}
 	if heir.takeOver([]*lane{lanes[0], taken}); heir.trouble.stuck {

@@ -52,9 +52,7 @@ func TestSizesAreReadInPowersOfTwoAndTen(t *testing.T) {
 		"1.5GiB": 3 << 29, "10 MiB": 10 << 20, ".5k": 512,
 	} {
 		got, err := ParseSize(text)
-		if got != want || err != nil {
-			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
-		}
+		conformance.True(t, got == want && err == nil, "%q is %d, %v; want %d", text, got, err, want)
 	}
 }
 
@@ -127,9 +125,7 @@ func TestWhatAZeroFieldWouldSayOtherwiseIsRefused(t *testing.T) {
 	for name, given := range map[string]string{"quote": "", "columns": "", "settle": "0s", "max-wcu": "0", "create": "false"} {
 		conformance.Equal(t, Find(name).Set(r, []string{given}), nil, "%s=%s", name, given)
 	}
-	if r.Quote != "none" || r.Columns == nil {
-		t.Errorf("%+v", r)
-	}
+	conformance.True(t, r.Quote == "none" && r.Columns != nil, "%+v", r)
 }
 
 // A machine that is handed a request does what was asked for, and is told no secret.
@@ -144,15 +140,11 @@ func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
 		if o == byName[o.Name] { // others of the name have the same field
 			must(t, o.Set(&r, []string{value}))
 		}
-		if o == byName[o.Name] && !r.IsSet(o.Name) {
-			t.Errorf("%s is not set", o.Name)
-		}
+		conformance.True(t, o != byName[o.Name] || r.IsSet(o.Name), "%s is not set", o.Name)
 	}
 	r.AccessKeyID, r.AccessKeySecret, r.SecurityToken = "who", "secret", "secret"
 	text, err := json.Marshal(r)
-	if err != nil || strings.Contains(string(text), "secret") {
-		t.Fatalf("%v: %s", err, text)
-	}
+	conformance.MustTrue(t, err == nil && !strings.Contains(string(text), "secret"), "%v: %s", err, text)
 	again, err := ReadCommand(text)
 	must(t, err)
 	r.AccessKeyID, r.AccessKeySecret, r.SecurityToken = "", "", ""

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 )
 
@@ -42,9 +43,7 @@ func packed(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(z.Write([]byte(text))))
 	must(t, z.Close())
 	return b.String()
 }
@@ -74,9 +73,7 @@ func TestRowsOfLargeFilesAreAboutRight(t *testing.T) {
 	text := wordy(rows)
 	for name, in := range map[string]string{"a.csv": text, "a.csv.gz": packed(t, text), "utf16.csv": utf16Of(text)} {
 		f := forecast(t, ask(file(t, name, in)))
-		if f.Exact || math.Abs(float64(f.Rows)/rows-1) > 0.05 {
-			t.Errorf("%s: %+v", name, f)
-		}
+		conformance.True(t, !f.Exact && math.Abs(float64(f.Rows)/rows-1) <= 0.05, "%s: %+v", name, f)
 	}
 }
 
@@ -148,9 +145,7 @@ func TestParquetIsExactHoweverManyFilesThereAre(t *testing.T) {
 	texts[17] = "PAR1 and then nothing"
 	r = ask(filesIn(t, "parquet", texts...))
 	r.MostInputs = 4
-	if _, err := makes(t, r, nil).Forecast(t.Context()); err == nil || !strings.Contains(err.Error(), "0017.parquet") {
-		t.Errorf("a damaged file: %v", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(makes(t, r, nil).Forecast(t.Context())), "0017.parquet", "a damaged file")
 }
 
 func TestASampleComesFromAllOverTheInputs(t *testing.T) {

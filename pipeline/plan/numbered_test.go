@@ -129,9 +129,7 @@ func TestTheJobInMarksIsThatOfTheSameLoadOnly(t *testing.T) {
 	} {
 		r := askNumbered(in)
 		set(r)
-		if makes(t, r, nil).Job() == job {
-			t.Errorf("another %s makes the same job", name)
-		}
+		conformance.True(t, makes(t, r, nil).Job() != job, "another %s makes the same job", name)
 	}
 }
 

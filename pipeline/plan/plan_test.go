@@ -62,9 +62,7 @@ func refused(t *testing.T, r *Request, admin *client.Admin, want string) {
 		t.Errorf("got %v, want a usage error with %s", err, want)
 		return
 	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Error("the error has more than one line")
-	}
+	conformance.True(t, !strings.Contains(err.Error(), "\n"), "the error has more than one line")
 }
 
 // planned returns the planned schema as name:type, key columns first; "!" marks an inferred type.

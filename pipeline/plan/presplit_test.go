@@ -37,9 +37,7 @@ func sortedParquet(t *testing.T, n int) string {
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(500))
 	for i := range n {
-		if _, err := w.Write([]row{{fmt.Sprintf("k%05d", i), "t"}}); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, conformance.ErrorOf(w.Write([]row{{fmt.Sprintf("k%05d", i), "t"}})))
 	}
 	must(t, w.Close())
 	return b.String()
@@ -95,9 +93,7 @@ func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
 			if len(parts) != 8 || slices.Min(parts) < rows/8*2/3 || slices.Max(parts) > rows/8*3/2 {
 				t.Errorf("the ranges hold %d", parts)
 			}
-			if len(p.Warnings) > 0 {
-				t.Errorf("warned: %q", p.Warnings)
-			}
+			conformance.True(t, len(p.Warnings) <= 0, "warned: %q", p.Warnings)
 			// The load reads from the beginning, regardless of what was looked at.
 			first := ""
 			if err := p.Sample(func(row []table.Value) bool {
@@ -205,9 +201,7 @@ func TestTableNamesComeFromPeriodsAndOtherExpressions(t *testing.T) {
 		`t_{month(substr(at, 1, 10), 'UTC')}_tail`: "t_202403_tail",
 	} {
 		name, archived, why := namerOf(t, text).Of(row)
-		if why != nil || string(name) != want || archived {
-			t.Errorf("%s: %s, %v, want %s", text, name, why, want)
-		}
+		conformance.True(t, why == nil && string(name) == want && !archived, "%s: %s, %v, want %s", text, name, why, want)
 	}
 }
 
@@ -295,9 +289,7 @@ func TestPeriodsAreOfTheZoneOfThePolicy(t *testing.T) {
 		{`t_{month(replace(x, "a", "UTC"))}`, `format_time(replace(x, "a", "UTC"), "200601", "Asia/Shanghai")`},
 	} {
 		tables, err := parseTables(c.text, &lifecycle.Policy{Zone: shanghai})
-		if err != nil || tables.parts[1].expr != c.want {
-			t.Errorf("%s: %v, %+v", c.text, err, tables)
-		}
+		conformance.True(t, err == nil && tables.parts[1].expr == c.want, "%s: %v, %+v", c.text, err, tables)
 	}
 	policy := &lifecycle.Policy{Unit: lifecycle.Month, Zone: shanghai}
 	for text, fits := range map[string]bool{

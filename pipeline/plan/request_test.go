@@ -139,9 +139,7 @@ func TestALoadThatGoesToTheArchiveAloneIsWarnedOf(t *testing.T) {
 				got += w
 			}
 		}
-		if (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("%q: %q, want %q", rows, got, want)
-		}
+		conformance.True(t, (want == "") == (got == "") && strings.Contains(got, want), "%q: %q, want %q", rows, got, want)
 	}
 }
 
@@ -253,9 +251,7 @@ func TestPagesThatDoNotFitAreRefusedBeforeATableIsMade(t *testing.T) {
 	for i := range rows {
 		rows[i] = row{int64(i), strings.Repeat("t", 10_000)}
 	}
-	if _, err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(w.Write(rows)))
 	must(t, w.Close())
 	in := file(t, "a.parquet", b.String())
 	for _, c := range []struct {

@@ -38,9 +38,7 @@ func example(dir string) *pipeline.Report {
 func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
 	dir := t.TempDir()
 	path, err := Write(example(dir))
-	if err != nil || path != filepath.Join(dir, "report.html") {
-		t.Fatalf("%s, %v", path, err)
-	}
+	conformance.MustTrue(t, err == nil && path == filepath.Join(dir, "report.html"), "%s, %v", path, err)
 	text, err := os.ReadFile(path)
 	conformance.Must(t, err)
 	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition", "Ledger", "Hot spots", "capacity units"} {
@@ -71,7 +69,5 @@ func TestALoadThatNeverWroteHasAPageToo(t *testing.T) {
 		t.Errorf("page %+v", p)
 	}
 	r.RunDir = filepath.Join(r.RunDir, "missing")
-	if _, err := Write(r); err == nil {
-		t.Error("a page is written into a folder that is not there")
-	}
+	conformance.Refused(t, conformance.ErrorOf(Write(r)), "", "a page is written into a folder that is not there")
 }

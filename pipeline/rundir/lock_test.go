@@ -26,9 +26,7 @@ func TestOneProcessAtATimeHasAClaim(t *testing.T) {
 				l, err := TakeClaim(filepath.Join(root, ".locks"), "load")
 				if err != nil {
 					held := new(HeldError)
-					if !errors.As(err, &held) || !held.Load {
-						t.Error(err)
-					}
+					conformance.True(t, errors.As(err, &held) && held.Load, "%v", err)
 					continue
 				}
 				conformance.Equal(t, inside.Add(1), 1, "two have the claim")
@@ -39,12 +37,8 @@ func TestOneProcessAtATimeHasAClaim(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if taken.Load() == 0 {
-		t.Error("nobody got the claim")
-	}
-	if _, err := os.Stat(root); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("something is left: %v", err)
-	}
+	conformance.True(t, taken.Load() != 0, "nobody got the claim")
+	conformance.Is(t, conformance.ErrorOf(os.Stat(root)), os.ErrNotExist, "something is left")
 }
 
 func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
@@ -169,9 +163,7 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.csv")
 	j, err := OpenExclusive(path, 0)
 	must(t, err)
-	if _, err := OpenExclusive(path, 0); err == nil || !strings.Contains(err.Error(), "another process") {
-		t.Errorf("opened twice: %v", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(OpenExclusive(path, 0)), "another process", "opened twice")
 	must(t, j.Close())
 	// Whoever was refused, and who closed it, holds no lock.
 	if _, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {

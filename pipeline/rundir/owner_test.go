@@ -56,7 +56,5 @@ func TestWhatARunKeepsOnlyItsOwnerReads(t *testing.T) {
 		files++
 		return err
 	})
-	if err != nil || files < 5 {
-		t.Errorf("%d files, %v", files, err)
-	}
+	conformance.True(t, err == nil && files >= 5, "%d files, %v", files, err)
 }

@@ -34,9 +34,7 @@ func TestARunIsRemovedWithItsLock(t *testing.T) {
 	if removed, err := Remove(dir, yes, SummaryFile); !removed || err != nil {
 		t.Errorf("%v, %v", removed, err)
 	}
-	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(os.Lstat(dir)), os.ErrNotExist, "the folder")
 }
 
 func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
@@ -67,9 +65,7 @@ func TestARunThatIsRemovedInPartIsStillARun(t *testing.T) {
 	_, err := Remove(dir, func() bool {
 		return os.Mkdir(filepath.Join(dir, "a"), 0o700) == nil && os.Remove(filepath.Join(dir, "run.json")) == nil
 	}, "../escapes", SummaryFile)
-	if err == nil {
-		t.Fatal("a name that leads out is removed")
-	}
+	conformance.MustTrue(t, err != nil, "a name that leads out is removed")
 	if _, err := os.Stat(filepath.Join(dir, SummaryFile)); err != nil {
 		t.Error(err)
 	}
@@ -86,9 +82,7 @@ func TestWhatIsInARunFolderIsItsOwnOrForeign(t *testing.T) {
 	dir := finished(t, "run.json", "report.html", "rejects.jsonl", "rejects-2.csv", "rejects.index", "repeated.bin", "archived.jsonl", "lock.holder", "summary.json.part",
 		"attempt-1/rejects.csv", "dt=2026/rejects.csv", "stamps/0001", "attempt-2/stamps/0001", "checkpoint.prev")
 	c, err := ContentsOf(dir, none)
-	if err != nil || c.Foreign != "" || c.Bytes != 16*4 || c.Newest.IsZero() {
-		t.Errorf("%+v, %v", c, err)
-	}
+	conformance.True(t, err == nil && c.Foreign == "" && c.Bytes == 16*4 && !c.Newest.IsZero(), "%+v, %v", c, err)
 	for _, name := range []string{"notes.txt", "rejects.fixed.csv", "rejects.edited-1.csv", "attempt-1/notes.txt", "put/run.json", "attempt-x/run.json", "summary.json.bak", "job.json"} {
 		if c, err := ContentsOf(finished(t, name), none); err != nil || c.Foreign == "" || !strings.HasPrefix(name, filepath.ToSlash(c.Foreign)) {
 			t.Errorf("%s: %+v, %v", name, c, err)
@@ -127,9 +121,7 @@ func TestARunFolderIsKnownByItsFiles(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	must(t, os.Mkdir(Root, 0o700))
-	if !IsRoot("./"+Root) || IsRoot(".") || IsRoot("none") {
-		t.Error("the folder of runs is not told from others")
-	}
+	conformance.True(t, IsRoot("./"+Root) && !IsRoot(".") && !IsRoot("none"), "the folder of runs is not told from others")
 }
 
 func TestARunIsReadBack(t *testing.T) {
@@ -159,9 +151,7 @@ func TestARunIsReadBack(t *testing.T) {
 
 func TestARunThatCannotBeReadIsAnError(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := ReadRun(dir); err == nil {
-		t.Error("a folder without a run is one")
-	}
+	conformance.Refused(t, conformance.ErrorOf(ReadRun(dir)), "", "a folder without a run is one")
 	write := func(name, text string) {
 		t.Helper()
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
@@ -234,9 +224,7 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 		"rejects-2.csv": "x\nc1\nc2\n",
 	} {
 		got, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || string(got) != want {
-			t.Errorf("%s has %q, want %q, error %v", name, got, want, err)
-		}
+		conformance.True(t, err == nil && string(got) == want, "%s has %q, want %q, error %v", name, got, want, err)
 	}
 	var at []string
 	must(t, EachReason(dir, func(r *Reason) { at = append(at, fmt.Sprint(r.File, r.Record)) }))

@@ -101,9 +101,7 @@ func TestAWindowFillsTheLinkAndNoRequestTakesLong(t *testing.T) {
 							t.Errorf("%.2f of what is possible", share)
 						}
 						alone := time.Duration(float64(row)/(mbit*1e6/8)*float64(time.Second)) + trip
-						if longest > max(timeout/4, 3*alone) {
-							t.Errorf("a request took %v", longest)
-						}
+						conformance.True(t, longest <= max(timeout/4, 3*alone), "a request took %v", longest)
 					})
 				}
 			}
@@ -121,14 +119,10 @@ func TestAWindowFollowsALinkThatBecomesSlowAndFastAgain(t *testing.T) {
 	y := &way{rate: rate, trip: 50 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20}
 	w := New(timeout)
 	arrived, _ := y.run(w, 30*time.Second, 60*time.Second)
-	if arrived < 27e6 {
-		t.Errorf("%d bytes arrived in 30 seconds of the fast link", arrived)
-	}
+	conformance.True(t, arrived >= 27e6, "%d bytes arrived in 30 seconds of the fast link", arrived)
 	y = &way{rate: rate, trip: 50 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20}
 	_, longest := y.run(New(timeout), 150*time.Second, 180*time.Second)
-	if longest > timeout/3 {
-		t.Errorf("on the slow link a request took %v", longest)
-	}
+	conformance.True(t, longest <= timeout/3, "on the slow link a request took %v", longest)
 	if arrived, _ = y.run(New(timeout), 190*time.Second, 220*time.Second); arrived < 27e6 {
 		t.Errorf("%d bytes arrived in 30 seconds after it", arrived)
 	}

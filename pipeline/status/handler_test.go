@@ -226,9 +226,7 @@ func TestAServerAnswersUntilItIsClosed(t *testing.T) {
 	must(t, err)
 	body, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
-	if err != nil || !strings.Contains(string(body), `"table": "cards"`) {
-		t.Errorf("%v %s", err, body)
-	}
+	conformance.True(t, err == nil && strings.Contains(string(body), `"table": "cards"`), "%v %s", err, body)
 	s.Close()
 	conformance.Equal(t, <-served, nil, "error")
 	if resp, err := http.Get(s.URL()); err == nil {

@@ -93,9 +93,7 @@ func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
 	if text != "0: 2 rows; 0: 1 rows; 1: 1 rows; " || m.Bytes != bytesOfParts {
 		t.Errorf("%s%d bytes, of parts %d", text, m.Bytes, bytesOfParts)
 	}
-	if m.Ranges[0].Rows != 3 || m.Ranges[0].Name != "low" || m.Ranges[1].Rows != 1 {
-		t.Errorf("%+v", m.Ranges)
-	}
+	conformance.True(t, m.Ranges[0].Rows == 3 && m.Ranges[0].Name == "low" && m.Ranges[1].Rows == 1, "%+v", m.Ranges)
 	if got := m.Key; len(got) != 1 || got[0] != key[0] {
 		t.Errorf("key %+v", got)
 	}

@@ -164,9 +164,7 @@ func readInOrder(b []byte, o Options) (c contents, err error) {
 
 func testFiles(t testing.TB) []string {
 	files, err := filepath.Glob("testdata/*.arrow*")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d files: %v", len(files), err)
-	}
+	conformance.MustTrue(t, err == nil && len(files) >= 20, "%d files: %v", len(files), err)
 	return files
 }
 
@@ -202,9 +200,7 @@ func TestEveryValueIsWhatItsWriterSays(t *testing.T) {
 				}
 				have, err = readInOrder(b, Options{SplitRows: rows})
 				if strings.Contains(file, "polars_") || strings.HasSuffix(file, "legacy.arrow") { // nothing says where their batches end
-					if err == nil || !strings.Contains(err.Error(), "save it to a file first") {
-						t.Fatal(err)
-					}
+					conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "save it to a file first"), "%v", err)
 					continue
 				}
 				must(t, err)
@@ -324,9 +320,7 @@ func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	if _, err := readSplits(b, Options{MaxDictionary: 10}); err == nil || !strings.Contains(err.Error(), "dictionaries take") {
 		t.Errorf("dictionaries: %v", err)
 	}
-	if _, err := readSplits(b, Options{MaxMetadata: 100}); err == nil || !strings.Contains(err.Error(), "100 are the limit") {
-		t.Errorf("metadata: %v", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxMetadata: 100})), "100 are the limit", "metadata")
 	stream := read(t, "testdata/many_zstd.arrows")
 	s, err := NewStream(bytes.NewReader(stream), "x", Options{MaxBody: 1000})
 	must(t, err)

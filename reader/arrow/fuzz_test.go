@@ -35,9 +35,7 @@ func hostile(t *testing.T, b []byte, flatten bool) {
 	o.Flatten = flatten
 	before := allocated()
 	check := func(err error) {
-		if err != nil && strings.Contains(err.Error(), "damaged data") {
-			t.Fatalf("panic: %v", err)
-		}
+		conformance.MustTrue(t, err == nil || !strings.Contains(err.Error(), "damaged data"), "panic: %v", err)
 	}
 	check(hostileFile(t, b, o))
 	check(hostileStream(t, b, o))
@@ -65,9 +63,7 @@ func hostileFile(t *testing.T, b []byte, o Options) error {
 			}
 			return nil
 		})
-		if err == nil && n != s.Rows {
-			t.Fatalf("%d rows of %d", n, s.Rows)
-		}
+		conformance.MustTrue(t, err != nil || n == s.Rows, "%d rows of %d", n, s.Rows)
 		if err != nil {
 			return err
 		}
@@ -96,9 +92,7 @@ func hostileStream(t *testing.T, b []byte, o Options) error {
 				}
 				return nil
 			})
-			if err == nil && n != split.Rows {
-				t.Fatalf("%d rows of %d", n, split.Rows)
-			}
+			conformance.MustTrue(t, err != nil || n == split.Rows, "%d rows of %d", n, split.Rows)
 			if err != nil {
 				return err
 			}
@@ -206,9 +200,7 @@ func TestLengthsThatLieCostNothing(t *testing.T) {
 		before := allocated()
 		_, err1 := NewStream(bytes.NewReader(b), "x", Options{})
 		_, err2 := Open(bytes.NewReader(b), int64(len(b)), "x", Options{})
-		if err1 == nil || err2 == nil {
-			t.Errorf("%x: %v, %v", b, err1, err2)
-		}
+		conformance.True(t, err1 != nil && err2 != nil, "%x: %v, %v", b, err1, err2)
 		if spent := allocated() - before; spent > 4<<20 {
 			t.Errorf("%x: %d bytes of memory", b, spent)
 		}

@@ -97,9 +97,7 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 		r, err := NewLimitedReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file", 0)
 		must(t, err)
 		got, err := io.ReadAll(iotest.HalfReader(r))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%v: %d bytes of %d: %v", k, len(got), len(want), err)
-		}
+		conformance.True(t, err == nil && bytes.Equal(got, want), "%v: %d bytes of %d: %v", k, len(got), len(want), err)
 		must(t, r.Close())
 	}
 }
@@ -117,9 +115,7 @@ func TestEveryPrefixOfAFileIsAnErrorUnlessItEndsAMember(t *testing.T) {
 			if err == nil && !ends[n] && !((k == Snappy || k == S2) && snappyEnd(data[:n])) {
 				t.Errorf("%v cut at %d of %d: no error, %d bytes", k, n, len(data), len(out))
 			}
-			if err != nil && !strings.Contains(err.Error(), "decompress file: ") {
-				t.Errorf("%v cut at %d: %v", k, n, err)
-			}
+			conformance.True(t, err == nil || strings.Contains(err.Error(), "decompress file: "), "%v cut at %d: %v", k, n, err)
 		}
 	}
 }
@@ -141,9 +137,7 @@ func TestBzip2CutAnywhereIsAnError(t *testing.T) {
 	for n := range len(data) {
 		_, err := decompress(Bzip2, data[:n])
 		whole, wholeErr := io.ReadAll(bzip2.NewReader(bytes.NewReader(data[:n])))
-		if err == nil && (wholeErr != nil || len(whole) == 0) {
-			t.Errorf("cut at %d: no error", n)
-		}
+		conformance.True(t, err != nil || wholeErr == nil && len(whole) != 0, "cut at %d: no error", n)
 	}
 	if _, err := decompress(Bzip2, append(data, 'x')); err == nil {
 		t.Error("a byte behind the end is accepted")
@@ -182,9 +176,7 @@ func TestGarbageAfterTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
 		}
 	}
 	out, err := decompress(Gzip, append(pack(t, Gzip, want), make([]byte, 1000)...))
-	if err != nil || !bytes.Equal(out, want) {
-		t.Errorf("zeros behind gzip: %v", err)
-	}
+	conformance.True(t, err == nil && bytes.Equal(out, want), "zeros behind gzip: %v", err)
 	if _, err := decompress(Gzip, append(pack(t, Gzip, want), 0, 0, 'x')); !errors.Is(err, ErrTrailing) {
 		t.Errorf("zeros and a letter behind gzip: %v", err)
 	}
@@ -199,13 +191,9 @@ func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
 	broken := errors.New("connection reset")
 	r, _ := NewLimitedReader(Zstd, io.MultiReader(bytes.NewReader(pack(t, Zstd, sample(1000))[:100]), iotest.ErrReader(broken)), "a.zst", 0)
 	_, err = io.ReadAll(r)
-	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "read a.zst at byte 100: ") {
-		t.Error(err)
-	}
+	conformance.True(t, errors.Is(err, broken) && strings.HasPrefix(err.Error(), "read a.zst at byte 100: "), "%v", err)
 	for _, k := range made {
-		if _, err := decompress(k, nil); err == nil {
-			t.Errorf("an empty %v file is accepted", k)
-		}
+		conformance.Refused(t, conformance.ErrorOf(decompress(k, nil)), "", "an empty %v file is accepted", k)
 	}
 	if _, err := NewLimitedReader(Zip, nil, "a.zip", 0); err == nil || !strings.Contains(err.Error(), "zip is not supported") {
 		t.Error(err)
@@ -364,17 +352,13 @@ func everyCompressedFile(t *testing.T, dir string) {
 		}
 		if f.DerivedFrom != "" {
 			twin := conformance.Read(t, dir, f.DerivedFrom)
-			if err == nil && !bytes.Equal(out, twin) {
-				t.Errorf("%s: bytes differ from the twin", f.Path)
-			}
+			conformance.True(t, err != nil || bytes.Equal(out, twin), "%s: bytes differ from the twin", f.Path)
 			if err != nil && !strings.Contains(f.Path, "badc") && !bytes.HasPrefix(twin, out) {
 				t.Errorf("%s: bytes before the error are no prefix of the twin", f.Path)
 			}
 		}
 	}
-	if counts["ok→ok"] < 50 || counts["error→error"] < 30 {
-		t.Errorf("hardly anything was read: %v", counts)
-	}
+	conformance.True(t, counts["ok→ok"] >= 50 && counts["error→error"] >= 30, "hardly anything was read: %v", counts)
 }
 
 var must = conformance.Must
@@ -456,9 +440,7 @@ func TestBlocksInflatedOneByOneGiveTheFile(t *testing.T) {
 	} {
 		conformance.Equal(t, Independent(c.kind, c.data), true, "%s: not seen as independent", name)
 		got, err := inPieces(c.kind, c.data)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: %d bytes of %d: %v", name, len(got), len(want), err)
-		}
+		conformance.True(t, err == nil && bytes.Equal(got, want), "%s: %d bytes of %d: %v", name, len(got), len(want), err)
 	}
 	if Independent(Gzip, pack(t, Gzip, want)) || Independent(Zstd, pack(t, Zstd, want)) {
 		t.Error("one member is seen as independent blocks")
@@ -514,7 +496,5 @@ func filesOfBlocksInflateAsOne(t *testing.T, dir string) {
 			blocks++
 		}
 	}
-	if blocks == 0 {
-		t.Error("no file had blocks that are inflated alone")
-	}
+	conformance.True(t, blocks != 0, "no file had blocks that are inflated alone")
 }

@@ -120,9 +120,7 @@ func TestAValueAfterTheSampleIsKeptExactlyOrRejected(t *testing.T) {
 				t.Fatalf("%q: %s, which is in the sample of %d, is rejected by the column of %s (%s): %v", list, list[i], k, col.Type, col.Own, why)
 			case why != nil:
 				rejected++
-				if !strings.Contains(why.Error(), "c") || why.Code == "" {
-					t.Fatalf("%q: %v", list, why)
-				}
+				conformance.MustTrue(t, strings.Contains(why.Error(), "c") && why.Code != "", "%q: %v", list, why)
 			case !same(v, list[i], in.columns[0].long.n > 0):
 				t.Fatalf("%q, a sample of %d, a column of %s (%s): %s became %+v (%s)", list, k, col.Type, col.Own, list[i], v, v.Bytes)
 			default:
@@ -304,9 +302,7 @@ func TestDecimalsAreReadAsStrconvReadsThem(t *testing.T) {
 		}
 		check(string(text))
 	}
-	if taken < 15_000 {
-		t.Errorf("only %d of the texts are usual decimals", taken)
-	}
+	conformance.True(t, taken >= 15_000, "only %d of the texts are usual decimals", taken)
 }
 
 // TestFieldsAreTakenAsRecordsAre gives an inference values one way and another: what it says of a column is the same, and so are its numbers.
@@ -344,9 +340,7 @@ func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
 				if i, err := strconv.ParseInt(string(d.Bytes), 10, 64); err == nil && !ok {
 					want, ok = float64(i), isNumber // the nearest
 				}
-				if isNumber && (!ok || n != want) {
-					t.Fatalf("%q: the number %v, want %v, %v", d.Bytes, n, want, ok)
-				}
+				conformance.MustTrue(t, !isNumber || ok && n == want, "%q: the number %v, want %v, %v", d.Bytes, n, want, ok)
 				missed = missed || !isNumber && ok
 				values = append(values, n)
 			}
@@ -368,9 +362,7 @@ func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
 		seen[fmt.Sprint("usual ", other.columns[0].usual)]++
 	}
 	for _, want := range []string{"integer", "double", "boolean", "string", "usual 0", "usual 1", "usual 2", "usual 3"} {
-		if seen[want] == 0 {
-			t.Errorf("no column was %s: %v", want, seen)
-		}
+		conformance.True(t, seen[want] != 0, "no column was %s: %v", want, seen)
 	}
 }
 

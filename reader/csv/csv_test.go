@@ -175,9 +175,7 @@ func TestDialectsThatCannotBeReadAreRefused(t *testing.T) {
 		{Delimiter: ",", Quote: '"', Escape: '"'}, {Delimiter: ",", Comment: "#\n"}, {Delimiter: ",", RecordEnd: ",\n", Quote: ','},
 		{Delimiter: ",", RecordEnd: ","}, {Delimiter: ",", Quote: '"', RecordEnd: "\"\n"}, {Delimiter: "x", Escape: '\\', Escapes: EscapesPostgres},
 	} {
-		if d.Check() == nil {
-			t.Errorf("%+v was accepted", d)
-		}
+		conformance.True(t, d.Check() != nil, "%+v was accepted", d)
 	}
 }
 
@@ -299,9 +297,7 @@ func TestALineWithoutQuotesIsCutAtEachDelimiter(t *testing.T) {
 		p := NewParser(Dialect{Delimiter: delimiter, Quote: '"'})
 		p.Reset(append(slices.Clone(line), "\nnext,\x81\x01"...))
 		rec, ok := p.Next()
-		if !ok || rec.Bad != nil {
-			t.Fatalf("%v", rec)
-		}
+		conformance.MustTrue(t, ok && rec.Bad == nil, "%v", rec)
 		var got [][]byte
 		for i := range rec.Fields {
 			got = append(got, rec.Fields[i].Bytes)
@@ -342,9 +338,7 @@ func TestMarkedLinesAreReadAsOthersAre(t *testing.T) {
 	parsers := map[int][2]*Parser{}
 	for i, d := range dialects {
 		parsers[i] = [2]*Parser{NewParser(d), NewParser(d)}
-		if !parsers[i][0].window.used {
-			t.Fatalf("%v is not read by marks", d)
-		}
+		conformance.MustTrue(t, parsers[i][0].window.used, "%v is not read by marks", d)
 		parsers[i][1].window.used = false
 	}
 	for n := range 1_000 {
@@ -377,9 +371,7 @@ func TestMarkedLinesAreReadAsOthersAre(t *testing.T) {
 func settled(t *testing.T, name, text string, header bool) Dialect {
 	t.Helper()
 	d, _, ok := Named(name)
-	if !ok {
-		t.Fatalf("%s is not known", name)
-	}
+	conformance.MustTrue(t, ok, "%s is not known", name)
 	if _, _, err := d.Settle([]byte(text), header); err != nil {
 		t.Fatal(err)
 	}

@@ -83,9 +83,7 @@ func TestAnAddressWithoutRangesIsAStream(t *testing.T) {
 		s := newSite(t, text)
 		s.noRanges, s.noLength = true, noLength
 		i := s.item(t)
-		if i.Seekable() || (i.Size == -1) != noLength {
-			t.Errorf("item %+v", i)
-		}
+		conformance.True(t, !i.Seekable() && (i.Size == -1) == noLength, "item %+v", i)
 		wantText(t, &i, text)
 	}
 }
@@ -102,9 +100,7 @@ func TestAnEmptyObjectIsEmpty(t *testing.T) {
 		s := newSite(t, "")
 		s.fault = fault
 		i := s.item(t)
-		if i.Size != 0 || !i.Seekable() || readAll(t, &i) != "" {
-			t.Errorf("item %+v", i)
-		}
+		conformance.True(t, i.Size == 0 && i.Seekable() && readAll(t, &i) == "", "item %+v", i)
 		checkReaderAt(t, &i, "")
 	}
 }
@@ -127,9 +123,7 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	if want := strings.Replace(redirect.URL, "//", "//xxxxx@", 1) + "/dt=1/x.csv?Signature=xxxxx"; i.Name != want {
 		t.Errorf("name %s", i.Name)
 	}
-	if len(i.Columns) != 1 || i.Columns[0] != (Column{Name: "dt", Value: "1"}) {
-		t.Errorf("columns %+v", i.Columns)
-	}
+	conformance.True(t, len(i.Columns) == 1 && i.Columns[0] == (Column{Name: "dt", Value: "1"}), "columns %+v", i.Columns)
 
 	// Nothing listens where a closed server was.
 	closed := httptest.NewServer(s)
@@ -140,9 +134,7 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	for _, bad := range []string{"http://user:ge/heim@h:x/?Signature=heim", "http:///heim", "https://user:heim@\x7f/"} {
 		_, err := Expand(t.Context(), []string{bad}, Options{Retry: soon})
 		wantError(t, err, nil, "not a valid address")
-		if bad != "http:///heim" && strings.Contains(err.Error(), "heim") {
-			t.Errorf("error shows a secret: %v", err)
-		}
+		conformance.True(t, bad == "http:///heim" || !strings.Contains(err.Error(), "heim"), "error shows a secret: %v", err)
 	}
 }
 
@@ -287,9 +279,7 @@ func TestRangesOfAnObjectOfUnknownSizeAreNotUsed(t *testing.T) {
 		return true
 	}
 	i := s.item(t)
-	if i.Seekable() || i.Size != -1 || readAll(t, &i) != text {
-		t.Errorf("item %+v", i)
-	}
+	conformance.True(t, !i.Seekable() && i.Size == -1 && readAll(t, &i) == text, "item %+v", i)
 	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Range", "lines 1-2")
 		w.WriteHeader(http.StatusPartialContent)

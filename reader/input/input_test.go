@@ -63,18 +63,14 @@ func wantNames(t *testing.T, set *Set, want ...string) {
 // wantError checks an error's text, that it is one line without the secret that tests plant, and what it is.
 func wantError(t *testing.T, err error, is error, parts ...string) {
 	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one with %q", parts)
-	}
+	conformance.MustTrue(t, err != nil, "no error, want one with %q", parts)
 	if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "geheim") {
 		t.Errorf("error of several lines, or with a secret: %q", err)
 	}
 	for _, part := range parts {
 		conformance.Contains(t, err.Error(), part, "error %q does not say", err)
 	}
-	if is != nil && !errors.Is(err, is) {
-		t.Errorf("error %q is not %q", err, is)
-	}
+	conformance.True(t, is == nil || errors.Is(err, is), "error %q is not %q", err, is)
 }
 
 func readAll(t *testing.T, i *Item) string {
@@ -185,9 +181,7 @@ func TestLinksToFilesAreReadAndLinksToFoldersBelowAFolderAreNot(t *testing.T) {
 
 func TestStandardInputIsReadOnce(t *testing.T) {
 	i := expand(t, Options{Stdin: strings.NewReader("abc")}, "-").Items[0]
-	if i.Seekable() || i.Size != -1 || readAll(t, &i) != "abc" {
-		t.Errorf("standard input is %+v", i)
-	}
+	conformance.True(t, !i.Seekable() && i.Size == -1 && readAll(t, &i) == "abc", "standard input is %+v", i)
 	again := i
 	_, err := again.Open(t.Context())
 	wantError(t, err, nil, "twice")
@@ -272,9 +266,7 @@ func checkReaderAt(t *testing.T, i *Item, content string) {
 			}
 		}
 	}
-	if _, err := r.ReadAt(make([]byte, 1), -1); err == nil {
-		t.Error("read before the start")
-	}
+	conformance.Refused(t, conformance.ErrorOf(r.ReadAt(make([]byte, 1), -1)), "", "read before the start")
 	must(t, r.Close())
 	if _, err := r.ReadAt(make([]byte, 1), 0); content != "" && !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("read after close: %v", err)
@@ -306,9 +298,7 @@ func TestACancelledContextEndsReads(t *testing.T) {
 func TestAStoppableReaderGivesWhatIsThere(t *testing.T) {
 	text := strings.Repeat("0123456789", 100_000)
 	got, err := io.ReadAll(Stoppable(t.Context(), iotest.HalfReader(strings.NewReader(text))))
-	if err != nil || string(got) != text {
-		t.Errorf("%d of %d bytes, %v", len(got), len(text), err)
-	}
+	conformance.True(t, err == nil && string(got) == text, "%d of %d bytes, %v", len(got), len(text), err)
 	broken := errors.New("broken")
 	r := Stoppable(t.Context(), iotest.DataErrReader(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken))))
 	if got, err := io.ReadAll(r); !errors.Is(err, broken) || string(got) != "abc" {
@@ -336,9 +326,7 @@ func TestAReadThatBlocksEndsWithItsContext(t *testing.T) {
 		}
 		cancel(stopped)
 		conformance.Is(t, <-ended, stopped, "the cause")
-		if _, err := r.Read(make([]byte, 1)); !errors.Is(err, stopped) {
-			t.Errorf("the next read: %v, want the cause again", err)
-		}
+		conformance.Is(t, conformance.ErrorOf(r.Read(make([]byte, 1))), stopped, "the next read")
 	})
 }
 

@@ -4,6 +4,7 @@ package input
 
 import (
 	"errors"
+	"example.com/tsimport/internal/conformance"
 	"io"
 	"os"
 	"strings"
@@ -22,12 +23,8 @@ func TestPipesAreStreamsWhenNamedAndLeftOutOfFolders(t *testing.T) {
 		t.Errorf("warnings %q", set.Warnings)
 	}
 	pipe := expand(t, Options{}, "d/pipe").Items[0]
-	if pipe.Seekable() || pipe.Size != -1 {
-		t.Errorf("a pipe is %+v", pipe)
-	}
-	if _, err := pipe.OpenAt(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("open pipe at: %v", err)
-	}
+	conformance.True(t, !pipe.Seekable() && pipe.Size == -1, "a pipe is %+v", pipe)
+	conformance.Is(t, conformance.ErrorOf(pipe.OpenAt(t.Context())), errors.ErrUnsupported, "open pipe at")
 	go func() {
 		w, err := os.OpenFile("d/pipe", os.O_WRONLY, 0)
 		if err == nil {

@@ -273,9 +273,7 @@ func TestAServerThatSendsAFewBytesASecondIsGivenUp(t *testing.T) {
 				if errors.Is(err, errSlow) != c.slow || !c.slow && err != nil || c.slow && time.Since(began) > 61*time.Second {
 					t.Errorf("%s, %s: %v after %v", name, way, err, time.Since(began))
 				}
-				if way == "stream" && Passing(err) != c.slow {
-					t.Errorf("%s: whether it passes is not told by %v", name, err)
-				}
+				conformance.True(t, way != "stream" || Passing(err) == c.slow, "%s: whether it passes is not told by %v", name, err)
 			}
 		})
 	}
@@ -382,9 +380,7 @@ func TestTheOtherSchemeIsNotAPassingFault(t *testing.T) {
 		if err == nil {
 			continue // the server says 400
 		}
-		if again(err) || Passing(err) {
-			t.Errorf("%s: %v is repeated", at, err)
-		}
+		conformance.True(t, !again(err) && !Passing(err), "%s: %v is repeated", at, err)
 	}
 	for text, other := range map[string]bool{`malformed HTTP response "\x15\x03\x01"`: true, `malformed HTTP response "SSH-2.0"`: false} {
 		if err := errors.New(text); again(err) == other {

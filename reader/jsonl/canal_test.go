@@ -122,18 +122,14 @@ func TestNamesInStatementsAreWords(t *testing.T) {
 	for name, sql := range map[string]string{"订单": "rename table `订单` to `old_订单`, `new_订单` to `订单`", "$a": "drop table $a"} {
 		text := fmt.Sprintf(`{"database":"shop","table":"x","isDdl":true,"type":"RENAME","sql":%q}`, sql)
 		all, _ := changesOf(text, Changes{Form: CanalChanges, Table: name})
-		if len(all) != 1 || !strings.HasPrefix(all[0], CodeDDL) {
-			t.Errorf("%s: %q", text, all)
-		}
+		conformance.True(t, len(all) == 1 && strings.HasPrefix(all[0], CodeDDL), "%s: %q", text, all)
 	}
 }
 
 func TestAnUpdateOfColumnsThatAreLeftOutIsPassedOver(t *testing.T) {
 	c := Changes{Form: CanalChanges, Without: func(name string) bool { return name == "v" }}
 	all, others := changesOf(canalText("UPDATE", `[{"id":"1","v":"{}"}]`, `[{"v":"[]"}]`, "json"), c)
-	if len(all) != 0 || others != 0 {
-		t.Errorf("%q, %d others", all, others)
-	}
+	conformance.True(t, len(all) == 0 && others == 0, "%q, %d others", all, others)
 }
 
 // TestAFormIsGuessedAlike has columns that are named as members of other forms are.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -140,9 +141,7 @@ func TestWhatAnEventDoesNotTellExactlyIsRefused(t *testing.T) {
 			t.Errorf("%s %s: %q, want %q", c.column, c.value, all, c.want)
 		}
 		all, _ = changesOf(debeziumText(c.connector, "u", c.column, c.value), Changes{Form: DebeziumChanges, Without: func(name string) bool { return name == "v" }})
-		if len(all) != 1 || all[0] != "put 7" {
-			t.Errorf("%s without the column: %q", c.column, all)
-		}
+		conformance.True(t, len(all) == 1 && all[0] == "put 7", "%s without the column: %q", c.column, all)
 	}
 }
 

@@ -83,15 +83,11 @@ func check(t *testing.T, line []byte) {
 	}
 	var values map[string]json.RawMessage
 	must(t, json.Unmarshal(line, &values))
-	if len(values) != len(columns.Names()) {
-		t.Fatalf("%q: columns %q", line, columns.Names())
-	}
+	conformance.MustEqual(t, len(values), len(columns.Names()), "%q: columns %q", line, columns.Names())
 	p := NewParser(Options{Columns: columns.Names()})
 	p.Reset(line)
 	r, _ := p.Next()
-	if r.Bad != nil {
-		t.Fatalf("%q: %v", line, r.Bad)
-	}
+	conformance.MustTrue(t, r.Bad == nil, "%q: %v", line, r.Bad)
 	for i, name := range columns.Names() {
 		compare(t, name, r.Fields[i], values[name])
 	}
@@ -113,9 +109,7 @@ func compare(t *testing.T, name string, d record.Datum, raw json.RawMessage) {
 		var b bytes.Buffer
 		ok = json.Compact(&b, raw) == nil && bytes.Equal(b.Bytes(), d.Bytes)
 	}
-	if !ok {
-		t.Fatalf("%q: kind %d %q, encoding/json has %q", name, d.Kind, d.Bytes, raw)
-	}
+	conformance.MustTrue(t, ok, "%q: kind %d %q, encoding/json has %q", name, d.Kind, d.Bytes, raw)
 }
 
 func FuzzJSONLines(f *testing.F) {

@@ -239,9 +239,7 @@ func fieldsOf(t *testing.T, o Options, line []byte) []record.Datum {
 	p := NewParser(o)
 	p.Reset(line)
 	r, ok := p.Next()
-	if !ok || r.Bad != nil {
-		t.Fatalf("%q was found to be good, and is not read: %v", line, r)
-	}
+	conformance.MustTrue(t, ok && r.Bad == nil, "%q was found to be good, and is not read: %v", line, r)
 	return append([]record.Datum{}, r.Fields...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -31,15 +32,11 @@ func wideText(rec *record.Record) string {
 // readWide reads the one record of a line.
 func readWide(t *testing.T, line []byte, columns ...string) *record.Record {
 	t.Helper()
-	if !IsWide(line) {
-		t.Fatalf("%q is not taken for a row that describes itself", line)
-	}
+	conformance.MustTrue(t, IsWide(line), "%q is not taken for a row that describes itself", line)
 	p := NewParser(Options{Columns: columns, Strict: true, Wide: true})
 	p.Reset(line)
 	rec, ok := p.Next()
-	if !ok {
-		t.Fatalf("no record in %q", line)
-	}
+	conformance.MustTrue(t, ok, "no record in %q", line)
 	return rec
 }
 
@@ -153,16 +150,12 @@ func TestTheNewestVersionOfACellIsItsColumnsField(t *testing.T) {
 		{"C":"v","V":"old","TS":1},{"C":"v","V":"new","TS":3},{"C":"v","V":"mid","TS":2},{"C":"now","V":"x","TS":9},{"C":"now","V":"y"},{"C":"id","V":"cell"}]}}`)
 	line = bytes.ReplaceAll(line, []byte("\n"), nil)
 	rec := readWide(t, line, "id", "v", "now", "none")
-	if rec.Bad != nil {
-		t.Fatal(rec.Bad)
-	}
+	conformance.MustTrue(t, rec.Bad == nil, "%v", rec.Bad)
 	f := rec.Fields
 	if f[0].Int != 1 || string(f[1].Bytes) != "new" || string(f[2].Bytes) != "y" || f[3].Kind != record.Absent {
 		t.Errorf("fields %+v", f)
 	}
-	if len(rec.Cells) != 6 {
-		t.Errorf("%d cells", len(rec.Cells))
-	}
+	conformance.True(t, len(rec.Cells) == 6, "%d cells", len(rec.Cells))
 }
 
 func TestBrokenRowsThatDescribeThemselvesAreRefused(t *testing.T) {
@@ -190,9 +183,7 @@ func TestBrokenRowsThatDescribeThemselvesAreRefused(t *testing.T) {
 		p := NewParser(Options{Columns: []string{"id"}, Strict: true, Wide: true})
 		p.Reset([]byte(line))
 		rec, _ := p.Next()
-		if rec.Bad == nil || rec.Bad.Code != code {
-			t.Errorf("%s: %v, want %s", line, rec.Bad, code)
-		}
+		conformance.True(t, rec.Bad != nil && rec.Bad.Code == code, "%s: %v, want %s", line, rec.Bad, code)
 	}
 }
 
@@ -201,9 +192,7 @@ func TestOtherObjectsDoNotDescribeThemselves(t *testing.T) {
 	for _, line := range []string{
 		`{"Wide":true}`, `{"Wide":true,"width":5}`, `{"PK":{"Values":[1]},"Attr":{"Values":[]}}`, `{"Wide":false,"PK":{"Values":[]}}`, `{"Wide":true,"PK":[]}`, "", `[{"Wide":true`,
 	} {
-		if IsWide([]byte(line)) {
-			t.Errorf("%s is mistaken for a row that describes itself", line)
-		}
+		conformance.True(t, !IsWide([]byte(line)), "%s is mistaken for a row that describes itself", line)
 	}
 }
 
@@ -220,9 +209,7 @@ func TestALineFromWhichSomethingIsLeftOutIsNotLoaded(t *testing.T) {
 	}
 	for _, rec := range []*record.Record{few, &many} {
 		line := AppendWide(nil, []string{"id"}, rec)
-		if len(line) > 64<<20 {
-			t.Errorf("a line of %d bytes", len(line))
-		}
+		conformance.True(t, len(line) <= 64<<20, "a line of %d bytes", len(line))
 		if back := readWide(t, line, "id"); back.Bad == nil || back.Bad.Code != CodeJSON {
 			t.Errorf("a line of %d bytes is loaded: %v", len(line), back.Bad)
 		}

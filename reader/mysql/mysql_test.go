@@ -215,9 +215,7 @@ func TestARealServer(t *testing.T) {
 		if !all {
 			ids = ids[:len(ids)-1]
 		}
-		if len(ids) == 0 {
-			t.Error("no session to kill")
-		}
+		conformance.True(t, len(ids) != 0, "no session to kill")
 		for _, id := range ids {
 			s.Exec("KILL " + id[0])
 		}

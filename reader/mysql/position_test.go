@@ -277,9 +277,7 @@ func TestWhatMySQLSaysOfItsLog(t *testing.T) {
 		a := &Address{query: c.query}
 		p, err := a.Position(t.Context(), &session{conn: m}, &sqltable.Table{Name: "t"}, c.sessions)
 		must(t, err)
-		if *p.ResumeFrom != c.want || !strings.HasPrefix(p.SafeSince, c.since) {
-			t.Errorf("%s: %s", name, p)
-		}
+		conformance.True(t, *p.ResumeFrom == c.want && strings.HasPrefix(p.SafeSince, c.since), "%s: %s", name, p)
 		asked := strings.Join(m.asked, "; ")
 		if locked := strings.Index(asked, "LOCK TABLES t READ"); c.want.File != "" && (locked < 0 || locked > strings.LastIndex(asked, " STATUS") || !strings.Contains(asked, "UNLOCK TABLES")) {
 			t.Errorf("%s: %s", name, asked)

@@ -54,9 +54,7 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	text := shop(t)
 	conformance.Equal(t, Is(text), true, "the dump is not known by its beginning")
 	d, err := Index(bytes.NewReader(text))
-	if err != nil || d.Truncated != nil {
-		t.Fatal(err, d.Truncated)
-	}
+	conformance.MustTrue(t, err == nil && d.Truncated == nil, "%v %v", err, d.Truncated)
 	orders, err := d.Choose("orders")
 	must(t, err)
 	var columns []string
@@ -96,9 +94,7 @@ func TestADumpOfMySQL8IsRead(t *testing.T) {
 	text, err := os.ReadFile("testdata/mysql8.sql")
 	must(t, err)
 	d, err := Index(bytes.NewReader(text))
-	if err != nil || d.Truncated != nil || !Is(text) {
-		t.Fatal(err, d)
-	}
+	conformance.MustTrue(t, err == nil && d.Truncated == nil && Is(text), "%v %v", err, d)
 	orders, err := d.Choose("")
 	must(t, err)
 	rows := rowsOf(t, text, orders, 1<<20)
@@ -162,9 +158,7 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 		}
 	}
 	d, err := Index(strings.NewReader("USE `a b`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\nUSE `c`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\n"))
-	if err != nil || d.Find("a b.t") == nil || d.Find("c.t") == nil {
-		t.Errorf("%v, %v", d, err)
-	}
+	conformance.True(t, err == nil && d.Find("a b.t") != nil && d.Find("c.t") != nil, "%v, %v", d, err)
 	d, err = Index(strings.NewReader("INSERT INTO `t` (`a`,`b`,`c`) VALUES (7,'x',_binary 'y\\0');\n"))
 	must(t, err)
 	p := NewParser(d.Find("t").Columns)
@@ -266,9 +260,7 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 		out, err := c.Output()
 		conformance.MustEqual(t, err, nil, "%q: %s", flags, says.String())
 		d, err := Index(bytes.NewReader(out))
-		if err != nil || d.Truncated != nil {
-			t.Fatal(flags, err, d)
-		}
+		conformance.MustTrue(t, err == nil && d.Truncated == nil, "%v %v %v", flags, err, d)
 		for _, name := range []string{"odd `t(;", "plain"} {
 			if name != "plain" && slices.Contains(flags, "plain") {
 				continue

@@ -57,9 +57,7 @@ func hostile(t *testing.T, b []byte, o Options) {
 				}
 				return nil
 			})
-			if err == nil && n != s.Rows {
-				t.Fatalf("short split: %d rows of %d", n, s.Rows)
-			}
+			conformance.MustTrue(t, err != nil || n == s.Rows, "short split: %d rows of %d", n, s.Rows)
 			if err != nil {
 				break
 			}
@@ -161,9 +159,7 @@ func lz4Block(t *testing.T, b []byte) []byte {
 	out := make([]byte, lz4.CompressBlockBound(len(b)))
 	var c lz4.Compressor
 	n, err := c.CompressBlock(b, out)
-	if err != nil || n == 0 {
-		t.Fatal(n, err)
-	}
+	conformance.MustTrue(t, err == nil && n != 0, "%v %v", n, err)
 	return out[:n]
 }
 
@@ -187,9 +183,7 @@ func TestTheDeprecatedLZ4CodecIsReadHoweverItIsFramed(t *testing.T) {
 		"Hadoop, and an empty block": join(hadoop, number(0)),
 	} {
 		out, err := decompress(codecLZ4, nil, packed, len(text))
-		if err != nil || !bytes.Equal(out, text) {
-			t.Errorf("%s: %d bytes: %v", name, len(out), err)
-		}
+		conformance.True(t, err == nil && bytes.Equal(out, text), "%s: %d bytes: %v", name, len(out), err)
 		for cut := 1; cut < len(packed); cut += 7 {
 			if out, err := decompress(codecLZ4, nil, packed[:len(packed)-cut], len(text)); err == nil && !bytes.Equal(out, text) {
 				t.Fatalf("%s without its last %d bytes gives other text", name, cut)

@@ -60,9 +60,7 @@ func TestParquetGoReadsTheSameEntries(t *testing.T) {
 			entries += n
 		}
 	}
-	if same < 150 {
-		t.Errorf("only %d files could be compared", same)
-	}
+	conformance.True(t, same >= 150, "only %d files could be compared", same)
 	t.Logf("%d files with %d entries are the same, on %d parquet-go has no opinion", same, entries, silent)
 }
 
@@ -274,9 +272,7 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 				conformance.Refused(t, err, want.err, "error")
 				return
 			}
-			if err != nil || int(rows) != want.rows {
-				t.Errorf("%d rows: %v", rows, err)
-			}
+			conformance.True(t, err == nil && int(rows) == want.rows, "%d rows: %v", rows, err)
 			conformance.Equal(t, cmp.Diff(want.first, got[:min(len(got), len(want.first))]), "", "(-want +got)")
 		})
 	}

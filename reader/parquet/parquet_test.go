@@ -52,9 +52,7 @@ func one(t *testing.T, node pq.Node, v pq.Value) (record.Datum, *table.Reason) {
 		d, bad = r.Fields[0], r.Bad
 		d.Bytes = bytes.Clone(d.Bytes)
 	})
-	if err != nil || rows != 1 {
-		t.Fatalf("%d rows: %v", rows, err)
-	}
+	conformance.MustTrue(t, err == nil && rows == 1, "%d rows: %v", rows, err)
 	return d, bad
 }
 
@@ -312,9 +310,7 @@ func TestColumnsNotAskedForAreNotRead(t *testing.T) {
 			return nil
 		}))
 	}
-	if r.read > int64(len(b))/4 {
-		t.Errorf("one of ten columns took %d of %d bytes", r.read, len(b))
-	}
+	conformance.True(t, r.read <= int64(len(b))/4, "one of ten columns took %d of %d bytes", r.read, len(b))
 }
 
 func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
@@ -365,9 +361,7 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 		rows := 0
 		err := p.Parse(f.Splits()[0], func(*record.Record) error {
 			rows++
-			if p.Held > limit {
-				t.Fatalf("%d bytes are held with a limit of %d", p.Held, limit)
-			}
+			conformance.MustTrue(t, p.Held <= limit, "%d bytes are held with a limit of %d", p.Held, limit)
 			return nil
 		})
 		switch {
@@ -382,9 +376,7 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 			t.Fatalf("%d bytes are held after the memory was given back", p.Held)
 		}
 	}
-	if refused == 0 || read == 0 {
-		t.Errorf("%d limits refused, %d sufficed; want some of both", refused, read)
-	}
+	conformance.True(t, refused != 0 && read != 0, "%d limits refused, %d sufficed; want some of both", refused, read)
 }
 
 func TestAFooterThatTakesTooMuchMemoryIsRefused(t *testing.T) {

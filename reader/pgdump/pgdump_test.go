@@ -37,9 +37,7 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	text := shop(t)
 	conformance.Equal(t, Is(text), true, "the dump is not known by its beginning")
 	d, err := Index(bytes.NewReader(text))
-	if err != nil || d.Truncated != nil {
-		t.Fatal(err, d.Truncated)
-	}
+	conformance.MustTrue(t, err == nil && d.Truncated == nil, "%v %v", err, d.Truncated)
 	orders, err := d.Choose("public.orders")
 	must(t, err)
 	var columns []string
@@ -229,9 +227,7 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 		must(t, err)
 		conformance.Equal(t, Is(out), true, "%q: not known by its beginning", flags)
 		d, err := Index(bytes.NewReader(out))
-		if err != nil || d.Truncated != nil {
-			t.Fatal(flags, err, d.Truncated)
-		}
+		conformance.MustTrue(t, err == nil && d.Truncated == nil, "%v %v %v", flags, err, d.Truncated)
 		for table, full := range map[string]string{name: "Odd Schema.t;(x", "public.plain": "public.plain"} {
 			of, err := d.Choose(full)
 			must(t, err)

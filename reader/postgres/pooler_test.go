@@ -67,9 +67,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 	must(t, err)
 	_ = h.(*snapshot).conn.Conn().Close()
 	others("a kill")
-	if len(notes) > 1 {
-		t.Errorf("%q", notes)
-	}
+	conformance.True(t, len(notes) <= 1, "%q", notes)
 }
 
 func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
@@ -127,8 +125,6 @@ func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table st
 			_ = conn.Close(context.Background())
 			return func(table string) string { return plain + "&table=" + table }
 		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
+		conformance.MustTrue(t, !time.Now().After(end), "%v", err)
 	}
 }

@@ -62,9 +62,7 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 		})
 		p := sqltest.Position(t, as("seeing"))
 		conformance.Equal(t, p.SafeSince, began, "%s", p)
-		if p.ResumeFrom.LSN == "" {
-			t.Error(p)
-		}
+		conformance.True(t, p.ResumeFrom.LSN != "", "%v", p)
 		unknown("a user who sees no others", sqltest.Position(t, as("reader")), "pg_read_all_stats", "pg_read_all_stats")
 		exec(w, "ROLLBACK")
 	})

@@ -12,9 +12,7 @@ func TestEveryNameIsReadAsItWasWritten(t *testing.T) {
 		"t": {"t"}, "s.t": {"s", "t"}, `"a.b"."c""d"`: {"a.b", `c"d`}, `s."x."`: {"s", "x."}, `""""`: {`"`}, `"a b`: nil, "": nil, "s.": nil, ".t": nil, `""`: nil, `"a"b`: nil, `"a""`: nil,
 	} {
 		got, err := Split(text)
-		if !slices.Equal(got, parts) || (err == nil) != (parts != nil) {
-			t.Errorf("%s: %q, %v", text, got, err)
-		}
+		conformance.True(t, slices.Equal(got, parts) && (err == nil) == (parts != nil), "%s: %q, %v", text, got, err)
 		if parts == nil {
 			continue
 		}

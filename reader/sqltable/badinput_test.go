@@ -316,9 +316,7 @@ func TestAServerIsReadByTheSessionsThatItHas(t *testing.T) {
 			s.giveBack(lent[0])
 			conformance.Equal(t, <-came, lent[0], "a buffer that was given back")
 			want := fmt.Sprintf("reading with %d of 3 sessions, because the server has no more (too many connections); sessions=%[1]d asks for no others", max(left, 1))
-			if len(notes) != 1 || notes[0] != want {
-				t.Errorf("%q, want %q", notes, want)
-			}
+			conformance.True(t, len(notes) == 1 && notes[0] == want, "%q, want %q", notes, want)
 		})
 	}
 }

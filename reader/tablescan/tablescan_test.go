@@ -155,9 +155,7 @@ func TestRangesHaveEveryRowOnce(t *testing.T) {
 	w := newWorld(t)
 	w.fill(900)
 	whole, cells, err := read(w.parts(w.config())[0])
-	if err != nil || len(whole) != 900 {
-		t.Fatalf("%d rows: %v", len(whole), err)
-	}
+	conformance.MustTrue(t, err == nil && len(whole) == 900, "%d rows: %v", len(whole), err)
 	var all []string
 	sum := 0
 	for _, s := range w.parts(w.config(), -100, -50, 0, 199, 5000) {
@@ -321,17 +319,13 @@ func TestPassingFaultsOfReadingPass(t *testing.T) {
 	s := w.parts(w.config())[0].(*part)
 	s.bytes = 20_000
 	keys, _, err := read(s)
-	if err != nil || len(keys) != 900 || len(slices.Compact(keys)) != 900 {
-		t.Errorf("%d rows: %v", len(keys), err)
-	}
+	conformance.True(t, err == nil && len(keys) == 900 && len(slices.Compact(keys)) == 900, "%d rows: %v", len(keys), err)
 }
 
 func TestThePlaceOfTheLongestKeyFits(t *testing.T) {
 	long := []table.Value{{Type: table.Binary, Bytes: make([]byte, 1024)}, {Type: table.String, Bytes: make([]byte, 1024)}, {Type: table.Integer, Int: math.MinInt64}, {Type: table.Binary, Bytes: make([]byte, 1024)}}
 	place := appendPlace(nil, long)
-	if len(place) > source.MaxKey {
-		t.Errorf("%d bytes", len(place))
-	}
+	conformance.True(t, len(place) <= source.MaxKey, "%d bytes", len(place))
 	back, err := placeValues(place)
 	if err != nil || len(back) != 4 || back[2].Int != math.MinInt64 || len(back[3].Bytes) != 1024 {
 		t.Errorf("%v, %v", back, err)
@@ -371,18 +365,14 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 		}
 		must(t, err)
 		made, err := s.Add(piece)
-		if err != nil || len(made) != 1 {
-			t.Fatalf("%d splits, %v", len(made), err)
-		}
+		conformance.MustTrue(t, err == nil && len(made) == 1, "%d splits, %v", len(made), err)
 		sp := made[0]
 		splits, known = append(splits, sp), append(known, string(sp.Key))
 		_, _, err = parser.Parse(sp, func(rec *record.Record) { got = append(got, show(rec)) })
 		must(t, err)
 		s.About().GiveBack(sp)
 	}
-	if len(splits) < 5 || len(got) != rows {
-		t.Fatalf("%d splits with %d rows", len(splits), len(got))
-	}
+	conformance.MustTrue(t, len(splits) >= 5 && len(got) == rows, "%d splits with %d rows", len(splits), len(got))
 	for i := range want {
 		conformance.MustEqual(t, got[i], want[i], "record %d", i)
 	}

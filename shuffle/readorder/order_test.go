@@ -56,9 +56,7 @@ func TestSectionsThatMeetKeepTheirOrder(t *testing.T) {
 			at[i] = -1
 		}
 		for place, s := range order {
-			if at[s] >= 0 {
-				t.Fatalf("seed %d: section %d comes twice", seed, s)
-			}
+			conformance.MustTrue(t, at[s] < 0, "seed %d: section %d comes twice", seed, s)
 			at[s] = place
 		}
 		for i := range head {
@@ -180,9 +178,7 @@ func TestAFewStraysDoNotBind(t *testing.T) {
 			moved++
 		}
 	}
-	if moved < 48 {
-		t.Errorf("%d of 64 sections are elsewhere than in the input", moved)
-	}
+	conformance.True(t, moved >= 48, "%d of 64 sections are elsewhere than in the input", moved)
 }
 
 func TestCoverHoldsAllKeys(t *testing.T) {
@@ -201,14 +197,10 @@ func TestCoverHoldsAllKeys(t *testing.T) {
 			}
 			keys = append(keys, part...)
 			cover := Cover(slices.Clone(part))
-			if len(cover) > MaxIntervals {
-				t.Fatalf("seed %d: %d intervals", seed, len(cover))
-			}
+			conformance.MustTrue(t, len(cover) <= MaxIntervals, "seed %d: %d intervals", seed, len(cover))
 			all = joinKeys(all, cover)
 		}
-		if len(all) > MaxIntervals {
-			t.Fatalf("seed %d: %d intervals", seed, len(all))
-		}
+		conformance.MustTrue(t, len(all) <= MaxIntervals, "seed %d: %d intervals", seed, len(all))
 		for i, k := range all {
 			if bytes.Compare(k.Lower, k.Upper) > 0 || i > 0 && bytes.Compare(all[i-1].Upper, k.Lower) >= 0 {
 				t.Fatalf("seed %d: intervals %q", seed, all)
@@ -234,9 +226,7 @@ func TestABuilderStaysWithinItsBytesAndLosesNothing(t *testing.T) {
 		s.Sum.Write(text)
 		offset += s.Bytes
 		b.Add(s)
-		if b.held > 20000 {
-			t.Fatalf("%d bytes after %d sections", b.held, i)
-		}
+		conformance.MustTrue(t, b.held <= 20000, "%d bytes after %d sections", b.held, i)
 	}
 	var sum Sum
 	at, records := int64(10), int64(0)
@@ -343,9 +333,7 @@ func TestASumTellsAnyChangedByte(t *testing.T) {
 		for _, by := range []byte{1, 128} {
 			changed := bytes.Clone(text)
 			changed[i] ^= by
-			if sum(changed) == want {
-				t.Errorf("byte %d changed by %d has the same sum", i, by)
-			}
+			conformance.True(t, sum(changed) != want, "byte %d changed by %d has the same sum", i, by)
 		}
 		parts, written := sum(text[:i]), sum(text[:i])
 		parts.Add(sum(text[i:]))
@@ -369,18 +357,14 @@ func TestSchedulesComeBackFromTheirFile(t *testing.T) {
 	all[1].Sections = nil
 	file := Encode(all)
 	got, err := Decode(file)
-	if err != nil || !reflect.DeepEqual(got, all) {
-		t.Fatalf("%v, error %v", got, err)
-	}
+	conformance.MustTrue(t, err == nil && reflect.DeepEqual(got, all), "%v, error %v", got, err)
 	for n := range file {
 		if _, err := Decode(file[:n]); err == nil {
 			t.Fatalf("the first %d bytes of %d are taken for a whole file", n, len(file))
 		}
 	}
 	foreign := Encode([]*Schedule{{Source: 3, Sources: 1, Sections: []Section{{Source: 4, Records: 1}}}})
-	if _, err := Decode(foreign); err == nil {
-		t.Error("a section of another source is taken")
-	}
+	conformance.Refused(t, conformance.ErrorOf(Decode(foreign)), "", "a section of another source is taken")
 }
 
 func FuzzDecode(f *testing.F) {

@@ -55,18 +55,12 @@ func TestANewTableIsMadeAsItsSource(t *testing.T) {
 	var to plan.Target
 	columns := plan.Columns{Exclude: []string{"left"}, Rename: map[string]string{"old": "new"}, Set: []plan.Column{{Name: "set"}}}
 	notes := Define(&to, &columns, from, func(flag string) bool { return flag == "ttl" })
-	if len(to.Key) != 2 || to.Key[0] != from.Key[0] || to.Key[1] != from.Key[1] {
-		t.Errorf("key %+v", to.Key)
-	}
+	conformance.True(t, len(to.Key) == 2 && to.Key[0] == from.Key[0] && to.Key[1] == from.Key[1], "key %+v", to.Key)
 	if d := to.Define; d.TimeToLive != 0 || d.MaxVersions != 3 || d.ReservedRead != 5 || d.MaxDeviation != table.AnyAge {
 		t.Errorf("options %+v", d)
 	}
-	if len(to.Defined) != 1 || to.Defined["new"] != table.Integer {
-		t.Errorf("defined columns %v", to.Defined)
-	}
-	if len(notes) != 1 || !strings.Contains(notes[0], "that of the source is 60") {
-		t.Errorf("notes %q", notes)
-	}
+	conformance.True(t, len(to.Defined) == 1 && to.Defined["new"] == table.Integer, "defined columns %v", to.Defined)
+	conformance.True(t, len(notes) == 1 && strings.Contains(notes[0], "that of the source is 60"), "notes %q", notes)
 
 	to = plan.Target{Key: []table.KeyColumn{{Name: "hash"}, {Name: "key"}}}
 	columns = plan.Columns{Keys: []plan.Column{{Name: "hash"}}, Rename: map[string]string{"s": "key"}}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/internal/table"
@@ -146,9 +147,7 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 	for keys := 1; keys <= 4; keys++ {
 		w, key := wideWorld(t, keys)
 		want := rowsOf(t, tablescan.New(w.archive("").Scan))
-		if len(want) != 112 {
-			t.Fatalf("%d rows", len(want))
-		}
+		conformance.MustTrue(t, len(want) == 112, "%d rows", len(want))
 		dir := filepath.Join(t.TempDir(), "a")
 		r, err := ToArchive(context.Background(), w.archive(dir))
 		must(t, err)
@@ -176,9 +175,7 @@ func TestAnArchiveOfNoRowsIsOne(t *testing.T) {
 	_, err := ToArchive(context.Background(), w.archive(dir))
 	must(t, err)
 	m, err := format.Read(dir)
-	if err != nil || m.Rows != 0 || m.Smallest != nil {
-		t.Fatalf("%+v, %v", m, err)
-	}
+	conformance.MustTrue(t, err == nil && m.Rows == 0 && m.Smallest == nil, "%+v, %v", m, err)
 	if rows := rowsOf(t, format.New(m)); len(rows) != 0 {
 		t.Error(rows)
 	}
@@ -252,9 +249,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 			break
 		}
 		steps[name] = true
-		if !errors.Is(err, errKilled) {
-			t.Fatalf("killed after %q: %v", name, err)
-		}
+		conformance.MustTrue(t, errors.Is(err, errKilled), "killed after %q: %v", name, err)
 		m, err := readAt(t, &c)
 		if (err == nil) != (name == "manifest written") || place == "" && !format.Is(c.Dir) {
 			t.Fatalf("killed after %q: the manifest is %v, %v", name, m, err)
@@ -265,9 +260,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 			if err != nil {
 				t.Fatalf("killed after %q: %v", name, err)
 			}
-			if name == "part noted" && r.Resumed == 0 {
-				t.Errorf("killed after %q nothing was kept", name)
-			}
+			conformance.True(t, name != "part noted" || r.Resumed != 0, "killed after %q nothing was kept", name)
 			m, err = readAt(t, &c)
 			must(t, err)
 			for _, key := range server.Keys() {
@@ -282,13 +275,9 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 		}
 	}
 	for _, name := range []string{"journal begun", "part written", "part named", "part noted", "before the manifest", "manifest written"} {
-		if !steps[name] {
-			t.Errorf("it was never killed after %q", name)
-		}
+		conformance.True(t, steps[name], "it was never killed after %q", name)
 	}
-	if parts < 3 {
-		t.Errorf("a range had %d parts", parts)
-	}
+	conformance.True(t, parts >= 3, "a range had %d parts", parts)
 }
 
 func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
@@ -421,9 +410,7 @@ func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
 				if occupied := new(format.OccupiedError); errors.As(err, &occupied) {
 					break // the manifest was put, and what came after it failed
 				}
-				if !errors.Is(err, errStore) {
-					t.Errorf("after %v: %v", f.asked, err)
-				}
+				conformance.Is(t, err, errStore, "after %v", f.asked)
 			}
 			exported := err
 			m, err := format.Read(dir)
@@ -437,9 +424,7 @@ func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
 			}); wrong != nil || exported == nil && len(left) > 0 {
 				t.Errorf("an export that says nothing leaves %q, %v", left, wrong)
 			}
-			if len(f.asked) < 10 || ended < 4-nth {
-				t.Errorf("%v failed, %d of them ended the export", f.asked, ended)
-			}
+			conformance.True(t, len(f.asked) >= 10 && ended >= 4-nth, "%v failed, %d of them ended the export", f.asked, ended)
 		})
 	}
 }

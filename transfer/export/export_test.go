@@ -119,9 +119,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 			}
 			return nil
 		})
-		if seen != 10 || (stop == errEnough) != (err == nil) {
-			t.Errorf("%d rows, %v", seen, err)
-		}
+		conformance.True(t, seen == 10 && (stop == errEnough) == (err == nil), "%d rows, %v", seen, err)
 	}
 }
 
@@ -163,9 +161,7 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 			if _, missing := os.Stat(c.Path); missing == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
 				t.Fatalf("attempt %d: %v, the file is there: %v", attempts, err, missing == nil)
 			}
-			if attempts > 20 {
-				t.Fatal("it never ends")
-			}
+			conformance.MustTrue(t, attempts <= 20, "it never ends")
 		}
 		w.faults.Decide = nil
 		got, err := os.ReadFile(c.Path)
@@ -272,18 +268,12 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 	must(t, os.WriteFile(c.Path+sidecarSuffix, text, 0o644))
 	// What was written is gone, or the sidecar is: neither can be continued.
 	must(t, os.Truncate(c.Path+partSuffix, 10))
-	if _, err := ToFile(context.Background(), c); err == nil || !strings.Contains(err.Error(), "--fresh") {
-		t.Errorf("a file that has lost its end: %v", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(ToFile(context.Background(), c)), "--fresh", "a file that has lost its end")
 	must(t, os.WriteFile(c.Path+sidecarSuffix, []byte("{"), 0o644))
-	if _, err := ToFile(context.Background(), c); err == nil || !strings.Contains(err.Error(), "--fresh") {
-		t.Errorf("half a sidecar: %v", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(ToFile(context.Background(), c)), "--fresh", "half a sidecar")
 	c.Fresh = true
 	r, err := ToFile(context.Background(), c)
-	if err != nil || r.Resumed != 0 || r.Rows != 12_000 {
-		t.Errorf("fresh: %+v, %v", r, err)
-	}
+	conformance.True(t, err == nil && r.Resumed == 0 && r.Rows == 12_000, "fresh: %+v, %v", r, err)
 }
 
 // stubborn takes some rows, then no more, as a full disk does.
@@ -327,9 +317,7 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 			t.Errorf("%s: %v, %d rows are kept, want %d", name, err, e.result.Kept, tt.kept)
 		}
 		left, err := filepath.Glob(c.Path + "*")
-		if err != nil || (len(left) > 0) != (tt.kept > 0) {
-			t.Errorf("%s: %d rows are kept in %q", name, tt.kept, left)
-		}
+		conformance.True(t, err == nil && (len(left) > 0) == (tt.kept > 0), "%s: %d rows are kept in %q", name, tt.kept, left)
 		if r, err := ToFile(t.Context(), c); err != nil || r.Resumed != tt.kept || r.Rows != 500 {
 			t.Errorf("%s, then there is room: %+v, %v", name, r, err)
 		}
@@ -388,9 +376,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 			if !errors.As(err, &replaced) || strings.Contains(err.Error(), "\n") || r.Kept != 0 || r.Rows == 0 {
 				t.Errorf("%+v, %v", r, err)
 			}
-			if _, err := os.Stat(c.Path); err == nil {
-				t.Error("the file has its name")
-			}
+			conformance.Refused(t, conformance.ErrorOf(os.Stat(c.Path)), "", "the file has its name")
 			// Nothing continues it, not even where another table has the name.
 			changed := new(archive.ChangedError)
 			if r, err := ToFile(t.Context(), c); !errors.As(err, &changed) || r.Resumed != 0 {
@@ -448,9 +434,7 @@ func TestAnExportThatIsStoppedWhileItIsRefusedSaysSo(t *testing.T) {
 			_, err = ToFile(ctx, c)
 		}
 		stopped := new(scan.StoppedError)
-		if !errors.As(err, &stopped) || !errors.Is(err, stop) {
-			t.Errorf("%s: %v", format, err)
-		}
+		conformance.True(t, errors.As(err, &stopped) && errors.Is(err, stop), "%s: %v", format, err)
 		cancel(nil)
 	}
 }

@@ -95,9 +95,7 @@ func lakeIn(t *testing.T, c *ArchiveConfig) (rows []string, m *format.LakeManife
 		rows = append(rows, of...)
 		bytes, count = bytes+f.Bytes, count+f.Rows
 	}
-	if m.Bytes != bytes || m.Rows != count {
-		t.Errorf("the manifest says %d bytes, %d rows", m.Bytes, m.Rows)
-	}
+	conformance.True(t, m.Bytes == bytes && m.Rows == count, "the manifest says %d bytes, %d rows", m.Bytes, m.Rows)
 	slices.Sort(found)
 	conformance.Equal(t, slices.Equal(found, listed), true, "there are %q, and the manifest lists %q", found, listed)
 	slices.Sort(rows)
@@ -295,9 +293,7 @@ func TestALakeInAStoreThatFailsEachActOnceHasEveryRow(t *testing.T) {
 			if ended++; errors.As(err, new(*format.OccupiedError)) {
 				break // the manifest was put, and what came after it failed
 			}
-			if !errors.Is(err, errStore) {
-				t.Errorf("after %v: %v", f.asked, err)
-			}
+			conformance.Is(t, err, errStore, "after %v", f.asked)
 		}
 		left, wrong := store.List(t.Context(), ".tsimport-archive/entry-")
 		must(t, wrong)
@@ -419,9 +415,7 @@ func TestWhatALakeCannotHoldIsRefusedByName(t *testing.T) {
 	empty := func(dir string) {
 		t.Helper()
 		must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && !e.IsDir() {
-				t.Errorf("%s is left", path)
-			}
+			conformance.True(t, err != nil || e.IsDir(), "%s is left", path)
 			return err
 		}))
 	}
@@ -493,9 +487,7 @@ func TestPlacesWithFolders(t *testing.T) {
 				got += " " + f.name
 			}
 		}
-		if got != want {
-			t.Errorf("%s is %s, %v, want %s", place, got, err, want)
-		}
+		conformance.True(t, got == want, "%s is %s, %v, want %s", place, got, err, want)
 	}
 	if got := string(appendFolder(nil, []byte("a b:c/d=é\x01%{}"))); got != "a b%3Ac%2Fd%3Dé%01%25%7B}" {
 		t.Error(got)

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -117,9 +118,7 @@ func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 				}
 				err = w.row(key, row)
 			}
-			if failed := f.Flush(); failed != nil {
-				t.Fatal(failed)
-			}
+			conformance.Must(t, f.Flush())
 			o = outcome{text: out.String(), result: e.ended(), last: string(e.last)}
 			if err != nil {
 				o.err = err.Error()
@@ -138,7 +137,5 @@ func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 			t.Fatalf("as they came:\n%+v\nmade:\n%+v", got, want)
 		}
 	})
-	if fast == 0 {
-		t.Error("no row was written as it came")
-	}
+	conformance.True(t, fast != 0, "no row was written as it came")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/tabletest"
@@ -61,9 +62,7 @@ func TestWhatSettlesIsNotWritten(t *testing.T) {
 				s, err := Look(context.Background(), cfg)
 				must(t, err)
 				wantCounts(t, s, "equal 2, missing 1, different 1, surplus 1: written 0, deleted 0, kept 0, rejected 0, exit 0")
-				if s.Puts != 2 || s.Deletes != 1 || s.Costs.PutCU != 2 || s.Costs.DeleteCU != 1 {
-					t.Errorf("%+v", s)
-				}
+				conformance.True(t, s.Puts == 2 && s.Deletes == 1 && s.Costs.PutCU == 2 && s.Costs.DeleteCU == 1, "%+v", s)
 				return
 			}
 			s := w.sync(cfg)
@@ -94,9 +93,7 @@ func TestAConditionIsThatOfTheRowThatWasReadAgain(t *testing.T) {
 	put("s", "a", 1)
 	put("t", "a", 2)
 	s := w.sync(cfg)
-	if s.ConditionFailed != 0 {
-		t.Errorf("%+v", s)
-	}
+	conformance.Equal(t, s.ConditionFailed, 0, "%+v", s)
 	w.wantRows("a n=1")
 }
 

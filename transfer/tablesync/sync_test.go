@@ -160,9 +160,7 @@ func TestARejectIsNotSurplus(t *testing.T) {
 	if s.Surplus != 1 || s.OfRejects != 1 || s.RowsInTable != 2 {
 		t.Errorf("%d surplus rows, %d of rejects, of %d", s.Surplus, s.OfRejects, s.RowsInTable)
 	}
-	if len(s.RejectsFiles) != 2 {
-		t.Fatalf("files of rejects %v", s.RejectsFiles)
-	}
+	conformance.MustEqual(t, len(s.RejectsFiles), 2, "files of rejects %v", s.RejectsFiles)
 	if text, err := os.ReadFile(s.RejectsFiles[0]); err != nil || string(text) != "id,n\nb,x\n" {
 		t.Errorf("the rejected records are %q, %v", text, err)
 	}
@@ -180,9 +178,7 @@ func TestAnInputThatCannotBeReadToItsEndChangesNothing(t *testing.T) {
 			s, err := Run(context.Background(), make(w))
 			var input *verify.InputError
 			var usage *plan.UsageError
-			if s != nil || !errors.As(err, &input) && !(errors.As(err, &usage) && usage.Input) {
-				t.Errorf("%v, %v", s, err)
-			}
+			conformance.True(t, s == nil && (errors.As(err, &input) || errors.As(err, &usage) && usage.Input), "%v, %v", s, err)
 			w.wantRows("c n=3")
 		})
 	}
@@ -296,14 +292,10 @@ func TestAnInterruptedSyncWritesWhatWasCompared(t *testing.T) {
 		first := w.interruptedAt(cfg, load)
 		w.put("b2", tabletest.Cells{"n": int64(0)}) // after the comparison: not seen
 		s := w.sync(cfg)
-		if !s.Resumed || s.RunDir != first.RunDir {
-			t.Errorf("load %d: %+v", load, s)
-		}
+		conformance.True(t, s.Resumed && s.RunDir == first.RunDir, "load %d: %+v", load, s)
 		wantCounts(t, s, "equal 0, missing 2, different 0, surplus 1: written 2, deleted 1, kept 0, rejected 0, exit 0")
 		w.wantRows("a n=1", "b2 n=0", "c n=3")
-		if !strings.Contains(strings.Join(w.said, "\n"), "what was compared") {
-			t.Errorf("said %q", w.said)
-		}
+		conformance.Contains(t, strings.Join(w.said, "\n"), "what was compared", "said %q", w.said)
 	}
 }
 
@@ -405,9 +397,7 @@ func TestDamagedChangesAreRefused(t *testing.T) {
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 	first := w.interruptedAt(cfg, 1)
 	names, err := filepath.Glob(filepath.Join(first.RunDir, changesDir, "delete-*"))
-	if err != nil || len(names) != 1 {
-		t.Fatal(names, err)
-	}
+	conformance.MustTrue(t, err == nil && len(names) == 1, "%v %v", names, err)
 	text, err := os.ReadFile(names[0])
 	must(t, err)
 	text[len(text)/2] ^= 1
@@ -538,9 +528,7 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	cfg.Load.Read.Convert.VersionColumn, cfg.Load.Columns.Exclude = "at", []string{"at"}
 	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
 	s := w.sync(cfg)
-	if s.Missing != 1 || s.Written != 3 {
-		t.Errorf("%s", s.counts())
-	}
+	conformance.True(t, s.Missing == 1 && s.Written == 3, "%s", s.counts())
 	w.wantRows("a v=1 v=3")
 	wantCounts(t, w.sync(cfg), "equal 1, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
 }

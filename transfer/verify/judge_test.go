@@ -431,9 +431,7 @@ func TestStoredRowsThatCannotAllBeReadAreAnError(t *testing.T) {
 			r, err := Run(t.Context(), cfg)
 			switch {
 			case fails == "" || fails == "order" && odd == 0:
-				if err != nil || r.Equal != 6 || r.Extra != 6 || r.RowsInTable != 12 {
-					t.Errorf("%+v, %v", r, err)
-				}
+				conformance.True(t, err == nil && r.Equal == 6 && r.Extra == 6 && r.RowsInTable == 12, "%+v, %v", r, err)
 			case err == nil || !strings.Contains(err.Error(), errOdd.Error()) && !strings.Contains(err.Error(), "not in the order of their keys"):
 				t.Errorf("part %d fails in %s: %+v, %v", odd, fails, r, err)
 			}
@@ -523,9 +521,7 @@ func TestHashesThatComeTwiceAreFound(t *testing.T) {
 	for h := range uint64(4) {
 		d.add(h + 1)
 	}
-	if d.all(4) || d.all(3) {
-		t.Error("more hashes than memory has room for say something")
-	}
+	conformance.True(t, !d.all(4) && !d.all(3), "more hashes than memory has room for say something")
 	d = newDistinct(64)
 	d.add(0)
 	conformance.Equal(t, d.all(1), false, "a hash of zero, which the table cannot have, says something")
@@ -624,7 +620,5 @@ func TestRowsAsTheyCameAreJudgedAsTheirCells(t *testing.T) {
 			different++
 		}
 	}
-	if equal < 500 || different < 500 {
-		t.Errorf("%d rows were equal and %d different", equal, different)
-	}
+	conformance.True(t, equal >= 500 && different >= 500, "%d rows were equal and %d different", equal, different)
 }

@@ -167,9 +167,7 @@ func TestWhatDiffersStillIsFoundAsItIs(t *testing.T) {
 		r := run(t, cfg)
 		wantCounts(t, r, "expected 7, equal 4, missing 1, different 2, expired 0, extra 1, in table 7, rejected 0, superseded 0")
 		s := r.Settled
-		if r.OK || s.Differed != 8 || s.Settled != 4 || s.Remain != 4 || s.Seconds != 30 {
-			t.Errorf("%+v", s)
-		}
+		conformance.True(t, !r.OK && s.Differed == 8 && s.Settled == 4 && s.Remain == 4 && s.Seconds == 30, "%+v", s)
 		got := strings.ReplaceAll(examplesOf(r), fmt.Sprint(" at ", l.at), "")
 		want := `missing id="lacking" [] [] <nil>; different id="wrong" [n] [{n [1] [2]}] <nil>; different id="wrong2" [n] [{n [1] [0]}] <nil>; extra id="zombie" [] [] <nil>`
 		conformance.Equal(t, got, want, "examples")
@@ -334,9 +332,7 @@ func TestAComparisonThatSettlesEndsWithAnyErrorOnItsWay(t *testing.T) {
 				t.Errorf("request %d (%s) is refused: %v", at, failed, err)
 			}
 		}
-		if ofRounds == 0 {
-			t.Errorf("none of %d requests was of a round", requests)
-		}
+		conformance.True(t, ofRounds != 0, "none of %d requests was of a round", requests)
 		for at := 0; ; at++ {
 			all := &told{at: at}
 			cfg := l.config(time.Second)

@@ -201,9 +201,7 @@ func TestRowsThatTheTableNoLongerKeepsAreExpired(t *testing.T) {
 		cfg.Request.Mode = mode
 		r := run(t, cfg)
 		wantCounts(t, r, "expected 3, equal 1, missing 1, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
-		if r.OK || len(r.Examples) != 1 || r.Examples[0].Key.String() != `id="lost"` {
-			t.Errorf("%+v", r.Examples)
-		}
+		conformance.True(t, !r.OK && len(r.Examples) == 1 && r.Examples[0].Key.String() == `id="lost"`, "%+v", r.Examples)
 	}
 	// Without timestamps in the input, the time of the load counts, if it is known.
 	cfg = w.config(t, name, "id,n\nfresh,1\ngone,2\n")
@@ -283,9 +281,7 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(stopped)
-	if _, err := Run(ctx, cfg); !errors.Is(err, stopped) {
-		t.Errorf("stopped: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(Run(ctx, cfg)), stopped, "stopped")
 	cfg.TempMax, cfg.Memory = 1, 1
 	text := "id,n\n"
 	for i := range 5000 {
@@ -386,9 +382,7 @@ func TestAComparisonEndsWithAnyErrorOnItsWay(t *testing.T) {
 				t.Errorf("%s, request %d (%s) is refused: %+v, %v", kind, at, failed, r, err)
 			}
 		}
-		if requests < 2 {
-			t.Errorf("%s: %d requests", kind, requests)
-		}
+		conformance.True(t, requests >= 2, "%s: %d requests", kind, requests)
 	}
 	w.faults.Decide = nil
 	for at := 0; ; at++ {
@@ -524,9 +518,7 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 		}
 	}
 	cfg.Returned += ".missing"
-	if _, err := Run(t.Context(), cfg); err == nil {
-		t.Error("without the file: no error")
-	}
+	conformance.Refused(t, conformance.ErrorOf(Run(t.Context(), cfg)), "", "without the file: no error")
 }
 
 // TestTheKeyOfARejectThatCannotBeKeptIsAnError: without the key, a sync would delete the row of a rejected record.

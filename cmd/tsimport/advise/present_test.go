@@ -44,9 +44,7 @@ func TestRowsAreCountedInTheirRanges(t *testing.T) {
 			conformance.Equal(t, l.ends[i], begun, "rows up to the end of a range")
 		}
 		conformance.Equal(t, begun, int64(len(rows)), "rows of all ranges")
-		if len(l.ranges) > mostRanges {
-			t.Errorf("seed %d: %d ranges", seed, len(l.ranges))
-		}
+		conformance.True(t, len(l.ranges) <= mostRanges, "seed %d: %d ranges", seed, len(l.ranges))
 		for _, v := range l.top {
 			n, _ := strconv.ParseInt(v.Value, 10, 64)
 			conformance.Equal(t, v.Bytes, most[n], "bytes of a value")

@@ -225,9 +225,7 @@ func TestWithoutTimesTheInputsOrderIsArrivalAndIsReported(t *testing.T) {
 	if r.Arrival.Column != "" || !strings.Contains(r.Arrival.How, "own order") || candidate(t, r, "id").Monotonic != "increasing" {
 		t.Errorf("arrival %+v, id %s", r.Arrival, candidate(t, r, "id").Monotonic)
 	}
-	if len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "in the order of id") {
-		t.Errorf("notes %q", r.Notes)
-	}
+	conformance.True(t, len(r.Notes) != 0 && strings.Contains(r.Notes[0], "in the order of id"), "notes %q", r.Notes)
 	r = run(t, Config{ArrivalBy: "shop"}, path)
 	if c := candidate(t, r, "id"); c.Monotonic != "no" || c.Verdict != Recommended || r.Arrival.Column != "shop" {
 		t.Errorf("by shop, id is %s and %s", c.Monotonic, c.Verdict)
@@ -396,9 +394,7 @@ func TestValuesThatGoColdGetATablePerPeriod(t *testing.T) {
 		if got != tt.want || tt.want != "" && (!strings.Contains(c.Fix.Why, tt.why) || !slices.Contains(c.Fix.Command, tt.want) || c.Fix.Keys[0] != "card") {
 			t.Errorf("%+v: %s, %s: fix %+v", tt, c.Verdict, c.Reason, c.Fix)
 		}
-		if r.Design == nil || r.Design.Keys[0] != "card" {
-			t.Errorf("%+v: %+v", tt, r.Design)
-		}
+		conformance.True(t, r.Design != nil && r.Design.Keys[0] == "card", "%+v: %+v", tt, r.Design)
 	}
 }
 
@@ -546,7 +542,5 @@ func TestRealDataGetAnExpertsVerdicts(t *testing.T) {
 			}
 		})
 	}
-	if judged < 2 {
-		t.Errorf("only %d files were judged", judged)
-	}
+	conformance.True(t, judged >= 2, "only %d files were judged", judged)
 }

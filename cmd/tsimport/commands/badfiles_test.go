@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/pipeline"
@@ -282,9 +283,7 @@ func TestAStateThatIsNotThereIsNotBegunOverATableWithRows(t *testing.T) {
 				case "mkdir":
 					must(t, os.MkdirAll(words[len(words)-1], 0o700))
 				case "absent":
-					if _, err := os.Stat(words[1]); err == nil {
-						t.Errorf("%s was made", words[1])
-					}
+					conformance.Refused(t, conformance.ErrorOf(os.Stat(words[1])), "", "%s was made", words[1])
 				default:
 					said := tsimport(s.code, words...)
 					holds(t, said, s.says)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,9 +40,7 @@ func TestACrashIsNotTakenForBadUsage(t *testing.T) {
 		c.Env, c.Dir = append(os.Environ(), which+"="+name), t.TempDir()
 		err := c.Run()
 		ended := new(exec.ExitError)
-		if !errors.As(err, &ended) {
-			t.Fatalf("%s: %v", name, err)
-		}
+		conformance.MustTrue(t, errors.As(err, &ended), "%s: %v", name, err)
 		if status := ended.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGABRT || status.CoreDump() {
 			t.Errorf("%s: %v", name, ended)
 		}

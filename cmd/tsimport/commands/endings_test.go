@@ -453,9 +453,7 @@ func gzipped(t *testing.T, text string) string {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
 	must(t, err)
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
 	must(t, w.Close())
 	return out.String()
 }

@@ -71,9 +71,7 @@ func (e *expiring) put(t *testing.T, name string, id int, cells func(*tablestore
 	c := &tablestore.PutRowChange{TableName: name, PrimaryKey: key}
 	c.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 	cells(c)
-	if _, err := e.Client().PutRow(&tablestore.PutRowRequest{PutRowChange: c}); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(e.Client().PutRow(&tablestore.PutRowRequest{PutRowChange: c})))
 }
 
 func TestCellsThatExpireDuringALoadAreCountedAndTheOthersAreWritten(t *testing.T) {
@@ -116,9 +114,7 @@ func TestCellsThatExpireDuringALoadAreCountedAndTheOthersAreWritten(t *testing.T
 			if job, _ := filepath.Glob("jobs/summary.json"); len(job) > 0 {
 				found = job
 			}
-			if len(found) == 0 {
-				t.Fatal("there is no summary")
-			}
+			conformance.MustTrue(t, len(found) != 0, "there is no summary")
 			text, err := os.ReadFile(found[len(found)-1])
 			if err == nil {
 				err = json.Unmarshal(text, &sum)

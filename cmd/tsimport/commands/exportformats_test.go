@@ -2,7 +2,6 @@ package commands
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -155,9 +154,7 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 			}
 		}
 		conformance.Equal(t, cmp.Diff(said.Lost, got.Lost), "", "%s: (-said +lost)", format)
-		if format == "typed" == (said.Lost.Timestamps+said.Lost.Older > 0) {
-			t.Errorf("%s says %+v", format, said.Lost)
-		}
+		conformance.True(t, format == "typed" != (said.Lost.Timestamps+said.Lost.Older > 0), "%s says %+v", format, said.Lost)
 	}
 	// A Parquet column has one type.
 	tsimport(2, "export", "--table", "t_csv", "--format", "parquet", "-o", "mixed.parquet")
@@ -229,9 +226,7 @@ func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
 	}
 	for _, name := range []string{"c.csv.gz", "c.jsonl.ZST"} {
 		holds(t, tsimport(2, "export", "--table", "t", "-o", name), "an export is not compressed")
-		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s was made: %v", name, err)
-		}
+		conformance.Is(t, conformance.ErrorOf(os.Lstat(name)), fs.ErrNotExist, "%s was made", name)
 	}
 }
 
@@ -294,9 +289,7 @@ func TestAFolderForOtherProgramsLoadsAsTheSameRows(t *testing.T) {
 			base, _, folders := strings.Cut(place, "dt=")
 			holds(t, said, fmt.Sprintf("exported %d rows of table %s to %d file", len(whole), name, map[bool]int{true: len(whole) - 1, false: 1}[folders]))
 			_, flags, found := strings.Cut(said, "to load the same types: ")
-			if !found {
-				t.Fatal(said)
-			}
+			conformance.MustTrue(t, found, "%v", said)
 			flags, _, _ = strings.Cut(flags, "\n")
 			load := append([]string{"load", base, "--table", made[1+i], "-q"}, shellWords(flags)...)
 			tsimport(0, load...)

@@ -128,9 +128,7 @@ func TestNoFlagHasTwoDefaults(t *testing.T) {
 			t.Errorf("%s: %s", command, text)
 		}
 	})
-	if flags < 300 {
-		t.Errorf("only %d flags were looked at", flags)
-	}
+	conformance.True(t, flags >= 300, "only %d flags were looked at", flags)
 }
 
 // eachFlag calls do for every flag of every command.
@@ -253,9 +251,7 @@ func TestWithoutAnOrderTheUserIsWarnedWhereItMatters(t *testing.T) {
 func TestEveryCommandAndEveryFlagOfALoadHasAGroup(t *testing.T) {
 	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard)})
 	for _, c := range app.Commands {
-		if c.Category == "" && c.Name != "help" {
-			t.Errorf("command %s has no group", c.Name)
-		}
+		conformance.True(t, c.Category != "" || c.Name == "help", "command %s has no group", c.Name)
 	}
 	for _, f := range findCommand(app.Commands, "load").Flags {
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
@@ -416,9 +412,7 @@ func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
 		}
 	}
 	walk("tsimport", app.Commands)
-	if checked < 100_000 || several < 20 {
-		t.Errorf("only %d typos, %d of several words", checked, several)
-	}
+	conformance.True(t, checked >= 100_000 && several >= 20, "only %d typos, %d of several words", checked, several)
 	t.Logf("%d typos, %d of several words", checked, several)
 }
 

@@ -222,9 +222,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			if other := c.worked[endpointEnv]; strings.Contains(text, warning+"\n") != (other != "" && other != service.URL) {
 				t.Errorf("the worker, whose environment names %q, says\n%s", other, text)
 			}
-			if _, err := os.Stat(defaultStore); err == nil {
-				t.Error("the worker has made an embedded store")
-			}
+			conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "", "the worker has made an embedded store")
 		})
 	}
 }
@@ -250,7 +248,5 @@ func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	if code := Run([]string{"tsimport", "work", "--job-dir", "job"}, &out, &said); code != 2 || !strings.Contains(said.String(), "neither its plan nor this machine names an endpoint") {
 		t.Errorf("exit code %d\n%s", code, said.String())
 	}
-	if _, err := os.Stat(defaultStore); err == nil {
-		t.Error("there is an embedded store")
-	}
+	conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "", "there is an embedded store")
 }

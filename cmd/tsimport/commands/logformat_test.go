@@ -205,9 +205,7 @@ func screenOf(t *testing.T, text string, columns int) []string {
 				lines = append(lines, nil)
 			}
 		default:
-			if column == columns {
-				t.Errorf("line %d is wider than the terminal", row)
-			}
+			conformance.True(t, column != columns, "line %d is wider than the terminal", row)
 			for len(lines[row]) <= column {
 				lines[row] = append(lines[row], ' ')
 			}
@@ -274,12 +272,8 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("nobody reads") 
 func TestAClosedPipeIsReportedToItsWriter(t *testing.T) {
 	d := &display{w: broken{}, terminal: true, columns: func() int { return 80 }}
 	d.paint("bar")
-	if _, err := d.Write([]byte("text\n")); err == nil {
-		t.Error("no error after painted lines")
-	}
-	if _, err := d.Write([]byte("text\n")); err == nil {
-		t.Error("no error")
-	}
+	conformance.Refused(t, conformance.ErrorOf(d.Write([]byte("text\n"))), "", "no error after painted lines")
+	conformance.Refused(t, conformance.ErrorOf(d.Write([]byte("text\n"))), "", "no error")
 }
 
 func TestADifferenceOfVersionsSaysWhatOneSideLacks(t *testing.T) {
@@ -376,7 +370,5 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 10 {
-		t.Errorf("only %d commands ran to their end", ran)
-	}
+	conformance.True(t, ran >= 10, "only %d commands ran to their end", ran)
 }

@@ -35,9 +35,7 @@ func TestCommandsLookAtATableThatExists(t *testing.T) {
 	advice := tsimport(0, "advise", "ots://tsimport/p", "--partitions", "8", "--rate", "8000")
 	holds(t, advice, "n: not recommended: n is increasing", "it has all columns of the source's own key")
 	command := regexp.MustCompile(`(?m)copy p (\S+) --pk '(.+)'$`).FindStringSubmatch(advice)
-	if command == nil {
-		t.Fatalf("no command to copy the table: %s", advice)
-	}
+	conformance.MustTrue(t, command != nil, "no command to copy the table: %s", advice)
 	tsimport(0, "copy", "p", command[1], "--pk", command[2], "-q")
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", command[1], "-q")), "3001", "rows of the copy")
 

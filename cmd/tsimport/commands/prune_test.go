@@ -282,9 +282,7 @@ func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 	folder := aRun(t, "killed", &checkpoint.Job{Args: []string{"load", "in.csv"}})
 	for _, given := range []string{folder, ""} {
 		r, err := runToResume(given)
-		if err != nil || r.State != stateCrashed || r.Folder != folder {
-			t.Errorf("resume %q: %+v, %v", given, r, err)
-		}
+		conformance.True(t, err == nil && r.State == stateCrashed && r.Folder == folder, "resume %q: %+v, %v", given, r, err)
 	}
 	lock, err := rundir.TakeLock(folder)
 	must(t, err)

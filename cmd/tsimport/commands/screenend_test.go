@@ -46,9 +46,7 @@ func TestTheSlowestPartitionIsNamedAtTheEnd(t *testing.T) {
 	r.Slowest = &ledger.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60, OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
 	const want = "tsimport: slowest: partition 2 of table t from k00600; its rows waited for 1m0s, those of most others for 1.5s at most; " +
 		"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it was unavailable\n"
-	if text := shownAtTheEnd(r); !strings.Contains(text, want) {
-		t.Errorf("shown:\n%s\nwant\n%s", text, want)
-	}
+	conformance.Contains(t, shownAtTheEnd(r), want, "shown")
 }
 
 func TestWhatLimitedALoadIsSaidAtTheEnd(t *testing.T) {
@@ -57,9 +55,7 @@ func TestWhatLimitedALoadIsSaidAtTheEnd(t *testing.T) {
 	for _, w := range bottleneck.Words() {
 		r.LimitedBy = []ledger.ReportLimit{{By: w.String(), Seconds: 8.7, Share: 0.87}, {By: "link", Seconds: 1.3, Share: 0.13}}
 		want := fmt.Sprintf("tsimport: limited by %v 87%% of the time: %s; to load faster, %s\n", w, w.Reason(), w.Advice())
-		if text := shownAtTheEnd(r); !strings.Contains(text, want) {
-			t.Errorf("shown:\n%s\nwant\n%s", text, want)
-		}
+		conformance.Contains(t, shownAtTheEnd(r), want, "shown")
 	}
 	r.Seconds = 0.5
 	if text := shownAtTheEnd(r); strings.Contains(text, "limited by") {
@@ -377,9 +373,7 @@ func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
 		s.awaitInputs()
 		time.Sleep(6 * time.Second) // of virtual time
 		synctest.Wait()
-		if shown.Len() > 0 {
-			t.Errorf("nobody waits for an input: %s", shown.String())
-		}
+		conformance.True(t, shown.Len() <= 0, "nobody waits for an input: %s", shown.String())
 		s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Reader))
 		time.Sleep(60 * time.Second)
 		synctest.Wait()
@@ -453,9 +447,7 @@ func TestProgressSaysThatRowsAreLookedUpAndCheckedForCopies(t *testing.T) {
 		Write: pipeline.Write{Settle: 10 * time.Millisecond}, Lanes: lanes.Config{RetryFor: time.Minute, Concurrency: 1},
 	}
 	cfg.Lanes.BatchRows = 1
-	if _, err := pipeline.Run(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, conformance.ErrorOf(pipeline.Run(t.Context(), cfg)))
 	if text := shown.counts(); !strings.Contains(text, ", 2 rows looked up (1 found, ") || !strings.Contains(text, " requests), 1 checked for copies") {
 		t.Errorf("shown: %s", text)
 	}

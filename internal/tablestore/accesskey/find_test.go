@@ -47,9 +47,7 @@ func TestAServerOfKeysThatIsDownIsWaitedFor(t *testing.T) {
 	onlyServer(t, web.URL+"?token=secret")
 	var said []string
 	p, err := Find(t.Context(), func(text string) { said = append(said, text) })
-	if err != nil || p.GetCredentials().GetAccessKeyID() != "id" {
-		t.Fatalf("%v after %q", err, said)
-	}
+	conformance.MustTrue(t, err == nil && p.GetCredentials().GetAccessKeyID() == "id", "%v after %q", err, said)
 	text := strings.Join(said, "\n")
 	if !strings.Contains(text, "ALIBABA_CLOUD_CREDENTIALS_URI names gives no access key: get credentials from GET "+web.URL) || strings.Contains(text, "secret") || strings.Contains(text, "top") {
 		t.Errorf("it says %s", text)
@@ -86,9 +84,7 @@ func TestATokenNearItsEndIsKeptForSomeSeconds(t *testing.T) {
 	for range 1000 {
 		conformance.MustEqual(t, p.GetCredentials().GetSecurityToken(), "t", "token")
 	}
-	if asked > 2 {
-		t.Errorf("the server was asked %d times for 1,000 requests", asked)
-	}
+	conformance.True(t, asked <= 2, "the server was asked %d times for 1,000 requests", asked)
 	before := asked
 	p.Refresh()
 	if p.GetCredentials(); asked == before {

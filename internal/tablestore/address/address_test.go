@@ -14,9 +14,7 @@ func TestAnAddressIsReadAndShown(t *testing.T) {
 		"OTS://old_eu@shop/o_2026": {"old_eu", "shop", "o_2026"},
 	} {
 		a, err := Parse(text)
-		if err != nil || a != want || !Is(text) {
-			t.Errorf("%s is %+v, %v", text, a, err)
-		}
+		conformance.True(t, err == nil && a == want && Is(text), "%s is %+v, %v", text, a, err)
 		if back, err := Parse(a.String()); err != nil || back != a {
 			t.Errorf("%s is shown as %s", text, a)
 		}
@@ -29,9 +27,7 @@ func TestOtherArgumentsAreRefusedWithoutShowingSecrets(t *testing.T) {
 			t.Errorf("%s is %+v, %v", text, a, err)
 		}
 	}
-	if Is("orders") || Is("ots") {
-		t.Error("a name is an address")
-	}
+	conformance.True(t, !Is("orders") && !Is("ots"), "a name is an address")
 }
 
 func TestAProfileHasVariablesOfItsOwn(t *testing.T) {

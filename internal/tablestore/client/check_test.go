@@ -74,21 +74,15 @@ func TestEveryFlippedBitOfAnAnswerIsNoticed(t *testing.T) {
 			return body
 		})
 		for transport, err := range describe(t, target) {
-			if !past && (err == nil || Classify(err) != Ambiguous) {
-				t.Fatalf("%s, bit %d: %v", transport, at, err)
-			}
-			if past && err != nil {
-				t.Fatal(err)
-			}
+			conformance.MustTrue(t, past || err != nil && Classify(err) == Ambiguous, "%s, bit %d: %v", transport, at, err)
+			conformance.MustTrue(t, !past || err == nil, "%v", err)
 		}
 		if past {
 			break
 		}
 		flips++
 	}
-	if flips < 100 {
-		t.Errorf("only %d bits", flips)
-	}
+	conformance.True(t, flips >= 100, "only %d bits", flips)
 }
 
 func TestAnAnswerIsCheckedAgainstItsHeaders(t *testing.T) {
@@ -190,9 +184,7 @@ func TestKeysThatRotateMeanwhileAreNotDamage(t *testing.T) {
 	yesterday, today := of("v4"), of("v4")
 	yesterday.Set(headerSignDate, "20231231")
 	today.Set(headerSignDate, "20240101")
-	if keys.keysOf(yesterday) != nil || keys.keysOf(today) == nil {
-		t.Error("keys of V4 hold for another day")
-	}
+	conformance.True(t, keys.keysOf(yesterday) == nil && keys.keysOf(today) != nil, "keys of V4 hold for another day")
 }
 
 func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
@@ -256,9 +248,7 @@ func TestEveryFlippedBitOfARowIsNoticed(t *testing.T) {
 	}
 	for at := range 8 * len(rows) {
 		rows[at/8] ^= 1 << (at % 8)
-		if _, err := plainbuffer.CheckRows(rows); err == nil {
-			t.Errorf("bit %d of byte %d", at%8, at/8)
-		}
+		conformance.Refused(t, conformance.ErrorOf(plainbuffer.CheckRows(rows)), "", "bit %d of byte %d", at%8, at/8)
 		rows[at/8] ^= 1 << (at % 8)
 	}
 	for n := 1; n < len(rows); n++ {
@@ -287,9 +277,7 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 				t.Errorf("HTTP %d, %s: %v", status, what, text)
 			}
 		}
-		if reached > 0 {
-			t.Errorf("HTTP %d: %d requests went to another host", status, reached)
-		}
+		conformance.True(t, reached <= 0, "HTTP %d: %d requests went to another host", status, reached)
 		other.Close()
 		web.Close()
 	}
@@ -472,9 +460,7 @@ func TestOddRowsAreLeftToTheSDK(t *testing.T) {
 	want, err := c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: criteria()})
 	must(t, err)
 	got, err := GetRange(c, criteria(), nil)
-	if err != nil || !reflect.DeepEqual(want.Rows, got.Rows) {
-		t.Errorf("%v: %v, want %v", err, got, want.Rows)
-	}
+	conformance.True(t, err == nil && reflect.DeepEqual(want.Rows, got.Rows), "%v: %v, want %v", err, got, want.Rows)
 }
 
 // A page in memory that is used again takes the same few allocations, however many rows and cells it has.

@@ -70,9 +70,7 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	must(t, a.Create("t", key, d))
 	got, err := a.Describe("t")
 	must(t, err)
-	if got.Created == 0 {
-		t.Error("nothing says when the table was made")
-	}
+	conformance.True(t, got.Created != 0, "nothing says when the table was made")
 	want := &Table{Name: "t", Key: key, Defined: map[string]table.Type{}, Created: got.Created, Definition: d}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 	conformance.Refused(t, a.Create("t", key, d), "OTSObjectAlreadyExist", "creating it again")
@@ -81,12 +79,8 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	}
 	must(t, a.Drop("t"))
 	conformance.Is(t, a.Drop("t"), ErrNoTable, "dropping it again")
-	if _, err := a.Describe("t"); !errors.Is(err, ErrNoTable) {
-		t.Errorf("describing it: %v", err)
-	}
-	if _, err := a.Splits("t"); !errors.Is(err, ErrNoTable) {
-		t.Errorf("its partitions: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(a.Describe("t")), ErrNoTable, "describing")
+	conformance.Is(t, conformance.ErrorOf(a.Splits("t")), ErrNoTable, "its partitions")
 }
 
 func TestTableOperationsSurvivePassingFaults(t *testing.T) {

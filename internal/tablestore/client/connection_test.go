@@ -119,9 +119,7 @@ func TestRequestsOfAnyValuesAreSignedAsTheSDKSignsThem(t *testing.T) {
 			t.Fatalf("ours %q, %v; the SDK's %q, %v; for %q", got.Get(headerSignature), err, want, wantErr, unsigned)
 		}
 	}
-	if signed < 100 {
-		t.Errorf("%d requests could be signed", signed)
-	}
+	conformance.True(t, signed >= 100, "%d requests could be signed", signed)
 }
 
 func TestTheServiceAcceptsARequestOfOurs(t *testing.T) {
@@ -134,9 +132,7 @@ func TestTheServiceAcceptsARequestOfOurs(t *testing.T) {
 	}
 	target.Credentials = keys("wrong")
 	_, err := sender(t, t.Context(), target).Post("ListTable", text(""))
-	if Classify(err) != Fatal || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("a wrong secret: %v", err)
-	}
+	conformance.True(t, Classify(err) == Fatal && !strings.Contains(err.Error(), "wrong"), "a wrong secret: %v", err)
 	target.Credentials = &common.DefaultCredentialsProvider{}
 	if _, err := sender(t, t.Context(), target).Post("ListTable", text("")); err == nil {
 		t.Error("no keys: no error")
@@ -164,9 +160,7 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 		tt.want.RequestId, tt.want.HttpStatusCode = "r1", tt.status
 		_, err := sender(t, t.Context(), target).Post("BatchWriteRow", text("x"))
 		var got *tablestore.OtsError
-		if !errors.As(err, &got) || *got != tt.want {
-			t.Errorf("HTTP %d with %q: %#v", tt.status, tt.body, err)
-		}
+		conformance.True(t, errors.As(err, &got) && *got == tt.want, "HTTP %d with %q: %#v", tt.status, tt.body, err)
 		if tt.status == 307 {
 			continue // the SDK would follow it
 		}
@@ -238,13 +232,9 @@ func TestAnswersAreReadHoweverTheyAreFramed(t *testing.T) {
 		s := sender(t, t.Context(), unsignedAt(web))
 		for range 3 {
 			answer, err := s.Post("BatchWriteRow", text("x"))
-			if tt.err == "" && (err != nil || string(answer) != tt.want) {
-				t.Errorf("%s: %q, %v", name, answer, err)
-			}
+			conformance.True(t, tt.err != "" || err == nil && string(answer) == tt.want, "%s: %q, %v", name, answer, err)
 			var ots *tablestore.OtsError
-			if tt.err != "" && (!errors.As(err, &ots) || ots.Code != tt.err) {
-				t.Errorf("%s: %v", name, err)
-			}
+			conformance.True(t, tt.err == "" || errors.As(err, &ots) && ots.Code == tt.err, "%s: %v", name, err)
 		}
 		want := int64(1)
 		if strings.Contains(tt.answer, "close") {
@@ -366,9 +356,7 @@ func TestARequestEndsWithItsTimeout(t *testing.T) {
 	web := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c); c.Close() })
 	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), RequestTimeout: 30 * time.Millisecond})
 	_, err := s.Post("BatchWriteRow", text("x"))
-	if err == nil || Classify(err) != Ambiguous {
-		t.Errorf("%v", err)
-	}
+	conformance.True(t, err != nil && Classify(err) == Ambiguous, "%v", err)
 }
 
 func TestABodyThatIsStillReadIsNotWrittenOver(t *testing.T) {
@@ -421,9 +409,7 @@ func TestAGatewayThatRefusesABodyUnreadIsUnderstood(t *testing.T) {
 	for range 10 {
 		s := sender(t, t.Context(), unsignedAt(web))
 		_, err := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, body...) })
-		if Classify(err) != Ambiguous || !TooLarge(err) && !CutWhileSending(err) {
-			t.Errorf("%v", err)
-		}
+		conformance.True(t, Classify(err) == Ambiguous && (TooLarge(err) || CutWhileSending(err)), "%v", err)
 		s.Close()
 	}
 }
@@ -531,9 +517,7 @@ func TestAnEndpointOfTheOtherSchemeIsNotAPassingFault(t *testing.T) {
 	for _, endpoint := range []string{"https://" + rude.Addr().String(), "https" + strings.TrimPrefix(plain.URL, "http"), "http" + strings.TrimPrefix(secure.URL, "https")} {
 		a := admin(t, Target{Endpoint: endpoint, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}})
 		_, err := a.Describe("t")
-		if !WrongScheme(err) || !strings.Contains(err.Error(), "https://") {
-			t.Errorf("%s: %v", endpoint, err)
-		}
+		conformance.True(t, WrongScheme(err) && strings.Contains(err.Error(), "https://"), "%s: %v", endpoint, err)
 	}
 }
 
@@ -555,9 +539,7 @@ func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret),
 		Transport: shared{roundTrip(func(r *http.Request) (*http.Response, error) {
 			res, err := s.SameMemory().RoundTrip(r)
-			if err == nil && res.Header.Get(headerMD5) != "" {
-				t.Errorf("an answer to %s has an MD5", r.URL.Path)
-			}
+			conformance.True(t, err != nil || res.Header.Get(headerMD5) == "", "an answer to %s has an MD5", r.URL.Path)
 			return res, err
 		})},
 	}

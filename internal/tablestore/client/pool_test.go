@@ -91,9 +91,7 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 			n += k
 		}
 		// Each sender may find out once that its connection is one too many.
-		if n > 2*senders {
-			t.Errorf("%d of %d requests failed: %v", n, senders*requests, failed)
-		}
+		conformance.True(t, n <= 2*senders, "%d of %d requests failed: %v", n, senders*requests, failed)
 	}
 	if room := c.Room(); room > 2*allowed {
 		t.Errorf("room for %d requests where %d connections are allowed", room, allowed)
@@ -422,9 +420,7 @@ func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 		must(t, a.Create("t", tt.key, tt.d))
 		b.fail, b.times, b.sent = timedOut{}, 1, 0 // the first request is lost before it arrives
 		err := a.Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1})
-		if tt.ours != (err == nil) || err != nil && !errors.Is(err, ErrTableExists) {
-			t.Errorf("%s: %v", name, err)
-		}
+		conformance.True(t, tt.ours == (err == nil) && (err == nil || errors.Is(err, ErrTableExists)), "%s: %v", name, err)
 	}
 }
 
@@ -527,9 +523,7 @@ func TestAnAnswerThatComesInSlowlyIsReadToItsEnd(t *testing.T) {
 					}
 					return
 				}
-				if err != nil || took != 6*c.pause {
-					t.Fatalf("%v after %v", err, took)
-				}
+				conformance.MustTrue(t, err == nil && took == 6*c.pause, "%v after %v", err, took)
 				if body, err := io.ReadAll(res.Body); string(body) != "answer" || err != nil {
 					t.Errorf("%q, %v", body, err)
 				}

@@ -102,9 +102,7 @@ func TestConcurrentDescriptionsDoNotMixTheirAnswers(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if seen[1] != 10 || seen[2] != 10 {
-		t.Errorf("numbers of bounds: %v", seen)
-	}
+	conformance.True(t, seen[1] == 10 && seen[2] == 10, "numbers of bounds: %v", seen)
 	recordings.Range(func(id, _ any) bool {
 		t.Errorf("recording %v is left", id)
 		return true
@@ -234,9 +232,7 @@ func TestATableWithPartitionsWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 	a.Proven = true
 	bounds := splitBounds[table.String]
 	refused, err := a.CreateSplit("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}, nil, bounds)
-	if refused != nil || err != nil {
-		t.Fatalf("refused %v, %v", refused, err)
-	}
+	conformance.MustTrue(t, refused == nil && err == nil, "refused %v, %v", refused, err)
 	if got, err := a.Splits("t"); err != nil || len(got) != len(bounds) {
 		t.Errorf("bounds %v, %v", got, err)
 	}
@@ -310,9 +306,7 @@ func TestChangesOfTablesSurvivePassingFaults(t *testing.T) {
 			} {
 				conformance.Equal(t, change(), nil, "%s after %s", what, f.Code)
 			}
-			if failed["UpdateTable"] != 6 || failed["DescribeTable"] != 2 {
-				t.Errorf("requests: %v", failed)
-			}
+			conformance.True(t, failed["UpdateTable"] == 6 && failed["DescribeTable"] == 2, "requests: %v", failed)
 			want := table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 7, ReservedRead: 1, ReservedWrite: 2}
 			if got, err := a.Describe("t"); err != nil || got.Definition != want {
 				t.Errorf("%+v, %v", got, err)

@@ -52,9 +52,7 @@ func TestAWhenComparesStoredColumnsWithNewValues(t *testing.T) {
 			continue
 		}
 		conformance.Equal(t, shown(w.Filter(value)), want, "%s", text)
-		if len(w.Filter(value).Serialize()) == 0 || w.String() != text {
-			t.Errorf("%s has no bytes", text)
-		}
+		conformance.True(t, len(w.Filter(value).Serialize()) != 0 && w.String() == text, "%s has no bytes", text)
 	}
 	w, err := ParseWhen(`stored.a < new.b and (stored.a > new.c or stored.d == new.b)`)
 	if err != nil || !reflect.DeepEqual(w.Stored(), []string{"a", "d"}) || !reflect.DeepEqual(w.New(), []string{"b", "c"}) {
@@ -69,9 +67,7 @@ func TestARisingConditionOnlyEverRaisesColumns(t *testing.T) {
 		`stored.a < new.a and stored.s == "x"`: false,
 	} {
 		w, err := ParseWhen(text)
-		if err != nil || w.Rising() != want {
-			t.Errorf("%s rises: %v, %v", text, !want, err)
-		}
+		conformance.True(t, err == nil && w.Rising() == want, "%s rises: %v, %v", text, !want, err)
 	}
 }
 

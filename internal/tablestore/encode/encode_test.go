@@ -76,9 +76,7 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 		{[]table.Value{str("k"), {}, {}}, table.CodeNoCells},
 	} {
 		why := e.Append(b, tt.values, nil, table.Span{}, nil)
-		if why == nil || why.Code != tt.code {
-			t.Errorf("got %v, want %s", why, tt.code)
-		}
+		conformance.True(t, why != nil && why.Code == tt.code, "got %v, want %s", why, tt.code)
 		if len(b.Data) != before || len(b.Rows) != 1 {
 			t.Errorf("%s left %d bytes and %d rows", tt.code, len(b.Data), len(b.Rows))
 		}

@@ -118,9 +118,7 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 		if got, err := AppendStamped([]byte("x"), row[:cut], 1); err == nil || string(got[:1]) != "x" {
 			t.Errorf("the first %d bytes are stamped", cut)
 		}
-		if _, err := AppendWithout(nil, row[:cut], "m"); err == nil {
-			t.Errorf("a row cut at %d is taken", cut)
-		}
+		conformance.Refused(t, conformance.ErrorOf(AppendWithout(nil, row[:cut], "m")), "", "a row cut at %d is taken", cut)
 		if _, err := AppendWithCell(nil, row[:cut], &n, table.Value{Type: table.Integer}); err == nil {
 			t.Errorf("the first %d bytes get a cell", cut)
 		}
@@ -128,9 +126,7 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 	var r Row
 	r.Begin(nil)
 	r.Key(&n, table.Value{Type: table.Integer})
-	if _, err := AppendStamped(nil, r.EndDelete(), 1); err == nil {
-		t.Error("a delete is stamped")
-	}
+	conformance.Refused(t, conformance.ErrorOf(AppendStamped(nil, r.EndDelete(), 1)), "", "a delete is stamped")
 }
 
 // Values that look alike, and texts that differ in a bit, in their length or by a swap, have different hashes. By chance two of these
@@ -170,9 +166,7 @@ func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 			add(column, table.Value{Type: table.Boolean, Int: n})
 		}
 	}
-	if len(of) < 50_000 {
-		t.Errorf("%d cells", len(of))
-	}
+	conformance.True(t, len(of) >= 50_000, "%d cells", len(of))
 }
 
 // A sum is not blind to values that change places, or by which two columns differ in opposite ways.

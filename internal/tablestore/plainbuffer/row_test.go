@@ -183,9 +183,7 @@ func TestWalkSeesWhatWasWritten(t *testing.T) {
 		t.Errorf("a row that is deleted: %v, %v", deleted, err)
 	}
 	for n := range row {
-		if _, err := Walk(row[:n], nil, nil); err == nil {
-			t.Errorf("the first %d bytes are a row", n)
-		}
+		conformance.Refused(t, conformance.ErrorOf(Walk(row[:n], nil, nil)), "", "the first %d bytes are a row", n)
 	}
 }
 
@@ -330,9 +328,7 @@ func TestSplitRowsAreThoseThatAreRead(t *testing.T) {
 		damaged++
 		splitIsRead(t, b[:r.IntN(len(b))])
 	}
-	if plain < 1000 || damaged < 1000 {
-		t.Errorf("%d of the texts were plain, %d damaged", plain, damaged)
-	}
+	conformance.True(t, plain >= 1000 && damaged >= 1000, "%d of the texts were plain, %d damaged", plain, damaged)
 }
 
 func FuzzSplitIsRead(f *testing.F) {

@@ -319,9 +319,7 @@ func TestPackedRowsAreThoseOfAScan(t *testing.T) {
 		n++
 		return nil
 	})
-	if err != nil || n != len(rows) {
-		t.Errorf("%d rows of %d: %v", n, len(rows), err)
-	}
+	conformance.True(t, err == nil && n == len(rows), "%d rows of %d: %v", n, len(rows), err)
 }
 
 // answering gives the same rows for every request.

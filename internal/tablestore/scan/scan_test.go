@@ -53,9 +53,7 @@ func TestAScanDeliversEveryRowOnceInOrder(t *testing.T) {
 		if limit > 0 {
 			want = min(limit, rows)
 		}
-		if err != nil || next != want {
-			t.Errorf("limit %d: %d rows, %v", limit, next, err)
-		}
+		conformance.True(t, err == nil && next == want, "limit %d: %d rows, %v", limit, next, err)
 	}
 }
 
@@ -185,9 +183,7 @@ func TestASpoolGivesBackWhatItGot(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || rows != 3000 {
-		t.Errorf("%d rows, %v", rows, err)
-	}
+	conformance.True(t, err == nil && rows == 3000, "%d rows, %v", rows, err)
 }
 
 func TestACutSpoolIsAnError(t *testing.T) {
@@ -293,9 +289,7 @@ func TestAPageOfAnotherRequestIsAskedForAgain(t *testing.T) {
 		next++
 		return nil
 	})
-	if err != nil || next != rows {
-		t.Errorf("%d rows, %v", next, err)
-	}
+	conformance.True(t, err == nil && next == rows, "%d rows, %v", next, err)
 }
 
 func TestARowThatIsAnsweredWithAnErrorIsAskedForAgainWhereverItStands(t *testing.T) {
@@ -311,9 +305,7 @@ func TestARowThatIsAnsweredWithAnErrorIsAskedForAgainWhereverItStands(t *testing
 			codes[odd] = "a row and OTSServerBusy"
 			s := &refusing{Getter: sdk, codes: [][]string{codes}}
 			got, err := Get(t.Context(), s, "t", key, keys, Options{})
-			if err != nil || s.requests != 2 {
-				t.Fatalf("row %d: %d requests, %v", odd, s.requests, err)
-			}
+			conformance.MustTrue(t, err == nil && s.requests == 2, "row %d: %d requests, %v", odd, s.requests, err)
 			for i, r := range got {
 				if r == nil || r.PrimaryKey.PrimaryKeys[0].Value != int64(i) {
 					t.Errorf("row %d was odd: row %d is %v", odd, i, r)
@@ -397,9 +389,7 @@ func TestReadingThatIsRefusedIsToldAndGivenUpInTime(t *testing.T) {
 			told := 0
 			waits := NewWaits(func(why string, most time.Duration) {
 				told++
-				if why == "" || most != c.retryFor {
-					t.Errorf("told %q, for %v at most", why, most)
-				}
+				conformance.True(t, why != "" && most == c.retryFor, "told %q, for %v at most", why, most)
 			})
 			began := time.Now()
 			ended := make(chan error)
@@ -484,9 +474,7 @@ func TestTheLongestKeyValue(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "a,b", `"a" `} {
-		if _, err := ParseKey(text, key); err == nil {
-			t.Errorf("%q: taken", text)
-		}
+		conformance.Refused(t, conformance.ErrorOf(ParseKey(text, key)), "", "%q: taken", text)
 	}
 }
 

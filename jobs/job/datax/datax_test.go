@@ -43,9 +43,7 @@ func TestOtherJobsAreConverted(t *testing.T) {
 			for key, want := range c.want {
 				conformance.Equal(t, l.Value(key), want, "%s", key)
 			}
-			if len(l.From) != 1 || l.From[0] != c.from {
-				t.Errorf("from %q", l.From)
-			}
+			conformance.True(t, len(l.From) == 1 && l.From[0] == c.from, "from %q", l.From)
 			for _, s := range append(l.Settings, j.Target...) {
 				if text := strings.Join(s.Values, " "); strings.Contains(text, "s3cret") || strings.Contains(text, "AKID") {
 					t.Errorf("%s holds an access key", s.Key)
@@ -273,9 +271,7 @@ func TestWhatReadersOfTablesAndDatabasesCannotIsRefusedByName(t *testing.T) {
 		{my, `"table":["orders"]`, `"table":["orders"],"querySql":["select 1"]`, "not both"},
 	} {
 		text := strings.Replace(c.text, c.from, c.to, 1)
-		if text == c.text {
-			t.Fatalf("%s is not in the job", c.from)
-		}
+		conformance.MustTrue(t, text != c.text, "%s is not in the job", c.from)
 		if _, err := Convert([]byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.to, err, c.want)
 		} else if strings.Contains(err.Error(), "s3cret") {

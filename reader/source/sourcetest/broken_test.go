@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
@@ -56,9 +57,7 @@ func TestTheSuiteNoticesABrokenSource(t *testing.T) {
 			c := exec.Command(os.Args[0], "-test.run=^TestTheSuiteNoticesABrokenSource$")
 			c.Env = append(os.Environ(), "SOURCETEST_BROKEN="+how)
 			out, err := c.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), says) {
-				t.Errorf("%v: %s", err, out)
-			}
+			conformance.True(t, err != nil && strings.Contains(string(out), says), "%v: %s", err, out)
 		})
 	}
 }

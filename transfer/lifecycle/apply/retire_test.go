@@ -133,9 +133,7 @@ func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.
 		conformance.Equal(t, w.contents(), exported, "archive")
 		conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
 		for _, i := range p.Items[:2] {
-			if i.State != Done || !i.Dropped || w.manifest(i.Period.String()).State != archive.Dropped {
-				t.Errorf("%+v", i)
-			}
+			conformance.True(t, i.State == Done && i.Dropped && w.manifest(i.Period.String()).State == archive.Dropped, "%+v", i)
 		}
 		scans := map[bool]string{false: "GetRange GetRange DeleteTable", true: "GetRange DeleteTable"}[earlier]
 		only := slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return r != "GetRange" && r != "DeleteTable" })
@@ -290,9 +288,7 @@ func TestAnArchiveThatCannotBeWrittenFailsTheTable(t *testing.T) {
 	must(t, os.WriteFile(w.dir, nil, 0o600))
 	must(t, p.Run(t.Context(), w.pace))
 	for _, i := range p.Items[:2] {
-		if i.State != Failed || i.Dropped {
-			t.Errorf("%+v", i)
-		}
+		conformance.True(t, i.State == Failed && !i.Dropped, "%+v", i)
 	}
 	conformance.Equal(t, w.count("DeleteTable"), 0, "a table was dropped")
 }
@@ -303,9 +299,7 @@ func TestALongExportSaysHowFarItIs(t *testing.T) {
 	clock := w.pace.Clock.Now
 	w.pace.Clock.Now = func() time.Time { w.clock = w.clock.Add(6 * time.Second); return clock() }
 	w.mustRun()
-	if !w.heard("table c_202401: 4100 rows read so far") {
-		t.Errorf("said %q", w.said)
-	}
+	conformance.True(t, w.heard("table c_202401: 4100 rows read so far"), "said %q", w.said)
 }
 
 // TestARunThatIsCutShortAnywhereIsFinishedByTheNext ends a run at its first request, its second and so on, before the
@@ -317,9 +311,7 @@ func TestARunThatIsCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 			at := 1
 			for ; cutShort(t, applied, remote, at); at++ {
 			}
-			if at < 10 {
-				t.Errorf("a run has only %d requests", at)
-			}
+			conformance.True(t, at >= 10, "a run has only %d requests", at)
 		}
 	}
 }
@@ -393,9 +385,7 @@ func TestATableStaysWhileItsArchiveIsNotInTheStore(t *testing.T) {
 		conformance.Equal(t, w.contents(), exported, "after %d puts: archive", kept)
 		conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "after %d puts: tables", kept)
 		if whole {
-			if kept < 10 {
-				t.Errorf("two exports have only %d puts", kept)
-			}
+			conformance.True(t, kept >= 10, "two exports have only %d puts", kept)
 			return
 		}
 	}
@@ -439,9 +429,7 @@ func TestTablesOfAClassThatDropsAreDroppedUnread(t *testing.T) {
 		t.Error(got)
 	}
 	for _, i := range w.mustRun().Items[:2] {
-		if i.State != Done || !i.Dropped || i.Export != nil {
-			t.Errorf("%+v", i)
-		}
+		conformance.True(t, i.State == Done && i.Dropped && i.Export == nil, "%+v", i)
 	}
 	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
 	if _, err := os.Stat(w.dir); err == nil || w.count("GetRange") != 0 || !w.heard("c_202401: dropped without an archive") {

@@ -49,9 +49,7 @@ func TestLookingSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 	if len(w.requests) != 6 || w.count("ListTable") != 1 || w.count("DescribeTable") != 5 {
 		t.Errorf("requests %v", w.requests)
 	}
-	if _, err := os.Stat(w.dir); err == nil {
-		t.Error("the archive was made")
-	}
+	conformance.Refused(t, conformance.ErrorOf(os.Stat(w.dir)), "", "the archive was made")
 	if p.Items[1].Note == "" || p.Items[3].Note != "" {
 		t.Errorf("notes %q and %q", p.Items[1].Note, p.Items[3].Note)
 	}
@@ -61,9 +59,7 @@ func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.mustRun()
 	for _, i := range p.Items {
-		if i.State != Done || i.Err != nil {
-			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
-		}
+		conformance.True(t, i.State == Done && i.Err == nil, "%s: %s, %v", i.Have.Name, i.State, i.Err)
 	}
 	want := "c_202401 1/2 -1 1, c_202403 20/1 864000 1, c_202404 20/1 864000 1, c_202405 0/50 -1 1, c_202406 0/50 -1 1, " + others
 	conformance.Equal(t, w.tables(), want, "tables")
@@ -73,9 +69,7 @@ func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
 	w.requests = nil
 	p = w.mustRun()
 	for _, i := range p.Items {
-		if i.State != Unchanged {
-			t.Errorf("%s is %s again", i.Have.Name, i.State)
-		}
+		conformance.Equal(t, i.State, Unchanged, "%s", i.Have.Name)
 	}
 	if len(w.requests) != 6 { // the list and the descriptions
 		t.Errorf("requests %v", w.requests)
@@ -93,9 +87,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 	for _, i := range p.Items {
 		conformance.Equal(t, i.State, Done, "%s: %v", i.Have.Name, i.Err)
 	}
-	if took := w.clock.Sub(changed); took != DefaultInterval+time.Second {
-		t.Errorf("the change came %v after the last", took)
-	}
+	conformance.Equal(t, w.clock.Sub(changed), DefaultInterval+time.Second, "the change came")
 	last := w.said[len(w.said)-1]
 	if !strings.HasPrefix(last, "table c_202403: reserved") || !w.heard("waiting 1m31s until the throughput of table c_202403 may be changed (once in 2m0s); 1 tables to go") {
 		t.Errorf("said %q", w.said)

@@ -461,9 +461,7 @@ func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T
 		k := of(t, 10)
 		must(t, p.MarkDropped(t.Context(), p.mustExport(t, k)))
 		last := p.latest(t)
-		if last.State != Dropped || last.DroppedAt == nil || !last.Complete() {
-			t.Errorf("%+v", last)
-		}
+		conformance.True(t, last.State == Dropped && last.DroppedAt != nil && last.Complete(), "%+v", last)
 		if err := p.Verify(t.Context(), last, k.subject()); err != nil || last.State != Verified || last.DroppedAt != nil {
 			t.Errorf("%+v, %v", last, err)
 		}
@@ -487,13 +485,9 @@ func TestAProcessThatHasLostItsLeaseWritesNothing(t *testing.T) {
 	m := p.mustExport(t, k)
 	before := p.text(t, "t.manifest.json")
 	must(t, p.lease.Release())
-	if err := p.MarkDropped(t.Context(), m); err == nil {
-		t.Error("an export was marked")
-	}
+	conformance.Refused(t, p.MarkDropped(t.Context(), m), "", "an export was marked")
 	k.add(3, 1)
-	if _, err := p.Export(t.Context(), k.subject()); err == nil {
-		t.Error("a table was exported")
-	}
+	conformance.Refused(t, conformance.ErrorOf(p.Export(t.Context(), k.subject())), "", "a table was exported")
 	if got := p.files(t); got != "t.manifest.json t/archive-00001-00001.jsonl.zst t/manifest.json" || p.text(t, "t.manifest.json") != before {
 		t.Error(got)
 	}
@@ -504,9 +498,7 @@ func TestAStoreThatIgnoresConditionsIsRefused(t *testing.T) {
 	s.Unconditional = true
 	p, err := At(t.Context(), "s3://bucket/kept", jobdir.Options{})
 	must(t, err)
-	if err := p.Lock(t.Context()); err == nil {
-		t.Error("it was locked")
-	}
+	conformance.Refused(t, p.Lock(t.Context()), "", "it was locked")
 }
 
 func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
@@ -518,9 +510,7 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 		must(t, err)
 		return p
 	}
-	if unlocked(file).Lock(t.Context()) == nil {
-		t.Error("a file was opened as a folder")
-	}
+	conformance.True(t, unlocked(file).Lock(t.Context()) != nil, "a file was opened as a folder")
 	if unlocked(filepath.Join(file, "below")).Lock(t.Context()) == nil {
 		t.Error("a folder below a file was opened")
 	}
@@ -539,9 +529,7 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	blocked.place(t, "t.manifest.json", `{"version":1,"table":"t","target":"here","file":"t","state":"archiving"}`)
 	must(t, os.Symlink(file, filepath.Join(blocked.dir, "t")))
 	_, err = blocked.Export(t.Context(), k.subject())
-	if err == nil {
-		t.Error("a table was exported into a file")
-	}
+	conformance.True(t, err != nil, "a table was exported into a file")
 	folder := at(t, filepath.Join(dir, "folder"))
 	must(t, os.MkdirAll(filepath.Join(folder.dir, "t.manifest.json"), 0o755))
 	if _, err := folder.Latest(t.Context(), "here", "t"); err == nil {
@@ -630,9 +618,7 @@ func TestAnExportWhoseStoreFailsAnywhereIsFinishedByTheNext(t *testing.T) {
 			must(t, p.Close())
 			if f.n < n {
 				must(t, err)
-				if n < 20 {
-					t.Errorf("an export has only %d acts", n)
-				}
+				conformance.True(t, n >= 20, "an export has only %d acts", n)
 				break
 			}
 			if damaged := new(DamagedError); errors.As(err, &damaged) {

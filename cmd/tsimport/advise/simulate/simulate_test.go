@@ -25,9 +25,7 @@ func scattered(i int) uint64 {
 
 func near(t *testing.T, what string, got, want, within float64) {
 	t.Helper()
-	if math.Abs(got-want) > within {
-		t.Errorf("%s is %.4f, want %.4f ± %.4f", what, got, want, within)
-	}
+	conformance.True(t, math.Abs(got-want) <= within, "%s is %.4f, want %.4f ± %.4f", what, got, want, within)
 }
 
 func TestPartitionsHoldEqualNumbersOfRows(t *testing.T) {
@@ -57,9 +55,7 @@ func TestOneValueIsNeverDivided(t *testing.T) {
 			heavy[p] = true
 		}
 	}
-	if len(heavy) != 1 || n < 2 || n > 8 {
-		t.Errorf("the value 5 is in partitions %v of %d", heavy, n)
-	}
+	conformance.True(t, len(heavy) == 1 && n >= 2 && n <= 8, "the value 5 is in partitions %v of %d", heavy, n)
 	if _, n := Cut(keysOf(1000, func(int) uint64 { return 7 }), 8); n != 1 {
 		t.Errorf("a single value is cut into %d partitions", n)
 	}
@@ -117,9 +113,7 @@ func TestTwoOfFourPartitionsTakeHalf(t *testing.T) {
 func TestALoadOfOnePartitionTakesItsRateAndWhatItSavedUp(t *testing.T) {
 	// 100 rows a second, nothing saved up at the start; the other partition has nothing to do.
 	l := Load(make([]uint16, 2000), 2, 100)
-	if l.Rows+l.Lost != 2000 || l.Lost == 0 {
-		t.Errorf("%d rows taken, %d given up on of 2000", l.Rows, l.Lost)
-	}
+	conformance.True(t, l.Rows+l.Lost == 2000 && l.Lost != 0, "%d rows taken, %d given up on of 2000", l.Rows, l.Lost)
 	near(t, "the rate", float64(l.Rows)/l.Seconds, 100, 1)
 	near(t, "the share", l.Share, 0.5, 0.01)
 }
@@ -133,17 +127,13 @@ func TestALoadThatFitsLosesNothing(t *testing.T) {
 	conformance.Equal(t, l.Lost, 0, "lost")
 	conformance.Equal(t, l.Rows, 6400, "rows")
 	// 200 rows for each partition at 1,000 a second.
-	if l.Seconds < 0.199 || l.Seconds > 0.5 {
-		t.Errorf("taken in %v s", l.Seconds)
-	}
+	conformance.True(t, l.Seconds >= 0.199 && l.Seconds <= 0.5, "taken in %v s", l.Seconds)
 }
 
 func TestALoadOfSortedRowsUsesAPartitionAtATime(t *testing.T) {
 	of, n := Cut(keysOf(400000, func(i int) uint64 { return uint64(i) }), 32)
 	l := Load(of, n, 1000)
-	if l.Share < 1.0/32 || l.Share > 0.06 {
-		t.Errorf("share %v", l.Share)
-	}
+	conformance.True(t, l.Share >= 1.0/32 && l.Share <= 0.06, "share %v", l.Share)
 }
 
 func TestAPartitionSavesUpOneSecondAtMost(t *testing.T) {

@@ -67,7 +67,5 @@ func TestFewValuesAreCountedExactly(t *testing.T) {
 		}
 	}
 	values := top.Values(10)
-	if len(values) != 7 || values[0].Count != 143 || values[6].Count != 142 {
-		t.Errorf("counted %+v", values)
-	}
+	conformance.True(t, len(values) == 7 && values[0].Count == 143 && values[6].Count == 142, "counted %+v", values)
 }

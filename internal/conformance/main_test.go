@@ -1,0 +1,26 @@
+package conformance
+
+import (
+	"os"
+	"testing"
+)
+
+// told is a test that only counts what fails.
+type told int
+
+func (n *told) Helper()               {}
+func (n *told) Fatal(...any)          { *n++ }
+func (n *told) Errorf(string, ...any) { *n++ }
+func (n *told) Fatalf(string, ...any) { *n++ }
+
+// TestWhatDoesNotHoldFails: a check that reports nothing would hide every mistake that tests look for.
+func TestWhatDoesNotHoldFails(t *testing.T) {
+	for _, holds := range []bool{true, false} {
+		var n told
+		True(&n, holds, "")
+		MustTrue(&n, holds, "")
+		MustEqual(&n, holds, true, "")
+		Must(&n, ErrorOf(0, map[bool]error{false: os.ErrInvalid}[holds]))
+		MustEqual(t, n, map[bool]told{false: 4}[holds], "failures of four checks")
+	}
+}
