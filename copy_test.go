@@ -105,9 +105,8 @@ func TestACopyThatIsInterruptedIsResumed(t *testing.T) {
 	if err != nil || s.Written < rows || s.Read != s.Written || s.Unfinished != 0 || !maps.Equal(got, want) {
 		t.Errorf("resumed: %v, %+v, %d rows", err, s, len(got))
 	}
-	if text, err := os.ReadFile(filepath.Join(r.RunDir, "summary.json")); err != nil || !strings.Contains(string(text), `"attempts": 2`) {
-		t.Errorf("resumed: %v\n%s", err, text)
-	}
+	text, err := os.ReadFile(filepath.Join(r.RunDir, "summary.json"))
+	conformance.True(t, err == nil && strings.Contains(string(text), `"attempts": 2`), "resumed: %v\n%s", err, text)
 }
 
 // input writes a file of a test.
@@ -134,9 +133,8 @@ func TestFilesAreLoadedAsTheCommandLoadsThem(t *testing.T) {
 	if err != nil || s.Read != 3 || s.Rejected != 1 || s.Written+s.Superseded != 2 || s.RunDir != run || len(s.RejectsFiles) != 2 {
 		t.Fatalf("%v, %+v", err, s)
 	}
-	if got, want := w.rows(1), map[string]string{"a": "number=int64 3 twice=int64 6"}; !maps.Equal(got, want) {
-		t.Errorf("the table has %q, want %q", got, want)
-	}
+	got, want := w.rows(1), map[string]string{"a": "number=int64 3 twice=int64 6"}
+	conformance.True(t, maps.Equal(got, want), "the table has %q, want %q", got, want)
 }
 
 func TestErrorsOfALoadCanBeTold(t *testing.T) {
@@ -179,15 +177,13 @@ func TestErrorsOfALoadCanBeTold(t *testing.T) {
 	options.Fresh, options.MaxErrors = true, "-1"
 	options.Target, options.From, options.Table = w.target(), []string{file}, "t"
 	s, err := Load(ctx, options)
-	if !errors.Is(err, ErrInterrupted) || !errors.Is(err, context.Canceled) || s.Unfinished != 2 {
-		t.Errorf("interrupted: %v, %+v", err, s)
-	}
+	conformance.True(t, errors.Is(err, ErrInterrupted) && errors.Is(err, context.Canceled) && s.Unfinished == 2,
+		"interrupted: %v, %+v", err, s)
 	// The same call resumes it.
 	w.plan.Change(nil, nil)
 	options.Fresh = false
-	if s, err = load(options); err != nil || s.Read != 3 || s.Written != 2 || s.Rejected != 1 {
-		t.Errorf("resumed: %v, %+v", err, s)
-	}
+	s, err = load(options)
+	conformance.True(t, err == nil && s.Read == 3 && s.Written == 2 && s.Rejected == 1, "resumed: %v, %+v", err, s)
 	// What the service refuses.
 	w.plan.Change(func(operation string) bool { return true }, func(faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
@@ -228,17 +224,15 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 	}
 	options.ReloadChanged = true
 	load("reloaded", 2, nil)
-	if got, want := w.rows(1), map[string]string{"a": "n=int64 2", "b": "n=int64 3"}; !maps.Equal(got, want) {
-		t.Errorf("the table has %q, want %q", got, want)
-	}
+	got, want := w.rows(1), map[string]string{"a": "n=int64 2", "b": "n=int64 3"}
+	conformance.True(t, maps.Equal(got, want), "the table has %q, want %q", got, want)
 	// In another folder the same content makes other rows where folders are columns.
 	for _, day := range []string{"day=1", "day=2"} {
 		must(t, errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"), []byte("id\nc\n"), 0o600)))
 		o := options
 		o.RunDir, o.DoneMarker, o.PathColumns, o.Type = filepath.Join(dir, "run of "+day), "", true, nil
-		if s, err := w.load(o, filepath.Join(dir, day)); err != nil || s.Written != 1 {
-			t.Errorf("%s: %v, %+v", day, err, s)
-		}
+		s, err := w.load(o, filepath.Join(dir, day))
+		conformance.True(t, err == nil && s.Written == 1, "%s: %v, %+v", day, err, s)
 	}
 	for text, o := range map[string]Request{
 		"FilesBy \"size\"":            {Recurring: Recurring{OnlyNew: true, FilesBy: "size"}},
@@ -246,9 +240,8 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 		"OnlyNew and Limit":           {Recurring: Recurring{OnlyNew: true}, Writing: Writing{Limit: 1}},
 		"DoneMarker":                  {Recurring: Recurring{DoneMarker: "done"}},
 	} {
-		if _, err := w.load(o, file); !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: %v", text, err)
-		}
+		_, err := w.load(o, file)
+		conformance.True(t, errors.As(err, new(*UsageError)) && strings.Contains(err.Error(), text), "%s: %v", text, err)
 	}
 }
 
@@ -263,9 +256,8 @@ func TestTheLibraryLoadsTablesOfServers(t *testing.T) {
 		})
 		must(t, err)
 		rows := w.rows(1)
-		if s.Read != 3 || s.Written != 3 || len(rows) != 3 || rows["2"] != "" || rows["-3"] == "" {
-			t.Errorf("%+v, %q", s, rows)
-		}
+		conformance.True(t, s.Read == 3 && s.Written == 3 && len(rows) == 3 && rows["2"] == "" && rows["-3"] != "",
+			"%+v, %q", s, rows)
 	}
 	t.Run("postgres", func(t *testing.T) {
 		s := pgtest.Start(t)

@@ -39,9 +39,8 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() {
 		conformance.Equal(t, w.Server.Close(), nil, "Close")
-		if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
-			t.Errorf("%v is left in the temporary folder, %v", left, err)
-		}
+		left, err := os.ReadDir(os.TempDir())
+		conformance.True(t, err == nil && len(left) == 0, "%v is left in the temporary folder, %v", left, err)
 	})
 	return w
 }

@@ -80,9 +80,8 @@ func TestModesAndConditionsAreThoseOfTheCommand(t *testing.T) {
 	o.Mode = "delete"
 	check(put(o, id("c", String("ignored", "x"))), "written")
 	want := map[string]string{"a": "x=int64 2 y=int64 1", "b": "z=int64 3", "d": "s=string new"}
-	if got := w.rows(1); !maps.Equal(got, want) {
-		t.Errorf("the table has %q, want %q", got, want)
-	}
+	got := w.rows(1)
+	conformance.True(t, maps.Equal(got, want), "the table has %q, want %q", got, want)
 }
 
 func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
@@ -124,12 +123,10 @@ func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
 		}
 	}
 	n := int64(len(cases))
-	if c := w.close(l); c.Rejected != n || c.Accepted != n {
-		t.Errorf("%+v", c)
-	}
-	if got := w.rows(1); len(got) > 0 {
-		t.Errorf("rows were written: %q", got)
-	}
+	c := w.close(l)
+	conformance.True(t, c.Rejected == n && c.Accepted == n, "%+v", c)
+	got := w.rows(1)
+	conformance.True(t, len(got) == 0, "rows were written: %q", got)
 }
 
 // Nothing is rejected in silence: rows without a Done make Flush and Close fail.
@@ -244,9 +241,8 @@ func BenchmarkPut(b *testing.B) {
 		n++
 		must(b, l.Put(ctx, Row{Columns: []Column{String("id", strconv.Itoa(n)), Int64("n", int64(n)), Float64("x", 0.5)}}))
 	}
-	if c, err := l.Close(ctx); err != nil || c.Written != int64(n) {
-		b.Fatal(c, err)
-	}
+	c, err := l.Close(ctx)
+	conformance.MustTrue(b, err == nil && c.Written == int64(n), "%v %v", c, err)
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
 }
 
@@ -282,9 +278,8 @@ func TestARowRefusedAfterALostAnswerMayBeApplied(t *testing.T) {
 			if c := w.close(l); c.Rejected != 2 || c.MaybeApplied != 1 || !got[0].MaybeApplied || got[1].MaybeApplied || got[1].Code != "OTSParameterInvalid" {
 				t.Errorf("%+v, %+v", c, got)
 			}
-			if rows := w.rows(1); len(rows) != 1 || rows["applied"] == "" {
-				t.Errorf("the table has %q", rows)
-			}
+			rows := w.rows(1)
+			conformance.True(t, len(rows) == 1 && rows["applied"] != "", "the table has %q", rows)
 		})
 	}
 }
@@ -341,16 +336,14 @@ func TestRowsThatWaitHoldNoMemoryOfOthers(t *testing.T) {
 	for _, b := range g.live {
 		held += len(b.done) + len(b.few)
 	}
-	if len(g.live) > 2*batches/10 || held > batches/10 {
-		t.Errorf("%d rows hold %d batches with %d Dones", batches/10, len(g.live), held)
-	}
+	conformance.True(t, len(g.live) <= 2*batches/10 && held <= batches/10,
+		"%d rows hold %d batches with %d Dones", batches/10, len(g.live), held)
 	conformance.Equal(t, g.final(8), false, "row 8 has an outcome")
 	end(func(n int) bool { return waits(n) && n < batches*rows/2 })
 	rest := g.abandon()
 	tell(rest)
-	if len(rest) != batches/20 || g.counts.Written != batches*rows-batches/20 {
-		t.Errorf("%d rows are left, %+v", len(rest), g.counts)
-	}
+	conformance.True(t, len(rest) == batches/20 && g.counts.Written == batches*rows-batches/20,
+		"%d rows are left, %+v", len(rest), g.counts)
 	for n, times := range told {
 		conformance.MustEqual(t, times, 1, "outcomes told of row %d", n)
 	}

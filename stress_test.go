@@ -138,9 +138,8 @@ func putWithFaults(t *testing.T, mode string, seed uint64) {
 				clear(row.Columns)
 				if rnd.IntN(300) == 0 {
 					ctx, cancel := within(30_000)
-					if err := l.Flush(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-						t.Error(err)
-					}
+					err := l.Flush(ctx)
+					conformance.True(t, err == nil || errors.Is(err, context.DeadlineExceeded), "%v", err)
 					cancel()
 				}
 			}
@@ -154,7 +153,7 @@ func putWithFaults(t *testing.T, mode string, seed uint64) {
 		t.Errorf("%d rows were accepted, counts %+v", accepted.Load(), c)
 	}
 	want, unsure := told.last()
-	conformance.True(t, refused || len(unsure) <= 0, "%d keys are unsure", len(unsure))
+	conformance.True(t, refused || len(unsure) == 0, "%d keys are unsure", len(unsure))
 	w.compare(want, unsure)
 	t.Logf("%+v", c)
 }
@@ -275,9 +274,8 @@ func putUntilBlocked(t *testing.T, size int, memory int64) {
 	w.balanced(c)
 	rows := accepted * int64(size+60)
 	t.Logf("%d rows, about %d MiB, take %d MiB", accepted, rows>>20, held>>20)
-	if c.Accepted != accepted || held > memory || rows < memory/8 {
-		t.Errorf("%d rows of about %d bytes take %d bytes, of %d; counts %+v", accepted, rows, held, memory, c)
-	}
+	conformance.True(t, c.Accepted == accepted && held <= memory && rows >= memory/8,
+		"%d rows of about %d bytes take %d bytes, of %d; counts %+v", accepted, rows, held, memory, c)
 }
 
 // A context that ends while Put waits takes that Put away and nothing else.
@@ -426,9 +424,8 @@ func TestAFailedLoadIsAnErrorOfEveryCall(t *testing.T) {
 	conformance.Is(t, l.Flush(ctx), ErrPermission, "flush")
 	for range 2 {
 		c, err := l.Close(ctx)
-		if !errors.Is(err, ErrPermission) || c.Accepted != n-1 || c.Written != 1 || c.Unfinished != n-2 {
-			t.Errorf("close: %v, %+v after %d rows", err, c, n-1)
-		}
+		conformance.True(t, errors.Is(err, ErrPermission) && c.Accepted == n-1 && c.Written == 1 && c.Unfinished == n-2,
+			"close: %v, %+v after %d rows", err, c, n-1)
 		told.check(t, c)
 	}
 }

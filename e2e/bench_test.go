@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"example.com/tsimport/bench/result"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
@@ -22,13 +23,10 @@ func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
 	if res.Totals.Rows != 2000 || res.Totals.Bytes != 240_000 || res.Latency.Count != 10 || res.PerSecond.Rows <= 0 || !strings.HasPrefix(res.Settings.Table, "tsimport_bench_") {
 		t.Errorf("totals %+v, %d batches, table %s", res.Totals, res.Latency.Count, res.Settings.Table)
 	}
-	if there(p.path("store"))() {
-		t.Error("the store that the bench made is left")
-	}
+	conformance.True(t, !there(p.path("store"))(), "the store that the bench made is left")
 	must(t, json.Unmarshal([]byte(p.output(strings.Fields("bench write --duration 1s --rate 400 --batch-rows 20 --store store --json -q")...)), res))
-	if res.Settings.Rate != 400 || res.Totals.Rows > 420 || res.Totals.Rows < 20 {
-		t.Errorf("%+v in a second at %v", res.Totals, res.Settings.Rate)
-	}
+	conformance.True(t, res.Settings.Rate == 400 && res.Totals.Rows <= 420 && res.Totals.Rows >= 20,
+		"%+v in a second at %v", res.Totals, res.Settings.Rate)
 	if lines := strings.Count(p.read("a.jsonl"), "\n"); lines != 11 || !strings.Contains(p.read("a.txt"), " rows/s\t") {
 		t.Errorf("%d lines of samples, and %q", lines, p.read("a.txt"))
 	}
@@ -42,13 +40,11 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		"-q --rows 0": "--rows", "-q a.csv": "takes no arguments", "-q --max-p99 5ms": "--max-p99 is for", "-q --find-max --max-throttled 5": "--max-throttled",
 		"-q --find-max --rate 5 --duration 1s": "--find-max and --rate", "-q --samples no/such/folder.json": "--samples", "-q --sync often": "--sync",
 	} {
-		if said := p.ends(2, append([]string{"bench", "write"}, strings.Fields(args)...), want); strings.Count(said, "\n") != 1 {
-			t.Errorf("%s: want one line: %s", args, said)
-		}
+		said := p.ends(2, append([]string{"bench", "write"}, strings.Fields(args)...), want)
+		conformance.Equal(t, strings.Count(said, "\n"), 1, "%s: want one line: %s", args, said)
 	}
-	if left, err := os.ReadDir(p.dir); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	left, err := os.ReadDir(p.dir)
+	conformance.True(t, err == nil && len(left) == 0, "left behind: %v, %v", left, err)
 }
 
 // BenchmarkSmallLoads says what loads cost of which rows are the least part: a process, its files and what it syncs. CPU is the process's.

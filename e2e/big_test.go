@@ -68,9 +68,8 @@ func TestABigTable(t *testing.T) {
 			Written       int     `json:"written"`
 			RowsPerSecond float64 `json:"rows_per_second"`
 		}
-		if err := json.Unmarshal([]byte(stdout), &summary); err != nil || summary.Written != *bigRows/parts {
-			t.Fatalf("part %d: %v in %s", part, err, stdout)
-		}
+		err = json.Unmarshal([]byte(stdout), &summary)
+		conformance.MustTrue(t, err == nil && summary.Written == *bigRows/parts, "part %d: %v in %s", part, err, stdout)
 		rates, costs = append(rates, summary.RowsPerSecond), append(costs, (s.cpu(t)-before)/float64(summary.Written)*1e6)
 		took := make([]time.Duration, *bigReads)
 		before = s.cpu(t)
@@ -79,9 +78,7 @@ func TestABigTable(t *testing.T) {
 			r, err := s.client().GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
 				TableName: "cards", PrimaryKey: keys[rnd.IntN(len(keys))], MaxVersion: 1}})
 			took[i] = time.Since(begun)
-			if err != nil || len(r.Columns) == 0 {
-				t.Fatalf("%v, %v", r, err)
-			}
+			conformance.MustTrue(t, err == nil && len(r.Columns) != 0, "%v, %v", r, err)
 		}
 		read := (s.cpu(t) - before) / float64(len(took)) * 1e6
 		slices.Sort(took)
@@ -126,8 +123,6 @@ func (s *served) cpu(t *testing.T) float64 {
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
 	user, err1 := strconv.ParseFloat(fields[11], 64)
 	system, err2 := strconv.ParseFloat(fields[12], 64)
-	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
-	}
+	conformance.MustTrue(t, err1 == nil && err2 == nil, "%v %v", err1, err2)
 	return (user + system) / 100 // Linux tells programs that a second has 100 ticks
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/postgres/pgtest"
 )
@@ -136,9 +137,8 @@ func (c *cutOver) move(rows int, fill, moment string, more ...string) {
 	p.ends(0, []string{"verify", c.address, "--table", "accounts", "--store", "store"}, "matches")
 	var r struct{ Read, Written int64 }
 	must(t, json.Unmarshal(summary.Bytes(), &r))
-	if during == 0 || r.Written == 0 || r.Read != r.Written {
-		t.Errorf("%d statements while the table was loaded, %d changes read and %d written", during, r.Read, r.Written)
-	}
+	conformance.True(t, during != 0 && r.Written != 0 && r.Read == r.Written,
+		"%d statements while the table was loaded, %d changes read and %d written", during, r.Read, r.Written)
 	t.Logf("%d rows, %d statements while the table was loaded and %d in all, %d changes applied; the writers stood still for %.1f s until the last change was applied, %.1f s with the comparison",
 		rows, during, c.done.Load(), r.Written, pause.Seconds(), time.Since(stopped).Seconds())
 }

@@ -245,9 +245,7 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 	d.run(3, "load", "--retry-rejects", "first", "--run-dir", "second", "-q")
 	text := d.read("second/rejects.ndjson")
 	corrected := strings.Replace(text, `"r":"+Inf"`, `"r":3.0`, 1)
-	if corrected == text {
-		t.Fatalf("the rejects are %s", text)
-	}
+	conformance.MustTrue(t, corrected != text, "the rejects are %s", text)
 	d.write("second/rejects.ndjson", corrected)
 	d.run(0, "load", "--retry-rejects", "second", "--run-dir", "third", "-q")
 	d.run(0, "load", "second/rejects.ndjson", "--table", "byhand", "--pk", "id:integer", "--store", "store", "--run-dir", "fourth", "-q")
@@ -436,9 +434,8 @@ func TestADumpOfADatabaseIsLoadedByItsTable(t *testing.T) {
 	} {
 		conformance.Contains(t, shown, want, "shown")
 	}
-	if got := p.retried(`"NaN"`, "1.5"); len(got) != 3 || !strings.Contains(got[1], `"w":1.5`) {
-		t.Errorf("%q", got)
-	}
+	got := p.retried(`"NaN"`, "1.5")
+	conformance.True(t, len(got) == 3 && strings.Contains(got[1], `"w":1.5`), "%q", got)
 	content, err := os.ReadFile(dump)
 	must(t, err)
 	cut := p.write("cut.sql", string(content)[:strings.Index(string(content), "c4\t4")+3])
@@ -513,9 +510,8 @@ func TestAnotherMachineResumesFromTheState(t *testing.T) {
 	second.ends(0, args(), "1 of 2 inputs are known", "1 read, 1 written")
 	second.ends(0, args(), "nothing new")
 	conformance.Equal(t, len(second.glob("tsimport-runs/*/rejects.csv")), 1, "rejects")
-	if said := second.run(0, "files", "--table", "nights", "--state", "s3://states/all"); strings.Count(said, ".csv") != 2 {
-		t.Errorf("files: %s", said)
-	}
+	said := second.run(0, "files", "--table", "nights", "--state", "s3://states/all")
+	conformance.Equal(t, strings.Count(said, ".csv"), 2, "files: %s", said)
 }
 
 var (
@@ -581,9 +577,8 @@ func TestWhatResumingCosts(t *testing.T) {
 			again, allowed := s.accepted(t)-sum.Written, int64(32**resumeRate/5+2*(31**resumeRate+*resumeRate/10))
 			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written again (%d sent again); checkpoints took %.2f %% of its time",
 				name, *resumeRows, before, known, toFirst.Round(time.Millisecond), again, sum.Replayed, 100*sum.CheckpointSeconds/sum.Seconds)
-			if again > allowed {
-				t.Errorf("%d rows were written again, want at most %d: those in flight and two seconds' worth", again, allowed)
-			}
+			conformance.True(t, again <= allowed,
+				"%d rows were written again, want at most %d: those in flight and two seconds' worth", again, allowed)
 		})
 	}
 }

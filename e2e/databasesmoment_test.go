@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/postgres/pgtest"
 )
@@ -235,17 +236,14 @@ func TestDatabasesWhoseMomentIsLost(t *testing.T) {
 				b.kill(c.kill)
 				code := r.wait()
 				said := r.said.String()
-				if code != c.code || !strings.Contains(said, c.says) {
-					t.Errorf("exit code %d, want %d with %q:\n%s", code, c.code, c.says, said)
-				}
+				conformance.True(t, code == c.code && strings.Contains(said, c.says),
+					"exit code %d, want %d with %q:\n%s", code, c.code, c.says, said)
 				one := c.says == "one moment of "
-				if m := p.record().Moments; len(m) != 1 || c.code == 0 && m[0].Consistent != one {
-					t.Errorf("moments %+v", m)
-				}
+				m := p.record().Moments
+				conformance.True(t, len(m) == 1 && (c.code != 0 || m[0].Consistent == one), "moments %+v", m)
 				if one {
-					if sum, rows := b.sum(s); rows != 600 || sum != 60_000 {
-						t.Errorf("%d rows with a sum of %d", rows, sum)
-					}
+					sum, rows := b.sum(s)
+					conformance.True(t, rows == 600 && sum == 60_000, "%d rows with a sum of %d", rows, sum)
 				}
 			})
 		}
@@ -361,7 +359,6 @@ func TestDatabasesArePlannedByFewSessions(t *testing.T) {
 	p := newPlace(t)
 	p.write("bank.yaml", b.job(", store: store"))
 	p.ends(0, []string{"run", "bank.yaml", "--plan"}, "all 40 tables of ")
-	if most, _ := strconv.Atoi(s.Rows("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")[0][1]); most == 0 || most > 12 {
-		t.Errorf("%d sessions at a time", most)
-	}
+	most, _ := strconv.Atoi(s.Rows("SHOW GLOBAL STATUS LIKE 'Max_used_connections'")[0][1])
+	conformance.True(t, most != 0 && most <= 12, "%d sessions at a time", most)
 }

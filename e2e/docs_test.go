@@ -110,9 +110,7 @@ func TestPagesSayWhereTheirFileIsFrom(t *testing.T) {
 			t.Errorf("%s does not say where its orders are from", page)
 		}
 	}
-	if linked < 10 {
-		t.Errorf("only %d pages were looked at", linked)
-	}
+	conformance.True(t, linked >= 10, "only %d pages were looked at", linked)
 }
 
 var readsOrders = regexp.MustCompile(`orders\.csv|(copy|sync|--table) orders\b`)
@@ -123,9 +121,7 @@ func docPages(t *testing.T) (pages []string) {
 	for _, pattern := range []string{"../docs/*.md", "../docs/internals/*.md", "../docs/how-to/*.md", "../docs/coming-from/*.md"} {
 		found, err := filepath.Glob(pattern)
 		must(t, err)
-		if len(found) == 0 {
-			t.Fatalf("no page is %s", pattern)
-		}
+		conformance.MustTrue(t, len(found) != 0, "no page is %s", pattern)
 		pages = append(pages, found...)
 	}
 	return pages
@@ -207,9 +203,7 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	for _, command := range commandsOf(t, "README.md") {
 		run("README.md", command)
 	}
-	if dir == root {
-		t.Fatal("the README's commands do not go to a folder of their own")
-	}
+	conformance.MustTrue(t, dir != root, "the README's commands do not go to a folder of their own")
 	// Straight from the examples too: the policy's archive is a folder beside it.
 	dir = root
 	run("examples", "tsimport gen student-cards --rows 2000 --days 800 --until now -o try/aged.csv")
@@ -231,9 +225,7 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 		}
 		clean(page)
 	}
-	if ran < 20 {
-		t.Errorf("only %d commands were run", ran)
-	}
+	conformance.True(t, ran >= 20, "only %d commands were run", ran)
 }
 
 // varies is what differs from run to run in the output of a load.
@@ -246,22 +238,17 @@ func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
 	_, rest, found := strings.Cut(string(text), "```sh\n")
 	command, rest, more := strings.Cut(rest, "\n```\n\n```\n")
 	shown, _, end := strings.Cut(rest, "```\n")
-	if !found || !more || !end {
-		t.Fatal("README.md has no command with its output")
-	}
+	conformance.MustTrue(t, found && more && end, "README.md has no command with its output")
 	r := (&place{t: t, dir: clone(t)}).bash(strings.ReplaceAll(command, "go run ./cmd/tsimport ", "tsimport "))
 	conformance.MustEqual(t, r.wait(), 0, "%s: exit code\n%s", command, &r.said)
 	out := r.said.String()
 	lines := 0
 	for line := range strings.Lines(shown) {
 		lines++
-		if line = varies.ReplaceAllString(strings.TrimSpace(line), ""); !strings.Contains(out, line) {
-			t.Errorf("README.md shows a line that is not printed: %s\nprinted:\n%s", line, out)
-		}
+		line = varies.ReplaceAllString(strings.TrimSpace(line), "")
+		conformance.Contains(t, out, line, "README.md shows a line that is not printed")
 	}
-	if lines < 3 {
-		t.Errorf("README.md shows %d lines of output", lines)
-	}
+	conformance.True(t, lines >= 3, "README.md shows %d lines of output", lines)
 }
 
 var serveLine = regexp.MustCompile(`^tsimport serve ([^&>#]*)`)
@@ -288,14 +275,12 @@ func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 					after = append(after, line)
 				}
 			}
-			if flags == nil || len(before)+len(after) < least {
-				t.Fatalf("the page has the commands %q and %q, and serve with %q", before, after, flags)
-			}
+			conformance.MustTrue(t, flags != nil && len(before)+len(after) >= least,
+				"the page has the commands %q and %q, and serve with %q", before, after, flags)
 			run := func(lines []string) {
 				t.Helper()
-				if r := p.bash("set -exo pipefail; curl() { command curl -sSf \"$@\"; }\n" + strings.Join(lines, "\n")); r.wait() != 0 {
-					t.Fatalf("%v\n%s", r.ProcessState, &r.said)
-				}
+				r := p.bash("set -exo pipefail; curl() { command curl -sSf \"$@\"; }\n" + strings.Join(lines, "\n"))
+				conformance.MustEqual(t, r.wait(), 0, "%v\n%s", r.ProcessState, &r.said)
 			}
 			run(before)
 			for i := range flags {
@@ -367,13 +352,10 @@ func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
 	p.write("shop.yaml", here.Replace(job))
 	lines := linesOf(t, "docs/how-to/databases.md")
 	for _, line := range lines {
-		if r := p.bash(here.Replace(line)); r.wait() != 0 {
-			t.Errorf("%s\n%v\n%s", line, r.ProcessState, &r.said)
-		}
+		r := p.bash(here.Replace(line))
+		conformance.Equal(t, r.wait(), 0, "%s\n%v\n%s", line, r.ProcessState, &r.said)
 	}
-	if len(lines) < 7 {
-		t.Errorf("only %d commands were run", len(lines))
-	}
+	conformance.True(t, len(lines) >= 7, "only %d commands were run", len(lines))
 }
 
 // sshDouble runs the command of `ssh HOST COMMAND` in a folder of its own, and says there how what it started has ended.
@@ -416,9 +398,7 @@ func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 			workersEnd(p, 4)
 		}
 	}
-	if ran < 4 {
-		t.Errorf("only %d commands were run", ran)
-	}
+	conformance.True(t, ran >= 4, "only %d commands were run", ran)
 	for _, name := range []string{"summary.json", "report.html"} {
 		if content, found := lake.Content("jobs/orders-1/" + name); !found || content == "" {
 			t.Errorf("the job directory holds no %s: %q", name, lake.Keys())

@@ -235,9 +235,8 @@ func (j *flinkJob) exact() (again int) {
 	t.Helper()
 	again, why := j.ends("FINISHED")
 	t.Logf("FIGURES %s: %d rows after %.1f s, %d tasks begun again\n%s", filepath.Base(j.dir), *flinkRows, time.Since(j.began).Seconds(), again, why)
-	if s := j.f.status(j.dir); s.ExitCode == nil || *s.ExitCode != 0 || s.Read != *flinkRows || s.Written != *flinkRows {
-		t.Errorf("%+v", s)
-	}
+	s := j.f.status(j.dir)
+	conformance.True(t, s.ExitCode != nil && *s.ExitCode == 0 && s.Read == *flinkRows && s.Written == *flinkRows, "%+v", s)
 	j.f.ends(0, []string{"verify", j.f.path("in") + "/*.csv", "--table", filepath.Base(j.dir), "--extra", "fail"})
 	return again
 }
@@ -251,9 +250,8 @@ func (j *flinkJob) cancel() time.Duration {
 	conformance.MustEqual(t, r.wait(), 0, "flink cancel: exit code\n%s", &r.said)
 	j.ends("CANCELED")
 	took := time.Since(began)
-	if left := j.workers(); len(left) > 0 {
-		t.Errorf("the job is cancelled, and processes work: %v", left)
-	}
+	left := j.workers()
+	conformance.True(t, len(left) == 0, "the job is cancelled, and processes work: %v", left)
 	return took
 }
 

@@ -52,7 +52,6 @@ func TestTwoProcessesDoNotRunOneJob(t *testing.T) {
 	}
 	first.signal(syscall.SIGTERM)
 	conformance.Equal(t, first.wait(), 143, "exit code")
-	if _, r := jobOf(p.dir); r.State != "stopped" || r.Loads[0].State != "stopped" {
-		t.Errorf("%+v", r)
-	}
+	_, r := jobOf(p.dir)
+	conformance.True(t, r.State == "stopped" && r.Loads[0].State == "stopped", "%+v", r)
 }

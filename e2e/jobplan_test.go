@@ -154,18 +154,16 @@ func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
 	p.write("job.yaml", fmt.Sprintf(
 		"version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {create: true, max-rows-per-second: 20, state: st}\nloads:\n  a: {from: [in.csv], pk: [id]}\n  b: {from: [in.csv], pk: [id]}\n", s.URL, s.Instance))
 	plan := []string{"run", "job.yaml", "--plan"}
-	if text := p.ends(0, plan, "it would be made"); strings.Contains(text, "running") {
-		t.Errorf("before: %s", text)
-	}
+	text := p.ends(0, plan, "it would be made")
+	conformance.True(t, !strings.Contains(text, "running"), "before: %s", text)
 	conformance.Equal(t, there(p.path("tsimport-runs"))(), false, "a plan made a folder of runs")
 	job := p.start("run", "job.yaml", "-q")
 	job.must(func() bool { return len(p.glob("tsimport-runs/*/a/checkpoint.bin")) > 0 })
 	p.ends(0, plan, fmt.Sprintf("the job is running now, as process %d", job.Process.Pid), "exists, key id:integer", "rows read are final", "by its lease in st, ")
 	job.kill()
 	before := tree(t, p.dir)
-	if text := p.ends(0, plan, "it would resume tsimport-runs"); strings.Contains(text, "running") {
-		t.Errorf("after it was killed: %s", text)
-	}
+	text = p.ends(0, plan, "it would resume tsimport-runs")
+	conformance.True(t, !strings.Contains(text, "running"), "after it was killed: %s", text)
 	unchanged(t, p.dir, before)
 }
 

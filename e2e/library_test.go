@@ -116,9 +116,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	program.Dir, program.Env = p.dir, append(os.Environ(), p.env...)
 	out, err := program.CombinedOutput()
 	conformance.Equal(t, command.wait(), 0, "the command: exit code\n%s", &command.said)
-	if err != nil || string(out) != "9900 put, 10000 loaded\n" {
-		t.Errorf("the program: %v\n%s", err, out)
-	}
+	conformance.True(t, err == nil && string(out) == "9900 put, 10000 loaded\n", "the program: %v\n%s", err, out)
 	if n := strings.Count(p.output("export", "--table", "readings"), "\n") - 1; n != 9900+10_000+20_000 {
 		t.Errorf("the table has %d rows", n)
 	}
@@ -141,9 +139,8 @@ func TestTheModuleIsGivenAnotherPath(t *testing.T) {
 	}
 	in("make", "rename", "PATH=go.example.org/loaders/importer")
 	conformance.Equal(t, in("go", "list", "-m"), "go.example.org/loaders/importer\n", "the module")
-	if left, err := exec.Command("git", "-C", tree, "grep", "-F", module).CombinedOutput(); err == nil {
-		t.Errorf("left:\n%s", left)
-	}
+	left, err := exec.Command("git", "-C", tree, "grep", "-F", module).CombinedOutput()
+	conformance.True(t, err != nil, "left:\n%s", left)
 	in("go", "build", "-o", filepath.Join(t.TempDir(), "tsimport"), "./cmd/tsimport")
 	in("go", "vet", "./internal/arch")
 	in("gofmt", "-l", ".")
@@ -171,9 +168,7 @@ func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
 			line = strings.Replace(a.after, "r.RunDir", "r.RunDir + r.ResultsIn", 1) // the use
 		}
 		added := strings.Replace(string(text), a.after, line, 1)
-		if added == string(text) {
-			t.Fatalf("%s has no %q", a.file, a.after)
-		}
+		conformance.MustTrue(t, added != string(text), "%s has no %q", a.file, a.after)
 		replace[name] = filepath.Join(dir, fmt.Sprint(i, ".go"))
 		must(t, os.WriteFile(replace[name], []byte(added), 0o600))
 	}
@@ -202,9 +197,8 @@ func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
 		c := exec.Command(bin, strings.Fields(command)...)
 		c.Dir = p.dir
 		out, err := c.CombinedOutput()
-		if !strings.Contains(string(out), want) || (err != nil) != strings.Contains(want, "want here") {
-			t.Errorf("%s: %v, %q is missing in\n%s", command, err, want, out)
-		}
+		conformance.True(t, strings.Contains(string(out), want) && (err != nil) == strings.Contains(want, "want here"),
+			"%s: %v, %q is missing in\n%s", command, err, want, out)
 	}
 	p.read("here/summary.json")
 }
@@ -253,9 +247,8 @@ func testSDK(t *testing.T, language, installed, program string, check, sample []
 		t.Skipf("the SDK is not installed; make %s installs it and runs this", language)
 	}
 	runSDK(t, language, program, check...)
-	if out := runSDK(t, language, program, sample...); !strings.HasSuffix(out, "tea\n") {
-		t.Errorf("%s %q prints %q", program, sample, out)
-	}
+	out := runSDK(t, language, program, sample...)
+	conformance.True(t, strings.HasSuffix(out, "tea\n"), "%s %q prints %q", program, sample, out)
 }
 
 func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {

@@ -78,9 +78,8 @@ func TestSignalsStopALoad(t *testing.T) {
 			if code := r.wait(); code != tt.code || !strings.Contains(r.said.String(), "finishing requests in flight") {
 				t.Errorf("exit code %d, want %d and what happens:\n%s", code, tt.code, &r.said)
 			}
-			if s := p.summary("run"); s.State != "interrupted" || s.ExitCode != tt.code || s.Read == 0 {
-				t.Errorf("%+v", s)
-			}
+			s := p.summary("run")
+			conformance.True(t, s.State == "interrupted" && s.ExitCode == tt.code && s.Read != 0, "%+v", s)
 		})
 	}
 }
@@ -104,9 +103,8 @@ func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
 	fmt.Fprint(in, "last,1\n")
 	must(t, in.Close())
 	conformance.Equal(t, r.wait(), 0, "exit code:\n%s", &r.said)
-	if s := p.summary("run"); s.State != "finished" || s.Read != 30_001 {
-		t.Errorf("%+v", s)
-	}
+	s := p.summary("run")
+	conformance.True(t, s.State == "finished" && s.Read == 30_001, "%+v", s)
 }
 
 // TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has said that rows are written: those are in its embedded store.
@@ -121,12 +119,10 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	r.kill()
 	atLeast, err := strconv.Atoi(strings.ReplaceAll(written, ",", ""))
 	must(t, err)
-	if n := strings.Count(p.output("export", "--store", "store", "--table", "t"), "\n") - 1; n < atLeast {
-		t.Errorf("%d rows after the kill, %d were written", n, atLeast)
-	}
-	if text, err := os.ReadFile(p.path("m.prom")); err != nil || string(text) != success {
-		t.Errorf("metrics after the kill: %v\n%s", err, text)
-	}
+	n := strings.Count(p.output("export", "--store", "store", "--table", "t"), "\n") - 1
+	conformance.True(t, n >= atLeast, "%d rows after the kill, %d were written", n, atLeast)
+	text, err := os.ReadFile(p.path("m.prom"))
+	conformance.True(t, err == nil && string(text) == success, "metrics after the kill: %v\n%s", err, text)
 }
 
 // watched is a load that a test looks at while it runs, and that waits for more input.

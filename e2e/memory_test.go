@@ -205,9 +205,8 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 				}
 				// verify may find differences, code 6; a damaged file ends the others with 3 at most.
 				code, out := p.within(beside(idle, 64), func() {}, args...)
-				if code > 3 && (name != "verify" || code != 6) || strings.Contains(out, "goroutine ") {
-					t.Errorf("%s: exit code %d:\n%.2000s", name, code, out)
-				}
+				conformance.True(t, (code <= 3 || name == "verify" && code == 6) && !strings.Contains(out, "goroutine "),
+					"%s: exit code %d:\n%.2000s", name, code, out)
 			}
 		})
 	}
@@ -226,9 +225,8 @@ func TestAJobOfRejectedRecordsStaysWithinItsMemory(t *testing.T) {
 		"--max-errors", "-1", "--job-dir", "job", "--memory", "64MiB", "--quiet")
 	idle, _, _ := p.measured("work", "--help")
 	peak, code, out := p.measured("work", "--job-dir", "job", "--memory", "64MiB", "--quiet")
-	if code != 3 || peak > beside(idle, 64) {
-		t.Fatalf("exit code %d with a peak of %d MiB; --help takes %d\n%s", code, peak>>20, idle>>20, out)
-	}
+	conformance.MustTrue(t, code == 3 && peak <= beside(idle, 64),
+		"exit code %d with a peak of %d MiB; --help takes %d\n%s", code, peak>>20, idle>>20, out)
 	t.Logf("%d rejected records: peak %d MiB", records, peak>>20)
 	conformance.Equal(t, p.read("job/rejects.csv"), want, "rejects.csv is not what was rejected")
 }

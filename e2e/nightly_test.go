@@ -155,9 +155,7 @@ func (h *host) told(n *night, metrics string) {
 func TestCronMailsWhatIsWrongWithANight(t *testing.T) {
 	t.Parallel()
 	line := regexp.MustCompile(`(?m)^30 1 \* \* \* tsimport (.*)$`).FindStringSubmatch(nightlyRecipe(t, "crontab"))
-	if line == nil {
-		t.Fatal("crontab has no line for 01:30 of the user tsimport")
-	}
+	conformance.MustTrue(t, line != nil, "crontab has no line for 01:30 of the user tsimport")
 	nights(t, func(h *host, n *night) {
 		cmd := exec.Command("/bin/sh", "-c", h.here(line[1]))
 		cmd.Dir = h.data.dir

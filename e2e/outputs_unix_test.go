@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"example.com/tsimport/internal/conformance"
 	"os"
 	"strings"
 	"testing"
@@ -46,32 +47,24 @@ func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 				if refused == "folder" && (strings.Contains(command, "--format csv") || strings.Contains(command, "--format parquet")) {
 					continue // which exports fill with files
 				}
-				if out, code := run(refused, "CMD"); code != 2 || !strings.Contains(out, refused) {
-					t.Errorf("%s: exit code %d\n%s", refused, code, out)
-				}
+				out, code := run(refused, "CMD")
+				conformance.True(t, code == 2 && strings.Contains(out, refused), "%s: exit code %d\n%s", refused, code, out)
 			}
-			if _, err := os.Lstat(at("nothing")); err == nil {
-				t.Error("a link to nothing was followed")
-			}
+			conformance.Refused(t, conformance.ErrorOf(os.Lstat(at("nothing"))), "", "a link to nothing was followed")
 			p.write("target", "")
 			out, code := run("link", "CMD")
 			text := p.read("target")
-			if info, err := os.Lstat(at("link")); err != nil || info.Mode()&os.ModeSymlink == 0 {
-				t.Errorf("the link is replaced: %v", err)
-			}
+			info, err := os.Lstat(at("link"))
+			conformance.True(t, err == nil && info.Mode()&os.ModeSymlink != 0, "the link is replaced: %v", err)
 			if kind == "+" {
-				if code != 2 || text != "" {
-					t.Errorf("a file that is there: exit code %d, %q\n%s", code, text, out)
-				}
+				conformance.True(t, code == 2 && text == "", "a file that is there: exit code %d, %q\n%s", code, text, out)
 			} else if code != 0 || text == "" {
 				t.Errorf("the target of a link: exit code %d, %q\n%s", code, text, out)
 			}
 			out, code = run("/dev/fd/3", "(printf before >&3; CMD; r=$?; printf after >&3; exit $r) 3>file")
 			text = p.read("file")
 			if kind == "=" {
-				if code != 2 || !strings.Contains(out, "not a file") {
-					t.Errorf("a descriptor: exit code %d\n%s", code, out)
-				}
+				conformance.True(t, code == 2 && strings.Contains(out, "not a file"), "a descriptor: exit code %d\n%s", code, out)
 			} else if code != 0 || !strings.HasPrefix(text, "before") || !strings.HasSuffix(text, "after") || len(text) < 20 {
 				t.Errorf("a descriptor: exit code %d, %q\n%s", code, text, out)
 			}
@@ -94,9 +87,8 @@ func TestAnOutputThatIsNotWrittenIsNotASuccess(t *testing.T) {
 		`load in.csv --table t --json >/dev/full`, `advise in.csv >/dev/full`, `check in.csv --pk id --json >/dev/full`,
 	} {
 		out, code := shell(t, p.dir, `"$T" `+line)
-		if code == 0 || !strings.Contains(out, "no space left") && !strings.Contains(out, "is closed") {
-			t.Errorf("%s: exit code %d\n%s", line, code, out)
-		}
+		conformance.True(t, code != 0 && (strings.Contains(out, "no space left") || strings.Contains(out, "is closed")),
+			"%s: exit code %d\n%s", line, code, out)
 	}
 	// Python and Node open the null device like this; where stdout is closed, Go opens it so.
 	if out, code := shell(t, p.dir, `set -e; for c in "load in.csv --table t --json" "table list" --version; do "$T" $c 1<>/dev/null; "$T" $c >&-; done; "$T" export --table t >/dev/null`); code != 0 {

@@ -208,13 +208,10 @@ func TestAPlannedLoadRunsAsAnIndexedJob(t *testing.T) {
 			pods.Wait()
 			conformance.Equal(t, said.Load(), 3, "pods that tell the load's exit code")
 			s := p.status("jobs")
-			if s.ExitCode == nil || *s.ExitCode != 3 {
-				t.Errorf("%+v", s)
-			}
+			conformance.True(t, s.ExitCode != nil && *s.ExitCode == 3, "%+v", s)
 			p.ends(0, slices.Concat([]string{"verify"}, key, inputs), "12,000 equal, 0 missing, 0 different, 0 surplus")
-			if t.Logf("seed %d: %d pods killed", seed, killed.Load()); *podsKills > 0 && killed.Load() == 0 {
-				t.Error("no pod was killed")
-			}
+			t.Logf("seed %d: %d pods killed", seed, killed.Load())
+			conformance.True(t, *podsKills == 0 || killed.Load() != 0, "no pod was killed")
 		})
 	}
 }

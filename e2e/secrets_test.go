@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"example.com/tsimport/internal/conformance"
 	"fmt"
 	"io"
 	"io/fs"
@@ -76,9 +77,7 @@ func noSecretBelow(t *testing.T, dir string) {
 		files++
 		return err
 	}))
-	if files == 0 {
-		t.Fatalf("no files in %s", dir)
-	}
+	conformance.MustTrue(t, files != 0, "no files in %s", dir)
 }
 
 func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {

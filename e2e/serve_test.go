@@ -42,9 +42,8 @@ func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", v.env)
 			s := startServe(t, append([]string{"--instance", "mine"}, v.args...)...)
-			if s.AccessKeySecret != v.shown || s.AccessKeyID != v.id || s.Instance != "mine" {
-				t.Errorf("ready line: %q %q %q", s.AccessKeySecret, s.AccessKeyID, s.Instance)
-			}
+			conformance.True(t, s.AccessKeySecret == v.shown && s.AccessKeyID == v.id && s.Instance == "mine",
+				"ready line: %q %q %q", s.AccessKeySecret, s.AccessKeyID, s.Instance)
 			_, err := newClient(s.URL, "mine", v.id, v.secret).ListTable()
 			must(t, err)
 			_, err = newClient(s.URL, "mine", v.id, v.secret+"x").ListTable()
@@ -93,9 +92,8 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 		if said := p.ends(v.code, args, v.want); strings.Count(said, "\n") != 1 || strings.Contains(said, "hush") {
 			t.Errorf("%s: want one line, without the secret: %s", v.args, said)
 		}
-		if left, err := os.ReadDir(p.dir); v.code == 2 && (err != nil || len(left) > 0) {
-			t.Errorf("%s: left behind: %v, %v", v.args, left, err)
-		}
+		left, err := os.ReadDir(p.dir)
+		conformance.True(t, v.code != 2 || err == nil && len(left) == 0, "%s: left behind: %v, %v", v.args, left, err)
 	}
 }
 
@@ -146,9 +144,7 @@ func TestServeSpeaksTLS(t *testing.T) {
 	cert, key, roots := certificate(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", ownSecret)
 	s := startServe(t, "--tls-cert", cert, "--tls-key", key, "--access-key-id", "me")
-	if !strings.HasPrefix(s.URL, "https://") {
-		t.Fatalf("url=%s", s.URL)
-	}
+	conformance.MustTrue(t, strings.HasPrefix(s.URL, "https://"), "url=%s", s.URL)
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	defer web.CloseIdleConnections()
 	for secret, want := range map[string]int{ownSecret: http.StatusOK, "wrong": http.StatusUnauthorized} {
@@ -186,9 +182,8 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 		"not-there.csv":               "not-there.csv?pk=id",
 		"begins with --random-seed 7": "7",
 	} {
-		if said := p.ends(2, []string{"serve", "--memory", "--seed", seed}, want); strings.Count(said, "\n") > 2 {
-			t.Errorf("%s: %s", seed, said)
-		}
+		said := p.ends(2, []string{"serve", "--memory", "--seed", seed}, want)
+		conformance.True(t, strings.Count(said, "\n") <= 2, "%s: %s", seed, said)
 	}
 }
 

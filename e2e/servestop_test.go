@@ -33,9 +33,8 @@ func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 		}
 	}}
 	client := tablestore.NewClientWithConfig(p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret, "", config)
-	if _, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: "no_such_table"}); codeOf(err) != "OTSObjectNotExist" {
-		t.Error(err)
-	}
+	_, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: "no_such_table"})
+	conformance.Equal(t, codeOf(err), "OTSObjectNotExist", "%v", err)
 	p.stopped = true
 	conformance.Equal(t, p.wait(), 0, "exit code; stderr:\n%s", p.said.String())
 }

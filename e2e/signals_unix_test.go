@@ -47,9 +47,8 @@ func TestALoadIsResumedThatWasKilledBeforeItHadARunFolder(t *testing.T) {
 	conformance.MustEqual(t, again.wait(), 0, "exit code:\n%s", &again.said)
 	must(t, <-written)
 	conformance.Equal(t, p.output("export", "--store", "store", "--table", "t", "-q"), "id\n1\n", "the table")
-	if left := p.glob("tsimport-runs/.locks/begun-*"); len(left) > 0 {
-		t.Errorf("%q is left behind", left)
-	}
+	left := p.glob("tsimport-runs/.locks/begun-*")
+	conformance.True(t, len(left) == 0, "%q is left behind", left)
 }
 
 // shell runs a line of a shell in which T is the binary.
@@ -70,13 +69,11 @@ func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
 		t.Skip(err)
 	}
 	out, code := shell(t, dir, `printf 'id\n1\n' > in.csv; "$T" load in.csv --table t --pk id --metrics-file pipe`)
-	if code != 0 || !strings.Contains(out, "nobody reads the pipe") {
-		t.Errorf("metrics: exit code %d\n%s", code, out)
-	}
+	conformance.True(t, code == 0 && strings.Contains(out, "nobody reads the pipe"),
+		"metrics: exit code %d\n%s", code, out)
 	out, code = shell(t, dir, `"$T" export --table t -o pipe --timeout 500ms`)
-	if code != 1 || !strings.Contains(out, "nobody reads the pipe: ") {
-		t.Errorf("export: exit code %d\n%s", code, out)
-	}
+	conformance.True(t, code == 1 && strings.Contains(out, "nobody reads the pipe: "),
+		"export: exit code %d\n%s", code, out)
 }
 
 var sigtermLimit = flag.Duration("sigterm-limit", time.Minute, "how long a checkpoint may take after SIGTERM; make crash asks for five seconds, on a machine that does nothing else")
@@ -160,7 +157,6 @@ func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
 	w.end(0)
 	close(stop)
 	<-stopped
-	if s := w.place.summary("run"); s.Written != fedRows || s.State != "finished" {
-		t.Errorf("%+v", s)
-	}
+	s := w.place.summary("run")
+	conformance.True(t, s.Written == fedRows && s.State == "finished", "%+v", s)
 }

@@ -37,16 +37,14 @@ func TestPartsOfATableAreCopied(t *testing.T) {
 	}
 	for _, cells := range dump(t, p.b, "where") {
 		for _, c := range cells {
-			if c.Name != "number" && c.Name != "versions" && c.Name != "half" {
-				t.Fatalf("a row has the column %s", c.Name)
-			}
+			conformance.MustTrue(t, c.Name == "number" || c.Name == "versions" || c.Name == "half",
+				"a row has the column %s", c.Name)
 		}
 	}
 	p.same(p.a, p.b, "t", "all")
 	p.run(0, "copy", "t", p.inB("all"), "--when", "stored.n < new.n", "--filter", "n >= 0")
-	if r := p.summary(); r.Read == 0 || r.Condition_failed != r.Read || r.Written != 0 {
-		t.Errorf("--when: %+v", r)
-	}
+	r := p.summary()
+	conformance.True(t, r.Read != 0 && r.Condition_failed == r.Read && r.Written == 0, "--when: %+v", r)
 	next := p.summary().ResumeFrom.Time // by which what comes now is found
 	p.fill("t", 260, 300)
 	later := time.Now().Add(time.Hour).Format(time.RFC3339)
@@ -89,9 +87,8 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 		{"t ots://id:secret@x/new", "want ots://INSTANCE/TABLE or ots://PROFILE@INSTANCE/TABLE"},
 	} {
 		said := p.ends(2, append([]string{"copy", "-q"}, strings.Fields(tt.args)...), tt.says)
-		if strings.Count(said, "\n") != 1 || strings.Contains(said, "secret@") {
-			t.Errorf("copy %s: %s", tt.args, said)
-		}
+		conformance.True(t, strings.Count(said, "\n") == 1 && !strings.Contains(said, "secret@"),
+			"copy %s: %s", tt.args, said)
 	}
 	conformance.Equal(t, differs(before, dump(t, p.a, "t")), "", "differs")
 	p.env = append(p.env, "TABLESTORE_ACCESS_KEY_SECRET_B=wrong")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/postgres/pgtest"
 )
@@ -58,9 +59,8 @@ func TestAPostgreSQLTakesBackWhatWasLoadedFromIt(t *testing.T) {
 	if rows := s.Exec(`(SELECT 'a', old::text FROM a old EXCEPT ALL SELECT 'a', new::text FROM b new) UNION ALL (SELECT 'b', new::text FROM b new EXCEPT ALL SELECT 'b', old::text FROM a old)`); len(rows) > 0 {
 		t.Errorf("%d rows differ after %s: %q", len(rows), statement, rows)
 	}
-	if rows := s.Exec("SELECT count(*) FROM b"); rows[0][0] != fmt.Sprint(len(texts)+2) {
-		t.Errorf("%v rows came back", rows)
-	}
+	rows := s.Exec("SELECT count(*) FROM b")
+	conformance.Equal(t, rows[0][0], fmt.Sprint(len(texts)+2), "%v rows came back", rows)
 }
 
 func TestAMariaDBTakesBackWhatWasLoadedFromIt(t *testing.T) {
@@ -85,7 +85,6 @@ func TestAMariaDBTakesBackWhatWasLoadedFromIt(t *testing.T) {
 	if rows := s.Rows("SELECT * FROM (SELECT " + columns + " FROM a EXCEPT SELECT " + columns + " FROM b) x UNION ALL SELECT * FROM (SELECT " + columns + " FROM b EXCEPT SELECT " + columns + " FROM a) y"); len(rows) > 0 {
 		t.Errorf("%d rows differ after %s: %q", len(rows), statement, rows)
 	}
-	if rows := s.Rows("SELECT count(*) FROM b"); rows[0][0] != fmt.Sprint(len(texts)+3) {
-		t.Errorf("%v rows came back", rows)
-	}
+	rows := s.Rows("SELECT count(*) FROM b")
+	conformance.Equal(t, rows[0][0], fmt.Sprint(len(texts)+3), "%v rows came back", rows)
 }

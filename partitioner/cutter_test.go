@@ -142,9 +142,8 @@ func simulate(t *testing.T, seed uint64) {
 	}
 	until, unsettled := s.cutter.Unsettled(s.service.now)
 	for _, l := range s.service.late {
-		if !unsettled || l.at.After(until) {
-			t.Errorf("an attempt lands at %v, the cutter thinks that none does after %v (%v)", l.at, until, unsettled)
-		}
+		conformance.True(t, unsettled && !l.at.After(until),
+			"an attempt lands at %v, the cutter thinks that none does after %v (%v)", l.at, until, unsettled)
 	}
 	s.service.advance(s.service.now.Add(10 * settle))
 	s.check()
@@ -347,9 +346,8 @@ func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {
 	fly := func(want int, fate table.Fate) {
 		t.Helper()
 		f := new(Flight)
-		if !c.Cut(now, 0, queues.Lane(0), f, 200) || len(f.Rows) != 1 || number(f.Rows[0]) != want {
-			t.Fatalf("the batch is not row %d: %v", want, f.Rows)
-		}
+		conformance.MustTrue(t, c.Cut(now, 0, queues.Lane(0), f, 200) && len(f.Rows) == 1 && number(f.Rows[0]) == want,
+			"the batch is not row %d: %v", want, f.Rows)
 		for _, b := range blocks[1:] {
 			queues.Push(0, b)
 		}
@@ -440,9 +438,8 @@ func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
 		}
 		c.Done(now, f)
 	}
-	if ends[2] != Written || ends[3] != Written {
-		t.Errorf("the last rows of a and b were not both written: %v", ends)
-	}
+	conformance.True(t, ends[2] == Written && ends[3] == Written,
+		"the last rows of a and b were not both written: %v", ends)
 }
 
 func TestBatchesKeepTheirLimits(t *testing.T) {

@@ -56,13 +56,11 @@ func TestAKeyIsFoundInTheLaneWhoseBoundsHoldIt(t *testing.T) {
 				key = table.AppendKey(key, keyColumn.Draw(t, "second"))
 			}
 			lane := m.Find(key)
-			if lower, ok := m.LowerValue(lane); ok && compare(v, lower) < 0 {
-				t.Fatalf("%v is in lane %d, which begins at %v", v, lane, lower)
-			}
+			lower, ok := m.LowerValue(lane)
+			conformance.MustTrue(t, !ok || compare(v, lower) >= 0, "%v is in lane %d, which begins at %v", v, lane, lower)
 			if lane+1 < m.Len() {
-				if upper, _ := m.LowerValue(lane + 1); compare(v, upper) >= 0 {
-					t.Fatalf("%v is in lane %d, which ends before %v", v, lane, upper)
-				}
+				upper, _ := m.LowerValue(lane + 1)
+				conformance.MustTrue(t, compare(v, upper) < 0, "%v is in lane %d, which ends before %v", v, lane, upper)
 			}
 		}
 	})
@@ -81,9 +79,8 @@ func TestBoundsAreSortedAndCountOnce(t *testing.T) {
 			t.Errorf("lane %d begins at %v, %x; want %d", i+1, v, m.Lower(i+1), want)
 		}
 	}
-	if v, ok := m.LowerValue(0); ok || m.Lower(0) != nil {
-		t.Errorf("the first lane begins at %v", v)
-	}
+	v, ok := m.LowerValue(0)
+	conformance.True(t, !ok && m.Lower(0) == nil, "the first lane begins at %v", v)
 }
 
 func TestWithoutABoundThereIsOneLane(t *testing.T) {
@@ -191,9 +188,8 @@ func TestAMapWithoutTablesIsOneGap(t *testing.T) {
 	if m.Len() != 1 || !m.Gap(0) || !m.Several() || m.Equal(NewMap(nil)) {
 		t.Errorf("%d lanes, gap %v, several %v", m.Len(), m.Gap(0), m.Several())
 	}
-	if one := NewMap(nil); one.Gap(0) || one.Several() || one.Table(0) != "" {
-		t.Error("a map of one table has gaps")
-	}
+	one := NewMap(nil)
+	conformance.True(t, !one.Gap(0) && !one.Several() && one.Table(0) == "", "a map of one table has gaps")
 }
 
 // TestARowQueuedAfterOneOfAnotherTableLeavesInItsOwn gives two keys of different tables the same hash: a request carries
@@ -211,17 +207,15 @@ func TestARowQueuedAfterOneOfAnotherTableLeavesInItsOwn(t *testing.T) {
 	now := time.Unix(0, 0)
 	var f, g Flight
 	conformance.MustEqual(t, c.Cut(now, 1, &oneRow{ref: table.Ref{Block: blocks[0]}}, &f, 100), true, "the first row is not sent")
-	if c.Cut(now, 3, &oneRow{ref: table.Ref{Block: blocks[1]}}, &g, 100) {
-		t.Fatal("a row of the same hash is sent beside the first")
-	}
+	conformance.MustTrue(t, !c.Cut(now, 3, &oneRow{ref: table.Ref{Block: blocks[1]}}, &g, 100),
+		"a row of the same hash is sent beside the first")
 	f.Outcomes[0].Fate = table.Written
 	c.Done(now, &f)
 	if c.Ready(1) != 0 || c.Ready(3) != 1 || c.Held(1) != 0 || c.Held(3) != 1 {
 		t.Fatalf("ready %d and %d, held %d and %d", c.Ready(1), c.Ready(3), c.Held(1), c.Held(3))
 	}
-	if !c.Cut(now, 3, &oneRow{sent: true}, &g, 100) || string(g.Rows[0].Key()) != string(second) {
-		t.Fatal("the second row is not sent in its lane")
-	}
+	conformance.MustTrue(t, c.Cut(now, 3, &oneRow{sent: true}, &g, 100) && string(g.Rows[0].Key()) == string(second),
+		"the second row is not sent in its lane")
 	g.Outcomes[0].Fate = table.Written
 	c.Done(now, &g)
 	if final != 2 || c.Remaining() != 0 || c.Stalled(1) || c.Stalled(3) {
@@ -303,9 +297,8 @@ func TestRowsAreSampledAlikeOneByOneAndTogether(t *testing.T) {
 			t.Fatalf("with %d rows left: the samples stand for %d and %d rows, and %d and %d are passed over", len(rest), one.rows, all.rows, one.skip, all.skip)
 		}
 	}
-	if got, want := all.Report(32), one.Report(32); len(want) == 0 || !reflect.DeepEqual(got, want) {
-		t.Errorf("together %v, one by one %v", got, want)
-	}
+	got, want := all.Report(32), one.Report(32)
+	conformance.True(t, len(want) != 0 && reflect.DeepEqual(got, want), "together %v, one by one %v", got, want)
 }
 
 func TestEvenKeysAreNotHot(t *testing.T) {
@@ -314,9 +307,8 @@ func TestEvenKeysAreNotHot(t *testing.T) {
 		h := NewHotKeys(table.Integer)
 		feed(h, 200_000, func(int) table.Value { return integer(int64(r.IntN(values)) - 20) })
 		for _, lanes := range []int{0, 1, 2, 10} {
-			if hot := h.Report(lanes); len(hot) > 0 {
-				t.Errorf("%d values, %d lanes: %v", values, lanes, hot)
-			}
+			hot := h.Report(lanes)
+			conformance.True(t, len(hot) == 0, "%d values, %d lanes: %v", values, lanes, hot)
 		}
 	}
 }
@@ -344,13 +336,11 @@ func TestHotKeysDependOnTheLanes(t *testing.T) {
 func TestFewRowsGiveNoHotKeys(t *testing.T) {
 	h := NewHotKeys(table.Integer)
 	feed(h, minRows-1, func(int) table.Value { return integer(1) })
-	if got := h.Report(1); got != nil {
-		t.Errorf("%d rows: %v", minRows-1, got)
-	}
+	got := h.Report(1)
+	conformance.True(t, got == nil, "%d rows: %v", minRows-1, got)
 	feed(h, 1, func(int) table.Value { return integer(1) })
-	if hot := h.Report(1); len(hot) != 1 || hot[0].Share != 1 {
-		t.Errorf("%d rows of one value: %v", minRows, hot)
-	}
+	hot := h.Report(1)
+	conformance.True(t, len(hot) == 1 && hot[0].Share == 1, "%d rows of one value: %v", minRows, hot)
 }
 
 func TestInvalidKeysAreNotCounted(t *testing.T) {
@@ -360,9 +350,8 @@ func TestInvalidKeysAreNotCounted(t *testing.T) {
 			h.Add(nil, 0)
 			h.Add([]byte{'a', 0}, 9)
 		}
-		if got := h.Report(1); got != nil {
-			t.Errorf("report: %v", got)
-		}
+		got := h.Report(1)
+		conformance.True(t, got == nil, "report: %v", got)
 	}
 }
 
@@ -370,9 +359,8 @@ func TestAFewRowsOfOneValueInAWholeInputAreReported(t *testing.T) {
 	for _, tt := range []struct{ rows, values, want int }{{199, 1, 0}, {200, 1, 1}, {999, 1, 1}, {2000, 1, 1}, {500, 2, 0}, {2000, 2, 2}} {
 		h := NewHotKeys(table.Integer)
 		feed(h, tt.rows, func(i int) table.Value { return integer(int64(i % tt.values)) })
-		if hot := h.ReportWhole(); len(hot) != tt.want || tt.values == 1 && tt.want == 1 && hot[0].Share != 1 {
-			t.Errorf("%+v: %v", tt, hot)
-		}
+		hot := h.ReportWhole()
+		conformance.True(t, len(hot) == tt.want && (tt.values != 1 || tt.want != 1 || hot[0].Share == 1), "%+v: %v", tt, hot)
 	}
 }
 
@@ -394,7 +382,6 @@ func TestTheLargestValueIsFoundByItsBytes(t *testing.T) {
 	if !ok || got.Value.Int != 7777 || math.Abs(float64(got.Bytes-want)) > .2*float64(want) || got.Share < .99 {
 		t.Errorf("found %+v, want about %d bytes", got, want)
 	}
-	if hot := h.Report(1); len(hot) != 1 || hot[0].Value.Int != 7777 || hot[0].Bytes != got.Bytes {
-		t.Errorf("reported %+v", hot)
-	}
+	hot := h.Report(1)
+	conformance.True(t, len(hot) == 1 && hot[0].Value.Int == 7777 && hot[0].Bytes == got.Bytes, "reported %+v", hot)
 }

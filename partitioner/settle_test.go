@@ -33,26 +33,22 @@ func TestWhereRepeatingDoesHarmARowOfUnknownOutcomeWaitsForSettle(t *testing.T) 
 		f.Outcomes[0] = table.Outcome{Fate: table.Unknown, Unavailable: unavailable}
 		c.Done(now, &f)
 		f.Reset()
-		if c.Cut(now.Add(settle-1), 0, q, &f, 100) {
-			t.Fatal("a row is sent while its first attempt may be applied")
-		}
+		conformance.MustTrue(t, !c.Cut(now.Add(settle-1), 0, q, &f, 100),
+			"a row is sent while its first attempt may be applied")
 		c.Wake(now.Add(settle))
-		if !c.Cut(now.Add(settle), 0, q, &f, 100) || !f.Repeated[0] {
-			t.Fatal("it is not sent again, or not as repeated")
-		}
+		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && f.Repeated[0],
+			"it is not sent again, or not as repeated")
 		// Refused for capacity it need not wait again, and is repeated still.
 		f.Outcomes[0] = table.Outcome{Fate: table.Again, Throttled: true}
 		c.Done(now.Add(settle), &f)
 		f.Reset()
-		if !c.Cut(now.Add(settle), 0, q, &f, 100) || !f.Repeated[0] {
-			t.Fatal("throttled, it waits, or is not repeated any more")
-		}
+		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && f.Repeated[0],
+			"throttled, it waits, or is not repeated any more")
 		f.Outcomes[0] = table.Outcome{Fate: table.Written}
 		c.Done(now.Add(settle), &f)
 		f.Reset()
-		if !c.Cut(now.Add(settle), 0, q, &f, 100) || f.Repeated[0] {
-			t.Fatal("the next row of the key waits, or is mistaken for repeated")
-		}
+		conformance.MustTrue(t, c.Cut(now.Add(settle), 0, q, &f, 100) && !f.Repeated[0],
+			"the next row of the key waits, or is mistaken for repeated")
 	}
 }
 
@@ -118,15 +114,13 @@ func TestTimestampsOfAKeyRise(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var f Flight
 	for ; clock.last <= 3; clock.last++ {
-		if !c.Cut(now, 0, q, &f, 100) || len(f.Rows) != 1 || f.Outcomes[0].Stamp != clock.last {
-			t.Fatalf("at %d: %d rows, %+v", clock.last, len(f.Rows), f.Outcomes)
-		}
+		conformance.MustTrue(t, c.Cut(now, 0, q, &f, 100) && len(f.Rows) == 1 && f.Outcomes[0].Stamp == clock.last,
+			"at %d: %d rows, %+v", clock.last, len(f.Rows), f.Outcomes)
 		f.Outcomes[0].Fate = table.Written
 		c.Done(now, &f)
 		f.Reset()
-		if c.Wake(now); c.Cut(now, 0, q, &f, 100) {
-			t.Fatal("the next row is sent in the same millisecond")
-		}
+		c.Wake(now)
+		conformance.MustTrue(t, !c.Cut(now, 0, q, &f, 100), "the next row is sent in the same millisecond")
 		now = now.Add(time.Millisecond)
 		if clock.last < 3 {
 			clock.last++
@@ -151,9 +145,8 @@ func TestTheEndWaitsForRequestsOfAnEarlierProcess(t *testing.T) {
 		if at, unsettled := c.Unsettled(now); !unsettled || !at.Equal(until) {
 			t.Errorf("unordered %v: unsettled %v until %v, want until %v", unordered, unsettled, at, until)
 		}
-		if _, unsettled := c.Unsettled(until); unsettled {
-			t.Errorf("unordered %v: unsettled after that", unordered)
-		}
+		_, unsettled := c.Unsettled(until)
+		conformance.True(t, !unsettled, "unordered %v: unsettled after that", unordered)
 	}
 }
 
@@ -270,9 +263,8 @@ func TestARowThatFailsForeverIsGivenUpAndNoOther(t *testing.T) {
 				}
 			}
 			slices.Sort(rejected)
-			if fmt.Sprint(rejected) != tt.want || gaveUp != tt.gaveUp {
-				t.Errorf("rejected %v, want %s; gave up %v, want %v", rejected, tt.want, gaveUp, tt.gaveUp)
-			}
+			conformance.True(t, fmt.Sprint(rejected) == tt.want && gaveUp == tt.gaveUp,
+				"rejected %v, want %s; gave up %v, want %v", rejected, tt.want, gaveUp, tt.gaveUp)
 			if left := c.Remaining(); left+len(rejected)+written != tt.rows {
 				t.Errorf("%d rows written, %d rejected, %d left, of %d", written, len(rejected), left, tt.rows)
 			}

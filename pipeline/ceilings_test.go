@@ -88,12 +88,10 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 			}
 			// What flows in, and beside it what was saved up and a request: half as much again is never reached.
 			const limit = 1.5 * rate / 10
-			if most := left.most(100 * time.Millisecond); most > limit {
-				t.Errorf("%.0f rows left within a tenth of a second, of which %v may", most, limit)
-			}
-			if most := met.most(100 * time.Millisecond); most > limit {
-				t.Errorf("%.0f rows arrived within a tenth of a second, of which %v may", most, limit)
-			}
+			most := left.most(100 * time.Millisecond)
+			conformance.True(t, most <= limit, "%.0f rows left within a tenth of a second, of which %v may", most, limit)
+			most = met.most(100 * time.Millisecond)
+			conformance.True(t, most <= limit, "%.0f rows arrived within a tenth of a second, of which %v may", most, limit)
 		}))
 	}
 }
@@ -145,9 +143,8 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 					t.Errorf("%.3f of what the instance takes, %d rows of %d", got, len(w.rows()), rows)
 				}
 				// Most are refused at once, when nobody knows the limit yet: what four lanes have sent by then.
-				if r.Throttled == 0 || rate == 1000 && int(r.Throttled) > rows/2 {
-					t.Errorf("%d rows were refused", r.Throttled)
-				}
+				conformance.True(t, r.Throttled != 0 && (rate != 1000 || int(r.Throttled) <= rows/2),
+					"%d rows were refused", r.Throttled)
 			})
 		})
 	}
@@ -190,13 +187,11 @@ func TestLoadsTogetherKeepACeilingInEverySecond(t *testing.T) {
 			shared := lanes.NewSharedLimits(limits, 0)
 			began := time.Now()
 			together(t, w, loads, rows, func(cfg *trial) { cfg.Lanes.Shared = shared })
-			if most := met.most(time.Second); most > rate {
-				t.Errorf("%.0f rows arrived within a second, of which %v may", most, rate)
-			}
+			most := met.most(time.Second)
+			conformance.True(t, most <= rate, "%.0f rows arrived within a second, of which %v may", most, rate)
 			// Virtual time: the ceiling is used, too.
-			if took, least := time.Since(began).Seconds(), loads*rows/rate; took > 1.25*least {
-				t.Errorf("%v rows took %.2f s, of which %.2f are needed", loads*rows, took, least)
-			}
+			took, least := time.Since(began).Seconds(), loads*rows/rate
+			conformance.True(t, took <= 1.25*least, "%v rows took %.2f s, of which %.2f are needed", loads*rows, took, least)
 		}))
 	}
 }
@@ -224,9 +219,8 @@ func together(t *testing.T, w *world, loads, rows int, set func(*trial)) {
 		cfg.RunDir = fmt.Sprintf("%s/run-%d", w.dir, i)
 		set(&cfg)
 		group.Go(func() {
-			if r := w.load(cfg); r.Written+r.Superseded != int64(rows) {
-				t.Errorf("load %d: %d of %d rows", i, r.Written+r.Superseded, rows)
-			}
+			r := w.load(cfg)
+			conformance.True(t, r.Written+r.Superseded == int64(rows), "load %d: %d of %d rows", i, r.Written+r.Superseded, rows)
 		})
 	}
 	group.Wait()
@@ -364,16 +358,14 @@ func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {
 		said, sent := "", false
 		cfg.onSend = func([]table.Ref) { sent = true }
 		cfg.Watch.OnPlan = func(p *plan.Plan) {
-			if said = strings.Join(p.Warnings, "\n"); sent {
-				t.Error("a row was sent before")
-			}
+			said = strings.Join(p.Warnings, "\n")
+			conformance.True(t, !sent, "a row was sent before")
 		}
 		r := w.load(cfg)
 		const want = "table t has 2 secondary indexes (t_index1, t_index2): a row that costs one write unit without costs 3 write units and 2 read units with them"
 		conformance.Contains(t, said, want, "dry run %v: said", dry)
-		if len(r.Indexes) != 2 || r.IndexWriteCU != 200 || r.IndexReadCU != 200 {
-			t.Errorf("dry run %v: %+v", dry, r.ReportIndexes)
-		}
+		conformance.True(t, len(r.Indexes) == 2 && r.IndexWriteCU == 200 && r.IndexReadCU == 200,
+			"dry run %v: %+v", dry, r.ReportIndexes)
 	}
 }
 
@@ -389,9 +381,8 @@ func TestALoadSaysWhatLimitsIt(t *testing.T) {
 			progress := new(ledger.Progress)
 			cfg.Watch.Progress = progress
 			r := w.load(cfg)
-			if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != word.String() || r.LimitedBy[0].Share < 0.4 {
-				t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
-			}
+			conformance.True(t, len(r.LimitedBy) != 0 && r.LimitedBy[0].By == word.String() && r.LimitedBy[0].Share >= 0.4,
+				"%+v in %.2f s", r.LimitedBy, r.Seconds)
 			sum, share := 0.0, 0.0
 			for _, p := range r.LimitedBy {
 				sum, share = sum+p.Seconds, share+p.Share
@@ -408,9 +399,8 @@ func TestALoadSaysWhatLimitsIt(t *testing.T) {
 					t.Errorf("%s: %.6f s over time, %.6f s in all", p.By, got, p.Seconds)
 				}
 			}
-			if now := bottleneck.Word(progress.Hindrance.LimitedBy.Load()); now == bottleneck.None {
-				t.Error("the progress says nothing")
-			}
+			now := bottleneck.Word(progress.Hindrance.LimitedBy.Load())
+			conformance.True(t, now != bottleneck.None, "the progress says nothing")
 		}))
 	}
 }

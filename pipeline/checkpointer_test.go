@@ -66,9 +66,8 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 		conformance.Equal(t, failures.Load(), 60, "failures")
 		conformance.Equal(t, r.CheckpointError, "", "checkpoint error")
 		// After the last good one a lane may send its allowance, and no more: 30 failures later all of that has been sent.
-		if n := whileFailing.Load(); n > 0 {
-			t.Errorf("%d requests were sent long after the last checkpoint", n)
-		}
+		n := whileFailing.Load()
+		conformance.True(t, n == 0, "%d requests were sent long after the last checkpoint", n)
 	})
 }
 
@@ -89,9 +88,8 @@ func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
 				t.Fatalf("error %v", err)
 			}
-			if r.State != StateFailed || r.CheckpointError == "" {
-				t.Errorf("state %s, checkpoint error %q", r.State, r.CheckpointError)
-			}
+			conformance.True(t, r.State == StateFailed && r.CheckpointError != "",
+				"state %s, checkpoint error %q", r.State, r.CheckpointError)
 		}))
 	}
 }

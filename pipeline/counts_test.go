@@ -87,18 +87,16 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1, 1
 	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	r := w.overtaken(cfg)
-	if r.Written != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
-		t.Errorf("%d written, %d rejected", r.Written, r.Rejected)
-	}
+	conformance.True(t, r.Written == 2 && r.Rejected == 1 && r.ExitCode == exitcode.Rejects,
+		"%d written, %d rejected", r.Written, r.Rejected)
 	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "was not added", "join")
 	// With another column of marks both may.
 	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))
 	cfg.RunDir, cfg.Write.Marks.Column = filepath.Join(w.dir, "third"), "other"
 	w.load(cfg)
 	got := w.rows()
-	if n, _ := strconv.Atoi(got["x"]["n"]); n != 1101 && n != 1110 || got["y"]["n"] != "1" {
-		t.Errorf("%v", got)
-	}
+	n, _ := strconv.Atoi(got["x"]["n"])
+	conformance.True(t, (n == 1101 || n == 1110) && got["y"]["n"] == "1", "%v", got)
 }
 
 // A record whose attempt was applied before a later load came, and whose answer was lost, cannot be known to be added.
@@ -108,9 +106,8 @@ func TestARecordThatMayHaveBeenAddedIsRejectedAndSaysSo(t *testing.T) {
 	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\n"))
 	w.failNext(faults.Fault{Action: faults.DropAfter})
 	r := w.overtaken(cfg)
-	if text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"); r.Rejected != 1 || !strings.Contains(text, "may have been added or not") {
-		t.Error(text)
-	}
+	text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n")
+	conformance.True(t, r.Rejected == 1 && strings.Contains(text, "may have been added or not"), "%v", text)
 	w.wantSums(sums{"x": {101, 0}})
 }
 
@@ -189,9 +186,8 @@ func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 		r, err := cfg.run(ctx)
 		kill()
 		w.plan.Change(w.plan.Only, nil)
-		if attempt == 1 && (err != nil || r.Written != 302 || r.Rejected != 1 || r.MaybeApplied != 1) {
-			t.Errorf("%v, %d written, %d rejected, %d of them maybe applied", err, r.Written, r.Rejected, r.MaybeApplied)
-		}
+		conformance.True(t, attempt != 1 || err == nil && r.Written == 302 && r.Rejected == 1 && r.MaybeApplied == 1,
+			"%v, %d written, %d rejected, %d of them maybe applied", err, r.Written, r.Rejected, r.MaybeApplied)
 	}
 	conformance.Equal(t, w.rows()["x"]["n"], "6", "the sum")
 }
@@ -252,9 +248,8 @@ func TestTheAccountCountsEveryRowOnce(t *testing.T) {
 		a.Final(table.Ref{Block: b, Index: int32(i)}, end, table.Outcome{Code: "OTSParameterInvalid", MaybeApplied: true})
 	}
 	want := ledger.ReportCounts{Read: 3, Written: 1, Superseded: 1, Rejected: 1, MaybeApplied: 1}
-	if a.Counts.ReportCounts != want || a.Counts.Balance() != nil {
-		t.Errorf("counts %+v, want %+v", a.Counts.ReportCounts, want)
-	}
+	conformance.True(t, a.Counts.ReportCounts == want && a.Counts.Balance() == nil,
+		"counts %+v, want %+v", a.Counts.ReportCounts, want)
 	if len(kept.rows) != 1 || kept.rows[0].Location.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
 		t.Errorf("kept %+v", kept.rows)
 	}
@@ -273,9 +268,8 @@ func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
 	a, kept, stop := newAccount(-1)
 	kept.failed = errors.New("the disk is full")
 	a.Rejected(new(table.Split), &intake.Reject{Reason: table.Reason{Code: "WrongType"}})
-	if !errors.Is(stop.cause, kept.failed) || a.Counts.Rejected != 1 {
-		t.Errorf("%v, %d rejected", stop.cause, a.Counts.Rejected)
-	}
+	conformance.True(t, errors.Is(stop.cause, kept.failed) && a.Counts.Rejected == 1,
+		"%v, %d rejected", stop.cause, a.Counts.Rejected)
 	stop.stop(ledger.ErrLimit)
 	if !errors.Is(stop.cause, kept.failed) || stop.ended.Err() == nil {
 		t.Errorf("the first cause is %v, ended %v", stop.cause, stop.ended.Err())
@@ -319,9 +313,8 @@ func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
 		b.Append(start, len(b.Data), 10, table.Span{Record: uint32(i)}, nil)
 	}
 	conformance.Equal(t, a.rows(b, true), true, "the rows are not sent")
-	if len(wanted) != 2 || wanted[0] != "t1" || wanted[1] != "t2" || !stop.stopped() {
-		t.Errorf("asked for %q, stopped by %v", wanted, stop.cause)
-	}
+	conformance.True(t, len(wanted) == 2 && wanted[0] == "t1" && wanted[1] == "t2" && stop.stopped(),
+		"asked for %q, stopped by %v", wanted, stop.cause)
 }
 
 var update = flag.Bool("update", false, "write the golden files of these tests")
@@ -528,23 +521,20 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 			r := w.load(cfg)
 			w.plan.Change(w.plan.Only, nil)
 			w.wantRows(want)
-			if r.Rejected != rejected || r.Checkpoints != 0 || r.SpilledRows != 0 {
-				t.Errorf("%d rejected, want %d; %d checkpoints, %d spilled", r.Rejected, rejected, r.Checkpoints, r.SpilledRows)
-			}
+			conformance.True(t, r.Rejected == rejected && r.Checkpoints == 0 && r.SpilledRows == 0,
+				"%d rejected, want %d; %d checkpoints, %d spilled", r.Rejected, rejected, r.Checkpoints, r.SpilledRows)
 			if superseded := r.Superseded > 0; superseded != (order == plan.LastWins) {
 				t.Errorf("%v: %d rows gave way to later ones of their key", order, r.Superseded)
 			}
 			counts := map[string]int64{"written": r.Written, "superseded": r.Superseded, "rejected": r.Rejected}
 			maps.DeleteFunc(counts, func(_ string, n int64) bool { return n == 0 })
-			if !maps.Equal(ends.counts, counts) || ends.pending {
-				t.Errorf("told of %v, the ledger has %v; pending %t", ends.counts, counts, ends.pending)
-			}
+			conformance.True(t, maps.Equal(ends.counts, counts) && !ends.pending,
+				"told of %v, the ledger has %v; pending %t", ends.counts, counts, ends.pending)
 			left, err := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
 			must(t, err)
 			for _, name := range left {
-				if base := filepath.Base(name); base != rundir.SummaryFile && base != "lock" {
-					t.Errorf("%s is left behind", base)
-				}
+				base := filepath.Base(name)
+				conformance.True(t, base == rundir.SummaryFile || base == "lock", "%s is left behind", base)
 			}
 			conformance.Equal(t, checkpoint.Exists(cfg.RunDir), false, "there is a checkpoint")
 			conformance.Refused(t, conformance.ErrorOf(os.Stat(rundir.Root)), "", "there is a folder %s", rundir.Root)

@@ -252,9 +252,8 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 		t.Errorf("%d superseded, %d extra versions, %d left; want %d left", r.Superseded, r.ExtraVersions, r.ConditionFailed, want.left)
 	}
 	conformance.Equal(t, checkpoint.Exists(m.cfg.RunDir), false, "a finished run has a checkpoint")
-	if _, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir)); !os.IsNotExist(err) {
-		t.Errorf("the timestamps of a finished run are kept: %v", err)
-	}
+	_, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir))
+	conformance.True(t, os.IsNotExist(err), "the timestamps of a finished run are kept: %v", err)
 	// Headers of files that are looked at for ranges of keys are not counted when the files are read.
 	least := m.bytes() - int64(len(drawnHeader)*len(m.cfg.Inputs))
 	whole := m.killed.attempts == 1 && m.cfg.Limits.Records == 0 && m.bytes() > 0
@@ -264,9 +263,8 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	if m.mode.leaves == numberedRows {
 		m.checkReturned(rows)
 	}
-	if left, err := filepath.Glob(filepath.Join(m.w.dir, "tsimport-spill-*")); m.killed.attempts == 1 && (err != nil || len(left) > 0) {
-		t.Errorf("%v is left behind: %v", left, err)
-	}
+	left, err := filepath.Glob(filepath.Join(m.w.dir, "tsimport-spill-*"))
+	conformance.True(t, m.killed.attempts != 1 || err == nil && len(left) == 0, "%v is left behind: %v", left, err)
 }
 
 // bytes are those of all inputs; 0 if one is of a format of which parts are left out.

@@ -235,9 +235,8 @@ func TestARunThatCannotBeResumedIsRefusedAndStartedOver(t *testing.T) {
 			if harm(w, cfg.RunDir); says == "checkpoint" {
 				file(checkpoint.PrevFile, "damaged")(w, cfg.RunDir)
 			}
-			if text := w.refused(cfg); !strings.Contains(text, says) || !strings.Contains(text, "--fresh") {
-				t.Errorf("error %s", text)
-			}
+			text := w.refused(cfg)
+			conformance.True(t, strings.Contains(text, says) && strings.Contains(text, "--fresh"), "error %s", text)
 			cfg.Resume.Look = false
 			if r := w.load(cfg); r.State != StateFinished || r.Attempts != 1 || r.Written != 3 || len(w.rows()) != 3 {
 				t.Errorf("started over: %+v", r)
@@ -254,9 +253,8 @@ func TestAnInputThatHasChangedIsResumedIfThatIsAccepted(t *testing.T) {
 		t.Errorf("error %s", text)
 	}
 	cfg.Resume.AcceptChanged = true
-	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || len(w.rows()) < 3 {
-		t.Errorf("%+v", r)
-	}
+	r := w.load(cfg)
+	conformance.True(t, r.State == StateFinished && r.Resumed && len(w.rows()) >= 3, "%+v", r)
 }
 
 // A load may be killed when it has written the header of the returned keys, or a part of it, and no checkpoint yet.
@@ -309,9 +307,8 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	}
 	r := w.load(cfg)
 	w.wantNumbered(text, cfg)
-	if !r.Resumed || r.Found < 50 {
-		t.Errorf("%d rows were found, want those that were written behind the older checkpoint", r.Found)
-	}
+	conformance.True(t, r.Resumed && r.Found >= 50,
+		"%d rows were found, want those that were written behind the older checkpoint", r.Found)
 }
 
 func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
@@ -364,9 +361,8 @@ func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
 	cfg := w.config(w.file("in.csv", badCSV))
 	cfg.RunDir, cfg.Resume.Look = "", true
 	conformance.Contains(t, w.refused(cfg), "find an unfinished run", "error")
-	if _, err := os.Stat(rundir.Root); errors.Is(err, os.ErrNotExist) {
-		t.Error("the file is gone")
-	}
+	_, err := os.Stat(rundir.Root)
+	conformance.True(t, !errors.Is(err, os.ErrNotExist), "the file is gone")
 }
 
 // TestAFileOfTheRunThatCannotBeUsedCostsNoRow has a folder in the place of each file of a run, which can be neither read nor written nor

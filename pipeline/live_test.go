@@ -159,9 +159,8 @@ func loadChanging(t *testing.T, seed uint64) {
 		if c.by[id] < c.attempt && !c.stays[id] {
 			continue // the attempt was killed, and the row has vanished
 		}
-		if row := got[fmt.Sprint(id)]; row == nil || row[column] != text {
-			t.Errorf("row %d is %v, and %q was sent last", id, row, text)
-		}
+		row := got[fmt.Sprint(id)]
+		conformance.True(t, row != nil && row[column] == text, "row %d is %v, and %q was sent last", id, row, text)
 	}
 	for key, row := range got {
 		id, err := strconv.ParseInt(key, 10, 64)
@@ -172,9 +171,8 @@ func loadChanging(t *testing.T, seed uint64) {
 	for id := range c.stays {
 		conformance.True(t, got[fmt.Sprint(id)] != nil, "row %d is missing", id)
 	}
-	if !c.grows && r.Read-r.ReadAgain != rows {
-		t.Errorf("%d read, %d of them again; want %d others", r.Read, r.ReadAgain, rows)
-	}
+	conformance.True(t, c.grows || r.Read-r.ReadAgain == rows,
+		"%d read, %d of them again; want %d others", r.Read, r.ReadAgain, rows)
 	if r.Written != r.Read || r.Replayed != 0 || k.Divided() != c.begun {
 		t.Errorf("%d read, %d written, %d sent again, %d times divided", r.Read, r.Written, r.Replayed, k.Divided())
 	}
@@ -259,12 +257,10 @@ func TestWhatALiveSourceCannotKeepIsRefused(t *testing.T) {
 			cfg := w.fromKeyed(k)
 			change(&cfg)
 			_, err := cfg.run(context.Background())
-			if !errors.As(err, new(*plan.UsageError)) || !strings.Contains(err.Error(), want) {
-				t.Errorf("the error is %v", err)
-			}
-			if names := w.tableNames(); len(names) > 0 {
-				t.Errorf("tables were made: %v", names)
-			}
+			conformance.True(t, errors.As(err, new(*plan.UsageError)) && strings.Contains(err.Error(), want),
+				"the error is %v", err)
+			names := w.tableNames()
+			conformance.True(t, len(names) == 0, "tables were made: %v", names)
 		}))
 	}
 }
@@ -359,9 +355,8 @@ func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
 			}
 			return nil
 		}
-		if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted || !dead.Load() {
-			t.Fatalf("%v, %v", r, err)
-		}
+		r, err := killed.run(ctx)
+		conformance.MustTrue(t, err == nil && r.State == StateInterrupted && dead.Load(), "%v, %v", r, err)
 		for id := range k.Rows() {
 			k.Put(id, "newer")
 		}

@@ -102,9 +102,8 @@ func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
 	r := w.load(cfg)
 	w.plan.Change(w.plan.Only, nil)
 	w.wantNumbered(text, cfg)
-	if r.SurplusDeleted != 1 || r.Searched != 1 || r.Found != 0 {
-		t.Errorf("%d copies deleted, %d rows searched, %d found", r.SurplusDeleted, r.Searched, r.Found)
-	}
+	conformance.True(t, r.SurplusDeleted == 1 && r.Searched == 1 && r.Found == 0,
+		"%d copies deleted, %d rows searched, %d found", r.SurplusDeleted, r.Searched, r.Found)
 }
 
 // copyRow writes a row of key1 once more.
@@ -136,9 +135,8 @@ func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 		w.failNext(faults.Fault{Action: faults.DropAfter})
 		r := w.load(cfg)
 		rows := w.rows()
-		if int64(len(rows)) != r.Written+r.MaybeTwice || r.MaybeTwice == 0 || r.Searched > 0 {
-			t.Errorf("%d rows, %d written, %d maybe twice, %d searched", len(rows), r.Written, r.MaybeTwice, r.Searched)
-		}
+		conformance.True(t, int64(len(rows)) == r.Written+r.MaybeTwice && r.MaybeTwice != 0 && r.Searched == 0,
+			"%d rows, %d written, %d maybe twice, %d searched", len(rows), r.Written, r.MaybeTwice, r.Searched)
 		for key, cells := range rows {
 			conformance.Equal(t, len(cells), 1, "%s: %v", key, cells)
 		}
@@ -150,12 +148,10 @@ func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
 	cfg := w.numbered(w.file("in.csv", "user,what\na,b\n"))
 	w.file("keys.csv", "precious")
 	r, err := cfg.run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "keys.csv exists") || r.State != StateFailed {
-		t.Errorf("%v", err)
-	}
-	if text := lines(t, cfg.Write.Marks.ReturnedKeys); len(text) != 1 || text[0] != "precious" {
-		t.Errorf("%q", text)
-	}
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "keys.csv exists") && r.State == StateFailed,
+		"%v", err)
+	text := lines(t, cfg.Write.Marks.ReturnedKeys)
+	conformance.True(t, len(text) == 1 && text[0] == "precious", "%q", text)
 }
 
 // Rows that are there already are changed by the numbers that they have.
@@ -205,9 +201,8 @@ func TestRowsOfALostRunAreFound(t *testing.T) {
 			if whole {
 				want = 120
 			}
-			if r.Found != want || r.Searched != 120 || r.SurplusDeleted != 0 {
-				t.Errorf("%d of %d found, want %d; %d deleted", r.Found, r.Searched, want, r.SurplusDeleted)
-			}
+			conformance.True(t, r.Found == want && r.Searched == 120 && r.SurplusDeleted == 0,
+				"%d of %d found, want %d; %d deleted", r.Found, r.Searched, want, r.SurplusDeleted)
 		}
 	})
 }
@@ -259,9 +254,8 @@ func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 			cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "all.csv")
 			next := w.load(cfg)
 			w.wantNumbered(text, cfg)
-			if next.Written != 200 || next.Found < r.Written {
-				t.Errorf("%d written, %d found of %d and more", next.Written, next.Found, r.Written)
-			}
+			conformance.True(t, next.Written == 200 && next.Found >= r.Written,
+				"%d written, %d found of %d and more", next.Written, next.Found, r.Written)
 		}))
 	}
 }
@@ -298,9 +292,8 @@ func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
 		cfg.Write.Marks.ReturnedKeys, cfg.Write.Marks.LookFirst = "", true
 		begun := time.Now()
 		cfg.onSend = func([]table.Ref) {
-			if waited := time.Since(begun); waited < cfg.Write.Settle {
-				t.Errorf("looked after %v", waited)
-			}
+			waited := time.Since(begun)
+			conformance.True(t, waited >= cfg.Write.Settle, "looked after %v", waited)
 		}
 		w.load(cfg)
 		w.wantNumbered(text, cfg)
@@ -380,9 +373,8 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 			cfg.Drain, cfg.onSend, cfg.Lanes.Concurrency = nil, nil, 8
 			r := w.load(cfg)
 			w.wantNumbered(text, cfg)
-			if r.Searched < 2500 || r.Found < 1000 || r.SearchRequests > 100 {
-				t.Errorf("%d rows looked for, %d found, with %d requests", r.Searched, r.Found, r.SearchRequests)
-			}
+			conformance.True(t, r.Searched >= 2500 && r.Found >= 1000 && r.SearchRequests <= 100,
+				"%d rows looked for, %d found, with %d requests", r.Searched, r.Found, r.SearchRequests)
 			t.Logf("%d rows looked for, %d found, with %d requests", r.Searched, r.Found, r.SearchRequests)
 		}))
 	}
@@ -435,7 +427,6 @@ func TestRowsOfAFewKeysTravelTogether(t *testing.T) {
 	text := rowsOf("user,what\n", rows, func(i int) string { return fmt.Sprintf("k%05d,w%d\n", i/each, i) })
 	before := w.plan.Requests()
 	w.load(w.numbered(w.file("in.csv", text)))
-	if sent := w.plan.Requests() - before; sent > rows/50 {
-		t.Errorf("%d requests for %d rows", sent, rows)
-	}
+	sent := w.plan.Requests() - before
+	conformance.True(t, sent <= rows/50, "%d requests for %d rows", sent, rows)
 }

@@ -216,16 +216,13 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 			r := w.load(cfg)
 			w.plan.Change(w.plan.Only, nil)
 			w.wantRows(want)
-			if tt.waits && r.ReadWaits == 0 || tt.memory == 1 && r.SendWaits == 0 {
-				t.Errorf("reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)
-			}
-			if full := strings.Contains(r.SpillError, "no space left"); tt.full && !full {
-				t.Errorf("spill error %q with at most %d bytes on disk", r.SpillError, tt.tempMax)
-			}
+			conformance.True(t, (!tt.waits || r.ReadWaits != 0) && (tt.memory != 1 || r.SendWaits != 0),
+				"reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)
+			full := strings.Contains(r.SpillError, "no space left")
+			conformance.True(t, !tt.full || full, "spill error %q with at most %d bytes on disk", r.SpillError, tt.tempMax)
 			conformance.True(t, !tt.spills || r.SpilledRows != 0, "nothing was spilled")
-			if left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*")); err != nil || len(left) > 0 {
-				t.Errorf("%v is left behind: %v", left, err)
-			}
+			left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*"))
+			conformance.True(t, err == nil && len(left) == 0, "%v is left behind: %v", left, err)
 		}))
 	}
 }
@@ -282,9 +279,8 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 		must(t, <-done)
 		short, cancelShort := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancelShort()
-		if s, err := cfg.Watch.Monitor.State(short); err == nil {
-			t.Errorf("a load that has ended says %+v", s)
-		}
+		s, err := cfg.Watch.Monitor.State(short)
+		conformance.True(t, err != nil, "a load that has ended says %+v", s)
 	})
 }
 
@@ -345,9 +341,8 @@ func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 			return s.Lanes[1].Final == 4000
 		})
 		// Beyond the budget there may be what two lanes read back to continue with, and the block that was on its way.
-		if limit := int64(2 * maxBatchInMemory); most > limit {
-			t.Errorf("rows took %d bytes more than their budget, want at most %d", most, limit)
-		}
+		limit := int64(2 * maxBatchInMemory)
+		conformance.True(t, most <= limit, "rows took %d bytes more than their budget, want at most %d", most, limit)
 	})
 }
 
@@ -369,9 +364,8 @@ func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
 		w.running(cfg, func(s *State) bool { return s.Written >= 200 })
 		in.Close()
 		// A batch waits a quarter of a second for company; the first one does.
-		if took := time.Since(start); took > 2*time.Second {
-			t.Errorf("200 rows of one key took %v", took)
-		}
+		took := time.Since(start)
+		conformance.True(t, took <= 2*time.Second, "200 rows of one key took %v", took)
 	})
 }
 

@@ -60,9 +60,8 @@ func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
 	if keep {
 		must(t, r.RemoveCheckpoint())
 	}
-	if r.Sections < 50 || r.Rejected != 120 || r.Written+r.Superseded != 2880 {
-		t.Fatalf("%d sections, %d rejected, %d written, %d superseded", r.Sections, r.Rejected, r.Written, r.Superseded)
-	}
+	conformance.MustTrue(t, r.Sections >= 50 && r.Rejected == 120 && r.Written+r.Superseded == 2880,
+		"%d sections, %d rejected, %d written, %d superseded", r.Sections, r.Rejected, r.Written, r.Superseded)
 	type reason struct {
 		File   string
 		Record int64
@@ -85,9 +84,8 @@ func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
 	if len(raw) != 121 || raw[1] != "k00007,bad" || raw[2] != ",9" || raw[3] != "k00057,bad" || raw[81] != "k00007,bad" {
 		t.Errorf("rejects.csv begins %q", raw[:5])
 	}
-	if _, err := os.Stat(filepath.Join(r.RunDir, checkpoint.OrderFile)); !os.IsNotExist(err) {
-		t.Errorf("a finished run has %s: %v", checkpoint.OrderFile, err)
-	}
+	_, err := os.Stat(filepath.Join(r.RunDir, checkpoint.OrderFile))
+	conformance.True(t, os.IsNotExist(err), "a finished run has %s: %v", checkpoint.OrderFile, err)
 }
 
 // Damage that the first pass finds inside a file that can be divided keeps the file from being scheduled: what stands before it is loaded, in
@@ -119,13 +117,11 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 		rows, want := w.rows(), records+500
 		if damaged {
 			want = records / 2
-			if err == nil || !strings.Contains(err.Error(), "a.parquet") || r.ExitCode != exitcode.Failed {
-				t.Errorf("exit code %d, error %v", r.ExitCode, err)
-			}
+			conformance.True(t, err != nil && strings.Contains(err.Error(), "a.parquet") && r.ExitCode == exitcode.Failed,
+				"exit code %d, error %v", r.ExitCode, err)
 		}
-		if len(rows) != want || r.Sections > 0 == damaged || damaged == (err == nil) {
-			t.Errorf("damaged %v: %d rows, want %d; %d sections, error %v", damaged, len(rows), want, r.Sections, err)
-		}
+		conformance.True(t, len(rows) == want && r.Sections > 0 != damaged && damaged != (err == nil),
+			"damaged %v: %d rows, want %d; %d sections, error %v", damaged, len(rows), want, r.Sections, err)
 		for key := range rows {
 			conformance.True(t, !damaged || key < fmt.Sprintf("k%05d", records/2), "row %s stands after the damage", key)
 		}

@@ -43,9 +43,8 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	cfg.Read.SplitBytes = 16 // record and line numbers continue from split to split
 	r := w.load(cfg)
-	if r.ExitCode != exitcode.Rejects || r.Read != 8 || r.Written != 2 || r.Rejected != 6 {
-		t.Errorf("exit %d, %d read, %d written, %d rejected", r.ExitCode, r.Read, r.Written, r.Rejected)
-	}
+	conformance.True(t, r.ExitCode == exitcode.Rejects && r.Read == 8 && r.Written == 2 && r.Rejected == 6,
+		"exit %d, %d read, %d written, %d rejected", r.ExitCode, r.Read, r.Written, r.Rejected)
 	w.wantRows(contents{"a": {"n": "1", "s": "x"}, "f": {"n": "8", "s": "last"}})
 
 	kept, err := os.ReadFile(filepath.Join(r.RunDir, "rejects.csv"))
@@ -82,9 +81,8 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 	if r := w.load(again); r.ExitCode != exitcode.OK || r.Written != 6 {
 		t.Errorf("the corrected rejects: exit %d, %d written", r.ExitCode, r.Written)
 	}
-	if rows := w.rows(); len(rows) != 8 || rows["b"]["s"] != "multi\nline" {
-		t.Errorf("%d rows: %v", len(rows), rows)
-	}
+	rows := w.rows()
+	conformance.True(t, len(rows) == 8 && rows["b"]["s"] == "multi\nline", "%d rows: %v", len(rows), rows)
 }
 
 func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
@@ -97,9 +95,8 @@ func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
 		cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: limit}
 		r := w.load(cfg)
 		if i == 5 {
-			if r.State != StateFinished || r.Rejected != 200 || r.Written != 200 {
-				t.Errorf("attempt %d, limit %d: %s, %d rejected, %d written", i+1, limit, r.State, r.Rejected, r.Written)
-			}
+			conformance.True(t, r.State == StateFinished && r.Rejected == 200 && r.Written == 200,
+				"attempt %d, limit %d: %s, %d rejected, %d written", i+1, limit, r.State, r.Rejected, r.Written)
 		} else if r.State != StateErrorLimit || r.ExitCode != exitcode.ErrorLimit || r.Rejected != limit+1 {
 			t.Errorf("attempt %d, limit %d: %s, exit code %d, %d rejected", i+1, limit, r.State, r.ExitCode, r.Rejected)
 		}
@@ -149,9 +146,8 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := w.load(cfg)
-			if r.ExitCode != tt.exit || r.Rejected != tt.rejected || r.Read != tt.read {
-				t.Errorf("exit %d, %d rejected, %d read; want %d, %d, %d", r.ExitCode, r.Rejected, r.Read, tt.exit, tt.rejected, tt.read)
-			}
+			conformance.True(t, r.ExitCode == tt.exit && r.Rejected == tt.rejected && r.Read == tt.read,
+				"exit %d, %d rejected, %d read; want %d, %d, %d", r.ExitCode, r.Rejected, r.Read, tt.exit, tt.rejected, tt.read)
 			conformance.Equal(t, int64(len(w.rows())), r.Written, "rows in the table")
 			if kept := lines(t, filepath.Join(r.RunDir, "rejects.csv")); int64(len(kept)) != r.Rejected+1 {
 				t.Errorf("rejects.csv has %d lines, want the header and %d records", len(kept), r.Rejected)
@@ -173,9 +169,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 	conformance.Equal(t, w.plan.Requests(), 0, "rows were sent")
 	cfg.Target.Create = false
-	if _, err := cfg.run(context.Background()); !isUsage(err) {
-		t.Errorf("the dry run made the table: %v", err)
-	}
+	_, err := cfg.run(context.Background())
+	conformance.True(t, isUsage(err), "the dry run made the table: %v", err)
 }
 
 func isUsage(err error) bool {
@@ -228,9 +223,8 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 		w.load(w.config(w.file("before.csv", "id,n\nz,1\n"))) // a table that was only just made may be said not to exist
 		w.plan.Decide = func(faults.Request) faults.Fault { return f }
 		r, err := w.config(w.file("in.csv", "id,n\na,1\nb,2\n")).run(context.Background())
-		if err == nil || r.ExitCode != exitcode.Refused || r.Rejected != 0 || r.Unfinished == 0 {
-			t.Errorf("%s: %v, %+v", f.Code, err, r)
-		}
+		conformance.True(t, err != nil && r.ExitCode == exitcode.Refused && r.Rejected == 0 && r.Unfinished != 0,
+			"%s: %v, %+v", f.Code, err, r)
 		conformance.Equal(t, r.Balance(), nil, "error")
 	}
 }
@@ -253,9 +247,8 @@ func TestARunFolderThatCannotBeMadeStopsTheLoadBeforeTheFirstRow(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
 	cfg.RunDir = filepath.Join(w.file("file", ""), "run")
-	if r, err := cfg.run(context.Background()); err == nil || r != nil {
-		t.Errorf("%v, %+v", err, r)
-	}
+	r, err := cfg.run(context.Background())
+	conformance.True(t, err != nil && r == nil, "%v, %+v", err, r)
 }
 
 func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
@@ -263,9 +256,8 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 	a := w.file("a.csv", "id,x,y\n1,a,b\nbad\n")
 	b := w.file("b.csv", "y,id,x\nd,2,c\nworse\n")
 	c := w.file("c.csv", "id,x\n3,e\n")
-	if _, err := w.config(a, b, c).run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), "c.csv") {
-		t.Errorf("error %v does not name the file", err)
-	}
+	_, err := w.config(a, b, c).run(context.Background())
+	conformance.True(t, isUsage(err) && strings.Contains(err.Error(), "c.csv"), "error %v does not name the file", err)
 	r := w.load(w.config(a, b))
 	w.wantRows(contents{"1": {"x": "a", "y": "b"}, "2": {"x": "c", "y": "d"}})
 	for name, want := range map[string]string{"rejects.csv": "id,x,y bad", "rejects-2.csv": "y,id,x worse"} {
@@ -353,9 +345,8 @@ func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
 		"load its rows without it with --missing null":               w.config(inputs[1], before),
 		"the primary key and --version-column need it in every file": func() trial { c := with(before, inputs[0]); c.Read.Convert.VersionColumn = "y"; return c }(),
 	} {
-		if _, err := cfg.run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
+		_, err := cfg.run(context.Background())
+		conformance.True(t, isUsage(err) && strings.Contains(err.Error(), want), "%v, want %s", err, want)
 	}
 }
 
@@ -460,9 +451,8 @@ func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
 			close(release)
 		}()
 		conformance.Equal(t, w.load(cfg).Written, records, "written")
-		if n := readWhileBlocked.Load(); n == 0 || n >= records/2 {
-			t.Errorf("%d of %d records were read while the service took none", n, records)
-		}
+		n := readWhileBlocked.Load()
+		conformance.True(t, n != 0 && n < records/2, "%d of %d records were read while the service took none", n, records)
 	})
 }
 
@@ -528,8 +518,7 @@ func TestATableCreatedMeanwhileByAnotherProcessIsUsed(t *testing.T) {
 		other.RunDir = filepath.Join(w.dir, "other")
 		w.load(other)
 	}
-	if r := w.load(cfg); r.Created {
-		t.Error("the report says that this run made the table")
-	}
+	r := w.load(cfg)
+	conformance.True(t, !r.Created, "the report says that this run made the table")
 	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})
 }

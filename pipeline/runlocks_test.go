@@ -70,13 +70,11 @@ func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) 
 			if first.Target.Client.Transport = (&meanwhile{w.server.Transport(), ask}); name == "when it is planned" {
 				first.Target.Client.Transport, first.Watch.OnPlan = w.server.Transport(), func(*plan.Plan) { ask() }
 			}
-			if r := w.load(first); r.Written != 3 || !asked {
-				t.Errorf("%+v", r)
-			}
+			r := w.load(first)
+			conformance.True(t, r.Written == 3 && asked, "%+v", r)
 			conformance.Equal(t, w.load(second).Written, 3, "later")
-			if left, err := os.ReadDir(first.Resume.LocksDir); !os.IsNotExist(err) {
-				t.Errorf("left: %v, %v", left, err)
-			}
+			left, err := os.ReadDir(first.Resume.LocksDir)
+			conformance.True(t, os.IsNotExist(err), "left: %v, %v", left, err)
 		})
 	}
 }
@@ -88,13 +86,11 @@ func TestALoadThatCannotBeginLeavesNoFolders(t *testing.T) {
 	cfg.Resume.Look = true
 	cfg.Target.Create = false
 	for _, cfg.RunDir = range []string{"", "a/b"} {
-		if _, err := cfg.run(context.Background()); err == nil {
-			t.Fatal("a missing table is loaded into")
-		}
+		_, err := cfg.run(context.Background())
+		conformance.MustTrue(t, err != nil, "a missing table is loaded into")
 	}
-	if left, err := os.ReadDir("."); err != nil || len(left) != 1 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	left, err := os.ReadDir(".")
+	conformance.True(t, err == nil && len(left) == 1, "left: %v, %v", left, err)
 }
 
 // madeRun makes a run of in.csv into table t of the target test.
@@ -119,17 +115,15 @@ func TestTheUnfinishedRunIsFoundForAnyClock(t *testing.T) {
 	identity := progress.Identify("test", "t", "in.csv")
 	madeRun(t, "finished", noon, false)
 	want := madeRun(t, "unfinished", noon.Add(-time.Hour), true)
-	if got, err := keep.Unfinished(identity); err != nil || got != want {
-		t.Errorf("%q, %v", got, err)
-	}
+	got, err := keep.Unfinished(identity)
+	conformance.True(t, err == nil && got == want, "%q, %v", got, err)
 	other := madeRun(t, "other", noon.Add(-time.Minute), true)
 	var usage *plan.UsageError
 	if got, err := keep.Unfinished(identity); !errors.As(err, &usage) || !strings.Contains(usage.Message, want) || !strings.Contains(usage.Message, other) {
 		t.Errorf("of two: %q, %v", got, err)
 	}
-	if got, err := keep.Unfinished("of another load"); err != nil || got != "" {
-		t.Errorf("%q, %v", got, err)
-	}
+	got, err = keep.Unfinished("of another load")
+	conformance.True(t, err == nil && got == "", "%q, %v", got, err)
 }
 
 func TestARunThatIsStartedOverIsNotResumedLater(t *testing.T) {
@@ -143,9 +137,8 @@ func TestARunThatIsStartedOverIsNotResumedLater(t *testing.T) {
 	conformance.MustEqual(t, first.State, StateErrorLimit, "%+v", first)
 	cfg.Resume.Look = false
 	second := w.load(cfg)
-	if job, err := checkpoint.ReadJob(first.RunDir); err != nil || job.ReplacedBy != second.RunDir {
-		t.Errorf("%+v, %v", job, err)
-	}
+	job, err := checkpoint.ReadJob(first.RunDir)
+	conformance.True(t, err == nil && job.ReplacedBy == second.RunDir, "%+v, %v", job, err)
 	cfg.Resume.Look = true
 	cfg.Limits.MaxErrors = ledger.MaxErrors{Rows: -1}
 	if third := w.load(cfg); !third.Resumed || third.RunDir != second.RunDir || third.State != StateFinished {
@@ -192,9 +185,8 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 						kill()
 					}
 				}}
-				if _, err := run(ctx, cfg, &h); (err == nil) != ends {
-					t.Fatalf("the predecessor: %v", err)
-				}
+				_, err := run(ctx, cfg, &h)
+				conformance.MustEqual(t, (err == nil), ends, "the predecessor: %v", err)
 				kill()
 			}
 			if strings.HasSuffix(name, "given back") {
@@ -347,9 +339,8 @@ func TestHowALoadEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &Report{Counted: ledger.Counted{ReportCounts: tt.counts}}
 			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: cmp.Or(tt.limit, ledger.MaxErrors{Rows: 3})}}, tt.err)
-			if r.State != tt.state || r.ExitCode != tt.exit || (err != nil) != tt.failed {
-				t.Errorf("%q, exit %d, %v", r.State, r.ExitCode, err)
-			}
+			conformance.True(t, r.State == tt.state && r.ExitCode == tt.exit && (err != nil) == tt.failed,
+				"%q, exit %d, %v", r.State, r.ExitCode, err)
 		})
 	}
 }

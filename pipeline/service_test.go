@@ -50,9 +50,8 @@ func TestALoadIsRightForAnyDescriptionOfATable(t *testing.T) {
 				for range 2 { // into a new table, and into one that is there
 					cfg := w.config(w.file("in.csv", text))
 					cfg.surveyEvery = 10 * time.Millisecond
-					if r := w.load(cfg); r.Written != 1000 || r.State != StateFinished {
-						t.Errorf("%+v", r)
-					}
+					r := w.load(cfg)
+					conformance.True(t, r.Written == 1000 && r.State == StateFinished, "%+v", r)
 				}
 				want := lastOf(t, text)
 				w.wantRows(want)
@@ -171,9 +170,8 @@ func TestAStrayRefusalDoesNotEndALoad(t *testing.T) {
 		w.fail(faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}, func(r faults.Request) bool { return r.N == 2 })
 		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\nc,3\nd,4\ne,5\n"))
 		cfg.Lanes.BatchRows, cfg.Lanes.Concurrency = 1, 1
-		if r := w.load(cfg); r.Written != 5 || len(w.rows()) != 5 {
-			t.Errorf("%+v", r.ReportCounts)
-		}
+		r := w.load(cfg)
+		conformance.True(t, r.Written == 5 && len(w.rows()) == 5, "%+v", r.ReportCounts)
 	})
 }
 
@@ -306,9 +304,8 @@ func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
 		r := w.load(cfg)
 		w.wantRows(want)
 		w.verifies(cfg, r)
-		if r.Read != 1500 || r.Written != 1499 || r.Rejected != 1 {
-			t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
-		}
+		conformance.True(t, r.Read == 1500 && r.Written == 1499 && r.Rejected == 1,
+			"%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
 		kept, err := filepath.Glob(filepath.Join(cfg.RunDir, "rejects*.ndjson"))
 		conformance.MustTrue(t, err == nil && len(kept) == 1, "rejects: %v, %v", kept, err)
 		if text, err := os.ReadFile(kept[0]); err != nil || !strings.HasPrefix(string(text), `{"id":17,"text":"row 17",`) {
@@ -327,9 +324,8 @@ func TestASourceThatBreaksOffEndsTheLoadAfterItsRows(t *testing.T) {
 	r, err := cfg.run(context.Background())
 	conformance.Refused(t, err, "read rows: it broke off after 123 rows", "the error")
 	w.wantRows(want)
-	if r.Read != 123 || r.Written != 123 || r.ExitCode != exitcode.Failed {
-		t.Errorf("%d read, %d written, exit code %d", r.Read, r.Written, r.ExitCode)
-	}
+	conformance.True(t, r.Read == 123 && r.Written == 123 && r.ExitCode == exitcode.Failed,
+		"%d read, %d written, exit code %d", r.Read, r.Written, r.ExitCode)
 }
 
 func TestALoadOfAnySourceIsResumed(t *testing.T) {
@@ -422,9 +418,8 @@ func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 	r := w.load(cfg)
 	conformance.Equal(t, r.Written, 20_000, "written")
 	conformance.Equal(t, len(w.rows()), 20_000, "rows")
-	if n := few.many.Load(); n > 3*64 {
-		t.Errorf("%d connections were one too many", n)
-	}
+	n := few.many.Load()
+	conformance.True(t, n <= 3*64, "%d connections were one too many", n)
 	t.Logf("%d connections closed at once, %d requests, %d sent again", few.many.Load(), r.Requests, r.Retried)
 }
 
@@ -442,9 +437,8 @@ func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 			cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
 			cfg.Lanes.Concurrency, cfg.Lanes.BatchRows, cfg.Lanes.RetryFor = 8, 10, time.Minute
 			w.fail(faults.Fault{Action: faults.DropAfter}, func(r faults.Request) bool { return r.N%5 == 1 && r.N < 40 })
-			if r := w.load(cfg); r.Written != 300 || r.Found == 0 {
-				t.Errorf("%d written, %d found", r.Written, r.Found)
-			}
+			r := w.load(cfg)
+			conformance.True(t, r.Written == 300 && r.Found != 0, "%d written, %d found", r.Written, r.Found)
 			w.wantNumbered(text, cfg)
 		})
 	}
@@ -509,9 +503,8 @@ func TestRequestsBecomeAsSmallAsAGatewayTakesThem(t *testing.T) {
 		if r.Written != 2999 || r.Rejected != 1 || len(w.rows()) != 2999 {
 			t.Errorf("%d written, %d rejected, %d rows", r.Written, r.Rejected, len(w.rows()))
 		}
-		if n := refused.Load(); n > 40 {
-			t.Errorf("%d requests were refused: the size is not remembered", n)
-		}
+		n := refused.Load()
+		conformance.True(t, n <= 40, "%d requests were refused: the size is not remembered", n)
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/keep"
@@ -174,9 +175,8 @@ func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
 		_, r := linkShare(t, &virtualLink{bandwidth: 1.6e6 / 8, compress: mode}, 20_000, 40, client.DefaultRequestTimeout, nil)
 		seconds[mode] = r.Seconds
 	}
-	if off := seconds[client.CompressOff]; seconds[client.CompressOn] > off/4 || off < 40 {
-		t.Errorf("seconds: %v", seconds)
-	}
+	off := seconds[client.CompressOff]
+	conformance.True(t, seconds[client.CompressOn] <= off/4 && off >= 40, "seconds: %v", seconds)
 }
 
 // Partitions that refuse what is above their capacity are not mistaken for the way: what a lane did not send while it waited for a connection, and no
@@ -185,9 +185,8 @@ func TestOneConnectionOfALongWayKeepsToTheCapacityOfPartitions(t *testing.T) {
 	l := &virtualLink{bandwidth: 50e6 / 8, trip: 200 * time.Millisecond, workers: 1, service: sim.Config{PartitionUnits: 100}}
 	const seconds = 30 // of 1,000 rows
 	share, r := linkShare(t, l, 100, seconds, client.DefaultRequestTimeout, nil)
-	if r.Seconds > 2*seconds*1000/800 || r.Throttled > r.Written/10 {
-		t.Errorf("%d rows in %.1f s, %.3f of 200 rows a trip, %d refused", r.Written, r.Seconds, share, r.Throttled)
-	}
+	conformance.True(t, r.Seconds <= 2*seconds*1000/800 && r.Throttled <= r.Written/10,
+		"%d rows in %.1f s, %.3f of 200 rows a trip, %d refused", r.Written, r.Seconds, share, r.Throttled)
 }
 
 var linkTable = flag.Bool("link-table", false, "print what share of slow links in virtual time loads fill (make links)")
@@ -302,9 +301,8 @@ func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
 						kind, partitions, dearer, c.lasts, missing, doubled, r.ReportAttempts)
 				}
 				limits := func(l ledger.ReportLimit) bool { return l.By == "outage" && l.Seconds > 6 }
-				if c.kind != faults.Timeout && !slices.ContainsFunc(r.LimitedBy, limits) {
-					t.Errorf("%s, %d partitions: %+v", kind, partitions, r.LimitedBy)
-				}
+				conformance.True(t, c.kind == faults.Timeout || slices.ContainsFunc(r.LimitedBy, limits),
+					"%s, %d partitions: %+v", kind, partitions, r.LimitedBy)
 			}
 		}
 	}
@@ -374,9 +372,8 @@ func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
 	d.keep(now)
 	for range 3 {
 		now = now.Add(5 * time.Hour)
-		if d.keep(now); d.stopper.stopped() {
-			t.Fatalf("the load fails because of a pause: %v", d.stopper.cause)
-		}
+		d.keep(now)
+		conformance.MustTrue(t, !d.stopper.stopped(), "the load fails because of a pause: %v", d.stopper.cause)
 	}
 	for range 8 {
 		now = now.Add(d.checkpointer.Patience.LookEvery())
@@ -400,9 +397,8 @@ func TestADeleteThatMayBeDoneIsRejectedAndSaysSo(t *testing.T) {
 			cfg.RunDir += string(rune('1' + i))
 			w.failNext(faults.Fault{Action: tt.fault})
 			r := w.load(cfg)
-			if r.Rejected != 1 || r.MaybeApplied != tt.maybe {
-				t.Errorf("first answer %v: %d rejected, %d of them maybe applied", tt.fault, r.Rejected, r.MaybeApplied)
-			}
+			conformance.True(t, r.Rejected == 1 && r.MaybeApplied == tt.maybe,
+				"first answer %v: %d rejected, %d of them maybe applied", tt.fault, r.Rejected, r.MaybeApplied)
 			reasons := strings.Join(lines(t, cfg.RunDir+"/rejects.jsonl"), "\n")
 			if got := strings.Contains(reasons, `"maybe_applied":true`); got != (tt.maybe > 0) {
 				t.Errorf("first answer %v: %s", tt.fault, reasons)
@@ -426,9 +422,8 @@ func TestTheClockIsWarnedOfFromASecondOn(t *testing.T) {
 			cfg.RunDir += "2"
 			w.load(cfg)
 			text := strings.Join(warnings, "\n")
-			if want == "" && strings.Contains(text, "clock") || !strings.Contains(text, want) {
-				t.Errorf("warnings %q", warnings)
-			}
+			conformance.True(t, (want != "" || !strings.Contains(text, "clock")) && strings.Contains(text, want),
+				"warnings %q", warnings)
 		})
 	}
 }

@@ -42,9 +42,8 @@ func TestEachRowGoesToTheTableOfItsMonth(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		r := w.load(w.byMonth(w.file("a.csv", purchases(3000, 24))))
 		w.verifies(w.byMonth(w.dir+"/a.csv"), r)
-		if r.Written != 3000 || len(r.Tables) != 24 {
-			t.Fatalf("%d rows written into %d tables", r.Written, len(r.Tables))
-		}
+		conformance.MustTrue(t, r.Written == 3000 && len(r.Tables) == 24,
+			"%d rows written into %d tables", r.Written, len(r.Tables))
 		if first, last := r.Tables[0], r.Tables[23]; first.Name != "t_202311" || last.Name != "t_202510" || first.Written != 125 || !first.Created {
 			t.Errorf("first %+v, last %+v", first, last)
 		}
@@ -70,9 +69,8 @@ func TestTheRowsOfEachTableAreSpread(t *testing.T) {
 		cfg.Target.Table, cfg.Write.Order, cfg.Read.SplitBytes = "sales_{shop}", order, 16<<10
 		r := w.load(cfg)
 		w.verifies(cfg, r)
-		if r.Written != shops*rows || len(r.Tables) != shops || r.Sections < 100 {
-			t.Errorf("%v: %d written into %d tables, %d sections", order, r.Written, len(r.Tables), r.Sections)
-		}
+		conformance.True(t, r.Written == shops*rows && len(r.Tables) == shops && r.Sections >= 100,
+			"%v: %d written into %d tables, %d sections", order, r.Written, len(r.Tables), r.Sections)
 	}
 }
 
@@ -97,9 +95,8 @@ func TestArchivedTablesAreNotCounted(t *testing.T) {
 		r, err := cfg.run(context.Background())
 		if want == "" {
 			must(t, err)
-			if r.Written != 120 || r.Archived != 120 || len(r.Tables) != 24 {
-				t.Errorf("%d written, %d archived, %d tables", r.Written, r.Archived, len(r.Tables))
-			}
+			conformance.True(t, r.Written == 120 && r.Archived == 120 && len(r.Tables) == 24,
+				"%d written, %d archived, %d tables", r.Written, r.Archived, len(r.Tables))
 			continue
 		}
 		conformance.Refused(t, err, want, "error")
@@ -133,9 +130,8 @@ func TestLaterRowsOfAKeySupersedeEarlierOnesOfTheirTableOnly(t *testing.T) {
 	r := w.load(w.byMonth(w.file("a.csv", "id,at,v\nk,2024-01-01,1\nk,2024-02-01,2\nk,2024-01-09,3\n")))
 	conformance.Equal(t, r.Written+r.Superseded, 3, "%d written, %d superseded", r.Written, r.Superseded)
 	for name, v := range map[string]string{"t_202401": "3", "t_202402": "2"} {
-		if rows := w.rowsOf(name); len(rows) != 1 || !strings.HasSuffix(rows["k"]["v"], v) {
-			t.Errorf("%s has %v", name, rows)
-		}
+		rows := w.rowsOf(name)
+		conformance.True(t, len(rows) == 1 && strings.HasSuffix(rows["k"]["v"], v), "%s has %v", name, rows)
 	}
 }
 
@@ -173,9 +169,8 @@ func TestOldRowsGoToTheArchiveAndNewTablesGetTheOptionsOfTheirAge(t *testing.T) 
 	cfg := w.aging(w.file("a.csv", text))
 	r := w.load(cfg)
 	w.verifies(cfg, r)
-	if r.Written != 1200 || r.Archived != 1200 || len(r.Tables) != 24 || len(r.ArchiveFiles) != 12 {
-		t.Fatalf("%d written, %d archived, %d tables, files %v", r.Written, r.Archived, len(r.Tables), r.ArchiveFiles)
-	}
+	conformance.MustTrue(t, r.Written == 1200 && r.Archived == 1200 && len(r.Tables) == 24 && len(r.ArchiveFiles) == 12,
+		"%d written, %d archived, %d tables, files %v", r.Written, r.Archived, len(r.Tables), r.ArchiveFiles)
 	for i, of := range r.Tables {
 		class, archived := 3, int64(100)
 		if i >= 12 {
@@ -187,9 +182,8 @@ func TestOldRowsGoToTheArchiveAndNewTablesGetTheOptionsOfTheirAge(t *testing.T) 
 		conformance.True(t, of.Class == class && of.Archived == archived && of.Archived+of.Written == 100, "%+v", of)
 		if archived > 0 {
 			month := of.Name[2:6] + "-" + of.Name[6:]
-			if got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month); !slices.Equal(got, want) {
-				t.Errorf("%s: %d lines, want %d", of.Name, len(got), len(want))
-			}
+			got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month)
+			conformance.Same(t, got, want, "%s: %d lines, want %d", of.Name, len(got), len(want))
 			continue
 		}
 		d := w.described(of.Name)
@@ -206,17 +200,15 @@ func TestALoadThatCannotArchiveFailsAndResumesLater(t *testing.T) {
 	text := purchases(2400, 24)
 	cfg := w.aging(w.file("a.csv", text))
 	cfg.Resume.Look = true
-	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "archive rows of table t_2023") {
-		t.Fatalf("%v", err)
-	}
+	_, err := cfg.run(context.Background())
+	conformance.MustTrue(t, err != nil && strings.Contains(err.Error(), "archive rows of table t_2023"), "%v", err)
 	must(t, os.Remove(filepath.Join(w.dir, "old")))
 	r := w.load(cfg)
 	w.verifies(cfg, r)
 	conformance.Equal(t, r.Archived, 1200, "archived")
 	conformance.Equal(t, r.Written+r.Superseded, 1200, "superseded")
-	if got, want := lines(t, filepath.Join(w.dir, "old", "t_202401.csv")), archiveOf(text, "2024-01"); !slices.Equal(got, want) {
-		t.Errorf("%d lines, want %d", len(got), len(want))
-	}
+	got, want := lines(t, filepath.Join(w.dir, "old", "t_202401.csv")), archiveOf(text, "2024-01")
+	conformance.Same(t, got, want, "%d lines, want %d", len(got), len(want))
 }
 
 // TestAKilledLoadIntoTablesResumes kills a load at every one of its first checkpoints: rows and archive must be those
@@ -249,15 +241,13 @@ func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 	for _, of := range r.Tables {
 		sum += of.Written + of.Superseded + of.Archived
 		if of.Archived == 0 {
-			if n := len(w.rowsOf(of.Name)); n != 400 || of.Written != 400 {
-				t.Errorf("%d rows in %+v", n, of)
-			}
+			n := len(w.rowsOf(of.Name))
+			conformance.True(t, n == 400 && of.Written == 400, "%d rows in %+v", n, of)
 			continue
 		}
 		month := of.Name[2:6] + "-" + of.Name[6:]
-		if got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month); !slices.Equal(got, want) {
-			t.Errorf("%s: %d lines, want %d", of.Name, len(got), len(want))
-		}
+		got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month)
+		conformance.Same(t, got, want, "%s: %d lines, want %d", of.Name, len(got), len(want))
 	}
 	conformance.Equal(t, sum, r.Read, "the tables: rows")
 }
@@ -271,9 +261,8 @@ func TestADryRunMakesNoTablesAndNoFilesOfTheArchive(t *testing.T) {
 	if r.Unfinished != 120 || r.Archived != 120 || len(r.Tables) != 24 || r.Tables[23].Unfinished != 10 || r.Tables[0].Archived != 10 || r.Created {
 		t.Errorf("%d would be written, %d archived, tables %+v", r.Unfinished, r.Archived, r.Tables)
 	}
-	if _, err := os.Stat(filepath.Join(w.dir, "old")); !os.IsNotExist(err) {
-		t.Errorf("the archive is there: %v", err)
-	}
+	_, err := os.Stat(filepath.Join(w.dir, "old"))
+	conformance.True(t, os.IsNotExist(err), "the archive is there: %v", err)
 	conformance.Equal(t, len(w.tableNames()), 0, "tables %v", w.tableNames())
 }
 
@@ -316,9 +305,8 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 			if name == "gone" {
 				must(t, w.admin().Drop("t_b"))
 			}
-			if text := w.refused(cfg); !strings.Contains(text, want) || !strings.Contains(text, "--fresh") {
-				t.Errorf("error %s", text)
-			}
+			text := w.refused(cfg)
+			conformance.True(t, strings.Contains(text, want) && strings.Contains(text, "--fresh"), "error %s", text)
 		})
 	}
 }
@@ -461,8 +449,7 @@ func TestReadingsOfPartitionsNeverRunTogether(t *testing.T) {
 		defer stop()
 		conformance.Equal(t, s.run(ctx), nil, "error")
 		time.Sleep(2 * time.Minute)
-		if most, running := from.most.Load(), from.running.Load(); most != 1 || running != 0 {
-			t.Errorf("%d readings at the same time, %d still run", most, running)
-		}
+		most, running := from.most.Load(), from.running.Load()
+		conformance.True(t, most == 1 && running == 0, "%d readings at the same time, %d still run", most, running)
 	})
 }

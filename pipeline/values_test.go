@@ -31,9 +31,8 @@ func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {
 	w.load(cfg)
 	cfg.Inputs = []string{w.file("more.csv", "id,n\n007,3\n+8,4\n9,5\n")}
 	cfg.Target.Key = nil
-	if r := w.load(cfg); r.Rejected != 2 || r.Written != 1 {
-		t.Errorf("%+v", r)
-	}
+	r := w.load(cfg)
+	conformance.True(t, r.Rejected == 2 && r.Written == 1, "%+v", r)
 	w.wantRows(contents{"7": {"n": "1"}, "8": {"n": "2"}, "9": {"n": "5"}})
 	cfg.Columns.Types = map[string]plan.Type{"id": {Type: table.Integer}}
 	conformance.Equal(t, w.load(cfg).Written, 3, "with --type")
@@ -87,9 +86,8 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 			r := w.load(cfg)
 			reasons := strings.Join(lines(t, cfg.RunDir+"/rejects.jsonl"), "\n")
 			conformance.True(t, tt.code != "" || r.Written == 1 && reasons == "", "%d written; %s", r.Written, reasons)
-			if tt.code != "" && (r.Rejected != 1 || !strings.Contains(reasons, tt.code)) {
-				t.Errorf("%d rejected: %s; want %s", r.Rejected, reasons, tt.code)
-			}
+			conformance.True(t, tt.code == "" || r.Rejected == 1 && strings.Contains(reasons, tt.code),
+				"%d rejected: %s; want %s", r.Rejected, reasons, tt.code)
 		})
 	}
 }
@@ -127,9 +125,8 @@ func TestWhatAConditionOnColumnsCannotBeCombinedWithIsRefused(t *testing.T) {
 		cfg.Write.When = mustWhen(t, "stored.at < new.at")
 		tt.change(&cfg)
 		_, err := cfg.run(context.Background())
-		if usage := new(plan.UsageError); !errors.As(err, &usage) || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: %v", name, err)
-		}
+		usage := new(plan.UsageError)
+		conformance.True(t, errors.As(err, &usage) && strings.Contains(err.Error(), tt.says), "%s: %v", name, err)
 	}
 }
 
@@ -172,9 +169,8 @@ func TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten(t *testing.T) {
 			r := w.load(cfg)
 			w.plan.Change(w.plan.Only, nil)
 			w.wantRows(want)
-			if r.Written != 250 || r.ConditionFailed != 150 || r.Retried == 0 {
-				t.Errorf("mode %d: %+v, %d sent again", mode, r.ReportCounts, r.Retried)
-			}
+			conformance.True(t, r.Written == 250 && r.ConditionFailed == 150 && r.Retried != 0,
+				"mode %d: %+v, %d sent again", mode, r.ReportCounts, r.Retried)
 		}
 	})
 }
@@ -233,9 +229,8 @@ func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
 					w.wantRows(contents{"x": {"a": "new"}, "y": {"a": "new"}})
 					conformance.Equal(t, r.Rejected, 0, "rejected")
 					conformance.Equal(t, r.ExtraVersions, 0, "extra versions")
-					if d := ahead.Seconds() - r.ClockBehind; d < -.5 || d > .5 {
-						t.Errorf("clock behind by %v s, want %v", r.ClockBehind, ahead)
-					}
+					d := ahead.Seconds() - r.ClockBehind
+					conformance.True(t, d >= -.5 && d <= .5, "clock behind by %v s, want %v", r.ClockBehind, ahead)
 					conformance.Contains(t, strings.Join(warnings, "\n"), "this machine's clock is ", "warnings %q", warnings)
 				})
 			})
@@ -305,7 +300,6 @@ func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 	cfg.Read.Convert.VersionColumn = "at"
 	cfg.Columns.Exclude = []string{"at"}
 	w.load(cfg)
-	if at := w.versions("x")["a"]; fmt.Sprint(at) != fmt.Sprint([]int64{now - 1000, now - 2000, now - 3000}) {
-		t.Errorf("versions %d", at)
-	}
+	at := w.versions("x")["a"]
+	conformance.Equal(t, fmt.Sprint(at), fmt.Sprint([]int64{now - 1000, now - 2000, now - 3000}), "versions %d", at)
 }

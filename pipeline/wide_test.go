@@ -259,9 +259,8 @@ func TestRejectedRowsThatDescribeThemselvesLoadAgain(t *testing.T) {
 	for i, code := range codes {
 		conformance.Equal(t, strings.HasSuffix(code, reasons[i].Code), true, "record %d, %s: %+v", i, code, reasons[i])
 	}
-	if first.Rejected != int64(len(codes)) || first.Written != 0 {
-		t.Fatalf("%d written, %d of %d rejected", first.Written, first.Rejected, len(codes))
-	}
+	conformance.MustTrue(t, first.Rejected == int64(len(codes)) && first.Written == 0,
+		"%d written, %d of %d rejected", first.Written, first.Rejected, len(codes))
 	again := cfg
 	again.Read.Sources, again.Inputs, again.RunDir = nil, []string{w.onlyRejects(first)}, cfg.RunDir+"2"
 	second := w.load(again)
@@ -376,9 +375,8 @@ func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 			delete(want, "1500")
 		}
 		conformance.Equal(t, cmp.Diff(want, w.wideRows(began)), "", "the table (-want +got)")
-		if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
-			t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
-		}
+		conformance.True(t, r.Resumed && r.Read == 3000 && r.Rejected == 1,
+			"%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
 	})
 }
 
@@ -395,9 +393,8 @@ func TestWhatARecordDescribesIsAdded(t *testing.T) {
 	for _, cells := range got {
 		delete(cells, plan.DefaultMarkColumn)
 	}
-	if diff := cmp.Diff(contents{"0": {"a": "11", "b": "2"}, "2": {"c": "5"}}, got); diff != "" || r.Rejected != 2 {
-		t.Errorf("%d rejected (-want +got):\n%s", r.Rejected, diff)
-	}
+	diff := cmp.Diff(contents{"0": {"a": "11", "b": "2"}, "2": {"c": "5"}}, got)
+	conformance.True(t, diff == "" && r.Rejected == 2, "%d rejected (-want +got):\n%s", r.Rejected, diff)
 }
 
 func TestDeletingRowsThatDescribeThemselvesTakesTheirKeys(t *testing.T) {

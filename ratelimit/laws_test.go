@@ -236,9 +236,8 @@ func TestALimitOfWhatIsInFlightThatWasNoneIsDropped(t *testing.T) {
 	p.phase, p.rate = inCruise, 100
 	p.others.crowd.begin(s.base, 1)
 	x := s.run()
-	if p.others.crowd.on || x.share < 0.95 || x.refused > 0.01 {
-		t.Errorf("in force %v, share %.3f, refused %.4f", p.others.crowd.on, x.share, x.refused)
-	}
+	conformance.True(t, !p.others.crowd.on && x.share >= 0.95 && x.refused <= 0.01,
+		"in force %v, share %.3f, refused %.4f", p.others.crowd.on, x.share, x.refused)
 }
 
 // TestAnswersThatAreLateByChanceSlowNoLane has a service that takes everything, a long way off. Which of the first answers stall is up to
@@ -263,9 +262,8 @@ func TestAnswersThatAreLateByChanceSlowNoLane(t *testing.T) {
 		for _, units := range s.series[50:60] {
 			rows += units / 10
 		}
-		if rows < 4000 {
-			t.Errorf("answers %0*b of the first ones stall: a lane takes %.0f rows a second at last", first, stalled, rows)
-		}
+		conformance.True(t, rows >= 4000,
+			"answers %0*b of the first ones stall: a lane takes %.0f rows a second at last", first, stalled, rows)
 	}
 }
 
@@ -297,9 +295,8 @@ func TestAWindowCostsLittleWhileItIsFoundOut(t *testing.T) {
 		for seed := range uint64(4) {
 			x := newLawSim(&c.lawScene, theLaw, seed+1).run()
 			t.Logf("timers late by %v: share %.4f, refused %.4f, after five seconds %.4f", late, x.share, x.begins, x.refused)
-			if x.share < 0.9 || x.begins > 0.07 || x.refused > 0.02 {
-				t.Errorf("timers late by %v: share %.4f, refused %.4f, after five seconds %.4f", late, x.share, x.begins, x.refused)
-			}
+			conformance.True(t, x.share >= 0.9 && x.begins <= 0.07 && x.refused <= 0.02,
+				"timers late by %v: share %.4f, refused %.4f, after five seconds %.4f", late, x.share, x.begins, x.refused)
 		}
 	}
 }

@@ -104,9 +104,8 @@ func TestAnOutageIsNotTakenForARate(t *testing.T) {
 					for _, p := range l.probes {
 						conformance.True(t, rate < 100 || p <= probeAtMost+2*way, "%v between two probes", p)
 					}
-					if rate == 1000 && lasts == time.Minute && len(l.probes) > 150 {
-						t.Errorf("%d probes in a minute", len(l.probes))
-					}
+					conformance.True(t, rate != 1000 || lasts != time.Minute || len(l.probes) <= 150,
+						"%d probes in a minute", len(l.probes))
 				}
 			}
 		}
@@ -190,9 +189,8 @@ func TestPatienceRunsOutOnlyWithoutProgress(t *testing.T) {
 	}
 	shortest := Patience{For: time.Nanosecond}
 	for i := range 10 {
-		if over := shortest.Over(now.Add(time.Duration(i) * time.Second)); i == 9 && !over {
-			t.Error("a nanosecond is not over after ten seconds")
-		}
+		over := shortest.Over(now.Add(time.Duration(i) * time.Second))
+		conformance.True(t, i != 9 || over, "a nanosecond is not over after ten seconds")
 	}
 }
 
@@ -201,9 +199,8 @@ func TestAPauseOfTheProcessCostsLittlePatience(t *testing.T) {
 	now := time.Unix(0, 0)
 	p.Progress(now)
 	for range 3 {
-		if now = now.Add(1000 * time.Hour); p.Over(now) {
-			t.Fatal("a pause was mistaken for time without progress")
-		}
+		now = now.Add(1000 * time.Hour)
+		conformance.MustTrue(t, !p.Over(now), "a pause was mistaken for time without progress")
 	}
 	now = now.Add(-2 * time.Hour) // a clock that was set back
 	conformance.MustEqual(t, p.Over(now), false, "over although the clock went back")

@@ -60,9 +60,8 @@ func (b *bench) want(state string, rate, within float64) {
 func TestTheFirstThrottleBeginsAMeasurementAndTheSecondEndsIt(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	_, at, _ := b.p.Next(b.now, 0, 1)
-	if wait := at.Sub(b.now); wait < 0 || wait > spread {
-		t.Errorf("the first request waits %v", wait)
-	}
+	wait := at.Sub(b.now)
+	conformance.True(t, wait >= 0 && wait <= spread, "the first request waits %v", wait)
 	for range 5 {
 		b.send(math.Inf(1))
 	}
@@ -76,9 +75,8 @@ func TestTheFirstThrottleBeginsAMeasurementAndTheSecondEndsIt(t *testing.T) {
 	first := b.now
 	b.send(10)
 	b.want("cruise", 60.5/0.075, 0.2*60.5/0.075)
-	if _, at, _ := b.p.Next(b.now, 0, 1); !at.After(first) {
-		t.Error("cruise begins with credit although the bucket is empty")
-	}
+	_, at, _ = b.p.Next(b.now, 0, 1)
+	conformance.True(t, at.After(first), "cruise begins with credit although the bucket is empty")
 }
 
 func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
@@ -130,27 +128,22 @@ func TestAStartWithoutThrottleTakesAllThatMayBeInFlight(t *testing.T) {
 		if units, _, ok := b.p.Next(b.now, most-1, 1); !ok || most > 1 && units != maxRows {
 			t.Errorf("%d in flight: batch of %v, may be sent %v", most-1, units, ok)
 		}
-		if _, _, ok := b.p.Next(b.now, most, 1); ok {
-			t.Errorf("more than %d in flight", most)
-		}
-		if limit := 60 + most; answers > limit {
-			t.Errorf("%d answers until %d may be in flight", answers, most)
-		}
+		_, _, ok := b.p.Next(b.now, most, 1)
+		conformance.True(t, !ok, "more than %d in flight", most)
+		limit := 60 + most
+		conformance.True(t, answers <= limit, "%d answers until %d may be in flight", answers, most)
 	}
 }
 
 func TestNoMoreThanTheMaximumIsInFlight(t *testing.T) {
 	b := newBench(t, PacerOptions{Rate: 1e6})
-	if _, _, ok := b.p.Next(b.now, 7, 1); !ok {
-		t.Error("the eighth request may not be sent")
-	}
-	if _, _, ok := b.p.Next(b.now, 8, 1); ok {
-		t.Error("a ninth request")
-	}
+	_, _, ok := b.p.Next(b.now, 7, 1)
+	conformance.True(t, ok, "the eighth request may not be sent")
+	_, _, ok = b.p.Next(b.now, 8, 1)
+	conformance.True(t, !ok, "a ninth request")
 	b.p.SetMaxInFlight(2)
-	if _, _, ok := b.p.Next(b.now, 2, 1); ok {
-		t.Error("a third request")
-	}
+	_, _, ok = b.p.Next(b.now, 2, 1)
+	conformance.True(t, !ok, "a third request")
 }
 
 func TestAThrottleOfAnEarlierRequestIsIgnored(t *testing.T) {
@@ -175,12 +168,10 @@ func TestAnOutageIsProbedAndNotSampled(t *testing.T) {
 		b.p.Unavailable(b.now)
 		_, at, ok := b.p.Next(b.now, 0, 1)
 		most := max(150*time.Millisecond, min(b.now.Sub(began)/5, 2*time.Second)) // they grow with the outage
-		if d := at.Sub(b.now); !ok || d < 50*time.Millisecond || d > most {
-			t.Fatalf("a probe after %v, %v", d, ok)
-		}
-		if _, _, ok := b.p.Next(b.now, 1, 1); ok {
-			t.Fatal("two probes at once")
-		}
+		d := at.Sub(b.now)
+		conformance.MustTrue(t, ok && d >= 50*time.Millisecond && d <= most, "a probe after %v, %v", d, ok)
+		_, _, ok = b.p.Next(b.now, 1, 1)
+		conformance.MustTrue(t, !ok, "two probes at once")
 		b.now = at
 		b.p.Sent(at, 10)
 	}
@@ -196,9 +187,8 @@ func TestAnOutageWhileMeasuringBeginsAgain(t *testing.T) {
 	b.send(math.Inf(1)) // the probe
 	b.send(10)
 	b.want("measure", 0, 0)
-	if !b.p.gauge.from.After(b.now.Add(-20*time.Millisecond)) || b.p.gauge.accepted != 0 {
-		t.Error("the measurement spans the outage")
-	}
+	conformance.True(t, b.p.gauge.from.After(b.now.Add(-20*time.Millisecond)) && b.p.gauge.accepted == 0,
+		"the measurement spans the outage")
 }
 
 func TestAStarvedLaneKeepsItsRate(t *testing.T) {
@@ -236,9 +226,8 @@ func TestARowLargerThanTheCreditGoesIntoDebt(t *testing.T) {
 	b.p.Sent(at, 3000)
 	b.p.Answered(at, at.Add(time.Millisecond), 3000, 3000)
 	_, next, _ := b.p.Next(at, 0, 1000)
-	if d := next.Sub(at); d < 25*time.Second || d > maxDebt*time.Second {
-		t.Errorf("3000 units at 100 a second hold up for %v", d)
-	}
+	d := next.Sub(at)
+	conformance.True(t, d >= 25*time.Second && d <= maxDebt*time.Second, "3000 units at 100 a second hold up for %v", d)
 }
 
 func TestALaneThatHoldsFewRowsNeedNotWaitForAFullBatch(t *testing.T) {
@@ -306,9 +295,8 @@ func TestALowRateMakesALongWayNoShorter(t *testing.T) {
 		p.line.lateness.queues(now, now.Add(way), 50, p.occupied(50), 1)
 		now = now.Add(way)
 	}
-	if got := p.line.lateness.shortest(); got < way.Seconds()/2-0.001 {
-		t.Errorf("a way of %v seems to take %.3f s", way, got)
-	}
+	got := p.line.lateness.shortest()
+	conformance.True(t, got >= way.Seconds()/2-0.001, "a way of %v seems to take %.3f s", way, got)
 	conformance.Equal(t, p.line.lateness.queues(now, now.Add(way), 1, p.occupied(1), 1), false, "an answer to one row seems late")
 }
 

@@ -29,9 +29,8 @@ func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
 			t.Parallel()
 			with, without := newLawSim(&c.lawScene, theLaw, 1).run(), newLawSim(&c.lawScene, alone, 1).run()
 			t.Logf("share %.3f, refused %.4f; without it %.3f, %.4f", with.share, with.refused, without.share, without.refused)
-			if with.share < 0.95 || with.refused > 0.6*without.refused {
-				t.Errorf("share %.3f, refused %.4f; without it %.3f, %.4f", with.share, with.refused, without.share, without.refused)
-			}
+			conformance.True(t, with.share >= 0.95 && with.refused <= 0.6*without.refused,
+				"share %.3f, refused %.4f; without it %.3f, %.4f", with.share, with.refused, without.share, without.refused)
 		})
 	}
 }
@@ -142,9 +141,8 @@ func TestWhatWasAcceptedLately(t *testing.T) {
 				want += a.units
 			}
 		}
-		if got := l.between(time.UnixMilli(from), time.UnixMilli(to)); got != float64(want) {
-			t.Fatalf("%v from %d to %d of %d, want %d", got, from, to, newest, want)
-		}
+		got := l.between(time.UnixMilli(from), time.UnixMilli(to))
+		conformance.MustTrue(t, got == float64(want), "%v from %d to %d of %d, want %d", got, from, to, newest, want)
 	}
 }
 
@@ -208,7 +206,6 @@ func TestARateThatWasMeasuredTooLowIsFoundSoon(t *testing.T) {
 		}
 	}
 	s.run()
-	if share := taken / (2 * rate); share < 0.85 {
-		t.Errorf("%.3f of the capacity two seconds after half of it was measured", share)
-	}
+	share := taken / (2 * rate)
+	conformance.True(t, share >= 0.85, "%.3f of the capacity two seconds after half of it was measured", share)
 }

@@ -245,9 +245,8 @@ func conform(t *testing.T, dir string, read map[string]counted) (results map[str
 		t.Errorf("%s [%s %s %s]: %s; note: %.90s", f.Path, f.Format, f.Compression, f.Encoding, problem, f.Note)
 	}
 	runtime.ReadMemStats(&memory)
-	if took := memory.Sys - before.Sys; took > 1<<30 {
-		t.Errorf("reading the files took %d MiB from the system", took>>20)
-	}
+	took := memory.Sys - before.Sys
+	conformance.True(t, took <= 1<<30, "reading the files took %d MiB from the system", took>>20)
 	return results, reasons
 }
 
@@ -459,9 +458,8 @@ func TestEachClaimOfTheInputPagesHasAFile(t *testing.T) {
 		t.Run(c.file+" "+c.o.Dialect.Name, func(t *testing.T) {
 			conformance.Contains(t, page, c.says, "a page about inputs (change the claim, and the file if need be)")
 			got := recordsOf(found(t, filepath.Join("testdata", c.file)), c.o)
-			if !isLike(got, c.want) || !strings.Contains(got, ": ") && !strings.Contains(got, "; ") {
-				t.Errorf("it gives %.300q, want %q", got, c.want)
-			}
+			conformance.True(t, isLike(got, c.want) && (strings.Contains(got, ": ") || strings.Contains(got, "; ")),
+				"it gives %.300q, want %q", got, c.want)
 		})
 	}
 }
@@ -560,9 +558,8 @@ func TestEveryKindWithoutRowsHasAFile(t *testing.T) {
 			continue
 		}
 		refusals[f.Path] = err.Error()
-		if f.Format == "other" && !strings.Contains(err.Error(), "; ") {
-			t.Errorf("%s: no way is named that works: %v", f.Path, err)
-		}
+		conformance.True(t, f.Format != "other" || strings.Contains(err.Error(), "; "),
+			"%s: no way is named that works: %v", f.Path, err)
 	}
 	for _, k := range kindsWithoutRows {
 		has := false

@@ -148,9 +148,8 @@ func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
 	}
 	text := b.Bytes()
 	wantColumns, want := valuesOf(t, itemOf(t, "in.csv", text), Options{SplitBytes: 64 << 20})
-	if len(want) != 8_000 || wantColumns[1] != "na\nme" {
-		t.Fatalf("%d records, columns %q", len(want), wantColumns)
-	}
+	conformance.MustTrue(t, len(want) == 8_000 && wantColumns[1] == "na\nme",
+		"%d records, columns %q", len(want), wantColumns)
 	for name, tt := range map[string]struct {
 		item input.Item
 		o    Options
@@ -226,9 +225,8 @@ func TestHeadersGiveUsableNames(t *testing.T) {
 		"names given":         {Options{HeaderLine: 4, NoHeader: true, Names: []string{"x", "y"}}, "x y", 1},
 	} {
 		columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte("a title\n\nid,v\n1,2\n")), tt.o)
-		if got := strings.Join(columns, " "); got != tt.want || len(rows) != tt.rows {
-			t.Errorf("%s: %s, %q", name, got, rows)
-		}
+		got := strings.Join(columns, " ")
+		conformance.True(t, got == tt.want && len(rows) == tt.rows, "%s: %s, %q", name, got, rows)
 	}
 }
 
@@ -252,9 +250,8 @@ func TestImplausibleInputsAreRefused(t *testing.T) {
 		"less lines than are left out": {"a\n", "line 5", Options{HeaderLine: 5}},
 	} {
 		_, _, err := tryValues(itemOf(t, "in", []byte(tt.text)), tt.o)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want an error with %q", name, err, tt.want)
-		}
+		conformance.True(t, err != nil && strings.Contains(err.Error(), tt.want) && !strings.Contains(err.Error(), "\n"),
+			"%s: %v, want an error with %q", name, err, tt.want)
 	}
 }
 
@@ -269,9 +266,8 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 		"BGZF cut short": bgzf(b.Bytes(), 30_000)[:100_000],
 	} {
 		got := readAll(itemOf(t, "in.gz", data), Options{NoHeader: true})
-		if got.err == nil || got.rows < 1000 || got.bad != 0 {
-			t.Errorf("%s: %d rows, %d bad, %v", name, got.rows, got.bad, got.err)
-		}
+		conformance.True(t, got.err != nil && got.rows >= 1000 && got.bad == 0,
+			"%s: %d rows, %d bad, %v", name, got.rows, got.bad, got.err)
 	}
 	// A block whose checksum is wrong gives nothing: here it would give other digits.
 	damaged := bgzf(b.Bytes(), 30_000)
@@ -283,9 +279,8 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 	s := opened(t, itemOf(t, "in.gz", damaged), Options{NoHeader: true})
 	n := 0
 	if _, err := s.Sample(64<<20, s.Columns, func(rec *record.Record) {
-		if got := convert.Text(&rec.Fields[0]); rec.Bad != nil || got != fmt.Sprint(n) {
-			t.Fatalf("record %d: %q", n, got)
-		}
+		got := convert.Text(&rec.Fields[0])
+		conformance.MustTrue(t, rec.Bad == nil && got == fmt.Sprint(n), "record %d: %q", n, got)
 		n++
 	}); err != nil || n < 1000 {
 		t.Errorf("%d records before the damaged block, %v", n, err)
@@ -327,9 +322,8 @@ func TestPartitionFoldersGiveColumns(t *testing.T) {
 	conformance.MustTrue(t, err == nil && len(set.Items) == 2, "%v, %d items", err, len(set.Items))
 	columns, first := valuesOf(t, set.Items[0], Options{})
 	_, second := valuesOf(t, set.Items[1], Options{})
-	if strings.Join(columns, ",") != "id,dt" || first[0][1]+second[0][1] != "2024-01-01" {
-		t.Errorf("%q, %q, %q", columns, first, second)
-	}
+	conformance.True(t, strings.Join(columns, ",") == "id,dt" && first[0][1]+second[0][1] == "2024-01-01",
+		"%q, %q, %q", columns, first, second)
 }
 
 func TestTheAcidTestsStatedValues(t *testing.T) {
@@ -396,15 +390,13 @@ func TestJSONIsReadHoweverItsObjectsFollowEachOther(t *testing.T) {
 
 func TestAMemberWithoutANameIsNotLost(t *testing.T) {
 	columns, rows := valuesOf(t, itemOf(t, "a.jsonl", []byte("{\"\":1,\"b\":2}\n{\"b\":3,\"\":4}\n")), Options{})
-	if diff := cmp.Diff([][]string{{"c1", "b"}, {"1", "2"}, {"4", "3"}}, append([][]string{columns}, rows...)); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff([][]string{{"c1", "b"}, {"1", "2"}, {"4", "3"}}, append([][]string{columns}, rows...))
+	conformance.True(t, diff == "", "%v", diff)
 	// One that no line of the sample has rejects its record, as any other.
 	text := strings.Repeat("{\"b\":2}\n", headBytes/8+1) + "{\"\":1}\n"
 	_, rows = valuesOf(t, itemOf(t, "a.jsonl", []byte(text)), Options{})
-	if last := rows[len(rows)-1]; len(last) != 1 || last[0] != jsonl.CodeUnknown {
-		t.Errorf("a later member without a name: %q", last)
-	}
+	last := rows[len(rows)-1]
+	conformance.True(t, len(last) == 1 && last[0] == jsonl.CodeUnknown, "a later member without a name: %q", last)
 }
 
 func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {
@@ -418,9 +410,8 @@ func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {
 	} {
 		_, _, err := tryValues(itemOf(t, "a.json", []byte(text)), Options{})
 		conformance.Refused(t, err, want, "%s", text)
-		if strings.Contains(want, "at byte") && !errors.As(err, new(*source.Lasting)) {
-			t.Errorf("%s: trying again would help, says %v", text, err)
-		}
+		conformance.True(t, !strings.Contains(want, "at byte") || errors.As(err, new(*source.Lasting)),
+			"%s: trying again would help, says %v", text, err)
 	}
 }
 
@@ -485,9 +476,8 @@ func BenchmarkCSV(b *testing.B) {
 			p.Reset(data)
 			p.Next()
 			for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-				if _, why := c.Convert(rec); why != nil {
-					b.Fatal(why)
-				}
+				_, why := c.Convert(rec)
+				conformance.MustTrue(b, why == nil, "%v", why)
 			}
 		}
 		report(b)
@@ -516,9 +506,8 @@ func TestAFirstRecordOfJSONThatIsLongIsReadToItsEnd(t *testing.T) {
 			f, err := Open(context.Background(), item(), Options{})
 			must(t, err)
 			sampled := 0
-			if _, err := f.Sample(200, f.Columns, func(*record.Record) { sampled++ }); err != nil || sampled == 0 {
-				t.Errorf("%s, %s: %d records sampled, %v", name, form, sampled, err)
-			}
+			_, err = f.Sample(200, f.Columns, func(*record.Record) { sampled++ })
+			conformance.True(t, err == nil && sampled != 0, "%s, %s: %d records sampled, %v", name, form, sampled, err)
 			f.Close()
 			_, rows := valuesOf(t, item(), Options{})
 			if len(rows) != tt.rows || !slices.ContainsFunc(rows, func(row []string) bool { return row[0] == value }) {
@@ -554,9 +543,8 @@ func TestLinesThatMostlyEndWithCRAreNotAHeader(t *testing.T) {
 		"in values":           {"id,a\n1,x\ry\n2,z\n", Options{}},
 		"in the first values": {"1,x\ry\n2,z\n", Options{NoHeader: true}},
 	} {
-		if got := readAll(itemOf(t, "a.csv", []byte(tt.content)), tt.o); got.err != nil || got.rows != 2 || got.bad != 0 {
-			t.Errorf("%s: %+v", name, got)
-		}
+		got := readAll(itemOf(t, "a.csv", []byte(tt.content)), tt.o)
+		conformance.True(t, got.err == nil && got.rows == 2 && got.bad == 0, "%s: %+v", name, got)
 	}
 }
 
@@ -573,15 +561,13 @@ func TestASmallFileTakesLittleMemory(t *testing.T) {
 		_, err = s.Identity()
 		must(t, err)
 		rows := 0
-		if err := readEach(s, func(*record.Record) { rows++ }); err != nil || rows != 2 {
-			t.Fatalf("%d rows, %v", rows, err)
-		}
+		err = readEach(s, func(*record.Record) { rows++ })
+		conformance.MustTrue(t, err == nil && rows == 2, "%d rows, %v", rows, err)
 		must(t, s.Close())
 	}
 	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / files; each > 64<<10 {
-		t.Errorf("a file of %d bytes takes %d bytes of memory", len(text), each)
-	}
+	each := (after.TotalAlloc - before.TotalAlloc) / files
+	conformance.True(t, each <= 64<<10, "a file of %d bytes takes %d bytes of memory", len(text), each)
 }
 
 var must = conformance.Must

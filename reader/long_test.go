@@ -94,9 +94,8 @@ func TestARecordThatIsTooLongIsRejectedAlone(t *testing.T) {
 				unlimited := o
 				unlimited.Memory.RecordBytes = 0
 				all, err := placesOf(t, b.String(), unlimited)
-				if err != nil || len(all) != len(want) {
-					t.Fatalf("%d records, %d without a limit, %v", len(want), len(all), err)
-				}
+				conformance.MustTrue(t, err == nil && len(all) == len(want),
+					"%d records, %d without a limit, %v", len(want), len(all), err)
 				for i := range all {
 					if long := strings.Contains(want[i], table.CodeRecordTooLong); !long && all[i] != want[i] || long && len(all[i]) < limit/2 {
 						t.Fatalf("record %d: %s\nwithout a limit: %s", i, want[i], all[i])
@@ -120,9 +119,8 @@ func TestARecordThatIsTooLongIsRejectedAlone(t *testing.T) {
 func TestAQuoteThatNeverClosesEndsTheReading(t *testing.T) {
 	o := Options{SplitBytes: 50, Memory: Memory{RecordBytes: 100}}
 	rows, err := placesOf(t, "id,v\n1,x\n2,\""+strings.Repeat("3,y\n", 100), o)
-	if err == nil || !strings.Contains(err.Error(), "the record at byte 9 has no end") || len(rows) != 1 {
-		t.Errorf("got %v, %v", rows, err)
-	}
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "the record at byte 9 has no end") && len(rows) == 1,
+		"got %v, %v", rows, err)
 }
 
 func TestAPlaceholderOfALongRecordIsNotARecord(t *testing.T) {
@@ -235,9 +233,8 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 			must(t, err)
 			s := opened(t, set.Items[0], tt.o)
 			conformance.Same(t, firstFields(t, s), tt.want, "first fields")
-			if both := s.inBoth([]int{0}); len(both) > 0 {
-				t.Errorf("%v are compared, of which the folder's are not loaded", both)
-			}
+			both := s.inBoth([]int{0})
+			conformance.True(t, len(both) == 0, "%v are compared, of which the folder's are not loaded", both)
 			conformance.Equal(t, len(s.Notes) > 0, name != "others", "notes %q", s.Notes)
 		})
 	}
@@ -266,16 +263,14 @@ func TestAnEncodingThatTheTextContradictsIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
-			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-				t.Fatal(err)
-			}
+			conformance.MustTrue(t, (err != nil) == (tt.want != "") && (err == nil || strings.Contains(err.Error(), tt.want)),
+				"%v", err)
 			if err != nil {
 				return
 			}
 			defer s.Close()
-			if notes := strings.Join(s.Notes, " "); (notes != "") != (tt.note != "") || !strings.Contains(notes, tt.note) {
-				t.Errorf("notes %q", notes)
-			}
+			notes := strings.Join(s.Notes, " ")
+			conformance.True(t, (notes != "") == (tt.note != "") && strings.Contains(notes, tt.note), "notes %q", notes)
 		})
 	}
 }
@@ -343,13 +338,11 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	text := "id, \"v\" ,w\n1, \"a, \"\"b\"\"\nc\"\t,2\n\"3\" ,  x\"y\" , \" \" \r\n4,\t, \"d\" e\n"
 	columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{TrimNames: true})
 	want := [][]string{{"1", "a, \"b\"\nc", "2"}, {"3", "  x\"y\" ", " "}, {"BadQuote"}}
-	if !slices.Equal(columns, []string{"id", "v", "w"}) || !slices.EqualFunc(rows, want, slices.Equal) {
-		t.Errorf("%q, %q", columns, rows)
-	}
+	conformance.True(t, slices.Equal(columns, []string{"id", "v", "w"}) && slices.EqualFunc(rows, want, slices.Equal),
+		"%q, %q", columns, rows)
 	tabs := Options{TrimNames: true, Dialect: tcsv.Dialect{Delimiter: "\t", Quote: '"'}}
-	if _, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\tb\n \"x\ty\" \t\n")), tabs); !slices.EqualFunc(rows, [][]string{{"x\ty", ""}}, slices.Equal) {
-		t.Errorf("%q", rows)
-	}
+	_, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\tb\n \"x\ty\" \t\n")), tabs)
+	conformance.True(t, slices.EqualFunc(rows, [][]string{{"x\ty", ""}}, slices.Equal), "%q", rows)
 	for text, hint := range map[string]bool{
 		"id,v\n1, \"a\"\n": true, "id,v\n1, \"a,b\"\n": true, "id, \"v\"\n1,a\n": true, "id,v\n1, \"a\" b\n": false, "id,v\n1,\" \"\"a\"\"\"\n": false,
 	} {
@@ -362,10 +355,8 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 
 func TestAnEmptyLineOfOneColumnIsARecordWithoutAValue(t *testing.T) {
 	_, rows := valuesOf(t, itemOf(t, "in.csv", []byte("\na\n1\n\n2\r\n\r\n")), Options{})
-	if want := [][]string{{"1"}, {""}, {"2"}, {""}}; !slices.EqualFunc(rows, want, slices.Equal) {
-		t.Errorf("%q", rows)
-	}
-	if _, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a,b\n1,2\n\n3,4\n")), Options{}); len(rows) != 2 {
-		t.Errorf("of two columns: %q", rows)
-	}
+	want := [][]string{{"1"}, {""}, {"2"}, {""}}
+	conformance.True(t, slices.EqualFunc(rows, want, slices.Equal), "%q", rows)
+	_, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a,b\n1,2\n\n3,4\n")), Options{})
+	conformance.Equal(t, len(rows), 2, "of two columns: %q", rows)
 }

@@ -199,9 +199,8 @@ func TestALongChainKeepsFewSums(t *testing.T) {
 	_, err := long.Write(text)
 	must(t, err)
 	c := long.chain()
-	if len(c.Sums) > maxSums || covers(c) < int64(len(text))*9/10 {
-		t.Errorf("%d sums, every %d bytes, of %d", len(c.Sums), c.Every, len(text))
-	}
+	conformance.True(t, len(c.Sums) <= maxSums && covers(c) >= int64(len(text))*9/10,
+		"%d sums, every %d bytes, of %d", len(c.Sums), c.Every, len(text))
 	again := newChainer("s", 4)
 	again.expect(c)
 	for part := range bytes.Lines(text) {
@@ -238,9 +237,8 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	stream, err := Open(context.Background(), streamOf(t, text), Options{})
 	must(t, err)
 	defer stream.Close()
-	if print, err := stream.fingerprint(); err != nil || print == "" {
-		t.Errorf("a stream: %q, %v", print, err)
-	}
+	print, err := stream.fingerprint()
+	conformance.True(t, err == nil && print != "", "a stream: %q, %v", print, err)
 }
 
 // A header may be longer than the splits of a wide file, in every encoding.

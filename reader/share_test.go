@@ -80,15 +80,13 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 				n += sp.Offset // the header, as a load counts it
 			}
 			n += sp.Bytes
-			if n < least || n > s.Size {
-				t.Errorf("after %d splits %d of %d bytes are read, and %d were before", splits, n, s.Size, least)
-			}
+			conformance.True(t, n >= least && n <= s.Size,
+				"after %d splits %d of %d bytes are read, and %d were before", splits, n, s.Size, least)
 			least = n
 			return nil
 		}))
-		if splits == 0 || float64(n) < 0.9*float64(s.Size) {
-			t.Errorf("%d splits stand for %d of %d bytes", splits, n, s.Size)
-		}
+		conformance.True(t, splits != 0 && float64(n) >= 0.9*float64(s.Size),
+			"%d splits stand for %d of %d bytes", splits, n, s.Size)
 	}
 	for name, text := range shareTexts(t) {
 		t.Run(name, func(t *testing.T) { check(t, name, text) })
@@ -227,9 +225,8 @@ func BenchmarkFormats(b *testing.B) {
 		b.Run(filepath.Base(path), func(b *testing.B) {
 			b.SetBytes(set.Items[0].Size)
 			for b.Loop() {
-				if n := readWith(b, set.Items[0], runtime.GOMAXPROCS(0)); n != rows {
-					b.Fatalf("%d records", n)
-				}
+				n := readWith(b, set.Items[0], runtime.GOMAXPROCS(0))
+				conformance.MustTrue(b, n == rows, "%d records", n)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
 		})

@@ -361,9 +361,8 @@ func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
 				t.Errorf("%d lanes: more rows, and not fed any more", lanes)
 			}
 		}
-		if fed == 0 || r.lanes.Next() != nil {
-			t.Errorf("%d lanes: fed %d times; a frame is to be written although all have rows", lanes, fed)
-		}
+		conformance.True(t, fed != 0 && r.lanes.Next() == nil,
+			"%d lanes: fed %d times; a frame is to be written although all have rows", lanes, fed)
 		for r.lanes.Lane(0).Ready() > 0 {
 			ref, _ := r.lanes.Lane(0).Front()
 			r.lanes.Lane(0).Advance()
@@ -494,7 +493,6 @@ func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
 		spilled += d.lanes.SpilledRows()
 		conformance.MustEqual(t, t.Failed(), false, "with seed %d", seed)
 	}
-	if spilled < 500 || recuts < 40 {
-		t.Errorf("%d rows were spilled, lanes were cut anew %d times: the test tests nothing", spilled, recuts)
-	}
+	conformance.True(t, spilled >= 500 && recuts >= 40,
+		"%d rows were spilled, lanes were cut anew %d times: the test tests nothing", spilled, recuts)
 }

@@ -217,9 +217,8 @@ func TestARowThatCannotBeLookedForIsNotSent(t *testing.T) {
 			t.Errorf("%s: %+v, %v", code, o[0], err)
 		}
 		conformance.Equal(t, o[0].Unavailable, code == "OTSPartitionUnavailable", "%s: unavailable", code)
-		if sent := len(f.batches) > 0; sent == fatal || !fatal && len(f.batches[0]) != 1 {
-			t.Errorf("%s: sent %q", code, f.batches)
-		}
+		sent := len(f.batches) > 0
+		conformance.True(t, sent != fatal && (fatal || len(f.batches[0]) == 1), "%s: sent %q", code, f.batches)
 	}
 }
 
@@ -268,18 +267,15 @@ func TestADoubtSurvivesTheRoundTrip(t *testing.T) {
 	r := bufio.NewReader(bytes.NewReader(file))
 	for i := range want {
 		got, err := ReadDoubt(r)
-		if diff := cmp.Diff(want[i], got); diff != "" || err != nil {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
+		diff := cmp.Diff(want[i], got)
+		conformance.True(t, diff == "" && err == nil, "%v (-want +got):\n%s", err, diff)
 	}
-	if _, err := ReadDoubt(r); err != io.EOF {
-		t.Errorf("behind the last: %v", err)
-	}
+	_, err := ReadDoubt(r)
+	conformance.True(t, err == io.EOF, "behind the last: %v", err)
 	one := want[0].Append(nil)
 	for cut := 1; cut < len(one); cut++ {
-		if _, err := ReadDoubt(bufio.NewReader(bytes.NewReader(one[:cut]))); err == nil || err == io.EOF {
-			t.Errorf("%d of %d bytes: %v", cut, len(one), err)
-		}
+		_, err := ReadDoubt(bufio.NewReader(bytes.NewReader(one[:cut])))
+		conformance.True(t, err != nil && err != io.EOF, "%d of %d bytes: %v", cut, len(one), err)
 	}
 	if _, err := ReadDoubt(bufio.NewReader(strings.NewReader("\xff\xff\xff\xff\x0f"))); err == nil {
 		t.Error("a length of 4 GB is taken")
@@ -348,9 +344,8 @@ func TestARequestOfAnnotatedRowsCanBeRead(t *testing.T) {
 	body := w.appendBody(nil)
 	req := new(otsprotocol.BatchWriteRowRequest)
 	must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
-	if again, err := proto.Marshal(protoadapt.MessageV2Of(req)); err != nil || !bytes.Equal(again, body) {
-		t.Errorf("%v: the SDK's own bytes are others", err)
-	}
+	again, err := proto.Marshal(protoadapt.MessageV2Of(req))
+	conformance.True(t, err == nil && bytes.Equal(again, body), "%v: the SDK's own bytes are others", err)
 	for i, r := range req.Tables[0].Rows {
 		row, err := plainbuffer.Decode(r.RowChange)
 		if err != nil || len(row.Cells) != 2 || string(row.Cells[1].Value.Bytes) != string(n.Marker.Append(nil, rows[i])) || !asksForKey(body, i) {
@@ -467,9 +462,8 @@ func TestReadingEarlierRowsIsGivenUp(t *testing.T) {
 	}
 	rows := pastRows(t, f, n)
 	n.Earlier.read(n, rows)
-	if requests := len(f.searched); requests > 500/rowsPerPage+pagesMore+1 {
-		t.Errorf("%d requests for 500 rows", requests)
-	}
+	requests := len(f.searched)
+	conformance.True(t, requests <= 500/rowsPerPage+pagesMore+1, "%d requests for 500 rows", requests)
 	o := make([]table.Outcome, 1)
 	if _, err := w.Write(rows[299:300], []bool{true}, o); err != nil || !o[0].Found {
 		t.Errorf("%+v, %v", o[0], err)
@@ -489,9 +483,8 @@ func TestEarlierRowsMayBeUnreadable(t *testing.T) {
 		return &tablestore.OtsError{Code: "OTSServerBusy", HttpStatusCode: 503}
 	}
 	o := make([]table.Outcome, 2)
-	if stats, err := w.Write(rows[298:300], []bool{true, true}, o); err != nil || stats.Found != 2 {
-		t.Errorf("%+v, %v", stats, err)
-	}
+	stats, err := w.Write(rows[298:300], []bool{true, true}, o)
+	conformance.True(t, err == nil && stats.Found == 2, "%+v, %v", stats, err)
 }
 
 // What stood there before the load is not read: the sweep begins with the newest rows.
@@ -510,7 +503,6 @@ func TestTheSweepEndsWithARowThatIsOlderThanTheLoad(t *testing.T) {
 	d, err := n.Doubt(rows[0], table.Outcome{Number: f.last})
 	must(t, err)
 	deleted, err := n.Sweep([]Doubt{d})
-	if err != nil || deleted != 1 || f.rows[f.last] != mark || len(f.searched) != 1 {
-		t.Errorf("%d deleted, %v, searched %v", deleted, err, f.searched)
-	}
+	conformance.True(t, err == nil && deleted == 1 && f.rows[f.last] == mark && len(f.searched) == 1,
+		"%d deleted, %v, searched %v", deleted, err, f.searched)
 }

@@ -50,9 +50,8 @@ func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 	sdk, err := client.New(t.Context(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
 	must(t, err)
-	if _, err := sdk.BatchWriteRow(req); err == nil || sent.body == nil {
-		t.Fatalf("nothing was recorded: %v", err)
-	}
+	_, err = sdk.BatchWriteRow(req)
+	conformance.MustTrue(t, err != nil && sent.body != nil, "nothing was recorded: %v", err)
 	return sent.body
 }
 
@@ -88,9 +87,8 @@ func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
 		b.Append(0, 0, size, table.Span{}, nil)
 		rows := []table.Ref{{Block: b}, {Block: b}}
 		got := rowsOf(AppendRequest([]byte{}, "t", table.Put, table.Ignore, rows))
-		if len(got) != 2 || len(got[0]) != size || len(got[1]) != size {
-			t.Errorf("rows of %d bytes became %d rows", size, len(got))
-		}
+		conformance.True(t, len(got) == 2 && len(got[0]) == size && len(got[1]) == size,
+			"rows of %d bytes became %d rows", size, len(got))
 	}
 }
 
@@ -126,9 +124,8 @@ func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
 		var refs []table.Ref
 		req := new(tablestore.BatchWriteRowRequest)
 		for i, cells := range tt.rows {
-			if why := e.Append(block, append(append([]table.Value{}, key...), cells...), tt.stamps, table.Span{}, nil); why != nil {
-				t.Fatalf("%s: %v", name, why)
-			}
+			why := e.Append(block, append(append([]table.Value{}, key...), cells...), tt.stamps, table.Span{}, nil)
+			conformance.MustTrue(t, why == nil, "%s: %v", name, why)
 			refs = append(refs, table.Ref{Block: block, Index: int32(i)})
 			req.AddRowChange(sdkChange(schema, "t", tt.mode, conditions[table.Ignore], tt.deleteNull, key, cells, tt.stamps))
 		}
@@ -137,9 +134,8 @@ func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
 		if tt.numbered {
 			d.asks = asksKey
 		}
-		if got := appendRequest(nil, "t", tt.mode, table.Ignore, refs, d); !bytes.Equal(got, want) {
-			t.Errorf("%s:\n got %.300x\nwant %.300x", name, got, want)
-		}
+		got := appendRequest(nil, "t", tt.mode, table.Ignore, refs, d)
+		conformance.True(t, bytes.Equal(got, want), "%s:\n got %.300x\nwant %.300x", name, got, want)
 	}
 }
 

@@ -31,9 +31,8 @@ func TestTimestampsAreTheLatestThatTheServiceCanShow(t *testing.T) {
 	s := NewStamps(c.service, time.Hour)
 	next := func(after, want int64) {
 		t.Helper()
-		if got := s.Next(after); got != want || s.Last() != want {
-			t.Errorf("at %d above %d: %d, want %d", c.now, after, got, want)
-		}
+		got := s.Next(after)
+		conformance.True(t, got == want && s.Last() == want, "at %d above %d: %d, want %d", c.now, after, got, want)
 	}
 	next(0, 1_000_020)
 	next(1_000_020, 1_000_021)
@@ -151,9 +150,8 @@ func TestARequestOfStampedRowsIsNoLongerThanTheServiceTakes(t *testing.T) {
 		outcomes[i].Stamp = 1700000000000
 	}
 	conformance.Must(t, conformance.ErrorOf(w.Write(batch.Rows, make([]bool, len(batch.Rows)), outcomes)))
-	if sent > table.MaxBodyBytes || sent < table.MaxBodyBytes*9/10 {
-		t.Errorf("%d rows make %d bytes, the service takes %d", len(batch.Rows), sent, table.MaxBodyBytes)
-	}
+	conformance.True(t, sent <= table.MaxBodyBytes && sent >= table.MaxBodyBytes*9/10,
+		"%d rows make %d bytes, the service takes %d", len(batch.Rows), sent, table.MaxBodyBytes)
 }
 
 type postFunc func(string, func([]byte) []byte) ([]byte, error)
@@ -190,9 +188,8 @@ func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
 		conformance.Must(t, conformance.ErrorOf(w.Write(rows, make([]bool, 200), make([]table.Outcome, 200))))
 		req := new(otsprotocol.BatchWriteRowRequest)
 		must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
-		if again, err := proto.Marshal(protoadapt.MessageV2Of(req)); err != nil || !bytes.Equal(again, body) {
-			t.Errorf("%v: the SDK's own bytes are others", err)
-		}
+		again, err := proto.Marshal(protoadapt.MessageV2Of(req))
+		conformance.True(t, err == nil && bytes.Equal(again, body), "%v: the SDK's own bytes are others", err)
 		for i, r := range req.Tables[0].Rows {
 			condition := tablestore.NewSingleColumnCondition(mark, tablestore.CT_LESS_THAN, testRun+"."+position(rows[i]))
 			condition.FilterIfMissing, condition.LatestVersionOnly = false, true
@@ -310,10 +307,8 @@ func TestARecordThatWasGivenUpIsNamed(t *testing.T) {
 func TestMarksOfManyRejectedRecordsAreTakenOver(t *testing.T) {
 	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 9)
 	o := table.Outcome{Fate: table.Again}
-	if c.decide(readMark{text: testRun + "." + position(rows[7]) + "!*", any: true}, rows[5], true, &o); o.Fate != table.Refused || !o.MaybeApplied {
-		t.Errorf("%+v", o)
-	}
-	if got := string(c.appendMark(nil, rows[8], position(rows[8]))); !strings.HasSuffix(got, "!*") {
-		t.Errorf("the next mark is %s", got)
-	}
+	c.decide(readMark{text: testRun + "." + position(rows[7]) + "!*", any: true}, rows[5], true, &o)
+	conformance.True(t, o.Fate == table.Refused && o.MaybeApplied, "%+v", o)
+	got := string(c.appendMark(nil, rows[8], position(rows[8])))
+	conformance.True(t, strings.HasSuffix(got, "!*"), "the next mark is %s", got)
 }

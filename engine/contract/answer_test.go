@@ -155,9 +155,8 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	d := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)})
 	d.check(t, accepted)
 	created := parseOf(t, d.body).number(9)
-	if at := time.UnixMicro(created); at.Before(from) || at.After(time.Now().Add(time.Minute)) {
-		t.Errorf("created at %v", at)
-	}
+	at := time.UnixMicro(created)
+	conformance.True(t, !at.Before(from) && !at.After(time.Now().Add(time.Minute)), "created at %v", at)
 	// The time of the last increase lies in the second field.
 	reserved := message{}.bytes(1, message{}.int(1, 0).int(2, 0))
 	options := message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 1).int(7, 0)
@@ -333,9 +332,8 @@ func (s *service) send(t testing.TB, r rawRequest) *answer {
 	must(t, err)
 	if resp.StatusCode != http.StatusOK {
 		p, err := parse(a.body)
-		if err != nil || len(p) > len(p[1])+len(p[2]) {
-			t.Errorf("body of status %d is no error: %q, %v", resp.StatusCode, a.body, err)
-		}
+		conformance.True(t, err == nil && len(p) <= len(p[1])+len(p[2]),
+			"body of status %d is no error: %q, %v", resp.StatusCode, a.body, err)
 		a.refusal = refusal{resp.StatusCode, string(p.bytes(1)), string(p.bytes(2))}
 	}
 	return a
@@ -379,16 +377,12 @@ func (a *answer) check(t testing.TB, want refusal) {
 func (a *answer) checkSigned(t testing.TB, s *service, operation string) {
 	t.Helper()
 	sum := md5.Sum(a.body)
-	if got, want := a.header.Get("x-ots-contentmd5"), base64.StdEncoding.EncodeToString(sum[:]); got != want {
-		t.Errorf("MD5 of the answer: got %q, want %q", got, want)
-	}
-	if got, want := a.header.Get("Authorization"), "OTS "+s.keyID+":"+sign(s.secret, canonical(a.header)+"/"+operation); got != want {
-		t.Errorf("signature of the answer: got %q, want %q", got, want)
-	}
-	if at, err := time.Parse("2006-01-02T15:04:05.999999Z", a.header.Get("x-ots-date")); err != nil || time.Since(at).Abs() > 15*time.Minute {
-		t.Errorf("date of the answer: %v, %v", at, err)
-	}
-	if a.header.Get("x-ots-requestid") == "" || a.header.Get("x-ots-contenttype") == "" {
-		t.Errorf("headers of the answer: %v", a.header)
-	}
+	got, want := a.header.Get("x-ots-contentmd5"), base64.StdEncoding.EncodeToString(sum[:])
+	conformance.Equal(t, got, want, "MD5 of the answer: got")
+	got, want = a.header.Get("Authorization"), "OTS "+s.keyID+":"+sign(s.secret, canonical(a.header)+"/"+operation)
+	conformance.Equal(t, got, want, "signature of the answer: got")
+	at, err := time.Parse("2006-01-02T15:04:05.999999Z", a.header.Get("x-ots-date"))
+	conformance.True(t, err == nil && time.Since(at).Abs() <= 15*time.Minute, "date of the answer: %v, %v", at, err)
+	conformance.True(t, a.header.Get("x-ots-requestid") != "" && a.header.Get("x-ots-contenttype") != "",
+		"headers of the answer: %v", a.header)
 }

@@ -75,9 +75,8 @@ func TestTheOtherAnswerIsRecognized(t *testing.T) {
 	} {
 		i := slices.IndexFunc(assumptions, func(a assumption) bool { return a.name == name })
 		for _, other := range others {
-			if answer, asAssumed := assumptions[i].ask(t, serviceWith(t, server.Options{Simulation: &other})); asAssumed {
-				t.Errorf("%+v: %q is mistaken for what is assumed", other, answer)
-			}
+			answer, asAssumed := assumptions[i].ask(t, serviceWith(t, server.Options{Simulation: &other}))
+			conformance.True(t, !asAssumed, "%+v: %q is mistaken for what is assumed", other, answer)
 		}
 	}
 }

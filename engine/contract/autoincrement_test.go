@@ -223,8 +223,7 @@ func TestAutoIncrementContinuesAfterARestart(t *testing.T) {
 		}
 		r.start(t)
 	}
-	if !slices.IsSorted(numbers) || len(slices.Compact(slices.Clone(numbers))) != len(numbers) {
-		t.Errorf("numbers do not rise: %d", numbers)
-	}
+	conformance.True(t, slices.IsSorted(numbers) && len(slices.Compact(slices.Clone(numbers))) == len(numbers),
+		"numbers do not rise: %d", numbers)
 	diff(t, len(tb.all(t)), 12)
 }

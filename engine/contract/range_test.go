@@ -44,9 +44,8 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 				rows, pages := tb.scan(t, x.direction, x.start, x.end, limit)
 				diff(t, keysOf(rows), x.want)
 				for i, n := range pages {
-					if limit > 0 && (n > int(limit) || n < int(limit) && i < len(pages)-1) {
-						t.Errorf("page %d has %d rows", i, n)
-					}
+					conformance.True(t, limit <= 0 || n <= int(limit) && (n >= int(limit) || i >= len(pages)-1),
+						"page %d has %d rows", i, n)
 				}
 			})
 		}
@@ -85,9 +84,8 @@ func TestARangePageEndsAt5000Rows(t *testing.T) {
 			got, pages := tb.scan(t, x.direction, tb.key(x.start), tb.key(x.end), 0)
 			diff(t, pages, []int{5000, 5000, 100})
 			for i, r := range got {
-				if want := x.first + int64(i)*x.step; r.Key[0] != want || r.Cells[0].Value != want {
-					t.Fatalf("row %d is %v", i, r)
-				}
+				want := x.first + int64(i)*x.step
+				conformance.MustTrue(t, r.Key[0] == want && r.Cells[0].Value == want, "row %d is %v", i, r)
 			}
 		})
 	}

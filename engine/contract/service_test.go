@@ -334,9 +334,8 @@ func (want refusal) matches(got refusal) bool {
 // check fails the test unless err is the refusal wanted.
 func check(t testing.TB, err error, want refusal) {
 	t.Helper()
-	if got := refusalOf(err); !want.matches(got) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	got := refusalOf(err)
+	conformance.True(t, want.matches(got), "got  %+v\nwant %+v", got, want)
 }
 
 // checkRow fails the test unless a row of a batch was answered with the refusal wanted, whose status does not count.
@@ -359,9 +358,8 @@ var must = conformance.Must
 
 func diff(t testing.TB, got, want any) {
 	t.Helper()
-	if d := cmp.Diff(want, got); d != "" && !reflect.DeepEqual(want, got) {
-		t.Errorf("(-want +got)\n%s", d)
-	}
+	d := cmp.Diff(want, got)
+	conformance.True(t, d == "" || reflect.DeepEqual(want, got), "(-want +got)\n%s", d)
 }
 
 func describe(t *testing.T, s *service, name string) *tablestore.DescribeTableResponse {
@@ -475,9 +473,8 @@ func rulesNamed(t *testing.T) map[string]bool {
 				}
 				return true
 			})
-			if strings.HasPrefix(f.Name.Name, "Test") && !some {
-				t.Errorf("%s: %s names no paragraph: call spec or proving", name, f.Name.Name)
-			}
+			conformance.True(t, !strings.HasPrefix(f.Name.Name, "Test") || some,
+				"%s: %s names no paragraph: call spec or proving", name, f.Name.Name)
 		}
 	}
 	return named

@@ -58,9 +58,8 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 		check(t, s.describes(tb.name), noSuchTable)
 		l, err := s.ListTable()
 		must(t, err)
-		if slices.Contains(l.TableNames, tb.name) || !slices.Contains(l.TableNames, other.name) {
-			t.Errorf("%v", l.TableNames)
-		}
+		conformance.True(t, !slices.Contains(l.TableNames, tb.name) && slices.Contains(l.TableNames, other.name),
+			"%v", l.TableNames)
 	})
 }
 

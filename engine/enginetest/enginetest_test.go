@@ -42,15 +42,12 @@ func TestARowExpiresWhenTheClockIsMoved(t *testing.T) {
 		conformance.Equal(t, columns(t, c), 1, "columns within the time to live")
 		e.Advance(t, 2*time.Hour)
 		conformance.Equal(t, columns(t, c), 0, "columns after the time to live")
-		if ahead := time.Until(e.Now()); ahead < 24*time.Hour {
-			t.Errorf("the clock is %s ahead", ahead)
-		}
+		ahead := time.Until(e.Now())
+		conformance.True(t, ahead >= 24*time.Hour, "the clock is %s ahead", ahead)
 		e.Reset(t)
-		if list, err := c.ListTable(); err != nil || len(list.TableNames) > 0 {
-			t.Errorf("after a reset: %v, %v", list, err)
-		}
-		if ahead := time.Until(e.Now()); ahead > time.Hour {
-			t.Errorf("after a reset the clock is %s ahead", ahead)
-		}
+		list, err := c.ListTable()
+		conformance.True(t, err == nil && len(list.TableNames) == 0, "after a reset: %v, %v", list, err)
+		ahead = time.Until(e.Now())
+		conformance.True(t, ahead <= time.Hour, "after a reset the clock is %s ahead", ahead)
 	}
 }

@@ -72,17 +72,14 @@ func TestAnOutageBefallsEveryRequestForItsTime(t *testing.T) {
 			conformance.MustTrue(t, err == nil && o.String() == "1.5:"+kind+":2", "%v %v", o, err)
 			p := &Plan{Outage: o}
 			at := func(op string) Fault { return p.Next(op, 1) }
-			if at("DescribeTable").Action != None || at("BatchWriteRow").Action != None {
-				t.Errorf("%s: begins too early", kind)
-			}
+			conformance.True(t, at("DescribeTable").Action == None && at("BatchWriteRow").Action == None,
+				"%s: begins too early", kind)
 			time.Sleep(2 * time.Second)
 			first, second := at("DescribeTable"), at("BatchWriteRow")
-			if first.Action != want[0] || second.Action != want[1] {
-				t.Errorf("%s: %v and %v", kind, first.Action, second.Action)
-			}
-			if kind == Timeout && first.Applied == second.Applied {
-				t.Error("one of two requests without an answer is not applied, or both are not")
-			}
+			conformance.True(t, first.Action == want[0] && second.Action == want[1],
+				"%s: %v and %v", kind, first.Action, second.Action)
+			conformance.True(t, kind != Timeout || first.Applied != second.Applied,
+				"one of two requests without an answer is not applied, or both are not")
 			conformance.True(t, kind != Throttle || second.RowCode(0) != "", "a row is taken")
 			time.Sleep(1500 * time.Millisecond)
 			conformance.Equal(t, at("BatchWriteRow").Action, None, "%s: fault afterwards", kind)

@@ -119,9 +119,8 @@ func TestAnExpressionCompilesToAboutItsSize(t *testing.T) {
 		estimate := size(re)
 		prog, err := syntax.Compile(re.Simplify())
 		conformance.MustEqual(t, err, nil, "error")
-		if n := len(prog.Inst); n > 2*estimate+8 || estimate > 2*n {
-			t.Errorf("%q: %d instructions, estimated %d", text, n, estimate)
-		}
+		n := len(prog.Inst)
+		conformance.True(t, n <= 2*estimate+8 && estimate <= 2*n, "%q: %d instructions, estimated %d", text, n, estimate)
 	}
 }
 
@@ -138,9 +137,8 @@ func TestTheExpressionsOfAFilterShareTheirRoom(t *testing.T) {
 		n     int
 		ok    bool
 	}{{"512", 2, true}, {"513", 2, false}, {"32", 31, true}, {"34", 31, false}} {
-		if _, err := Decode(of(v.times, v.n)); v.ok != (err == nil) {
-			t.Errorf("%d expressions of %s characters: %v", v.n, v.times, err)
-		}
+		_, err := Decode(of(v.times, v.n))
+		conformance.Equal(t, v.ok, err == nil, "%d expressions of %s characters: %v", v.n, v.times, err)
 	}
 }
 

@@ -44,9 +44,8 @@ func check(t *testing.T, limits []*Limiter, steps []step) {
 	for i, s := range steps {
 		all := rows(s.rows, s.units)
 		taken, delay := Admit(at(s.at), all, limits...)
-		if taken != s.taken || math.Abs(delay.Seconds()-s.delay) > 1e-6 {
-			t.Errorf("step %d at %g s: %d of %d rows after %v, want %d after %g s", i, s.at, taken, s.rows, delay, s.taken, s.delay)
-		}
+		conformance.True(t, taken == s.taken && math.Abs(delay.Seconds()-s.delay) <= 1e-6,
+			"step %d at %g s: %d of %d rows after %v, want %d after %g s", i, s.at, taken, s.rows, delay, s.taken, s.delay)
 		marked := 0
 		for _, r := range all {
 			if r.Taken {
@@ -133,9 +132,8 @@ func TestCauselessRefusalsAreAShareOfRowsOrOfRequests(t *testing.T) {
 				requests++
 			}
 		}
-		if refused < 7_000 || refused > 13_000 || whole != (refused == 100*requests) {
-			t.Errorf("whole requests %v: %d rows of 1,000,000 refused, in %d requests", whole, refused, requests)
-		}
+		conformance.True(t, refused >= 7_000 && refused <= 13_000 && whole == (refused == 100*requests),
+			"whole requests %v: %d rows of 1,000,000 refused, in %d requests", whole, refused, requests)
 	}
 }
 
@@ -143,13 +141,11 @@ func TestARestartedLimitIsAsItBegan(t *testing.T) {
 	for _, kind := range Kinds {
 		l := limit(t, Options{Kind: kind, Rate: 100, Full: true, Requests: 1})
 		begun, _ := Admit(start, rows(100, 1), l)
-		if _, _ = Admit(at(0.1), rows(300, 1), l); begun != 100 {
-			t.Errorf("%s: %d rows of 100 at the beginning", kind, begun)
-		}
+		_, _ = Admit(at(0.1), rows(300, 1), l)
+		conformance.Equal(t, begun, 100, "%s", kind)
 		l.Restart(at(0.2))
-		if again, _ := Admit(at(0.2), rows(100, 1), l); again != begun {
-			t.Errorf("%s: %d rows after a restart, %d at the beginning", kind, again, begun)
-		}
+		again, _ := Admit(at(0.2), rows(100, 1), l)
+		conformance.Equal(t, again, begun, "%s", kind)
 	}
 }
 
@@ -188,7 +184,6 @@ func TestDecidingAllocatesNothingInABucket(t *testing.T) {
 	l, table, all := limit(t, Options{Rate: 1e6}), limit(t, Options{Rate: 1e6}), rows(200, 1)
 	limits := []*Limiter{l, table}
 	now := 0.0
-	if n := testing.AllocsPerRun(100, func() { now++; Admit(at(now), all, limits...) }); n > 0 {
-		t.Errorf("%g allocations a request", n)
-	}
+	n := testing.AllocsPerRun(100, func() { now++; Admit(at(now), all, limits...) })
+	conformance.True(t, n == 0, "%g allocations a request", n)
 }

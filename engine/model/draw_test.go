@@ -271,9 +271,8 @@ func TestConcurrentClientsSeeTheirOwnRowsAsTheModelDoes(t *testing.T) {
 				got, want := e.writeRow(&c), m.WriteRow(c, now)
 				conformance.Equal(t, explains(want, got), true, "client %d, %+v: got %+v, want %+v", client, c, got, want)
 				s := &Selection{MaxVersions: 2}
-				if got, want := e.getRow("t", key, s), m.GetRow("t", key, s, now); !explains(want, got) {
-					t.Errorf("client %d: got %+v, want %+v", client, got, want)
-				}
+				got, want = e.getRow("t", key, s), m.GetRow("t", key, s, now)
+				conformance.True(t, explains(want, got), "client %d: got %+v, want %+v", client, got, want)
 			}
 		})
 	}

@@ -72,9 +72,8 @@ func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%s %s %.60s: %d %s, want %d %s", v.method, v.path, v.body, status, a.body, v.status, v.message)
 		}
 	}
-	if st := s.Sim().Stats()["t"]; len(st.Partitions) > 1 {
-		t.Error("a refused request has cut the table")
-	}
+	st := s.Sim().Stats()["t"]
+	conformance.True(t, len(st.Partitions) <= 1, "a refused request has cut the table")
 }
 
 func TestTheAdminAPIListsWhatThereIs(t *testing.T) {
@@ -120,9 +119,8 @@ func TestTheAdminAPITakesASampleLargerThanARequest(t *testing.T) {
 	must(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || body.Len() < wire.MaxBodyBytes {
-		t.Fatalf("%v %d %.200s", err, resp.StatusCode, text)
-	}
+	conformance.MustTrue(t, err == nil && resp.StatusCode == http.StatusOK && body.Len() >= wire.MaxBodyBytes,
+		"%v %d %.200s", err, resp.StatusCode, text)
 	if n := len(s.Sim().Stats()["t"].Partitions); n != 5 { // one ended
 		t.Errorf("%d partitions", n)
 	}
@@ -190,19 +188,16 @@ func TestTheSampleOfTheDefaultsCutsLaterTables(t *testing.T) {
 	c := inProcess(s)
 	must(t, createKeyTable(t, c, "numbers", tablestore.PrimaryKeyType_INTEGER))
 	must(t, createKeyTable(t, c, "texts", tablestore.PrimaryKeyType_STRING))
-	if b := s.sim.present("numbers").Bounds(time.Now()); len(b) != 1 || b[0] != sim.IntegerKey(20) {
-		t.Errorf("%q", b)
-	}
-	if b := s.sim.present("texts").Bounds(time.Now()); len(b) != 1 || b[0] != "20" {
-		t.Errorf("%q", b)
-	}
+	b := s.sim.present("numbers").Bounds(time.Now())
+	conformance.True(t, len(b) == 1 && b[0] == sim.IntegerKey(20), "%q", b)
+	b = s.sim.present("texts").Bounds(time.Now())
+	conformance.True(t, len(b) == 1 && b[0] == "20", "%q", b)
 	if err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}); err == nil || !strings.Contains(err.Error(), `sample line 1: "x" is no value of the INTEGER`) {
 		t.Errorf("%v", err)
 	}
 	other := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}})
-	if err := createKeyTable(t, inProcess(other), "numbers", tablestore.PrimaryKeyType_INTEGER); code(err) != wire.CodeParameterInvalid {
-		t.Errorf("a table that the sample does not fit: %v", err)
-	}
+	err := createKeyTable(t, inProcess(other), "numbers", tablestore.PrimaryKeyType_INTEGER)
+	conformance.Equal(t, code(err), wire.CodeParameterInvalid, "a table that the sample does not fit: %v", err)
 }
 
 func TestAWrongSimulationDoesNotOpen(t *testing.T) {
@@ -257,9 +252,8 @@ func TestStatsTellPartitionsBySecond(t *testing.T) {
 			t.Errorf("%+v", p[1])
 		}
 		tell(t, s, "DELETE", "/_engine/stats", "", nil)
-		if st := s.Sim().Stats()["t"]; st.Rows != 0 || len(st.Partitions) != 2 {
-			t.Errorf("%+v", st)
-		}
+		st := s.Sim().Stats()["t"]
+		conformance.True(t, st.Rows == 0 && len(st.Partitions) == 2, "%+v", st)
 	})
 }
 
@@ -316,9 +310,8 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 			_, err := c.BatchWriteRow(rowsOf(k))
 			results = append(results, code(err))
 		}
-		if results[0] != "" || !strings.Contains(results[1], "EOF") || results[2] != "OTSTableNotReady" {
-			t.Errorf("%q", results)
-		}
+		conformance.True(t, results[0] == "" && strings.Contains(results[1], "EOF") && results[2] == "OTSTableNotReady",
+			"%q", results)
 		hasRows(t, c, 1) // before the late one
 		time.Sleep(501 * time.Millisecond)
 		synctest.Wait()
@@ -360,9 +353,8 @@ func TestFaultsFromTheOptionsAreShown(t *testing.T) {
 		s := open(t, Options{Faults: tt.plan})
 		var got faultsShown
 		tell(t, s, "GET", "/_engine/faults", "", &got)
-		if diff := cmp.Diff(tt.want, got.Set); diff != "" || !got.On {
-			t.Errorf("%s: on %v (-want +got)\n%s", name, got.On, diff)
-		}
+		diff := cmp.Diff(tt.want, got.Set)
+		conformance.True(t, diff == "" && got.On, "%s: on %v (-want +got)\n%s", name, got.On, diff)
 	}
 }
 
@@ -371,17 +363,15 @@ func TestTheCountsOfFaultsOutliveThemUntilTheyAreDeletedOrOthersAreSet(t *testin
 	refused := func() {
 		t.Helper()
 		tell(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["refuse:OTSServerBusy"]}`, nil)
-		if _, err := c.BatchWriteRow(rowsOf("a")); code(err) != "OTSServerBusy" {
-			t.Fatal(err)
-		}
+		_, err := c.BatchWriteRow(rowsOf("a"))
+		conformance.MustEqual(t, code(err), "OTSServerBusy", "%v", err)
 	}
 	check := func(when string, on bool, requests, done int) {
 		t.Helper()
 		var got faultsShown
 		tell(t, s, "GET", "/_engine/faults", "", &got)
-		if got.On != on || (got.Set != nil) != on || got.Requests != requests || got.Done["refuse"] != done {
-			t.Errorf("%s: %+v", when, got)
-		}
+		conformance.True(t, got.On == on && (got.Set != nil) == on && got.Requests == requests && got.Done["refuse"] == done,
+			"%s: %+v", when, got)
 	}
 	check("before any", false, 0, 0)
 	refused()
@@ -400,9 +390,8 @@ func TestAnAnswerIsResetAtAPort(t *testing.T) {
 	s, _ := faulty(t, faults.Fault{Action: faults.ResetBody})
 	createTable(t, inProcess(s), "t", 1)
 	c := sdk("http://"+onPort(t, s, Limits{}), nil)
-	if _, err := c.BatchWriteRow(batchOf(3)); err == nil || !strings.Contains(err.Error(), "reset by peer") {
-		t.Errorf("%v", err)
-	}
+	_, err := c.BatchWriteRow(batchOf(3))
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "reset by peer"), "%v", err)
 }
 
 func TestASingleRowIsRefusedAsARequest(t *testing.T) {

@@ -233,9 +233,8 @@ func FuzzHandler(f *testing.F) {
 				h.Set(wire.HeaderResponseCompress, "deflate")
 			}
 		})
-		if got := int64(allocated() - before); got > 64<<20+256*int64(len(body)) {
-			t.Errorf("%s: %d bytes allocated for a body of %d", op, got, len(body))
-		}
+		got := int64(allocated() - before)
+		conformance.True(t, got <= 64<<20+256*int64(len(body)), "%s: %d bytes allocated for a body of %d", op, got, len(body))
 		checkAnswer(t, op, a)
 	})
 }
@@ -252,9 +251,8 @@ func checkAnswer(t *testing.T, op string, a *answer) {
 	}
 	for b := a.body; len(b) > 0; {
 		id, typ, n := protowire.ConsumeTag(b)
-		if n < 0 || typ != protowire.BytesType || id > 2 {
-			t.Fatalf("%s: the error is no message: %q", op, a.body)
-		}
+		conformance.MustTrue(t, n >= 0 && typ == protowire.BytesType && id <= 2,
+			"%s: the error is no message: %q", op, a.body)
 		text, m := protowire.ConsumeBytes(b[n:])
 		conformance.MustTrue(t, m > 0 && utf8.Valid(text), "%s: the error is not text: %q", op, a.body)
 		b = b[n+m:]
@@ -286,15 +284,13 @@ func FuzzConnection(f *testing.F) {
 		c.Write(text)                 // the server may have closed before its end
 		c.(*net.TCPConn).CloseWrite()
 		back, err := io.ReadAll(c)
-		if e, ok := err.(net.Error); ok && e.Timeout() {
-			t.Fatalf("neither an answer nor an end: %q", back)
-		}
-		conformance.True(t, len(back) <= 0 || bytes.HasPrefix(back, []byte("HTTP/1.")), "not HTTP: %q", back)
+		e, ok := err.(net.Error)
+		conformance.MustTrue(t, !ok || !e.Timeout(), "neither an answer nor an end: %q", back)
+		conformance.True(t, len(back) == 0 || bytes.HasPrefix(back, []byte("HTTP/1.")), "not HTTP: %q", back)
 		conformance.True(t, !strings.Contains(out.String(), "panic"), "%s", out.String())
 		s.SetFaults(nil) // the admin API may have set some
-		if a := raw(s, "ListTable", nil, nil); a.status != http.StatusOK {
-			t.Errorf("afterwards: %d %q", a.status, a.body)
-		}
+		a := raw(s, "ListTable", nil, nil)
+		conformance.True(t, a.status == http.StatusOK, "afterwards: %d %q", a.status, a.body)
 	})
 }
 

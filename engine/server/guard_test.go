@@ -45,9 +45,8 @@ func begin(t *testing.T, addr, request string) net.Conn {
 	fmt.Fprintf(c, "%s\r\nExpect: 100-continue\r\n%s\r\n\r\n", line, head)
 	const want = "HTTP/1.1 100 Continue\r\n\r\n"
 	got := make([]byte, len(want))
-	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
-		t.Fatalf("%q, %v, want %q", got, err, want)
-	}
+	_, err := io.ReadFull(c, got)
+	conformance.MustTrue(t, err == nil && string(got) == want, "%q, %v, want %q", got, err, want)
 	io.WriteString(c, body[:len(body)-1])
 	return c
 }
@@ -75,9 +74,8 @@ func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 		expect("a second body below /_engine", admin, "503")
 		expect("an unsigned request", request("POST /ListTable"), "400")
 		io.WriteString(first, text[len(text)-1:])
-		if got := status(t, first); strings.Contains(got, "503") {
-			t.Errorf("the first request: %s", got)
-		}
+		got := status(t, first)
+		conformance.True(t, !strings.Contains(got, "503"), "the first request: %s", got)
 		eventually(t, "there is room after the first request", func() bool {
 			c := dial(t, addr)
 			defer c.Close()
@@ -138,9 +136,8 @@ func TestNamesOfElsewhereAreRefusedWhileTheKeyIsPublic(t *testing.T) {
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
 			conformance.Equal(t, w.Code, v.want, "%s to %s with secret %q: %q", path, v.host, v.secret, w.Body.String())
-			if v.want == 403 && path == "/ListTable" && !strings.Contains(w.Body.String(), wire.CodeAuthFailed) {
-				t.Errorf("%s: %q is no answer of the protocol", v.host, w.Body.String())
-			}
+			conformance.True(t, v.want != 403 || path != "/ListTable" || strings.Contains(w.Body.String(), wire.CodeAuthFailed),
+				"%s: %q is no answer of the protocol", v.host, w.Body.String())
 		}
 	}
 }
@@ -179,9 +176,8 @@ func TestATransportAnswersWithAStatusLineAndALength(t *testing.T) {
 	resp, err := s.Transport().RoundTrip(signed(s, "ListTable", nil))
 	must(t, err)
 	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.Status != "200 OK" || len(body) != 0 || resp.ContentLength != 0 {
-		t.Error(resp.Status, body, err)
-	}
+	conformance.True(t, err == nil && resp.Status == "200 OK" && len(body) == 0 && resp.ContentLength == 0,
+		"%v %v %v", resp.Status, body, err)
 }
 
 // engine/contract has the other refusals; it has no clock that stands still.
@@ -199,9 +195,8 @@ func TestADateIsOfTheQuarterOfAnHourAroundTheClock(t *testing.T) {
 		if want != "" {
 			want += date + "."
 		}
-		if (a.status == 200) != (want == "") || !strings.Contains(string(a.body), want) {
-			t.Errorf("%s: %d %q", date, a.status, a.body)
-		}
+		conformance.True(t, (a.status == 200) == (want == "") && strings.Contains(string(a.body), want),
+			"%s: %d %q", date, a.status, a.body)
 	}
 }
 
@@ -240,9 +235,8 @@ func TestABodyThatDoesNotInflateToItsSizeIsRefused(t *testing.T) {
 		})
 		runtime.ReadMemStats(&after)
 		conformance.Equal(t, a.status, tt.want, "%s", name)
-		if got := after.TotalAlloc - before.TotalAlloc; got > 40<<20 {
-			t.Errorf("%s: %d MiB were allocated", name, got>>20)
-		}
+		got := after.TotalAlloc - before.TotalAlloc
+		conformance.True(t, got <= 40<<20, "%s: %d MiB were allocated", name, got>>20)
 	}
 }
 
@@ -296,9 +290,8 @@ func TestAccountsThatNoSDKCouldUseAreRefused(t *testing.T) {
 		"a secret not in ASCII":  {Options{AccessKeySecret: "hidden密"}, false},
 	} {
 		err := v.o.Check()
-		if (err == nil) != v.ok || err != nil && strings.Contains(err.Error(), "hidden") {
-			t.Errorf("%s: %v", name, err)
-		}
+		conformance.True(t, (err == nil) == v.ok && (err == nil || !strings.Contains(err.Error(), "hidden")),
+			"%s: %v", name, err)
 	}
 }
 

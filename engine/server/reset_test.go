@@ -30,14 +30,12 @@ func TestTheClockOfTheDataIsMoved(t *testing.T) {
 	s := open(t, Options{})
 	var got map[string]any
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		if tell(t, s, method, "/_engine/clock", map[string]string{http.MethodPost: `{"advance": "36h"}`}[method], &got); got["ahead_ms"] != float64(36*3600*1000) {
-			t.Errorf("%s: %v", method, got)
-		}
+		tell(t, s, method, "/_engine/clock", map[string]string{http.MethodPost: `{"advance": "36h"}`}[method], &got)
+		conformance.True(t, got["ahead_ms"] == float64(36*3600*1000), "%s: %v", method, got)
 	}
 	for _, bad := range []string{`{"advance": "-1s"}`, `{"advance": "soon"}`, `{"advance": "900000h"}`, `{"set": "36h"}`, `{}`} {
-		if status := admin(t, s, http.MethodPost, "/_engine/clock", bad, &got); status != http.StatusBadRequest {
-			t.Errorf("%s: %d %v", bad, status, got)
-		}
+		status := admin(t, s, http.MethodPost, "/_engine/clock", bad, &got)
+		conformance.True(t, status == http.StatusBadRequest, "%s: %d %v", bad, status, got)
 	}
 	// A cell of today is of the past now, and of beyond the deviation of a day.
 	c := inProcess(s)
@@ -56,9 +54,8 @@ func TestAResetLeavesAServerAsItWasAtTheStart(t *testing.T) {
 		writeRows(t, c, batchOf(3))
 		must(t, s.Advance(time.Hour))
 		tell(t, s, "POST", "/_engine/faults", `{"rate": 1, "kinds": ["refuse"]}`, nil)
-		if tell(t, s, "POST", "/_engine/reset", "", &got); got["tables"] != float64(1) {
-			t.Errorf("%v", got)
-		}
+		tell(t, s, "POST", "/_engine/reset", "", &got)
+		conformance.True(t, got["tables"] == float64(1), "%v", got)
 		if got := s.store.Tables(); len(got) > 0 || s.Faults() != nil || s.ahead.Load() != 0 || len(s.sim.all()) > 0 || !s.sim.on.Load() {
 			t.Errorf("tables %q, faults %v, simulated %d", got, s.Faults(), len(s.sim.all()))
 		}
@@ -71,9 +68,8 @@ func TestTheAdminAPIIsThereForThoseWhoAskForIt(t *testing.T) {
 	for _, path := range []string{"", "stats", "reset", "clock"} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/_engine/"+path, nil))
-		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "--admin") {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
-		}
+		conformance.True(t, w.Code == http.StatusNotFound && strings.Contains(w.Body.String(), "--admin"),
+			"%s: %d %s", path, w.Code, w.Body)
 	}
 	if _, err := overHTTP(t, s).ListTable(); err != nil {
 		t.Error(err)
@@ -114,9 +110,8 @@ func TestInstancesHaveTablesOfTheirOwnAlsoAfterARestart(t *testing.T) {
 				}
 			}
 			c := tablestore.NewClient(web.URL, "fourth", DefaultAccessKeyID, DefaultAccessKeySecret)
-			if _, err := c.ListTable(); (err == nil) != o.AnyCredentials {
-				t.Errorf("%s: an instance that was not named: %v", name, err)
-			}
+			_, err := c.ListTable()
+			conformance.Equal(t, (err == nil), o.AnyCredentials, "%s: an instance that was not named: %v", name, err)
 			web.Close()
 			must(t, s.Close())
 		}
@@ -141,7 +136,7 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 		}
 		var stats struct{ Instance sim.InstanceCount }
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
-		conformance.Equal(t, stats.Instance, (sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}), "simulated %v: %+v", simulated, stats)
+		conformance.Equal(t, stats.Instance, sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}, "simulated %v: %+v", simulated, stats)
 		tell(t, s, "DELETE", "/_engine/stats", "", nil)
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
 		conformance.Equal(t, stats.Instance, sim.InstanceCount{}, "simulated %v: %+v", simulated, stats)
@@ -174,9 +169,8 @@ func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
 	}
 	conformance.Equal(t, admin(t, s, "POST", "/_engine/tables/t/simulate", `{"indexes": 6}`, nil), 400, "six indexes")
 	tell(t, s, "POST", "/_engine/tables/t/simulate", `{}`, nil)
-	if d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"}); err != nil || len(d.IndexMetas) != 0 {
-		t.Errorf("%v, %+v", err, d)
-	}
+	d, err = c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
+	conformance.True(t, err == nil && len(d.IndexMetas) == 0, "%v, %+v", err, d)
 }
 
 // panics registers an operation that panics as long as the test runs.
@@ -212,12 +206,10 @@ func TestAPanicIsAnsweredAndLoggedAndTheServerContinues(t *testing.T) {
 	if a.status != 500 || !strings.Contains(string(a.body), wire.CodeInternalServerError) || a.header.Get("Authorization") == "" {
 		t.Errorf("%d %q %v", a.status, a.body, a.header)
 	}
-	if !strings.Contains(out.String(), "on purpose") || !strings.Contains(out.String(), "server.panics") {
-		t.Errorf("log: %q", out.String())
-	}
-	if a := raw(s, "ListTable", nil, nil); a.status != 200 {
-		t.Errorf("afterwards: %d %q", a.status, a.body)
-	}
+	conformance.True(t, strings.Contains(out.String(), "on purpose") && strings.Contains(out.String(), "server.panics"),
+		"log: %q", out.String())
+	a = raw(s, "ListTable", nil, nil)
+	conformance.True(t, a.status == 200, "afterwards: %d %q", a.status, a.body)
 }
 
 func TestAPanicOfARequestAppliedLateIsLogged(t *testing.T) {
@@ -235,15 +227,13 @@ func TestAPanicOfARequestAppliedLateIsLogged(t *testing.T) {
 		Only:   func(op string) bool { return op == "Late" },
 		Decide: func(faults.Request) faults.Fault { return faults.Fault{Action: faults.ApplyLate, Delay: time.Hour} },
 	})
-	if a := raw(s, "Late", nil, nil); !a.cut {
-		t.Errorf("%d %q", a.status, a.body)
-	}
+	a := raw(s, "Late", nil, nil)
+	conformance.True(t, a.cut, "%d %q", a.status, a.body)
 	if err := s.Close(); err != nil { // applies it at once
 		t.Error(err)
 	}
-	if got := out.String(); decoded != 2 || !strings.Contains(got, "panic in a late Late: on purpose") {
-		t.Errorf("log: %q", got)
-	}
+	got := out.String()
+	conformance.True(t, decoded == 2 && strings.Contains(got, "panic in a late Late: on purpose"), "log: %q", got)
 }
 
 // gate is an operation that waits until the test lets it continue.
@@ -294,9 +284,8 @@ func TestAStopLetsRequestsInFlightFinish(t *testing.T) {
 	default:
 	}
 	close(g.open)
-	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200 ") {
-		t.Errorf("%q %v", line, err)
-	}
+	line, err := bufio.NewReader(c).ReadString('\n')
+	conformance.True(t, err == nil && strings.HasPrefix(line, "HTTP/1.1 200 "), "%q %v", line, err)
 	must(t, <-ended)
 }
 
@@ -306,9 +295,8 @@ func TestAStopWaitsNoLongerThanTheGrace(t *testing.T) {
 	defer close(g.open) // or the store would never close
 	stop()
 	must(t, <-ended)
-	if text, _ := io.ReadAll(c); len(text) > 0 {
-		t.Errorf("the connection is not cut: %q", text)
-	}
+	text, _ := io.ReadAll(c)
+	conformance.True(t, len(text) == 0, "the connection is not cut: %q", text)
 	conformance.Contains(t, out.String(), "still in flight", "log")
 }
 
@@ -317,7 +305,6 @@ func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	listener.Close()
-	if err := s.ServeListener(context.Background(), listener, Limits{}); err == nil || !strings.Contains(err.Error(), "serve on 127.0.0.1:") {
-		t.Error(err)
-	}
+	err = s.ServeListener(context.Background(), listener, Limits{})
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "serve on 127.0.0.1:"), "%v", err)
 }

@@ -101,18 +101,16 @@ func TestASplitPartitionIsAwayAndThenTheChildrenServe(t *testing.T) {
 		if len(list.Partitions) != 3 || list.Partitions[0]["end"] != "h" || list.Partitions[1]["start"] != "h" || list.Partitions[2]["end"] != nil {
 			t.Fatalf("%v", list.Partitions)
 		}
-		if got := writeRows(t, c, rowsOf("a", "h")); got[0] != wire.CodePartitionUnavailable || got[1] != wire.CodePartitionUnavailable {
-			t.Errorf("%q", got)
-		}
+		got := writeRows(t, c, rowsOf("a", "h"))
+		conformance.True(t, got[0] == wire.CodePartitionUnavailable && got[1] == wire.CodePartitionUnavailable, "%q", got)
 		err := putRow(c, put("t", key("e", 1)))
 		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodePartitionUnavailable || e.HttpStatusCode != http.StatusServiceUnavailable {
 			t.Errorf("a single row: %v", err)
 		}
 		time.Sleep(500 * time.Millisecond)
 		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["w"], "unavailable_ms": 500}`, nil)
-		if got := writeRows(t, c, rowsOf("a", "h", "x")); got[0] != "" || got[1] != "" || got[2] != wire.CodePartitionUnavailable {
-			t.Errorf("%q", got)
-		}
+		got = writeRows(t, c, rowsOf("a", "h", "x"))
+		conformance.True(t, got[0] == "" && got[1] == "" && got[2] == wire.CodePartitionUnavailable, "%q", got)
 		hasRows(t, c, 2)
 	})
 }
@@ -126,9 +124,8 @@ func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
 		before := s.Sim().Stats()["t"].Rows
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
-		if after := s.Sim().Stats()["t"].Rows; before != 0 || after != 1 {
-			t.Errorf("%d rows before half of the latency, %d after", before, after)
-		}
+		after := s.Sim().Stats()["t"].Rows
+		conformance.True(t, before == 0 && after == 1, "%d rows before half of the latency, %d after", before, after)
 		time.Sleep(time.Second)
 		start := time.Now()
 		if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || time.Since(start) != 100*time.Millisecond {
@@ -206,9 +203,8 @@ func TestSplitsWhileLoadingLoseAndInventNothing(t *testing.T) {
 	if n := rowsIn(t, c); int64(n) != accepted.Load() || st.Rows != accepted.Load() {
 		t.Errorf("%d rows in the table, %d acknowledged, %d counted", n, accepted.Load(), st.Rows)
 	}
-	if sum := st.Rows + st.Throttled + st.Unavailable; sum != 4000 || accepted.Load() == 0 || st.Unavailable == 0 {
-		t.Errorf("%+v of 4000 rows", st.Count)
-	}
+	sum := st.Rows + st.Throttled + st.Unavailable
+	conformance.True(t, sum == 4000 && accepted.Load() != 0 && st.Unavailable != 0, "%+v of 4000 rows", st.Count)
 }
 
 func TestARowTheTableRefusesIsCountedAsFailed(t *testing.T) {
@@ -229,9 +225,8 @@ func TestARowTheTableRefusesIsCountedAsFailed(t *testing.T) {
 		conformance.Equal(t, r.TableToRowsResult["t"][i].Error.Code, want, "row %d", i)
 	}
 	conformance.Equal(t, r.TableToRowsResult["elsewhere"][0].Error.Code, wire.CodeObjectNotExist, "code")
-	if st := s.Sim().Stats()["t"]; st.Rows != 2 || st.Failed != 1 {
-		t.Errorf("%+v", st.Count)
-	}
+	st := s.Sim().Stats()["t"]
+	conformance.True(t, st.Rows == 2 && st.Failed == 1, "%+v", st.Count)
 }
 
 func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
@@ -256,17 +251,15 @@ func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
 	list(1400*time.Millisecond, no)
 	list(-time.Minute, "") // the clock was set back
 	_, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
-	if e, ok := err.(*tablestore.OtsError); !ok || e.Message != "Requested table does not exist." {
-		t.Error(err)
-	}
+	e, ok := err.(*tablestore.OtsError)
+	conformance.True(t, ok && e.Message == "Requested table does not exist.", "%v", err)
 	now.at = now.at.Add(time.Minute)
 	for range 3 {
 		list(time.Minute, "")
 	}
 	_, err = c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
-	if e, ok := err.(*tablestore.OtsError); !ok || e.Message != "Too frequent table operations." || e.HttpStatusCode != 403 {
-		t.Error(err)
-	}
+	e, ok = err.(*tablestore.OtsError)
+	conformance.True(t, ok && e.Message == "Too frequent table operations." && e.HttpStatusCode == 403, "%v", err)
 	writeRows(t, c, batchOf(1)) // rows are not table operations
 }
 
@@ -428,9 +421,8 @@ func TestStreamsAreIgnoredWhereTheServerIsTold(t *testing.T) {
 		if x := d.StreamDetails; !x.EnableStream || x.ExpirationTime != 168 || !slices.Equal(x.OriginColumnsToGet, spec.OriginColumnsToGet) {
 			t.Errorf("described as %+v", x)
 		}
-		if _, err := c.DescribeStream(&tablestore.DescribeStreamRequest{StreamId: d.StreamDetails.StreamId}); code(err) != wire.CodeUnsupported {
-			t.Errorf("a stream is read: %v", err)
-		}
+		_, err = c.DescribeStream(&tablestore.DescribeStreamRequest{StreamId: d.StreamDetails.StreamId})
+		conformance.Equal(t, code(err), wire.CodeUnsupported, "a stream is read: %v", err)
 		if reopened {
 			u, err := c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", StreamSpec: &tablestore.StreamSpecification{EnableStream: false}})
 			conformance.True(t, err == nil && !u.StreamDetails.EnableStream, "switched off: %v, %+v", err, u)
@@ -438,7 +430,6 @@ func TestStreamsAreIgnoredWhereTheServerIsTold(t *testing.T) {
 		must(t, s.Close())
 	}
 	s := open(t, Options{})
-	if _, err := inProcess(s).CreateTable(request("u")); code(err) != wire.CodeUnsupported {
-		t.Errorf("a stream that nobody ignores: %v", err)
-	}
+	_, err := inProcess(s).CreateTable(request("u"))
+	conformance.Equal(t, code(err), wire.CodeUnsupported, "a stream that nobody ignores: %v", err)
 }

@@ -127,14 +127,12 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			back := answers[name]()
 			conformance.Equal(t, strings.HasPrefix(back, v.want), true, "answer %.200q, want %q", back, v.want)
-			if name == "two in one packet" && strings.Count(back, "HTTP/1.1 200 ") != 2 {
-				t.Errorf("not two answers: %q", back)
-			}
+			conformance.True(t, name != "two in one packet" || strings.Count(back, "HTTP/1.1 200 ") == 2,
+				"not two answers: %q", back)
 		})
 	}
-	if back := exchange(t, addr, list)(); !strings.HasPrefix(back, "HTTP/1.1 200 ") {
-		t.Errorf("after all that: %q", back)
-	}
+	back := exchange(t, addr, list)()
+	conformance.True(t, strings.HasPrefix(back, "HTTP/1.1 200 "), "after all that: %q", back)
 }
 
 func TestABodyThatIsTooLongIsReadToItsEndOnceSoThatItsClientHearsTheAnswer(t *testing.T) {
@@ -178,16 +176,14 @@ func TestBodiesThatAreOnlyAnnouncedTakeLittleMemory(t *testing.T) {
 		conformance.MustTrue(t, err == nil && strings.HasPrefix(line, "HTTP/1.1 100 "), "%q %v", line, err)
 	}
 	runtime.ReadMemStats(&after)
-	if got := int64(after.TotalAlloc - before.TotalAlloc); got > 60<<20 {
-		t.Errorf("100 requests that announce 5 MB and send nothing: %d bytes", got)
-	}
+	got := int64(after.TotalAlloc - before.TotalAlloc)
+	conformance.True(t, got <= 60<<20, "100 requests that announce 5 MB and send nothing: %d bytes", got)
 }
 
 func isClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
-	if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
-		t.Errorf("the connection is open: %v", err)
-	}
+	_, err := conn.Read(make([]byte, 1))
+	conformance.True(t, err != nil && !os.IsTimeout(err), "the connection is open: %v", err)
 }
 
 // pipes is a listener whose connections are made by a test.
@@ -256,10 +252,8 @@ func TestConnectionsBeyondTheLimitWaitForThoseAtWork(t *testing.T) {
 	waiting := dial(t, addr)
 	io.WriteString(waiting, list)
 	io.WriteString(busy, create[len(create)-1:])
-	if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 400") {
-		t.Fatalf("%q %v", line, err)
-	}
-	if line, err := bufio.NewReader(waiting).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200") {
-		t.Errorf("when there is space: %q %v", line, err)
-	}
+	line, err := answers.ReadString('\n')
+	conformance.MustTrue(t, err == nil && strings.HasPrefix(line, "HTTP/1.1 400"), "%q %v", line, err)
+	line, err = bufio.NewReader(waiting).ReadString('\n')
+	conformance.True(t, err == nil && strings.HasPrefix(line, "HTTP/1.1 200"), "when there is space: %q %v", line, err)
 }

@@ -88,13 +88,12 @@ func TestIntegersAreRoutedByTheirValue(t *testing.T) {
 	var keys []Key
 	for _, v := range []int64{math.MinInt64, -6, -5, -1, 0, 299, 300, math.MaxInt64} {
 		keys = append(keys, IntegerKey(v))
-		if back, ok := keys[len(keys)-1].Integer(); !ok || back != v {
-			t.Errorf("%d is read back as %d", v, back)
-		}
+		back, ok := keys[len(keys)-1].Integer()
+		conformance.True(t, ok && back == v, "%d is read back as %d", v, back)
 	}
 	n := numbers(table, keys...)
 	for i := 0; i < len(n); i += 2 {
-		conformance.True(t, n[i] == n[i+1] && (i <= 0 || n[i] != n[i-1]), "%v", n)
+		conformance.True(t, n[i] == n[i+1] && (i == 0 || n[i] != n[i-1]), "%v", n)
 	}
 	conformance.Same(t, table.Bounds(start), []Key{IntegerKey(-5), IntegerKey(0), IntegerKey(300)}, "bounds")
 }
@@ -116,9 +115,8 @@ func TestChildrenServeAfterTheSplitWithTheFullCapacityEach(t *testing.T) {
 	}
 	conformance.Equal(t, len(table.Bounds(at(5*time.Second))), 1, "while splitting")
 	v := write(table, at(5600*time.Millisecond), append(repeated("a", 20), repeated("z", 20)...)...)
-	if a, z := accepted(v[:20]), accepted(v[20:]); a != 10 || z != 10 {
-		t.Errorf("%d and %d rows accepted 100 ms after, want 10 and 10", a, z)
-	}
+	a, z := accepted(v[:20]), accepted(v[20:])
+	conformance.True(t, a == 10 && z == 10, "%d and %d rows accepted 100 ms after, want 10 and 10", a, z)
 	s := table.Stats(at(6 * time.Second))
 	if len(s.Partitions) != 3 || !s.Partitions[0].Ended.Equal(at(5*time.Second)) || s.Partitions[0].Rows != 1 || s.Partitions[0].Position != -1 ||
 		!s.Partitions[1].Since.Equal(at(5500*time.Millisecond)) || s.Rows != 21 || s.Unavailable != 2 {
@@ -133,18 +131,16 @@ func TestAPartitionThatKeepsItsRangeIsNotTouchedByASplit(t *testing.T) {
 	table.Split(at(time.Second), []Key{"t", "m"}, time.Second)
 	after := numbers(table, "a", "z")
 	conformance.True(t, before[0] == after[0] && before[1] != after[1], "%v, then %v", before, after)
-	if v := write(table, at(time.Second), "a", "n"); v[0] != Accepted || v[1] != Unavailable {
-		t.Error(v)
-	}
+	v := write(table, at(time.Second), "a", "n")
+	conformance.True(t, v[0] == Accepted && v[1] == Unavailable, "%v", v)
 }
 
 func TestASlowPartitionHasItsShareOfTheCapacity(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 100, Slow: map[int]float64{1: 0.1}}, start)
 	table.Split(start, []Key{"b", "c"}, 0)
 	v := write(table, at(time.Second), slices.Concat(repeated("a", 200), repeated("b", 200), repeated("c", 200))...)
-	if a, b, c := accepted(v[:200]), accepted(v[200:400]), accepted(v[400:]); a != 100 || b != 10 || c != 100 {
-		t.Errorf("%d, %d and %d rows accepted, want 100, 10, 100", a, b, c)
-	}
+	a, b, c := accepted(v[:200]), accepted(v[200:400]), accepted(v[400:])
+	conformance.True(t, a == 100 && b == 10 && c == 100, "%d, %d and %d rows accepted, want 100, 10, 100", a, b, c)
 }
 
 func TestAMovingPartitionIsAwayAndReturnsWithAnEmptyBucket(t *testing.T) {
@@ -152,15 +148,13 @@ func TestAMovingPartitionIsAwayAndReturnsWithAnEmptyBucket(t *testing.T) {
 	table.Split(start, []Key{"m"}, 0)
 	conformance.Refused(t, table.Move(at(time.Second), 2, time.Second), "", "a partition that is not there moved")
 	must(t, table.Move(at(time.Second), 1, time.Second))
-	if v := write(table, at(1999*time.Millisecond), "a", "z"); v[0] != Accepted || v[1] != Unavailable {
-		t.Error(v)
-	}
+	v := write(table, at(1999*time.Millisecond), "a", "z")
+	conformance.True(t, v[0] == Accepted && v[1] == Unavailable, "%v", v)
 	read := []Row{{Key: []byte("a")}, {Key: []byte("z")}}
 	table.Reach(at(1999*time.Millisecond), read)
 	conformance.True(t, read[0].Verdict == Accepted && read[1].Verdict == Unavailable, "%v", read)
-	if n := accepted(write(table, at(2100*time.Millisecond), repeated("z", 10)...)); n != 1 {
-		t.Errorf("%d rows accepted 100 ms after the return, want 1", n)
-	}
+	n := accepted(write(table, at(2100*time.Millisecond), repeated("z", 10)...))
+	conformance.True(t, n == 1, "%d rows accepted 100 ms after the return, want 1", n)
 	conformance.Equal(t, table.Stats(at(3 * time.Second)).Partitions[2].Down, time.Second, "down")
 }
 
@@ -180,9 +174,8 @@ func TestLatencyIsDrawnAroundItsMean(t *testing.T) {
 		}
 		return sum / 1000
 	}
-	if m := mean("a", "a"); m < 9800*time.Microsecond || m > 10200*time.Microsecond {
-		t.Errorf("mean of one partition: %v", m)
-	}
+	m := mean("a", "a")
+	conformance.True(t, m >= 9800*time.Microsecond && m <= 10200*time.Microsecond, "mean of one partition: %v", m)
 	if m := mean("a", "b", "c", "d"); m < 10800*time.Microsecond { // the largest of four: 10 + 2·(3/5)
 		t.Errorf("mean of four partitions: %v, the slowest should count", m)
 	}
@@ -203,9 +196,8 @@ func TestWrongConfigurationsAreNamed(t *testing.T) {
 		"partitions is too large":                                                                        {Partitions: MaxPartitions + 1},
 		"moves per minute must not be negative":                                                          {Moves: Moves{PerMinute: math.NaN()}},
 	} {
-		if err := c.Check(); err == nil || err.Error() != want {
-			t.Errorf("%+v: %v, want %s", c, err, want)
-		}
+		err := c.Check()
+		conformance.True(t, err != nil && err.Error() == want, "%+v: %v, want %s", c, err, want)
 	}
 	must(t, (&Config{}).Check())
 }
@@ -232,13 +224,11 @@ func TestSecondsAreCountedAndForgottenInTime(t *testing.T) {
 	for i := range 2 * maxSeconds {
 		write(table, at(time.Duration(i)*time.Second), "a")
 	}
-	if n := len(table.Stats(start).Partitions[0].Seconds); n > maxSeconds {
-		t.Errorf("%d seconds are kept", n)
-	}
+	n := len(table.Stats(start).Partitions[0].Seconds)
+	conformance.True(t, n <= maxSeconds, "%d seconds are kept", n)
 	table.Reset()
-	if s := table.Stats(start); s.Rows != 0 || len(s.Partitions[0].Seconds) != 0 || s.Requests != 0 {
-		t.Errorf("%+v after Reset", s)
-	}
+	s := table.Stats(start)
+	conformance.True(t, s.Rows == 0 && len(s.Partitions[0].Seconds) == 0 && s.Requests == 0, "%+v after Reset", s)
 }
 
 func TestADecidedRowCostsNoAllocation(t *testing.T) {
@@ -257,9 +247,8 @@ func TestADecidedRowCostsNoAllocation(t *testing.T) {
 	for range 2000 { // at first most keys are kept
 		request()
 	}
-	if n := testing.AllocsPerRun(100, request); n > 5 {
-		t.Errorf("%g allocations for 200 rows", n)
-	}
+	n := testing.AllocsPerRun(100, request)
+	conformance.True(t, n <= 5, "%g allocations for 200 rows", n)
 }
 
 func BenchmarkDecide(b *testing.B) {
@@ -311,9 +300,8 @@ func TestPlannedSplitsHalveEveryPartitionUntilThereAreEnough(t *testing.T) {
 	table.Reset()
 	load(table, 30*time.Second, 40*time.Second, digits)
 	for _, p := range table.Stats(at(time.Minute)).Partitions {
-		if p.Rows < 10000/8*6/10 || p.Rows > 10000/8*16/10 {
-			t.Errorf("partition %q…%q has %d of 10000 rows", p.Start, p.End, p.Rows)
-		}
+		conformance.True(t, p.Rows >= 10000/8*6/10 && p.Rows <= 10000/8*16/10,
+			"partition %q…%q has %d of 10000 rows", p.Start, p.End, p.Rows)
 	}
 }
 
@@ -400,9 +388,8 @@ func TestHalvesAreAsEvenAsKeysAllow(t *testing.T) {
 		for _, c := range v.keys {
 			keys = append(keys, Key(c))
 		}
-		if got, ok := halve(keys); got != v.want || ok != v.ok {
-			t.Errorf("%s: %q %v, want %q", v.keys, got, ok, v.want)
-		}
+		got, ok := halve(keys)
+		conformance.True(t, got == v.want && ok == v.ok, "%s: %q %v, want %q", v.keys, got, ok, v.want)
 	}
 }
 
@@ -459,21 +446,18 @@ func TestATableTakesNoMoreThanItsLimit(t *testing.T) {
 		conformance.True(t, taken >= 1498 && taken <= 1503, "%s: %d rows in a second of a table of 1,500", kind, taken)
 	}
 	table := NewTable(Config{TableUnits: 100}, start)
-	if taken, _ := offer(table, 0, time.Second, 10, "a"); taken != 99 {
-		t.Errorf("%d rows in a second of a table of 100 whose partitions have no limit", taken)
-	}
+	taken, _ := offer(table, 0, time.Second, 10, "a")
+	conformance.True(t, taken == 99, "%d rows in a second of a table of 100 whose partitions have no limit", taken)
 }
 
 func TestChildrenOfASplitHaveLimitsOfTheirOwn(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 1000, Limiter: limiter.FixedWindow}, start)
 	offer(table, 0, time.Second, 2, "a", "z")
 	must(t, table.Split(at(time.Second), []Key{"m"}, 500*time.Millisecond))
-	if taken, _ := offer(table, time.Second, 1500*time.Millisecond, 2, "a", "z"); taken != 0 {
-		t.Errorf("%d rows while the partitions are away", taken)
-	}
-	if taken, _ := offer(table, 1500*time.Millisecond, 2*time.Second, 10, "a", "z"); taken != 2000 {
-		t.Errorf("%d rows in the window in which both children serve", taken)
-	}
+	taken, _ := offer(table, time.Second, 1500*time.Millisecond, 2, "a", "z")
+	conformance.True(t, taken == 0, "%d rows while the partitions are away", taken)
+	taken, _ = offer(table, 1500*time.Millisecond, 2*time.Second, 10, "a", "z")
+	conformance.True(t, taken == 2000, "%d rows in the window in which both children serve", taken)
 }
 
 func TestALimiterWithoutACapacityIsRefused(t *testing.T) {
@@ -496,15 +480,13 @@ func TestAnInstanceTakesWholeRequestsUpToItsRate(t *testing.T) {
 	}
 	conformance.True(t, taken >= 9_900 && taken <= 10_000, "%g units in ten seconds", taken)
 	c := i.Count()
-	if float64(c.Units) != taken || c.Refused != 10_001-int64(taken/30) || c.Rows != 50+10*(c.Refused-1) {
-		t.Errorf("%+v", c)
-	}
+	conformance.True(t, float64(c.Units) == taken && c.Refused == 10_001-int64(taken/30) && c.Rows == 50+10*(c.Refused-1),
+		"%+v", c)
 	// A request larger than what is saved up passes when that is full, and is paid for afterwards.
 	later := at(20 * time.Second)
 	if !i.Take(later, 200, 200) || i.Take(later.Add(99*time.Millisecond), 1, 1) || !i.Take(later.Add(102*time.Millisecond), 1, 1) {
 		t.Error("a large request")
 	}
-	if i.Reset(later); i.Count() != (InstanceCount{}) || i.Take(later, 1, 1) {
-		t.Error("after Reset")
-	}
+	i.Reset(later)
+	conformance.True(t, i.Count() == (InstanceCount{}) && !i.Take(later, 1, 1), "after Reset")
 }

@@ -46,9 +46,8 @@ func TestADirectoryThatHoldsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
 			if _, err := Open(filepath.Join(dir, v.below), v.options); err == nil || !strings.Contains(err.Error(), v.want) || !strings.Contains(err.Error(), dir) {
 				t.Error(err)
 			}
-			if files, _ := os.ReadDir(dir); len(files) != len(before) {
-				t.Errorf("the directory was changed: %v", files)
-			}
+			files, _ := os.ReadDir(dir)
+			conformance.Equal(t, len(files), len(before), "the directory was changed: %v", files)
 		})
 	}
 }
@@ -152,9 +151,8 @@ func TestAStoreWithoutItsDataDoesNotOpen(t *testing.T) {
 				os.RemoveAll(f)
 			}
 			for range 2 {
-				if _, err := Open(dir, Options{}); len(lost) == 0 || err == nil || !strings.Contains(err.Error(), dir) {
-					t.Errorf("without %q: %v", lost, err)
-				}
+				_, err := Open(dir, Options{})
+				conformance.True(t, len(lost) != 0 && err != nil && strings.Contains(err.Error(), dir), "without %q: %v", lost, err)
 			}
 		})
 	}
@@ -277,8 +275,7 @@ func TestAPageIsReadBetweenTwoPieces(t *testing.T) {
 		}
 		p.Release()
 		p.Release() // a second time it does nothing
-		if got := p.Rows; got != nil {
-			t.Errorf("the rows are still there: %v", got)
-		}
+		got := p.Rows
+		conformance.True(t, got == nil, "the rows are still there: %v", got)
 	}
 }

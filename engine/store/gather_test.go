@@ -31,9 +31,8 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 			conformance.MustEqual(t, flush().Load(), true, "a flush waits while the store is opened")
 		}
 		g.flushes = 0
-		if g.hold(true); !flush().Load() {
-			t.Fatal("the first flush waits")
-		}
+		g.hold(true)
+		conformance.MustTrue(t, flush().Load(), "the first flush waits")
 		first := flush()
 		for range 3 {
 			conformance.MustEqual(t, first.Load(), false, "the flush did not wait for three memtables")
@@ -56,9 +55,8 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 		g.noteRead()
 		synctest.Wait()
 		conformance.MustEqual(t, third.Load(), true, "a flush waits, although rows are read")
-		if g.noteRead(); !flush().Load() {
-			t.Fatal("a flush waits, although rows were read since the one before began")
-		}
+		g.noteRead()
+		conformance.MustTrue(t, flush().Load(), "a flush waits, although rows were read since the one before began")
 		fourth := flush()
 		conformance.MustEqual(t, fourth.Load(), false, "a flush does not wait, although no rows were read")
 		g.hold(false)
@@ -80,8 +78,7 @@ func TestClosingAStoreDoesNotWaitForAFlushThatIsHeldBack(t *testing.T) {
 	defer s.Close()
 	tab = s.Table([]byte("t"))
 	for k, want := range []string{"first", "second"} {
-		if got, _, _ := strings.Cut(read(t, s, tab, int64(k+1)), "@"); got != "c="+want {
-			t.Errorf("row %d is %q", k+1, got)
-		}
+		got, _, _ := strings.Cut(read(t, s, tab, int64(k+1)), "@")
+		conformance.Equal(t, got, "c="+want, "row %d", k+1)
 	}
 }

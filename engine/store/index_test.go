@@ -185,9 +185,8 @@ func compareIndexes(t *testing.T, s *Store, m *meta, want map[string]map[string]
 			conformance.MustEqual(t, got[k], v, "%s: index %s: of key %q", when, x.Name, k)
 		}
 		conformance.MustEqual(t, len(got), len(want[x.Name]), "%s: index %s: rows", when, x.Name)
-		if tab := s.Table([]byte(x.Name)); tab == nil || tab.meta.Load().Of != "t" {
-			t.Fatalf("%s: index %s cannot be read", when, x.Name)
-		}
+		tab := s.Table([]byte(x.Name))
+		conformance.MustTrue(t, tab != nil && tab.meta.Load().Of == "t", "%s: index %s cannot be read", when, x.Name)
 	}
 }
 
@@ -274,9 +273,8 @@ func TestAnIndexThatIsGivenUpLeavesNothing(t *testing.T) {
 			continue
 		}
 		given++
-		if rows := space(t, s, id); len(rows) > 0 {
-			t.Fatalf("%d rows are left of an index that was not made", len(rows))
-		}
+		rows := space(t, s, id)
+		conformance.MustTrue(t, len(rows) == 0, "%d rows are left of an index that was not made", len(rows))
 	}
 	conformance.True(t, given != 0, "no index was given up")
 }
@@ -365,9 +363,8 @@ func TestKeysSurviveTheRoundTrip(t *testing.T) {
 			t.Fatalf("%x: partition key %x, columns at %d, %d, %d", b, partitionPart(b), columnAt(b, 0), columnAt(b, 1), columnAt(b, 2))
 		}
 		for n := range b {
-			if _, ok := decodeKey(b[:n], schema); ok {
-				t.Fatalf("%d of %d bytes were mistaken for a key", n, len(b))
-			}
+			_, ok := decodeKey(b[:n], schema)
+			conformance.MustTrue(t, !ok, "%d of %d bytes were mistaken for a key", n, len(b))
 		}
 	})
 }

@@ -125,9 +125,8 @@ func TestNumbersContinueAfterALossOfPower(t *testing.T) {
 		c.ms.Add(3_000) // so that several blocks are reserved
 		last := mustWrite(t, s, tab, numbered("p", ""), numbered("p", ""))[1]
 		after := reopen(t, "d", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{}), Now: func() time.Time { return time.Unix(0, 0) }})
-		if n := mustWrite(t, after, after.Table([]byte("numbered")), numbered("p", ""))[0]; n <= last {
-			t.Errorf("%d is not above %d, which was acknowledged", n, last)
-		}
+		n := mustWrite(t, after, after.Table([]byte("numbered")), numbered("p", ""))[0]
+		conformance.True(t, n > last, "%d is not above %d, which was acknowledged", n, last)
 		must(t, after.Close())
 	}
 }

@@ -71,9 +71,8 @@ func TestSplitPointsOfALargeTableFollowTheSizesOfItsFiles(t *testing.T) {
 			byRows := splitsOf(t, s, tab, 0)
 			s.readForSplits = 0
 			bySizes := splitsOf(t, s, tab, 0)
-			if c.least == 1<<19 && (len(byRows) > 3*len(bySizes)/2+1 || len(bySizes) > 3*len(byRows)/2+1) {
-				t.Errorf("%d points by the sizes of files, %d by those of rows", len(bySizes), len(byRows))
-			}
+			conformance.True(t, c.least != 1<<19 || len(byRows) <= 3*len(bySizes)/2+1 && len(bySizes) <= 3*len(byRows)/2+1,
+				"%d points by the sizes of files, %d by those of rows", len(bySizes), len(byRows))
 			checkParts(t, s, tab, bySizes, c.least, c.largest)
 			if len(bySizes) > 2 {
 				if first := splitsOf(t, s, tab, 2); !slices.EqualFunc(first, bySizes[:2], bytes.Equal) {
@@ -119,9 +118,8 @@ func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, larg
 		}
 		size += int64(len(it.Key()) + len(it.Value()))
 	}
-	if part != len(points) || !slices.IsSortedFunc(points, bytes.Compare) {
-		t.Errorf("%d of %d points begin a part", part, len(points))
-	}
+	conformance.True(t, part == len(points) && slices.IsSortedFunc(points, bytes.Compare),
+		"%d of %d points begin a part", part, len(points))
 	conformance.True(t, size <= 2<<20+largest, "the last part has %d bytes", size)
 }
 
@@ -131,13 +129,11 @@ func TestATableThatIsTooSmallForASplitIsNotRead(t *testing.T) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	r := &wire.SplitPoints{Size: wire.Optional[int64]{Value: 1, Set: true}}
-	if points, err := s.SplitPoints(ended, tab, r); err != nil || len(points) > 0 {
-		t.Errorf("%d points, %v", len(points), err)
-	}
+	points, err := s.SplitPoints(ended, tab, r)
+	conformance.True(t, err == nil && len(points) == 0, "%d points, %v", len(points), err)
 	r.UnitBytes = wire.Optional[int64]{Value: 100 << 10, Set: true}
-	if _, err := s.SplitPoints(ended, tab, r); err == nil {
-		t.Error("points of a table that is large enough, with a context that has ended: no error")
-	}
+	_, err = s.SplitPoints(ended, tab, r)
+	conformance.True(t, err != nil, "points of a table that is large enough, with a context that has ended: no error")
 }
 
 // seen is what the indexes of a table were to have at a moment.
@@ -168,9 +164,8 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 			case 90:
 				dropped := s.Table([]byte("by_b")).id
 				must(t, s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte("by_b")}))
-				if rows := space(t, s, dropped); len(rows) > 0 {
-					t.Errorf("of a dropped index there is %q", rows)
-				}
+				rows := space(t, s, dropped)
+				conformance.True(t, len(rows) == 0, "of a dropped index there is %q", rows)
 				since["by_a"], since["by_np"] = s.millis(), s.millis()
 			}
 			m := tab.meta.Load()

@@ -130,9 +130,8 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 				t.Error(got, read(t, s, tab, 2), read(t, s, tab, 3))
 			}
 			out := make([]wire.Outcome, 1)
-			if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: out}}, false); err == nil || err.Code != wire.CodeNoPermission {
-				t.Error(err)
-			}
+			err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: out}}, false)
+			conformance.True(t, err != nil && err.Code == wire.CodeNoPermission, "%v", err)
 		}
 		must(t, s.Close())
 	}
@@ -187,9 +186,8 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 	if refused == nil || refused.Code != wire.CodeNoPermission || !strings.Contains(refused.Message, "nothing was applied") {
 		t.Error(refused)
 	}
-	if got := read(t, s, tab, 1); !strings.HasPrefix(got, "a=x@") {
-		t.Error("what was there cannot be read:", got)
-	}
+	got := read(t, s, tab, 1)
+	conformance.True(t, strings.HasPrefix(got, "a=x@"), "what was there cannot be read: %v", got)
 	conformance.Is(t, s.Close(), syscall.ENOSPC, "close")
 }
 
@@ -250,9 +248,8 @@ func TestReservedThroughputChangesOnceInAnInterval(t *testing.T) {
 		if d.LastDecrease != 0 {
 			decrease = d.LastDecrease - start/1000
 		}
-		if got != v.want || d.LastIncrease != start/1000+v.increase || decrease != v.decrease {
-			t.Errorf("%+v: %q, increased at %d, decreased at %d", v, got, d.LastIncrease-start/1000, decrease)
-		}
+		conformance.True(t, got == v.want && d.LastIncrease == start/1000+v.increase && decrease == v.decrease,
+			"%+v: %q, increased at %d, decreased at %d", v, got, d.LastIncrease-start/1000, decrease)
 	}
 	conformance.Equal(t, s.Table([]byte("t")).Describe().Reserved, wire.Capacity{}, "reserved")
 }
@@ -332,15 +329,12 @@ func TestARangeWithAFilterStopsAtTheNextRowAfterItsClientDisconnects(t *testing.
 	q := &wire.GetRange{
 		Start: []wire.Cell{{Name: []byte("k"), Type: wire.InfMin}}, End: []wire.Cell{{Name: []byte("k"), Type: wire.InfMax}},
 	}
-	if _, err := s.Range(&patient{ctx, 10}, tab, q, missingX(t, true)); err == nil || err.Message != readError(context.Canceled).Message {
-		t.Error(err)
-	}
-	if p, err := s.Range(&patient{ctx, 100}, tab, q, missingX(t, true)); err != nil || len(p.Rows) == 0 {
-		t.Error(p, err)
-	}
-	if p, err := s.Range(&patient{ctx, 10}, tab, q, nil); err != nil || len(p.Rows) == 0 {
-		t.Error(p, err)
-	}
+	_, err := s.Range(&patient{ctx, 10}, tab, q, missingX(t, true))
+	conformance.True(t, err != nil && err.Message == readError(context.Canceled).Message, "%v", err)
+	p, err := s.Range(&patient{ctx, 100}, tab, q, missingX(t, true))
+	conformance.True(t, err == nil && len(p.Rows) != 0, "%v %v", p, err)
+	p, err = s.Range(&patient{ctx, 10}, tab, q, nil)
+	conformance.True(t, err == nil && len(p.Rows) != 0, "%v %v", p, err)
 }
 
 func TestAConditionalBatchAppliesNothingWhenItsClientHasGone(t *testing.T) {
@@ -353,9 +347,8 @@ func TestAConditionalBatchAppliesNothingWhenItsClientHasGone(t *testing.T) {
 		changes[i].Condition = []byte{1}
 	}
 	w := TableWrite{Table: tab, Changes: changes, Conditions: []*filter.Filter{passes, passes, passes}, Outcomes: make([]wire.Outcome, 3)}
-	if err := s.Write(&patient{ctx, 2}, []TableWrite{w}, false); err == nil || *err != *cancelled() {
-		t.Error(err)
-	}
+	err := s.Write(&patient{ctx, 2}, []TableWrite{w}, false)
+	conformance.True(t, err != nil && *err == *cancelled(), "%v", err)
 	for k := range int64(3) {
 		conformance.Equal(t, read(t, s, tab, k), "-", "row %d is there", k)
 	}

@@ -73,9 +73,8 @@ func tear(t *testing.T, closed bool) {
 			}
 		}
 	}
-	if whole == 0 || refused == 0 {
-		t.Errorf("%d opened whole and %d were refused: the test damages nothing, or everything", whole, refused)
-	}
+	conformance.True(t, whole != 0 && refused != 0,
+		"%d opened whole and %d were refused: the test damages nothing, or everything", whole, refused)
 	t.Logf("%d opened whole, %d were refused", whole, refused)
 }
 
@@ -173,9 +172,8 @@ func TestALogCutBetweenTwoRecordsIsRefused(t *testing.T) {
 			torn := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 			rewrite(t, torn, name, cutAt(ends[i]).apply)
 			err := wholeOrError(torn, rows, false)
-			if err != nil && err != errRefused || err == nil && name == lastLog(t, fs) {
-				t.Errorf("%s, cut after record %d of %d: %v", name, i+1, len(ends), err)
-			}
+			conformance.True(t, (err == nil || err == errRefused) && (err != nil || name != lastLog(t, fs)),
+				"%s, cut after record %d of %d: %v", name, i+1, len(ends), err)
 			tried++
 		}
 	}
@@ -233,9 +231,8 @@ func TestWhatWasWrittenWithoutSyncIsHeldToBeSyncedAfterASyncAndAtTheClose(t *tes
 	s := reopen(t, "d", Options{FS: fs, NoSync: true})
 	synced := func(want uint64) {
 		t.Helper()
-		if n, ok, err := readSynced(fs, "d"); n != want || !ok || err != nil {
-			t.Errorf("%d writes are synced, %t, %v, want %d", n, ok, err, want)
-		}
+		n, ok, err := readSynced(fs, "d")
+		conformance.True(t, n == want && ok && err == nil, "%d writes are synced, %t, %v, want %d", n, ok, err, want)
 	}
 	tab := newTable(t, s, -1, 1)
 	conformance.MustEqual(t, tryPut(s, tab, 1, 2, 3), true, "refused")
@@ -262,9 +259,8 @@ func TestAStoreThatMeetsADamagedTableTakesNoMoreWritesAndCloses(t *testing.T) {
 	s := reopen(t, "d", Options{FS: fs})
 	conformance.Refused(t, conformance.ErrorOf(holds(s)), "", "a damaged block was read")
 	e := s.Write(ctx, []TableWrite{{Table: s.Table([]byte("t")), Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}}, false)
-	if e == nil || !strings.Contains(e.Message, ".sst is damaged") || strings.Contains(e.Message, "\n") {
-		t.Error(e)
-	}
+	conformance.True(t, e != nil && strings.Contains(e.Message, ".sst is damaged") && !strings.Contains(e.Message, "\n"),
+		"%v", e)
 	conformance.Refused(t, s.Close(), "damaged", "close")
 }
 
@@ -401,8 +397,7 @@ func checkHeld(t *testing.T, s *Store, acknowledged map[int64]bool, sent int64) 
 	}
 	for k := range got {
 		conformance.MustTrue(t, k >= 0 && k < sent, "row %d was never sent", k)
-		if base := k - k%3; !got[base] || !got[base+1] || !got[base+2] {
-			t.Fatalf("the batch of row %d is there in part", k)
-		}
+		base := k - k%3
+		conformance.MustTrue(t, got[base] && got[base+1] && got[base+2], "the batch of row %d is there in part", k)
 	}
 }

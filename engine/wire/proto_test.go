@@ -258,9 +258,8 @@ func TestAMatrixThatWouldBeFarLargerThanItsRowsIsNotMade(t *testing.T) {
 		body, err := r.Matrix(key, stream)
 		conformance.True(t, err == nil && r.Block == v.want, "%+v: a block of type %d (%v), want %d", v, r.Block, err, v.want)
 		conformance.True(t, len(body) <= len(stream)+maxMatrixCells+1000, "%+v: %d bytes of %d", v, len(body), len(stream))
-		if _, after := r.Around(Capacity{}, 0, len(body), nil); BlockType(after[len(after)-1]) != v.want {
-			t.Errorf("%+v: the answer ends with %x", v, after)
-		}
+		_, after := r.Around(Capacity{}, 0, len(body), nil)
+		conformance.Equal(t, BlockType(after[len(after)-1]), v.want, "%+v: the answer ends with %x", v, after)
 	}
 }
 
@@ -346,9 +345,8 @@ func TestEveryPrefixOfARowIsRefused(t *testing.T) {
 		b := unhex(t, v)
 		for n := range b {
 			var d Decoder
-			if _, err := d.Row(b[:n]); err == nil {
-				t.Errorf("%d of %d bytes were taken", n, len(b))
-			}
+			_, err := d.Row(b[:n])
+			conformance.True(t, err != nil, "%d of %d bytes were taken", n, len(b))
 		}
 	}
 }
@@ -370,9 +368,8 @@ func TestZerosMayFollowARowAndNothingElse(t *testing.T) {
 		"a checksum once again": {[]byte{9, 0}, false},
 	} {
 		got, err := d.Row(append(row[:len(row):len(row)], v.tail...))
-		if (err == nil) != v.ok || v.ok && (len(got.Key) != 1 || string(got.Key[0].Value) != "a") {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
+		conformance.True(t, (err == nil) == v.ok && (!v.ok || len(got.Key) == 1 && string(got.Key[0].Value) == "a"),
+			"%s: %v, %v", name, got, err)
 	}
 }
 
@@ -392,9 +389,8 @@ func FuzzRow(f *testing.F) {
 			}
 		}
 		again := AppendRow(AppendHeader(nil), row.Key, row.Cells)
-		if !bytes.Equal(again, b) && !bytes.Contains(b, []byte{tagExtension}) {
-			t.Errorf("decoded %x, encoded %x", b, again)
-		}
+		conformance.True(t, bytes.Equal(again, b) || bytes.Contains(b, []byte{tagExtension}),
+			"decoded %x, encoded %x", b, again)
 	})
 }
 
@@ -420,15 +416,13 @@ func FuzzMatrix(f *testing.F) {
 		}
 		matrix, err := (&GetRange{}).Matrix(key, AppendRow(AppendHeader(nil), row.Key, row.Cells))
 		conformance.MustEqual(t, err, nil, "error")
-		if n := len(matrix); matrix[n-1] != crc8(0, matrix[:n-1]) {
-			t.Errorf("the checksum of %x is wrong", matrix)
-		}
+		n := len(matrix)
+		conformance.Equal(t, matrix[n-1], crc8(0, matrix[:n-1]), "the checksum of %x is wrong", matrix)
 		rest := matrix[binary.LittleEndian.Uint32(matrix[4:])+1:] // past the tag of the row
 		for i := range row.Key {
 			typ, value, after, ok := ReadVariant(rest)
-			if !ok || typ != row.Key[i].Type || !bytes.Equal(value, row.Key[i].Value) {
-				t.Fatalf("key column %d of %x is %d %x", i, matrix, typ, value)
-			}
+			conformance.MustTrue(t, ok && typ == row.Key[i].Type && bytes.Equal(value, row.Key[i].Value),
+				"key column %d of %x is %d %x", i, matrix, typ, value)
 			rest = after
 		}
 	})

@@ -103,12 +103,10 @@ func TestEveryPageIsThereInChinese(t *testing.T) {
 		a, b := shapeOf(t, filepath.Join(root, english)), shapeOf(t, filepath.Join(root, chinese))
 		conformance.Same(t, a.levels, b.levels, "headings of %s and %s", english, chinese)
 		conformance.Equal(t, a.rows, b.rows, "rows of tables of %s and of %s", english, chinese)
-		if got := without(a.figures, b.figures); got != nil {
-			t.Errorf("%s does not have the figures of %s: %v", chinese, english, got)
-		}
-		if got := without(b.figures, a.figures); got != nil {
-			t.Errorf("%s has the figures, which %s does: %v", chinese, english, got)
-		}
+		got := without(a.figures, b.figures)
+		conformance.True(t, got == nil, "%s does not have the figures of %s: %v", chinese, english, got)
+		got = without(b.figures, a.figures)
+		conformance.True(t, got == nil, "%s has the figures, which %s does: %v", chinese, english, got)
 		for i := range max(len(a.blocks), len(b.blocks)) {
 			if i >= len(a.blocks) || i >= len(b.blocks) || a.blocks[i] != b.blocks[i] {
 				t.Errorf("%s: block %d of code is not that of %s (%d and %d blocks)", chinese, i+1, english, len(b.blocks), len(a.blocks))

@@ -84,9 +84,8 @@ func TestTablesAndPicturesOfThePagesHaveTheirLines(t *testing.T) {
 			}
 		}
 	}
-	if tables < 40 || pictures == 0 {
-		t.Errorf("the pages have only %d tables and %d pictures: is their form another?", tables, pictures)
-	}
+	conformance.True(t, tables >= 40 && pictures != 0,
+		"the pages have only %d tables and %d pictures: is their form another?", tables, pictures)
 }
 
 // hasAnchor reports whether a heading of the page has the anchor: its words in lower case with hyphens between, as code hosts
@@ -176,9 +175,8 @@ func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
 		}
 		checked++
 		content := read(t, page)
-		if n := strings.Count(string(content), "\n"); n > howToLines {
-			t.Errorf("%s has %d lines, %d are allowed", page, n, howToLines)
-		}
+		n := strings.Count(string(content), "\n")
+		conformance.True(t, n <= howToLines, "%s has %d lines, %d are allowed", page, n, howToLines)
 		conformance.Equal(t, firstBlock.Match(content), true, "%s does not begin with its command", page)
 	}
 	conformance.True(t, checked >= 14, "only %d pages were found", checked)

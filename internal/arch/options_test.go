@@ -50,9 +50,8 @@ func TestArgumentsAreParsedInOnePlace(t *testing.T) {
 			return true
 		})
 	})
-	if len(parse) != 1 || parse["main.go"] != 2 {
-		t.Errorf("arguments are parsed in %v, want twice in main.go, once to complete them", parse)
-	}
+	conformance.True(t, len(parse) == 1 && parse["main.go"] == 2,
+		"arguments are parsed in %v, want twice in main.go, once to complete them", parse)
 }
 
 // What a resumed load must find as it was is compared by the plan; what may change is said by the table of options.
@@ -62,9 +61,8 @@ func TestWhatMayChangeOnResumeIsNotCompared(t *testing.T) {
 	conformance.MustTrue(t, len(compared) >= 15, "only %q are compared", compared)
 	for _, flag := range compared {
 		entry := regexp.MustCompile(`\{Name: "` + flag[2:] + `"[^\n]*`).FindString(table)
-		if entry == "" || strings.Contains(entry, "MayChange") {
-			t.Errorf("%s is compared with what it was when a load is resumed, and its entry is %q", flag, entry)
-		}
+		conformance.True(t, entry != "" && !strings.Contains(entry, "MayChange"),
+			"%s is compared with what it was when a load is resumed, and its entry is %q", flag, entry)
 	}
 }
 
@@ -280,10 +278,8 @@ func TestClimbsAreFound(t *testing.T) {
 		}
 		return m
 	}
-	if got := climbs(map[string]map[string]bool{"a": to("b", "c"), "b": to("c"), "c": to()}); len(got) > 0 {
-		t.Errorf("files that stand above each other: %q climb", got)
-	}
-	if got := climbs(map[string]map[string]bool{"a": to("b", "c"), "b": to("c"), "c": to("a")}); len(got) != 1 || got[0] != "c -> a" {
-		t.Errorf("a circle of three: %q climb", got)
-	}
+	got := climbs(map[string]map[string]bool{"a": to("b", "c"), "b": to("c"), "c": to()})
+	conformance.True(t, len(got) == 0, "files that stand above each other: %q climb", got)
+	got = climbs(map[string]map[string]bool{"a": to("b", "c"), "b": to("c"), "c": to("a")})
+	conformance.True(t, len(got) == 1 && got[0] == "c -> a", "a circle of three: %q climb", got)
 }

@@ -44,18 +44,16 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 		}
 	}
 	named["."] = strings.Contains(page, "| `.` |") // the module's root
-	if len(named) < 80 {
-		t.Errorf("%s names only %d files and rooms: is its form another?", architecturePage, len(named))
-	}
+	conformance.True(t, len(named) >= 80,
+		"%s names only %d files and rooms: is its form another?", architecturePage, len(named))
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
 			t.Errorf("%s names %s, which does not exist", architecturePage, name)
 		}
 	}
 	for room := range arrows {
-		if !named[room] {
-			t.Errorf("%s does not name room %s: add a line to its tables of rooms", architecturePage, room)
-		}
+		conformance.True(t, named[room],
+			"%s does not name room %s: add a line to its tables of rooms", architecturePage, room)
 	}
 	identifiers := 0
 	for _, m := range namedCode.FindAllStringSubmatch(page, -1) {
@@ -219,9 +217,8 @@ func glossary(t *testing.T, root string) map[string]bool {
 			continue
 		}
 		for word := range strings.SplitSeq(cells[1], ",") {
-			if word = strings.TrimSpace(word); words[word] {
-				t.Errorf("%s defines %s twice", glossaryPage, word)
-			}
+			word = strings.TrimSpace(word)
+			conformance.True(t, !words[word], "%s defines %s twice", glossaryPage, word)
 			words[word] = true
 		}
 	}
@@ -261,8 +258,7 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	}
 	used := strings.ToLower(all.String())
 	for word := range words {
-		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(strings.ToLower(word))).MatchString(used) {
-			t.Errorf("%s defines %s, which nothing uses", glossaryPage, word)
-		}
+		conformance.True(t, regexp.MustCompile(`\b`+regexp.QuoteMeta(strings.ToLower(word))).MatchString(used),
+			"%s defines %s, which nothing uses", glossaryPage, word)
 	}
 }

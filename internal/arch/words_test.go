@@ -230,9 +230,8 @@ func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
 			found[rel] = true
 		}
 	})
-	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(realTime)); !slices.Equal(got, want) {
-		t.Errorf("files that wait in real time: %q, and the list has %q: what waits belongs into a bubble of testing/synctest", got, want)
-	}
+	got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(realTime))
+	conformance.Same(t, got, want, "files that wait in real time")
 }
 
 // waitsInRealTime reports whether a file waits and has no bubble.

@@ -147,9 +147,8 @@ func TestANameThatIsTooLongIsShortenedWithAHash(t *testing.T) {
 	names := map[string]bool{}
 	for _, base := range []string{strings.Repeat("a", 249), strings.Repeat("a", 255), strings.Repeat("a", 254) + "b", strings.Repeat("表", 85)} {
 		name := filepath.Join(dir, base)
-		if err := writeTo(t.Context(), name, "rows"); err != nil || content(t, name) != "rows" {
-			t.Errorf("%d bytes: %v", len(base), err)
-		}
+		err := writeTo(t.Context(), name, "rows")
+		conformance.True(t, err == nil && content(t, name) == "rows", "%d bytes: %v", len(base), err)
 		for _, suffix := range []string{Suffix, ".tsimport-export.lock"} {
 			beside := filepath.Base(Beside(name, suffix))
 			if names[beside] || len(beside) > MaxNameBytes || !strings.HasSuffix(beside, suffix) || strings.ToValidUTF8(beside, "") != beside {

@@ -38,14 +38,12 @@ func TestEveryCodeHasAnEntry(t *testing.T) {
 				continue
 			}
 			found[at.kind]++
-			if e, has := Find(code); !has || e.Kind != at.kind {
-				t.Errorf("%s of %s: %q has no entry as %s", name, at.file, code, at.kind)
-			}
+			e, has := Find(code)
+			conformance.True(t, has && e.Kind == at.kind, "%s of %s: %q has no entry as %s", name, at.file, code, at.kind)
 		}
 	}
-	if found[Reject] < 20 || found[Service] < 20 || found[Exit] < 10 {
-		t.Errorf("found only %v codes: do they stand elsewhere?", found)
-	}
+	conformance.True(t, found[Reject] >= 20 && found[Service] >= 20 && found[Exit] >= 10,
+		"found only %v codes: do they stand elsewhere?", found)
 	for code := range clientCodes(t, filepath.Join(root, "internal/tablestore/client/errors.go")) {
 		if e, has := Find(code); !has || e.Kind != Service || e.Does == "" {
 			t.Errorf("%s, which the client knows, has no entry: %+v", code, e)
@@ -108,12 +106,10 @@ func TestEntriesAreWholeAndListedOnce(t *testing.T) {
 			seen[key] = true
 		}
 	}
-	if e, found := Find("otsserverbusy"); !found || e.Code != "OTSServerBusy" {
-		t.Errorf("a code in other letters is not found: %+v", e)
-	}
-	if _, found := Find("OTSServerBus"); found {
-		t.Error("half a code is found")
-	}
+	e, found := Find("otsserverbusy")
+	conformance.True(t, found && e.Code == "OTSServerBusy", "a code in other letters is not found: %+v", e)
+	_, found = Find("OTSServerBus")
+	conformance.True(t, !found, "half a code is found")
 }
 
 func TestThePageOfErrors(t *testing.T) {

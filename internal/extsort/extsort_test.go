@@ -35,9 +35,8 @@ func all(t testing.TB, it *Iterator) (got []pair) {
 	alone := false
 	for it.Next() {
 		p := pair{string(it.Key()), string(it.Value())}
-		if alone && p.key == got[len(got)-1].key {
-			t.Fatalf("an item is alone with its key %x, and the next has it too", p.key)
-		}
+		conformance.MustTrue(t, !alone || p.key != got[len(got)-1].key,
+			"an item is alone with its key %x, and the next has it too", p.key)
 		got, alone = append(got, p), it.Alone()
 	}
 	conformance.Must(t, it.Err())
@@ -77,9 +76,8 @@ func TestSortingOnDiskIsSortingInMemory(t *testing.T) {
 			var parts []pair
 			var from []byte
 			for _, cut := range append(s.Cuts(rapid.IntRange(1, 9).Draw(rt, "parts")), nil) {
-				if from != nil && cut != nil && bytes.Compare(from, cut) >= 0 {
-					rt.Fatalf("cut %x comes after %x", cut, from)
-				}
+				conformance.MustTrue(rt, from == nil || cut == nil || bytes.Compare(from, cut) < 0,
+					"cut %x comes after %x", cut, from)
 				parts = append(parts, all(t, s.Range(from, cut))...)
 				from = cut
 			}
@@ -98,9 +96,8 @@ func TestManyRunsAreMergedBeforeTheyAreRead(t *testing.T) {
 	}
 	s := sorted(t, Options{Memory: 8 << 10, Spill: spill.Options{Dir: t.TempDir()}}, items)
 	defer s.Close()
-	if n := len(s.runs); n > minFanIn {
-		t.Errorf("%d runs are read at a time", n)
-	}
+	n := len(s.runs)
+	conformance.True(t, n <= minFanIn, "%d runs are read at a time", n)
 	conformance.Same(t, all(t, s.Range(nil, nil)), inOrder(items), "the items came out in another order")
 	if u := s.Usage(); u.DiskBytes > 2*u.RawBytes+1<<20 {
 		t.Errorf("%d bytes on disk for %d of items: merged runs are not freed", u.DiskBytes, u.RawBytes)

@@ -76,9 +76,8 @@ func TestTheBoundsHoldTheRowsOfTheirValuesAndNoOthers(t *testing.T) {
 				given[in.Name] = rows[0][i]
 			}
 			b := d.Bounds(tt.column, given)
-			if b == nil || b.Ranges != tt.ranges || b.Filters != tt.filters {
-				rt.Fatalf("%q: %s: %+v", tt.key, tt.column, b)
-			}
+			conformance.MustTrue(rt, b != nil && b.Ranges == tt.ranges && b.Filters == tt.filters,
+				"%q: %s: %+v", tt.key, tt.column, b)
 			for _, r := range rows {
 				inside, rejected := within(d, b, r)
 				if rejected {
@@ -90,9 +89,8 @@ func TestTheBoundsHoldTheRowsOfTheirValuesAndNoOthers(t *testing.T) {
 						want = want && shownValue(r[i]) == shownValue(given[in.Name])
 					}
 				}
-				if inside != want && !(inside && tt.filters) {
-					rt.Fatalf("%q: %s given %v: a row with %v is inside: %v\n%s", tt.key, tt.column, b.Given, r, inside, b.Python)
-				}
+				conformance.MustTrue(rt, inside == want || inside && tt.filters,
+					"%q: %s given %v: a row with %v is inside: %v\n%s", tt.key, tt.column, b.Given, r, inside, b.Python)
 			}
 		})
 	}
@@ -165,9 +163,8 @@ func TestTheBoundsOfARangeHoldItsRowsAndNoOthers(t *testing.T) {
 			if tt.ranges == 0 && b == nil {
 				return
 			}
-			if b == nil || b.Ranges != tt.ranges || b.Filters != tt.filters {
-				rt.Fatalf("%q: %s: %+v", tt.key, tt.column, b)
-			}
+			conformance.MustTrue(rt, b != nil && b.Ranges == tt.ranges && b.Filters == tt.filters,
+				"%q: %s: %+v", tt.key, tt.column, b)
 			for range 20 {
 				r := draw()
 				want := compare(r[at], low[at]) >= 0 && compare(r[at], high[at]) < 0
@@ -236,9 +233,8 @@ key.AddPrimaryKeyColumn("SellerID", "\u4e2d\"")`, `primary_key = [("SellerID", "
 			t.Errorf("%q:\n%s", tt.key, text)
 		}
 	}
-	if b := design(t, env, "CardID", "OrderNumber").Bounds("OrderNumber", Given{"OrderNumber": num(1)}); b != nil {
-		t.Errorf("without the card: %+v", b)
-	}
+	b := design(t, env, "CardID", "OrderNumber").Bounds("OrderNumber", Given{"OrderNumber": num(1)})
+	conformance.True(t, b == nil, "without the card: %+v", b)
 	d := design(t, env, "CardID", "OrderNumber")
 	d.Columns, d.Programs = slices.Insert(d.Columns, 1, Column{Name: "seq", Auto: true}), slices.Insert(d.Programs, 1, (*Program)(nil))
 	conformance.Equal(t, d.Bounds("OrderNumber", given), nil, "after an auto-increment column")
@@ -271,9 +267,8 @@ func TestAnExplanationWarnsOfFewPartitionKeysAndFourColumns(t *testing.T) {
 	}
 	x := Explain(design(t, env, "SellerID"), nil, nil, nil)
 	x.NoteSample(1000, 3)
-	if len(x.Notes) != 1 || !strings.Contains(x.Notes[0], "has 3 values in the first 1000 records") {
-		t.Errorf("%q", x.Notes)
-	}
+	conformance.True(t, len(x.Notes) == 1 && strings.Contains(x.Notes[0], "has 3 values in the first 1000 records"),
+		"%q", x.Notes)
 	x.Notes = nil
 	x.NoteSample(1000, 90)
 	x.NoteSample(100, 1)
@@ -305,9 +300,8 @@ func TestPadAndDescKeepTheOrderOfEveryNumberTheyTake(t *testing.T) {
 		if up < 0 {
 			want = Descending
 		}
-		if s, ok := single(p.root.order); !ok || s.Order != want || s.Column != "CardID" {
-			t.Errorf("%s: said to be %+v", source, p.root.order)
-		}
+		s, ok := single(p.root.order)
+		conformance.True(t, ok && s.Order == want && s.Column == "CardID", "%s: said to be %+v", source, p.root.order)
 		rapid.Check(t, func(t *rapid.T) {
 			a, b := anyInt.Draw(t, "a"), anyInt.Draw(t, "b")
 			x, y, ok := evalTwo(p, row(map[string]table.Value{"CardID": num(a)}), row(map[string]table.Value{"CardID": num(b)}))
@@ -324,7 +318,7 @@ func TestPadOfDigitsKeepsTheirOrderAsNumbers(t *testing.T) {
 		digits := rapid.StringMatching(`[0-9]{1,9}`)
 		a, b := digits.Draw(t, "a"), digits.Draw(t, "b")
 		x, y, ok := evalTwo(p, row(map[string]table.Value{"Name": str(a)}), row(map[string]table.Value{"Name": str(b)}))
-		conformance.MustEqual(t, ok, (len(a) <= 8 && len(b) <= 8), "%q and %q: accepted", a, b)
+		conformance.MustEqual(t, ok, len(a) <= 8 && len(b) <= 8, "%q and %q: accepted", a, b)
 		trim := func(s string) []byte { return bytes.TrimLeft([]byte(s), "0") }
 		want := cmp.Or(cmp.Compare(len(trim(a)), len(trim(b))), bytes.Compare(trim(a), trim(b)))
 		conformance.MustTrue(t, !ok || compareKeys(x, y) == want, "%q gives %q, %q gives %q", a, x.Bytes, b, y.Bytes)
@@ -344,9 +338,8 @@ func TestSpliceKeepsTheOrderOfEveryPairOfTextsThatItTakes(t *testing.T) {
 			}
 			conformance.MustEqual(t, ok, takes, "%q %q %q %q: accepted", a, b, c, d)
 			want := cmp.Or(cmp.Compare(a, c), cmp.Compare(b, d))
-			if ok && compareKeys(x, y) != want {
-				t.Fatalf("%q, %q gives %q; %q, %q gives %q", a, b, x.Bytes, c, d, y.Bytes)
-			}
+			conformance.MustTrue(t, !ok || compareKeys(x, y) == want,
+				"%q, %q gives %q; %q, %q gives %q", a, b, x.Bytes, c, d, y.Bytes)
 		})
 	}
 }
@@ -357,9 +350,8 @@ func TestOrderIsNotPromisedWhereItIsNotKept(t *testing.T) {
 		`format_time(CardID, "2006-1-2", "s")`, `format_time(CardID, "02-01-2006", "s")`, `format_time(CardID, "2006-01-02 15", "s", "America/New_York")`,
 		`int(pad(CardID, 2, signed))`, `int(splice(",", pad(CardID, 2, signed)))`, `int(substr(Name, 1, 2))`, `pad(substr(Name, 1, 2), 4)`,
 		`int(format_time(CardID, "-2006", "s"))`, `format_time(CardID, "%Y01%d", "s")`, `format_time(CardID, "v2-%Y", "s")`, `trim(Name)`, `CardID ?? 1`, `Paid ? Name : SellerID`, `CardID - CardID % OrderNumber`} {
-		if s, ok := single(compile(t, source).root.order); ok {
-			t.Errorf("%s: said to be %+v", source, s)
-		}
+		s, ok := single(compile(t, source).root.order)
+		conformance.True(t, !ok, "%s: said to be %+v", source, s)
 	}
 }
 
@@ -449,7 +441,6 @@ func TestAProgramKeepsDifferentValuesApart(t *testing.T) {
 			}
 		}
 	}
-	if told[0] < 8 || told[1] < 8 || told[2]+told[3] < 8 {
-		t.Errorf("expressions that tell so many columns: %v", told)
-	}
+	conformance.True(t, told[0] >= 8 && told[1] >= 8 && told[2]+told[3] >= 8,
+		"expressions that tell so many columns: %v", told)
 }

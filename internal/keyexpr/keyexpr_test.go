@@ -185,9 +185,8 @@ func TestValuesThatWouldBreakAKeyAreRejectedWithTheirReason(t *testing.T) {
 			conformance.Equal(t, why, nil, "%s", tt.source)
 			continue
 		}
-		if why == nil || why.Code != tt.code || !strings.Contains(why.Message, tt.says) || why.Column != "k" {
-			t.Errorf("%s: %+v, want %s and %q", tt.source, why, tt.code, tt.says)
-		}
+		conformance.True(t, why != nil && why.Code == tt.code && strings.Contains(why.Message, tt.says) && why.Column == "k",
+			"%s: %+v, want %s and %q", tt.source, why, tt.code, tt.says)
 	}
 }
 
@@ -278,9 +277,8 @@ func TestErrorsAreOneLineBeforeTheFirstRow(t *testing.T) {
 		`lookup(Name, SellerID)`:                 "text in quotes",
 	} {
 		_, err := Compile(source, Env{Columns: inputs})
-		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, want one line with %q", source, err, says)
-		}
+		conformance.True(t, err != nil && strings.Contains(err.Error(), says) && !strings.Contains(err.Error(), "\n"),
+			"%s: %v, want one line with %q", source, err, says)
 	}
 	_, err := Compile(strings.Repeat("(", MaxSource+1), Env{})
 	conformance.Refused(t, err, "at most", "too long")
@@ -297,9 +295,8 @@ func TestAColumnIsANameATypeAndAnExpression(t *testing.T) {
 		`a b:binary=x`:            {Name: "a b", Type: table.Binary, Expr: "x"},
 		`k=splice(":", a, "b=c")`: {Name: "k", Expr: `splice(":", a, "b=c")`},
 	} {
-		if got, err := ParseColumn(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", text, got, err)
-		}
+		got, err := ParseColumn(text)
+		conformance.True(t, err == nil && got == want, "%s: %+v, %v", text, got, err)
 	}
 	for text, says := range map[string]string{"k=": "no expression", "=x": "without a name", "k==x": "comparison", "k:text=x": "want string",
 		"": "without a name", "#k=x": "leading #"} {
@@ -322,15 +319,13 @@ func TestAColumnsTypeIsThatOfItsExpression(t *testing.T) {
 		col, err := ParseColumn(text)
 		must(t, err)
 		p, err := CompileColumn(col, env)
-		if err != nil && !strings.Contains(err.Error(), want) || err == nil && p.Type.String() != want {
-			t.Errorf("%s: %v %v, want %s", text, p, err, want)
-		}
+		conformance.True(t, (err == nil || strings.Contains(err.Error(), want)) && (err != nil || p.Type.String() == want),
+			"%s: %v %v, want %s", text, p, err, want)
 	}
 	p, err := CompileColumn(Column{Name: "k", Type: table.String, Expr: "Mixed"}, env)
 	must(t, err)
-	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Mixed": num(3)})); why == nil || why.Code != table.CodeType {
-		t.Errorf("a value of another type: %v", why)
-	}
+	_, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Mixed": num(3)}))
+	conformance.True(t, why != nil && why.Code == table.CodeType, "a value of another type: %v", why)
 }
 
 func TestKeysThatTheServiceWouldRefuseAreRejected(t *testing.T) {
@@ -403,14 +398,12 @@ func TestALookupReplacesNamesByCodes(t *testing.T) {
 	}}
 	p, err := Compile(`splice(",", lookup(Name, "codes.csv"), lookup(SellerID, "codes.csv", "keep"))`, env)
 	must(t, err)
-	if len(p.Files) != 1 || p.Files[0].Name != "codes.csv" || len(p.Files[0].SHA256) != 64 {
-		t.Errorf("files %+v", p.Files)
-	}
+	conformance.True(t, len(p.Files) == 1 && p.Files[0].Name == "codes.csv" && len(p.Files[0].SHA256) == 64,
+		"files %+v", p.Files)
 	v, why := p.NewEvaluator().Eval(row(nil))
 	conformance.True(t, why == nil && string(v.Bytes) == "z1,a100", "%q, %v", v.Bytes, why)
-	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("Zoe")})); codeOf(why) != CodeUnknownName {
-		t.Errorf("an unknown name: %v", why)
-	}
+	_, why = p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("Zoe")}))
+	conformance.Equal(t, codeOf(why), CodeUnknownName, "an unknown name: %v", why)
 	for name, says := range map[string]string{"twice.csv": "line 2", "three.csv": "3 columns", "none.csv": "no names", "nocode.csv": "no code",
 		"latin.csv": "not valid UTF-8", "quote.csv": "quote", "absent.csv": "not exist"} {
 		_, err := Compile(`lookup(Name, "`+name+`")`, env)
@@ -429,9 +422,8 @@ func TestTheSeparatorSortsBelowEverythingThatOccurs(t *testing.T) {
 			c.Observe([]byte(v))
 		}
 		got, err := c.Choose()
-		if got != tt.want || (err == nil) != (tt.want != 0) {
-			t.Errorf("%q: %q, %v, want %q", tt.values, got, err, tt.want)
-		}
+		conformance.True(t, got == tt.want && (err == nil) == (tt.want != 0),
+			"%q: %q, %v, want %q", tt.values, got, err, tt.want)
 	}
 }
 
@@ -440,27 +432,22 @@ func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
 	source := `splice(auto, upper(SellerID), Name)`
 	p, err := Compile(source, env)
 	conformance.MustTrue(t, err == nil && p.Auto, "%v %v", p, err)
-	if _, why := p.NewEvaluator().Eval(row(nil)); codeOf(why) != CodeExpression {
-		t.Errorf("without a separator: %v", why)
-	}
+	_, why := p.NewEvaluator().Eval(row(nil))
+	conformance.Equal(t, codeOf(why), CodeExpression, "without a separator: %v", why)
 	var c SeparatorChooser
 	e := p.Observer(&c)
 	for _, name := range []string{"x+y", "a,b"} {
-		if _, why := e.Eval(row(map[string]table.Value{"Name": str(name)})); why != nil {
-			t.Fatal(why)
-		}
+		_, why := e.Eval(row(map[string]table.Value{"Name": str(name)}))
+		conformance.MustTrue(t, why == nil, "%v", why)
 	}
-	if env.Separator, err = c.Choose(); err != nil || env.Separator != '!' {
-		t.Fatalf("%q, %v", env.Separator, err)
-	}
+	env.Separator, err = c.Choose()
+	conformance.MustTrue(t, err == nil && env.Separator == '!', "%q, %v", env.Separator, err)
 	p, err = Compile(source, env)
 	must(t, err)
-	if v, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a,b")})); why != nil || string(v.Bytes) != "A100!a,b" {
-		t.Errorf("%q, %v", v.Bytes, why)
-	}
-	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a b")})); codeOf(why) != CodeBreaksOrder {
-		t.Errorf("a later value that breaks it: %v", why)
-	}
+	v, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a,b")}))
+	conformance.True(t, why == nil && string(v.Bytes) == "A100!a,b", "%q, %v", v.Bytes, why)
+	_, why = p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a b")}))
+	conformance.Equal(t, codeOf(why), CodeBreaksOrder, "a later value that breaks it: %v", why)
 }
 
 func TestAConditionPassesRowsOfAnyColumns(t *testing.T) {
@@ -477,9 +464,8 @@ func TestAConditionPassesRowsOfAnyColumns(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got, why := w.NewTest().Passes(func(name string) table.Value { return row[name] }); got != want || why != nil {
-			t.Errorf("%s is %v, %v", text, got, why)
-		}
+		got, why := w.NewTest().Passes(func(name string) table.Value { return row[name] })
+		conformance.True(t, got == want && why == nil, "%s is %v, %v", text, got, why)
 	}
 }
 
@@ -490,9 +476,8 @@ func TestAConditionIsTrueOrFalse(t *testing.T) {
 	}
 	w, err := CompileWhere(`age`)
 	must(t, err)
-	if _, why := w.NewTest().Passes(func(string) table.Value { return table.Value{Type: table.Integer, Int: 1} }); why == nil {
-		t.Error("1 is neither true nor false")
-	}
+	_, why := w.NewTest().Passes(func(string) table.Value { return table.Value{Type: table.Integer, Int: 1} })
+	conformance.True(t, why != nil, "1 is neither true nor false")
 }
 
 func TestAProgramServesManyWorkers(t *testing.T) {
@@ -504,9 +489,8 @@ func TestAProgramServesManyWorkers(t *testing.T) {
 			for i := range int64(200) {
 				card := worker*1000 + i
 				v, why := e.Eval(row(map[string]table.Value{"CardID": num(card)}))
-				if want := fmt.Sprintf("a100%09d", card); why != nil || !strings.HasPrefix(string(v.Bytes), want) {
-					t.Errorf("%q, %v, want %s…", v.Bytes, why, want)
-				}
+				want := fmt.Sprintf("a100%09d", card)
+				conformance.True(t, why == nil && strings.HasPrefix(string(v.Bytes), want), "%q, %v, want %s…", v.Bytes, why, want)
 			}
 		})
 	}
@@ -519,9 +503,8 @@ func TestADeepExpressionCompilesWithoutGrowing(t *testing.T) {
 		deep = `(` + deep + ` ?? Name)`
 	}
 	p := compile(t, deep)
-	if n := len(p.root.python) + len(p.root.recipe); n > 2*maxRecipe {
-		t.Errorf("%d bytes of explanation", n)
-	}
+	n := len(p.root.python) + len(p.root.recipe)
+	conformance.True(t, n <= 2*maxRecipe, "%d bytes of explanation", n)
 	conformance.Equal(t, eval(t, deep, map[string]table.Value{"CardID": {}}), "Zoë", "what it gives")
 }
 
@@ -532,9 +515,8 @@ func TestPlainFunctionsAllocateNothing(t *testing.T) {
 		e := compile(t, source).NewEvaluator()
 		values := row(nil)
 		var why *table.Reason
-		if n := testing.AllocsPerRun(100, func() { _, why = e.Eval(values) }); n != 0 || why != nil {
-			t.Errorf("%s: %v allocations, %v", source, n, why)
-		}
+		n := testing.AllocsPerRun(100, func() { _, why = e.Eval(values) })
+		conformance.True(t, n == 0 && why == nil, "%s: %v allocations, %v", source, n, why)
 	}
 }
 
@@ -568,9 +550,8 @@ func TestExpressionsHaveABudget(t *testing.T) {
 		_, why := p.NewEvaluator().Eval([]table.Value{{Type: table.String, Bytes: []byte(strings.Repeat("a", 100))}})
 		runtime.ReadMemStats(&after)
 		conformance.True(t, why != nil && why.Code == CodeExpression, "%s: refused with %v", source, why)
-		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 256 {
-			t.Errorf("%s: %d MiB were allocated", source, n)
-		}
+		n := (after.TotalAlloc - before.TotalAlloc) >> 20
+		conformance.True(t, n <= 256, "%s: %d MiB were allocated", source, n)
 		t.Logf("%v %d MiB %v: %v", time.Since(begun), (after.TotalAlloc-before.TotalAlloc)>>20, source, why)
 	}
 }
@@ -584,9 +565,8 @@ func TestTextsThatAreJoinedHaveABudget(t *testing.T) {
 		t.Errorf("refused with %v, %d bytes are kept", why, cap(e.buf))
 	}
 	row[0].Bytes = []byte("x")
-	if v, why := e.Eval(row); why != nil || len(v.Bytes) != 201 {
-		t.Errorf("%d bytes, %v", len(v.Bytes), why)
-	}
+	v, why := e.Eval(row)
+	conformance.True(t, why == nil && len(v.Bytes) == 201, "%d bytes, %v", len(v.Bytes), why)
 }
 
 func TestTheBudgetChangesNoResult(t *testing.T) {

@@ -250,9 +250,8 @@ func TestANameIsFormattedFromAPeriodAndParsedBack(t *testing.T) {
 		if err != nil || template.Name(p) != tt.name {
 			t.Errorf("%s at %s: %s, %v; want %s", tt.template, tt.now, template.Name(p), err, tt.name)
 		}
-		if back, err := parseTableName(tt.template, tt.name); err != nil || back != p {
-			t.Errorf("%s: %s reads as %s, %v", tt.template, tt.name, back, err)
-		}
+		back, err := parseTableName(tt.template, tt.name)
+		conformance.True(t, err == nil && back == p, "%s: %s reads as %s, %v", tt.template, tt.name, back, err)
 	}
 }
 
@@ -267,17 +266,15 @@ func TestEveryPeriodHasOneName(t *testing.T) {
 			t.Fatalf("%s reads as %s, %v", template.Name(p), back, ok)
 		}
 		start, next := p.Start(time.UTC), Period{p.Unit, p.index + 1}.Start(time.UTC)
-		if moment.Before(start) || !moment.Before(next) {
-			t.Fatalf("%v is not in %s, from %v to %v", moment, p, start, next)
-		}
+		conformance.MustTrue(t, !moment.Before(start) && moment.Before(next),
+			"%v is not in %s, from %v to %v", moment, p, start, next)
 	})
 }
 
 func TestYearsOfOtherThanFourDigitsHaveNoName(t *testing.T) {
 	for _, year := range []int{-1, 10000} {
-		if p, err := Month.Of(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)); err == nil {
-			t.Errorf("year %d is %s", year, p)
-		}
+		p, err := Month.Of(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
+		conformance.True(t, err != nil, "year %d is %s", year, p)
 	}
 }
 
@@ -289,9 +286,8 @@ func TestNamesThatTheTemplateDoesNotMakeHaveNoPeriod(t *testing.T) {
 		"a{year}a": {"aa", "a", "a202a", "a20240a"},
 	} {
 		for _, name := range names {
-			if p, err := parseTableName(template, name); err == nil {
-				t.Errorf("%s: %s is mistaken for %s", template, name, p)
-			}
+			p, err := parseTableName(template, name)
+			conformance.True(t, err != nil, "%s: %s is mistaken for %s", template, name, p)
 		}
 	}
 }
@@ -301,9 +297,8 @@ func TestTemplatesAreChecked(t *testing.T) {
 		"", "consume", "consume_{}", "consume_{week}", "consume_{month", "consume_month}", "{month}", "a{month}{day}", "a}{month}", "a{month(x}", "a-{month}",
 		"consume_{month}.old", "a{{month}}", `a{month("}`,
 	} {
-		if got, err := ParseTemplate(text); err == nil {
-			t.Errorf("%q is mistaken for %s", text, got)
-		}
+		got, err := ParseTemplate(text)
+		conformance.True(t, err != nil, "%q is mistaken for %s", text, got)
 	}
 }
 
@@ -570,8 +565,7 @@ func TestTheExamplesReserveMostForThePresent(t *testing.T) {
 		t.Fatalf("the class of this period: %+v", hot)
 	}
 	for _, c := range classes[1:] {
-		if c.Read != nil && *c.Read > *hot.Read || c.Write != nil && *c.Write >= *hot.Write {
-			t.Errorf("class %d has more than the present: %+v", c.Number, c)
-		}
+		conformance.True(t, (c.Read == nil || *c.Read <= *hot.Read) && (c.Write == nil || *c.Write < *hot.Write),
+			"class %d has more than the present: %+v", c.Number, c)
 	}
 }

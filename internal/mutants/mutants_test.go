@@ -213,9 +213,8 @@ func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	slices.Sort(got)
 	want, err := os.ReadFile(filepath.Join("testdata", "small", "verdicts.txt"))
 	must(t, err)
-	if text := strings.Join(got, "\n") + "\n"; text != string(want) {
-		t.Errorf("got\n%swant\n%s", text, want)
-	}
+	text := strings.Join(got, "\n") + "\n"
+	conformance.True(t, text == string(want), "got\n%swant\n%s", text, want)
 }
 
 func TestAnIntervalHoldsItsShare(t *testing.T) {

@@ -79,9 +79,8 @@ func TestBucketsOfS3HaveTheAddressesThatAWSGivesThem(t *testing.T) {
 				return
 			}
 			conformance.Equal(t, s.(*s3Service).address(c.bucket, "a b/+", nil).String(), c.want, "string")
-			if got, want := s.(*s3Service).address(c.bucket, "", nil).String(), strings.TrimSuffix(c.want, "a%20b/%2B"); strings.TrimSuffix(got, "/") != strings.TrimSuffix(want, "/") {
-				t.Errorf("%s, want %s", got, want)
-			}
+			got, want := s.(*s3Service).address(c.bucket, "", nil).String(), strings.TrimSuffix(c.want, "a%20b/%2B")
+			conformance.Equal(t, strings.TrimSuffix(got, "/"), strings.TrimSuffix(want, "/"), "%s, want %s", got, want)
 		})
 	}
 }
@@ -165,9 +164,8 @@ func TestRequestsToS3AreSignedAsTheyAreSentAndRefusedOnesAgainWithTheRightTime(t
 				for range 2 {
 					conformance.Equal(t, request(s), nil, "%s of %q, %v hours", name, key, int(hours))
 				}
-				if n := requests.Load() - before; n > 3 {
-					t.Errorf("%s of %q: %d requests", name, key, n)
-				}
+				n := requests.Load() - before
+				conformance.True(t, n <= 3, "%s of %q: %d requests", name, key, n)
 			}
 		}
 	}

@@ -73,9 +73,8 @@ func TestTheHeatMapShowsRatesByIntervalAndPartition(t *testing.T) {
 	h := drawn(t, render(t, example())).Heat
 	cells, err := base64.StdEncoding.DecodeString(h.Cells)
 	// 200 in two seconds are 100 a second; the highest but one of the rates 0.5, 50 and 100 is the brightest.
-	if err != nil || h.Most != 50 || string(cells) != string([]byte{255, 0, 2, 255}) {
-		t.Errorf("cells %v (%v), the most is %v", cells, err, h.Most)
-	}
+	conformance.True(t, err == nil && h.Most == 50 && string(cells) == string([]byte{255, 0, 2, 255}),
+		"cells %v (%v), the most is %v", cells, err, h.Most)
 }
 
 func TestManyPartitionsShareLines(t *testing.T) {
@@ -90,7 +89,6 @@ func TestManyPartitionsShareLines(t *testing.T) {
 
 func TestAnEmptyPageIsAPage(t *testing.T) {
 	html := render(t, &Page{Title: "nothing"})
-	if d := drawn(t, html); d.Heat != nil || len(d.Charts) != 0 || strings.Contains(html, `id="heat"`) {
-		t.Errorf("drawn: %+v", d)
-	}
+	d := drawn(t, html)
+	conformance.True(t, d.Heat == nil && len(d.Charts) == 0 && !strings.Contains(html, `id="heat"`), "drawn: %+v", d)
 }

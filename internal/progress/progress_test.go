@@ -24,13 +24,10 @@ func TestAFileComesBackOrIsRefusedWithWhatToDo(t *testing.T) {
 		err = Read(name, version, &s, StartOver)
 		return s, err
 	}
-	if _, err := read(2); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without a file: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(read(2)), fs.ErrNotExist, "without a file")
 	must(t, Write(name, 0o600, 2, state{7, []string{"é\n"}}))
-	if s, err := read(2); err != nil || s.Rows != 7 || s.Names[0] != "é\n" {
-		t.Errorf("%+v, %v", s, err)
-	}
+	s, err := read(2)
+	conformance.True(t, err == nil && s.Rows == 7 && s.Names[0] == "é\n", "%+v, %v", s, err)
 	refused := func(version int, want string) {
 		t.Helper()
 		_, err := read(version)
@@ -47,18 +44,16 @@ func TestAFileComesBackOrIsRefusedWithWhatToDo(t *testing.T) {
 	must(t, os.WriteFile(name, []byte(`{"rows":1}`), 0o600))
 	refused(2, name+" was written by an earlier version of tsimport")
 	must(t, Write(name, 0o600, 2, state{}))
-	if s, err := read(2); err != nil || s.Rows != 0 {
-		t.Errorf("an empty state: %+v, %v", s, err)
-	}
+	s, err = read(2)
+	conformance.True(t, err == nil && s.Rows == 0, "an empty state: %+v, %v", s, err)
 	conformance.Refused(t, Write(filepath.Join(name, "below"), 0o600, 1, state{}), "below", "below a file")
 	conformance.Refused(t, Write(name, 0o600, 1, 1), "not an object", "a number")
 	conformance.Refused(t, Write(name, 0o600, 1, func() {}), "unsupported", "what is not JSON")
 }
 
 func TestIdentitiesDiffer(t *testing.T) {
-	if one, again := Identify("a"), Identify("a"); Identify("a", "b") == Identify("ab") || one != again {
-		t.Error("different jobs have the same identity")
-	}
+	one, again := Identify("a"), Identify("a")
+	conformance.True(t, Identify("a", "b") != Identify("ab") && one == again, "different jobs have the same identity")
 }
 
 func TestWhenATableWasMadeCountsWhereBothKnow(t *testing.T) {
@@ -66,9 +61,8 @@ func TestWhenATableWasMadeCountsWhereBothKnow(t *testing.T) {
 		was, is int64
 		differ  bool
 	}{{1, 1, false}, {1, 2, true}, {0, 2, false}, {1, 0, false}} {
-		if changes, _ := Changes([]Fact{Made(c.was, c.is)}, []Fact{Made(c.is, c.was)}); len(changes) > 0 != c.differ {
-			t.Errorf("%d, %d: %q", c.was, c.is, changes)
-		}
+		changes, _ := Changes([]Fact{Made(c.was, c.is)}, []Fact{Made(c.is, c.was)})
+		conformance.Equal(t, len(changes) > 0, c.differ, "%d, %d: %q", c.was, c.is, changes)
 	}
 }
 

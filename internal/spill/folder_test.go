@@ -77,15 +77,13 @@ func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
 	inB := write(t, b, []byte("b"))
 	open(t, Options{Dir: dir})
 	for s, f := range map[*Store]Frame{a: inA, b: inB} {
-		if got, err := s.Read(f, nil); err != nil || len(got) != 1 {
-			t.Errorf("%q, %v", got, err)
-		}
+		got, err := s.Read(f, nil)
+		conformance.True(t, err == nil && len(got) == 1, "%q, %v", got, err)
 	}
 	conformance.Equal(t, len(names(t, dir)), 2, "names")
 	must(t, a.Close())
-	if got, err := b.Read(inB, nil); err != nil || string(got) != "b" {
-		t.Errorf("after the other was closed: %q, %v", got, err)
-	}
+	got, err := b.Read(inB, nil)
+	conformance.True(t, err == nil && string(got) == "b", "after the other was closed: %q, %v", got, err)
 }
 
 func TestWithoutAFrameThereIsNoFolder(t *testing.T) {
@@ -137,17 +135,15 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	conformance.Same(t, names(t, dir), want, "files that are left")
 	for _, name := range []string{folderPrefix + "1-notes/todo.txt", folderPrefix + "2-notes/" + lockName, "elsewhere/" + framesName,
 		"elsewhere/" + lockName, folderPrefix + "8-dead-with-a-guest/guest"} {
-		if content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil || !bytes.Contains([]byte("mine"+deadLock), content) {
-			t.Errorf("%s: %q, %v", name, content, err)
-		}
+		content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		conformance.True(t, err == nil && bytes.Contains([]byte("mine"+deadLock), content), "%s: %q, %v", name, content, err)
 	}
 }
 
 func TestAMissingDirectoryIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	_, err := Open(Options{Dir: filepath.Join(t.TempDir(), "missing")})
-	if err == nil || !strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "TMPDIR") {
-		t.Errorf("%v", err)
-	}
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "missing") && strings.Contains(err.Error(), "TMPDIR"),
+		"%v", err)
 }
 
 func TestADirectoryThatCannotBeWrittenToFailsAtTheFirstFrame(t *testing.T) {
@@ -175,21 +171,18 @@ func TestAtItsLimitAStoreRefusesFramesAndKeepsTheEarlierOnes(t *testing.T) {
 	first, second := noise(1, 3*blockBytes-50), noise(2, 6*blockBytes-50)
 	a, b := write(t, s, first), write(t, s, second)
 	before := s.Usage()
-	if _, err := s.Write(noise(3, 2*blockBytes)); !errors.Is(err, ErrFull) {
-		t.Fatalf("a frame too many: %v", err)
-	}
+	_, err := s.Write(noise(3, 2*blockBytes))
+	conformance.MustTrue(t, errors.Is(err, ErrFull), "a frame too many: %v", err)
 	conformance.Equal(t, s.Usage(), before, "usage after the refused frame")
 	for f, want := range map[Frame][]byte{a: first, b: second} {
-		if got, err := s.Read(f, nil); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("an earlier frame: %v", err)
-		}
+		got, err := s.Read(f, nil)
+		conformance.True(t, err == nil && bytes.Equal(got, want), "an earlier frame: %v", err)
 	}
 	s.Free(a) // leaves a hole of three blocks; with the one after the end it holds a frame of four
 	third := noise(4, 4*blockBytes-50)
 	c := write(t, s, third)
-	if got, err := s.Read(c, nil); err != nil || !bytes.Equal(got, third) {
-		t.Errorf("a frame in two pieces: %v", err)
-	}
+	got, err := s.Read(c, nil)
+	conformance.True(t, err == nil && bytes.Equal(got, third), "a frame in two pieces: %v", err)
 	conformance.Equal(t, s.Usage().DiskBytes, 10*blockBytes, "bytes on disk")
 }
 
@@ -246,9 +239,8 @@ func TestAFailedWriteLeavesEarlierFramesIntact(t *testing.T) {
 			before := s.Usage()
 			disk.failWrite, disk.pass = tt.cause, pass
 			_, err := s.Write(noise(2, 3*blockBytes))
-			if err == nil || errors.Is(err, ErrFull) != tt.full || !errors.Is(err, tt.cause) {
-				t.Errorf("%v at piece %d: %v", tt.cause, pass, err)
-			}
+			conformance.True(t, err != nil && errors.Is(err, ErrFull) == tt.full && errors.Is(err, tt.cause),
+				"%v at piece %d: %v", tt.cause, pass, err)
 			u := s.Usage()
 			u.PeakDiskBytes = before.PeakDiskBytes // it was needed for a moment
 			conformance.Equal(t, u, before, "%v at piece %d: usage", tt.cause, pass)
@@ -256,9 +248,8 @@ func TestAFailedWriteLeavesEarlierFramesIntact(t *testing.T) {
 				t.Errorf("%v at piece %d: the earlier frame: %v", tt.cause, pass, err)
 			}
 			disk.failWrite = nil
-			if got, err := s.Read(write(t, s, data), nil); err != nil || !bytes.Equal(got, data) {
-				t.Errorf("%v at piece %d: a later frame: %v", tt.cause, pass, err)
-			}
+			got, err := s.Read(write(t, s, data), nil)
+			conformance.True(t, err == nil && bytes.Equal(got, data), "%v at piece %d: a later frame: %v", tt.cause, pass, err)
 		}
 	}
 }
@@ -268,12 +259,10 @@ func TestAFolderThatCannotBeFilledLeavesNothing(t *testing.T) {
 	s.create = func(string) (file, error) {
 		return nil, &fs.PathError{Op: "open", Path: framesName, Err: syscall.ENOSPC}
 	}
-	if _, err := s.Write([]byte("x")); !errors.Is(err, ErrFull) {
-		t.Errorf("%v", err)
-	}
-	if left := names(t, s.dir); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	_, err := s.Write([]byte("x"))
+	conformance.True(t, errors.Is(err, ErrFull), "%v", err)
+	left := names(t, s.dir)
+	conformance.True(t, len(left) == 0, "left behind: %v", left)
 	s.create = createFile
 	write(t, s, []byte("x"))
 }
@@ -289,13 +278,11 @@ func TestADamagedFrameIsAnErrorThatNamesTheFile(t *testing.T) {
 		f := write(t, s, rows(1, 1<<20))
 		damage(s, disk)
 		got, err := s.Read(f, []byte("before"))
-		if err == nil || !strings.Contains(err.Error(), s.folder.framesPath()) || string(got) != "before" {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
-		}
+		conformance.True(t, err != nil && strings.Contains(err.Error(), s.folder.framesPath()) && string(got) == "before",
+			"%s: %d bytes, %v", name, len(got), err)
 		disk.corrupt, disk.short = false, false
 		other := write(t, s, rows(2, 1<<20))
-		if got, err := s.Read(other, nil); err != nil || !bytes.Equal(got, rows(2, 1<<20)) {
-			t.Errorf("%s: the next frame: %v", name, err)
-		}
+		got, err = s.Read(other, nil)
+		conformance.True(t, err == nil && bytes.Equal(got, rows(2, 1<<20)), "%s: the next frame: %v", name, err)
 	}
 }

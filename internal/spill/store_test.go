@@ -76,9 +76,8 @@ func TestAFrameReadsBackAsTheConcatenationOfWhatWasWritten(t *testing.T) {
 		conformance.Equal(t, f.kept.raw, len(want)-len("before"), "frame of %d bytes", len(want)-len("before"))
 		for range 2 { // reading does not use a frame up
 			got, err := s.Read(f, []byte("before"))
-			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("frame of %d parts, %d bytes: reads as %d bytes, %v", len(parts), f.kept.raw, len(got)-len("before"), err)
-			}
+			conformance.True(t, err == nil && bytes.Equal(got, want),
+				"frame of %d parts, %d bytes: reads as %d bytes, %v", len(parts), f.kept.raw, len(got)-len("before"), err)
 		}
 	}
 }
@@ -129,9 +128,8 @@ func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 				s.Free(f)
 				live, raw = live-blocks(f), raw-int64(len(model[f]))
 				delete(model, f)
-				if got, err := s.Read(f, nil); err == nil {
-					t.Fatalf("a freed frame reads as %d bytes", len(got))
-				}
+				got, err := s.Read(f, nil)
+				conformance.MustTrue(t, err != nil, "a freed frame reads as %d bytes", len(got))
 			},
 			"read": func(t *rapid.T) {
 				f := order[pick(t)]
@@ -192,9 +190,8 @@ func TestALongLivedFrameDoesNotKeepSpaceFromOthers(t *testing.T) {
 	for _, f := range stay {
 		live += int64(f.kept.disk)
 	}
-	if u := s.Usage(); u.DiskBytes > 2*live {
-		t.Errorf("%d bytes on disk for %d", u.DiskBytes, live)
-	}
+	u := s.Usage()
+	conformance.True(t, u.DiskBytes <= 2*live, "%d bytes on disk for %d", u.DiskBytes, live)
 }
 
 func TestWhatWasNeverWrittenCannotBeRead(t *testing.T) {
@@ -211,15 +208,13 @@ func TestAClosedStoreHasNothingAndTakesNothing(t *testing.T) {
 	for range 2 {
 		must(t, s.Close())
 	}
-	if left := names(t, dir); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	left := names(t, dir)
+	conformance.True(t, len(left) == 0, "left behind: %v", left)
 	conformance.Refused(t, conformance.ErrorOf(s.Write([]byte("y"))), "", "it takes a frame")
 	conformance.Refused(t, conformance.ErrorOf(s.Read(f, nil)), "", "it reads a frame")
 	s.Free(f)
-	if u := s.Usage(); u.Frames != 0 || u.DiskBytes != 0 || u.WrittenBytes == 0 {
-		t.Errorf("%+v", u)
-	}
+	u := s.Usage()
+	conformance.True(t, u.Frames == 0 && u.DiskBytes == 0 && u.WrittenBytes != 0, "%+v", u)
 }
 
 func TestFramesComeAndGoConcurrently(t *testing.T) {
@@ -239,9 +234,8 @@ func TestFramesComeAndGoConcurrently(t *testing.T) {
 				kept[f] = seed
 				for f, seed := range kept { // in any order
 					got, err := s.Read(f, nil)
-					if err != nil || !bytes.HasSuffix(got, noise(seed, 5000)) {
-						t.Errorf("frame %d: %d bytes, %v", seed, len(got), err)
-					}
+					conformance.True(t, err == nil && bytes.HasSuffix(got, noise(seed, 5000)),
+						"frame %d: %d bytes, %v", seed, len(got), err)
 					if len(kept) > 5 || r.IntN(2) == 0 {
 						s.Free(f)
 						delete(kept, f)
@@ -256,9 +250,8 @@ func TestFramesComeAndGoConcurrently(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if u := s.Usage(); u.Frames != 0 || u.RawBytes != 0 || u.DiskBytes != 0 {
-		t.Errorf("in the end %+v", u)
-	}
+	u := s.Usage()
+	conformance.True(t, u.Frames == 0 && u.RawBytes == 0 && u.DiskBytes == 0, "in the end %+v", u)
 }
 
 func TestOthersCannotReadSpilledRows(t *testing.T) {
@@ -318,9 +311,8 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 					t.Fatalf("%d blocks beside %d: taken %v", need, before, ok)
 				}
 				mark(extents, true)
-				if after, _ := inUse(); ok && after != before+need {
-					t.Fatalf("%d blocks wanted, %d taken", need, after-before)
-				}
+				after, _ := inUse()
+				conformance.MustTrue(t, !ok || after == before+need, "%d blocks wanted, %d taken", need, after-before)
 				if ok {
 					frames = append(frames, extents)
 				}
@@ -329,13 +321,11 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 			free := int64(0)
 			for i, h := range s.holes {
 				free += h.bytes / blockBytes
-				if h.bytes <= 0 || h.end() >= s.end || i > 0 && s.holes[i-1].end() >= h.at {
-					t.Fatalf("holes %v of %d bytes", s.holes, s.end)
-				}
+				conformance.MustTrue(t, h.bytes > 0 && h.end() < s.end && (i == 0 || s.holes[i-1].end() < h.at),
+					"holes %v of %d bytes", s.holes, s.end)
 			}
-			if s.end != end*blockBytes || n+free != end {
-				t.Fatalf("%d blocks in use up to %d, %d free, the end is %d", n, end, free, s.end)
-			}
+			conformance.MustTrue(t, s.end == end*blockBytes && n+free == end,
+				"%d blocks in use up to %d, %d free, the end is %d", n, end, free, s.end)
 		}
 	})
 }

@@ -20,9 +20,8 @@ func TestNearest(t *testing.T) {
 		t.Errorf("equally near: %v", got)
 	}
 	conformance.Same(t, Nearest("h", []string{"a", "ho", "H"}), []string{"H"}, "h")
-	if got := Nearest("h", []string{"a", "b"}); got != nil {
-		t.Errorf("h has nothing in common with %q", got)
-	}
+	got := Nearest("h", []string{"a", "b"})
+	conformance.True(t, got == nil, "h has nothing in common with %q", got)
 	if got := Hint("ta", []string{"to", "tb"}); got != "; did you mean to or tb?" {
 		t.Error(got)
 	}

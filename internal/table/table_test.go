@@ -52,9 +52,8 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Float64().Draw(t, "v")
 		got, err := strconv.ParseFloat(string(AppendDouble(nil, v)), 64)
-		if err != nil || math.Float64bits(got) != math.Float64bits(v) {
-			t.Fatalf("%v reads back as %v: %v", v, got, err)
-		}
+		conformance.MustTrue(t, err == nil && math.Float64bits(got) == math.Float64bits(v),
+			"%v reads back as %v: %v", v, got, err)
 	})
 }
 
@@ -67,9 +66,8 @@ func TestShortDecimalsAreWrittenAsStrconvWritesThem(t *testing.T) {
 			if a := math.Abs(v); a != 0 && a < 1e-7 {
 				continue
 			}
-			if got, want := string(AppendDouble([]byte("x"), v)), string(strconv.AppendFloat([]byte("x"), v, 'f', -1, 64)); got != want {
-				t.Fatalf("%x is written %s, want %s", v, got, want)
-			}
+			got, want := string(AppendDouble([]byte("x"), v)), string(strconv.AppendFloat([]byte("x"), v, 'f', -1, 64))
+			conformance.MustEqual(t, got, want, "%x is written", v)
 		}
 	})
 }
@@ -174,14 +172,12 @@ func TestAPackedBlockThatIsCutOrDamagedIsAnError(t *testing.T) {
 	b.Append(0, 3, 10, Span{}, []byte("record"))
 	packed := b.AppendPacked(nil, []int32{0})
 	for n := range packed {
-		if _, _, err := Unpack(nil, packed[:n], 1); err == nil {
-			t.Errorf("the first %d bytes make a block", n)
-		}
+		_, _, err := Unpack(nil, packed[:n], 1)
+		conformance.True(t, err != nil, "the first %d bytes make a block", n)
 	}
 	packed[2] = 0xff // a key of 16 MB
-	if _, _, err := Unpack(nil, packed, 1); err == nil {
-		t.Error("a length beyond the end makes a block")
-	}
+	_, _, err := Unpack(nil, packed, 1)
+	conformance.True(t, err != nil, "a length beyond the end makes a block")
 }
 
 func TestARejectSaysWhereItsRecordStood(t *testing.T) {
@@ -190,9 +186,8 @@ func TestARejectSaysWhereItsRecordStood(t *testing.T) {
 	b.Append(0, 1, 1, Span{Start: 30, End: 36, Record: 2, Line: 3}, []byte("a,b,c\n"))
 	got := Ref{Block: b}.Reject(Reason{Code: CodeType})
 	want := Location{Source: "a.csv", Record: 53, Line: 65, Offset: 1030}
-	if got.Location != want || string(got.Raw) != "a,b,c\n" || got.Reason.Code != CodeType {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	conformance.True(t, got.Location == want && string(got.Raw) == "a,b,c\n" && got.Reason.Code == CodeType,
+		"got %+v, want %+v", got, want)
 }
 
 // keyValue draws values that are hard for an encoding: the ends of the integers, zeros and ones in bytes, prefixes.
@@ -225,9 +220,8 @@ func TestACutKeyIsRefused(t *testing.T) {
 		key := AppendKey(nil, v)
 		cut := key[:rapid.IntRange(0, len(key)-1).Draw(t, "cut")]
 		conformance.MustEqual(t, FirstColumn(v.Type, cut), -1, "bytes of the first column of the cut key %x", cut)
-		if got, _, err := DecodeKey(v.Type, cut); err == nil {
-			t.Fatalf("the cut key %x decodes to %v", cut, got)
-		}
+		got, _, err := DecodeKey(v.Type, cut)
+		conformance.MustTrue(t, err != nil, "the cut key %x decodes to %v", cut, got)
 	})
 }
 
@@ -240,9 +234,8 @@ func TestInvalidOrderingKeysAreRefused(t *testing.T) {
 		"a zero escaped by a two":  {String, []byte{'a', 0, 2, 0, 1}},
 		"a zero escaped by a zero": {Binary, []byte{0, 0, 0, 1}},
 	} {
-		if v, _, err := DecodeKey(tt.t, tt.key); err == nil {
-			t.Errorf("%s decodes to %v", name, v)
-		}
+		v, _, err := DecodeKey(tt.t, tt.key)
+		conformance.True(t, err != nil, "%s decodes to %v", name, v)
 	}
 }
 
@@ -352,9 +345,8 @@ func TestADoubleIsWhatAProgramPrints(t *testing.T) {
 		"0.1000000000000000055": false, "9007199254740993.0": false, "1e+5": false, "1.10e-05": false, "12345678901234567890": false,
 	} {
 		f, err := strconv.ParseFloat(text, 64)
-		if got := PrintsDouble([]byte(text), f); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
+		got := PrintsDouble([]byte(text), f)
+		conformance.True(t, err == nil && got == want, "%s: %v, %v", text, got, err)
 	}
 	printers := map[string]func(f float64) string{
 		"ours":   func(f float64) string { return string(AppendDouble(nil, f)) },
@@ -373,9 +365,8 @@ func TestADoubleIsWhatAProgramPrints(t *testing.T) {
 			continue
 		}
 		for by, print := range printers {
-			if text := print(f); !PrintsDouble([]byte(text), f) {
-				t.Fatalf("%s prints %s", by, text)
-			}
+			text := print(f)
+			conformance.MustTrue(t, PrintsDouble([]byte(text), f), "%s prints %s", by, text)
 		}
 	}
 }

@@ -50,9 +50,8 @@ func TestAHeatMapIsInKeyOrderAndKeepsPartitionsThatSplit(t *testing.T) {
 	conformance.Equal(t, h.Slot("t", "other text"), late, "the slot of the text after it")
 	h.Add(3*time.Second, first, 1) // the interval doubles
 	m := h.Map()
-	if !slices.Equal(m.Partitions, []string{"first", "early", "late"}) || m.Every != 2*time.Second {
-		t.Fatalf("%q every %v", m.Partitions, m.Every)
-	}
+	conformance.MustTrue(t, slices.Equal(m.Partitions, []string{"first", "early", "late"}) && m.Every == 2*time.Second,
+		"%q every %v", m.Partitions, m.Every)
 	if len(m.Counts) != 2 || !slices.Equal(m.Counts[0], []int64{5, 2, 3}) || !slices.Equal(m.Counts[1], []int64{1, 0, 0}) {
 		t.Errorf("counts %v", m.Counts)
 	}

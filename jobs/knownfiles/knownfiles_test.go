@@ -113,9 +113,8 @@ func TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight(t *testing.T) {
 				t.Errorf("operation %d: %v, %v begun", at, ledger.Files(), ledger.begun)
 			}
 		}
-		if seen["list"] == 0 || seen["get"] < mergeFrom-3 || seen["put"] < 3 || seen["delete"] < 1 {
-			t.Errorf("what was to fail did not: %v", seen)
-		}
+		conformance.True(t, seen["list"] != 0 && seen["get"] >= mergeFrom-3 && seen["put"] >= 3 && seen["delete"] >= 1,
+			"what was to fail did not: %v", seen)
 	}
 }
 
@@ -169,9 +168,8 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 				conformance.Refused(t, act.do(), c.gone, "%s", act.name)
 				break
 			}
-			if f := d.ledger().files[gone]; f.Name != "" && c.before != c.gone {
-				t.Errorf("%v is known", f)
-			}
+			f := d.ledger().files[gone]
+			conformance.True(t, f.Name == "" || c.before == c.gone, "%v is known", f)
 		})
 	}
 }
@@ -259,9 +257,8 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 		for _, other := range []string{"begun1", "begun2"} {
 			d.deliver(other, other+" is long")
 		}
-		if got, _, err := d.night(Options{Job: "other"}, false); err != nil || len(got) != 2 {
-			t.Fatal(got, err)
-		}
+		got, _, err := d.night(Options{Job: "other"}, false)
+		conformance.MustTrue(t, err == nil && len(got) == 2, "%v %v", got, err)
 		ledger := d.ledger()
 		must(t, ledger.Forget(t.Context(), []string{filepath.Join(d.dir, name), filepath.Join(d.dir, "begun1")}, d.now))
 		for range 2 { // at once, and read again
@@ -288,9 +285,8 @@ func TestALedgerThatIsMergedWhileItIsReadIsReadAgain(t *testing.T) {
 	d.want(Options{}, "", "a")
 	f := d.store.(*faulty)
 	f.at, f.err = 1, fs.ErrNotExist
-	if l, err := Open(t.Context(), f); err != nil || len(l.Files()) != 1 || f.failed != "get" {
-		t.Errorf("%v, %q failed", err, f.failed)
-	}
+	l, err := Open(t.Context(), f)
+	conformance.True(t, err == nil && len(l.Files()) == 1 && f.failed == "get", "%v, %q failed", err, f.failed)
 }
 
 func TestAnyOtherJobThatHasBegunIsSeen(t *testing.T) {
@@ -324,9 +320,8 @@ func TestWhatIsNotedOfAFile(t *testing.T) {
 	for _, f := range d.ledger().Files() {
 		got[f.Name] = f.SameAs + " " + f.Run + fmt.Sprint(f.Modified.Equal(later), f.Loaded.IsZero())
 	}
-	if want := map[string]string{a: " runfalse false", b: a + " runtrue false"}; !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	want := map[string]string{a: " runfalse false", b: a + " runtrue false"}
+	conformance.True(t, maps.Equal(got, want), "got %v, want %v", got, want)
 	// Another table of the name has taken nothing of it, also when its own ledger is read again.
 	d.table++
 	must(t, errors.Join(os.Remove(a), os.Remove(b)))
@@ -349,9 +344,8 @@ func TestWithoutALedgerFilesAreOnlySortedAndLeftOut(t *testing.T) {
 	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context(), nil), s.NothingNew(t.Context(), nil)))
 	// Whether there is a marker may be unknown.
 	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) { return false, errStore }})
-	if _, _, err := s.Select(t.Context(), find(t, d.dir), d.table, nil, nil); !errors.Is(err, errStore) {
-		t.Errorf("got %v", err)
-	}
+	_, _, err = s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
+	conformance.Is(t, err, errStore, "got")
 	// When it was changed may be, too.
 	found := find(t, d.dir)
 	found[1].Modified = time.Time{}
@@ -432,9 +426,8 @@ func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
 			again := small(size)
 			must(t, decodeBlocks(encodeBlocks(nil, 0, blocks, sums), []*tree{again}))
 			for _, one := range []*tree{first, again} {
-				if got, err := one.complete(t.Context(), &item); err != nil || got != want {
-					t.Errorf("%d bytes, round %d: %s, %v, want %s", size, round, got, err, want)
-				}
+				got, err := one.complete(t.Context(), &item)
+				conformance.True(t, err == nil && got == want, "%d bytes, round %d: %s, %v, want %s", size, round, got, err, want)
 			}
 		}
 	}
@@ -587,9 +580,8 @@ func TestContentsAreLoadedOnce(t *testing.T) {
 func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
-	if got, _, err := d.night(Options{Command: "load x"}, false); err != nil || len(got) != 1 {
-		t.Fatal(got, err)
-	}
+	got, _, err := d.night(Options{Command: "load x"}, false)
+	conformance.MustTrue(t, err == nil && len(got) == 1, "%v %v", got, err)
 	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
 	// Its content under another name is not loaded beside it, for both would be loaded in the end.
 	move := func(from, to string) { must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to))) }
@@ -681,9 +673,8 @@ func TestALedgerOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 
 func TestWhatCannotBeKnownAgainIsRefused(t *testing.T) {
 	d := newDrop(t)
-	if _, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, "-"), 1, nil, nil); err == nil || !strings.Contains(err.Error(), "stream") {
-		t.Errorf("%v", err)
-	}
+	_, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, "-"), 1, nil, nil)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "stream"), "%v", err)
 	d.deliver("a", "one")
 	d.table = 0
 	d.refused(Options{}, "does not say when the table was made")
@@ -697,8 +688,7 @@ func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
 		s.KeepUnits(map[string]string{"v": "duration, s", fmt.Sprintf("c%d", i): "date, days"})
 		must(t, s.Begin(t.Context(), 1, "run"))
 	}
-	if units := d.selector(1).Units(); units["v"] != "duration, s" || units["c0"] != "date, days" {
-		t.Errorf("%v", units)
-	}
+	units := d.selector(1).Units()
+	conformance.True(t, units["v"] == "duration, s" && units["c0"] == "date, days", "%v", units)
 	conformance.Equal(t, len(d.selector(2).Units()), 0, "of another table of the name")
 }

@@ -15,9 +15,8 @@ func at(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * ti
 
 func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
 	m := NewMeter(Options{})
-	if m.Note(at(0), Reader, false); m.Now() != Reader {
-		t.Errorf("before the first window has ended it is %v", m.Now())
-	}
+	m.Note(at(0), Reader, false)
+	conformance.Equal(t, m.Now(), Reader, "before the first window has ended")
 	m.Note(at(100), Partition, false)
 	m.Note(at(700), Link, false)
 	conformance.Equal(t, m.Now(), Partition, "most of the window")
@@ -63,9 +62,8 @@ func TestAWordThatIsUnsureIsTheProcessorsToo(t *testing.T) {
 		if unsure {
 			want = CPU
 		}
-		if got := m.Parts()[0]; got.Word != want || got.Seconds != 1 {
-			t.Errorf("unsure %v: %+v", unsure, got)
-		}
+		got := m.Parts()[0]
+		conformance.True(t, got.Word == want && got.Seconds == 1, "unsure %v: %+v", unsure, got)
 	}
 }
 
@@ -79,9 +77,8 @@ func TestAClockThatGoesBackTakesNothingAway(t *testing.T) {
 	for _, p := range m.Parts() {
 		conformance.True(t, p.Seconds >= 0, "%+v", p)
 	}
-	if d := m.Due(at(0)); d < 0 {
-		t.Error(d)
-	}
+	d := m.Due(at(0))
+	conformance.True(t, d >= 0, "%v", d)
 }
 
 func TestNotesMayBePutOff(t *testing.T) {

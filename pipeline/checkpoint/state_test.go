@@ -62,9 +62,8 @@ func TestSetsAreTheirPositions(t *testing.T) {
 		}
 		for _, s := range []Set{both, either, rest} {
 			for i := range s {
-				if s[i].From >= s[i].To || i > 0 && s[i].From <= s[i-1].To {
-					t.Fatalf("%v is not a set: its intervals overlap or touch", s)
-				}
+				conformance.MustTrue(t, s[i].From < s[i].To && (i == 0 || s[i].From > s[i-1].To),
+					"%v is not a set: its intervals overlap or touch", s)
 			}
 		}
 		from := Position(rapid.Uint64Range(0, universe).Draw(t, "count from"))
@@ -141,9 +140,8 @@ func TestAdjacentPiecesDescribeTheQueues(t *testing.T) {
 		if open, is := s.FirstOpens()[0]; is {
 			for p := range Position(open) {
 				for key := range byte(10) {
-					if read[p] && !s.Final(p, []byte{key}) {
-						t.Fatalf("position %d of key %d is not final, the first such is said to be %d", p, key, open)
-					}
+					conformance.MustTrue(t, !read[p] || s.Final(p, []byte{key}),
+						"position %d of key %d is not final, the first such is said to be %d", p, key, open)
 				}
 			}
 		}
@@ -196,12 +194,10 @@ func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
 	want := []string{"1/1 true", "1/7 true", "4/1 true", "5/1 true", "6/1 true", "7/1 false", "8/1 false", "9/1 false",
 		"10/1 false", "10/7 false", "11/1 false", "11/7 false"}
 	conformance.Equal(t, cmp.Diff(want, got), "", "records that are not final, and whether they are suspect (-want +got)")
-	if !r.Unknown(0, 10) || r.Unknown(0, 9) {
-		t.Errorf("behind what was read, and with no allowance left, nothing is known; before it something is")
-	}
-	if _, suspect := NewReplay(s, false).Row(0, 11, []byte{1}); !suspect {
-		t.Error("without an order a row that was not known may have been sent, and is not suspect")
-	}
+	conformance.True(t, r.Unknown(0, 10) && !r.Unknown(0, 9),
+		"behind what was read, and with no allowance left, nothing is known; before it something is")
+	_, suspect := NewReplay(s, false).Row(0, 11, []byte{1})
+	conformance.True(t, suspect, "without an order a row that was not known may have been sent, and is not suspect")
 }
 
 func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
@@ -277,9 +273,8 @@ func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
 			file, err := s.Encode()
 			must(t, err)
 			t.Logf("%d lanes, ordered %v: %d bytes", lanes, ordered, len(file))
-			if len(file) >= 1<<20 {
-				t.Errorf("%d lanes, ordered %v: %d bytes, want less than 1 MiB", lanes, ordered, len(file))
-			}
+			conformance.True(t, len(file) < 1<<20,
+				"%d lanes, ordered %v: %d bytes, want less than 1 MiB", lanes, ordered, len(file))
 		}
 	}
 }
@@ -348,9 +343,8 @@ func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
 	want(2)
 	must(t, os.WriteFile(filepath.Join(dir, PrevFile), nil, 0o644))
 	conformance.Refused(t, conformance.ErrorOf(Read(dir)), PrevFile, "both gone bad")
-	if err := Remove(dir); err != nil || Exists(dir) {
-		t.Errorf("remove: %v", err)
-	}
+	err = Remove(dir)
+	conformance.True(t, err == nil && !Exists(dir), "remove: %v", err)
 }
 
 // Rows were sent after the newest checkpoint was written, by its allowances, which nobody knows any more.
@@ -440,14 +434,12 @@ func FuzzDecodeRaw(f *testing.F) {
 
 func TestADivisionSurvivesTheRoundTrip(t *testing.T) {
 	dir, j := t.TempDir(), new(Job)
-	if d, err := j.ReadDivision(dir); d != nil || err != nil {
-		t.Errorf("without one: %q, %v", d, err)
-	}
+	d, err := j.ReadDivision(dir)
+	conformance.True(t, d == nil && err == nil, "without one: %q, %v", d, err)
 	kept := []byte("1-10,10-20")
 	must(t, j.KeepDivision(dir, kept))
-	if d, err := j.ReadDivision(dir); err != nil || !bytes.Equal(d, kept) {
-		t.Errorf("%q, %v", d, err)
-	}
+	d, err = j.ReadDivision(dir)
+	conformance.True(t, err == nil && bytes.Equal(d, kept), "%q, %v", d, err)
 	name := filepath.Join(dir, DivisionFile)
 	for _, other := range []string{"1-10,10-21", "1-10", ""} {
 		must(t, os.WriteFile(name, []byte(other), 0o600))
@@ -466,9 +458,8 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	must(t, j.KeepOrder(dir, []byte("some order")))
 	kept, err := ReadJob(dir)
 	must(t, err)
-	if order, err := kept.ReadOrder(dir); string(order) != "some order" || err != nil {
-		t.Errorf("order %q, error %v", order, err)
-	}
+	order, err := kept.ReadOrder(dir)
+	conformance.True(t, string(order) == "some order" && err == nil, "order %q, error %v", order, err)
 	// More is read out of order: a kill before the job says so leaves the order that counts.
 	next := *kept
 	must(t, next.KeepOrder(dir, []byte("another order")))
@@ -484,12 +475,10 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	}
 	must(t, kept.KeepOrder(dir, []byte("some order")))
 	details := []progress.Fact{{Name: "a", Value: "b"}}
-	if changes, _ := progress.Changes(kept.Details, kept.WithOrder(details)); len(changes) > 0 {
-		t.Errorf("changes %q", changes)
-	}
-	if changes, inputs := progress.Changes(kept.Details, details); len(changes) == 0 || inputs {
-		t.Errorf("a version that knows no orders sees the changes %q", changes)
-	}
+	changes, _ := progress.Changes(kept.Details, kept.WithOrder(details))
+	conformance.True(t, len(changes) == 0, "changes %q", changes)
+	changes, inputs := progress.Changes(kept.Details, details)
+	conformance.True(t, len(changes) != 0 && !inputs, "a version that knows no orders sees the changes %q", changes)
 	name := filepath.Join(dir, OrderFile)
 	for _, bad := range []string{"", "some Order", "some order "} {
 		must(t, os.WriteFile(name, []byte(bad), 0o600))

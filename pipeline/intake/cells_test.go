@@ -78,9 +78,8 @@ func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
 			t.Fatal(why)
 		}
 		made, why := c.make(v, rec)
-		if got := fmt.Sprint(shown(made)); why != nil || got != tt.want {
-			t.Errorf("%s: %s, %v\nwant %s", name, got, why, tt.want)
-		}
+		got := fmt.Sprint(shown(made))
+		conformance.True(t, why == nil && got == tt.want, "%s: %s, %v\nwant %s", name, got, why, tt.want)
 	}
 }
 
@@ -102,9 +101,8 @@ func TestColumnsThatRenamingMakesOneAreRefused(t *testing.T) {
 		if why != nil {
 			got = why.Message
 		}
-		if !strings.HasPrefix(got, tt.want) || why != nil && why.Code != table.CodeSameCell {
-			t.Errorf("%s, %v, want %s", got, why, tt.want)
-		}
+		conformance.True(t, strings.HasPrefix(got, tt.want) && (why == nil || why.Code == table.CodeSameCell),
+			"%s, %v, want %s", got, why, tt.want)
 	}
 }
 
@@ -112,13 +110,11 @@ func TestTheVersionColumnIsTheTimestampOfAllCells(t *testing.T) {
 	c, v := cellsOf(t, func(r *plan.Request) { r.Read.Convert.VersionColumn = "version" })
 	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}, {Kind: record.Integer, Int: 77}}, Cells: []record.Cell{cellOf("a", 1, -1), cellOf("version", 77, 5)}}
 	made, why := c.make(v, rec)
-	if got := fmt.Sprint(shown(made)); why != nil || got != "[a=integer 1  at 77 version=integer 77  at 77]" {
-		t.Errorf("%s, %v", got, why)
-	}
+	got := fmt.Sprint(shown(made))
+	conformance.True(t, why == nil && got == "[a=integer 1  at 77 version=integer 77  at 77]", "%s, %v", got, why)
 	rec.Fields[1].Kind = record.Absent
-	if _, why := c.make(v, rec); why == nil || why.Code != table.CodeType {
-		t.Errorf("without a version: %v", why)
-	}
+	_, why = c.make(v, rec)
+	conformance.True(t, why != nil && why.Code == table.CodeType, "without a version: %v", why)
 }
 
 // A name that comes again costs nothing, and names that never do are forgotten.
@@ -129,16 +125,14 @@ func TestAnyNumberOfNamesIsBounded(t *testing.T) {
 		rec.Cells = []record.Cell{cellOf("always", 1, -1), cellOf(fmt.Sprint("only in ", i), 1, -1), cellOf(fmt.Sprintf("%0300d", i), 1, -1)}
 		rec.Cells = rec.Cells[:2+i%2]
 		made, why := c.make(v, rec)
-		if why != nil != (i%2 == 1) || why != nil && why.Code != table.CodeColumnName {
-			t.Fatalf("record %d: %d cells, %v", i, len(made), why)
-		}
+		conformance.MustTrue(t, why != nil == (i%2 == 1) && (why == nil || why.Code == table.CodeColumnName),
+			"record %d: %d cells, %v", i, len(made), why)
 		conformance.MustTrue(t, len(c.names) <= maxCellNames+3, "%d names are remembered after %d records", len(c.names), i)
 	}
 	rec.Cells = []record.Cell{cellOf("always", 1, -1), cellOf("b", 1, 5), cellOf("b", 1, 6)}
 	if n := testing.AllocsPerRun(100, func() {
-		if _, why := c.make(v, rec); why != nil {
-			t.Fatal(why)
-		}
+		_, why := c.make(v, rec)
+		conformance.MustTrue(t, why == nil, "%v", why)
 	}); n != 0 {
 		t.Errorf("%v allocations a record", n)
 	}
@@ -191,12 +185,10 @@ func TestARowWhoseKeyCannotBeComputedIsRefused(t *testing.T) {
 		table.CodeRange:   fields("c", "500", "1"),
 		table.CodeType:    fields("c", "x", "1"),
 	} {
-		if _, why := v.rowValues(rec); why == nil || why.Code != code {
-			t.Errorf("%v, want %s", why, code)
-		}
-		if got := v.appendKey(nil, rec); got != nil {
-			t.Errorf("%s: ordering key: %v", code, got)
-		}
+		_, why := v.rowValues(rec)
+		conformance.True(t, why != nil && why.Code == code, "%v, want %s", why, code)
+		got := v.appendKey(nil, rec)
+		conformance.True(t, got == nil, "%s: ordering key: %v", code, got)
 	}
 }
 
@@ -211,7 +203,6 @@ func TestComputedCellsHaveTheirRowsVersionAndElseTheServersTime(t *testing.T) {
 	if got, why := v.stamps(rec); why != nil || !slices.Equal(got, []int64{-1, 2, 3, -1}) {
 		t.Errorf("with the file's own timestamps: %v, %v", got, why)
 	}
-	if got, why := v.stamps(fields("c", "5", "1")); why != nil || got != nil {
-		t.Errorf("without any: %v, %v", got, why)
-	}
+	got, why := v.stamps(fields("c", "5", "1"))
+	conformance.True(t, why == nil && got == nil, "without any: %v, %v", got, why)
 }

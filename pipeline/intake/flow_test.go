@@ -232,9 +232,8 @@ func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 	if err := runs(t, f, func(p *Parsed) {
 		all := places(p)
 		conformance.Equal(t, len(all), p.Records, "rows and rejects of a part")
-		if n := p.bytes(); n > int64(limit) {
-			t.Errorf("a part of %d bytes, more than %d", n, limit)
-		}
+		n := p.bytes()
+		conformance.True(t, n <= int64(limit), "a part of %d bytes, more than %d", n, limit)
 		if (p.Split.Number == 0) != (p.Split.FirstRecord == 0) {
 			t.Errorf("the split at record %d has number %d", p.Split.FirstRecord, p.Split.Number)
 		}
@@ -243,9 +242,8 @@ func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 		t.Error(err)
 	}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
-	if parts < 10 || input != int64(len(text)-len("id,n\n")) {
-		t.Errorf("%d parts of %d bytes, want 10 or more of %d", parts, input, len(text)-len("id,n\n"))
-	}
+	conformance.True(t, parts >= 10 && input == int64(len(text)-len("id,n\n")),
+		"%d parts of %d bytes, want 10 or more of %d", parts, input, len(text)-len("id,n\n"))
 }
 
 func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {

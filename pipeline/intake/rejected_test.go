@@ -173,9 +173,8 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 			}
 			loaded++
 			for _, c := range uses {
-				if want, got := outcome(t, c, d), outcome(t, c, rec.Fields[0]); got != want {
-					t.Fatalf("%+v as %+v, flattened %v: kept as %s it loads as %s, want %s", d, c, flatten, line, got, want)
-				}
+				want, got := outcome(t, c, d), outcome(t, c, rec.Fields[0])
+				conformance.MustEqual(t, got, want, "%+v as %+v, flattened %v: kept as %s it loads as", d, c, flatten, line)
 			}
 		}
 	}
@@ -326,9 +325,8 @@ func TestKeyFieldsDifferExactlyIfTheirValuesDo(t *testing.T) {
 		v := &values{keyFields: []int{0, 1}, last: row}
 		got := string(v.appendKeyFields([]byte("x")))
 		conformance.True(t, got[0] == 'x' && got[1:] == string(v.appendKeyFields(nil)), "row %d: %x is not appended", n, got)
-		if other, twice := seen[got]; twice {
-			t.Errorf("rows %d and %d have the same fields %x", other, n, got)
-		}
+		other, twice := seen[got]
+		conformance.True(t, !twice, "rows %d and %d have the same fields %x", other, n, got)
 		seen[got] = n
 	}
 }

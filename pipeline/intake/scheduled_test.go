@@ -183,9 +183,8 @@ func TestAScheduleIsMadeWhereItPays(t *testing.T) {
 		f := flow(t, r)
 		f.Follow(Scheduling{When: WhenItPays})
 		got, err := look(t, f)
-		if err != nil || len(got.records) != 25000 {
-			t.Fatalf("%s: %d records, error %v", shape, len(got.records), err)
-		}
+		conformance.MustTrue(t, err == nil && len(got.records) == 25000,
+			"%s: %d records, error %v", shape, len(got.records), err)
 		conformance.Equal(t, f.Sections() > 0, pays, "%s: %d sections", shape, f.Sections())
 	}
 	for records, memory := range map[int]int64{1000: 1 << 30, 25_000: 1} { // a small input, and one whose sections do not fit
@@ -215,9 +214,8 @@ func TestTheBeginningOfAShuffledInputShowsThatNoSchedulePays(t *testing.T) {
 		}
 		_, data, _ := strings.Cut(text, "\n")
 		conformance.Equal(t, begins([]byte(data)), shuffled, "%s: shuffled", shape)
-		if begins([]byte(data[:probeBytes])) || begins(nil) {
-			t.Errorf("%s: a split that is hardly longer than the look, or never was text, was looked at", shape)
-		}
+		conformance.True(t, !begins([]byte(data[:probeBytes])) && !begins(nil),
+			"%s: a split that is hardly longer than the look, or never was text, was looked at", shape)
 		got, err := look(t, f)
 		if err != nil || len(got.records) != 42000 || f.Sections() > 0 == shuffled {
 			t.Errorf("%s: %d records in %d sections, error %v", shape, len(got.records), f.Sections(), err)
@@ -286,9 +284,8 @@ func TestASectionThatHasChangedStopsTheReading(t *testing.T) {
 		count := int64(0)
 		for _, s := range made.Sections {
 			bad := strings.Contains(err.Error(), fmt.Sprintf("records %d to %d:", s.Record+1, s.Record+s.Records))
-			if bad != !handed[s.Record+1] && bad {
-				t.Errorf("%s: records of %d to %d were handed over", name, s.Record+1, s.Record+s.Records)
-			}
+			conformance.True(t, bad == !handed[s.Record+1] || !bad,
+				"%s: records of %d to %d were handed over", name, s.Record+1, s.Record+s.Records)
 			if bad {
 				break
 			}
@@ -305,9 +302,8 @@ func TestAFileThatIsDamagedBeforeTheFirstRowIsReadInItsOrder(t *testing.T) {
 	var kept []*readorder.Schedule
 	f := follows(t, ask(a, b), 50, &kept)
 	got, err := look(t, f)
-	if err == nil || len(kept) != 1 || len(got.records) < 1000 {
-		t.Errorf("%d records, %d schedules, error %v", len(got.records), len(kept), err)
-	}
+	conformance.True(t, err != nil && len(kept) == 1 && len(got.records) >= 1000,
+		"%d records, %d schedules, error %v", len(got.records), len(kept), err)
 }
 
 func TestALoadThatCannotKeepItsScheduleHandsNothingMoreOver(t *testing.T) {
@@ -394,9 +390,8 @@ func TestALoadSwitchesToAScheduleWhereThatPays(t *testing.T) {
 		if n := partRecords * len(c.kinds); err != nil || len(got.records) != n || got.records[n-1].Record != int64(n) {
 			t.Fatalf("%v: %d records, error %v", c.kinds, len(got.records), err)
 		}
-		if c.pays != (len(kept) == 1) || c.pays != got.moved {
-			t.Errorf("%v: %d schedules, moved %v", c.kinds, len(kept), got.moved)
-		}
+		conformance.True(t, c.pays == (len(kept) == 1) && c.pays == got.moved,
+			"%v: %d schedules, moved %v", c.kinds, len(kept), got.moved)
 		if c.pays {
 			if head := kept[0].Sections[0]; head.Record != 0 || head.Records < partRecords*5/6 || kept[0].Records() != 2*partRecords {
 				t.Errorf("%v: the head has %d records of %d", c.kinds, head.Records, kept[0].Records())
@@ -426,9 +421,8 @@ func TestTablesAreNumberedAsTheyCome(t *testing.T) {
 	}{{[]string{"west"}, 0}, {[]string{"east", "west"}, 0}, {[]string{"east"}, 1}, {nil, 0}, {[]string{"a", "b"}, 2}, {[]string{"b"}, 3}, {[]string{"b", "east"}, 1}} {
 		conformance.Equal(t, numbers.of(of(c.names...)), c.want, "%d: section of tables %v has number", i, c.names)
 	}
-	if numbers = numberTables(&plan.Plan{}); numbers.of(of("west")) != 0 || numbers.of(of("east")) != 0 {
-		t.Error("keys of one table have numbers")
-	}
+	numbers = numberTables(&plan.Plan{})
+	conformance.True(t, numbers.of(of("west")) == 0 && numbers.of(of("east")) == 0, "keys of one table have numbers")
 }
 
 // A stream cannot be read again from its beginning: nothing may be read of one while reading may stop in a file before it.

@@ -58,9 +58,8 @@ func TestACheckpointIsWrittenAfterWhatItCountsOnIsSafe(t *testing.T) {
 	moment := time.Unix(1e9, 0)
 	must(t, s.write(&saving{snapshot: at(moment), files: []*os.File{file}}))
 	conformance.Same(t, taken.done, []string{"store", "checkpoint"}, "steps")
-	if kept, err := checkpoint.Read(s.path); err != nil || !kept.Time.Equal(moment) {
-		t.Errorf("kept %+v, %v", kept, err)
-	}
+	kept, err := checkpoint.Read(s.path)
+	conformance.True(t, err == nil && kept.Time.Equal(moment), "kept %+v, %v", kept, err)
 }
 
 func TestACheckpointThatCountsOnWhatMayBeLostIsNotWritten(t *testing.T) {
@@ -83,9 +82,8 @@ func TestACheckpointThatCountsOnWhatMayBeLostIsNotWritten(t *testing.T) {
 			s, taken := recordedSaver(t, tt.fail)
 			tt.job.snapshot = at(time.Unix(1e9, 0))
 			err := s.write(&tt.job)
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !slices.Equal(taken.done, tt.steps) {
-				t.Errorf("%v after %q", err, taken.done)
-			}
+			conformance.True(t, err != nil && (tt.want == nil || errors.Is(err, tt.want)) && slices.Equal(taken.done, tt.steps),
+				"%v after %q", err, taken.done)
 			conformance.Equal(t, checkpoint.Exists(s.path), false, "there is a checkpoint")
 		})
 	}
@@ -103,17 +101,15 @@ func TestOnlyACheckpointThatIsWrittenMovesTheMomentOnTheDisk(t *testing.T) {
 	for i, want := range []Saved{{first.UTC(), nil}, {second.UTC(), failed}} {
 		conformance.Equal(t, <-s.done, want, "checkpoint %d", i+1)
 	}
-	if last := s.onDisk.Load(); last == nil || !last.Equal(first) {
-		t.Errorf("the moment on the disk is %v, want %v", last, first)
-	}
+	last := s.onDisk.Load()
+	conformance.True(t, last != nil && last.Equal(first), "the moment on the disk is %v, want %v", last, first)
 }
 
 func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := &Schedule{keptFor: keptFor}
-	if !s.AwaitsFirst() || s.Due(now) != 0 || s.MayWait(now) == 0 || !s.SendUntil().IsZero() {
-		t.Errorf("before the first checkpoint: %+v", s)
-	}
+	conformance.True(t, s.AwaitsFirst() && s.Due(now) == 0 && s.MayWait(now) != 0 && s.SendUntil().IsZero(),
+		"before the first checkpoint: %+v", s)
 	s.built = now
 	s.saving()
 	conformance.Equal(t, s.Due(now), math.MaxInt64, "a second one is due while the first is on its way")
@@ -121,22 +117,17 @@ func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
 	if s.Due(now) != keepEvery || s.MayWait(now) != 0 || s.AwaitsFirst() || !s.SendUntil().Equal(now.Add(keptFor)) {
 		t.Errorf("after the first: due in %v", s.Due(now))
 	}
-	if s.soon = true; s.Due(now) != keepSoon {
-		t.Errorf("a lane that waits: due in %v", s.Due(now))
-	}
-	if s.now = true; s.Due(now) != 0 {
-		t.Errorf("new lanes: due in %v", s.Due(now))
-	}
+	s.soon = true
+	conformance.Equal(t, s.Due(now), keepSoon, "a lane that waits: due in")
+	s.now = true
+	conformance.Equal(t, s.Due(now), 0, "new lanes: due in")
 	s.soon, s.now = false, false
-	if s.cost = 10 * time.Millisecond; s.Due(now) != 2*time.Second {
-		t.Errorf("a load that takes long to describe: due in %v", s.Due(now))
-	}
-	if s.cost = time.Second; s.Due(now) != keepAtMost {
-		t.Errorf("one that takes very long: due in %v", s.Due(now))
-	}
-	if late := now.Add(keptFor); s.MayWait(late) == 0 || s.Due(late) != 0 {
-		t.Error("rows are sent long after the last checkpoint")
-	}
+	s.cost = 10 * time.Millisecond
+	conformance.Equal(t, s.Due(now), 2*time.Second, "a load that takes long to describe: due in")
+	s.cost = time.Second
+	conformance.Equal(t, s.Due(now), keepAtMost, "one that takes very long: due in")
+	late := now.Add(keptFor)
+	conformance.True(t, s.MayWait(late) != 0 && s.Due(late) == 0, "rows are sent long after the last checkpoint")
 }
 
 func TestALoadThatKeepsNothingWaitsForNoCheckpoint(t *testing.T) {
@@ -177,9 +168,8 @@ func TestNothingIsSentLongAfterTheLastCheckpoint(t *testing.T) {
 		time.Sleep(time.Minute)
 		conformance.MustEqual(t, sender.posts.Load(), 0, "requests before the first checkpoint")
 		kept()
-		if err := <-waiting; err != nil || sender.posts.Load() != 1 {
-			t.Errorf("after the first checkpoint: %v", err)
-		}
+		err := <-waiting
+		conformance.True(t, err == nil && sender.posts.Load() == 1, "after the first checkpoint: %v", err)
 		time.Sleep(keptFor) // the batch was cut before, and stood still
 		waiting = post()
 		time.Sleep(time.Minute)
@@ -234,9 +224,8 @@ func TestTheMachineCountsItsUptime(t *testing.T) {
 	if first.Boot == "" {
 		t.Skip("this system has no clock that counts from its boot")
 	}
-	if d := checkpoint.Now().Since(first); d < 0 || d > time.Hour {
-		t.Errorf("%v between two moments", d)
-	}
+	d := checkpoint.Now().Since(first)
+	conformance.True(t, d >= 0 && d <= time.Hour, "%v between two moments", d)
 }
 
 func must(t *testing.T, err error) {
@@ -273,9 +262,8 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	conformance.Equal(t, len(s.Starts), parts, "places of each part")
 	s = &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.read), Pieces: []checkpoint.Piece{{}}}}
 	k.DescribeSources(s)
-	if len(s.Starts) > 0 || k.held != 0 || len(k.starts) > 0 || len(s.Read) != 1 {
-		t.Errorf("all is final: %d places, %d bytes, %d intervals", len(s.Starts), k.held, len(s.Read))
-	}
+	conformance.True(t, len(s.Starts) == 0 && k.held == 0 && len(k.starts) == 0 && len(s.Read) == 1,
+		"all is final: %d places, %d bytes, %d intervals", len(s.Starts), k.held, len(s.Read))
 	for _, i := range []int{0, parts / 2, parts - 1} {
 		conformance.Equal(t, s.Complete(i, false), true, "part %d is not complete", i)
 	}

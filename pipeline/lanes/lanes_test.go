@@ -57,20 +57,16 @@ func (s *Set) fill(now time.Time, lane, rows int) {
 func TestALaneIsChosenWhenItHasABatchOrHasLingered(t *testing.T) {
 	s := restlessLanes(5)
 	now := time.Unix(1e9, 0)
-	if l, next := s.choose(now, true); l != nil || next != time.Minute {
-		t.Fatalf("lanes without rows: %v, %v", l, next)
-	}
+	l, next := s.choose(now, true)
+	conformance.MustTrue(t, l == nil && next == time.Minute, "lanes without rows: %v, %v", l, next)
 	s.fill(now, 1, 3)
-	if l, next := s.choose(now, true); l != nil || next != linger {
-		t.Errorf("a part of a batch: %v in %v, want it to linger", l, next)
-	}
-	if l, _ := s.choose(now.Add(linger), true); l != s.all[1] {
-		t.Error("the part of a batch is not sent after that")
-	}
+	l, next = s.choose(now, true)
+	conformance.True(t, l == nil && next == linger, "a part of a batch: %v in %v, want it to linger", l, next)
+	l, _ = s.choose(now.Add(linger), true)
+	conformance.Equal(t, l, s.all[1], "the part of a batch is not sent after that")
 	s.Change()
-	if l, _ := s.choose(now, false); l != s.all[1] {
-		t.Error("the part of a batch lingers although the input has ended")
-	}
+	l, _ = s.choose(now, false)
+	conformance.Equal(t, l, s.all[1], "the part of a batch lingers although the input has ended")
 	s.fill(now, 0, 10)
 	chosen := map[*lane]int{}
 	for range 100 {
@@ -86,14 +82,12 @@ func TestALaneWithoutAllowanceIsNotChosen(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s.fill(now, 0, 10)
 	s.all[0].allowance.left = 0
-	if l, _ := s.choose(now, true); l != nil {
-		t.Error("it may send nothing and is chosen")
-	}
+	l, _ := s.choose(now, true)
+	conformance.True(t, l == nil, "it may send nothing and is chosen")
 	s.all[0].allowance.left = 1
 	s.Change()
-	if l, _ := s.choose(now.Add(linger), true); l == nil {
-		t.Error("it may send a row and is not chosen")
-	}
+	l, _ = s.choose(now.Add(linger), true)
+	conformance.True(t, l != nil, "it may send a row and is not chosen")
 }
 
 func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
@@ -103,17 +97,15 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 	s.fill(now, 0, 10)
 	conformance.Equal(t, s.name(0), "", "the name of the only lane")
 	s.Recut(now, partitioner.NewMap([]table.Value{{Type: table.String, Bytes: []byte("k0005")}}))
-	if len(s.all) != 2 || s.all[0].queue.Ready() != 5 || s.all[1].queue.Ready() != 5 {
-		t.Fatalf("%d lanes", len(s.all))
-	}
+	conformance.MustTrue(t, len(s.all) == 2 && s.all[0].queue.Ready() == 5 && s.all[1].queue.Ready() == 5,
+		"%d lanes", len(s.all))
 	s.Put(0, blockOf(new(table.Split), "k0001", "k0009"), old, now) // divided under the map before
 	s.Begin(now)
 	if s.all[0].queue.Ready() != 6 || s.all[1].queue.Ready() != 6 || s.all[1].turn.begun.IsZero() {
 		t.Errorf("%d and %d rows", s.all[0].queue.Ready(), s.all[1].queue.Ready())
 	}
-	if l, _ := s.choose(now.Add(linger), true); l != nil {
-		t.Error("a new lane sends before a checkpoint knows it")
-	}
+	l, _ := s.choose(now.Add(linger), true)
+	conformance.True(t, l == nil, "a new lane sends before a checkpoint knows it")
 	if s.Empty() || s.name(1) != " of the partition from k0005 to the last key" {
 		t.Errorf("named%s", s.name(1))
 	}
@@ -130,13 +122,11 @@ func TestALaneWhoseBoundsMoveKeepsItsPacer(t *testing.T) {
 	s.all[0].pacer = whole
 	cut("k0005")
 	left, right := s.all[0].pacer, s.all[1].pacer
-	if left == Pacer(whole) || right == Pacer(whole) || left == right {
-		t.Error("two partitions are paced as the one that they came out of")
-	}
+	conformance.True(t, left != Pacer(whole) && right != Pacer(whole) && left != right,
+		"two partitions are paced as the one that they came out of")
 	cut("k0006")
-	if s.all[0].pacer != left || s.all[1].pacer != right {
-		t.Error("what was known of a partition is lost when its bound moves")
-	}
+	conformance.True(t, s.all[0].pacer == left && s.all[1].pacer == right,
+		"what was known of a partition is lost when its bound moves")
 }
 
 func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
@@ -169,9 +159,8 @@ func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
 func TestBatchesStayUnderTheCeilings(t *testing.T) {
 	none := newCeilings(optionsOf(Config{}))
 	begun := time.Now()
-	if n := none.batchBytes(); n >= table.MaxBatchBytes {
-		t.Errorf("%d bytes before anything is known of the link", n)
-	}
+	n := none.batchBytes()
+	conformance.True(t, n < table.MaxBatchBytes, "%d bytes before anything is known of the link", n)
 	none.window.Landed(begun.Add(time.Millisecond), none.window.Sent(begun, 1<<20), true)
 	if none.batchRows() != table.MaxBatchRows || none.batchBytes() != table.MaxBatchBytes || none.batchUnits("", 500) != 500 || none.wanted("", 20, 2) != 10 {
 		t.Errorf("without ceilings: %d rows", none.batchRows())
@@ -181,9 +170,8 @@ func TestBatchesStayUnderTheCeilings(t *testing.T) {
 		t.Errorf("%d rows, %d bytes, %v units", low.batchRows(), low.batchBytes(), low.batchUnits("", 500))
 	}
 	now := time.Now()
-	if none.sent(now, "", 1000, 1000, 1e9); none.wait(now) != 0 {
-		t.Error("it waits without a ceiling")
-	}
+	none.sent(now, "", 1000, 1000, 1e9)
+	conformance.Equal(t, none.wait(now), 0, "it waits without a ceiling")
 	if low.sent(now, "", 20, 200, 0); low.wait(now) < time.Second {
 		t.Errorf("200 units at 100 a second wait for %v", low.wait(now))
 	}
@@ -192,9 +180,8 @@ func TestBatchesStayUnderTheCeilings(t *testing.T) {
 func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 	s := restlessLanes(5)
 	s.fill(time.Unix(1e9, 0), 1, 3)
-	if former := restlessLanes(5, 7).all[2]; s.ends(former) {
-		t.Error("a lane of another map ends")
-	}
+	former := restlessLanes(5, 7).all[2]
+	conformance.True(t, !s.ends(former), "a lane of another map ends")
 	conformance.Equal(t, s.ends(s.all[1]), false, "a lane with rows ends")
 	conformance.True(t, s.ends(s.all[0]) && !s.ends(s.all[0]), "a lane without rows does not end once")
 }
@@ -205,20 +192,17 @@ func TestAHurriedLoadSendsBatchesThatAreNotFull(t *testing.T) {
 	h, now := NewFlushRequest(), time.Unix(1e9, 0)
 	s.options.FlushRequest = h
 	s.fill(now, 0, 3)
-	if l, next := s.choose(now, true); l != nil || next != linger {
-		t.Errorf("a part of a batch: %v in %v, want it to linger", l, next)
-	}
+	l, next := s.choose(now, true)
+	conformance.True(t, l == nil && next == linger, "a part of a batch: %v in %v, want it to linger", l, next)
 	h.Begin()
 	<-h.Begins()
 	s.Change()
-	if l, _ := s.choose(now, true); l == nil {
-		t.Error("a part of a batch lingers, though somebody waits for it")
-	}
+	l, _ = s.choose(now, true)
+	conformance.True(t, l != nil, "a part of a batch lingers, though somebody waits for it")
 	h.End()
 	s.Change()
-	if l, _ := s.choose(now, true); l != nil {
-		t.Error("a part of a batch is sent at once, though nobody waits any more")
-	}
+	l, _ = s.choose(now, true)
+	conformance.True(t, l == nil, "a part of a batch is sent at once, though nobody waits any more")
 }
 
 func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
@@ -297,9 +281,8 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 				s.Queues.Lane(0).Advance()
 			}
 		}
-		if k.Resumes() {
-			t.Errorf("ordered %v: all rows are written, and the checkpoint of the attempt before is still needed", ordered)
-		}
+		conformance.True(t, !k.Resumes(),
+			"ordered %v: all rows are written, and the checkpoint of the attempt before is still needed", ordered)
 	}
 }
 
@@ -317,23 +300,19 @@ func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
 	}
 	conformance.True(t, low != 0 && low <= fewAllowance/4, "the last %d rows ask for a checkpoint", low)
 	a.described(a.following(100)) // nothing may leave until it is written
-	if a.saved(); a.left != 2*fewAllowance+leastAllowance {
-		t.Errorf("%d rows may leave next", a.left)
-	}
+	a.saved()
+	conformance.True(t, a.left == 2*fewAllowance+leastAllowance, "%d rows may leave next", a.left)
 	a.spend()
 	before := a.left
-	if a.saved(); a.left != before {
-		t.Error("a checkpoint that was not made allows rows")
-	}
+	a.saved()
+	conformance.Equal(t, a.left, before, "a checkpoint that was not made allows rows")
 }
 
 func TestAPartOfALaneInheritsAPartOfItsAllowance(t *testing.T) {
 	from := []*lane{{allowance: allowance{taken: 900}}, {allowance: allowance{taken: 50}}}
 	a := new(allowance)
-	if a.inherit(from, []int{3, 1}, true); a.taken != 350 || a.left != 0 {
-		t.Errorf("%+v", a)
-	}
-	if a.inherit(nil, nil, false); a.left != math.MaxInt64 {
-		t.Error("without an order a new lane waits for a checkpoint")
-	}
+	a.inherit(from, []int{3, 1}, true)
+	conformance.True(t, a.taken == 350 && a.left == 0, "%+v", a)
+	a.inherit(nil, nil, false)
+	conformance.Equal(t, a.left, math.MaxInt64, "without an order a new lane waits for a checkpoint")
 }

@@ -142,17 +142,15 @@ func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
 	conformance.True(t, len(turns) == 3 && !turns[1], "without such a rate lanes %v had turns", turns)
 	s.ceilings = newCeilings(optionsOf(Config{Rates: Rates{MaxRows: 1000}}))
 	for range 20 {
-		if l, _ := s.choose(now, false); l.index != 2 {
-			t.Fatalf("lane %d goes before the one with 300 rows", l.index)
-		}
+		l, _ := s.choose(now, false)
+		conformance.MustEqual(t, l.index, 2, "lane")
 	}
 	for _, l := range s.all {
 		l.turn.lastSend = now.Add(time.Minute) // they have just sent
 	}
 	s.all[0].turn.lastSend = now.Add(time.Minute - longestTurn)
-	if l, _ := s.choose(now.Add(time.Minute), false); l.index != 0 {
-		t.Errorf("lane %d goes before one that has waited for %v", l.index, longestTurn)
-	}
+	l, _ := s.choose(now.Add(time.Minute), false)
+	conformance.True(t, l.index == 0, "lane %d goes before one that has waited for %v", l.index, longestTurn)
 }
 
 func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
@@ -177,9 +175,8 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 			at := now.Add(time.Duration(i-5) * 3 * time.Second)
 			window.Landed(at.Add(took), window.Sent(at, 100_000), true)
 		}
-		if word, unsure := s.LimitedBy(now, Limits{}); word != tt.want || unsure != tt.unsure {
-			t.Errorf("%+v: %v, unsure %v", tt, word, unsure)
-		}
+		word, unsure := s.LimitedBy(now, Limits{})
+		conformance.True(t, word == tt.want && unsure == tt.unsure, "%+v: %v, unsure %v", tt, word, unsure)
 	}
 }
 
@@ -203,9 +200,8 @@ func TestRequestsThatNobodyAnswersAreAnOutage(t *testing.T) {
 			s.flights.answered(new(flight), now.Add(-tt.silent-tt.answers), now.Add(-tt.silent))
 		}
 		s.flights.leave(now)
-		if word, _ := s.LimitedBy(now, Limits{Blocked: bottleneck.Link}); word != tt.want {
-			t.Errorf("answers take %v, and none has come for %v: %v, want %v", tt.answers, tt.silent, word, tt.want)
-		}
+		word, _ := s.LimitedBy(now, Limits{Blocked: bottleneck.Link})
+		conformance.Equal(t, word, tt.want, "answers take %v, and none has come for %v", tt.answers, tt.silent)
 	}
 }
 
@@ -248,9 +244,8 @@ func TestRefusalsOfTheInstanceAreNotThoseOfThePartition(t *testing.T) {
 	for i := range f.Outcomes {
 		f.Rows = append(f.Rows, table.Ref{Block: b, Index: int32(i)})
 	}
-	if a := sum(f); a.units != 2 || a.Accepted != 1 || a.flow != 2 || a.Throttled != 3 || a.failed != 0 {
-		t.Errorf("%+v", a)
-	}
+	a := sum(f)
+	conformance.True(t, a.units == 2 && a.Accepted == 1 && a.flow == 2 && a.Throttled == 3 && a.failed == 0, "%+v", a)
 }
 
 func TestNoLoadStarvesBesideOthers(t *testing.T) {

@@ -55,13 +55,11 @@ func TestARequestIsSilentWhenItTakesMuchLongerThanOthers(t *testing.T) {
 			l := s.all[0]
 			l.health.took, l.health.hung = tt.laneTook, tt.probe
 			depart(f, l, begun)
-			if silent := f.fallSilent(begun.Add(tt.want - time.Millisecond)); len(silent) > 0 {
-				t.Error("too early")
-			}
+			silent := f.fallSilent(begun.Add(tt.want - time.Millisecond))
+			conformance.True(t, len(silent) == 0, "too early")
 			// The first look may be that of a machine which stood still.
-			if silent := f.fallSilent(begun.Add(tt.want)); len(silent) > 0 {
-				t.Error("without a second look")
-			}
+			silent = f.fallSilent(begun.Add(tt.want))
+			conformance.True(t, len(silent) == 0, "without a second look")
 			if silent := f.fallSilent(begun.Add(tt.want + silenceAgain)); len(silent) != 1 || *hired != 1 || f.flying() != 0 || f.unanswered() != 1 || len(f.idle) != 2 {
 				t.Errorf("%d requests are silent, %d workers were hired, %d requests in flight, %d places are free", len(silent), *hired, f.flying(), len(f.idle))
 			}
@@ -130,13 +128,11 @@ func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
 	conformance.True(t, probe.probe && !s.mayProbe(), "two lanes are probed at a time")
 	a.health.probing--
 	s.heardOf(a, probe, time.Millisecond)
-	if a.health.hung || s.hearing.hung != 1 || s.hearing.probes != 2 || !s.mayProbe() {
-		t.Errorf("%+v, %d lanes, %d probes", a.health, s.hearing.hung, s.hearing.probes)
-	}
+	conformance.True(t, !a.health.hung && s.hearing.hung == 1 && s.hearing.probes == 2 && s.mayProbe(),
+		"%+v, %d lanes, %d probes", a.health, s.hearing.hung, s.hearing.probes)
 	// What was sent before says nothing of what came after.
-	if s.fellSilent(a, first, begun.Add(2*silentFor)) || a.health.hung {
-		t.Error("a lane that is answered hears nothing")
-	}
+	conformance.True(t, !s.fellSilent(a, first, begun.Add(2*silentFor)) && !a.health.hung,
+		"a lane that is answered hears nothing")
 }
 
 func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
@@ -170,9 +166,8 @@ func TestSilentRequestsDoNotHoldUpAnInstanceThatLimits(t *testing.T) {
 	}
 	c.sent(now, "", 100, 100, 100)
 	c.instance.Answered(now, now.Add(time.Millisecond), 100, 10)
-	if wait := c.instanceWait(now.Add(5*time.Second), 1); wait > 0 {
-		t.Errorf("waits %v for an answer to none", wait)
-	}
+	wait := c.instanceWait(now.Add(5*time.Second), 1)
+	conformance.True(t, wait <= 0, "waits %v for an answer to none", wait)
 }
 
 func TestALateEndOfASilentRequestDoesNotHoldItsLaneBack(t *testing.T) {
@@ -181,9 +176,8 @@ func TestALateEndOfASilentRequestDoesNotHoldItsLaneBack(t *testing.T) {
 	n := depart(f, l, time.Unix(1000, 0))
 	s.fellSilent(l, n, time.Unix(1002, 0))
 	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, failed: 5, code: "time-out"})
-	if !l.health.notBefore.IsZero() || l.away.requests != 0 || !l.trouble.stuck || l.health.failures != 1 {
-		t.Errorf("%+v", l)
-	}
+	conformance.True(t, l.health.notBefore.IsZero() && l.away.requests == 0 && l.trouble.stuck && l.health.failures == 1,
+		"%+v", l)
 	l.landedLate(time.Unix(1030, 0), n, Answer{Rows: 5, Final: 5, units: 5, Accepted: 5})
 	conformance.True(t, !l.trouble.stuck && l.pacer.Rate() == 1000, "%+v", l)
 }
@@ -236,9 +230,8 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 		fail()
 	}
 	for range 3 {
-		if now = now.Add(5 * time.Hour); l.hopeless(now) {
-			t.Fatal("the load gives up because of a pause")
-		}
+		now = now.Add(5 * time.Hour)
+		conformance.MustTrue(t, !l.hopeless(now), "the load gives up because of a pause")
 		fail()
 	}
 	for range 8 {
@@ -312,7 +305,6 @@ func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
 	conformance.True(t, rounds >= 15, "given up after %d minutes", rounds)
 	taken := &lane{trouble: trouble{patience: ratelimit.Patience{For: time.Minute}}}
 	heir := &lane{}
-	if heir.takeOver([]*lane{lanes[0], taken}); heir.trouble.stuck {
-		t.Error("a lane that took rows does not count")
-	}
+	heir.takeOver([]*lane{lanes[0], taken})
+	conformance.True(t, !heir.trouble.stuck, "a lane that took rows does not count")
 }

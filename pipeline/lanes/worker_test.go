@@ -9,6 +9,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/keep"
@@ -114,12 +115,10 @@ func TestAWorkerGivesEachFlightBackAndEnds(t *testing.T) {
 		f.out <- n
 	}
 	close(f.out)
-	if err := w.Work(&Set{flights: f}); err != nil || len(sent.bodies) != 2 {
-		t.Errorf("%v after %d requests", err, len(sent.bodies))
-	}
+	err := w.Work(&Set{flights: f})
+	conformance.True(t, err == nil && len(sent.bodies) == 2, "%v after %d requests", err, len(sent.bodies))
 	for _, n := range want {
-		if r := <-f.back; r.flight != n {
-			t.Error("another flight came back")
-		}
+		r := <-f.back
+		conformance.Equal(t, r.flight, n, "another flight came back")
 	}
 }

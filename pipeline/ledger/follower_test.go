@@ -20,9 +20,8 @@ func TestAPlaceInTheLogIsThatOfTheLastSplitOfWhichAllIsSettled(t *testing.T) {
 		want   uint64 // 0 is none
 	}{{0, 0}, {checkpoint.At(0, 9), 0}, {checkpoint.At(0, 29), 1}, {checkpoint.At(0, 29), 0}, {checkpoint.At(1, 5), 4}, {checkpoint.At(9, 0), 0}} {
 		last, any := f.Settled(c.before)
-		if any != (c.want > 0) || any && last.Last.Position != c.want {
-			t.Errorf("all before %d is settled: %+v, %v, want %d", c.before, last.Last, any, c.want)
-		}
+		conformance.True(t, any == (c.want > 0) && (!any || last.Last.Position == c.want),
+			"all before %d is settled: %+v, %v, want %d", c.before, last.Last, any, c.want)
 	}
 	conformance.Equal(t, len(f.marks), 0, "marks")
 }

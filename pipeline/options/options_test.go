@@ -18,20 +18,17 @@ func TestNamesWithCommasAndEqualSignsAreQuoted(t *testing.T) {
 		"a=b": "a b", `"a=b"=c`: "a=b c", `"say ""x"""=c`: `say "x" c`, `a=b=c`: "a b=c", "a": "refused", `"a"`: "refused", `"=b`: "refused",
 	} {
 		from, to, ok := CutRename(text)
-		if got := from + " " + to; ok != (want != "refused") || ok && got != want {
-			t.Errorf("%s: %q, %v, want %s", text, got, ok, want)
-		}
+		got := from + " " + to
+		conformance.True(t, ok == (want != "refused") && (!ok || got == want), "%s: %q, %v, want %s", text, got, ok, want)
 	}
-	if names, err := ParseList(`a,"b,c",`); err != nil || !slices.Equal(names, []string{"a", "b,c", ""}) {
-		t.Errorf("%q, %v", names, err)
-	}
+	names, err := ParseList(`a,"b,c",`)
+	conformance.True(t, err == nil && slices.Equal(names, []string{"a", "b,c", ""}), "%q, %v", names, err)
 	if names, err := ParseList(""); err != nil || names == nil || len(names) != 0 {
 		t.Errorf("an empty list means no column at all, rather than all: %q, %v", names, err)
 	}
 	for _, bad := range []string{`"a`, "a\nb", `a"b`} {
-		if names, err := ParseList(bad); err == nil {
-			t.Errorf("%q is the list %q", bad, names)
-		}
+		names, err := ParseList(bad)
+		conformance.True(t, err != nil, "%q is the list %q", bad, names)
 	}
 }
 
@@ -58,9 +55,8 @@ func TestSizesAreReadInPowersOfTwoAndTen(t *testing.T) {
 
 func TestInvalidSizesAreRefused(t *testing.T) {
 	for _, text := range []string{"", " ", "M", "-1", "-1M", "+1", "1e3", "0x10", "1_000", "NaN", "Inf", "1.2.3", "1 2", "12 parsecs", "7EB", "9999999T", "9223372036854775808"} {
-		if n, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), `"`+text+`"`) {
-			t.Errorf("%q is %d, %v", text, n, err)
-		}
+		n, err := ParseSize(text)
+		conformance.Refused(t, err, `"`+text+`"`, "%q is %d", text, n)
 	}
 }
 
@@ -105,9 +101,8 @@ func TestAZeroRequestHasTheDefaultsOfItsOptions(t *testing.T) {
 	r, err := Request{}.withDefaults()
 	must(t, err)
 	for _, o := range everyOption {
-		if o.InRequest() && o.Default != "" && r.IsSet(o.Name) == o.ByDialect {
-			t.Errorf("%s is set: %v, want %v", o.Name, o.ByDialect, !o.ByDialect)
-		}
+		conformance.True(t, !o.InRequest() || o.Default == "" || r.IsSet(o.Name) != o.ByDialect,
+			"%s is set: %v, want %v", o.Name, o.ByDialect, !o.ByDialect)
 	}
 }
 
@@ -117,9 +112,8 @@ func TestWhatAZeroFieldWouldSayOtherwiseIsRefused(t *testing.T) {
 		"returned-keys": "", "memory": "0",
 	} {
 		r := new(Command)
-		if err := Find(name).Set(r, []string{given}); err == nil || !strings.HasPrefix(err.Error(), "--"+name) {
-			t.Errorf("--%s %q: %v", name, given, err)
-		}
+		err := Find(name).Set(r, []string{given})
+		conformance.True(t, err != nil && strings.HasPrefix(err.Error(), "--"+name), "--%s %q: %v", name, given, err)
 	}
 	r := new(Command)
 	for name, given := range map[string]string{"quote": "", "columns": "", "settle": "0s", "max-wcu": "0", "create": "false"} {
@@ -148,9 +142,8 @@ func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
 	again, err := ReadCommand(text)
 	must(t, err)
 	r.AccessKeyID, r.AccessKeySecret, r.SecurityToken = "", "", ""
-	if !reflect.DeepEqual(*again, r) || again.RetryFor != 90*time.Second || again.Rename["x=y"] != "z" {
-		t.Errorf("%+v\nwas\n%+v", again, r)
-	}
+	conformance.True(t, reflect.DeepEqual(*again, r) && again.RetryFor == 90*time.Second && again.Rename["x=y"] == "z",
+		"%+v\nwas\n%+v", again, r)
 }
 
 // Where no field is quoted, a text in quotes is what it is.
@@ -159,8 +152,7 @@ func TestNullTextsInQuotesAreThoseOfQuotedFields(t *testing.T) {
 		r := new(Request)
 		r.Quote, r.Null = quote, []string{"NULL", `"N"`, `""`, `"`}
 		to, err := Read(r)
-		if got := fmt.Sprintf("%q %q", to.Convert.Nulls, to.Convert.QuotedNulls); err != nil || got != want {
-			t.Errorf("--quote %q: %s, %v; want %s", quote, got, err, want)
-		}
+		got := fmt.Sprintf("%q %q", to.Convert.Nulls, to.Convert.QuotedNulls)
+		conformance.True(t, err == nil && got == want, "--quote %q: %s, %v; want %s", quote, got, err, want)
 	}
 }

@@ -68,9 +68,8 @@ func TestTypesOfTheTableAreTheDefault(t *testing.T) {
 		if said := strings.Join(warnings, "\n"); types != tt.want || (tt.warning == "") != (said == "") || !strings.Contains(said, tt.warning) {
 			t.Errorf("%s %q: %s, %q", tt.header, tt.row, types, said)
 		}
-		if types, _ := typed(t, admin, text, func(r *Request) { r.Columns.Known = KnownIgnored }); tt.header == "zip" && types != "zip:integer" {
-			t.Errorf("the input alone: %s", types)
-		}
+		types, _ = typed(t, admin, text, func(r *Request) { r.Columns.Known = KnownIgnored })
+		conformance.True(t, tt.header != "zip" || types == "zip:integer", "the input alone: %s", types)
 		if tt.warning != "" && !strings.Contains(tt.warning, "others") { // which are rejected
 			r := ask(file(t, "in.csv", text))
 			r.Target.Absent, r.Target.Key, r.Columns.Known = false, nil, KnownStrict
@@ -97,17 +96,14 @@ func TestTheTypesOfTheLastRunCountWhereTheTableHasNone(t *testing.T) {
 	run("20260103T000000.000Z-t", "test", 0, "rare", "integer")
 	run("20260104T000000.000Z-t", "elsewhere", 5, "rare", "integer")
 	const text = "id,rare,price\nx,5,2.5\n"
-	if types, _ := typed(t, admin, text, nil); types != "rare:integer price:double" {
-		t.Errorf("of an empty table: %s", types)
-	}
+	types, _ := typed(t, admin, text, nil)
+	conformance.Equal(t, types, "rare:integer price:double", "of an empty table")
 	put(t, admin, "a", map[string]any{"price": 2.5})
-	if types, _ := typed(t, admin, text, nil); types != "rare:string price:double" {
-		t.Errorf("of a table without a value in one column: %s", types)
-	}
+	types, _ = typed(t, admin, text, nil)
+	conformance.Equal(t, types, "rare:string price:double", "of a table without a value in one column")
 	put(t, admin, "b", map[string]any{"price": "2.50"})
-	if types, _ := typed(t, admin, text, nil); types != "rare:string price:string" {
-		t.Errorf("of a table with several types in one column: %s", types)
-	}
+	types, _ = typed(t, admin, text, nil)
+	conformance.Equal(t, types, "rare:string price:string", "of a table with several types in one column")
 }
 
 func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
@@ -295,8 +291,7 @@ func TestKeysOfASourceAreKeptApartOrRefused(t *testing.T) {
 			t.Errorf("%s: looked %d times: %v", c.keys, looked, err)
 		}
 		r.Written = true
-		if p, err = Make(t.Context(), r, nil); err != nil || p.Merging == nil || looked != 1 {
-			t.Errorf("%s: a comparison: %v", c.keys, err)
-		}
+		p, err = Make(t.Context(), r, nil)
+		conformance.True(t, err == nil && p.Merging != nil && looked == 1, "%s: a comparison: %v", c.keys, err)
 	}
 }

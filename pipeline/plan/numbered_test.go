@@ -31,9 +31,8 @@ func TestAColumnThatTheServiceNumbersNeedsNoInput(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	p := makes(t, r, nil)
-	if p.Schema.Numbered != 1 || p.Mark != DefaultMarkColumn || len(p.Schema.Ordering()) != 1 {
-		t.Errorf("%+v, marks in %q", p.Schema, p.Mark)
-	}
+	conformance.True(t, p.Schema.Numbered == 1 && p.Mark == DefaultMarkColumn && len(p.Schema.Ordering()) == 1,
+		"%+v, marks in %q", p.Schema, p.Mark)
 	r.MarkColumn = "m"
 	conformance.Equal(t, makes(t, r, nil).Mark, "m", "marks")
 	r.MarkColumn, r.AtLeastOnce = "", true
@@ -47,13 +46,11 @@ func TestATableThatNumbersItsRowsIsRecognised(t *testing.T) {
 	in := file(t, "in.csv", "user,v\na,1\n")
 	r := ask(in)
 	r.Target.Absent, r.Target.Key = false, nil
-	if p := makes(t, r, admin); p.Schema.Numbered != 1 || p.Create {
-		t.Errorf("%+v", p.Schema)
-	}
+	p := makes(t, r, admin)
+	conformance.True(t, p.Schema.Numbered == 1 && !p.Create, "%+v", p.Schema)
 	r.Target.Key = numberedKey
-	if p := makes(t, r, admin); p.Schema.Numbered != 1 {
-		t.Errorf("%+v", p.Schema)
-	}
+	p = makes(t, r, admin)
+	conformance.Equal(t, p.Schema.Numbered, 1, "%+v", p.Schema)
 	r.Target.Key = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer}}
 	refused(t, r, admin, "exists with the primary key user:string, seq:auto, not user:string, seq:integer")
 
@@ -80,13 +77,11 @@ func TestAnInputColumnOfTheNumbersNameIsLeftOutOrChangesRows(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.Columns.Exclude, r.Condition = nil, table.ExpectExist
-	if p := makes(t, r, nil); p.Schema.Numbered != 0 || p.Mark != "" || p.Schema.Columns[1].Source != "seq" {
-		t.Errorf("%+v", p.Schema)
-	}
+	p := makes(t, r, nil)
+	conformance.True(t, p.Schema.Numbered == 0 && p.Mark == "" && p.Schema.Columns[1].Source == "seq", "%+v", p.Schema)
 	r.Condition, r.Mode = table.Ignore, table.Delete
-	if p := makes(t, r, nil); p.Schema.Numbered != 0 {
-		t.Errorf("%+v", p.Schema)
-	}
+	p = makes(t, r, nil)
+	conformance.Equal(t, p.Schema.Numbered, 0, "%+v", p.Schema)
 }
 
 func TestWhatTheServiceWouldNotNumberIsRefused(t *testing.T) {
@@ -117,9 +112,8 @@ func TestWhatTheServiceWouldNotNumberIsRefused(t *testing.T) {
 func TestTheJobInMarksIsThatOfTheSameLoadOnly(t *testing.T) {
 	in, other := file(t, "in.csv", "user,v\na,1\n"), file(t, "other.csv", "user,v\na,1\n")
 	job := makes(t, askNumbered(in), nil).Job()
-	if again := makes(t, askNumbered(in), nil).Job(); again != job || len(job) != 12 {
-		t.Errorf("%q, then %q", job, again)
-	}
+	again := makes(t, askNumbered(in), nil).Job()
+	conformance.True(t, again == job && len(job) == 12, "%q, then %q", job, again)
 	for name, set := range map[string]func(*Request){
 		"table":    func(r *Request) { r.Target.Table = "t2" },
 		"instance": func(r *Request) { r.Target.Client.Instance = "i2" },
@@ -140,17 +134,14 @@ func TestSeveralVersionsNeedAModeThatKeepsThem(t *testing.T) {
 	r.Read.Convert.VersionColumn = "at"
 	refused(t, r, nil, "give --mode update")
 	r.Mode = table.Update
-	if p := makes(t, r, nil); !p.Restamp {
-		t.Error("cells of rows without a version get no timestamp")
-	}
+	p := makes(t, r, nil)
+	conformance.True(t, p.Restamp, "cells of rows without a version get no timestamp")
 	r.Read.Convert.VersionColumn, r.Mode = "", table.Put
-	if p := makes(t, r, nil); p.Restamp {
-		t.Error("a put is stamped")
-	}
+	p = makes(t, r, nil)
+	conformance.True(t, !p.Restamp, "a put is stamped")
 	r.Mode, r.Target.Define.MaxVersions = table.Update, 1
-	if p := makes(t, r, nil); p.Restamp {
-		t.Error("an update is stamped where one version is kept")
-	}
+	p = makes(t, r, nil)
+	conformance.True(t, !p.Restamp, "an update is stamped where one version is kept")
 }
 
 // planWide plans a load of two rows that describe themselves.
@@ -202,9 +193,8 @@ func TestTheSchemaOfRowsThatDescribeThemselvesIsTheirKey(t *testing.T) {
 			for _, c := range p.Schema.Columns {
 				schema = append(schema, c.Name+" "+c.Type.String())
 			}
-			if got := strings.Join(schema, ", "); got != tt.schema || !p.Wide {
-				t.Errorf("schema %s, want %s", got, tt.schema)
-			}
+			got := strings.Join(schema, ", ")
+			conformance.True(t, got == tt.schema && p.Wide, "schema %s, want %s", got, tt.schema)
 			conformance.Same(t, p.Sources[0].About().Columns, tt.fields, "fields")
 			if len(p.Warnings) != len(tt.warnings) || len(tt.warnings) > 0 && !strings.Contains(p.Warnings[0], tt.warnings[0]) {
 				t.Errorf("warnings %q, want %q", p.Warnings, tt.warnings)
@@ -221,9 +211,8 @@ func TestALoadOfRowsThatDescribeThemselvesIsRefused(t *testing.T) {
 		"the column is set twice":   func(r *Request) { r.Columns.Set = []keyexpr.Column{{Name: "id", Expr: "1"}} },
 		"--on-null delete needs":    func(r *Request) { r.DeleteNull = true },
 	} {
-		if _, err := planWide(t, change); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v, want %s", err, says)
-		}
+		_, err := planWide(t, change)
+		conformance.True(t, err != nil && strings.Contains(err.Error(), says), "%v, want %s", err, says)
 	}
 }
 

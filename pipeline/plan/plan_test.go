@@ -194,13 +194,11 @@ func TestAnExistingTableGivesTheKey(t *testing.T) {
 	r := ask(file(t, "more.csv", "n,id\n5,2\n"))
 	r.Target.Key, r.Target.Create, r.Target.Absent = nil, false, false
 	p := makes(t, r, admin)
-	if want := []table.KeyColumn{{Name: "id", Type: table.String}}; !gocmp.Equal(p.Schema.Key, want) || p.Create {
-		t.Errorf("key %v, create %v", p.Schema.Key, p.Create)
-	}
+	want := []table.KeyColumn{{Name: "id", Type: table.String}}
+	conformance.True(t, gocmp.Equal(p.Schema.Key, want) && !p.Create, "key %v, create %v", p.Schema.Key, p.Create)
 	// The key column is first regardless of its place in the file, and its type is kept exactly.
-	if c := p.Schema.Columns[0]; c.Source != "id" || c.Type != table.String || !c.Exact || c.Inferred {
-		t.Errorf("%+v", c)
-	}
+	c := p.Schema.Columns[0]
+	conformance.True(t, c.Source == "id" && c.Type == table.String && c.Exact && !c.Inferred, "%+v", c)
 	if from, to := p.Window()(); to-from != 2*1000*1000 {
 		t.Errorf("timestamps from %d to %d; the table takes 1,000 seconds before and after now", from, to)
 	}
@@ -216,9 +214,8 @@ func TestATableCreatedMeanwhileMustHaveTheSameKey(t *testing.T) {
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	p := makes(t, ask(file(t, "in.csv", "id,n\na,1\n")), nil)
 	conformance.MustEqual(t, p.Create, true, "the plan does not make the table")
-	if _, made, _, err := p.MakeTable(admin); made || err != nil {
-		t.Errorf("with the same key: made %v, %v", made, err)
-	}
+	_, made, _, err := p.MakeTable(admin)
+	conformance.True(t, !made && err == nil, "with the same key: made %v, %v", made, err)
 	r := ask(file(t, "in.csv", "id,n\na,1\n"))
 	r.Target.Key[0].Type = table.Binary
 	if _, made, _, err := makes(t, r, nil).MakeTable(admin); made || err == nil || !strings.Contains(err.Error(), "primary key id:string") {
@@ -236,12 +233,10 @@ func TestEveryInputIsSampled(t *testing.T) {
 }
 
 func TestInputsWithoutRecordsMakeAnEmptyPlan(t *testing.T) {
-	if p := makes(t, ask(file(t, "in.csv", "id,n\n")), nil); !p.Empty {
-		t.Error("a header alone is mistaken for a record")
-	}
-	if p := makes(t, ask(file(t, "in.csv", "id,n\n"), file(t, "more.csv", "id,n\na,1\n")), nil); p.Empty {
-		t.Error("the record of the second file is overlooked")
-	}
+	p := makes(t, ask(file(t, "in.csv", "id,n\n")), nil)
+	conformance.True(t, p.Empty, "a header alone is mistaken for a record")
+	p = makes(t, ask(file(t, "in.csv", "id,n\n"), file(t, "more.csv", "id,n\na,1\n")), nil)
+	conformance.True(t, !p.Empty, "the record of the second file is overlooked")
 }
 
 func TestWideRowsOfLittleTextMakeSmallSplits(t *testing.T) {
@@ -264,13 +259,11 @@ func TestWideRowsOfLittleTextMakeSmallSplits(t *testing.T) {
 func TestTheClassesOfMemoryStayWithinIt(t *testing.T) {
 	for _, memory := range []int64{1 << 20, fixedMemory, 100 << 20, 1 << 30, 64 << 30} {
 		s := DivideMemory(memory)
-		if sum := s.Lanes + s.ReadAhead + s.InFlight; sum <= 0 || sum > memory*2/3 {
-			t.Errorf("of %d bytes the classes take %d", memory, sum)
-		}
+		sum := s.Lanes + s.ReadAhead + s.InFlight
+		conformance.True(t, sum > 0 && sum <= memory*2/3, "of %d bytes the classes take %d", memory, sum)
 		for _, lanes := range []int{1, 100, 10_000} {
-			if n := s.BlockLimit(lanes); n < 16<<10 || n > 1<<20 {
-				t.Errorf("blocks of %d bytes for %d lanes in %d bytes", n, lanes, memory)
-			}
+			n := s.BlockLimit(lanes)
+			conformance.True(t, n >= 16<<10 && n <= 1<<20, "blocks of %d bytes for %d lanes in %d bytes", n, lanes, memory)
 		}
 	}
 }
@@ -326,7 +319,6 @@ func TestTheHeaderOfAJoinedFileSaysNothingAboutTypes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "in.csv")
 	must(t, os.WriteFile(path, []byte("id,v\n1,a\nid,v\n2,b\n"), 0o644))
 	found, err := Inspect(context.Background(), []string{path}, Read{}, true)
-	if err != nil || found[0].Columns[0].Type != "integer" || found[0].Rejected != 1 {
-		t.Errorf("%v: %+v", err, found)
-	}
+	conformance.True(t, err == nil && found[0].Columns[0].Type == "integer" && found[0].Rejected == 1,
+		"%v: %+v", err, found)
 }

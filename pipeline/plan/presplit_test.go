@@ -90,10 +90,9 @@ func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
 			}
 			p := makes(t, r, nil)
 			parts := shares(test.keys, p.Bounds)
-			if len(parts) != 8 || slices.Min(parts) < rows/8*2/3 || slices.Max(parts) > rows/8*3/2 {
-				t.Errorf("the ranges hold %d", parts)
-			}
-			conformance.True(t, len(p.Warnings) <= 0, "warned: %q", p.Warnings)
+			conformance.True(t, len(parts) == 8 && slices.Min(parts) >= rows/8*2/3 && slices.Max(parts) <= rows/8*3/2,
+				"the ranges hold %d", parts)
+			conformance.True(t, len(p.Warnings) == 0, "warned: %q", p.Warnings)
 			// The load reads from the beginning, regardless of what was looked at.
 			first := ""
 			if err := p.Sample(func(row []table.Value) bool {
@@ -123,13 +122,11 @@ func TestRangesOfIntegersAreInTheirOrder(t *testing.T) {
 func TestWhatNeedsNoRangesBeginsWithOne(t *testing.T) {
 	existing, tables := ask(file(t, "a.csv", "id,a\nx,1\ny,2\n")), ask(file(t, "a.csv", "id,a\nx,1\ny,2\n"))
 	existing.Target.PreSplit, existing.Target.Absent = 2, false
-	if p := makes(t, existing, store(t, table.KeyColumn{Name: "id", Type: table.String})); p.Bounds != nil {
-		t.Errorf("the table exists: %d bounds", len(p.Bounds))
-	}
+	p := makes(t, existing, store(t, table.KeyColumn{Name: "id", Type: table.String}))
+	conformance.True(t, p.Bounds == nil, "the table exists: %d bounds", len(p.Bounds))
 	tables.Target.PreSplit, tables.Target.Table = 2, "t_{id}"
-	if p := makes(t, tables, nil); p.Bounds != nil {
-		t.Errorf("several tables: %d bounds", len(p.Bounds))
-	}
+	p = makes(t, tables, nil)
+	conformance.True(t, p.Bounds == nil, "several tables: %d bounds", len(p.Bounds))
 	few := ask(file(t, "a.csv", "id,a\nx,1\nx,2\ny,1\n"))
 	few.Target.PreSplit = 5
 	conformance.Equal(t, len(makes(t, few, nil).Bounds), 1, "two values of the key: bounds")
@@ -228,9 +225,8 @@ func TestAValueThatMakesNoNameOfATableRejectsItsRow(t *testing.T) {
 
 func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 	for _, text := range []string{"t_{", "t_}", "t_{}", "t_{month}", "t-{month(at)}", "t_{month(at)}}", "t_{{month(at)}", "ü{shop}"} {
-		if tables, err := parseTables(text, nil); err == nil {
-			t.Errorf("%s: %+v", text, tables.parts)
-		}
+		tables, err := parseTables(text, nil)
+		conformance.True(t, err != nil, "%s: %+v", text, tables.parts)
 	}
 	for _, text := range []string{"t_{nobody}", "t_{month(at, 3)}", `t_{splice(auto, shop, shop)}`} {
 		tables, err := parseTables(text, nil)
@@ -252,9 +248,8 @@ func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
 		"t_202405": {TimeToLive: -1, MaxVersions: 1, ReservedWrite: 9, ReservedRead: 2},
 		"t_202404": {TimeToLive: 86400, MaxVersions: 3, ReservedWrite: 1, ReservedRead: 2},
 	} {
-		if got := tables.definition(name, asked); got != want || tables.Archive(name) != "" {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
-		}
+		got := tables.definition(name, asked)
+		conformance.True(t, got == want && tables.Archive(name) == "", "%s: %+v, want %+v", name, got, want)
 	}
 	if tables.Archive("t_202402") != "/old" || tables.Class("t_202402") != 3 || tables.maxVersions(1) != 3 || !tables.Archives() {
 		t.Errorf("t_202402: class %d, archive %q", tables.Class("t_202402"), tables.Archive("t_202402"))

@@ -48,9 +48,8 @@ func TestWhatCannotBeAddedOnceForEachRecordIsRefused(t *testing.T) {
 	}
 	r := ask(file(t, "in.csv", text))
 	r.Mode, r.Columns.Exclude = table.Increment, []string{"d"}
-	if p := makes(t, r, nil); p.Mark == "" {
-		t.Error("rows that are added to have no mark of the records that were added")
-	}
+	p := makes(t, r, nil)
+	conformance.True(t, p.Mark != "", "rows that are added to have no mark of the records that were added")
 }
 
 func TestSecretsOfAddressesAreNotShown(t *testing.T) {
@@ -165,9 +164,8 @@ func TestColumnsOfOldAndNewKeysHaveNamesOfTheirOwn(t *testing.T) {
 		conformance.Same(t, p.ReturnedHeader(), c.want, "returned header")
 	}
 	p.Wide = false
-	if got := p.ReturnedHeader(); len(got) != 4 || p.OldKey() != nil {
-		t.Errorf("rows of files have no old key: %q", got)
-	}
+	got := p.ReturnedHeader()
+	conformance.True(t, len(got) == 4 && p.OldKey() == nil, "rows of files have no old key: %q", got)
 }
 
 // A cell that is older than the table's time to live would be gone as soon as it is written.
@@ -319,9 +317,8 @@ func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
 	if d := inspected[0].Decisions; len(d) != 1 || d[0].String() != want || !slices.Contains(p.Notes, want) {
 		t.Errorf("inspect %v, load %q", d, p.Notes)
 	}
-	if w := p.Schema.Columns[2]; w.Type != table.Double {
-		t.Errorf("%s is %s", w.Name, w.Type)
-	}
+	w := p.Schema.Columns[2]
+	conformance.Equal(t, w.Type, table.Double, "%s", w.Name)
 }
 
 func TestTypeTagsAnywhereInTheInputsDecideForAllOfThem(t *testing.T) {
@@ -332,18 +329,15 @@ func TestTypeTagsAnywhereInTheInputsDecideForAllOfThem(t *testing.T) {
 		r := ask(order...)
 		r.Read.Stdin = strings.NewReader(`{"id":"s","v":5}` + "\n")
 		p := makes(t, r, nil)
-		if v := p.Schema.Columns[1]; v.Type != table.Integer {
-			t.Errorf("%v: %s is %s", order, v.Name, v.Type)
-		}
+		v := p.Schema.Columns[1]
+		conformance.Equal(t, v.Type, table.Integer, "%v: %s", order, v.Name)
 		for _, s := range p.Sources {
-			if got := s.About().Found[0].As; got != "mongodb" && s.Name != csv {
-				t.Errorf("%s is read as %s", s.Name, got)
-			}
+			got := s.About().Found[0].As
+			conformance.True(t, got == "mongodb" || s.Name == csv, "%s is read as %s", s.Name, got)
 		}
 	}
 	r := ask(plain, tagged)
 	r.Read.Format = reader.JSONLines
-	if v := makes(t, r, nil).Schema.Columns[1]; v.Type == table.Integer {
-		t.Errorf("--format jsonl: %s", v.Type)
-	}
+	v := makes(t, r, nil).Schema.Columns[1]
+	conformance.True(t, v.Type != table.Integer, "--format jsonl: %s", v.Type)
 }

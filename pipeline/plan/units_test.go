@@ -93,9 +93,8 @@ func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
 				continue
 			}
 			i := slices.IndexFunc(p.Schema.Columns, func(c table.Column) bool { return c.Name == "v" })
-			if unit := p.Schema.Columns[i].Unit; tt.unit != "" && unit != tt.unit {
-				t.Errorf("%v as %s: unit %q", order, tt.as.Type, unit)
-			}
+			unit := p.Schema.Columns[i].Unit
+			conformance.True(t, tt.unit == "" || unit == tt.unit, "%v as %s: unit %q", order, tt.as.Type, unit)
 			p.Close()
 		}
 	}
@@ -106,15 +105,13 @@ func TestDurationsOfOtherUnitsDoNotMixWithAnythingThatIsANumber(t *testing.T) {
 		for _, other := range []string{"duration, ms", "duration, months", convert.Numbers, convert.NumericTexts, convert.Texts} {
 			p := planner{request: new(Request), plan: &Plan{Schema: new(table.Schema), Fields: []table.Column{column}}}
 			for _, path := range []string{"", ".d"} {
-				if a, b := p.kept(0, path, "duration, s"), p.kept(0, path, other); !mixes(a, b) || !mixes(b, a) {
-					t.Errorf("%s%s: %q and %q", column.Type, path, a, b)
-				}
+				a, b := p.kept(0, path, "duration, s"), p.kept(0, path, other)
+				conformance.True(t, mixes(a, b) && mixes(b, a), "%s%s: %q and %q", column.Type, path, a, b)
 			}
 		}
 	}
-	if got := UnitText("integer", "duration, µs") + UnitText("string", "timestamp, µs") + UnitText("integer", "number"); got != " (µs) (timestamp, µs)" {
-		t.Error(got)
-	}
+	got := UnitText("integer", "duration, µs") + UnitText("string", "timestamp, µs") + UnitText("integer", "number")
+	conformance.True(t, got == " (µs) (timestamp, µs)", "%v", got)
 }
 
 // TestDurationsInParquetHaveTheUnitOfTheArrowThatTheyWere takes the schema of v that pyarrow puts into a file: a duration in s, and one in ms.
@@ -129,9 +126,8 @@ func TestDurationsInParquetHaveTheUnitOfTheArrowThatTheyWere(t *testing.T) {
 	for _, text := range words {
 		refused(t, ask(text, s), nil, "as text")
 	}
-	if v := makes(t, ask(s), nil).Schema.Columns[1]; v.Unit != "duration, s" {
-		t.Errorf("%s: %q", v.Name, v.Unit)
-	}
+	v := makes(t, ask(s), nil).Schema.Columns[1]
+	conformance.Equal(t, v.Unit, "duration, s", "%s", v.Name)
 }
 
 // TestDurationsWithinValuesAreOfOneUnit takes the schema of v that pyarrow puts into a file: a struct of a list of durations, in s or µs.
@@ -157,9 +153,8 @@ func TestDurationsWithinValuesAreOfOneUnit(t *testing.T) {
 	refused(t, ask(write("number.parquet"), s), nil, "number.parquet has it as number")
 	refused(t, ask(s, file(t, "a.jsonl", `{"id":"b","v":{"d":[5]}}`)), nil, "as text")
 	makes(t, ask(s, file(t, "b.jsonl", `{"id":"b","v":null}`)), nil)
-	if units := makes(t, ask(s, s), nil).Units(); units["v.d[]"] != "duration, s" || units["v.n"] != "number" {
-		t.Error(units)
-	}
+	units := makes(t, ask(s, s), nil).Units()
+	conformance.True(t, units["v.d[]"] == "duration, s" && units["v.n"] == "number", "%v", units)
 }
 
 func TestKeysAreOfOneUnitAndOneScale(t *testing.T) {
@@ -198,9 +193,8 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 	// A load between has not the column, and keeps its unit for the next one.
 	r := ask(file(t, "between.csv", "id,w\nb,5\n"))
 	r.Target.Absent, r.Target.Key = false, nil
-	if units := makes(t, r, admin).Units(); units["v"] != "timestamp, ms" || units["w"] != "number" {
-		t.Error(units)
-	}
+	units := makes(t, r, admin).Units()
+	conformance.True(t, units["v"] == "timestamp, ms" && units["w"] == "number", "%v", units)
 	// What that run rejected is in JSON, without its unit.
 	r = ask(file(t, "rejects.ndjson", `{"id":"c","v":7}`))
 	as(KnownDefault)(r)
@@ -307,16 +301,14 @@ func TestSaltDoesNotDependOnTheOrderOfTheInputsColumns(t *testing.T) {
 			return true
 		}))
 	}
-	if len(keys) != 2 || keys[0] != keys[1] || keys[0] != "297 x,0001" {
-		t.Errorf("keys %q; want the same, by b and a as the expression names them", keys)
-	}
+	conformance.True(t, len(keys) == 2 && keys[0] == keys[1] && keys[0] == "297 x,0001",
+		"keys %q; want the same, by b and a as the expression names them", keys)
 }
 
 func TestWithoutExpressionsNothingIsComputed(t *testing.T) {
 	p := makes(t, askComputed(t, cards, []string{"card"}, nil), nil)
-	if p.Makers != nil || len(p.Fields) != 3 || p.Expression(0) != "" {
-		t.Errorf("makers %v, fields %v", p.Makers, p.Fields)
-	}
+	conformance.True(t, p.Makers == nil && len(p.Fields) == 3 && p.Expression(0) == "",
+		"makers %v, fields %v", p.Makers, p.Fields)
 }
 
 func TestWrongExpressionsAreRefusedBeforeTheFirstRow(t *testing.T) {
@@ -356,7 +348,6 @@ func TestSpliceAutoTakesItsSeparatorFromTheSampleAndSaysSo(t *testing.T) {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	x := keyexpr.Explain(d, rows, nil, nil)
-	if x.Key[0].Separator != "\x1f" || len(x.Examples) != 1 || x.Examples[0].Key[0] != "a100\x1fx y" {
-		t.Errorf("%+v", x)
-	}
+	conformance.True(t, x.Key[0].Separator == "\x1f" && len(x.Examples) == 1 && x.Examples[0].Key[0] == "a100\x1fx y",
+		"%+v", x)
 }

@@ -44,9 +44,8 @@ func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
 	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition", "Ledger", "Hot spots", "capacity units"} {
 		conformance.Contains(t, string(text), want, "the page")
 	}
-	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
-		t.Errorf("files %v, %v", files, err)
-	}
+	files, err := os.ReadDir(dir)
+	conformance.True(t, err == nil && len(files) == 1, "files %v, %v", files, err)
 }
 
 func TestRatesAreOfASecondAlsoInTheLastInterval(t *testing.T) {

@@ -39,9 +39,8 @@ func reject(t *testing.T, f *Folder, header int, raw string) {
 func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, dir)
-	if got := f.RejectsFiles(); got != nil {
-		t.Errorf("a run without rejects made: %v", got)
-	}
+	got := f.RejectsFiles()
+	conformance.True(t, got == nil, "a run without rejects made: %v", got)
 	reject(t, f, 0, "1,\"x\ny\"\r\n")
 	reject(t, f, 1, "no header, no line end")
 	reject(t, f, 0, "\xff,2\r\n")
@@ -49,9 +48,8 @@ func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
 	conformance.Equal(t, read(t, filepath.Join(dir, "rejects.csv")), "a,b\r\n1,\"x\ny\"\r\n\xff,2\r\n", "rejects.csv")
 	conformance.Equal(t, read(t, filepath.Join(dir, "rejects-2.csv")), "no header, no line end\n", "rejects-2.csv")
 	conformance.Equal(t, strings.Count(read(t, filepath.Join(dir, ReasonsFile)), `"code":"Why"`), 3, "reasons")
-	if made := f.RejectsFiles(); len(made) != 3 || filepath.Base(made[2]) != ReasonsFile {
-		t.Errorf("made %q", made)
-	}
+	made := f.RejectsFiles()
+	conformance.True(t, len(made) == 3 && filepath.Base(made[2]) == ReasonsFile, "made %q", made)
 }
 
 func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
@@ -81,9 +79,8 @@ func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		conformance.Equal(t, Touches(dir+"/.", filepath.Join(dir, name)), want, "%s", name)
 	}
-	if Touches(filepath.Join(dir, "none"), filepath.Join(dir, "rejects.csv")) {
-		t.Error("a folder that does not exist touches a file")
-	}
+	conformance.True(t, !Touches(filepath.Join(dir, "none"), filepath.Join(dir, "rejects.csv")),
+		"a folder that does not exist touches a file")
 }
 
 func TestTheSummaryIsReplacedWhole(t *testing.T) {
@@ -115,9 +112,8 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	must(t, err)
 	conformance.Equal(t, read(t, filepath.Join(dir, "rejects.csv")), "a,b\r\n1,1\r\n", "cut back")
 	conformance.Equal(t, read(t, filepath.Join(dir, ReasonsFile)), reasons, "reasons cut back")
-	if _, err := os.Stat(filepath.Join(dir, "rejects-2.csv")); !os.IsNotExist(err) {
-		t.Errorf("a file that was made later is still there: %v", err)
-	}
+	_, err = os.Stat(filepath.Join(dir, "rejects-2.csv"))
+	conformance.True(t, os.IsNotExist(err), "a file that was made later is still there: %v", err)
 	reject(t, again, 0, "4,4\r\n")
 	reject(t, again, 1, "5\n")
 	reject(t, again, 2, "6\n")
@@ -249,9 +245,8 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	must(t, err)
 	must(t, j.Append([]byte("end")))
 	must(t, j.Close())
-	if text, err := os.ReadFile(path); err != nil || string(text) != "kept;again;end" {
-		t.Errorf("%q, %v", text, err)
-	}
+	text, err := os.ReadFile(path)
+	conformance.True(t, err == nil && string(text) == "kept;again;end", "%q, %v", text, err)
 }
 
 func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
@@ -259,9 +254,8 @@ func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("1234"), 0o644))
 	_, err := OpenJournal(path, 5)
 	conformance.Refused(t, err, "changed meanwhile", "error")
-	if text, _ := os.ReadFile(path); string(text) != "1234" {
-		t.Errorf("it is touched: %q", text)
-	}
+	text, _ := os.ReadFile(path)
+	conformance.Equal(t, string(text), "1234", "it is touched: %q", text)
 	if _, err := OpenJournal(filepath.Join(path, "below"), 0); err == nil {
 		t.Error("a journal below a file is opened")
 	}
@@ -293,9 +287,8 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	conformance.Equal(t, read(t, filepath.Join(dir, "t1.csv")), "id,v\n1,a\n2,b\n", "contents read")
 	a, err = OpenArchive(run, headers, kept)
 	must(t, err)
-	if _, err := os.Stat(filepath.Join(dir, "t2.csv")); !os.IsNotExist(err) {
-		t.Errorf("a file that no checkpoint knows is still there: %v", err)
-	}
+	_, err = os.Stat(filepath.Join(dir, "t2.csv"))
+	conformance.True(t, os.IsNotExist(err), "a file that no checkpoint knows is still there: %v", err)
 	add("t1", 0, "2,b\n")
 	add("t2", 0, "3,c\n")
 	conformance.Equal(t, len(a.Paths()), 3, "paths")
@@ -313,9 +306,8 @@ func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
 		must(t, a.Add(dir, "t", 0, []byte(record)))
 		must(t, a.Close())
 	}
-	if a, b := read(t, filepath.Join(dir, "t.csv")), read(t, filepath.Join(dir, "t-2.csv")); a != "first\n" || b != "second\n" {
-		t.Errorf("%q and %q", a, b)
-	}
+	a, b := read(t, filepath.Join(dir, "t.csv")), read(t, filepath.Join(dir, "t-2.csv"))
+	conformance.True(t, a == "first\n" && b == "second\n", "%q and %q", a, b)
 }
 
 func TestAnArchiveThatWasCutShortMeanwhileIsAnError(t *testing.T) {

@@ -52,9 +52,8 @@ func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(folder, "killed")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the lock of a process that is gone: %v", err)
 	}
-	if _, err := TakeClaim(folder, "held"); !errors.As(err, new(*HeldError)) {
-		t.Errorf("the lock of a process that runs: %v", err)
-	}
+	_, err = TakeClaim(folder, "held")
+	conformance.True(t, errors.As(err, new(*HeldError)), "the lock of a process that runs: %v", err)
 	for _, l := range []*Lock{l, held} {
 		conformance.Equal(t, l.Release(), nil, "Release")
 	}
@@ -64,9 +63,8 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	dir := t.TempDir()
 	l, err := TakePassing(filepath.Join(dir, "runs", "one"))
 	must(t, err)
-	if _, err := TakePassing(filepath.Join(dir, "runs", "one")); !errors.As(err, new(*HeldError)) {
-		t.Errorf("taken twice: %v", err)
-	}
+	_, err = TakePassing(filepath.Join(dir, "runs", "one"))
+	conformance.True(t, errors.As(err, new(*HeldError)), "taken twice: %v", err)
 	must(t, l.Release())
 	left, _ := os.ReadDir(dir)
 	conformance.Equal(t, len(left), 0, "left: %v", left)
@@ -90,9 +88,8 @@ func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
 	free, err := holdFile(name)
 	must(t, err)
 	held := new(HeldError)
-	if _, err := holdFile(name); !errors.As(err, &held) || held.By.PID != os.Getpid() {
-		t.Errorf("taken twice: %v", err)
-	}
+	_, err = holdFile(name)
+	conformance.True(t, errors.As(err, &held) && held.By.PID == os.Getpid(), "taken twice: %v", err)
 	must(t, free())
 	leave := func(h Holder) {
 		t.Helper()
@@ -112,9 +109,8 @@ func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
 	if _, err := holdFile(name); !errors.As(err, &held) || !strings.Contains(err.Error(), "delete "+name) {
 		t.Errorf("left by another machine: %v", err)
 	}
-	if left, _ := os.ReadDir(filepath.Dir(name)); len(left) != 1 {
-		t.Errorf("left: %v", left)
-	}
+	left, _ := os.ReadDir(filepath.Dir(name))
+	conformance.Equal(t, len(left), 1, "left: %v", left)
 }
 
 // answers are what TryLock returns, one after the other.
@@ -136,9 +132,8 @@ func TestAFileSystemWithoutLocksIsNotAFailedLock(t *testing.T) {
 	if err := tryLock(&answers{syscall.EIO}); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "the-lock") {
 		t.Errorf("a disk that fails: %v", err)
 	}
-	if err := tryLock(&answers{&fs.PathError{Op: "open", Path: "x", Err: syscall.EINVAL}}); err == nil || errors.Is(err, errNoLocks) {
-		t.Errorf("a file that cannot be opened: %v", err)
-	}
+	err := tryLock(&answers{&fs.PathError{Op: "open", Path: "x", Err: syscall.EINVAL}})
+	conformance.True(t, err != nil && !errors.Is(err, errNoLocks), "a file that cannot be opened: %v", err)
 }
 
 // Windows keeps the byte that is locked, the first, from being written and read.
@@ -176,38 +171,32 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 
 func TestTheHolderOfARunIsFoundWithoutAChange(t *testing.T) {
 	dir := t.TempDir()
-	if _, held := HolderOf(dir); held {
-		t.Error("a folder without a lock is held")
-	}
+	_, held := HolderOf(dir)
+	conformance.True(t, !held, "a folder without a lock is held")
 	l, err := TakeLock(dir)
 	must(t, err)
 	name := filepath.Join(dir, LockFile)
 	before, err := os.Stat(name)
 	must(t, err)
-	if h, held := HolderOf(dir); !held || h.PID != os.Getpid() {
-		t.Errorf("%+v, %v", h, held)
-	}
+	h, held := HolderOf(dir)
+	conformance.True(t, held && h.PID == os.Getpid(), "%+v, %v", h, held)
 	after, err := os.Stat(name)
-	if err != nil || !after.ModTime().Equal(before.ModTime()) || after.Size() != before.Size() {
-		t.Errorf("the lock's file changed: %v", err)
-	}
+	conformance.True(t, err == nil && after.ModTime().Equal(before.ModTime()) && after.Size() == before.Size(),
+		"the lock's file changed: %v", err)
 	must(t, l.Release())
-	if _, held := HolderOf(dir); held {
-		t.Error("a run whose lock was released is held")
-	}
+	_, held = HolderOf(dir)
+	conformance.True(t, !held, "a run whose lock was released is held")
 	// What a process leaves that was killed names a process of this machine that is gone, or another one by now.
 	for _, h := range []Holder{{PID: 1 << 30, Host: thisProcess().Host}, thisProcess()} {
 		must(t, h.note(name))
-		if _, held := HolderOf(dir); held {
-			t.Errorf("%+v was killed and holds the run", h)
-		}
+		_, held := HolderOf(dir)
+		conformance.True(t, !held, "%+v was killed and holds the run", h)
 	}
 	if err := (Holder{PID: 7, Host: "elsewhere"}).note(name); err != nil { // where the lock is free, too
 		t.Fatal(err)
 	}
-	if _, held := HolderOf(dir); held {
-		t.Error("a process of another machine was killed and holds the run")
-	}
+	_, held = HolderOf(dir)
+	conformance.True(t, !held, "a process of another machine was killed and holds the run")
 	if l, err = TakeLock(dir); err != nil {
 		t.Errorf("nothing is left locked: %v", err)
 	} else {

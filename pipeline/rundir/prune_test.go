@@ -31,9 +31,8 @@ func yes() bool { return true }
 
 func TestARunIsRemovedWithItsLock(t *testing.T) {
 	dir := finished(t, "run.json", "rejects.csv", "attempt-1/summary.json", "dt=1/rejects.csv", "stamps/0001")
-	if removed, err := Remove(dir, yes, SummaryFile); !removed || err != nil {
-		t.Errorf("%v, %v", removed, err)
-	}
+	removed, err := Remove(dir, yes, SummaryFile)
+	conformance.True(t, removed && err == nil, "%v, %v", removed, err)
 	conformance.Is(t, conformance.ErrorOf(os.Lstat(dir)), os.ErrNotExist, "the folder")
 }
 
@@ -44,9 +43,8 @@ func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
 	}
 	l, err := TakeLock(dir)
 	must(t, err)
-	if removed, err := Remove(dir, yes); removed || !errors.As(err, new(*HeldError)) {
-		t.Errorf("held: %v, %v", removed, err)
-	}
+	removed, err := Remove(dir, yes)
+	conformance.True(t, !removed && errors.As(err, new(*HeldError)), "held: %v, %v", removed, err)
 	must(t, l.Release())
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(dir, link))
@@ -72,9 +70,8 @@ func TestARunThatIsRemovedInPartIsStillARun(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(outside, "precious")); err != nil {
 		t.Error(err)
 	}
-	if removed, err := Remove(dir, yes, SummaryFile); !removed || err != nil {
-		t.Errorf("again: %v, %v", removed, err)
-	}
+	removed, err := Remove(dir, yes, SummaryFile)
+	conformance.True(t, removed && err == nil, "again: %v, %v", removed, err)
 }
 
 func TestWhatIsInARunFolderIsItsOwnOrForeign(t *testing.T) {
@@ -89,9 +86,8 @@ func TestWhatIsInARunFolderIsItsOwnOrForeign(t *testing.T) {
 		}
 	}
 	own := func(name string, folder bool) bool { return name == "put" && folder }
-	if c, err := ContentsOf(finished(t, "put/run.json"), own); err != nil || c.Foreign != "" {
-		t.Errorf("%+v, %v", c, err)
-	}
+	c, err = ContentsOf(finished(t, "put/run.json"), own)
+	conformance.True(t, err == nil && c.Foreign == "", "%+v, %v", c, err)
 	if _, err := ContentsOf(filepath.Join(dir, "missing"), none); err == nil {
 		t.Error("a folder that is missing")
 	}
@@ -139,13 +135,11 @@ func TestARunIsReadBack(t *testing.T) {
 	must(t, f.Close())
 	got, err := ReadRun(dir)
 	want := &Run{Arguments: []string{"load", "a b.csv"}, Directory: "/d", Started: started, Rejected: Rejected{"a.csv": {3, 40, 900}, "b.csv": {7}}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, got)
+	conformance.True(t, err == nil && diff == "", "%v (-want +got):\n%s", err, diff)
 	for record, rejected := range map[int64]bool{2: false, 3: true, 41: false, 900: true, 901: false} {
-		if got.Rejected.Has("a.csv", record) != rejected || got.Rejected.Has("c.csv", record) {
-			t.Errorf("record %d of a.csv, rejected: %v", record, !rejected)
-		}
+		conformance.True(t, got.Rejected.Has("a.csv", record) == rejected && !got.Rejected.Has("c.csv", record),
+			"record %d of a.csv, rejected: %v", record, !rejected)
 	}
 }
 
@@ -163,9 +157,8 @@ func TestARunThatCannotBeReadIsAnError(t *testing.T) {
 	_, err = ReadRun(dir)
 	conformance.Refused(t, err, "newer version", "a summary of another version")
 	write(SummaryFile, `{"version":1}`)
-	if r, err := ReadRun(dir); err != nil || r.Rejected.Has("a.csv", 1) {
-		t.Errorf("a run without rejects: %v", err)
-	}
+	r, err := ReadRun(dir)
+	conformance.True(t, err == nil && !r.Rejected.Has("a.csv", 1), "a run without rejects: %v", err)
 	write(ReasonsFile, "{\"file\":\"a.csv\",\"record\":1}\n{\"file\":")
 	_, err = ReadRun(dir)
 	conformance.Refused(t, err, "line 2", "half a reject")
@@ -188,9 +181,8 @@ func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
 		{"WrongType", 2, Reason{File: "a.csv", Record: 1, Line: 2, Column: "n", Code: "WrongType", Message: "not so", Value: "x"}},
 	}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
-	if none, err := CountReasons(t.TempDir()); none != nil || err != nil {
-		t.Errorf("a run without rejects: %v, %v", none, err)
-	}
+	none, err := CountReasons(t.TempDir())
+	conformance.True(t, none == nil && err == nil, "a run without rejects: %v, %v", none, err)
 }
 
 func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
@@ -202,9 +194,8 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 		j, err = OpenJournal(filepath.Join(dir, RejectIndexFile), 0)
 		return j, err
 	}, map[string]int{"a.csv": 0, "b.csv": 1, "c.csv": 2})
-	if _, err := os.Stat(filepath.Join(dir, RejectIndexFile)); !os.IsNotExist(err) {
-		t.Error("there is an index of no rejects")
-	}
+	_, err = os.Stat(filepath.Join(dir, RejectIndexFile))
+	conformance.True(t, os.IsNotExist(err), "there is an index of no rejects")
 	reject := func(header int, source string, record int64, raw string) {
 		t.Helper()
 		must(t, f.Reject(header, table.Reject{Location: table.Location{Source: source, Record: record}, Reason: table.Reason{Code: "x"}, Raw: []byte(raw)}))

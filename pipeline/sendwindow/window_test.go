@@ -97,9 +97,8 @@ func TestAWindowFillsTheLinkAndNoRequestTakesLong(t *testing.T) {
 							least = 0.6 // few rows, and as long on the way as on the link
 						}
 						possible := min(mbit*1e6/8, float64(room)*size/((trip+time.Millisecond).Seconds()+size/(mbit*1e6/8)))
-						if share := float64(arrived) / seconds / possible; share < least {
-							t.Errorf("%.2f of what is possible", share)
-						}
+						share := float64(arrived) / seconds / possible
+						conformance.True(t, share >= least, "%.2f of what is possible", share)
 						alone := time.Duration(float64(row)/(mbit*1e6/8)*float64(time.Second)) + trip
 						conformance.True(t, longest <= max(timeout/4, 3*alone), "a request took %v", longest)
 					})
@@ -123,26 +122,23 @@ func TestAWindowFollowsALinkThatBecomesSlowAndFastAgain(t *testing.T) {
 	y = &way{rate: rate, trip: 50 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20}
 	_, longest := y.run(New(timeout), 150*time.Second, 180*time.Second)
 	conformance.True(t, longest <= timeout/3, "on the slow link a request took %v", longest)
-	if arrived, _ = y.run(New(timeout), 190*time.Second, 220*time.Second); arrived < 27e6 {
-		t.Errorf("%d bytes arrived in 30 seconds after it", arrived)
-	}
+	arrived, _ = y.run(New(timeout), 190*time.Second, 220*time.Second)
+	conformance.True(t, arrived >= 27e6, "%d bytes arrived in 30 seconds after it", arrived)
 }
 
 func TestAWindowOpensAtOnceAfterAnOutage(t *testing.T) {
 	y := &way{rate: steady(10e6), trip: 5 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20,
 		lost: func(at time.Duration) bool { return at > 30*time.Second && at < 90*time.Second }}
-	if arrived, _ := y.run(New(timeout), 122*time.Second, 132*time.Second); arrived < 95e6 {
-		t.Errorf("%d bytes in ten seconds after an outage", arrived)
-	}
+	arrived, _ := y.run(New(timeout), 122*time.Second, 132*time.Second)
+	conformance.True(t, arrived >= 95e6, "%d bytes in ten seconds after an outage", arrived)
 }
 
 // A service that takes long over a request is not a slow link: fewer requests would not make it faster.
 func TestAWindowStaysOpenForAServiceThatTakesLong(t *testing.T) {
 	y := &way{rate: steady(1e9), service: 9 * time.Second, room: 32, row: 20_000, most: 1 << 20}
 	arrived, _ := y.run(New(timeout), 300*time.Second, 600*time.Second)
-	if possible := 32 * 300 / 9 * (1 << 20); arrived < possible*6/10 {
-		t.Errorf("%d of %d bytes", arrived, possible)
-	}
+	possible := 32 * 300 / 9 * (1 << 20)
+	conformance.True(t, arrived >= possible*6/10, "%d of %d bytes", arrived, possible)
 }
 
 func TestAWindowSaysWhetherTheLinkIsTheLimit(t *testing.T) {

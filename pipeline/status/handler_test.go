@@ -78,16 +78,14 @@ func TestALoadThatDoesNotAnswerIsReportedAsStartingOrEnding(t *testing.T) {
 			t.Helper()
 			start := time.Now()
 			w := get(h, "/status")
-			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), want) {
-				t.Errorf("answer %d %s, want 503 and %q", w.Code, w.Body, want)
-			}
+			conformance.True(t, w.Code == http.StatusServiceUnavailable && strings.Contains(w.Body.String(), want),
+				"answer %d %s, want 503 and %q", w.Code, w.Body, want)
 			conformance.Equal(t, time.Since(start), patience, "answered")
 		}
 		check(`"error": "the load has not started writing yet"`)
 		load.state = sample()
-		if w := get(h, "/status"); w.Code != http.StatusOK {
-			t.Errorf("answer %d %s", w.Code, w.Body)
-		}
+		w := get(h, "/status")
+		conformance.True(t, w.Code == http.StatusOK, "answer %d %s", w.Code, w.Body)
 		load.state = nil
 		check(`"error": "the load no longer answers; it is ending"`)
 	})
@@ -165,9 +163,8 @@ func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
 	must(t, err)
 	for line := range lines {
 		if name, ok := strings.CutPrefix(line, "# TYPE tsimport_"); ok {
-			if name, _, _ = strings.Cut(name, " "); !strings.Contains(string(page), "`tsimport_"+name+"`") {
-				t.Errorf("docs/fields.md does not name tsimport_%s", name)
-			}
+			name, _, _ = strings.Cut(name, " ")
+			conformance.Contains(t, string(page), "`tsimport_"+name+"`", "docs/fields.md does not name tsimport_%s", name)
 		}
 	}
 	for _, name := range []string{"go_goroutines ", "process_cpu_seconds_total "} {

@@ -90,13 +90,11 @@ func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
 		text += fmt.Sprintf("%d: %d rows; ", p.Range, p.Rows)
 		bytesOfParts += p.Bytes
 	}
-	if text != "0: 2 rows; 0: 1 rows; 1: 1 rows; " || m.Bytes != bytesOfParts {
-		t.Errorf("%s%d bytes, of parts %d", text, m.Bytes, bytesOfParts)
-	}
+	conformance.True(t, text == "0: 2 rows; 0: 1 rows; 1: 1 rows; " && m.Bytes == bytesOfParts,
+		"%s%d bytes, of parts %d", text, m.Bytes, bytesOfParts)
 	conformance.True(t, m.Ranges[0].Rows == 3 && m.Ranges[0].Name == "low" && m.Ranges[1].Rows == 1, "%+v", m.Ranges)
-	if got := m.Key; len(got) != 1 || got[0] != key[0] {
-		t.Errorf("key %+v", got)
-	}
+	got := m.Key
+	conformance.True(t, len(got) == 1 && got[0] == key[0], "key %+v", got)
 	must(t, m.Check(context.Background()))
 	if manifest := filepath.Join(m.Dir(), ManifestName); !Is(m.Dir()) || !Is(manifest) || Is(m.Path(&m.Parts[0])) || Is(t.TempDir()) {
 		t.Error("an archive is its folder or its manifest, and nothing else")
@@ -193,9 +191,8 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	}
 	writePart(t, w, 0, nil, row(3))
 	must(t, w.End(1))
-	if m, err := w.Finish(Manifest{}); err != nil || m.Rows != 3 {
-		t.Errorf("%+v, %v", m, err)
-	}
+	m, err := w.Finish(Manifest{})
+	conformance.True(t, err == nil && m.Rows == 3, "%+v, %v", m, err)
 	if m, err := Read(dir); err != nil || m.Rows != 3 || m.Check(context.Background()) != nil {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -229,9 +226,8 @@ func TestAnArchiveIsRemovedWithWhatItsExportHasLeft(t *testing.T) {
 		m, err := Read(dir)
 		must(t, err)
 		must(t, m.Remove())
-		if left, err := os.ReadDir(dir); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("killed %v: %v is left, %v", killed, left, err)
-		}
+		left, err := os.ReadDir(dir)
+		conformance.Is(t, err, fs.ErrNotExist, "killed %v: %v is left", killed, left)
 	}
 }
 
@@ -435,7 +431,6 @@ func TestAPartThatChangesWhileItIsReadFailsInPlaceOfItsEnd(t *testing.T) {
 	for err == nil {
 		_, err = parts[0].Next()
 	}
-	if damaged := new(DamagedError); !errors.As(err, &damaged) {
-		t.Errorf("%v, want that it was changed", err)
-	}
+	damaged := new(DamagedError)
+	conformance.True(t, errors.As(err, &damaged), "%v, want that it was changed", err)
 }

@@ -229,9 +229,8 @@ func TestColumnsOfStructs(t *testing.T) {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{Flatten: true})
 	must(t, err)
 	names := f.Columns()
-	if want := []string{"id", "word", "code", "list", "flag", "runs", "at.a", "at.b"}; !slices.Equal(names, want) {
-		t.Fatalf("columns %q", names)
-	}
+	want := []string{"id", "word", "code", "list", "flag", "runs", "at.a", "at.b"}
+	conformance.MustTrue(t, slices.Equal(names, want), "columns %q", names)
 	for _, used := range [][]int{{6}, {7}, {0, 7}, {6, 7}} {
 		p := f.NewParser(used)
 		i := 0
@@ -267,9 +266,8 @@ func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
 	must(t, err)
 	counting.n = 0
 	must(t, p.Parse(s, func(*record.Record) error { return nil }))
-	if most := 8*128 + f.batches[0].metadata; counting.n > most {
-		t.Errorf("%d bytes were read, %d are needed", counting.n, most)
-	}
+	most := 8*128 + f.batches[0].metadata
+	conformance.True(t, counting.n <= most, "%d bytes were read, %d are needed", counting.n, most)
 }
 
 func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
@@ -277,9 +275,8 @@ func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
 	far := &counter{r: bytes.NewReader(b)}
 	f, err := Open(far, int64(len(b)), "x", Options{})
 	must(t, err)
-	if far.reads > 3+len(f.batches)+len(f.described) {
-		t.Errorf("%d reads to open a file of %d batches", far.reads, len(f.batches))
-	}
+	conformance.True(t, far.reads <= 3+len(f.batches)+len(f.described),
+		"%d reads to open a file of %d batches", far.reads, len(f.batches))
 	p := f.NewParser(every(f.Columns()))
 	_, err = f.dictionaries()
 	must(t, err)
@@ -287,9 +284,8 @@ func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
 	for _, s := range f.Splits() {
 		must(t, p.Parse(s, func(*record.Record) error { return nil }))
 	}
-	if far.reads > 2*len(f.batches) {
-		t.Errorf("%d reads of %d batches: their metadata and their bodies", far.reads, len(f.batches))
-	}
+	conformance.True(t, far.reads <= 2*len(f.batches),
+		"%d reads of %d batches: their metadata and their bodies", far.reads, len(f.batches))
 }
 
 type counter struct {
@@ -334,9 +330,8 @@ func TestWhatIsCutShortIsRefused(t *testing.T) {
 	for _, name := range []string{"version4.arrow", "version4.arrows", "legacy.arrows", "deltas.arrow"} {
 		b := read(t, "testdata/"+name)
 		for n := range b {
-			if _, err := readSplits(b[:n], Options{}); err == nil {
-				t.Fatalf("%s: the first %d of %d bytes were read without an error", name, n, len(b))
-			}
+			_, err := readSplits(b[:n], Options{})
+			conformance.MustTrue(t, err != nil, "%s: the first %d of %d bytes were read without an error", name, n, len(b))
 			if _, err := readInOrder(b[:n], Options{}); err == nil {
 				t.Fatalf("%s: the first %d of %d bytes were read in order without an error", name, n, len(b))
 			}
@@ -344,9 +339,8 @@ func TestWhatIsCutShortIsRefused(t *testing.T) {
 		for _, more := range []string{"x", string(b)} {
 			_, err1 := readSplits([]byte(string(b)+more), Options{})
 			_, err2 := readInOrder([]byte(string(b)+more), Options{})
-			if err2 == nil || err1 == nil && more == "x" {
-				t.Errorf("%s with %d bytes after it was read: %v, %v", name, len(more), err1, err2)
-			}
+			conformance.True(t, err2 != nil && (err1 != nil || more != "x"),
+				"%s with %d bytes after it was read: %v, %v", name, len(more), err1, err2)
 		}
 	}
 }

@@ -39,9 +39,8 @@ func hostile(t *testing.T, b []byte, flatten bool) {
 	}
 	check(hostileFile(t, b, o))
 	check(hostileStream(t, b, o))
-	if spent := allocated() - before; spent > 512<<20+uint64(len(b))*2000 {
-		t.Fatalf("took %d bytes of memory", spent)
-	}
+	spent := allocated() - before
+	conformance.MustTrue(t, spent <= 512<<20+uint64(len(b))*2000, "took %d bytes of memory", spent)
 }
 
 const enough = 200 // rows
@@ -154,12 +153,10 @@ func TestASchemaThatIsItsOwnDescendantIsRefused(t *testing.T) {
 	if to := os.Getenv("TSIMPORT_KEEP_HOSTILE"); to != "" { // to show it to other readers
 		must(t, os.WriteFile(to, b, 0o644))
 	}
-	if _, err := NewStream(bytes.NewReader(b), "x", Options{}); !errors.Is(err, errMetadata) {
-		t.Error(err)
-	}
-	if _, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{}); !errors.Is(err, errMetadata) {
-		t.Error(err)
-	}
+	_, err := NewStream(bytes.NewReader(b), "x", Options{})
+	conformance.True(t, errors.Is(err, errMetadata), "%v", err)
+	_, err = Open(bytes.NewReader(b), int64(len(b)), "x", Options{})
+	conformance.True(t, errors.Is(err, errMetadata), "%v", err)
 }
 
 func TestMetadataThatShareTheirTablesCostNoMoreThanTheirBytes(t *testing.T) {
@@ -188,9 +185,8 @@ func TestMetadataThatShareTheirTablesCostNoMoreThanTheirBytes(t *testing.T) {
 		walk(newFlat(b).root())
 		return nil
 	}()
-	if count < 40 || count > len(b) || !errors.Is(err, errMetadata) {
-		t.Errorf("%d tables of %d bytes were read: %v", count, len(b), err)
-	}
+	conformance.True(t, count >= 40 && count <= len(b) && errors.Is(err, errMetadata),
+		"%d tables of %d bytes were read: %v", count, len(b), err)
 }
 
 func TestLengthsThatLieCostNothing(t *testing.T) {
@@ -201,9 +197,8 @@ func TestLengthsThatLieCostNothing(t *testing.T) {
 		_, err1 := NewStream(bytes.NewReader(b), "x", Options{})
 		_, err2 := Open(bytes.NewReader(b), int64(len(b)), "x", Options{})
 		conformance.True(t, err1 != nil && err2 != nil, "%x: %v, %v", b, err1, err2)
-		if spent := allocated() - before; spent > 4<<20 {
-			t.Errorf("%x: %d bytes of memory", b, spent)
-		}
+		spent := allocated() - before
+		conformance.True(t, spent <= 4<<20, "%x: %d bytes of memory", b, spent)
 	}
 }
 

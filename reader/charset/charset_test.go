@@ -57,9 +57,8 @@ func TestBOMsAreDetected(t *testing.T) {
 		"\xFF\xFE\x00\x00": "", "\x00\x00\xFE\xFF": "", "abc": "", "": "",
 	} {
 		e, n, ok := DetectBOM([]byte(head))
-		if got := e.Name() + " " + string(rune('0'+n)); ok != (want != "") || ok && got != want {
-			t.Errorf("%q: %s %v", head, got, ok)
-		}
+		got := e.Name() + " " + string(rune('0'+n))
+		conformance.True(t, ok == (want != "") && (!ok || got == want), "%q: %s %v", head, got, ok)
 	}
 	conformance.True(t, IsUTF32([]byte("\xFF\xFE\x00\x00")) && !IsUTF32([]byte("\xFF\xFEa\x00")), "UTF-32")
 }
@@ -119,12 +118,10 @@ func TestDecodingIsThatOfXTextUnlessItReplaces(t *testing.T) {
 				return // what x/text lacks: TestEveryPairOfGB18030IsACharacter
 			}
 			genuine := bytes.Contains(src, []byte("\x84\x31\xA4\x37"))
-			if bad < 0 && !bytes.Equal(out, want) || bad >= 0 && !bytes.Contains(want, []byte("\uFFFD")) {
-				t.Fatalf("%s: % x gives %q, bad at %d; x/text %q", name, src, out, bad, want)
-			}
-			if bad < 0 && bytes.Contains(out, []byte("\uFFFD")) && !genuine {
-				t.Fatalf("%s: % x is replaced", name, src)
-			}
+			conformance.MustTrue(t, (bad >= 0 || bytes.Equal(out, want)) && (bad < 0 || bytes.Contains(want, []byte("\uFFFD"))),
+				"%s: % x gives %q, bad at %d; x/text %q", name, src, out, bad, want)
+			conformance.MustTrue(t, bad >= 0 || !bytes.Contains(out, []byte("\uFFFD")) || genuine,
+				"%s: % x is replaced", name, src)
 		}
 		for a := range 256 {
 			check([]byte{byte(a)})
@@ -194,9 +191,8 @@ func TestBytesThatAreSafeAreNeverPartOfACharacter(t *testing.T) {
 		got := [3]bool{e.SafeBytes(ascii), e.SafeBytes([]byte("\n\r,;\"'\t \x01")), e.SafeBytes([]byte(`|\`))}
 		conformance.Equal(t, got, want, "%s", name)
 	}
-	if find(t, "gb18030").SafeBytes([]byte("0")) || !find(t, "gbk").SafeBytes([]byte("0")) {
-		t.Error("digits are second bytes in gb18030 and not in gbk")
-	}
+	conformance.True(t, !find(t, "gb18030").SafeBytes([]byte("0")) && find(t, "gbk").SafeBytes([]byte("0")),
+		"digits are second bytes in gb18030 and not in gbk")
 }
 
 func TestAStreamIsTranscodedAndUndecodableBytesStayInvalid(t *testing.T) {
@@ -222,9 +218,8 @@ func TestAStreamIsTranscodedAndUndecodableBytesStayInvalid(t *testing.T) {
 		conformance.True(t, err == nil && string(got) == text, "%d bytes of %d, %v", len(got), len(text), err)
 	}
 	for _, bad := range []string{"a\x00b\x00", "\xff\xfe\x00\x00a\x00\x00\x00"} {
-		if got, err := io.ReadAll(find(t, "utf-16").NewReader(strings.NewReader(bad))); err == nil {
-			t.Errorf("%q gives %q", bad, got)
-		}
+		got, err := io.ReadAll(find(t, "utf-16").NewReader(strings.NewReader(bad)))
+		conformance.True(t, err != nil, "%q gives %q", bad, got)
 	}
 }
 
@@ -315,18 +310,16 @@ func TestEveryPairOfGB18030IsACharacter(t *testing.T) {
 	e := find(t, "gb18030")
 	for a := 0x81; a <= 0xFE; a++ {
 		for b := 0x40; b <= 0xFE; b++ {
-			if _, bad := e.Decode(nil, []byte{byte(a), byte(b)}); bad >= 0 && b != 0x7F {
-				t.Errorf("%02X%02X is none", a, b)
-			}
+			_, bad := e.Decode(nil, []byte{byte(a), byte(b)})
+			conformance.True(t, bad < 0 || b == 0x7F, "%02X%02X is none", a, b)
 		}
 	}
 	for pair, want := range map[string]rune{
 		"\xA6\xD9": 0xFE10, "\xA6\xDA": 0xFE12, "\xA6\xF3": 0xFE19, "\xFE\x59": 0x9FB4, "\xFE\x61": 0x9FB5, "\xFE\xA0": 0x9FBB, // of 2022
 		"\xA2\xAB": 0xE766, "\xA2\xE3": 0x20AC, "\xA2\xE4": 0xE76D, "\xA6\xB9": 0xE785, "\xD7\xFE": 0xE814, "\xFE\x91": 0xE855,
 	} {
-		if got, _ := e.Decode(nil, []byte(pair)); string(got) != string(want) {
-			t.Errorf("%X is %U, want %U", pair, []rune(string(got)), want)
-		}
+		got, _ := e.Decode(nil, []byte(pair))
+		conformance.Equal(t, string(got), string(want), "%X is %U, want %U", pair, []rune(string(got)), want)
 	}
 }
 

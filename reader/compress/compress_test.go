@@ -112,9 +112,8 @@ func TestEveryPrefixOfAFileIsAnErrorUnlessItEndsAMember(t *testing.T) {
 		for n := range len(data) {
 			out, err := decompress(k, data[:n])
 			conformance.MustEqual(t, bytes.HasPrefix(want, out), true, "%v cut at %d: wrong bytes", k, n)
-			if err == nil && !ends[n] && !((k == Snappy || k == S2) && snappyEnd(data[:n])) {
-				t.Errorf("%v cut at %d of %d: no error, %d bytes", k, n, len(data), len(out))
-			}
+			conformance.True(t, err != nil || ends[n] || (k == Snappy || k == S2) && snappyEnd(data[:n]),
+				"%v cut at %d of %d: no error, %d bytes", k, n, len(data), len(out))
 			conformance.True(t, err == nil || strings.Contains(err.Error(), "decompress file: "), "%v cut at %d: %v", k, n, err)
 		}
 	}
@@ -155,9 +154,8 @@ func TestAFlippedBitIsNeverSilentlyWrong(t *testing.T) {
 				}
 				data[i] ^= 1 << bit
 				out, err := decompress(k, data)
-				if err == nil && !bytes.Equal(out, want) && len(out) > 0 {
-					t.Errorf("%v: bit %d of byte %d flipped gives other bytes", k, bit, i)
-				}
+				conformance.True(t, err != nil || bytes.Equal(out, want) || len(out) == 0,
+					"%v: bit %d of byte %d flipped gives other bytes", k, bit, i)
 				data[i] ^= 1 << bit
 			}
 		}
@@ -170,9 +168,8 @@ func TestGarbageAfterTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
 		data := pack(t, k, want)
 		for _, garbage := range []string{"x", "garbage", "\x1f", "\x1fxxx", "BZh9", strings.Repeat("g", 300)} {
 			out, err := decompress(k, append(bytes.Clone(data), garbage...))
-			if err == nil || !bytes.Equal(out, want) {
-				t.Errorf("%v with %.9q behind: %d bytes of %d, %v", k, garbage, len(out), len(want), err)
-			}
+			conformance.True(t, err != nil && bytes.Equal(out, want),
+				"%v with %.9q behind: %d bytes of %d, %v", k, garbage, len(out), len(want), err)
 		}
 	}
 	out, err := decompress(Gzip, append(pack(t, Gzip, want), make([]byte, 1000)...))
@@ -195,9 +192,8 @@ func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
 	for _, k := range made {
 		conformance.Refused(t, conformance.ErrorOf(decompress(k, nil)), "", "an empty %v file is accepted", k)
 	}
-	if _, err := NewLimitedReader(Zip, nil, "a.zip", 0); err == nil || !strings.Contains(err.Error(), "zip is not supported") {
-		t.Error(err)
-	}
+	_, err = NewLimitedReader(Zip, nil, "a.zip", 0)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "zip is not supported"), "%v", err)
 }
 
 func TestTextIsNotAContainer(t *testing.T) {
@@ -212,9 +208,8 @@ func TestTextIsNotAContainer(t *testing.T) {
 	for _, k := range []Kind{Zstd, Lz4} {
 		data := append(bytes.Clone(skippable), pack(t, k, sample(3))...)
 		conformance.Equal(t, Detect(data, true), k, "%v after a skippable frame", k)
-		if out, err := decompress(k, data); err != nil || !bytes.Equal(out, sample(3)) {
-			t.Errorf("%v behind a skippable frame: %v", k, err)
-		}
+		out, err := decompress(k, data)
+		conformance.True(t, err == nil && bytes.Equal(out, sample(3)), "%v behind a skippable frame: %v", k, err)
 	}
 }
 
@@ -236,9 +231,8 @@ func FuzzDecompress(f *testing.F) {
 				whole, wholeErr := decompress(k, data)
 				pieces, piecesErr := inPieces(k, data)
 				// A BGZF size field may lie where gzip does not look; bytes that differ are never fine.
-				if piecesErr == nil && (wholeErr != nil || !bytes.Equal(whole, pieces)) {
-					t.Fatalf("%v: in pieces %d bytes, as one %d, %v", k, len(pieces), len(whole), wholeErr)
-				}
+				conformance.MustTrue(t, piecesErr != nil || wholeErr == nil && bytes.Equal(whole, pieces),
+					"%v: in pieces %d bytes, as one %d, %v", k, len(pieces), len(whole), wholeErr)
 			}
 			_ = err
 		}
@@ -273,17 +267,15 @@ func TestDamagedWholeFileSnappyIsRefused(t *testing.T) {
 	data := s2.EncodeSnappy(nil, want)
 	for n := 0; n < len(data); n += 1 + n/100 {
 		got, err := decompress(SnappyRaw, data[:n])
-		if !errors.Is(err, io.ErrUnexpectedEOF) || !bytes.HasPrefix(want, got) {
-			t.Fatalf("%d of %d bytes: %v", n, len(data), err)
-		}
+		conformance.MustTrue(t, errors.Is(err, io.ErrUnexpectedEOF) && bytes.HasPrefix(want, got),
+			"%d of %d bytes: %v", n, len(data), err)
 	}
 	if _, err := decompress(SnappyRaw, append(bytes.Clone(data), 0)); !errors.Is(err, ErrTrailing) {
 		t.Errorf("with a byte more: %v", err)
 	}
 	for _, bad := range []string{"\x05\x01\x00", "\x04\x00a\x05\x02", "\x03\x0cabcd", "\xff\xff\xff\xff\xff\x01"} {
-		if got, err := decompress(SnappyRaw, []byte(bad)); err == nil {
-			t.Errorf("%q gives %q", bad, got)
-		}
+		got, err := decompress(SnappyRaw, []byte(bad))
+		conformance.True(t, err != nil, "%q gives %q", bad, got)
 	}
 }
 
@@ -344,18 +336,16 @@ func everyCompressedFile(t *testing.T, dir string) {
 			deviates = f.Expected == "ok" // known by name only
 		}
 		counts[f.Expected+"→"+verdict]++
-		if f.Expected != "any" && (verdict != f.Expected) != deviates {
-			t.Errorf("%s: %s as %v, manifest says %s: %v", f.Path, verdict, k, f.Expected, err)
-		}
+		conformance.True(t, f.Expected == "any" || (verdict != f.Expected) == deviates,
+			"%s: %s as %v, manifest says %s: %v", f.Path, verdict, k, f.Expected, err)
 		if sum, ok := reference[f.Path]; ok && err == nil && sum != fmt.Sprintf("%x", sha256.Sum256(out))[:16] {
 			t.Errorf("%s: bytes differ from what the reference tool gives", f.Path)
 		}
 		if f.DerivedFrom != "" {
 			twin := conformance.Read(t, dir, f.DerivedFrom)
 			conformance.True(t, err != nil || bytes.Equal(out, twin), "%s: bytes differ from the twin", f.Path)
-			if err != nil && !strings.Contains(f.Path, "badc") && !bytes.HasPrefix(twin, out) {
-				t.Errorf("%s: bytes before the error are no prefix of the twin", f.Path)
-			}
+			conformance.True(t, err == nil || strings.Contains(f.Path, "badc") || bytes.HasPrefix(twin, out),
+				"%s: bytes before the error are no prefix of the twin", f.Path)
 		}
 	}
 	conformance.True(t, counts["ok→ok"] >= 50 && counts["error→error"] >= 30, "hardly anything was read: %v", counts)
@@ -442,9 +432,8 @@ func TestBlocksInflatedOneByOneGiveTheFile(t *testing.T) {
 		got, err := inPieces(c.kind, c.data)
 		conformance.True(t, err == nil && bytes.Equal(got, want), "%s: %d bytes of %d: %v", name, len(got), len(want), err)
 	}
-	if Independent(Gzip, pack(t, Gzip, want)) || Independent(Zstd, pack(t, Zstd, want)) {
-		t.Error("one member is seen as independent blocks")
-	}
+	conformance.True(t, !Independent(Gzip, pack(t, Gzip, want)) && !Independent(Zstd, pack(t, Zstd, want)),
+		"one member is seen as independent blocks")
 }
 
 func TestBlocksCutOrDamagedAnywhereAreAnErrorOrTheFile(t *testing.T) {
@@ -457,9 +446,8 @@ func TestBlocksCutOrDamagedAnywhereAreAnErrorOrTheFile(t *testing.T) {
 		for n := range len(c.data) {
 			wholeOut, wholeErr := decompress(c.kind, c.data[:n])
 			out, err := inPieces(c.kind, c.data[:n])
-			if (err == nil) != (wholeErr == nil) || !bytes.Equal(out, wholeOut) {
-				t.Errorf("%v cut at %d: %d bytes, %v; as one %d bytes, %v", c.kind, n, len(out), err, len(wholeOut), wholeErr)
-			}
+			conformance.True(t, (err == nil) == (wholeErr == nil) && bytes.Equal(out, wholeOut),
+				"%v cut at %d: %d bytes, %v; as one %d bytes, %v", c.kind, n, len(out), err, len(wholeOut), wholeErr)
 			for bit := range 8 {
 				if bit%4 != n%4 && !*everyDamage { // make fuzz
 					continue
@@ -489,9 +477,8 @@ func filesOfBlocksInflateAsOne(t *testing.T, dir string) {
 		k := Detect(data, true)
 		want, wantErr := decompress(k, data)
 		got, err := inPieces(k, data)
-		if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got, want) {
-			t.Errorf("%s: %v; as one: %v", f.Path, err, wantErr)
-		}
+		conformance.True(t, (err == nil) == (wantErr == nil) && (err != nil || bytes.Equal(got, want)),
+			"%s: %v; as one: %v", f.Path, err, wantErr)
 		if Independent(k, data) {
 			blocks++
 		}

@@ -357,14 +357,12 @@ func TestTheVersionColumnGivesTimestamps(t *testing.T) {
 	c, err := New([]string{"a", "ts"}, []table.Column{{Source: "a", Name: "x", Type: table.String}}, Options{VersionColumn: "ts"})
 	must(t, err)
 	for in, want := range map[string]int64{"1704067200000": 1704067200000, "0": 0} {
-		if got, why := c.Version(&record.Record{Fields: []record.Datum{text("v"), text(in)}}); why != nil || got != want {
-			t.Errorf("%s: %d, %v", in, got, why)
-		}
+		got, why := c.Version(&record.Record{Fields: []record.Datum{text("v"), text(in)}})
+		conformance.True(t, why == nil && got == want, "%s: %d, %v", in, got, why)
 	}
 	for _, in := range []string{"-1", "x", "1.5"} {
-		if _, why := c.Version(&record.Record{Fields: []record.Datum{text("v"), text(in)}}); why == nil || why.Column != "ts" {
-			t.Errorf("%s: %v", in, why)
-		}
+		_, why := c.Version(&record.Record{Fields: []record.Datum{text("v"), text(in)}})
+		conformance.True(t, why != nil && why.Column == "ts", "%s: %v", in, why)
 	}
 	if _, err := New([]string{"a"}, nil, Options{VersionColumn: "ts"}); err == nil {
 		t.Error("a missing version column was accepted")

@@ -128,9 +128,8 @@ func TestAValueAfterTheSampleIsKeptExactlyOrRejected(t *testing.T) {
 			}
 		}
 	}
-	if rejected < 10_000 || loaded < 10_000 {
-		t.Errorf("%d rejected, %d loaded: the values do not try both", rejected, loaded)
-	}
+	conformance.True(t, rejected >= 10_000 && loaded >= 10_000,
+		"%d rejected, %d loaded: the values do not try both", rejected, loaded)
 }
 
 func TestNoTwoValuesOfAKeyColumnBecomeOne(t *testing.T) {
@@ -202,12 +201,10 @@ func TestTypesOfAFileDoNotMixInAColumn(t *testing.T) {
 }
 
 func TestAColumnOfNullsKeepsWhatComesLater(t *testing.T) {
-	if col, _ := sampled([]record.Datum{{}, {}}); col.Type != table.Any {
-		t.Errorf("nulls of JSON make a column of %s", col.Type)
-	}
-	if col, _ := sampled([]record.Datum{{Kind: record.Text}}); col.Type != table.String {
-		t.Errorf("empty fields of CSV make a column of %s", col.Type)
-	}
+	col, _ := sampled([]record.Datum{{}, {}})
+	conformance.Equal(t, col.Type, table.Any, "nulls of JSON make a column of")
+	col, _ = sampled([]record.Datum{{Kind: record.Text}})
+	conformance.Equal(t, col.Type, table.String, "empty fields of CSV make a column of")
 }
 
 // TestDigitsAreReadAsMathBigReadsThem reads texts of 1 to 24 bytes, most of them digits, and each byte at each place.
@@ -227,9 +224,8 @@ func TestDigitsAreReadAsMathBigReadsThem(t *testing.T) {
 		if negative {
 			signed = new(big.Int).Neg(want)
 		}
-		if fits != signed.IsInt64() || fits && n != want.Uint64() {
-			t.Fatalf("%q, negative %v: %d, fits %v, want %v", text, negative, n, fits, want)
-		}
+		conformance.MustTrue(t, fits == signed.IsInt64() && (!fits || n == want.Uint64()),
+			"%q, negative %v: %d, fits %v, want %v", text, negative, n, fits, want)
 	}
 	for length := 1; length <= 20; length++ {
 		for at := range length {
@@ -327,9 +323,8 @@ func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
 			for range []int{1, 70, 200}[rnd.IntN(3)] {
 				rec := &record.Record{Fields: []record.Datum{{Kind: record.Text, Bytes: []byte(kind[rnd.IntN(len(kind))]), Quoted: rnd.IntN(9) == 0}}}
 				one.Add(rec)
-				if _, why := other.Texts(rec); why != nil {
-					t.Fatal(why)
-				}
+				_, why := other.Texts(rec)
+				conformance.MustTrue(t, why == nil, "%v", why)
 				d, n, isNumber := other.AddField(0, rec)
 				if plain := one.Plain(&rec.Fields[0]); (d == nil) != plain.None() {
 					t.Fatalf("%q: %v and %v", rec.Fields[0].Bytes, d, plain)
@@ -355,9 +350,8 @@ func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
 		}
 		conformance.MustEqual(t, say(one), say(other), "%v", values)
 		is := one.Type(0)
-		if missed && (is == table.Integer || is == table.Double) {
-			t.Fatalf("a number of a column of type %v was left out", is)
-		}
+		conformance.MustTrue(t, !missed || is != table.Integer && is != table.Double,
+			"a number of a column of type %v was left out", is)
 		seen[is.String()]++
 		seen[fmt.Sprint("usual ", other.columns[0].usual)]++
 	}
@@ -458,9 +452,8 @@ func TestTextsJoinTheTypeOfValuesThatHaveOneIfTheySurviveAsIt(t *testing.T) {
 			if got := in.Type(0); got != tt.want || key != tt.key || mixed != (tt.rejected > 0) || few.Others != tt.rejected {
 				t.Errorf("%s: %s, as a key %s %v of %+v", name, got, key, mixed, few)
 			}
-			if _, nearly := in.Minority(0, false); nearly && tt.want != table.Any {
-				t.Errorf("%s: a minority", name)
-			}
+			_, nearly := in.Minority(0, false)
+			conformance.True(t, !nearly || tt.want == table.Any, "%s: a minority", name)
 		}
 	}
 }
@@ -498,9 +491,8 @@ func TestNumbersThatAreKeptAsTextsAreKnown(t *testing.T) {
 			merged.Merge(seen(texts[i]))
 		}
 		for _, in := range []*Inference{seen(texts...), merged} {
-			if example, ok := in.Numbers(0); example != tt.example || ok != (tt.example != "") {
-				t.Errorf("%s: %q %v", name, example, ok)
-			}
+			example, ok := in.Numbers(0)
+			conformance.True(t, example == tt.example && ok == (tt.example != ""), "%s: %q %v", name, example, ok)
 		}
 	}
 }

@@ -257,9 +257,8 @@ func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
 			if string(line) == d.EndMark || !strings.ContainsAny(d.End(), "\r\n") && len(bytes.Trim(line, "\r\n")) == 0 {
 				continue
 			}
-			if len(line) > 0 && (d.Comment == "" || !bytes.HasPrefix(line, []byte(d.Comment))) {
-				t.Fatalf("%q is in no record", line)
-			}
+			conformance.MustTrue(t, len(line) == 0 || d.Comment != "" && bytes.HasPrefix(line, []byte(d.Comment)),
+				"%q is in no record", line)
 		}
 	}
 	for _, r := range all {
@@ -302,12 +301,10 @@ func TestALineWithoutQuotesIsCutAtEachDelimiter(t *testing.T) {
 		for i := range rec.Fields {
 			got = append(got, rec.Fields[i].Bytes)
 		}
-		if !slices.EqualFunc(got, bytes.Split(line, []byte(delimiter)), bytes.Equal) {
-			t.Errorf("%q is cut into %q", line, got)
-		}
-		if ascii := bytes.IndexFunc(line, func(r rune) bool { return r > 127 }) < 0; rec.ASCII != ascii {
-			t.Errorf("%q is ASCII: %v", line, rec.ASCII)
-		}
+		conformance.True(t, slices.EqualFunc(got, bytes.Split(line, []byte(delimiter)), bytes.Equal),
+			"%q is cut into %q", line, got)
+		ascii := bytes.IndexFunc(line, func(r rune) bool { return r > 127 }) < 0
+		conformance.True(t, rec.ASCII == ascii, "%q is ASCII: %v", line, rec.ASCII)
 	})
 }
 
@@ -447,9 +444,8 @@ func TestFlagsNameADialectExactly(t *testing.T) {
 		}
 	}
 	d := Dialect{Delimiter: "\x01", Quote: '\'', Comment: "#", RecordEnd: "~\n"}
-	if got := strings.Join(d.Flags(), " "); got != `--delimiter \x01 --quote ' --escape none --comment # --record-end ~\n` {
-		t.Errorf("%s", got)
-	}
+	got := strings.Join(d.Flags(), " ")
+	conformance.True(t, got == `--delimiter \x01 --quote ' --escape none --comment # --record-end ~\n`, "%s", got)
 	for a := range 256 {
 		for _, text := range []string{string([]byte{byte(a)}), string([]byte{byte(a), 'x'}), string([]byte{'x', byte(a)}), string([]byte{byte(a), byte(a)})} {
 			if again, err := Unescape(escaped(text)); err != nil || again != text {
@@ -497,9 +493,8 @@ func TestADialectIsFoundOrRefused(t *testing.T) {
 			if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
 				t.Fatalf("%v, %v", d, err)
 			}
-			if err == nil && (d.Delimiter != tt.delimiter || d.Quote != tt.quote || d.Escape != tt.escape) {
-				t.Errorf("%v", d)
-			}
+			conformance.True(t, err != nil || d.Delimiter == tt.delimiter && d.Quote == tt.quote && d.Escape == tt.escape,
+				"%v", d)
 		})
 	}
 }

@@ -71,9 +71,8 @@ const text = "0123456789abcdefghijklmnopqrstuvwxyz"
 func TestAnAddressWithRangesIsReadAtAnyOffset(t *testing.T) {
 	s := newSite(t, text)
 	i := s.item(t)
-	if !i.Seekable() || i.Size != int64(len(text)) || i.Version != `"v1"` || i.Name != s.address {
-		t.Errorf("item %+v", i)
-	}
+	conformance.True(t, i.Seekable() && i.Size == int64(len(text)) && i.Version == `"v1"` && i.Name == s.address,
+		"item %+v", i)
 	checkReaderAt(t, &i, text)
 	wantText(t, &i, text)
 }
@@ -261,9 +260,8 @@ func TestAServerThatDoesNotMarkTheEndIsWarnedOf(t *testing.T) {
 		return true
 	}
 	set := expand(t, Options{Retry: soon}, s.address)
-	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], "neither the size nor the end") {
-		t.Errorf("warnings %q", set.Warnings)
-	}
+	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "neither the size nor the end"),
+		"warnings %q", set.Warnings)
 	wantText(t, &set.Items[0], text)
 }
 

@@ -64,9 +64,8 @@ func wantNames(t *testing.T, set *Set, want ...string) {
 func wantError(t *testing.T, err error, is error, parts ...string) {
 	t.Helper()
 	conformance.MustTrue(t, err != nil, "no error, want one with %q", parts)
-	if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "geheim") {
-		t.Errorf("error of several lines, or with a secret: %q", err)
-	}
+	conformance.True(t, !strings.Contains(err.Error(), "\n") && !strings.Contains(err.Error(), "geheim"),
+		"error of several lines, or with a secret: %q", err)
 	for _, part := range parts {
 		conformance.Contains(t, err.Error(), part, "error %q does not say", err)
 	}
@@ -171,9 +170,8 @@ func TestLinksToFilesAreReadAndLinksToFoldersBelowAFolderAreNot(t *testing.T) {
 	for _, arg := range []string{"d", "d/**"} {
 		set := expand(t, Options{}, arg)
 		wantNames(t, set, "d/b.csv", "d/l.csv")
-		if len(set.Warnings) != 2 || !strings.Contains(set.Warnings[0], "d/folder is a link to a folder") {
-			t.Errorf("%s: warnings %q", arg, set.Warnings)
-		}
+		conformance.True(t, len(set.Warnings) == 2 && strings.Contains(set.Warnings[0], "d/folder is a link to a folder"),
+			"%s: warnings %q", arg, set.Warnings)
 	}
 	wantNames(t, expand(t, Options{}, "top"), "top/b.csv", "top/l.csv")
 	wantNames(t, expand(t, Options{}, "d/f*/*.csv"), "d/folder/a.csv")
@@ -268,9 +266,8 @@ func checkReaderAt(t *testing.T, i *Item, content string) {
 	}
 	conformance.Refused(t, conformance.ErrorOf(r.ReadAt(make([]byte, 1), -1)), "", "read before the start")
 	must(t, r.Close())
-	if _, err := r.ReadAt(make([]byte, 1), 0); content != "" && !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("read after close: %v", err)
-	}
+	_, err = r.ReadAt(make([]byte, 1), 0)
+	conformance.True(t, content == "" || errors.Is(err, fs.ErrClosed), "read after close: %v", err)
 }
 
 func TestACancelledContextEndsReads(t *testing.T) {
@@ -284,9 +281,8 @@ func TestACancelledContextEndsReads(t *testing.T) {
 	must(t, err)
 	defer part.Close()
 	cancel()
-	if _, err := whole.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	_, err = whole.Read(make([]byte, 1))
+	conformance.True(t, errors.Is(err, context.Canceled), "%v", err)
 	if _, err := part.ReadAt(make([]byte, 1), 0); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -406,9 +402,8 @@ func TestLeftoversAreReadOnlyIfTheyAreAskedFor(t *testing.T) {
 			}
 			conformance.MustEqual(t, err, nil, "%s", at+tt.arg)
 			got := strings.ReplaceAll(strings.Join(slices.Sorted(slices.Values(names(set))), " "), lake, "")
-			if got != strings.Join(slices.Sorted(strings.FieldsSeq(tt.want)), " ") {
-				t.Errorf("%s: %s, want %s", at+tt.arg, got, tt.want)
-			}
+			conformance.True(t, got == strings.Join(slices.Sorted(strings.FieldsSeq(tt.want)), " "),
+				"%s: %s, want %s", at+tt.arg, got, tt.want)
 			if got := strings.Join(set.Warnings, "\n"); !strings.HasPrefix(got, tt.warning) || (got == "") != (tt.warning == "") || strings.Contains(got, "\n") {
 				t.Errorf("%s: warns %q, want %q", at+tt.arg, got, tt.warning)
 			}
@@ -453,9 +448,8 @@ func TestPartitionFoldersBecomeColumnsInTheirOrder(t *testing.T) {
 	if c := expand(t, Options{PathColumns: true}, "data/dt=2024-01-01/sub/h=05/x.csv").Items[0].Columns; !slices.Equal(c, first[1:]) {
 		t.Errorf("columns %+v", c)
 	}
-	if got := expand(t, Options{}, "data").Items[0].Columns; got != nil {
-		t.Errorf("columns without the option: %v", got)
-	}
+	got := expand(t, Options{}, "data").Items[0].Columns
+	conformance.True(t, got == nil, "columns without the option: %v", got)
 }
 
 func TestPartitionNamesAndValuesAreDecoded(t *testing.T) {
@@ -468,14 +462,12 @@ func TestPartitionNamesAndValuesAreDecoded(t *testing.T) {
 		"p=a=b":                      {Name: "p", Value: "a=b"},
 		"p=%E4%B8%AD":                {Name: "p", Value: "中"},
 	} {
-		if got, ok := partition(folder); !ok || got != want {
-			t.Errorf("%s: %+v, want %+v", folder, got, want)
-		}
+		got, ok := partition(folder)
+		conformance.True(t, ok && got == want, "%s: %+v, want %+v", folder, got, want)
 	}
 	for _, folder := range []string{"plain", "=v", ""} {
-		if _, ok := partition(folder); ok {
-			t.Errorf("%q is a partition", folder)
-		}
+		_, ok := partition(folder)
+		conformance.True(t, !ok, "%q is a partition", folder)
 	}
 }
 

@@ -265,9 +265,8 @@ func TestAnObjectIsReadWithoutTheRightToList(t *testing.T) {
 			}
 		})
 		i := expand(t, s.o, s.at+"a.csv").Items[0]
-		if got := readAll(t, &i); got != "in a.csv" || i.Size != 8 {
-			t.Errorf("read %q of %+v", got, i)
-		}
+		got := readAll(t, &i)
+		conformance.True(t, got == "in a.csv" && i.Size == 8, "read %q of %+v", got, i)
 		_, err := Expand(t.Context(), s.names("folder"), s.o)
 		wantError(t, err, fs.ErrPermission, "AccessDenied")
 	}, "a.csv")
@@ -291,9 +290,8 @@ func TestALinkHasTheSizeOfItsObject(t *testing.T) {
 	s.link, s.target = "link", "a.csv"
 	s.listedAs(`<Contents><Key>link</Key><Type>Symlink</Type><ETag>"x"</ETag><Size>0</Size></Contents>`)
 	i := expand(t, s.o, s.at+"link").Items[0]
-	if got := readAll(t, &i); got != "in a.csv" || i.Size != 8 {
-		t.Errorf("read %q of %+v", got, i)
-	}
+	got := readAll(t, &i)
+	conformance.True(t, got == "in a.csv" && i.Size == 8, "read %q of %+v", got, i)
 }
 
 func TestATruncatedListWithoutAMarkerIsAnError(t *testing.T) {

@@ -19,9 +19,8 @@ func TestPipesAreStreamsWhenNamedAndLeftOutOfFolders(t *testing.T) {
 	}
 	set := expand(t, Options{}, "d")
 	wantNames(t, set, "d/a.csv")
-	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], "d/pipe is not a regular file") {
-		t.Errorf("warnings %q", set.Warnings)
-	}
+	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "d/pipe is not a regular file"),
+		"warnings %q", set.Warnings)
 	pipe := expand(t, Options{}, "d/pipe").Items[0]
 	conformance.True(t, !pipe.Seekable() && pipe.Size == -1, "a pipe is %+v", pipe)
 	conformance.Is(t, conformance.ErrorOf(pipe.OpenAt(t.Context())), errors.ErrUnsupported, "open pipe at")

@@ -170,12 +170,10 @@ func TestAnAddressWithoutETagAndTimeIsReadInOneGo(t *testing.T) {
 		return true
 	}
 	set := expand(t, Options{Retry: soon}, s.address)
-	if i := &set.Items[0]; i.Seekable() || readAll(t, i) != text {
-		t.Errorf("item %+v", i)
-	}
-	if w := set.Warnings; len(w) != 1 || !strings.Contains(w[0], "neither an ETag nor a modification time") {
-		t.Errorf("warnings %q", w)
-	}
+	i := &set.Items[0]
+	conformance.True(t, !i.Seekable() && readAll(t, i) == text, "item %+v", i)
+	w := set.Warnings
+	conformance.True(t, len(w) == 1 && strings.Contains(w[0], "neither an ETag nor a modification time"), "warnings %q", w)
 }
 
 func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
@@ -285,9 +283,8 @@ func TestOnlyTheTimeOfReadsIsWatched(t *testing.T) {
 		defer w.end()
 		body := &watchedBody{body: io.NopCloser(strings.NewReader("ab")), watch: w}
 		for range 2 {
-			if n, err := body.Read(make([]byte, 1)); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
+			n, err := body.Read(make([]byte, 1))
+			conformance.MustTrue(t, n == 1 && err == nil, "%v %v", n, err)
 			time.Sleep(time.Hour) // the consumer is slow, by the fake clock
 		}
 		conformance.MustEqual(t, w.ctx.Err(), nil, "a slow consumer is not a stall")
@@ -317,9 +314,8 @@ func TestCloseAndCancelEndReadsThatHang(t *testing.T) {
 			<-arrived
 			c.end(r)
 		}()
-		if _, err := r.ReadAt(make([]byte, 1), 0); !errors.Is(err, c.want) {
-			t.Errorf("%v, want %v", err, c.want)
-		}
+		_, err = r.ReadAt(make([]byte, 1), 0)
+		conformance.True(t, errors.Is(err, c.want), "%v, want %v", err, c.want)
 	}
 }
 
@@ -341,9 +337,8 @@ func TestManyReadAtOnceOverAFlakyServer(t *testing.T) {
 		group.Go(func() {
 			b := make([]byte, len(content)/16)
 			off := part * len(b)
-			if _, err := r.ReadAt(b, int64(off)); err != nil || string(b) != content[off:off+len(b)] {
-				t.Errorf("part %d: %v", part, err)
-			}
+			_, err := r.ReadAt(b, int64(off))
+			conformance.True(t, err == nil && string(b) == content[off:off+len(b)], "part %d: %v", part, err)
 		})
 	}
 	group.Wait()
@@ -383,13 +378,11 @@ func TestTheOtherSchemeIsNotAPassingFault(t *testing.T) {
 		conformance.True(t, !again(err) && !Passing(err), "%s: %v is repeated", at, err)
 	}
 	for text, other := range map[string]bool{`malformed HTTP response "\x15\x03\x01"`: true, `malformed HTTP response "SSH-2.0"`: false} {
-		if err := errors.New(text); again(err) == other {
-			t.Errorf("%v: %v", err, !other)
-		}
+		err := errors.New(text)
+		conformance.True(t, again(err) != other, "%v: %v", err, !other)
 	}
-	if err := (&url.Error{Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}); again(err) {
-		t.Errorf("%v is repeated", err)
-	}
+	err := (&url.Error{Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}})
+	conformance.True(t, !again(err), "%v is repeated", err)
 }
 
 func TestBareErrorsAreNotSeenAsTransient(t *testing.T) {

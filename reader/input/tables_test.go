@@ -106,21 +106,18 @@ func TestAnExportOfDynamoDBIsNamedByItsListsOrItsFolder(t *testing.T) {
 	for _, name := range []string{exportSummary, exportFiles} {
 		set := expand(t, Options{}, filepath.Join(dir, name))
 		wantNames(t, set, filepath.Join(dir, "data/b.json.gz"), filepath.Join(dir, "data/a.json.gz"))
-		if want := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC); (name == exportSummary) != set.Exported.Equal(want) {
-			t.Errorf("%s: exported at %v", name, set.Exported)
-		}
+		want := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
+		conformance.Equal(t, (name == exportSummary), set.Exported.Equal(want), "%s: exported at %v", name, set.Exported)
 	}
 	earlier := exportOf(t, map[string]string{exportSummary: strings.Replace(summaryText, "2026-", "2025-", 1)})
 	for _, args := range [][]string{{dir, earlier}, {earlier, dir}} {
-		if set := expand(t, Options{}, filepath.Join(args[0], exportSummary), filepath.Join(args[1], exportSummary)); set.Exported.Year() != 2025 {
-			t.Errorf("%v", set.Exported)
-		}
+		set := expand(t, Options{}, filepath.Join(args[0], exportSummary), filepath.Join(args[1], exportSummary))
+		conformance.Equal(t, set.Exported.Year(), 2025, "%v", set.Exported)
 	}
 	set := expand(t, Options{}, dir)
 	wantNames(t, set, filepath.Join(dir, "data/a.json.gz"), filepath.Join(dir, "data/b.json.gz"))
-	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], "list of an export") {
-		t.Errorf("warnings %q", set.Warnings)
-	}
+	conformance.True(t, len(set.Warnings) == 1 && strings.Contains(set.Warnings[0], "list of an export"),
+		"warnings %q", set.Warnings)
 	server := newS3(t)
 	for name, text := range map[string]string{exportSummary: summaryText, exportFiles: filesText, "data/a.json.gz": "a", "data/b.json.gz": "b"} {
 		server.Set("AWSDynamoDB/01/"+name, text, time.Unix(1e9, 0))
@@ -221,9 +218,8 @@ func TestAddressesInTextAreShownWithoutSecrets(t *testing.T) {
 	if want := `get "https://xxxxx@h/a?sig=xxxxx": read a.csv:https://h/?xxxxx; then //xxxxx@h/b (oss://xxxxx@b): no such host`; err.Error() != want {
 		t.Errorf("error %v\nwant  %s", err, want)
 	}
-	if plain := errors.New("read a.csv: EOF"); RedactError(plain) != plain || RedactError(nil) != nil {
-		t.Error("an error without a secret is changed")
-	}
+	plain := errors.New("read a.csv: EOF")
+	conformance.True(t, RedactError(plain) == plain && RedactError(nil) == nil, "an error without a secret is changed")
 }
 
 func TestAPasswordWithANumberSignIsNotCutAtIt(t *testing.T) {
@@ -240,9 +236,8 @@ func TestAddressesThatAreShownAlikeHaveNumbers(t *testing.T) {
 	set := expand(t, Options{Retry: soon}, s.address+"?id=1", s.address+"?id=2", s.address+"?id=1", s.address+"?id=3")
 	shown := s.address + "?id=xxxxx"
 	wantNames(t, set, shown, shown+"#2", shown+"#3")
-	if len(set.Warnings) != 1 || !strings.HasPrefix(set.Warnings[0], shown+" is named twice") {
-		t.Errorf("warnings %q", set.Warnings)
-	}
+	conformance.True(t, len(set.Warnings) == 1 && strings.HasPrefix(set.Warnings[0], shown+" is named twice"),
+		"warnings %q", set.Warnings)
 }
 
 func TestLongValuesOfParametersAreWithheld(t *testing.T) {

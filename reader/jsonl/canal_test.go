@@ -91,9 +91,8 @@ func TestMessagesOfMaxwellHaveTheTypesThatTheUserSays(t *testing.T) {
 	for _, ok := p.Next(); ok; {
 		_, ok = p.Next()
 	}
-	if _, at := p.Followed(); at.Millis != 1589373560123 {
-		t.Errorf("statements have milliseconds: %d", at.Millis)
-	}
+	_, at := p.Followed()
+	conformance.Equal(t, at.Millis, 1589373560123, "statements have milliseconds")
 	c.Typed = nil
 	all, _ = changesOf(message("insert", `{"id":2}`, ""), c)
 	conformance.Contains(t, all[0], "say the column's type", "no types")
@@ -136,13 +135,11 @@ func TestAnUpdateOfColumnsThatAreLeftOutIsPassedOver(t *testing.T) {
 func TestAFormIsGuessedAlike(t *testing.T) {
 	text := strings.ReplaceAll(canalText("INSERT", `[{"id":"1","xid":"2","op":"c","source":"x"}]`, "null", "text"), `"v":"text"`, `"xid":"int","op":"text","source":"text"`)
 	for range 20 {
-		if form, name, why := GuessChanges([]byte(text), Lines, NoChanges); form != CanalChanges || name != "shop.orders" {
-			t.Fatalf("form %d, table %q, %s", form, name, why)
-		}
+		form, name, why := GuessChanges([]byte(text), Lines, NoChanges)
+		conformance.MustTrue(t, form == CanalChanges && name == "shop.orders", "form %d, table %q, %s", form, name, why)
 	}
-	if form, _, _ := GuessChanges([]byte(text), Lines, MaxwellChanges); form != NoChanges {
-		t.Errorf("messages of canal as those of Maxwell: form %d", form)
-	}
+	form, _, _ := GuessChanges([]byte(text), Lines, MaxwellChanges)
+	conformance.Equal(t, form, NoChanges, "messages of canal as those of Maxwell: form")
 }
 
 func TestUnfoldingKeepsLinesThatAreNotMessages(t *testing.T) {

@@ -107,9 +107,8 @@ func TestValuesOfDebeziumAreThoseOfALoadFromTheDatabase(t *testing.T) {
 		{"mariadb", `"type":"int32","name":"io.debezium.time.Year"`, `2024`, "2024"},
 	} {
 		all, _ := changesOf(debeziumText(c.connector, "c", c.column, c.value), Changes{Form: DebeziumChanges})
-		if len(all) != 1 || !strings.HasPrefix(all[0], "put 7 v=") || !strings.HasSuffix(all[0], ":"+c.want) {
-			t.Errorf("%s %s: %q, want %q", c.column, c.value, all, c.want)
-		}
+		conformance.True(t, len(all) == 1 && strings.HasPrefix(all[0], "put 7 v=") && strings.HasSuffix(all[0], ":"+c.want),
+			"%s %s: %q, want %q", c.column, c.value, all, c.want)
 	}
 }
 
@@ -137,9 +136,8 @@ func TestWhatAnEventDoesNotTellExactlyIsRefused(t *testing.T) {
 		{"postgresql", `"type":"double"`, `"x"`, "no number"},
 	} {
 		all, _ := changesOf(debeziumText(c.connector, "u", c.column, c.value), Changes{Form: DebeziumChanges})
-		if len(all) != 1 || !strings.HasPrefix(all[0], table.CodeType) || !strings.Contains(all[0], c.want) {
-			t.Errorf("%s %s: %q, want %q", c.column, c.value, all, c.want)
-		}
+		conformance.True(t, len(all) == 1 && strings.HasPrefix(all[0], table.CodeType) && strings.Contains(all[0], c.want),
+			"%s %s: %q, want %q", c.column, c.value, all, c.want)
 		all, _ = changesOf(debeziumText(c.connector, "u", c.column, c.value), Changes{Form: DebeziumChanges, Without: func(name string) bool { return name == "v" }})
 		conformance.True(t, len(all) == 1 && all[0] == "put 7", "%s without the column: %q", c.column, all)
 	}

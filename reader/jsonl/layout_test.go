@@ -123,9 +123,8 @@ func TestRecordsAreTheSameHoweverTheTextIsCut(t *testing.T) {
 				chunks = append(chunks, 1+rnd.IntN(4))
 			}
 			got, err := cutAll(o, c.text, chunks...)
-			if err != nil || !slices.Equal(got, c.want) {
-				t.Fatalf("%q in chunks of %v: %q (%v)", c.text, chunks, got, err)
-			}
+			conformance.MustTrue(t, err == nil && slices.Equal(got, c.want),
+				"%q in chunks of %v: %q (%v)", c.text, chunks, got, err)
 		}
 	}
 }
@@ -160,9 +159,8 @@ func TestTextBetweenRecordsIsParsedStrictly(t *testing.T) {
 		if wrong, ok := errors.AsType[*SyntaxError](err); ok {
 			text = fmt.Sprintf("%d %v", wrong.Pos+1, err)
 		}
-		if len(got) != c.good || !strings.Contains(text, c.want) {
-			t.Errorf("%s: %q, %s; want %s", c.text, got, text, c.want)
-		}
+		conformance.True(t, len(got) == c.good && strings.Contains(text, c.want),
+			"%s: %q, %s; want %s", c.text, got, text, c.want)
 	}
 }
 
@@ -178,9 +176,8 @@ func TestReadingResumesBetweenAnyTwoRecords(t *testing.T) {
 			got = append(got, show(p, r)+" "+text[at+int(r.Span.Start):at+int(r.Span.End)])
 		}
 		_, cut := c.End()
-		if strings.Join(got, " ") != want || err != nil || cut != nil {
-			t.Errorf("from %d: %q (%v, %v)", at, got, err, cut)
-		}
+		conformance.True(t, strings.Join(got, " ") == want && err == nil && cut == nil,
+			"from %d: %q (%v, %v)", at, got, err, cut)
 	}
 }
 
@@ -195,9 +192,8 @@ func FuzzLayouts(f *testing.F) {
 		want, wantErr := cutAll(o, string(text))
 		chunks := slices.Repeat([]int{int(chunk) + 1}, len(text))
 		got, err := cutAll(o, string(text), chunks...)
-		if !slices.Equal(got, want) || (err == nil) != (wantErr == nil) {
-			t.Fatalf("in chunks of %d: %q (%v), whole: %q (%v)", chunk+1, got, err, want, wantErr)
-		}
+		conformance.MustTrue(t, slices.Equal(got, want) && (err == nil) == (wantErr == nil),
+			"in chunks of %d: %q (%v), whole: %q (%v)", chunk+1, got, err, want, wantErr)
 		Guess(text, array)
 	})
 }
@@ -256,9 +252,8 @@ func TestJSONTestSuite(t *testing.T) {
 		return nil
 	})
 	must(t, err)
-	if counts["y_ accepted"] < 40 || counts["n_ refused"] < 90 {
-		t.Errorf("hardly anything was judged: %v", counts)
-	}
+	conformance.True(t, counts["y_ accepted"] >= 40 && counts["n_ refused"] >= 90,
+		"hardly anything was judged: %v", counts)
 }
 
 // TestEveryLineOfTheManifestIsJudgedAsByEncodingJSON compares the lines of the collection with what encoding/json makes of them. How many of each

@@ -63,9 +63,8 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 		_, err := fmt.Sscan(master[1], &want.Position)
 		must(t, err)
 		conformance.Equal(t, *p.ResumeFrom, want, "resume_from")
-		if d := time.Since(since(p)); want.GTID == "" || d < time.Second || d > time.Minute {
-			t.Error(p)
-		}
+		d := time.Since(since(p))
+		conformance.True(t, want.GTID != "" && d >= time.Second && d <= time.Minute, "%v", p)
 		p = sqltest.Position(t, as("reader"))
 		conformance.Equal(t, *p.ResumeFrom, want, "of a user without rights")
 		unknown("open transactions", p.SafeSince, "unknown: needs the right REPLICA MONITOR")
@@ -95,9 +94,8 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 		defer look.Close()
 		p, err := a.Position(t.Context(), look, nil, 1)
 		must(t, err)
-		if at := since(p); at.After(began) {
-			t.Errorf("%v, and a statement of %v that waits", at, began)
-		}
+		at := since(p)
+		conformance.True(t, !at.After(began), "%v, and a statement of %v that waits", at, began)
 		end(lock, "UNLOCK TABLES")
 		must(t, <-ended)
 		end(waits, "DELETE FROM orders WHERE id = -5001")
@@ -125,9 +123,8 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 		p := sqltest.Position(t, as("seeing"))
 		stop()
 		<-ended
-		if !strings.Contains(p.SafeSince, "others ask for INNODB_TRX") && since(p).After(began) {
-			t.Errorf("%s, and a transaction that began at %v", p.SafeSince, began)
-		}
+		conformance.True(t, strings.Contains(p.SafeSince, "others ask for INNODB_TRX") || !since(p).After(began),
+			"%s, and a transaction that began at %v", p.SafeSince, began)
 		end(w, "ROLLBACK")
 	})
 	t.Run("a transaction that is in the log and that nobody sees yet is not passed over", func(t *testing.T) {
@@ -181,9 +178,8 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 		r.Exec("STOP SLAVE") // its rows come later, with the times that they have
 		unknown("open transactions", sqltest.Position(t, addressOf(t, r.Address("orders"))).SafeSince, "a replica does not know")
 		r.Options("--log-slave-updates=ON")
-		if p := sqltest.Position(t, addressOf(t, r.Address("orders"))); p.ResumeFrom.File == "" {
-			t.Error(p)
-		}
+		p = sqltest.Position(t, addressOf(t, r.Address("orders")))
+		conformance.True(t, p.ResumeFrom.File != "", "%v", p)
 	})
 	t.Run("a server without a binary log", func(t *testing.T) {
 		s.Options("--skip-log-bin")

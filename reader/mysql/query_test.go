@@ -60,9 +60,8 @@ func TestQueriesOfARealServer(t *testing.T) {
 	})
 	t.Run("types are those of the columns", func(t *testing.T) {
 		got := sqltest.Values(t, address(t, "id", "SELECT id, c, b, at, price, NULL AS n, 18446744073709551615 AS u, CAST(0.1 AS FLOAT) AS f FROM orders WHERE id = 1"), []string{"id", "c", "b", "at", "price", "n", "u", "f"})
-		if want := `3 "1"|7 "中文"|4 "5"|7 "2024-01-01T00:00:01Z"|7 "0.01"|null|4 "18446744073709551615"|5 "0.10000000149011612"|`; len(got) != 1 || got[0] != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		want := `3 "1"|7 "中文"|4 "5"|7 "2024-01-01T00:00:01Z"|7 "0.01"|null|4 "18446744073709551615"|5 "0.10000000149011612"|`
+		conformance.True(t, len(got) == 1 && got[0] == want, "%q, want %q", got, want)
 	})
 	t.Run("it is asked once, in one snapshot", func(t *testing.T) {
 		o, parts := sqltest.Open(t, address(t, "id", joined), nil)
@@ -125,9 +124,8 @@ func TestTheServersLimitOfAnswersCutsNone(t *testing.T) {
 	_, query := sqltest.Open(t, a, nil)
 	for what, parts := range map[string][]source.Source{"the table": table, "the query": query} {
 		columns := len(parts[0].About().Columns)
-		if rows := sqltest.All(t, parts, nil); len(rows) != 1000 || columns != 5 {
-			t.Errorf("%s: %d rows of %d columns", what, len(rows), columns)
-		}
+		rows := sqltest.All(t, parts, nil)
+		conformance.True(t, len(rows) == 1000 && columns == 5, "%s: %d rows of %d columns", what, len(rows), columns)
 	}
 }
 

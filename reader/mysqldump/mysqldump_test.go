@@ -64,9 +64,8 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	want := []string{"id bigint(20) unsigned integer", "t tinyint(4) integer", "flag tinyint(1) integer", "z int(8) unsigned zerofill integer", "dc decimal(12,2) string", "f float double", "d double double",
 		"b1 bit(1) boolean", "b bit(12) integer", "y year(4) integer", "bi binary(4) binary", "vb varbinary(20) binary", "bl blob binary", "c char(10) string", "v varchar(100) string", "tx text string", "e enum('a','b''c') string",
 		"s set('x','y') string", "j longtext string", "da date string", "ti time string", "dt datetime(3) string", "ts timestamp(6) string", "g point binary", "u uuid string", "i6 inet6 string", "odd `name( int(11) integer", "gen int(11) integer"}
-	if !slices.Equal(columns, want) || !slices.Equal(orders.Key, []string{"id"}) || orders.Rows != 3 {
-		t.Errorf("columns %q, key %q, %d rows", columns, orders.Key, orders.Rows)
-	}
+	conformance.True(t, slices.Equal(columns, want) && slices.Equal(orders.Key, []string{"id"}) && orders.Rows == 3,
+		"columns %q, key %q, %d rows", columns, orders.Key, orders.Rows)
 	rows := rowsOf(t, text, orders, 1<<20)
 	if want := []string{
 		"1|-5|1|42|10.50|0.10000000149011612|0.1|true|5|2024|\x00\xff\x00\x00|\x00\x01\n\r\x1a\"'%\\_||c|a'b\"c\\d\ne\rf\x00g\x1ah\ti%\\_é😀||b'c|x,y|{\"a\": 1}|2024-02-29|-12:34:56|2024-02-29T12:34:56.789|2024-02-29T12:34:56.789123Z|" +
@@ -77,13 +76,11 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 		t.Errorf("rows %q,\nwant %q", rows, want)
 	}
 	for size := 1; size < 2000; size += 7 {
-		if again := rowsOf(t, text, orders, size); !slices.Equal(again, rows) {
-			t.Fatalf("%d bytes at a time: %q", size, again)
-		}
+		again := rowsOf(t, text, orders, size)
+		conformance.MustTrue(t, slices.Equal(again, rows), "%d bytes at a time: %q", size, again)
 	}
-	if c := d.Find("customers"); !slices.Equal(c.Key, []string{"b", "a"}) || c.Rows != 2 {
-		t.Errorf("customers: %+v", c)
-	}
+	c := d.Find("customers")
+	conformance.True(t, slices.Equal(c.Key, []string{"b", "a"}) && c.Rows == 2, "customers: %+v", c)
 	if len(d.Tables) != 3 { // the view is not one
 		t.Errorf("%d tables", len(d.Tables))
 	}
@@ -163,9 +160,8 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 	must(t, err)
 	p := NewParser(d.Find("t").Columns)
 	p.Reset([]byte("(8,'x',0x7900)"), true)
-	if _, ok := p.Next(); ok {
-		t.Error("a row without a comma was read")
-	}
+	_, ok := p.Next()
+	conformance.True(t, !ok, "a row without a comma was read")
 	p.Reset([]byte(",(8,'x',0x7900)"), true)
 	rec, _ := p.Next()
 	if f := rec.Fields; f[0].Kind != record.Text || f[1].Kind != record.String || f[2].Kind != record.Binary || string(f[2].Bytes) != "y\x00" {
@@ -219,9 +215,8 @@ func FuzzIndex(f *testing.F) {
 			if table.Refused != "" || table.Rows == 0 {
 				continue
 			}
-			if table.From > table.To || table.To > int64(len(text)) {
-				t.Fatalf("rows from %d to %d of %d", table.From, table.To, len(text))
-			}
+			conformance.MustTrue(t, table.From <= table.To && table.To <= int64(len(text)),
+				"rows from %d to %d of %d", table.From, table.To, len(text))
 			all := rowsOf(t, text, table, len(text))
 			if len(all) != int(table.Rows) {
 				t.Fatalf("%d rows, and %d are read of %q", table.Rows, len(all), text[table.From:table.To])

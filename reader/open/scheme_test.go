@@ -33,9 +33,8 @@ func TestAnAddressIsReadOrTheWayOutIsSaid(t *testing.T) {
 			t.Errorf("%s: %v, want %q", arg, err, want)
 		}
 	}
-	if err := Check("ots://shop/orders", "kept --instance i"); !strings.Contains(err.Error(), "copy ots://shop/orders kept --instance i --create ") {
-		t.Error(err)
-	}
+	err := Check("ots://shop/orders", "kept --instance i")
+	conformance.Contains(t, err.Error(), "copy ots://shop/orders kept --instance i --create ", "%v", err)
 }
 
 func TestTheManualNamesEverySchemeOnce(t *testing.T) {
@@ -44,9 +43,8 @@ func TestTheManualNamesEverySchemeOnce(t *testing.T) {
 		conformance.Must(t, err)
 		for _, s := range Schemes {
 			for begin := range strings.FieldsSeq(s.Begins) {
-				if n := strings.Count(string(text), "`"+begin+"`"); s.Way != "" && n != 1 {
-					t.Errorf("%s has %s %d times", page, begin, n)
-				}
+				n := strings.Count(string(text), "`"+begin+"`")
+				conformance.True(t, s.Way == "" || n == 1, "%s has %s %d times", page, begin, n)
 			}
 		}
 	}

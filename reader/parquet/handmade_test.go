@@ -286,12 +286,10 @@ func TestValuesBeyondTheirAnnotationAreRejected(t *testing.T) {
 	}
 	odd := leafOf(physInt32, required)
 	odd.ann, odd.width, odd.signed = annInteger, 7, true
-	if _, _, err := buildTree([]element{rootOf(1), odd}); err == nil {
-		t.Error("integers of 7 bits are accepted")
-	}
+	_, _, err := buildTree([]element{rootOf(1), odd})
+	conformance.True(t, err != nil, "integers of 7 bits are accepted")
 	far := leafOf(physInt32, required)
 	far.ann, far.scale = annDecimal, -1<<31
-	if _, _, err := buildTree([]element{rootOf(1), far}); err == nil {
-		t.Error("decimals with two thousand million zeros are accepted")
-	}
+	_, _, err = buildTree([]element{rootOf(1), far})
+	conformance.True(t, err != nil, "decimals with two thousand million zeros are accepted")
 }

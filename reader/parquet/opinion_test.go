@@ -47,9 +47,8 @@ func TestParquetGoReadsTheSameEntries(t *testing.T) {
 		n, theirs, ours := compare(b, e.Path)
 		switch {
 		case mistaken[filepath.Base(e.Path)] != "":
-			if ours == nil || !strings.Contains(ours.Error(), mistaken[filepath.Base(e.Path)]) {
-				t.Errorf("%s: %v, %v: %s", e.Path, theirs, ours, fixed)
-			}
+			conformance.True(t, ours != nil && strings.Contains(ours.Error(), mistaken[filepath.Base(e.Path)]),
+				"%s: %v, %v: %s", e.Path, theirs, ours, fixed)
 		case theirs != nil:
 			silent++
 			t.Logf("parquet-go cannot say: %s: %v", e.Path, theirs)
@@ -371,21 +370,18 @@ func TestSparksOldCalendarIsReadAsTheDatesThatWereWritten(t *testing.T) {
 		plain, _, _ := read()
 		got, nested, bad := read(options...)
 		if c.want == isRefused {
-			if bad[0] == nil || bad[0].Column != "c" || bad[1] == nil || bad[1].Column != "c.n" {
-				t.Errorf("%s is not refused: %v", name, bad)
-			}
-			if got.Kind != record.String || strings.HasPrefix(string(nested.Bytes), `{"n":"0000-`) {
-				t.Errorf("%s: the reject is %+v, nested %s: a wrong time that can be loaded", name, got, nested.Bytes)
-			}
+			conformance.True(t, bad[0] != nil && bad[0].Column == "c" && bad[1] != nil && bad[1].Column == "c.n",
+				"%s is not refused: %v", name, bad)
+			conformance.True(t, got.Kind == record.String && !strings.HasPrefix(string(nested.Bytes), `{"n":"0000-`),
+				"%s: the reject is %+v, nested %s: a wrong time that can be loaded", name, got, nested.Bytes)
 			continue
 		}
 		unit := max(int64(plain.Unit), 1)
 		if plain.Kind == record.Date {
 			plain.Int, got.Int = plain.Int*day, got.Int*day
 		}
-		if bad[0] != nil || bad[1] != nil || got.Int-plain.Int != c.want*unit {
-			t.Errorf("%s: %d from %d (%v)", name, got.Int, plain.Int, bad)
-		}
+		conformance.True(t, bad[0] == nil && bad[1] == nil && got.Int-plain.Int == c.want*unit,
+			"%s: %d from %d (%v)", name, got.Int, plain.Int, bad)
 		if c.want == shift && name != "before the first day of 1" && fmt.Sprintf("%.16s", nested.Bytes) != `{"n":"0001-01-01` {
 			t.Errorf("%s, nested: %s", name, nested.Bytes)
 		}

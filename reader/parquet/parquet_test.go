@@ -96,14 +96,12 @@ func TestEveryTypeArrivesAsItsKindWithItsValue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, bad := one(t, c.node, c.v)
-			if diff := cmp.Diff(c.want, d); diff != "" || bad != nil {
-				t.Error(bad, diff)
-			}
+			diff := cmp.Diff(c.want, d)
+			conformance.True(t, diff == "" && bad == nil, "%v %v", bad, diff)
 		})
 	}
-	if _, bad := one(t, leaf(pq.Int96Type), int96(julianEpoch+2932896, 1001)); bad == nil || bad.Code != table.CodeRange {
-		t.Errorf("INT96 that fits neither unit: %v", bad)
-	}
+	_, bad := one(t, leaf(pq.Int96Type), int96(julianEpoch+2932896, 1001))
+	conformance.True(t, bad != nil && bad.Code == table.CodeRange, "INT96 that fits neither unit: %v", bad)
 }
 
 func TestHalfFloatsWidenExactly(t *testing.T) {
@@ -185,9 +183,8 @@ func TestAStringThatIsNotUTF8MakesItsRecordBadWhenNested(t *testing.T) {
 			codes = append(codes, r.Bad.Code)
 		}
 	})
-	if err != nil || rows != 2 || bad != 1 || codes[0] != table.CodeUTF8 {
-		t.Errorf("%d rows, %d bad %v: %v", rows, bad, codes, err)
-	}
+	conformance.True(t, err == nil && rows == 2 && bad == 1 && codes[0] == table.CodeUTF8,
+		"%d rows, %d bad %v: %v", rows, bad, codes, err)
 }
 
 func TestDecimalsHaveAllTheirDigits(t *testing.T) {
@@ -278,9 +275,8 @@ func TestRowsDoNotDependOnSplitsAndTheirOrder(t *testing.T) {
 			})
 			conformance.MustEqual(t, cmp.Diff(want, shuffled), "", "seed %d, splits of %d shuffled", seed, n)
 		}
-		if n, theirs, ours := compare(b, "x.parquet"); n == 0 || theirs != nil || ours != nil {
-			t.Fatal(n, theirs, ours)
-		}
+		n, theirs, ours := compare(b, "x.parquet")
+		conformance.MustTrue(t, n != 0 && theirs == nil && ours == nil, "%v %v %v", n, theirs, ours)
 	}
 }
 
@@ -318,9 +314,8 @@ func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
 	f := opened(t, b, Options{})
 	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
 	conformance.Equal(t, p.Parse(f.Splits()[0], func(*record.Record) error { return stop }), stop, "parse")
-	if err := p.Parse(f.Splits()[0], func(*record.Record) error { n++; return nil }); err != nil || n != 330 {
-		t.Error(n, err)
-	}
+	err := p.Parse(f.Splits()[0], func(*record.Record) error { n++; return nil })
+	conformance.True(t, err == nil && n == 330, "%v %v", n, err)
 }
 
 func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
@@ -372,9 +367,8 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 		default:
 			read++
 		}
-		if p.Release(); p.Held != 0 {
-			t.Fatalf("%d bytes are held after the memory was given back", p.Held)
-		}
+		p.Release()
+		conformance.MustTrue(t, p.Held == 0, "%d bytes are held after the memory was given back", p.Held)
 	}
 	conformance.True(t, refused != 0 && read != 0, "%d limits refused, %d sufficed; want some of both", refused, read)
 }

@@ -46,9 +46,8 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	}
 	want := []string{"id bigint 3", "customer text 7", "amount numeric(12,2) 7", "paid boolean 6", "at timestamp with time zone 7", "local timestamp without time zone 7", "w double precision 5", "r real 5",
 		"raw bytea 8", "m public.mood 7", "p public.price 7", "s public.small 3", "iv interval 7", "tags text[] 7", "j jsonb 7", "u uuid 7", `Odd "Name text 7`}
-	if !slices.Equal(columns, want) || !slices.Equal(orders.Key, []string{"id"}) || orders.Rows != 3 {
-		t.Errorf("columns %q, key %q, %d rows", columns, orders.Key, orders.Rows)
-	}
+	conformance.True(t, slices.Equal(columns, want) && slices.Equal(orders.Key, []string{"id"}) && orders.Rows == 3,
+		"columns %q, key %q, %d rows", columns, orders.Key, orders.Rows)
 	rows := rowsOf(text, orders)
 	if want := []string{
 		"1|Ann\t\"x\", \\ é\nline|10.50|true|2024-02-29T07:04:56.789Z|2024-02-29T12:34:56|0.1|0.10000000149011612|\x00\xff\\|ok|9.99|7|P1Y-2DT3H4M5.5S|{a,\"b c\"}|{\"a\": 1}|73ffd264-44b3-4869-90e8-e7d1dfc035d4|\\N",
@@ -57,9 +56,8 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	}; !slices.Equal(rows, want) {
 		t.Errorf("rows %q,\nwant %q", rows, want)
 	}
-	if c := d.Find("public.customers"); !slices.Equal(c.Key, []string{"b", "a"}) || c.Rows != 5 {
-		t.Errorf("customers: %+v", c)
-	}
+	c := d.Find("public.customers")
+	conformance.True(t, slices.Equal(c.Key, []string{"b", "a"}) && c.Rows == 5, "customers: %+v", c)
 	if got := d.Describe(orders); !strings.HasPrefix(got, "table public.orders, 3 rows; skipped: 5 other tables with 7 rows (other.orders 1, public.customers 5, public.parted_1 1) and ") || !strings.HasSuffix(got, "generated columns: gen") {
 		t.Error(got)
 	}
@@ -183,9 +181,8 @@ func FuzzIndex(f *testing.F) {
 			if table.Refused != "" {
 				continue
 			}
-			if table.From > table.To || table.To > int64(len(text)) {
-				t.Fatalf("rows from %d to %d of %d", table.From, table.To, len(text))
-			}
+			conformance.MustTrue(t, table.From <= table.To && table.To <= int64(len(text)),
+				"rows from %d to %d of %d", table.From, table.To, len(text))
 			rows := text[table.From:table.To]
 			if n := int64(bytes.Count(rows, []byte("\n"))); n != table.Rows || n > 0 && rows[len(rows)-1] != '\n' || bytes.Contains(append([]byte("\n"), rows...), []byte("\n\\.\n")) {
 				t.Fatalf("%d rows of %q", table.Rows, rows)
@@ -195,9 +192,8 @@ func FuzzIndex(f *testing.F) {
 				a, b := *table, *table
 				a.To = table.From + int64(cut)
 				b.From = a.To
-				if parts := append(rowsOf(text, &a), rowsOf(text, &b)...); !slices.Equal(parts, all) {
-					t.Fatalf("%q, in parts %q", all, parts)
-				}
+				parts := append(rowsOf(text, &a), rowsOf(text, &b)...)
+				conformance.MustTrue(t, slices.Equal(parts, all), "%q, in parts %q", all, parts)
 			}
 		}
 	})

@@ -78,9 +78,8 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 	t.Run("sessions that do not say what they do are unknown", func(t *testing.T) {
 		w := connect("postgres")
 		exec(w, "SET track_activities = off; BEGIN; INSERT INTO orders VALUES (-5002)")
-		if p := sqltest.Position(t, as("postgres")); !strings.Contains(p.SafeSince, "track_activities") {
-			t.Error(p)
-		}
+		p := sqltest.Position(t, as("postgres"))
+		conformance.Contains(t, p.SafeSince, "track_activities", "%v", p)
 		must(t, w.Close(t.Context()))
 	})
 	t.Run("a committed transaction that nobody sees yet, because a standby has not confirmed it, is not passed over", func(t *testing.T) {
@@ -99,12 +98,10 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 		s.Exec("SET synchronous_commit = local; CREATE TABLE later (a int)") // the log moves on
 		a := as("postgres")
 		p := sqltest.Position(t, a)
-		if _, parts := sqltest.Open(t, a, nil); len(sqltest.All(t, parts, nil)) != 1000 {
-			t.Error("the snapshot sees the transaction")
-		}
-		if p.ResumeFrom.Unknown == "" && !notLater(p, before) {
-			t.Errorf("resume_from %s misses a transaction of after %s", p.ResumeFrom, before)
-		}
+		_, parts := sqltest.Open(t, a, nil)
+		conformance.Equal(t, len(sqltest.All(t, parts, nil)), 1000, "the snapshot sees the transaction")
+		conformance.True(t, p.ResumeFrom.Unknown != "" || notLater(p, before),
+			"resume_from %s misses a transaction of after %s", p.ResumeFrom, before)
 		s.Exec("ALTER SYSTEM RESET synchronous_standby_names")
 		s.Exec("SELECT pg_reload_conf()")
 		must(t, <-ended)

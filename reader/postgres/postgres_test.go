@@ -39,9 +39,8 @@ func TestAnAddressHoldsNoSecret(t *testing.T) {
 		`postgresql://u@h/d?table="a.b"."c.d"`:           "",
 		"postgres://u@h/d?table=t&sslmode=verify-full&a": "",
 	})
-	if schema, table, err := tableName(`"a.b"."c.d"`); schema != "a.b" || table != "c.d" || err != nil {
-		t.Error(schema, table, err)
-	}
+	schema, table, err := tableName(`"a.b"."c.d"`)
+	conformance.True(t, schema == "a.b" && table == "c.d" && err == nil, "%v %v %v", schema, table, err)
 }
 
 func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
@@ -51,9 +50,8 @@ func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
 		"0044-03-15 00:00:00+00 BC": "0044-03-15 00:00:00+00 BC", "294276-12-31 23:59:59.999999": "294276-12-31T23:59:59.999999",
 	} {
 		var d record.Datum
-		if err := readTime(&d, []byte(from), &scratch); err != nil || string(d.Bytes) != to {
-			t.Errorf("%s: %s, want %s: %v", from, d.Bytes, to, err)
-		}
+		err := readTime(&d, []byte(from), &scratch)
+		conformance.True(t, err == nil && string(d.Bytes) == to, "%s: %s, want %s: %v", from, d.Bytes, to, err)
 	}
 }
 
@@ -75,9 +73,8 @@ func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
 	}
 	for base, read := range binaries {
 		d := record.Datum{}
-		if err := read(&d, []byte{1, 2, 3}, &scratch); err == nil && base != "bytea" {
-			t.Errorf("%s of three bytes is taken", base)
-		}
+		err := read(&d, []byte{1, 2, 3}, &scratch)
+		conformance.True(t, err != nil || base == "bytea", "%s of three bytes is taken", base)
 	}
 }
 

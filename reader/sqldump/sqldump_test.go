@@ -71,9 +71,8 @@ func TestATableIsChosenByItsName(t *testing.T) {
 	}
 	for name, want := range map[string]string{`"S.x"."T.1"`: `"S.x"."T.1"`, "S.x.T.1": `"S.x"."T.1"`, "T.1": `"S.x"."T.1"`, `"T.1"`: `"S.x"."T.1"`, `We"ird`: `s."We""ird"`, `"We""ird"`: `s."We""ird"`,
 		"a.b": "a.b", `"a.b"`: `"a.b"`, "s.c": "s.c"} {
-		if of, err := odd.Choose(name); err != nil || of.Name != want {
-			t.Errorf("%s: %v, %v, want %s", name, of, err, want)
-		}
+		of, err := odd.Choose(name)
+		conformance.True(t, err == nil && of.Name == want, "%s: %v, %v, want %s", name, of, err, want)
 	}
 	_, err := odd.Choose("c")
 	conformance.Refused(t, err, `s.c, "s.c".c`, "error")
@@ -109,13 +108,10 @@ func TestANumberOfADumpIsReadExactlyOrRefusedInWords(t *testing.T) {
 		}
 		conformance.Equal(t, got, want, "%q", text)
 	}
-	if f, err := Double([]byte("0.1"), true); err != nil || f != float64(float32(0.1)) {
-		t.Errorf("the single 0.1 is %v, %v", f, err)
-	}
-	if n, err := Unsigned("18446744073709551615"); err != nil || n != 1<<64-1 {
-		t.Error(n, err)
-	}
-	if _, err := Unsigned("-1"); err != errInteger {
-		t.Error(err)
-	}
+	f, err := Double([]byte("0.1"), true)
+	conformance.True(t, err == nil && f == float64(float32(0.1)), "the single 0.1 is %v, %v", f, err)
+	n, err := Unsigned("18446744073709551615")
+	conformance.True(t, err == nil && n == 1<<64-1, "%v %v", n, err)
+	_, err = Unsigned("-1")
+	conformance.True(t, err == errInteger, "%v", err)
 }

@@ -139,13 +139,11 @@ func TestWithoutALogOfChangesAWriterWaits(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE big (id INTEGER PRIMARY KEY, v INT, pad TEXT)", "INSERT INTO big "+fmt.Sprintf(count, 20000)+"SELECT i, 0, hex(zeroblob(100)) FROM n")
 	_, parts := d.open("big", nil)
 	rows := sqltest.All(t, parts, func(n int) {
-		if _, err := d.Exec("UPDATE big SET v = 1"); n == 1 && codeOf(err) != codeBusy {
-			t.Errorf("a write in the midst: %v", err)
-		}
+		_, err := d.Exec("UPDATE big SET v = 1")
+		conformance.True(t, n != 1 || codeOf(err) == codeBusy, "a write in the midst: %v", err)
 	})
-	if len(rows) != 20000 || strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|") {
-		t.Errorf("%d rows", len(rows))
-	}
+	conformance.True(t, len(rows) == 20000 && !strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|"),
+		"%d rows", len(rows))
 	d.exec("UPDATE big SET v = 1")
 }
 
@@ -218,17 +216,15 @@ func TestWhatCannotBeExactIsRefusedByName(t *testing.T) {
 		}
 	}
 	wide := newDatabase(t, "PRAGMA encoding = 'UTF-16le'", "CREATE TABLE t (id TEXT PRIMARY KEY)")
-	if _, _, err := wide.address("t").Look(t.Context()); err == nil || !strings.Contains(err.Error(), "UTF-16le") {
-		t.Errorf("UTF-16: %v", err)
-	}
+	_, _, err := wide.address("t").Look(t.Context())
+	conformance.Refused(t, err, "UTF-16le", "UTF-16")
 	text := filepath.Join(t.TempDir(), "text.db")
 	must(t, os.WriteFile(text, []byte(strings.Repeat("id,v\n", 300)), 0o644))
 	for arg, want := range map[string]string{"sqlite:" + text + "?table=t": "not a file of SQLite", "sqlite:/no/such.db?table=t": "there is no file", "sqlite:" + t.TempDir() + "?table=t": "is a folder"} {
 		a, err := Parse(arg)
 		must(t, err)
-		if _, _, err := a.Look(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", arg, err, want)
-		}
+		_, _, err = a.Look(t.Context())
+		conformance.Refused(t, err, want, "%s", arg)
 	}
 	for arg, want := range map[string]string{"sqlite:a.db": "names no table", "sqlite:?table=t": "names no file", "sqlite::memory:?table=t": "names no file", "sqlite:a.db?table=t&mode=rw": "no parameter mode"} {
 		_, err := Parse(arg)
@@ -268,9 +264,8 @@ func TestATableThatIsNotTheSameIsNotReadOn(t *testing.T) {
 		parts, err := o.Open(t.Context(), kept)
 		must(t, err)
 		d.exec(tt.change...)
-		if _, err := parts[0].Next(); !sqltable.IsChanged(err) {
-			t.Errorf("%s: %v", what, err)
-		}
+		_, err = parts[0].Next()
+		conformance.True(t, sqltable.IsChanged(err), "%s: %v", what, err)
 		for _, p := range parts {
 			p.Close()
 		}
@@ -281,9 +276,8 @@ func TestATableThatIsNotTheSameIsNotReadOn(t *testing.T) {
 	before, _ := d.address("numbers").schema(t)
 	must(t, os.WriteFile(d.path+".new", read(t, d.path), 0o644))
 	must(t, os.Rename(d.path+".new", d.path))
-	if after, _ := d.address("numbers").schema(t); after == before {
-		t.Error("another file of the same name was not noticed")
-	}
+	after, _ := d.address("numbers").schema(t)
+	conformance.True(t, after != before, "another file of the same name was not noticed")
 }
 
 func (a *Address) schema(t *testing.T) (string, *sqltable.Table) {
@@ -384,8 +378,7 @@ func TestTablesAreListed(t *testing.T) {
 		}
 		var rows, bytes int64
 		must(t, d.QueryRow("SELECT count(*), (SELECT sum(pgsize) FROM dbstat WHERE name = ?) FROM "+one.Table, one.Table).Scan(&rows, &bytes))
-		if one.Rows != rows || one.Bytes != bytes || bytes == 0 {
-			t.Errorf("%+v, want %d rows of %d bytes", one, rows, bytes)
-		}
+		conformance.True(t, one.Rows == rows && one.Bytes == bytes && bytes != 0,
+			"%+v, want %d rows of %d bytes", one, rows, bytes)
 	}
 }

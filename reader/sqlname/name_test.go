@@ -18,7 +18,6 @@ func TestEveryNameIsReadAsItWasWritten(t *testing.T) {
 		}
 		conformance.Equal(t, Join(parts...), text, "%q", parts)
 	}
-	if got, err := Split(`We"ird`); err != nil || !slices.Equal(got, []string{`We"ird`}) {
-		t.Errorf("%q, %v", got, err)
-	}
+	got, err := Split(`We"ird`)
+	conformance.True(t, err == nil && slices.Equal(got, []string{`We"ird`}), "%q, %v", got, err)
 }

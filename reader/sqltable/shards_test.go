@@ -1,6 +1,7 @@
 package sqltable
 
 import (
+	"example.com/tsimport/internal/conformance"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,6 @@ func (shown) Shown() string { return "shards" }
 // TestRowsOfShardsAreNotReadAgain: the first shard alone would say of a row of another one that it is gone.
 func TestRowsOfShardsAreNotReadAgain(t *testing.T) {
 	o := &Origin{cfg: Config{Server: shown{}, Shards: []Server{shown{}, shown{}}}}
-	if _, err := o.Reread(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "shards is several tables") {
-		t.Errorf("%v", err)
-	}
+	_, err := o.Reread(t.Context(), nil)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "shards is several tables"), "%v", err)
 }

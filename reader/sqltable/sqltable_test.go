@@ -40,14 +40,12 @@ func TestAnAddressOfAPatternBecomesThatOfATable(t *testing.T) {
 
 func TestParametersOfAnAddressAreReadWholeOrRefused(t *testing.T) {
 	for query, want := range map[string]string{"": "", "table=a": "a", "table=a%26b&x=1": "a&b"} {
-		if q, err := Parameters(query); err != nil || q.Get("table") != want {
-			t.Errorf("%s: %v, %v", query, q, err)
-		}
+		q, err := Parameters(query)
+		conformance.True(t, err == nil && q.Get("table") == want, "%s: %v, %v", query, q, err)
 	}
 	for _, query := range []string{"table=a&table=b", "table=a&sslmode=verify-full;x=1", "table=a%zz", "table=a&sslmode=disable&sslmode=verify-full"} {
-		if q, err := Parameters(query); err == nil {
-			t.Errorf("%s: %v", query, q)
-		}
+		q, err := Parameters(query)
+		conformance.True(t, err != nil, "%s: %v", query, q)
 	}
 }
 
@@ -69,9 +67,8 @@ func TestARefusalOfTLSSaysWhatToDo(t *testing.T) {
 			t.Errorf("%v is said as %v, want %q", tt.err, got, tt.wants)
 		}
 	}
-	if said := w.NoTLS(io.EOF); !errors.Is(said, io.EOF) || !strings.Contains(said.Error(), "give tls=off") {
-		t.Error(said)
-	}
+	said := w.NoTLS(io.EOF)
+	conformance.True(t, errors.Is(said, io.EOF) && strings.Contains(said.Error(), "give tls=off"), "%v", said)
 }
 
 func TestTheRangeOfAKeyIsSaidOnlyWhereItIsCertain(t *testing.T) {
@@ -180,9 +177,8 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 		if len(notes) != 2 || notes[0] != "reading is held up, for replication lags by 6s, and max-lag allows 5s" {
 			t.Errorf("%q", notes)
 		}
-		if l.close(); s.watched {
-			t.Error("its session is open")
-		}
+		l.close()
+		conformance.True(t, !s.watched, "its session is open")
 	})
 }
 

@@ -163,9 +163,8 @@ func TestRangesHaveEveryRowOnce(t *testing.T) {
 		must(t, err)
 		all, sum = append(all, keys...), sum+n
 	}
-	if !slices.Equal(all, whole) || sum != cells {
-		t.Errorf("%d rows and %d cells in ranges, %d and %d in one", len(all), sum, len(whole), cells)
-	}
+	conformance.True(t, slices.Equal(all, whole) && sum == cells,
+		"%d rows and %d cells in ranges, %d and %d in one", len(all), sum, len(whole), cells)
 }
 
 func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
@@ -211,9 +210,8 @@ func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
 			got = append(got, keys...)
 			left = s.(*part).of.LeftOut()
 		}
-		if c.Where != nil && left != int64(900-len(want)) || c.Where == nil && left != 0 {
-			t.Errorf("%s: %d rows are said to be left out, want %d", name, left, 900-len(want))
-		}
+		conformance.True(t, (c.Where == nil || left == int64(900-len(want))) && (c.Where != nil || left == 0),
+			"%s: %d rows are said to be left out, want %d", name, left, 900-len(want))
 		slices.Sort(got)
 		slices.Sort(want)
 		conformance.Equal(t, slices.Equal(got, want), true, "%s: %d rows, want %d", name, len(got), len(want))
@@ -253,9 +251,8 @@ func TestATableThatIsDroppedWhileItIsReadStopsTheReading(t *testing.T) {
 			w.fill(300)
 		}
 		_, _, err = read(s)
-		if replaced := new(client.ReplacedError); !errors.As(err, &replaced) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", name, err)
-		}
+		replaced := new(client.ReplacedError)
+		conformance.True(t, errors.As(err, &replaced) && !strings.Contains(err.Error(), "\n"), "%s: %v", name, err)
 	}
 }
 
@@ -327,13 +324,11 @@ func TestThePlaceOfTheLongestKeyFits(t *testing.T) {
 	place := appendPlace(nil, long)
 	conformance.True(t, len(place) <= source.MaxKey, "%d bytes", len(place))
 	back, err := placeValues(place)
-	if err != nil || len(back) != 4 || back[2].Int != math.MinInt64 || len(back[3].Bytes) != 1024 {
-		t.Errorf("%v, %v", back, err)
-	}
+	conformance.True(t, err == nil && len(back) == 4 && back[2].Int == math.MinInt64 && len(back[3].Bytes) == 1024,
+		"%v, %v", back, err)
 	for cut := range len(place) - 1 {
-		if v, err := placeValues(place[:cut+1]); err == nil && len(v) == 4 {
-			t.Fatalf("the first %d bytes are a whole key", cut+1)
-		}
+		v, err := placeValues(place[:cut+1])
+		conformance.MustTrue(t, err != nil || len(v) != 4, "the first %d bytes are a whole key", cut+1)
 	}
 	if text := showPlace(key, appendPlace(nil, []table.Value{{Type: table.Integer, Int: 5}, {Type: table.String, Bytes: []byte("a")}})); text != `id 5, name "a"` {
 		t.Error(text)

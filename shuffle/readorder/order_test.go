@@ -116,9 +116,8 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 			for _, s := range order[:from] {
 				counts[s/128]++
 			}
-			if slices.Max(counts)-slices.Min(counts) > 6 {
-				t.Fatalf("descending %v: of the first %d, eighths have %v", descending, from, counts)
-			}
+			conformance.MustTrue(t, slices.Max(counts)-slices.Min(counts) <= 6,
+				"descending %v: of the first %d, eighths have %v", descending, from, counts)
 		}
 	}
 }
@@ -231,15 +230,13 @@ func TestABuilderStaysWithinItsBytesAndLosesNothing(t *testing.T) {
 	var sum Sum
 	at, records := int64(10), int64(0)
 	for _, s := range b.Sections() {
-		if s.Offset != at || s.Record != records || s.Line != records+1 || s.Lines != s.Records {
-			t.Fatalf("section %+v where %d bytes and %d records come before it", s, at, records)
-		}
+		conformance.MustTrue(t, s.Offset == at && s.Record == records && s.Line == records+1 && s.Lines == s.Records,
+			"section %+v where %d bytes and %d records come before it", s, at, records)
 		at, records = at+s.Bytes, records+s.Records
 		sum.Add(s.Sum)
 	}
-	if at != offset || records != 5000 || sum != whole {
-		t.Errorf("%d records to byte %d, sum %v; want 5000 to %d, sum %v", records, at, sum, offset, whole)
-	}
+	conformance.True(t, at == offset && records == 5000 && sum == whole,
+		"%d records to byte %d, sum %v; want 5000 to %d, sum %v", records, at, sum, offset, whole)
 	if b.Rows() < 64 || b.Rows() > 1024 || b.Full() {
 		t.Errorf("sections of %d rows are asked for, full %v", b.Rows(), b.Full())
 	}
@@ -313,9 +310,8 @@ func TestSectionsThatMeetAreSpreadWhereNoneWaits(t *testing.T) {
 		}
 	}
 	slices.Sort(order)
-	if order = slices.Compact(order); len(order) != n || order[0] != 0 || order[n-1] != n-1 {
-		t.Errorf("the order has not every section once")
-	}
+	order = slices.Compact(order)
+	conformance.True(t, len(order) == n && order[0] == 0 && order[n-1] == n-1, "the order has not every section once")
 	if first := Order(sections, 0); first[0] != 0 || !slices.IsSorted(first) {
 		t.Errorf("sections that meet do not keep their order: %v", first[:10])
 	}
@@ -340,9 +336,8 @@ func TestASumTellsAnyChangedByte(t *testing.T) {
 		for k := range text[i:] { // byte by byte
 			written.Write(text[i+k : i+k+1])
 		}
-		if parts != want || written != want {
-			t.Errorf("the sum of two parts at %d is %v, or %v, want %v", i, parts, written, want)
-		}
+		conformance.True(t, parts == want && written == want,
+			"the sum of two parts at %d is %v, or %v, want %v", i, parts, written, want)
 	}
 }
 
@@ -359,9 +354,8 @@ func TestSchedulesComeBackFromTheirFile(t *testing.T) {
 	got, err := Decode(file)
 	conformance.MustTrue(t, err == nil && reflect.DeepEqual(got, all), "%v, error %v", got, err)
 	for n := range file {
-		if _, err := Decode(file[:n]); err == nil {
-			t.Fatalf("the first %d bytes of %d are taken for a whole file", n, len(file))
-		}
+		_, err := Decode(file[:n])
+		conformance.MustTrue(t, err != nil, "the first %d bytes of %d are taken for a whole file", n, len(file))
 	}
 	foreign := Encode([]*Schedule{{Source: 3, Sources: 1, Sections: []Section{{Source: 4, Records: 1}}}})
 	conformance.Refused(t, conformance.ErrorOf(Decode(foreign)), "", "a section of another source is taken")
@@ -375,9 +369,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := Decode(Encode(all)); err != nil || !reflect.DeepEqual(again, all) {
-			t.Errorf("%v becomes %v, error %v", all, again, err)
-		}
+		again, err := Decode(Encode(all))
+		conformance.True(t, err == nil && reflect.DeepEqual(again, all), "%v becomes %v, error %v", all, again, err)
 	})
 }
 

@@ -64,9 +64,8 @@ func TestANewTableIsMadeAsItsSource(t *testing.T) {
 
 	to = plan.Target{Key: []table.KeyColumn{{Name: "hash"}, {Name: "key"}}}
 	columns = plan.Columns{Keys: []plan.Column{{Name: "hash"}}, Rename: map[string]string{"s": "key"}}
-	if Define(&to, &columns, from, func(string) bool { return true }); to.Key[0].Type != table.Null || to.Key[1].Type != table.String {
-		t.Errorf("key %+v", to.Key)
-	}
+	Define(&to, &columns, from, func(string) bool { return true })
+	conformance.True(t, to.Key[0].Type == table.Null && to.Key[1].Type == table.String, "key %+v", to.Key)
 	to.Key[0].Auto = true
 	conformance.Refused(t, CheckKey("t", to.Key, "ots://a/s", "give it up"), "column hash", "error")
 }
@@ -110,13 +109,11 @@ func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 			t.Errorf("%s: %v %s\n%s", name, err, diff, notes)
 		}
 	}
-	if _, _, err := define(plan.Columns{}, nil, map[string]string{"no": "yes"}); err == nil {
-		t.Error("an index that is not there was renamed")
-	}
+	_, _, err := define(plan.Columns{}, nil, map[string]string{"no": "yes"})
+	conformance.True(t, err != nil, "an index that is not there was renamed")
 	from.MaxVersions = 2
-	if _, _, err := define(plan.Columns{}, nil, nil); err == nil || !strings.Contains(err.Error(), "tsimport table create") {
-		t.Error(err)
-	}
+	_, _, err = define(plan.Columns{}, nil, nil)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "tsimport table create"), "%v", err)
 }
 
 func TestWhatATargetStillTakes(t *testing.T) {

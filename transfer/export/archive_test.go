@@ -163,9 +163,8 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) != len(m.Parts)+1 {
 			t.Errorf("%d files for %d parts: %v", len(left), len(m.Parts), err)
 		}
-		if _, err := ToArchive(context.Background(), w.archive(dir)); !errors.As(err, new(*format.OccupiedError)) {
-			t.Errorf("over a complete archive: %v", err)
-		}
+		_, err = ToArchive(context.Background(), w.archive(dir))
+		conformance.True(t, errors.As(err, new(*format.OccupiedError)), "over a complete archive: %v", err)
 	}
 }
 
@@ -176,9 +175,8 @@ func TestAnArchiveOfNoRowsIsOne(t *testing.T) {
 	must(t, err)
 	m, err := format.Read(dir)
 	conformance.MustTrue(t, err == nil && m.Rows == 0 && m.Smallest == nil, "%+v, %v", m, err)
-	if rows := rowsOf(t, format.New(m)); len(rows) != 0 {
-		t.Error(rows)
-	}
+	rows := rowsOf(t, format.New(m))
+	conformance.Equal(t, len(rows), 0, "%v", rows)
 }
 
 func TestAnArchiveHasNoMoreVersionsThanAskedFor(t *testing.T) {
@@ -188,13 +186,11 @@ func TestAnArchiveHasNoMoreVersionsThanAskedFor(t *testing.T) {
 	r, err := ToArchive(context.Background(), c)
 	must(t, err)
 	want := rowsOf(t, tablescan.New(c.Scan))
-	if got := rowsOf(t, format.New(r.Manifest)); !slices.Equal(got, want) || r.Manifest.Holds.Versions != 2 {
-		t.Error("it has others")
-	}
+	got := rowsOf(t, format.New(r.Manifest))
+	conformance.True(t, slices.Equal(got, want) && r.Manifest.Holds.Versions == 2, "it has others")
 	c.Scan.Versions = 0
-	if all := rowsOf(t, tablescan.New(c.Scan)); slices.Equal(all, want) {
-		t.Error("the table has no more versions")
-	}
+	all := rowsOf(t, tablescan.New(c.Scan))
+	conformance.True(t, !slices.Equal(all, want), "the table has no more versions")
 }
 
 var errKilled = errors.New("killed")
@@ -251,9 +247,8 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 		steps[name] = true
 		conformance.MustTrue(t, errors.Is(err, errKilled), "killed after %q: %v", name, err)
 		m, err := readAt(t, &c)
-		if (err == nil) != (name == "manifest written") || place == "" && !format.Is(c.Dir) {
-			t.Fatalf("killed after %q: the manifest is %v, %v", name, m, err)
-		}
+		conformance.MustTrue(t, (err == nil) == (name == "manifest written") && (place != "" || format.Is(c.Dir)),
+			"killed after %q: the manifest is %v, %v", name, m, err)
 		if err != nil {
 			c.step = nil
 			r, err := ToArchive(context.Background(), c)
@@ -290,9 +285,8 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := ToArchive(context.Background(), c); !errors.Is(err, errKilled) {
-			t.Fatal(err)
-		}
+		_, err := ToArchive(context.Background(), c)
+		conformance.MustTrue(t, errors.Is(err, errKilled), "%v", err)
 		c.step = nil
 		return c
 	}
@@ -315,9 +309,8 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 		t.Errorf("of a table that was made again: %v", err)
 	}
 	c.Fresh = true
-	if r, err := ToArchive(context.Background(), c); err != nil || r.Manifest.Rows != 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := ToArchive(context.Background(), c)
+	conformance.True(t, err == nil && r.Manifest.Rows == 0, "%+v, %v", r, err)
 }
 
 func TestAnArchiveGoesIntoAFolderOfItsOwn(t *testing.T) {
@@ -328,13 +321,11 @@ func TestAnArchiveGoesIntoAFolderOfItsOwn(t *testing.T) {
 	for _, fresh := range []bool{false, true} {
 		c := w.archive(dir)
 		c.Fresh = fresh
-		if _, err := ToArchive(context.Background(), c); !errors.As(err, &occupied) {
-			t.Errorf("fresh %t: %v", fresh, err)
-		}
+		_, err := ToArchive(context.Background(), c)
+		conformance.True(t, errors.As(err, &occupied), "fresh %t: %v", fresh, err)
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("%v %v", left, err)
-	}
+	left, err := os.ReadDir(dir)
+	conformance.True(t, err == nil && len(left) == 1, "%v %v", left, err)
 }
 
 // flaky is a store that fails each kind of act the nth time, before or after it has done what it was asked.
@@ -415,9 +406,8 @@ func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
 			exported := err
 			m, err := format.Read(dir)
 			must(t, err)
-			if got := rowsOf(t, format.New(m)); !slices.Equal(got, want) {
-				t.Errorf("after %d errors it has %d rows, want %d, or others", ended, len(got), len(want))
-			}
+			got := rowsOf(t, format.New(m))
+			conformance.Same(t, got, want, "after %d errors it has %d rows, want %d, or others", ended, len(got), len(want))
 			names, wrong := store.List(t.Context(), "")
 			if left := slices.DeleteFunc(names, func(name string) bool {
 				return !strings.Contains(name, "/entry-")

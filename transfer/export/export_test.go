@@ -105,9 +105,8 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 				next++
 				return nil
 			})
-			if err != nil || next != rows {
-				t.Errorf("%d bounds, from row %d: up to %d, %v", len(bounds), after, next, err)
-			}
+			conformance.True(t, err == nil && next == rows,
+				"%d bounds, from row %d: up to %d, %v", len(bounds), after, next, err)
 		}
 	}
 	// Neither a caller that has had enough nor one that fails leaves anything running.
@@ -171,9 +170,8 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 		if attempts < 2 || resumed == 0 {
 			t.Errorf("%s %v: %d attempts, at most %d rows were there: nothing was interrupted", c.Format, c.Scan.Columns, attempts, resumed)
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
-			t.Errorf("left behind: %q", left)
-		}
+		left, _ := filepath.Glob(filepath.Join(dir, "*"))
+		conformance.Equal(t, len(left), 1, "left behind: %q", left)
 	}
 }
 
@@ -234,9 +232,8 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 			}
 			return faults.Fault{}
 		}
-		if r, err := ToFile(context.Background(), c); err == nil || r.Rows == 0 {
-			t.Fatalf("it was not interrupted: %d rows, %v", r.Rows, err)
-		}
+		r, err := ToFile(context.Background(), c)
+		conformance.MustTrue(t, err != nil && r.Rows != 0, "it was not interrupted: %d rows, %v", r.Rows, err)
 		w.faults.Decide = nil
 	}
 	interrupt()
@@ -313,9 +310,8 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 		e := newExporter(t.Context(), &c)
 		e.wrap = func(f scan.Formatter) scan.Formatter { return &stubborn{f, tt.takes} }
 		err := e.toFile()
-		if !errors.Is(err, errFull) || e.result.Kept != tt.kept {
-			t.Errorf("%s: %v, %d rows are kept, want %d", name, err, e.result.Kept, tt.kept)
-		}
+		conformance.True(t, errors.Is(err, errFull) && e.result.Kept == tt.kept,
+			"%s: %v, %d rows are kept, want %d", name, err, e.result.Kept, tt.kept)
 		left, err := filepath.Glob(c.Path + "*")
 		conformance.True(t, err == nil && (len(left) > 0) == (tt.kept > 0), "%s: %d rows are kept in %q", name, tt.kept, left)
 		if r, err := ToFile(t.Context(), c); err != nil || r.Resumed != tt.kept || r.Rows != 500 {
@@ -326,12 +322,10 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out.jsonl")
 	must(t, os.Mkdir(c.Path+sidecarSuffix+atomicfile.Suffix, 0o755))
-	if r, err := ToFile(t.Context(), c); err == nil || r.Kept != 0 {
-		t.Errorf("%+v, %v; want no row kept", r, err)
-	}
-	if left, _ := filepath.Glob(c.Path + ".part*"); len(left) > 0 {
-		t.Errorf("%q is left", left)
-	}
+	r, err := ToFile(t.Context(), c)
+	conformance.True(t, err != nil && r.Kept == 0, "%+v, %v; want no row kept", r, err)
+	left, _ := filepath.Glob(c.Path + ".part*")
+	conformance.True(t, len(left) == 0, "%q is left", left)
 }
 
 // TestAnExportOfATableThatIsReplacedFails drops the table after each page in turn, and makes another.
@@ -373,15 +367,13 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 			c.Path, c.Marks = filepath.Join(t.TempDir(), "out"), 10*time.Millisecond
 			replaced := new(client.ReplacedError)
 			r, err := ToFile(t.Context(), c)
-			if !errors.As(err, &replaced) || strings.Contains(err.Error(), "\n") || r.Kept != 0 || r.Rows == 0 {
-				t.Errorf("%+v, %v", r, err)
-			}
+			conformance.True(t, errors.As(err, &replaced) && !strings.Contains(err.Error(), "\n") && r.Kept == 0 && r.Rows != 0,
+				"%+v, %v", r, err)
 			conformance.Refused(t, conformance.ErrorOf(os.Stat(c.Path)), "", "the file has its name")
 			// Nothing continues it, not even where another table has the name.
 			changed := new(archive.ChangedError)
-			if r, err := ToFile(t.Context(), c); !errors.As(err, &changed) || r.Resumed != 0 {
-				t.Errorf("again: %+v, %v", r, err)
-			}
+			r, err = ToFile(t.Context(), c)
+			conformance.True(t, errors.As(err, &changed) && r.Resumed == 0, "again: %+v, %v", r, err)
 			if _, err := To(t.Context(), c, &bytes.Buffer{}); !errors.As(err, &replaced) {
 				t.Errorf("to a stream: %v", err)
 			}
@@ -405,9 +397,8 @@ func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
 	// What is continued is not a link either.
 	must(t, os.Remove(part))
 	must(t, os.Symlink(victim, part))
-	if _, _, err := openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false); err == nil {
-		t.Error("a link was continued")
-	}
+	_, _, err = openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false)
+	conformance.True(t, err != nil, "a link was continued")
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
 		t.Errorf("the file behind the link holds %q, %v", text, err)
 	}
@@ -452,18 +443,15 @@ func TestOneExportAtATimeWritesAFile(t *testing.T) {
 			second := c
 			second.Fresh = true
 			_, err := ToFile(t.Context(), second)
-			if busy := new(BusyError); !errors.As(err, &busy) {
-				t.Errorf("%s: a second export: %v", format, err)
-			}
+			busy := new(BusyError)
+			conformance.True(t, errors.As(err, &busy), "%s: a second export: %v", format, err)
 			tried = true
 			return f
 		}
-		if err := e.toFile(); err != nil || !tried {
-			t.Fatal(err, tried)
-		}
-		if left, err := filepath.Glob(c.Path + "?*"); err != nil || len(left) > 0 {
-			t.Errorf("%q is left", left)
-		}
+		err := e.toFile()
+		conformance.MustTrue(t, err == nil && tried, "%v %v", err, tried)
+		left, err := filepath.Glob(c.Path + "?*")
+		conformance.True(t, err == nil && len(left) == 0, "%q is left", left)
 	}
 }
 
@@ -479,9 +467,8 @@ func TestALockThatAKilledExportHasLeftIsTaken(t *testing.T) {
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out")
 	must(t, os.WriteFile(c.Path+lockSuffix, nil, 0o600))
-	if r, err := ToFile(context.Background(), c); err != nil || r.Rows != 10 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	r, err := ToFile(context.Background(), c)
+	conformance.True(t, err == nil && r.Rows == 10, "%+v, %v", r, err)
 }
 
 func TestServersOfSQLReadTheTextOfRows(t *testing.T) {

@@ -123,9 +123,8 @@ func fileRows(t *testing.T, name string, body []byte) (rows []string, header str
 		}
 		for _, g := range file.RowGroups() {
 			in, all := g.Rows(), make([]parquet.Row, g.NumRows())
-			if n, err := in.ReadRows(all); n != len(all) {
-				t.Fatal(n, err)
-			}
+			n, err := in.ReadRows(all)
+			conformance.MustTrue(t, n == len(all), "%v %v", n, err)
 			for _, values := range all {
 				row(names, func(i int) (string, bool) { return values[i].String(), !values[i].IsNull() })
 			}
@@ -332,9 +331,8 @@ func TestAnInterruptedLakeIsNotContinuedInAnotherForm(t *testing.T) {
 	} {
 		other := w.lake(t, dir, "csv")
 		change(&other)
-		if _, err := ToArchive(t.Context(), other); err == nil || !strings.Contains(err.Error(), place) {
-			t.Errorf("%s: %v", place, err)
-		}
+		_, err := ToArchive(t.Context(), other)
+		conformance.True(t, err != nil && strings.Contains(err.Error(), place), "%s: %v", place, err)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "part-00001-00001.csv"), []byte("cut"), 0o600))
 	c.step = nil
@@ -344,12 +342,10 @@ func TestAnInterruptedLakeIsNotContinuedInAnotherForm(t *testing.T) {
 	c.Fresh = true
 	_, err := ToArchive(t.Context(), c)
 	must(t, err)
-	if got, m := lakeIn(t, &c); !slices.Equal(got, inOrder(tableRows(600, noFolder), m.Columns)) {
-		t.Error("it has other rows")
-	}
-	if _, err := ToArchive(t.Context(), c); !errors.As(err, new(*format.OccupiedError)) {
-		t.Errorf("over a whole one: %v", err)
-	}
+	got, m := lakeIn(t, &c)
+	conformance.Same(t, got, inOrder(tableRows(600, noFolder), m.Columns), "it has other rows")
+	_, err = ToArchive(t.Context(), c)
+	conformance.True(t, errors.As(err, new(*format.OccupiedError)), "over a whole one: %v", err)
 }
 
 // A file in a store that was exchanged is found when it is rewritten.
@@ -372,9 +368,8 @@ func TestAFileThatIsNotAsItWasWrittenIsNotRewritten(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := ToArchive(t.Context(), c); !errors.Is(err, errKilled) {
-				t.Fatal(err)
-			}
+			_, err := ToArchive(t.Context(), c)
+			conformance.MustTrue(t, errors.Is(err, errKilled), "%v", err)
 			return noted
 		}
 		interrupted(interrupted(1000)) // after the last file, before any is rewritten
@@ -401,9 +396,8 @@ func TestTwoExportsToOnePlaceAreOne(t *testing.T) {
 	_, err := ToArchive(t.Context(), c)
 	must(t, err)
 	conformance.Equal(t, errors.As(second, new(*format.OccupiedError)), true, "the second says %v", second)
-	if got, m := lakeIn(t, &c); !slices.Equal(got, inOrder(tableRows(600, noFolder), m.Columns)) {
-		t.Error("it has other rows")
-	}
+	got, m := lakeIn(t, &c)
+	conformance.Same(t, got, inOrder(tableRows(600, noFolder), m.Columns), "it has other rows")
 }
 
 func TestWhatALakeCannotHoldIsRefusedByName(t *testing.T) {
@@ -489,7 +483,6 @@ func TestPlacesWithFolders(t *testing.T) {
 		}
 		conformance.True(t, got == want, "%s is %s, %v, want %s", place, got, err, want)
 	}
-	if got := string(appendFolder(nil, []byte("a b:c/d=é\x01%{}"))); got != "a b%3Ac%2Fd%3Dé%01%25%7B}" {
-		t.Error(got)
-	}
+	got := string(appendFolder(nil, []byte("a b:c/d=é\x01%{}")))
+	conformance.True(t, got == "a b%3Ac%2Fd%3Dé%01%25%7B}", "%v", got)
 }

@@ -133,9 +133,8 @@ func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 			}
 			return o
 		}
-		if got, want := write(true), write(false); !reflect.DeepEqual(got, want) {
-			t.Fatalf("as they came:\n%+v\nmade:\n%+v", got, want)
-		}
+		got, want := write(true), write(false)
+		conformance.MustTrue(t, reflect.DeepEqual(got, want), "as they came:\n%+v\nmade:\n%+v", got, want)
 	})
 	conformance.True(t, fast != 0, "no row was written as it came")
 }

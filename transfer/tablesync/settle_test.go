@@ -115,8 +115,7 @@ func TestASyncThatIsInterruptedWhileItSettlesComparesAgain(t *testing.T) {
 	put("t", "a", 1)
 	s := w.sync(cfg)
 	wantCounts(t, s, "equal 1, missing 0, different 0, surplus 1: written 0, deleted 1, kept 0, rejected 0, exit 0")
-	if s.Resumed || !strings.Contains(strings.Join(w.said, "\n"), "its comparison did not end") {
-		t.Errorf("%+v, said %q", s, w.said)
-	}
+	conformance.True(t, !s.Resumed && strings.Contains(strings.Join(w.said, "\n"), "its comparison did not end"),
+		"%+v, said %q", s, w.said)
 	w.wantRows("a n=1")
 }

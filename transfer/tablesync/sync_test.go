@@ -57,9 +57,8 @@ func TestOnlyTheDifferencesAreWritten(t *testing.T) {
 	if c := look.Costs; c.PutCU != 19 || c.DeleteCU != 10 || c.FullLoadCU != 99 || c.ReadCU == 0 || look.Puts != 19 || look.Deletes != 10 {
 		t.Errorf("costs %+v for %d puts and %d deletes", c, look.Puts, look.Deletes)
 	}
-	if _, err := os.Stat("tsimport-runs"); err == nil || !slices.Equal(before, w.rows()) {
-		t.Error("a look has written something")
-	}
+	_, err = os.Stat("tsimport-runs")
+	conformance.True(t, err != nil && slices.Equal(before, w.rows()), "a look has written something")
 
 	s := w.sync(cfg)
 	wantCounts(t, s, "equal 80, missing 9, different 10, surplus 10: written 19, deleted 10, kept 0, rejected 0, exit 0")
@@ -157,13 +156,11 @@ func TestARejectIsNotSurplus(t *testing.T) {
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,x\n"))
 	cfg.Load.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	s := w.sync(cfg)
-	if s.Surplus != 1 || s.OfRejects != 1 || s.RowsInTable != 2 {
-		t.Errorf("%d surplus rows, %d of rejects, of %d", s.Surplus, s.OfRejects, s.RowsInTable)
-	}
+	conformance.True(t, s.Surplus == 1 && s.OfRejects == 1 && s.RowsInTable == 2,
+		"%d surplus rows, %d of rejects, of %d", s.Surplus, s.OfRejects, s.RowsInTable)
 	conformance.MustEqual(t, len(s.RejectsFiles), 2, "files of rejects %v", s.RejectsFiles)
-	if text, err := os.ReadFile(s.RejectsFiles[0]); err != nil || string(text) != "id,n\nb,x\n" {
-		t.Errorf("the rejected records are %q, %v", text, err)
-	}
+	text, err := os.ReadFile(s.RejectsFiles[0])
+	conformance.True(t, err == nil && string(text) == "id,n\nb,x\n", "the rejected records are %q, %v", text, err)
 }
 
 func TestAnInputThatCannotBeReadToItsEndChangesNothing(t *testing.T) {
@@ -194,9 +191,8 @@ func TestARangeAloneIsComparedAndDeleted(t *testing.T) {
 	cfg.Range = "3..6"
 	s := w.sync(cfg)
 	wantCounts(t, s, "equal 1, missing 0, different 1, surplus 1: written 1, deleted 1, kept 0, rejected 0, exit 0")
-	if s.OutOfRange != 2 || s.RowsInTable != 3 {
-		t.Errorf("%d records out of range, %d rows", s.OutOfRange, s.RowsInTable)
-	}
+	conformance.True(t, s.OutOfRange == 2 && s.RowsInTable == 3,
+		"%d records out of range, %d rows", s.OutOfRange, s.RowsInTable)
 	w.wantRows("0 n=0", "1 n=0", "2 n=0", "3 n=0", "5 n=1", "6 n=0", "7 n=0", "8 n=0", "9 n=0")
 }
 
@@ -386,9 +382,8 @@ func TestAComparisonIsRepeatedWhereItNoLongerHolds(t *testing.T) {
 	w.interruptedAt(cfg, 1)
 	w.write("a.csv", "id,n\na,1\nb,2\nd,4\n")
 	s := w.sync(cfg)
-	if s.Resumed || !strings.Contains(strings.Join(w.said, "\n"), "the comparison is repeated") {
-		t.Errorf("resumed %v, said %q", s.Resumed, w.said)
-	}
+	conformance.True(t, !s.Resumed && strings.Contains(strings.Join(w.said, "\n"), "the comparison is repeated"),
+		"resumed %v, said %q", s.Resumed, w.said)
 	w.wantRows("a n=1", "b n=2", "d n=4")
 }
 
@@ -419,9 +414,8 @@ func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
 		w.make(table.Definition{}, stringID)
 	}
 	s, err := Run(context.Background(), cfg)
-	if err == nil || s.State != pipeline.StateFailed || !strings.Contains(err.Error(), "created at") {
-		t.Errorf("%+v, %v", s, err)
-	}
+	conformance.True(t, err != nil && s.State == pipeline.StateFailed && strings.Contains(err.Error(), "created at"),
+		"%+v, %v", s, err)
 	w.wantRows()
 }
 
@@ -484,9 +478,8 @@ func TestWhatCannotBeSynchronisedIsRefused(t *testing.T) {
 	} {
 		cfg := w.config(w.write("a.csv", "id,other\na,1\n"))
 		change(&cfg)
-		if _, err := Run(context.Background(), cfg); !errors.As(err, new(*plan.UsageError)) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
+		_, err := Run(context.Background(), cfg)
+		conformance.True(t, errors.As(err, new(*plan.UsageError)) && strings.Contains(err.Error(), want), "%s: %v", want, err)
 	}
 }
 
@@ -574,9 +567,8 @@ func TestRowsThatDoNotPassAreLeft(t *testing.T) {
 				cfg.Delete = false
 				s := w.sync(cfg)
 				wantCounts(t, s, "equal 1, missing 1, different 4, surplus 0: written 4, deleted 0, kept 0, rejected 0, exit 0")
-				if s.ConditionFailed != 1 || s.PutsUnfinished != 0 {
-					t.Errorf("mode %v: %d left, %d unfinished", mode, s.ConditionFailed, s.PutsUnfinished)
-				}
+				conformance.True(t, s.ConditionFailed == 1 && s.PutsUnfinished == 0,
+					"mode %v: %d left, %d unfinished", mode, s.ConditionFailed, s.PutsUnfinished)
 				w.wantRows("equal at=5 n=1", "missing at=5 n=2", "newer at=7 n=1", "older at=5 n=2", "same at=5 n=2", "unknown at=5 n=2")
 
 				// Another one writes a newer row after the comparison.
@@ -657,9 +649,8 @@ func TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged(t *testing.T) {
 		})
 	}
 	s := w.sync(cfg)
-	if s.Written != 500 || s.ConditionFailed != 0 || s.ExitCode != 0 || lost.Load() == 0 {
-		t.Errorf("%d written, %d left, exit %d", s.Written, s.ConditionFailed, s.ExitCode)
-	}
+	conformance.True(t, s.Written == 500 && s.ConditionFailed == 0 && s.ExitCode == 0 && lost.Load() != 0,
+		"%d written, %d left, exit %d", s.Written, s.ConditionFailed, s.ExitCode)
 }
 
 func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
@@ -694,12 +685,10 @@ func TestARunThatHasFinishedHasItsSummary(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, StateFile, "in the way"), 0o700))
 	r := &run{dir: dir, state: &state{Phase: deleting}, summary: &Summary{State: pipeline.StateFinished}}
-	if err := r.finish(); err == nil {
-		t.Fatal("the state was written over a folder")
-	}
-	if s, err := ReadSummary(dir); err != nil || s.State != pipeline.StateFinished {
-		t.Errorf("%+v, %v", s, err)
-	}
+	err := r.finish()
+	conformance.MustTrue(t, err != nil, "the state was written over a folder")
+	s, err := ReadSummary(dir)
+	conformance.True(t, err == nil && s.State == pipeline.StateFinished, "%+v, %v", s, err)
 }
 
 func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {

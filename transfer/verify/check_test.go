@@ -73,9 +73,8 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 			rt.Fatalf("%d keys, %d repeated, %d collisions, %d colliding; want %d, %d, %d, %d of\n%s",
 				r.Keys, r.Repeated, r.Collisions, r.Colliding, len(sources), repeated, collisions, colliding, text)
 		}
-		if r.OK != (collisions == 0) || int64(len(r.Examples)) != min(collisions, 3) {
-			rt.Fatalf("ok %v, examples %v", r.OK, r.Examples)
-		}
+		conformance.MustTrue(rt, r.OK == (collisions == 0) && int64(len(r.Examples)) == min(collisions, 3),
+			"ok %v, examples %v", r.OK, r.Examples)
 		lines := strings.Split(text, "\n")
 		for _, e := range r.Examples {
 			a, b := lines[e.First.Record], lines[e.Other.Record]
@@ -138,9 +137,8 @@ func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
 		if r.Equal != equal || r.Different != different || r.Repeated != equal+different || r.Keys != int64(len(first)) || r.Collisions != 0 || !r.OK {
 			rt.Fatalf("%d equal and %d different of %d, want %d and %d of\n%s", r.Equal, r.Different, r.Repeated, equal, different, text)
 		}
-		if got, want := int64(len(r.Repeats)), min(different, 3)+min(equal, 3-min(different, 3)); got != want {
-			rt.Fatalf("%d examples, want %d", got, want)
-		}
+		got, want := int64(len(r.Repeats)), min(different, 3)+min(equal, 3-min(different, 3))
+		conformance.MustTrue(rt, got == want, "%d examples, want %d", got, want)
 		for i, e := range r.Repeats {
 			a, b := atLine[int(e.First.Line)], atLine[int(e.Other.Line)]
 			if a == "" || b == "" || e.Equal != (a == b) || e.Equal != (int64(i) >= different) || a[:1] != string(e.Key[0].Value.Bytes) || a[:1] != b[:1] {
@@ -170,9 +168,8 @@ func TestACheckNamesAPartitionKeyThatAllRecordsHave(t *testing.T) {
 	for _, unique := range []bool{false, true} {
 		cfg.Unique = unique
 		r, err := Check(context.Background(), cfg)
-		if err != nil || !r.OK || len(r.HotKeys) != 1 || r.HotKeys[0] != (HotKey{"shop", "one", 1}) {
-			t.Errorf("unique %v: %+v, %v", unique, r, err)
-		}
+		conformance.True(t, err == nil && r.OK && len(r.HotKeys) == 1 && r.HotKeys[0] == (HotKey{"shop", "one", 1}),
+			"unique %v: %+v, %v", unique, r, err)
 	}
 }
 

@@ -148,14 +148,12 @@ func TestWhatUpdatesLeaveOfOneCell(t *testing.T) {
 		"a version of a time to come":          {2, state{values: []uint64{9}, stamped: []stamp{{900, []uint64{1}}}}, []got{{900, 1}, {400, 9}}, true, false},
 	} {
 		j := newJudge(table.Update, c.versions, 100, -1)
-		if ok, expired := j.holds(&c.s, c.have); ok != c.ok || expired != c.expired {
-			t.Errorf("%s: %v, expired %v", what, ok, expired)
-		}
+		ok, expired := j.holds(&c.s, c.have)
+		conformance.True(t, ok == c.ok && expired == c.expired, "%s: %v, expired %v", what, ok, expired)
 	}
 	j := newJudge(table.Update, 1, 100, old) // the load was before that
-	if ok, expired := j.holds(&state{values: []uint64{1}}, nil); !ok || !expired {
-		t.Errorf("a value that has expired: %v, %v", ok, expired)
-	}
+	ok, expired := j.holds(&state{values: []uint64{1}}, nil)
+	conformance.True(t, ok && expired, "a value that has expired: %v, %v", ok, expired)
 }
 
 func TestVersionsOfOneCellAreTheNewestThatAreKept(t *testing.T) {
@@ -202,9 +200,8 @@ func TestVersionsOfOneCellAreTheNewestThatAreKept(t *testing.T) {
 			if columns := j.differ(cells); (len(columns) == 0) != c.same || len(columns) > 1 || !c.same && columns[0] != 7 {
 				t.Errorf("%s, beside column %d: %v differ", what, other, columns)
 			}
-			if columns := j.differ(slices.Clone(c.want)); !slices.Contains(columns, other) {
-				t.Errorf("%s: column %d is surplus, and %v differ", what, other, columns)
-			}
+			columns := j.differ(slices.Clone(c.want))
+			conformance.True(t, slices.Contains(columns, other), "%s: column %d is surplus, and %v differ", what, other, columns)
 		}
 	}
 }
@@ -221,9 +218,8 @@ func TestAnOlderVersionIsFoundInAnyColumn(t *testing.T) {
 		for _, c := range odd {
 			expected = append(expected, j.Column(string(c)))
 		}
-		if got := j.older(row); !slices.Equal(got, expected) {
-			t.Errorf("%s: %v, want %s", columns, got, odd)
-		}
+		got := j.older(row)
+		conformance.True(t, slices.Equal(got, expected), "%s: %v, want %s", columns, got, odd)
 		// A row is equal to one with its newest versions only if it has no other.
 		j.wide = true
 		w := &want{versions: []version{{whole: true, hash: j.sum(row)}}}
@@ -249,9 +245,8 @@ func TestARowIsMissingUnlessAllOfItMayHaveExpired(t *testing.T) {
 		"another record is":      {[]version{{cells: []cell{old}}, {cells: []cell{young}}, {cells: []cell{old}}}, -1, isMissing},
 		"another is whole":       {[]version{{cells: []cell{old}}, {whole: true}}, -1, isMissing},
 	} {
-		if got, _ := newJudge(table.Put, 1, 100, c.loaded).compare(&want{versions: c.versions}, nil); got != c.want {
-			t.Errorf("%s: %d, want %d", what, got, c.want)
-		}
+		got, _ := newJudge(table.Put, 1, 100, c.loaded).compare(&want{versions: c.versions}, nil)
+		conformance.Equal(t, got, c.want, "%s", what)
 	}
 }
 
@@ -611,9 +606,8 @@ func TestRowsAsTheyCameAreJudgedAsTheirCells(t *testing.T) {
 			return a.name == b.name && a.value.Type == b.value.Type && a.value.Int == b.value.Int && math.Float64bits(a.value.Double) == math.Float64bits(b.value.Double) &&
 				string(a.value.Bytes) == string(b.value.Bytes)
 		})
-		if same != meant || (verdict == isEqual) != meant {
-			t.Fatalf("by bytes %v, by cells %v, want %v:\n%+v\n%+v", same, verdict == isEqual, meant, in, out)
-		}
+		conformance.MustTrue(t, same == meant && (verdict == isEqual) == meant,
+			"by bytes %v, by cells %v, want %v:\n%+v\n%+v", same, verdict == isEqual, meant, in, out)
 		if meant {
 			equal++
 		} else {

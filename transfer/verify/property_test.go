@@ -12,6 +12,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/record"
@@ -114,9 +115,8 @@ func TestVerifyFindsDifferencesExactlyWhereTheyAre(t *testing.T) {
 			found = append(found, Example{Kind: e.Kind, Key: e.Key, Columns: e.Columns})
 		}
 		if kind == "" {
-			if len(found) > 0 || !r.OK {
-				rt.Fatalf("%s: %+v where nothing that was written is touched, after\n%s", r.counts(), found, d.text)
-			}
+			conformance.MustTrue(rt, len(found) == 0 && r.OK,
+				"%s: %+v where nothing that was written is touched, after\n%s", r.counts(), found, d.text)
 			return
 		}
 		if len(found) != 1 || found[0].Kind != kind || columns != nil && !slices.Equal(found[0].Columns, columns) || r.OK != (kind == Extra) {
@@ -202,9 +202,8 @@ func TestWithoutAnOrderAnyRecordOfAKeyIsRight(t *testing.T) {
 		cfg := w.config(rt, name, text)
 		cfg.Request.Mode = rapid.SampledFrom([]table.Mode{table.Put, table.Update}).Draw(rt, "mode")
 		cfg.Request.Order = plan.OrderNone
-		if r := run(rt, cfg); r.OK != (said[wrong] == nil) {
-			rt.Fatalf("%s after\n%s", r.counts(), text)
-		}
+		r := run(rt, cfg)
+		conformance.MustEqual(rt, r.OK, said[wrong] == nil, "%s after\n%s", r.counts(), text)
 	})
 }
 
@@ -343,9 +342,8 @@ func TestTypesOfCellsAreCompared(t *testing.T) {
 			rows.Append(record.Datum{Kind: record.Integer}, cellOf("c", expected, -1))
 			name, cfg := w.makeWide(t, rows, 1)
 			w.write(t, name, 0, false, []record.Cell{cellOf("c", has, -1)})
-			if r := run(t, cfg); r.OK != (i == j) {
-				t.Errorf("%T %v and %T %v: %s", expected, expected, has, has, r.counts())
-			}
+			r := run(t, cfg)
+			conformance.Equal(t, r.OK, i == j, "%T %v and %T %v: %s", expected, expected, has, has, r.counts())
 		}
 	}
 }

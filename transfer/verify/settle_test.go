@@ -250,9 +250,8 @@ func TestNothingSettlesThatDoesNotAgree(t *testing.T) {
 				want = append(want, "missing "+id(n))
 			}
 			conformance.Equal(t, strings.Join(missing, ", "), strings.Join(want, ", "), "seed %d", seed)
-			if r.Settled.Remain != 6 || r.Missing != 6 || r.Different+r.Extra != 0 {
-				t.Errorf("seed %d: %+v, %s", seed, r.Settled, r.counts())
-			}
+			conformance.True(t, r.Settled.Remain == 6 && r.Missing == 6 && r.Different+r.Extra == 0,
+				"seed %d: %+v, %s", seed, r.Settled, r.counts())
 			for n := range 36 { // the next seed begins with nothing that differs
 				l.remove(id(n))
 				l.delete(t, l.table, id(n))
@@ -278,9 +277,8 @@ func TestWhatCannotBeReadAgainIsRefused(t *testing.T) {
 			change(l, &cfg)
 			_, err := Run(t.Context(), cfg)
 			conformance.Refused(t, err, want, "%s", want)
-			if usage := new(plan.UsageError); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--settle-for") {
-				t.Errorf("%s: %v", want, err)
-			}
+			usage := new(plan.UsageError)
+			conformance.True(t, errors.As(err, &usage) && strings.Contains(err.Error(), "--settle-for"), "%s: %v", want, err)
 		}
 	})
 }
@@ -339,9 +337,8 @@ func TestAComparisonThatSettlesEndsWithAnyErrorOnItsWay(t *testing.T) {
 			cfg.Changes, cfg.Workers = all, 1
 			if _, err := Run(t.Context(), cfg); len(all.calls) <= at {
 				calls := strings.Join(all.calls, " ")
-				if err != nil || !strings.HasSuffix(calls, "again range expected expected surplus close") {
-					t.Errorf("%s, %v", calls, err)
-				}
+				conformance.True(t, err == nil && strings.HasSuffix(calls, "again range expected expected surplus close"),
+					"%s, %v", calls, err)
 				break
 			} else if !errors.Is(err, errTold) {
 				t.Errorf("call %d, %s, fails: %v", at, all.calls[at], err)
@@ -364,8 +361,7 @@ func TestSettlingEndsWithItsContext(t *testing.T) {
 		}
 		ctx, stop := context.WithCancelCause(t.Context())
 		l.look("BatchGetRow", func(int) { stop(stopped) })
-		if r, err := Run(ctx, l.config(time.Hour)); err == nil {
-			t.Errorf("%+v", r)
-		}
+		r, err := Run(ctx, l.config(time.Hour))
+		conformance.True(t, err != nil, "%+v", r)
 	})
 }

@@ -41,9 +41,8 @@ func TestEveryTypeIsComparedBitForBit(t *testing.T) {
 	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary, "n": table.Integer, "f": table.Boolean, "s": table.String} {
 		cfg.Request.Columns.Types[c] = plan.Type{Type: typ}
 	}
-	if r := run(t, cfg); !r.OK || r.Equal != 1 {
-		t.Errorf("the row as it was put is different: %+v", r.Examples)
-	}
+	r := run(t, cfg)
+	conformance.True(t, r.OK && r.Equal == 1, "the row as it was put is different: %+v", r.Examples)
 	for column, other := range (cells{"d": 0.0, "e": []byte{}, "x": "\x00", "y": "", "n": float64(-7), "f": int64(0), "s": "中"}) {
 		w.update(t, name, "k", cells{column: other})
 		if r := run(t, cfg); r.OK || r.Different != 1 || len(r.Examples[0].Columns) != 1 || r.Examples[0].Columns[0] != column {
@@ -67,9 +66,8 @@ func TestRejectsAndRepeatsAreNotExpected(t *testing.T) {
 	cfg.Rejected = rundir.Rejected{file: {4, 5, 6}}
 	r := run(t, cfg)
 	wantCounts(t, r, "expected 2, equal 2, missing 0, different 0, expired 0, extra 1, in table 3, rejected 3, superseded 1")
-	if !r.OK || len(r.Examples) != 1 || r.Examples[0].Kind != Extra || r.Examples[0].Input != nil {
-		t.Errorf("ok %v, %+v", r.OK, r.Examples)
-	}
+	conformance.True(t, r.OK && len(r.Examples) == 1 && r.Examples[0].Kind == Extra && r.Examples[0].Input == nil,
+		"ok %v, %+v", r.OK, r.Examples)
 	cfg.ExtraFails = true
 	conformance.Equal(t, run(t, cfg).OK, false, "a surplus row is no failure, though it was to be")
 	cfg.Request.Records = 2
@@ -102,9 +100,8 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 	want := `missing id="k0007" [] 8, missing id="k0107" [] 108, missing id="k0207" [] 208, ` +
 		`different id="k0009" [m] 10, different id="k0109" [m] 110, different id="k0209" [m] 210`
 	conformance.Equal(t, strings.Join(got, ", "), want, "result")
-	if r.SpilledRows == 0 || r.Ranges < 2 {
-		t.Errorf("%d rows on disk, %d ranges: what was to be tried did not happen", r.SpilledRows, r.Ranges)
-	}
+	conformance.True(t, r.SpilledRows != 0 && r.Ranges >= 2,
+		"%d rows on disk, %d ranges: what was to be tried did not happen", r.SpilledRows, r.Ranges)
 	text2, err := json.Marshal(r.Examples[3])
 	if want := fmt.Sprintf(`{"kind":"different","key":{"id":"k0009"},"columns":["m"],"values":[{"column":"m","input":["9"],"table":["10 at N"]}],"input":{"file":%q,"record":10}}`, cfg.Request.Inputs[0]); err != nil ||
 		regexp.MustCompile(`at \d+`).ReplaceAllString(string(text2), "at N") != want {
@@ -152,9 +149,8 @@ func TestASampleReadsItsKeysAlone(t *testing.T) {
 			return faults.Fault{}
 		}
 		r := run(t, cfg)
-		if r.RowsExpected < 300 || r.RowsExpected > 600 || r.RowsExpected+r.NotSampled != 1500 {
-			t.Errorf("of 1500 keys %d are looked at, %d are not", r.RowsExpected, r.NotSampled)
-		}
+		conformance.True(t, r.RowsExpected >= 300 && r.RowsExpected <= 600 && r.RowsExpected+r.NotSampled == 1500,
+			"of 1500 keys %d are looked at, %d are not", r.RowsExpected, r.NotSampled)
 		if r.Equal+r.Missing != r.RowsExpected || r.Missing < 100 || r.Equal < 100 || r.Extra != 0 || r.RowsInTable != r.Equal {
 			t.Error(r.counts())
 		}
@@ -181,9 +177,8 @@ func TestThrottledReadsAndMovingPartitionsAreReadAgain(t *testing.T) {
 			}
 			return faults.Fault{}
 		}
-		if r := run(t, w.config(t, name, text)); !r.OK || r.Equal != 300 || r.Extra != 0 {
-			t.Error(r.counts())
-		}
+		r := run(t, w.config(t, name, text))
+		conformance.True(t, r.OK && r.Equal == 300 && r.Extra == 0, "%v", r.counts())
 		conformance.Equal(t, w.faults.Done()[faults.Refuse], 12, "requests were refused")
 	})
 }
@@ -230,9 +225,8 @@ func TestVersionsAreTheNewestThatTheTableKeeps(t *testing.T) {
 	w.update(t, name, "b", cells{"n": int64(21)}, now-2000) // the older of the two
 	r := run(t, cfg)
 	wantCounts(t, r, "expected 2, equal 1, missing 0, different 1, expired 0, extra 0, in table 2, rejected 0, superseded 4")
-	if got := r.Examples[0]; got.Key.String() != `id="b"` || len(got.Columns) != 1 || got.Columns[0] != "n" {
-		t.Errorf("%+v", got)
-	}
+	got := r.Examples[0]
+	conformance.True(t, got.Key.String() == `id="b"` && len(got.Columns) == 1 && got.Columns[0] == "n", "%+v", got)
 }
 
 func TestTimestampsOfReplacedRowsAreCompared(t *testing.T) {
@@ -261,9 +255,8 @@ func TestAStreamIsComparedWithoutTheColumns(t *testing.T) {
 	cfg := w.config(t, name, "")
 	cfg.Request.Inputs, cfg.Request.Read.Stdin = []string{"-"}, input.Stoppable(context.Background(), strings.NewReader("id,n\na,1\n"))
 	r := run(t, cfg)
-	if r.Different != 1 || len(r.Examples) != 1 || r.Examples[0].Columns != nil || len(r.Notes) != 1 {
-		t.Errorf("%s %+v %q", r.counts(), r.Examples, r.Notes)
-	}
+	conformance.True(t, r.Different == 1 && len(r.Examples) == 1 && r.Examples[0].Columns == nil && len(r.Notes) == 1,
+		"%s %+v %q", r.counts(), r.Examples, r.Notes)
 }
 
 func TestWhatCannotBeComparedIsAnError(t *testing.T) {
@@ -309,9 +302,8 @@ func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
 			}
 			return faults.Fault{}
 		}
-		if r, err := Run(t.Context(), cfg); !errors.As(err, new(*client.ReplacedError)) {
-			t.Errorf("sample %v: %+v, %v", sample, r, err)
-		}
+		r, err := Run(t.Context(), cfg)
+		conformance.True(t, errors.As(err, new(*client.ReplacedError)), "sample %v: %+v, %v", sample, r, err)
 	}
 }
 
@@ -453,9 +445,8 @@ func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 		e.Columns = append(e.Columns, fmt.Sprint(i))
 	}
 	e.Values = nil
-	if e.values(given, true); len(e.Values) != shownColumns {
-		t.Errorf("%d columns are shown", len(e.Values))
-	}
+	e.values(given, true)
+	conformance.True(t, len(e.Values) == shownColumns, "%d columns are shown", len(e.Values))
 }
 
 // TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade compares a table that numbers its rows, with files of returned keys.

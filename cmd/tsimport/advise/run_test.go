@@ -185,9 +185,8 @@ func TestFaultsOfAColumnAreNamed(t *testing.T) {
 	} {
 		conformance.Contains(t, strings.ReplaceAll(candidate(t, r, name).Reason, "1025", "1,025"), part, "%s", name)
 	}
-	if c := candidate(t, run(t, Config{Candidates: []string{"visits"}}, r.Files[0]), "visits"); c.Verdict != Recommended {
-		t.Errorf("visits, asked for by name: %s: %s", c.Verdict, c.Reason)
-	}
+	c := candidate(t, run(t, Config{Candidates: []string{"visits"}}, r.Files[0]), "visits")
+	conformance.True(t, c.Verdict == Recommended, "visits, asked for by name: %s: %s", c.Verdict, c.Reason)
 }
 
 func TestDigitsThatAreTextOfDifferentLengthsArePadded(t *testing.T) {
@@ -244,9 +243,8 @@ func TestALongInputIsSampledInBlocksAndReported(t *testing.T) {
 		DeviceID: recommended
 		SellerID: not recommended
 		OrderNumber: not recommended`)
-	if c := candidate(t, r, "CardID"); c.Distinct < 3900 || c.Distinct > 4100 {
-		t.Errorf("%d cards counted, there are 4000", c.Distinct)
-	}
+	c := candidate(t, r, "CardID")
+	conformance.True(t, c.Distinct >= 3900 && c.Distinct <= 4100, "%d cards counted, there are 4000", c.Distinct)
 	conformance.Contains(t, r.Design.Unique, "looked at", "unique")
 }
 
@@ -271,9 +269,8 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	c := Config{Input: Input{Args: []string{"-"}}}
 	c.Input.Find.Stdin = strings.NewReader(purchases(20000))
 	r, err := Run(t.Context(), c)
-	if err != nil || r.Rows != 20000 || candidate(t, r, "CardID").Verdict != Recommended {
-		t.Errorf("%v, %+v", err, r)
-	}
+	conformance.True(t, err == nil && r.Rows == 20000 && candidate(t, r, "CardID").Verdict == Recommended,
+		"%v, %+v", err, r)
 }
 
 func TestWrongRequestsAreNamed(t *testing.T) {
@@ -290,9 +287,8 @@ func TestWrongRequestsAreNamed(t *testing.T) {
 			c.Input.Args = []string{file}
 		}
 		_, err := Run(t.Context(), c)
-		if !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want a usage error with %q", err, want)
-		}
+		conformance.True(t, errors.As(err, new(*UsageError)) && strings.Contains(err.Error(), want),
+			"%v, want a usage error with %q", err, want)
 	}
 }
 
@@ -300,9 +296,8 @@ func TestAnInterruptedRunSaysWhy(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("stopped by hand")
 	stop(why)
-	if _, err := Run(ctx, Config{Input: Input{Args: []string{write(t, "p.csv", purchases(100))}}}); !errors.Is(err, why) {
-		t.Errorf("%v", err)
-	}
+	_, err := Run(ctx, Config{Input: Input{Args: []string{write(t, "p.csv", purchases(100))}}})
+	conformance.True(t, errors.Is(err, why), "%v", err)
 }
 
 func TestColumnsWhoseNamesAreNotIdentifiersAreQuoted(t *testing.T) {
@@ -333,9 +328,8 @@ func TestAValueThatGrowsTooLargeIsSplicedThoughTheSpliceSpreadsALittleLess(t *te
 	for _, share := range []float64{0.7, 0.75, 1} {
 		s := &survey{report: &Report{}}
 		c := &Candidate{cause: fewValues, Share: share, Fix: &Fix{Share: 0.72}}
-		if s.keep(c); c.Fix == nil {
-			t.Errorf("a fix of .72 is dropped for few values that are used to %.2f", share)
-		}
+		s.keep(c)
+		conformance.True(t, c.Fix != nil, "a fix of .72 is dropped for few values that are used to %.2f", share)
 	}
 }
 
@@ -351,9 +345,8 @@ func TestEveryFixAndSpliceHasAWholeKeyAndItsCommand(t *testing.T) {
 		}
 	}
 	all := 0
-	if r.EachKey(func(*Key) { all++ }); all < 3 {
-		t.Errorf("%d keys", all)
-	}
+	r.EachKey(func(*Key) { all++ })
+	conformance.True(t, all >= 3, "%d keys", all)
 }
 
 func TestValuesThatGoColdGetATablePerPeriod(t *testing.T) {
@@ -413,9 +406,8 @@ func TestNamesThatPkWouldCutAreGivenAnother(t *testing.T) {
 		fmt.Fprintf(&b, "u%d,%d\n", i*2477%1000, i*31%4000)
 	}
 	d := run(t, Config{}, write(t, "n.csv", b.String())).Design
-	if d == nil || !slices.Equal(d.Keys, []string{`user_id_key=col("user=id")`, `n_o_key=col("n:o")`}) {
-		t.Errorf("%+v", d)
-	}
+	conformance.True(t, d != nil && slices.Equal(d.Keys, []string{`user_id_key=col("user=id")`, `n_o_key=col("n:o")`}),
+		"%+v", d)
 }
 
 func TestCodesNeverTurnTheOrderOfTextsAround(t *testing.T) {
@@ -440,9 +432,8 @@ func TestCodesDistinguishSecondsOfDaysOutsideTheSample(t *testing.T) {
 	}
 	book := newCodebook(sample)
 	for _, later := range []time.Duration{0, 26 * time.Hour, 400 * 24 * time.Hour} {
-		if a, b := book.code(text(start.Add(later))), book.code(text(start.Add(later+time.Second))); a >= b {
-			t.Errorf("after %v: the code of the next second is %d, after %d", later, b, a)
-		}
+		a, b := book.code(text(start.Add(later))), book.code(text(start.Add(later+time.Second)))
+		conformance.True(t, a < b, "after %v: the code of the next second is %d, after %d", later, b, a)
 	}
 }
 
@@ -537,9 +528,8 @@ func TestRealDataGetAnExpertsVerdicts(t *testing.T) {
 			r := run(t, Config{Input: Input{Options: reader.Options{NoHeader: want.noHeader}}}, filepath.Join(dir, "real", want.file))
 			checkVerdicts(t, r, want.verdicts)
 			conformance.Equal(t, r.Arrival.Column, want.arrival, "arrival")
-			if r.Design == nil || r.Design.Keys[0] != want.key {
-				t.Errorf("design %+v, want the partition key %s", r.Design, want.key)
-			}
+			conformance.True(t, r.Design != nil && r.Design.Keys[0] == want.key,
+				"design %+v, want the partition key %s", r.Design, want.key)
 		})
 	}
 	conformance.True(t, judged >= 2, "only %d files were judged", judged)

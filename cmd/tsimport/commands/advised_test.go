@@ -88,9 +88,8 @@ func TestEveryCommandThatIsAdvisedIsPlannedByTheLoad(t *testing.T) {
 				words = words[1:]
 			}
 			var out, errOut strings.Builder
-			if code := Run(append([]string{"tsimport"}, append(words, "--dry-run", "-q", "--max-errors", "-1")...), &out, &errOut); code != 0 && code != 3 {
-				t.Errorf("%s: exit code %d: %s\n%s", input, code, command, errOut.String())
-			}
+			code := Run(append([]string{"tsimport"}, append(words, "--dry-run", "-q", "--max-errors", "-1")...), &out, &errOut)
+			conformance.True(t, code == 0 || code == 3, "%s: exit code %d: %s\n%s", input, code, command, errOut.String())
 			planned++
 			if strings.HasPrefix(input, "sqlite") {
 				seen[strings.Fields(input)[0]]++
@@ -122,9 +121,8 @@ func TestAdviceFoldsItsSentencesToTheTerminal(t *testing.T) {
 	var b strings.Builder
 	p := &advicePrinter{w: &b, width: 60, colour: true}
 	must(t, p.print(advice()))
-	if !strings.Contains(b.String(), "\x1b[32m recommended") || strings.Contains(b.String(), "\x1b[2J") {
-		t.Errorf("printed %q", b.String())
-	}
+	conformance.True(t, strings.Contains(b.String(), "\x1b[32m recommended") && !strings.Contains(b.String(), "\x1b[2J"),
+		"printed %q", b.String())
 	for line := range strings.Lines(b.String()) {
 		if strings.Contains(line, "many words") && utf8.RuneCountInString(line) > 61 {
 			t.Errorf("%d characters in a line: %s", utf8.RuneCountInString(line), line)

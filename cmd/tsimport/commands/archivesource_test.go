@@ -130,9 +130,8 @@ func TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow(t *testing.T) {
 					t.Errorf("cells that are %v old, %v: %s", tt.age, more, text)
 				}
 			}
-			if text := tsimport(0, "export", "-t", table, "-q"); strings.Contains(text, "1") {
-				t.Errorf("cells that are %v old: rows were written: %s", tt.age, text)
-			}
+			text := tsimport(0, "export", "-t", table, "-q")
+			conformance.True(t, !strings.Contains(text, "1"), "cells that are %v old: rows were written: %s", tt.age, text)
 		}
 	}
 	tsimport(2, "sync", "archive0", "-t", "t0", "--drop-expired")
@@ -168,9 +167,8 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 	holds(t, tsimport(2, "export", "-t", "two", "-o", "none/", "--from-key", "2", "--to-key", "1,5", "-q"),
 		"no key is in that range")
 	conformance.Equal(t, tsimport(0, "export", "-t", "one"), before, "the table was changed")
-	if text := tsimport(0, "table", "list", "-q"); strings.Contains(text, "new") {
-		t.Errorf("a table was made: %s", text)
-	}
+	text := tsimport(0, "table", "list", "-q")
+	conformance.True(t, !strings.Contains(text, "new"), "a table was made: %s", text)
 	tsimport(0, "load", "kept", "-t", "turned", "--create", "--pk", "b", "--pk", "a")
 	tsimport(0, "verify", "kept", "-t", "turned", "--extra", "fail")
 }
@@ -231,9 +229,8 @@ func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *te
 	}
 	holds(t, tsimport(2, "load", "sqlite:shop.db?table=typeless", "-t", "t", "--pk", "a", "--pk", "b", "-q"),
 		"holds values of the types")
-	if text := tsimport(0, "table", "list"); strings.Contains(text, "t ") {
-		t.Errorf("a table was made: %s", text)
-	}
+	text := tsimport(0, "table", "list")
+	conformance.True(t, !strings.Contains(text, "t "), "a table was made: %s", text)
 	for _, command := range []string{"sync", "verify"} { // which look at all rows
 		holds(t, tsimport(2, command, geo, "-t", "cities", "-q"), "1 of the 3 rows of "+geo+" would be lost")
 	}
@@ -255,9 +252,8 @@ func TestAKeyThatMayMergeRowsOfADumpBringsAWarning(t *testing.T) {
 	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES (1,'x'),(2,'x');\n-- Dump completed\n")
 	holds(t, tsimport(0, "load", "geo.sql", "-t", "t", "--pk", "city"),
 		"warning: rows of geo.sql that differ only in region may become one row")
-	if text := tsimport(0, "load", "geo.sql", "-t", "u"); strings.Contains(text, "may become one row") {
-		t.Error(text)
-	}
+	text := tsimport(0, "load", "geo.sql", "-t", "u")
+	conformance.True(t, !strings.Contains(text, "may become one row"), "%v", text)
 }
 
 // commandsIn runs commands in an empty folder.
@@ -267,9 +263,8 @@ func commandsIn(t *testing.T) (tsimport func(want int, args ...string) string) {
 	return func(want int, args ...string) string {
 		t.Helper()
 		var out, errOut bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
-			t.Errorf("%q: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
-		}
+		code := Run(append([]string{"tsimport"}, args...), &out, &errOut)
+		conformance.True(t, code == want, "%q: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
 		return out.String() + errOut.String()
 	}
 }
@@ -309,9 +304,8 @@ func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 		}
 	}
 	conformance.Equal(t, tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q"), one, "was")
-	if now := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q"); now != all || strings.Count(all, `"TS"`) != 4 {
-		t.Errorf("was %s, is %s", all, now)
-	}
+	now := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q")
+	conformance.True(t, now == all && strings.Count(all, `"TS"`) == 4, "was %s, is %s", all, now)
 }
 
 // TestRowsInThePlaceOfMarksAreNotComparedAsNone: a comparison that rejects all rows would find all of them equal.
@@ -334,9 +328,8 @@ func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")
 	must(t, os.Mkdir("there", 0o700))
 	for _, folder := range []string{"new/", "there", "."} {
-		if said := tsimport(2, "export", "-t", "t", "--format", "jsonl", "-o", folder); !strings.Contains(said, "it is a folder") || strings.Count(said, "\n") != 1 {
-			t.Error(said)
-		}
+		said := tsimport(2, "export", "-t", "t", "--format", "jsonl", "-o", folder)
+		conformance.True(t, strings.Contains(said, "it is a folder") && strings.Count(said, "\n") == 1, "%v", said)
 	}
 	holds(t, tsimport(0, "export", "-t", "t", "-o", "new/"), "archived 1 row with 0 cells of table t in 1 part, ")
 }

@@ -294,9 +294,8 @@ func TestAStateThatIsNotThereIsNotBegunOverATableWithRows(t *testing.T) {
 				if s.rows == 0 {
 					continue
 				}
-				if rows := strings.Count(tsimport(0, "export", "--table", "t", "--format", "csv", "-q"), "\n") - 1; rows != s.rows {
-					t.Errorf("after %s the table has %d rows, want %d", s.command, rows, s.rows)
-				}
+				rows := strings.Count(tsimport(0, "export", "--table", "t", "--format", "csv", "-q"), "\n") - 1
+				conformance.Equal(t, rows, s.rows, "after %s the table", s.command)
 			}
 		})
 	}
@@ -329,9 +328,8 @@ func TestFindingABadFileCostsRequestsByTheFile(t *testing.T) {
 			}
 			lists, gets := requests(25)
 			moreLists, moreGets := requests(100)
-			if moreLists > 2*lists || moreGets > 5*gets {
-				t.Errorf("25 files: %d lists, %d gets; 100 files: %d, %d", lists, gets, moreLists, moreGets)
-			}
+			conformance.True(t, moreLists <= 2*lists && moreGets <= 5*gets,
+				"25 files: %d lists, %d gets; 100 files: %d, %d", lists, gets, moreLists, moreGets)
 		})
 	}
 }

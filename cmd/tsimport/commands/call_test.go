@@ -104,9 +104,8 @@ func TestAZeroThatIsGivenIsNotOverruled(t *testing.T) {
 	}
 	c := of("load", "trim=false", "version-column=", "columns=")
 	c.After(of("load", "trim=true", "version-column=n", "columns=a,b", "flatten=true", "verify=false"))
-	if c.Trim || c.VersionColumn != "" || len(c.Columns) > 0 || !c.Flatten || !c.IsSet("verify") {
-		t.Errorf("%+v", c)
-	}
+	conformance.True(t, !c.Trim && c.VersionColumn == "" && len(c.Columns) == 0 && c.Flatten && c.IsSet("verify"),
+		"%+v", c)
 	for name, value := range map[string]string{"DRY_RUN": "true", "STORE": "there", "ENDPOINT": "http://h", "INSTANCE": "i", "PROFILE": "p"} {
 		t.Setenv("TSIMPORT_"+name, value)
 	}
@@ -146,12 +145,10 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 		must(t, printInspections(&out, found, whole))
 		text := out.String()
 		conformance.Equal(t, strings.Count("\n"+text, "\nfile "), blocks, "whole %v: blocks:\n%s", whole, text)
-		if strings.Contains(text, "2 files more") == whole || strings.Contains(text, "30\n") == whole {
-			t.Errorf("whole %v:\n%s", whole, text)
-		}
-		if strings.Count(text, "cut off") != 2 || !strings.Contains(text, "the files together\ndiffer in") {
-			t.Errorf("whole %v: an error or the difference is missing:\n%s", whole, text)
-		}
+		conformance.True(t, strings.Contains(text, "2 files more") != whole && strings.Contains(text, "30\n") != whole,
+			"whole %v:\n%s", whole, text)
+		conformance.True(t, strings.Count(text, "cut off") == 2 && strings.Contains(text, "the files together\ndiffer in"),
+			"whole %v: an error or the difference is missing:\n%s", whole, text)
 	}
 }
 
@@ -166,9 +163,8 @@ func TestEveryOptionOfALoadIsAFieldOrOfTheCommandAlone(t *testing.T) {
 		alone[name] = true
 	}
 	for _, o := range options.Of(options.Load | options.Ending) {
-		if has := o.InRequest(); has == alone[o.Name] {
-			t.Errorf("%s is a field of a request: %v", o.Name, has)
-		}
+		has := o.InRequest()
+		conformance.True(t, has != alone[o.Name], "%s is a field of a request: %v", o.Name, has)
 	}
 }
 
@@ -249,24 +245,20 @@ func says(err error, want string) bool {
 
 func TestSharesAndPercentagesAreReadExactly(t *testing.T) {
 	for text, want := range map[string]float64{"1%": 0.01, "0.01": 0.01, "100%": 0, "1": 0, "0.5": 0.5} {
-		if got, err := parseShare(text); err != nil || got != want {
-			t.Errorf("share %q: %v, %v, want %v", text, got, err, want)
-		}
+		got, err := parseShare(text)
+		conformance.True(t, err == nil && got == want, "share %q: %v, %v, want %v", text, got, err, want)
 	}
 	for _, bad := range []string{"", "0", "0%", "-1%", "101%", "1.01", "NaN", "x", "%"} {
-		if got, err := parseShare(bad); err == nil {
-			t.Errorf("share %q is mistaken for %v", bad, got)
-		}
+		got, err := parseShare(bad)
+		conformance.True(t, err != nil, "share %q is mistaken for %v", bad, got)
 	}
 	for text, want := range map[string]float64{"0%": 0, "1%": 0.01, "99.5%": 0.995} {
-		if got, err := parseThrottled(text); err != nil || got != want {
-			t.Errorf("throttled %q: %v, %v, want %v", text, got, err, want)
-		}
+		got, err := parseThrottled(text)
+		conformance.True(t, err == nil && got == want, "throttled %q: %v, %v, want %v", text, got, err, want)
 	}
 	for _, bad := range []string{"", "1", "100%", "-1%", "NaN%", "%"} {
-		if got, err := parseThrottled(bad); err == nil {
-			t.Errorf("throttled %q is mistaken for %v", bad, got)
-		}
+		got, err := parseThrottled(bad)
+		conformance.True(t, err != nil, "throttled %q is mistaken for %v", bad, got)
 	}
 }
 
@@ -286,13 +278,11 @@ func TestSimulationsAreReadOrRefused(t *testing.T) {
 			t.Errorf("moves %q: %+v, %v", text, m, err)
 		}
 	}
-	if slow, err := parseSlow([]string{"7:0.1", "0:2"}); err != nil || len(slow) != 2 || slow[7] != 0.1 || slow[0] != 2 {
-		t.Errorf("slow: %v, %v", slow, err)
-	}
+	slow, err := parseSlow([]string{"7:0.1", "0:2"})
+	conformance.True(t, err == nil && len(slow) == 2 && slow[7] == 0.1 && slow[0] == 2, "slow: %v, %v", slow, err)
 	for _, bad := range []string{"7", "x:1", "7:x", ""} {
-		if slow, err := parseSlow([]string{bad}); !says(err, "--slow") {
-			t.Errorf("slow %q: %v, %v", bad, slow, err)
-		}
+		slow, err := parseSlow([]string{bad})
+		conformance.True(t, says(err, "--slow"), "slow %q: %v, %v", bad, slow, err)
 	}
 }
 
@@ -301,9 +291,8 @@ func TestKeysOfTablesAreReadOrRefused(t *testing.T) {
 		"id:auto": "cannot be auto", "id:string=upper(a)": "a table has no expressions"} {
 		var said bytes.Buffer
 		code := Run([]string{"tsimport", "table", "create", "t", "--store", filepath.Join(t.TempDir(), "store"), "--pk", text}, io.Discard, &said)
-		if code != exitcode.Usage || !strings.Contains(said.String(), want) {
-			t.Errorf("--pk %q: exit code %d, %s; want %q", text, code, &said, want)
-		}
+		conformance.True(t, code == exitcode.Usage && strings.Contains(said.String(), want),
+			"--pk %q: exit code %d, %s; want %q", text, code, &said, want)
 	}
 }
 
@@ -375,22 +364,18 @@ func TestDialectFlagsAreReadOrRefused(t *testing.T) {
 }
 
 func TestOrdersAndSyncsAreReadOrRefused(t *testing.T) {
-	if noSync, err := parseSync("none"); err != nil || !noSync {
-		t.Error(noSync, err)
-	}
-	if noSync, err := parseSync("always"); err != nil || noSync {
-		t.Error(noSync, err)
-	}
-	if _, err := parseSync("sometimes"); !says(err, "want always or none") {
-		t.Error(err)
-	}
+	noSync, err := parseSync("none")
+	conformance.True(t, err == nil && noSync, "%v %v", noSync, err)
+	noSync, err = parseSync("always")
+	conformance.True(t, err == nil && !noSync, "%v %v", noSync, err)
+	_, err = parseSync("sometimes")
+	conformance.True(t, says(err, "want always or none"), "%v", err)
 }
 
 func TestTheBuiltInKeyIsNotOfferedToOtherMachines(t *testing.T) {
 	for address, refused := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true, "192.0.2.1:80": true, "no address": false} {
-		if err := checkPublicKey(address, server.Options{AccessKeySecret: server.DefaultAccessKeySecret}); (err != nil) != refused {
-			t.Errorf("%s with the built-in key: %v", address, err)
-		}
+		err := checkPublicKey(address, server.Options{AccessKeySecret: server.DefaultAccessKeySecret})
+		conformance.Equal(t, (err != nil), refused, "%s with the built-in key: %v", address, err)
 		if err := checkPublicKey(address, server.Options{AccessKeySecret: "own"}); err != nil {
 			t.Errorf("%s with a key of its own: %v", address, err)
 		}
@@ -409,9 +394,8 @@ func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
 			t.Errorf("%.20q: %.20q, %v", text, got, err)
 		}
 	}
-	if _, err := readSecret(name + "missing"); !says(err, "--access-key-secret-file") {
-		t.Error(err)
-	}
+	_, err := readSecret(name + "missing")
+	conformance.True(t, says(err, "--access-key-secret-file"), "%v", err)
 }
 
 func TestHalfAnAccessKeyIsRefused(t *testing.T) {
@@ -422,9 +406,8 @@ func TestHalfAnAccessKeyIsRefused(t *testing.T) {
 				t.Setenv(n, "")
 			}
 			t.Setenv(family+half, "x")
-			if _, err := findCredentials(c); !says(err, "only one of them is set") {
-				t.Errorf("%s%s: %v", family, half, err)
-			}
+			_, err := findCredentials(c)
+			conformance.True(t, says(err, "only one of them is set"), "%s%s: %v", family, half, err)
 		}
 	}
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", "id")
@@ -461,13 +444,11 @@ func TestLinesOfASampleAreItsKeys(t *testing.T) {
 	for text, want := range map[string]string{"a\r\nb\n\nc": "a b c", "": "no partition-key values", "\n\r\n": "no partition-key values"} {
 		put(t, name, text)
 		lines, err := readLines(name)
-		if err == nil && strings.Join(lines, " ") != want || err != nil && !says(err, want) {
-			t.Errorf("%q: %q, %v", text, lines, err)
-		}
+		conformance.True(t, (err != nil || strings.Join(lines, " ") == want) && (err == nil || says(err, want)),
+			"%q: %q, %v", text, lines, err)
 	}
-	if _, err := readLines(name + "missing"); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
+	_, err := readLines(name + "missing")
+	conformance.True(t, errors.Is(err, os.ErrNotExist), "%v", err)
 }
 
 func TestALineOfAListIsRefusedAsTheAddressIs(t *testing.T) {

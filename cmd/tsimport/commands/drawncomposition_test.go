@@ -220,9 +220,8 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 		verdicts = append(verdicts, verdict)
 		for name, broken := range spoiled(left) {
 			o.rejected = maps.Clone(rejected)
-			if v, _, _ := judged(l, o, before, files, broken); v != "different" {
-				t.Errorf("seed %d, %s: a table with %s is judged %s", l.Seed, l.Theme, name, v)
-			}
+			v, _, _ := judged(l, o, before, files, broken)
+			conformance.Equal(t, v, "different", "seed %d, %s: a table with %s is judged", l.Seed, l.Theme, name)
 		}
 		if verdict == "different" && wrong == "" {
 			wrong = fmt.Sprintf("seed %d, %s, %s (%v %v): %s\n%s", l.Seed, l.Theme, way, flags, arguments, why, o.said)

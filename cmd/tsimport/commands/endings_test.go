@@ -221,9 +221,8 @@ func (s *serviceOfEndings) end(t *testing.T, w *wayToEnd, c endingCase, form str
 		step, refused := strings.CutPrefix(step, "!")
 		s.does(map[bool]string{true: "refuses"}[refused], "load")
 		var said bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, strings.Fields(step)...), io.Discard, &said); code != map[bool]int{true: 5}[refused] {
-			t.Fatalf("%s: exit code %d\n%s", step, code, said.String())
-		}
+		code := Run(append([]string{"tsimport"}, strings.Fields(step)...), io.Discard, &said)
+		conformance.MustTrue(t, code == map[bool]int{true: 5}[refused], "%s: exit code %d\n%s", step, code, said.String())
 	}
 	line := steps[len(steps)-1]
 	args := append(strings.Fields(line), "--metrics-file", "m.prom")
@@ -424,9 +423,8 @@ func (s *serviceOfEndings) files(t *testing.T) {
 	put(t, "broken.yaml", "version: 1\nloads: 7\n")
 	put(t, "age.yaml", "period: month\nclasses:\n  - {up_to: 0, ttl: -1}\n  - {archive: ./archive}\n")
 	t.Setenv("TABLESTORE_ENDPOINT", s.url)
-	if code := Run(strings.Fields("tsimport load good.csv --table t --create --pk id --quiet"), io.Discard, os.Stderr); code != 0 {
-		t.Fatal(code)
-	}
+	code := Run(strings.Fields("tsimport load good.csv --table t --create --pk id --quiet"), io.Discard, os.Stderr)
+	conformance.MustTrue(t, code == 0, "%v", code)
 }
 
 func TestAnExportWarnsOfWhatNoRowHad(t *testing.T) {
@@ -475,9 +473,8 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		code := Run(append([]string{"tsimport"}, strings.Fields(step.args)...), io.Discard, &said)
-		if code != step.code || !strings.Contains(said.String(), step.says) {
-			t.Errorf("%s: exit code %d, want %d\n%s", step.args, code, step.code, said.String())
-		}
+		conformance.True(t, code == step.code && strings.Contains(said.String(), step.says),
+			"%s: exit code %d, want %d\n%s", step.args, code, step.code, said.String())
 	}
 	for file, all := range map[string][]string{
 		"m.prom": {`rows{command="load",load="",outcome="rejected",table="t"} 2`, `outcome="read",table="t"} 2`, `outcome="written",table="t"} 0`},
@@ -501,9 +498,8 @@ func TestALoadThatFailedAndIsThenHeldHasNotSucceeded(t *testing.T) {
 		if code := Run(strings.Fields("tsimport run job.yaml --quiet --metrics-file m.prom"), io.Discard, &said); code != 2 || !strings.Contains(said.String(), says) {
 			t.Fatalf("exit code %d, want %q\n%s", code, says, said.String())
 		}
-		if err := os.Remove("a.csv"); says == "; load two: " && err != nil {
-			t.Fatal(err)
-		}
+		err := os.Remove("a.csv")
+		conformance.MustTrue(t, says != "; load two: " || err == nil, "%v", err)
 	}
 	text, err := os.ReadFile("m.prom")
 	must(t, err)

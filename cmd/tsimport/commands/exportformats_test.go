@@ -122,9 +122,8 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 		}
 		tsimport(0, load...)
 		was, is := typedTable(t, tsimport, name), typedTable(t, tsimport, "again_"+format)
-		if len(was) != len(is) || int64(len(was)) != said.Rows || len(was) < 20 {
-			t.Fatalf("%s: %d rows of %d, said %d", format, len(is), len(was), said.Rows)
-		}
+		conformance.MustTrue(t, len(was) == len(is) && int64(len(was)) == said.Rows && len(was) >= 20,
+			"%s: %d rows of %d, said %d", format, len(is), len(was), said.Rows)
 		got := said
 		got.Lost.Timestamps, got.Lost.Types, got.Lost.Older = 0, 0, 0
 		for key, columns := range was {
@@ -158,13 +157,11 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 	}
 	// A Parquet column has one type.
 	tsimport(2, "export", "--table", "t_csv", "--format", "parquet", "-o", "mixed.parquet")
-	if left, err := filepath.Glob("mixed.parquet*"); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %q, %v", left, err)
-	}
+	left, err := filepath.Glob("mixed.parquet*")
+	conformance.True(t, err == nil && len(left) == 0, "left behind: %q, %v", left, err)
 	// A column that is named twice, or is of the key, is there once.
-	if text := tsimport(0, "export", "--table", "t_csv", "--columns", "id,s,s", "-q"); !strings.HasPrefix(text, "id,k,s\n") {
-		t.Errorf("the header is %.30q", text)
-	}
+	text := tsimport(0, "export", "--table", "t_csv", "--columns", "id,s,s", "-q")
+	conformance.True(t, strings.HasPrefix(text, "id,k,s\n"), "the header is %.30q", text)
 }
 
 func TestEveryFormatTakesTheSameSelection(t *testing.T) {
@@ -210,17 +207,14 @@ func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
 		"a.csv": "id,n\n", "a": "id,n\n", "a.jsonl": `{"id":1,`, "A.JSONL": `{"id":1,`, "a.ndjson": `{"id":1,`, "a.json": `{"id":1,`, "a.parquet": "PAR1",
 	} {
 		tsimport(0, "export", "--table", "t", "-o", name, "-q")
-		if text, err := os.ReadFile(name); err != nil || !strings.HasPrefix(string(text), start) {
-			t.Errorf("%s begins with %.20q, %v", name, text, err)
-		}
+		text, err := os.ReadFile(name)
+		conformance.True(t, err == nil && strings.HasPrefix(string(text), start), "%s begins with %.20q, %v", name, text, err)
 	}
 	tsimport(0, "export", "--table", "t", "-o", "b.jsonl", "--format", "csv", "-q")
-	if text, err := os.ReadFile("b.jsonl"); err != nil || string(text) != "id,n\n1,2\n" {
-		t.Errorf("--format is not heard: %q, %v", text, err)
-	}
-	if typed := tsimport(0, "export", "--table", "t", "--typed", "-q"); !strings.HasPrefix(typed, `{"`) || !strings.Contains(typed, `"TS"`) {
-		t.Errorf("--typed alone: %s", typed)
-	}
+	text, err := os.ReadFile("b.jsonl")
+	conformance.True(t, err == nil && string(text) == "id,n\n1,2\n", "--format is not heard: %q, %v", text, err)
+	typed := tsimport(0, "export", "--table", "t", "--typed", "-q")
+	conformance.True(t, strings.HasPrefix(typed, `{"`) && strings.Contains(typed, `"TS"`), "--typed alone: %s", typed)
 	for _, name := range []string{"d.csv", "d.parquet"} {
 		holds(t, tsimport(2, "export", "--table", "t", "--typed", "-o", name), "--typed: it is for --format jsonl")
 	}
@@ -241,9 +235,8 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 	export(0, "-o", "part/")
 	m, err := archive.Read("part")
 	must(t, err)
-	if m.Rows != 2 || m.Cells != 4 || m.Holds.Filter != "n >= 2" {
-		t.Errorf("the archive has %d rows of %d cells and holds %+v", m.Rows, m.Cells, m.Holds)
-	}
+	conformance.True(t, m.Rows == 2 && m.Cells == 4 && m.Holds.Filter == "n >= 2",
+		"the archive has %d rows of %d cells and holds %+v", m.Rows, m.Cells, m.Holds)
 	many := "s" // more columns than a request names: all of them are read
 	for i := range 200 {
 		many += fmt.Sprintf(",c%d", i)
@@ -266,9 +259,8 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 	}
 	tsimport(0, "verify", "a.csv", "-t", "t", "--type", "n=integer", "--extra", "fail")
 	holds(t, tsimport(2, "export", "-t", "t", "-o", "bad/", "--filter", "n >="), "--filter n >=")
-	if _, err := os.Stat("bad"); !os.IsNotExist(err) {
-		t.Errorf("a refused export has made its folder: %v", err)
-	}
+	_, err = os.Stat("bad")
+	conformance.True(t, os.IsNotExist(err), "a refused export has made its folder: %v", err)
 }
 
 // TestAFolderForOtherProgramsLoadsAsTheSameRows in each format, with partition folders and without.
@@ -382,7 +374,6 @@ func TestWhatAFolderForOtherProgramsIsNotIsRefused(t *testing.T) {
 	}
 	holds(t, tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "days/dt={day(n + \"x\")}/"), "warning: 1 row is in folders of no value: ")
 	tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "out/", "--columns", "n,none", "-q")
-	if text, err := os.ReadFile("out/part-00001-00001.csv"); err != nil || string(text) != "id,n,none\n1,2,\n" {
-		t.Errorf("%q, %v", text, err)
-	}
+	text, err := os.ReadFile("out/part-00001-00001.csv")
+	conformance.True(t, err == nil && string(text) == "id,n,none\n1,2,\n", "%q, %v", text, err)
 }

@@ -63,9 +63,8 @@ func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", args, code, got, want)
 		}
 	}
-	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
-		t.Errorf("something was written: %v, %v", left, err)
-	}
+	left, err := os.ReadDir(".")
+	conformance.True(t, err == nil && len(left) == 0, "something was written: %v, %v", left, err)
 }
 
 func TestEveryCommandSaysTheSameOfAnAddress(t *testing.T) {
@@ -150,13 +149,11 @@ func eachFlag(do func(command string, f cli.Flag)) {
 func TestHelpShowsFirstWhatANewcomerNeeds(t *testing.T) {
 	helpOf := func(command, part string, want int) string {
 		var out, errOut bytes.Buffer
-		if code := Run(append(append([]string{"tsimport"}, strings.Fields(command)...), "--help"+part), &out, &errOut); code != want {
-			t.Errorf("%s --help%s: exit code %d: %s", command, part, code, errOut.String())
-		}
+		code := Run(append(append([]string{"tsimport"}, strings.Fields(command)...), "--help"+part), &out, &errOut)
+		conformance.True(t, code == want, "%s --help%s: exit code %d: %s", command, part, code, errOut.String())
 		for line := range strings.Lines(out.String()) {
-			if utf8.RuneCountInString(line) > helpColumns+1 {
-				t.Errorf("%s --help%s: a line of more than %d columns: %s", command, part, helpColumns, line)
-			}
+			conformance.True(t, utf8.RuneCountInString(line) <= helpColumns+1,
+				"%s --help%s: a line of more than %d columns: %s", command, part, helpColumns, line)
 		}
 		return out.String() + errOut.String()
 	}
@@ -179,9 +176,8 @@ func TestHelpShowsFirstWhatANewcomerNeeds(t *testing.T) {
 		_, groups, more := strings.Cut(strings.Join(strings.Fields(first), " "), "those of a group: ")
 		conformance.Equal(t, more, shown(first) < len(names), "%s: --help names more", command)
 		for _, group := range strings.FieldsFunc(groups, func(r rune) bool { return r == ' ' || r == ',' || r == '.' }) {
-			if n := shown(helpOf(command, "="+group, 0)); n == 0 || n == len(names) {
-				t.Errorf("%s --help=%s shows %d flags", command, group, n)
-			}
+			n := shown(helpOf(command, "="+group, 0))
+			conformance.True(t, n != 0 && n != len(names), "%s --help=%s shows %d flags", command, group, n)
 		}
 	}
 	conformance.Contains(t, helpOf("load", "=fils", 2), "files", "a group that there is not")
@@ -282,9 +278,8 @@ func TestTheSchemaOfJobFilesIsThatOfTheFlags(t *testing.T) {
 		must(t, os.WriteFile(name, want, 0o644))
 	}
 	got, err := os.ReadFile(name)
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not that of the flags (%v); write it with make schema", name, err)
-	}
+	conformance.True(t, err == nil && bytes.Equal(got, want),
+		"%s is not that of the flags (%v); write it with make schema", name, err)
 }
 
 func TestEveryVisibleFlagOfALoadIsAKeyOrSaysWhatToDo(t *testing.T) {

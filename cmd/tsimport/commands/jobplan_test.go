@@ -56,9 +56,8 @@ func TestThePlannedTimeIsThatOfTheLoadsInTheirOrder(t *testing.T) {
 	conformance.Equal(t, p.plan.Totals.Bytes, 7, "a load of 7 bytes and one of a database")
 	p.plan.Totals = planTotals{}
 	p.session.rates.MaxWCU = 1 // of all loads together
-	if p.total(); p.plan.Totals.Seconds != 40 {
-		t.Errorf("%+v", p.plan.Totals)
-	}
+	p.total()
+	conformance.Equal(t, p.plan.Totals.Seconds, 40, "%+v", p.plan.Totals)
 }
 
 func TestLoadsArePlannedInTheOrderInWhichAJobBeginsThem(t *testing.T) {
@@ -73,9 +72,8 @@ func TestLoadsArePlannedInTheOrderInWhichAJobBeginsThem(t *testing.T) {
 		t.Error("z comes after y")
 	}
 	p.plan.Parallel = 2
-	if p.comesAfter("z", "y") || !p.comesAfter("z", "v") || !p.comesAfter("x", "y") {
-		t.Error("of two at a time, only what after: names is waited for")
-	}
+	conformance.True(t, !p.comesAfter("z", "y") && p.comesAfter("z", "v") && p.comesAfter("x", "y"),
+		"of two at a time, only what after: names is waited for")
 }
 
 func TestRowsCostWriteUnitsAndTimeAtTheLowestCeiling(t *testing.T) {
@@ -197,9 +195,8 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			call := func(want int, args ...string) string {
 				t.Helper()
 				var out, said bytes.Buffer
-				if code := Run(append([]string{"tsimport"}, args...), &out, &said); code != want {
-					t.Fatalf("%q: exit code %d\n%s%s", args, code, out.String(), said.String())
-				}
+				code := Run(append([]string{"tsimport"}, args...), &out, &said)
+				conformance.MustTrue(t, code == want, "%q: exit code %d\n%s%s", args, code, out.String(), said.String())
 				return out.String() + said.String()
 			}
 			environment(c.planned)
@@ -210,14 +207,12 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			for _, want := range []string{"name: TABLESTORE_ENDPOINT", "value: " + service.URL, "value: " + service.Instance, "value: cn-hangzhou", "name: AWS_REGION"} {
 				conformance.Contains(t, text, want, "the manifests")
 			}
-			if strings.Contains(text, service.AccessKeySecret) || strings.Contains(text, "not-for-manifests") {
-				t.Errorf("the manifests hold a secret:\n%s", text)
-			}
+			conformance.True(t, !strings.Contains(text, service.AccessKeySecret) && !strings.Contains(text, "not-for-manifests"),
+				"the manifests hold a secret:\n%s", text)
 			environment(c.worked)
 			text = call(0, "work", "--job-dir", job)
-			if !strings.Contains(text, "2 written") || !strings.Contains(text, service.URL) {
-				t.Errorf("the worker says\n%s", text)
-			}
+			conformance.True(t, strings.Contains(text, "2 written") && strings.Contains(text, service.URL),
+				"the worker says\n%s", text)
 			warning := "warning: requests go to " + service.URL + ", as the plan of " + job + " says; " + endpointEnv + " of this machine is " + c.worked[endpointEnv]
 			if other := c.worked[endpointEnv]; strings.Contains(text, warning+"\n") != (other != "" && other != service.URL) {
 				t.Errorf("the worker, whose environment names %q, says\n%s", other, text)

@@ -67,9 +67,8 @@ func TestLogsAsJSON(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
-			if code := Run(append([]string{os.Args[0]}, strings.Fields(c.args)...), io.Discard, &log); code != c.code {
-				t.Errorf("exit code %d, want %d", code, c.code)
-			}
+			code := Run(append([]string{os.Args[0]}, strings.Fields(c.args)...), io.Discard, &log)
+			conformance.Equal(t, code, c.code, "exit code")
 			for line := range bytes.Lines(log.Bytes()) {
 				var fields struct{ Time, Level, Msg, Event, Command string }
 				conformance.MustEqual(t, json.Unmarshal(line, &fields), nil, "%s", line)
@@ -142,18 +141,16 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 	for key, want := range map[string]any{"event": "progress", "read": 500.0, "written": 300.0, "bytes_read": 1048576.0, "bytes_total": 4194304.0, "limited_by": "partition"} {
 		conformance.Equal(t, progress[key], want, "progress: %s", key)
 	}
-	if rate, _ := progress["rows_per_second"].(float64); rate < 1 || rate > 5 {
-		t.Errorf("rows_per_second %v", rate)
-	}
+	rate, _ := progress["rows_per_second"].(float64)
+	conformance.True(t, rate >= 1 && rate <= 5, "rows_per_second %v", rate)
 	if reject["event"] != "reject" || reject["code"] != "WrongType" || reject["record"] != 1.0 || reject["line"] != nil {
 		t.Errorf("reject: %v", reject)
 	}
 	if text := log.String(); strings.Contains(text, "secret") || strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, `\u001b`) {
 		t.Error("the log shows a secret, or what acts on a terminal")
 	}
-	if last["event"] != "warning" || last["level"] != slog.LevelWarn.String() {
-		t.Errorf("that rejects are left out is not said: %v", last)
-	}
+	conformance.True(t, last["event"] == "warning" && last["level"] == slog.LevelWarn.String(),
+		"that rejects are left out is not said: %v", last)
 }
 
 func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
@@ -163,9 +160,8 @@ func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 		for _, line := range []string{"inspect none.csv", "table describe --table nowhere --store none", "load none.csv --table t --pk id"} {
 			var said bytes.Buffer
 			code := Run(append([]string{"tsimport"}, strings.Fields(line)...), io.Discard, &said)
-			if code != 2 || !strings.Contains(said.String(), want) {
-				t.Errorf("%s, %s: exit code %d, %s", value, line, code, said.String())
-			}
+			conformance.True(t, code == 2 && strings.Contains(said.String(), want),
+				"%s, %s: exit code %d, %s", value, line, code, said.String())
 		}
 	}
 }
@@ -307,9 +303,8 @@ func TestAnOutputIsNotWrittenThroughAPlantedLink(t *testing.T) {
 	})
 	must(t, err)
 	for name, want := range map[string]string{victim: "precious", out: "rows"} {
-		if text, err := os.ReadFile(name); err != nil || string(text) != want {
-			t.Errorf("%s holds %q, %v", name, text, err)
-		}
+		text, err := os.ReadFile(name)
+		conformance.True(t, err == nil && string(text) == want, "%s holds %q, %v", name, text, err)
 	}
 	if info, err := os.Lstat(out); err != nil || !info.Mode().IsRegular() {
 		t.Errorf("the output is %v, %v", info.Mode(), err)
@@ -361,9 +356,8 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 				t.Errorf("%q: %s has %q", args, name, out[max(0, i-60):min(len(out), i+20)])
 			}
 			for line := range strings.Lines(out) {
-				if strings.TrimSpace(line) == "tsimport: finished" {
-					t.Errorf("%q: %s has a line that a name has made: %q", args, name, line)
-				}
+				conformance.True(t, strings.TrimSpace(line) != "tsimport: finished",
+					"%q: %s has a line that a name has made: %q", args, name, line)
 			}
 		}
 		if code == 0 || code == 3 {

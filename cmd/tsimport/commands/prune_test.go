@@ -147,9 +147,8 @@ func TestOldRunsAreRemovedAndNewOnesOfEachTableKept(t *testing.T) {
 	}
 	// What is left works on: the types of the table, the list.
 	newRun(t, "a5", 0, 0, "in.csv", "-t", "a")
-	if out, _ := command(t, 0, "runs"); strings.Count(out, "\n") != 6 {
-		t.Error(out)
-	}
+	out, _ := command(t, 0, "runs")
+	conformance.Equal(t, strings.Count(out, "\n"), 6, "%v", out)
 }
 
 func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
@@ -196,9 +195,8 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 
 	listed, kept := pruneJSON(t, "--older-than", "30d", "--plan")
 	removed, _ := pruneJSON(t, "--older-than", "30d")
-	if got := strings.Join(removed, " "); got != "cut ok" || !slices.Equal(removed, listed) {
-		t.Errorf("removed %v, planned %v", removed, listed)
-	}
+	got := strings.Join(removed, " ")
+	conformance.True(t, got == "cut ok" && slices.Equal(removed, listed), "removed %v, planned %v", removed, listed)
 	for name, why := range map[string]string{
 		"resumable": "it can be resumed", "job": "it can be resumed", "held": "a process works on it", "notes": "notes.txt is not a file that tsimport has made", "link": "rejects.csv",
 		"edited": "not old enough", "crashed": "it can be resumed", "future": "one of the newest", "nothing": "it can be resumed", "newest": "not old enough",
@@ -238,19 +236,16 @@ func TestARunOfTheFutureIsNotOld(t *testing.T) {
 	newRun(t, "far-ahead", 0, -3*day, "in.csv", "-t", "t")
 	newRun(t, "last", 0, -4*day, "in.csv", "-t", "t")
 	removed, kept := pruneJSON(t, "--older-than", "0s")
-	if len(removed) != 0 || !strings.Contains(kept["ahead"], "of the future") {
-		t.Errorf("removed %v, kept %v", removed, kept)
-	}
+	conformance.True(t, len(removed) == 0 && strings.Contains(kept["ahead"], "of the future"),
+		"removed %v, kept %v", removed, kept)
 }
 
 func TestAMistypedPruneIsNotTakenForAFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if _, stderr := command(t, 2, "runs", "prun", "--older-than", "1d"); !strings.Contains(stderr, "older-than") {
-		t.Error(stderr)
-	}
-	if _, stderr := command(t, 2, "runs", "prun"); !strings.Contains(stderr, "did you mean prune?") {
-		t.Error(stderr)
-	}
+	_, stderr := command(t, 2, "runs", "prun", "--older-than", "1d")
+	conformance.True(t, strings.Contains(stderr, "older-than"), "%v", stderr)
+	_, stderr = command(t, 2, "runs", "prun")
+	conformance.True(t, strings.Contains(stderr, "did you mean prune?"), "%v", stderr)
 	command(t, 0, "runs", "elsewhere") // a folder that is not there has no run
 }
 
@@ -287,9 +282,8 @@ func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 	lock, err := rundir.TakeLock(folder)
 	must(t, err)
 	defer lock.Release()
-	if r, err := runToResume(""); err == nil {
-		t.Errorf("an active run is resumed: %+v", r)
-	}
+	r, err := runToResume("")
+	conformance.True(t, err != nil, "an active run is resumed: %+v", r)
 }
 
 // What concerns the machine comes from the command that resumes; what was asked for, from the run.
@@ -306,9 +300,8 @@ func TestAResumedRunTakesTheFlagsOfItsMachine(t *testing.T) {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, "soon")
 			var said bytes.Buffer
-			if code := Run([]string{"tsimport", "resume"}, io.Discard, &said); code != 2 || !strings.Contains(said.String(), want) {
-				t.Errorf("exit code %d, %s", code, &said)
-			}
+			code := Run([]string{"tsimport", "resume"}, io.Discard, &said)
+			conformance.True(t, code == 2 && strings.Contains(said.String(), want), "exit code %d, %s", code, &said)
 		})
 	}
 	for _, tt := range []struct {
@@ -321,21 +314,18 @@ func TestAResumedRunTakesTheFlagsOfItsMachine(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		code := Run(append([]string{"tsimport", "resume"}, strings.Fields(tt.flags)...), io.Discard, &said)
-		if code != tt.code || !strings.Contains(said.String(), tt.says) || tt.says == "" && said.Len() > 0 {
-			t.Errorf("resume %s: exit code %d, %s", tt.flags, code, &said)
-		}
+		conformance.True(t, code == tt.code && strings.Contains(said.String(), tt.says) && (tt.says != "" || said.Len() == 0),
+			"resume %s: exit code %d, %s", tt.flags, code, &said)
 	}
 }
 
 func TestARunThatWasStartedOverIsNotResumed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	folder := aRun(t, "old", &checkpoint.Job{Args: []string{"load", "in.csv"}, ReplacedBy: "tsimport-runs/new"})
-	if _, err := runToResume(folder); err == nil || !strings.Contains(err.Error(), "tsimport-runs/new") {
-		t.Errorf("%v", err)
-	}
-	if r, err := runToResume(""); err == nil {
-		t.Errorf("%+v", r)
-	}
+	_, err := runToResume(folder)
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "tsimport-runs/new"), "%v", err)
+	r, err := runToResume("")
+	conformance.True(t, err != nil, "%+v", r)
 }
 
 func TestAJobSaysWhatWasVerifiedAndRejected(t *testing.T) {

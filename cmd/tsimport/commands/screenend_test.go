@@ -58,16 +58,14 @@ func TestWhatLimitedALoadIsSaidAtTheEnd(t *testing.T) {
 		conformance.Contains(t, shownAtTheEnd(r), want, "shown")
 	}
 	r.Seconds = 0.5
-	if text := shownAtTheEnd(r); strings.Contains(text, "limited by") {
-		t.Errorf("a load of half a second was too slow:\n%s", text)
-	}
+	text := shownAtTheEnd(r)
+	conformance.True(t, !strings.Contains(text, "limited by"), "a load of half a second was too slow:\n%s", text)
 }
 
 func TestProgressSaysWhatLimitsTheLoad(t *testing.T) {
 	s := new(screen)
-	if text := s.counts(); strings.Contains(text, "limited") {
-		t.Error(text)
-	}
+	text := s.counts()
+	conformance.True(t, !strings.Contains(text, "limited"), "%v", text)
 	s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Disk))
 	conformance.Contains(t, s.counts(), " rows/s (limited by disk)", "counts")
 }
@@ -89,9 +87,8 @@ func TestALoadIntoARecreatedTableIsNotOfferedForResuming(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(r.RunDir, "summary.json"), []byte("{}"), 0o600))
 	for _, remade := range []bool{false, true} {
 		r.Remade = remade
-		if text := shownAtTheEnd(r); strings.Contains(text, "to resume: ") == remade {
-			t.Errorf("remade %v:\n%s", remade, text)
-		}
+		text := shownAtTheEnd(r)
+		conformance.True(t, strings.Contains(text, "to resume: ") != remade, "remade %v:\n%s", remade, text)
 	}
 }
 
@@ -197,9 +194,8 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 		if got := strings.HasSuffix(out.String(), more); got != (n > 40) {
 			t.Errorf("%d lanes: the text ends %q", n, out.String()[max(0, out.Len()-60):])
 		}
-		if n > 0 && !strings.Contains(out.String(), fmt.Sprintf("\n  partition %d ", n-1)) {
-			t.Errorf("%d lanes: the busiest is not listed", n)
-		}
+		conformance.True(t, n == 0 || strings.Contains(out.String(), fmt.Sprintf("\n  partition %d ", n-1)),
+			"%d lanes: the busiest is not listed", n)
 	}
 }
 
@@ -302,9 +298,8 @@ func TestTheTimeLeftIsThatOfTheSlowestPartition(t *testing.T) {
 	p.Ended.Read.Store(1000)
 	p.Ended.Written.Store(900)
 	p.SlowestLeft.Store(61_000)
-	if got := s.left(s.start.Add(5 * time.Second)); got != ", about 1m1s left" {
-		t.Errorf("%q, want what the slowest partition needs", got)
-	}
+	got := s.left(s.start.Add(5 * time.Second))
+	conformance.True(t, got == ", about 1m1s left", "%q, want what the slowest partition needs", got)
 }
 
 func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
@@ -319,9 +314,8 @@ func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
 	if text := s.counts(); !strings.Contains(text, "620,000 rows, 9,9") && !strings.Contains(text, "620,000 rows, 10,000 rows/s") {
 		t.Errorf("20,000 rows in two seconds: %s", text)
 	}
-	if got := s.left(s.start.Add(2 * time.Second)); got != ", about 38s left" {
-		t.Errorf("%q, want 19 times what 20,000 of 400,000 took", got)
-	}
+	got := s.left(s.start.Add(2 * time.Second))
+	conformance.True(t, got == ", about 38s left", "%q, want 19 times what 20,000 of 400,000 took", got)
 }
 
 func TestABarIsPaintedInOneLine(t *testing.T) {
@@ -373,7 +367,7 @@ func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
 		s.awaitInputs()
 		time.Sleep(6 * time.Second) // of virtual time
 		synctest.Wait()
-		conformance.True(t, shown.Len() <= 0, "nobody waits for an input: %s", shown.String())
+		conformance.True(t, shown.Len() == 0, "nobody waits for an input: %s", shown.String())
 		s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Reader))
 		time.Sleep(60 * time.Second)
 		synctest.Wait()
@@ -401,9 +395,8 @@ func TestAJobShowsALineForEachLoadThatRuns(t *testing.T) {
 	for _, s := range all[1:] {
 		s.stop()
 	}
-	if lines := b.lines(); len(lines) != 1 || !strings.HasPrefix(lines[0], "t0: ") {
-		t.Errorf("of one load that still runs: %q", lines)
-	}
+	lines := b.lines()
+	conformance.True(t, len(lines) == 1 && strings.HasPrefix(lines[0], "t0: "), "of one load that still runs: %q", lines)
 }
 
 func TestTheProgressOfAJobIsErasedAtItsEnd(t *testing.T) {

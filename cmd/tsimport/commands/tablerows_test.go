@@ -96,9 +96,8 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	said := tsimport(0, remove...)
 	holds(t, said, "the deletion of 60 rows that was interrupted is resumed", "57 deleted", "1 deleted")
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "242", "rows")
-	if _, err := os.Stat(keys); !os.IsNotExist(err) {
-		t.Errorf("the file of keys is left: %v", err)
-	}
+	_, err := os.Stat(keys)
+	conformance.True(t, os.IsNotExist(err), "the file of keys is left: %v", err)
 }
 
 // TestAnInterruptedDeletionOfAPrefixIsResumed: the rows are looked for again by the same prefix.

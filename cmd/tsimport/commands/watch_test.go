@@ -48,9 +48,8 @@ func TestASignalShowsTheStateUntilTheEndAndNothingAfterIt(t *testing.T) {
 	stop := onStateSignals(&fakeLoad{runningState()}, newDisplay(written))
 	for range 3 {
 		must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
-		if text := <-written; !strings.HasPrefix(text, "tsimport: table cards") {
-			t.Errorf("shown: %s", text)
-		}
+		text := <-written
+		conformance.True(t, strings.HasPrefix(text, "tsimport: table cards"), "shown: %s", text)
 	}
 	stop()
 	delivered := make(chan os.Signal, 1)

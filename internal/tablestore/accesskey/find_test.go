@@ -63,9 +63,8 @@ func TestWaitingForAServerOfKeysEnds(t *testing.T) {
 		}
 		ctx, stop := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { stop(errors.New("the user stopped")) })
-		if err := await(ctx, "VARIABLE", func() error { return errors.New("refused") }, nil); err == nil || err.Error() != "the user stopped" {
-			t.Errorf("%v", err)
-		}
+		err = await(ctx, "VARIABLE", func() error { return errors.New("refused") }, nil)
+		conformance.True(t, err != nil && err.Error() == "the user stopped", "%v", err)
 	})
 }
 
@@ -87,7 +86,6 @@ func TestATokenNearItsEndIsKeptForSomeSeconds(t *testing.T) {
 	conformance.True(t, asked <= 2, "the server was asked %d times for 1,000 requests", asked)
 	before := asked
 	p.Refresh()
-	if p.GetCredentials(); asked == before {
-		t.Error("keys that were refused are kept")
-	}
+	p.GetCredentials()
+	conformance.True(t, asked != before, "keys that were refused are kept")
 }

@@ -107,9 +107,8 @@ func TestAnAnswerIsCheckedAgainstItsHeaders(t *testing.T) {
 			return body
 		})
 		for transport, err := range describe(t, target) {
-			if (err == nil) != tt.ok || err != nil && Classify(err) != Ambiguous {
-				t.Errorf("%s, %s: %v", name, transport, err)
-			}
+			conformance.True(t, (err == nil) == tt.ok && (err == nil || Classify(err) == Ambiguous),
+				"%s, %s: %v", name, transport, err)
 		}
 	}
 }
@@ -142,9 +141,8 @@ func TestAChecksumThatIsMissingNowAndThenIsDamage(t *testing.T) {
 		t.Errorf("%v, %d answers checked", err, traffic.Checked.Load())
 	}
 	strip = true
-	if err := ask(); err == nil || Classify(err) != Ambiguous {
-		t.Errorf("one answer without a checksum: %v", err)
-	}
+	err = ask()
+	conformance.True(t, err != nil && Classify(err) == Ambiguous, "one answer without a checksum: %v", err)
 }
 
 func TestAnswersToRequestsSignedWithV4AreChecked(t *testing.T) {
@@ -171,15 +169,13 @@ func TestKeysThatRotateMeanwhileAreNotDamage(t *testing.T) {
 		keys.GetCredentials()
 	}
 	for id, want := range map[string]bool{"id1": false, "id3": true, "id6": true, "id7": false} {
-		if got := keys.keysOf(of(id)); (got != nil) != want || want && got.GetAccessKeyID() != id {
-			t.Errorf("%s: %v", id, got)
-		}
+		got := keys.keysOf(of(id))
+		conformance.True(t, (got != nil) == want && (!want || got.GetAccessKeyID() == id), "%s: %v", id, got)
 	}
 	keys.CredentialsProvider = &common.DefaultCredentialsProvider{AccessKeyID: "id6", AccessKeySecret: "new"}
 	keys.GetCredentials()
-	if keys.keysOf(of("id6")).GetAccessKeySecret() != "new" || keys.keysOf(of("id3")) == nil {
-		t.Errorf("a secret that was renewed: %v", keys.last)
-	}
+	conformance.True(t, keys.keysOf(of("id6")).GetAccessKeySecret() == "new" && keys.keysOf(of("id3")) != nil,
+		"a secret that was renewed: %v", keys.last)
 	keys.last[1] = &common.V4Credentials{AccessKeyID: "v4", SigningDate: "20240101"}
 	yesterday, today := of("v4"), of("v4")
 	yesterday.Set(headerSignDate, "20231231")
@@ -243,18 +239,16 @@ func TestEveryFlippedBitOfARowIsNoticed(t *testing.T) {
 	row.Cell(&name, table.Value{Type: table.Boolean, Int: 1})
 	rows := row.End()
 	rows = append(rows, rows[4:]...)
-	if n, err := plainbuffer.CheckRows(rows); n != 2 || err != nil {
-		t.Fatalf("%d rows, %v", n, err)
-	}
+	n, err := plainbuffer.CheckRows(rows)
+	conformance.MustTrue(t, n == 2 && err == nil, "%d rows, %v", n, err)
 	for at := range 8 * len(rows) {
 		rows[at/8] ^= 1 << (at % 8)
 		conformance.Refused(t, conformance.ErrorOf(plainbuffer.CheckRows(rows)), "", "bit %d of byte %d", at%8, at/8)
 		rows[at/8] ^= 1 << (at % 8)
 	}
 	for n := 1; n < len(rows); n++ {
-		if rows, err := plainbuffer.CheckRows(rows[:n]); err == nil && rows != 1 && n != 4 {
-			t.Errorf("the first %d bytes are %d rows", n, rows)
-		}
+		rows, err := plainbuffer.CheckRows(rows[:n])
+		conformance.True(t, err != nil || rows == 1 || n == 4, "the first %d bytes are %d rows", n, rows)
 	}
 }
 
@@ -405,9 +399,8 @@ func TestPagesAreThoseOfTheSDK(t *testing.T) {
 		for _, m := range []*PageMemory{nil, memory, memory} {
 			got, err := GetRange(c, criteria(), m)
 			must(t, err)
-			if len(got.Rows) != n || n > 0 && !reflect.DeepEqual(want.Rows, got.Rows) {
-				t.Fatalf("%d rows differ from the SDK's:\n%v\n%v", n, want.Rows, got.Rows)
-			}
+			conformance.MustTrue(t, len(got.Rows) == n && (n == 0 || reflect.DeepEqual(want.Rows, got.Rows)),
+				"%d rows differ from the SDK's:\n%v\n%v", n, want.Rows, got.Rows)
 			if !reflect.DeepEqual(want.NextStartPrimaryKey, got.NextStartPrimaryKey) || *want.ConsumedCapacityUnit != *got.ConsumedCapacityUnit {
 				t.Fatalf("next key or units differ: %+v, %+v", want, got)
 			}
@@ -438,13 +431,11 @@ func TestDamagedPagesAreRefused(t *testing.T) {
 		damaged := bytes.Clone(rows)
 		damaged[i] ^= 0x10
 		s.body = rangeAnswer(damaged, nil)
-		if _, err := GetRange(c, criteria(), nil); err == nil {
-			t.Fatalf("byte %d of %d changed: no error", i, len(rows))
-		}
+		_, err := GetRange(c, criteria(), nil)
+		conformance.MustTrue(t, err != nil, "byte %d of %d changed: no error", i, len(rows))
 		s.body = rangeAnswer(rows[:i], nil)
-		if res, err := GetRange(c, criteria(), nil); err == nil && len(res.Rows) == 3 {
-			t.Fatalf("cut at byte %d of %d: no error", i, len(rows))
-		}
+		res, err := GetRange(c, criteria(), nil)
+		conformance.MustTrue(t, err != nil || len(res.Rows) != 3, "cut at byte %d of %d: no error", i, len(rows))
 	}
 }
 
@@ -475,9 +466,8 @@ func TestAPageAllocatesNothingForARow(t *testing.T) {
 			must(t, err)
 		})
 	}
-	if few, many := allocations(10), allocations(2000); many > few+20 {
-		t.Errorf("%v allocations for 2,000 rows, %v for 10", many, few)
-	}
+	few, many := allocations(10), allocations(2000)
+	conformance.True(t, many <= few+20, "%v allocations for 2,000 rows, %v for 10", many, few)
 }
 
 // foreign is a client that New has not made: its rows are the SDK's.
@@ -545,7 +535,6 @@ func TestOddRowsAreNotPackedAsTheyCame(t *testing.T) {
 	s.body = rangeAnswer(row.End(), nil)
 	_, err = GetPacked(c, criteria(), memory)
 	must(t, err)
-	if cells := plainbuffer.CellsOf(memory.Packed.Row(0)); !cells.Next() || cells.Op != plainbuffer.Set {
-		t.Errorf("a cell that adds came as %d", cells.Op)
-	}
+	cells := plainbuffer.CellsOf(memory.Packed.Row(0))
+	conformance.True(t, cells.Next() && cells.Op == plainbuffer.Set, "a cell that adds came as %d", cells.Op)
 }

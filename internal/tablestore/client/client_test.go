@@ -74,9 +74,8 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	want := &Table{Name: "t", Key: key, Defined: map[string]table.Type{}, Created: got.Created, Definition: d}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 	conformance.Refused(t, a.Create("t", key, d), "OTSObjectAlreadyExist", "creating it again")
-	if names, err := a.List(); err != nil || fmt.Sprint(names) != "[t]" {
-		t.Errorf("%v, %v", names, err)
-	}
+	names, err := a.List()
+	conformance.True(t, err == nil && fmt.Sprint(names) == "[t]", "%v, %v", names, err)
 	must(t, a.Drop("t"))
 	conformance.Is(t, a.Drop("t"), ErrNoTable, "dropping it again")
 	conformance.Is(t, conformance.ErrorOf(a.Describe("t")), ErrNoTable, "describing")
@@ -180,9 +179,8 @@ func TestEveryTooManyRequestsAnswerSlowsDown(t *testing.T) {
 
 func TestTheRefusalOfAnInstanceBoundToAVPCSaysSo(t *testing.T) {
 	text := Describe(&tablestore.OtsError{HttpStatusCode: 403, Code: "OTSAuthFailed", Message: "Request denied because this instance can only be accessed from the binded VPC."})
-	if !strings.Contains(text, "VPC endpoint") || strings.Contains(text, "check the access key") {
-		t.Error(text)
-	}
+	conformance.True(t, strings.Contains(text, "VPC endpoint") && !strings.Contains(text, "check the access key"),
+		"%v", text)
 }
 
 func TestTheRunsContextEndsARequest(t *testing.T) {
@@ -276,9 +274,8 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		requests++
 		return http.DefaultTransport.RoundTrip(r)
 	})}
-	if _, err = admin(t, down).Describe("t"); err == nil || !strings.Contains(err.Error(), "cannot connect to 127.0.0.1:1") {
-		t.Errorf("endpoint down: %v", err)
-	}
+	_, err = admin(t, down).Describe("t")
+	conformance.Refused(t, err, "cannot connect to 127.0.0.1:1", "endpoint down")
 	conformance.Equal(t, requests, 1, "tries of a wrong endpoint")
 	conformance.Equal(t, OneLine("a\nb\r\tc\x1b[0m  "), "a; b c [0m", "one line")
 }
@@ -288,9 +285,8 @@ func TestTrafficIsCounted(t *testing.T) {
 		traffic := new(Traffic)
 		send := bothWays(t, t.Context(), embedded(t, nil), traffic)[way]
 		for range 3 {
-			if err := send("DescribeTable"); err == nil {
-				t.Fatal("no error")
-			}
+			err := send("DescribeTable")
+			conformance.MustTrue(t, err != nil, "no error")
 		}
 		conformance.Equal(t, traffic.BytesSent.Load(), want, "way %d: bytes", way)
 	}
@@ -318,9 +314,8 @@ func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
 		{}, {Type: table.Integer, Int: -5}, {Type: table.Double, Double: 1.5}, {Type: table.Boolean, Int: 1}, {Type: table.Boolean},
 		{Type: table.String, Bytes: []byte("é")}, {Type: table.String, Bytes: []byte{}}, {Type: table.Binary, Bytes: []byte{0, 255}},
 	} {
-		if got := ValueOf(SDKValue(v)); !cmp.Equal(got, v) {
-			t.Errorf("%+v became %+v", v, got)
-		}
+		got := ValueOf(SDKValue(v))
+		conformance.True(t, cmp.Equal(got, v), "%+v became %+v", v, got)
 	}
 }
 
@@ -382,13 +377,11 @@ func TestTheServicesTimeIsFoundAgainAfterAPause(t *testing.T) {
 	}
 	answer(time.Hour)
 	answer(time.Hour)
-	if _, latest, _ := c.Range(now); latest.Sub(now) > time.Second {
-		t.Error("two answers are believed")
-	}
+	_, latest, _ := c.Range(now)
+	conformance.True(t, latest.Sub(now) <= time.Second, "two answers are believed")
 	answer(time.Hour)
-	if earliest, _, _ := c.Range(now); now.Add(59 * time.Minute).After(earliest) {
-		t.Error("three answers in a row are not believed")
-	}
+	earliest, _, _ := c.Range(now)
+	conformance.True(t, !now.Add(59*time.Minute).After(earliest), "three answers in a row are not believed")
 }
 
 func TestWithoutDatesThisMachinesTimeIsUsed(t *testing.T) {
@@ -400,9 +393,8 @@ func TestWithoutDatesThisMachinesTimeIsUsed(t *testing.T) {
 		t.Errorf("%v to %v, %v", from, to, known)
 	}
 	var none *Clock
-	if _, _, known := none.Range(now); known || none.Measured() {
-		t.Error("no clock knows the time")
-	}
+	_, _, known := none.Range(now)
+	conformance.True(t, !known && !none.Measured(), "no clock knows the time")
 }
 
 func TestBothTransportsReadTheDate(t *testing.T) {
@@ -412,9 +404,8 @@ func TestBothTransportsReadTheDate(t *testing.T) {
 		for range leastSamples {
 			must(t, send("ListTable"))
 		}
-		if by, known := traffic.Clock.Lag(); !known || by.Abs() > time.Second {
-			t.Errorf("way %d: %v, %v", way, by, known)
-		}
+		by, known := traffic.Clock.Lag()
+		conformance.True(t, known && by.Abs() <= time.Second, "way %d: %v, %v", way, by, known)
 	}
 }
 

@@ -126,9 +126,8 @@ func TestTheServiceAcceptsARequestOfOurs(t *testing.T) {
 	target := embedded(t, nil)
 	s := sender(t, t.Context(), target)
 	for range 2 {
-		if answer, err := s.Post("ListTable", text("")); err != nil || len(answer) != 0 {
-			t.Errorf("%q, %v", answer, err)
-		}
+		answer, err := s.Post("ListTable", text(""))
+		conformance.True(t, err == nil && len(answer) == 0, "%q, %v", answer, err)
 	}
 	target.Credentials = keys("wrong")
 	_, err := sender(t, t.Context(), target).Post("ListTable", text(""))
@@ -165,9 +164,8 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 			continue // the SDK would follow it
 		}
 		sdk := sdkOf(t, target)
-		if _, err := sdk.ListTable(); cmp.Diff(err, error(got)) != "" {
-			t.Errorf("HTTP %d with %q: the SDK says %#v", tt.status, tt.body, err)
-		}
+		_, err = sdk.ListTable()
+		conformance.Equal(t, cmp.Diff(err, error(got)), "", "HTTP %d with %q: the SDK says %#v", tt.status, tt.body, err)
 	}
 }
 
@@ -184,9 +182,8 @@ func TestAnIdleConnectionThatTheServiceClosedCostsNoRequest(t *testing.T) {
 	})
 	s := sender(t, t.Context(), unsignedAt(web))
 	for range 20 {
-		if answer, err := s.Post("BatchWriteRow", text("x")); err != nil || string(answer) != "ok" {
-			t.Fatalf("%q, %v", answer, err)
-		}
+		answer, err := s.Post("BatchWriteRow", text("x"))
+		conformance.MustTrue(t, err == nil && string(answer) == "ok", "%q, %v", answer, err)
 		<-closed
 		waitFor(t, func() bool { return pending(s.c.pool.free[0].plain) })
 	}
@@ -256,9 +253,8 @@ func TestARequestRefusedBeforeItIsReadIsARefusal(t *testing.T) {
 	})
 	s := sender(t, t.Context(), unsignedAt(web))
 	_, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 4<<20)))
-	if ots, ok := errors.AsType[*tablestore.OtsError](err); !ok || ots.Code != "Code" || ots.HttpStatusCode != 413 {
-		t.Errorf("%v", err)
-	}
+	ots, ok := errors.AsType[*tablestore.OtsError](err)
+	conformance.True(t, ok && ots.Code == "Code" && ots.HttpStatusCode == 413, "%v", err)
 }
 
 func TestALongHeadStandsBeforeItsBody(t *testing.T) {
@@ -371,9 +367,8 @@ func TestABodyThatIsStillReadIsNotWrittenOver(t *testing.T) {
 		must(t, err)
 	}
 	for i, want := range []string{"first", "other", "third"} {
-		if got, _ := io.ReadAll(held[i]); string(got) != want {
-			t.Errorf("request %d sends %q, want %q", i, got, want)
-		}
+		got, _ := io.ReadAll(held[i])
+		conformance.Equal(t, string(got), want, "request %d sends %q, want", i, got)
 	}
 }
 
@@ -431,9 +426,8 @@ func TestTLSIsSpokenOnOneConnectionAndTheCertificateChecked(t *testing.T) {
 	s := c.Sender()
 	defer s.Close()
 	for range 20 {
-		if answer, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 100_000))); err != nil || string(answer) != "ok" {
-			t.Fatalf("%q, %v", answer, err)
-		}
+		answer, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 100_000)))
+		conformance.MustTrue(t, err == nil && string(answer) == "ok", "%q, %v", answer, err)
 	}
 	conformance.Equal(t, made.Load(), 1, "connections for 20 requests")
 }
@@ -443,12 +437,10 @@ func TestConnectionsAreReusedByManySendersAndClosedWithThem(t *testing.T) {
 		web, made, open := counting(t, (*httptest.Server).Start, echo)
 		target := unsignedAt(web.URL)
 		target.Connections = senders
-		if failed := atOnce(connect(t, target), senders, 1+640/senders, strings.Repeat("x", 100_000)); len(failed) > 0 {
-			t.Error(failed)
-		}
-		if n := made.Load(); n > int64(senders) {
-			t.Errorf("%d connections for %d senders", n, senders)
-		}
+		failed := atOnce(connect(t, target), senders, 1+640/senders, strings.Repeat("x", 100_000))
+		conformance.True(t, len(failed) == 0, "%v", failed)
+		n := made.Load()
+		conformance.True(t, n <= int64(senders), "%d connections for %d senders", n, senders)
 		waitFor(t, func() bool { return open.Load() == 0 })
 	}
 }
@@ -469,9 +461,8 @@ func TestACutConnectionIsAmbiguousUnlessNothingWasSent(t *testing.T) {
 			t.Errorf("a handshake that fails: %v", Describe(err))
 		}
 	}
-	if _, err := sender(t, t.Context(), unsignedAt("http://127.0.0.1:1")).Post("BatchWriteRow", text("x")); Classify(err) != Unavailable {
-		t.Errorf("a refused connection: %v", err)
-	}
+	_, err := sender(t, t.Context(), unsignedAt("http://127.0.0.1:1")).Post("BatchWriteRow", text("x"))
+	conformance.Equal(t, Classify(err), Unavailable, "a refused connection: %v", err)
 }
 
 // An answer that something on the way has kept carries a right checksum and a right signature: only its id tells.
@@ -487,9 +478,8 @@ func TestAnAnswerThatComesTwiceIsOfUnknownOutcome(t *testing.T) {
 	for i := range 1000 {
 		conformance.MustEqual(t, answer(fmt.Sprint("request ", i)), nil, "answer %d", i)
 	}
-	if err := answer("request 999"); !errors.Is(err, errReplayed) || !damaged(err) {
-		t.Errorf("the same answer again: %v", err)
-	}
+	err := answer("request 999")
+	conformance.True(t, errors.Is(err, errReplayed) && damaged(err), "the same answer again: %v", err)
 	for range 2 {
 		conformance.Equal(t, answer(""), nil, "an answer without an id")
 	}
@@ -550,9 +540,8 @@ func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
 	if _, err := connection.Sender().Post("DescribeTable", text("\n\x01t")); err != nil {
 		t.Error(err)
 	}
-	if checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load(); checked != 0 || unchecked != 0 {
-		t.Errorf("%d answers checked, %d not", checked, unchecked)
-	}
+	checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load()
+	conformance.True(t, checked == 0 && unchecked == 0, "%d answers checked, %d not", checked, unchecked)
 	target.Transport = shared{s.Transport()}
 	for transport, err := range describe(t, target) {
 		if refused := transport == "our connection"; (err != nil) != refused { // the SDK makes an MD5 in any case
@@ -572,7 +561,6 @@ func TestNothingIsReadForARunThatHasEnded(t *testing.T) {
 	why := errors.New("the user stopped")
 	stop(why)
 	l := &link{conn: ours, run: run, timeout: time.Minute, last: time.Now().Add(time.Minute)}
-	if _, err := (*arriving)(l).Read(make([]byte, 1)); !errors.Is(err, why) {
-		t.Error(err)
-	}
+	_, err := (*arriving)(l).Read(make([]byte, 1))
+	conformance.True(t, errors.Is(err, why), "%v", err)
 }

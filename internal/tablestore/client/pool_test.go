@@ -93,9 +93,8 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 		// Each sender may find out once that its connection is one too many.
 		conformance.True(t, n <= 2*senders, "%d of %d requests failed: %v", n, senders*requests, failed)
 	}
-	if room := c.Room(); room > 2*allowed {
-		t.Errorf("room for %d requests where %d connections are allowed", room, allowed)
-	}
+	room := c.Room()
+	conformance.True(t, room <= 2*allowed, "room for %d requests where %d connections are allowed", room, allowed)
 }
 
 func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
@@ -130,12 +129,10 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 		c.pool.put(l, true)
 	}
 	defer c.Sender().Close() // with the last sender the links would end
-	if failed := atOnce(c, senders, requests, "x"); len(failed) > 0 {
-		t.Errorf("%v", failed)
-	}
-	if room := c.Room(); room > 2*allowed {
-		t.Errorf("room for %d requests where %d connections can be made", room, allowed)
-	}
+	failed := atOnce(c, senders, requests, "x")
+	conformance.True(t, len(failed) == 0, "%v", failed)
+	room := c.Room()
+	conformance.True(t, room <= 2*allowed, "room for %d requests where %d connections can be made", room, allowed)
 }
 
 func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
@@ -155,9 +152,8 @@ func TestALinkEndsWithTheRunAfterARequestOfTheSDK(t *testing.T) {
 	c := connect(t, unsignedAt(listen(t, serveAll)))
 	for range 2 { // on a link that is made, and on that of the first
 		_, err := c.Transport().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ListTable", nil))
-		if l := c.pool.free[0]; err != nil || l.run != c.run || !l.stop() {
-			t.Errorf("%v, or the link ends with the request", err)
-		}
+		l := c.pool.free[0]
+		conformance.True(t, err == nil && l.run == c.run && l.stop(), "%v, or the link ends with the request", err)
 	}
 }
 
@@ -354,9 +350,8 @@ func TestAnEndpointThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 					t.Errorf("%q for %v", why, most)
 				}
 			}
-			if err := a.Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil || b.sent < 3 || told != 1 {
-				t.Errorf("%v after %d requests, told %d times", err, b.sent, told)
-			}
+			err := a.Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1})
+			conformance.True(t, err == nil && b.sent >= 3 && told == 1, "%v after %d requests, told %d times", err, b.sent, told)
 		})
 	}
 }
@@ -397,9 +392,8 @@ func TestWaitingForAnEndpointEnds(t *testing.T) {
 		ctx, stop := context.WithCancelCause(context.Background())
 		a.Context = ctx
 		time.AfterFunc(time.Second, func() { stop(errors.New("the user stopped")) })
-		if err := a.try(func() error { return refusedDial }); err == nil || err.Error() != "the user stopped" {
-			t.Errorf("%v", err)
-		}
+		err = a.try(func() error { return refusedDial })
+		conformance.True(t, err != nil && err.Error() == "the user stopped", "%v", err)
 	})
 }
 
@@ -463,9 +457,8 @@ func TestATableThatNobodyDescribesIsAskedForAgain(t *testing.T) {
 				sdk, err := New(run, Target{Endpoint: "http://tablestore.test", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: base, RequestTimeout: 29 * time.Second}, nil)
 				must(t, err)
 				begun := time.Now()
-				if _, _, err := (&Admin{Client: sdk}).describe("t"); err == nil {
-					t.Error("there is no table to describe")
-				}
+				_, _, err = (&Admin{Client: sdk}).describe("t")
+				conformance.True(t, err != nil, "there is no table to describe")
 				if took := time.Since(begun); took.Round(time.Second) != c.took || base.requests.Load() != c.requests {
 					t.Errorf("after %v and %d requests; want %v and %d", took, base.requests.Load(), c.took, c.requests)
 				}
@@ -524,9 +517,8 @@ func TestAnAnswerThatComesInSlowlyIsReadToItsEnd(t *testing.T) {
 					return
 				}
 				conformance.MustTrue(t, err == nil && took == 6*c.pause, "%v after %v", err, took)
-				if body, err := io.ReadAll(res.Body); string(body) != "answer" || err != nil {
-					t.Errorf("%q, %v", body, err)
-				}
+				body, err := io.ReadAll(res.Body)
+				conformance.True(t, string(body) == "answer" && err == nil, "%q, %v", body, err)
 			})
 		})
 	}
@@ -544,9 +536,8 @@ func TestABodyIsHandedOverInOnePieceWithoutACopy(t *testing.T) {
 	sent := []byte("rows of a request")
 	told := 0
 	b := &requestBody{rest: sent, progress: func() { told++ }}
-	if n, err := io.ReadFull(b, make([]byte, 4)); n != 4 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, err := io.ReadFull(b, make([]byte, 4))
+	conformance.MustTrue(t, n == 4 && err == nil, "%v %v", n, err)
 	var to whole
 	for range 2 {
 		_, err := b.WriteTo(&to)
@@ -555,7 +546,6 @@ func TestABodyIsHandedOverInOnePieceWithoutACopy(t *testing.T) {
 	if len(to.pieces) != 1 || &to.pieces[0][0] != &sent[4] || len(to.pieces[0]) != len(sent)-4 || told != 2 {
 		t.Errorf("%q, progress %d times", to.pieces, told)
 	}
-	if n, err := b.Read(make([]byte, 4)); n != 0 || err != io.EOF {
-		t.Errorf("%d bytes more, %v", n, err)
-	}
+	n, err = b.Read(make([]byte, 4))
+	conformance.True(t, n == 0 && err == io.EOF, "%d bytes more, %v", n, err)
 }

@@ -111,7 +111,6 @@ func TestAConnectionIsWatchedForLongerWhereOneWasTooMany(t *testing.T) {
 	p := newPool(nil, 8)
 	before := p.closesWithin()
 	p.short(1)
-	if after := p.closesWithin(); before != closesAtOnce || after != closesLater {
-		t.Errorf("%v, and %v where one was too many", before, after)
-	}
+	after := p.closesWithin()
+	conformance.True(t, before == closesAtOnce && after == closesLater, "%v, and %v where one was too many", before, after)
 }

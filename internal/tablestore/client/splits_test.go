@@ -131,15 +131,13 @@ func TestBrokenBoundsAreErrors(t *testing.T) {
 		"a double":           withBounds(t, table.Value{Type: table.Double, Double: 1}),
 	} {
 		a, _ := answering(t, 200, answer)
-		if got, err := a.Splits("t1"); err == nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v, %v", name, got, err)
-		}
+		got, err := a.Splits("t1")
+		conformance.True(t, err != nil && !strings.Contains(err.Error(), "\n"), "%s: %v, %v", name, got, err)
 	}
 	whole := withBounds(t, table.Value{Type: table.Integer, Int: 1})
 	for cut := len(unhex(t, described)) + 1; cut < len(whole); cut++ {
-		if got, err := decodeSplits(whole[:cut]); err == nil {
-			t.Errorf("cut at %d: %v", cut, got)
-		}
+		got, err := decodeSplits(whole[:cut])
+		conformance.True(t, err != nil, "cut at %d: %v", cut, got)
 	}
 }
 
@@ -147,9 +145,8 @@ func TestAnAnswerThatIsNotSeenIsAnError(t *testing.T) {
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.Transport = &answers{status: 200, bodies: [][]byte{unhex(t, described)}}
 	a := &Admin{Client: tablestore.NewClientWithConfig("http://fake", "i", "id", "s", "", config), Context: t.Context()}
-	if got, err := a.Splits("t1"); err == nil || !strings.Contains(err.Error(), "not seen") {
-		t.Errorf("%v, %v", got, err)
-	}
+	got, err := a.Splits("t1")
+	conformance.Refused(t, err, "not seen", "%v", got)
 }
 
 // splitter is an Admin of a store in this process that can create tables with partitions.
@@ -181,13 +178,11 @@ func TestATableIsMadeWithThePartitionsAskedFor(t *testing.T) {
 		}
 		got, err := a.Describe(name)
 		must(t, err)
-		if diff := cmp.Diff(key, got.Key); diff != "" || got.Definition != define {
-			t.Errorf("%v: %+v, key %s", of, got.Definition, diff)
-		}
+		diff := cmp.Diff(key, got.Key)
+		conformance.True(t, diff == "" && got.Definition == define, "%v: %+v, key %s", of, got.Definition, diff)
 		splits, err := a.Splits(name)
-		if diff := cmp.Diff(bounds, splits); err != nil || diff != "" {
-			t.Errorf("%v: %v (-want +got):\n%s", of, err, diff)
-		}
+		diff = cmp.Diff(bounds, splits)
+		conformance.True(t, err == nil && diff == "", "%v: %v (-want +got):\n%s", of, err, diff)
 		if _, err := a.CreateSplit(name, key, define, nil, bounds); !errors.Is(err, ErrTableExists) {
 			t.Errorf("%v: made twice: %v", of, err)
 		}
@@ -205,9 +200,8 @@ func TestATableIsMadeWithoutPartitionsThatAreRefusedOrIgnored(t *testing.T) {
 		if err != nil || (refused == nil) != (want == "") || refused != nil && !strings.Contains(refused.Error(), want) {
 			t.Fatalf("%s: refused %v, %v", answer, refused, err)
 		}
-		if got, err := a.Splits("t"); err != nil || len(got) != 0 {
-			t.Errorf("%s: bounds %v, %v", answer, got, err)
-		}
+		got, err := a.Splits("t")
+		conformance.True(t, err == nil && len(got) == 0, "%s: bounds %v, %v", answer, got, err)
 	}
 }
 
@@ -233,9 +227,8 @@ func TestATableWithPartitionsWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 	bounds := splitBounds[table.String]
 	refused, err := a.CreateSplit("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}, nil, bounds)
 	conformance.MustTrue(t, refused == nil && err == nil, "refused %v, %v", refused, err)
-	if got, err := a.Splits("t"); err != nil || len(got) != len(bounds) {
-		t.Errorf("bounds %v, %v", got, err)
-	}
+	got, err := a.Splits("t")
+	conformance.True(t, err == nil && len(got) == len(bounds), "bounds %v, %v", got, err)
 }
 
 func TestATableMayHaveANameThatTheSDKFindsTooLong(t *testing.T) {
@@ -244,9 +237,8 @@ func TestATableMayHaveANameThatTheSDKFindsTooLong(t *testing.T) {
 	for _, n := range []int{maxSDKName, maxSDKName + 1, table.MaxNameBytes} {
 		name := strings.Repeat("a", n)
 		conformance.MustEqual(t, a.Create(name, key, define), nil, "%d characters", n)
-		if got, err := a.Describe(name); err != nil || cmp.Diff(key, got.Key) != "" {
-			t.Errorf("%d characters: %v, %v", n, got, err)
-		}
+		got, err := a.Describe(name)
+		conformance.True(t, err == nil && cmp.Diff(key, got.Key) == "", "%d characters: %v, %v", n, got, err)
 		conformance.Is(t, a.Create(name, key, define), ErrTableExists, "%d characters: made twice", n)
 	}
 }
@@ -266,9 +258,8 @@ func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
 	created := now
 	adjusted := func(want time.Time) {
 		t.Helper()
-		if got, err := a.Adjusted("t"); err != nil || !got.Equal(want) {
-			t.Errorf("adjusted at %v, %v; want %v", got, err, want)
-		}
+		got, err := a.Adjusted("t")
+		conformance.True(t, err == nil && got.Equal(want), "adjusted at %v, %v; want %v", got, err, want)
 	}
 	adjusted(created)
 	now = now.Add(10 * time.Second)
@@ -308,17 +299,15 @@ func TestChangesOfTablesSurvivePassingFaults(t *testing.T) {
 			}
 			conformance.True(t, failed["UpdateTable"] == 6 && failed["DescribeTable"] == 2, "requests: %v", failed)
 			want := table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 7, ReservedRead: 1, ReservedWrite: 2}
-			if got, err := a.Describe("t"); err != nil || got.Definition != want {
-				t.Errorf("%+v, %v", got, err)
-			}
+			got, err := a.Describe("t")
+			conformance.True(t, err == nil && got.Definition == want, "%+v, %v", got, err)
 			now = now.Add(ThroughputInterval)
 			failed["UpdateTable"] = 0
 			if err := a.Update("t", Change{ReservedWrite: number(5)}); err != nil || failed["UpdateTable"] != 2 {
 				t.Errorf("an update of the throughput after %s: %v, %v", f.Code, err, failed)
 			}
-			if got, err := a.Describe("t"); err != nil || got.ReservedWrite != 5 {
-				t.Errorf("%+v, %v", got, err)
-			}
+			got, err = a.Describe("t")
+			conformance.True(t, err == nil && got.ReservedWrite == 5, "%+v, %v", got, err)
 		}
 	})
 }
@@ -348,14 +337,12 @@ func TestWhenThroughputWasChangedIsReadFromTheAnswer(t *testing.T) {
 		{described, 1700000000}, {details(2, 1700000005, 3, 1700000009), 1700000009}, {details(2, 1700000009, 3, 1700000005), 1700000009},
 	} {
 		a, _ := answering(t, 200, tt.answer)
-		if got, err := a.Adjusted("t1"); err != nil || got.Unix() != tt.want {
-			t.Errorf("%v, %v; want %d", got, err, tt.want)
-		}
+		got, err := a.Adjusted("t1")
+		conformance.True(t, err == nil && got.Unix() == tt.want, "%v, %v; want %d", got, err, tt.want)
 	}
 	a, _ := answering(t, 200, []byte("<html>"))
-	if got, err := a.Adjusted("t1"); err == nil || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v, %v", got, err)
-	}
+	got, err := a.Adjusted("t1")
+	conformance.True(t, err != nil && !strings.Contains(err.Error(), "\n"), "%v, %v", got, err)
 }
 
 // TestATableIsAsAChangeMakesItInEveryPart has tables that differ from a change in one part, first, in the middle and last.
@@ -374,9 +361,8 @@ func TestATableIsAsAChangeMakesItInEveryPart(t *testing.T) {
 		"deviation": func(of *Table) { of.MaxDeviation = 8 }, "updates": func(of *Table) { of.NoUpdates = true },
 	} {
 		conformance.Equal(t, whole.madeOf(made(differs)), false, "%s: a table of others is as the change makes it", name)
-		if none := new(Change); !none.madeOf(made(differs)) {
-			t.Errorf("%s: what a change leaves alone may be anything", name)
-		}
+		none := new(Change)
+		conformance.True(t, none.madeOf(made(differs)), "%s: what a change leaves alone may be anything", name)
 	}
 	conformance.Equal(t, whole.madeOf(made(func(*Table) {})), true, "a table with all parts is not as the change makes it")
 }
@@ -401,15 +387,13 @@ func TestAnUpdateNamesOnlyWhatIsToChange(t *testing.T) {
 		now = now.Add(ThroughputInterval)
 		must(t, a.Update("t", step.change))
 		step.apply()
-		if got, err := a.Describe("t"); err != nil || got.Definition != want {
-			t.Errorf("%+v, %v, want %+v", got, err, want)
-		}
+		got, err := a.Describe("t")
+		conformance.True(t, err == nil && got.Definition == want, "%+v, %v, want %+v", got, err, want)
 	}
 	must(t, a.Update("t", Change{AllowUpdate: &off}))
 	want.NoUpdates = true
-	if got, err := a.Describe("t"); err != nil || got.Definition != want {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got, err := a.Describe("t")
+	conformance.True(t, err == nil && got.Definition == want, "%+v, %v", got, err)
 }
 
 func TestAChangeThatComesTooSoonChangesNothingAndSaysWhenItMay(t *testing.T) {

@@ -233,13 +233,11 @@ func TestUnsignedAnswersAreNeverAcceptedForWhatDestroys(t *testing.T) {
 				t.Errorf("%s, %s: %v", operation, way, err)
 			}
 			a.sign = signatures["wrong"]
-			if err := send(operation); !Unsettled(err) {
-				t.Errorf("%s with a wrong signature, %s: %v", operation, way, err)
-			}
+			err := send(operation)
+			conformance.True(t, Unsettled(err), "%s with a wrong signature, %s: %v", operation, way, err)
 			a.status, a.code = 403, authFailed // by another secret
-			if err := send(operation); !Denied(err) || Unsettled(err) != destroys {
-				t.Errorf("%s with the wrong keys, %s: %v", operation, way, err)
-			}
+			err = send(operation)
+			conformance.True(t, Denied(err) && Unsettled(err) == destroys, "%s with the wrong keys, %s: %v", operation, way, err)
 		}
 	}
 }
@@ -249,9 +247,8 @@ func TestASignedRefusalWithTheStatusOfASuccessIsDamage(t *testing.T) {
 	for _, operation := range []string{"DeleteTable", "UpdateTable", "CreateTable"} {
 		a := &claiming{status: 200, code: "OTSObjectNotExist", sign: signatures["right"]}
 		for way, send := range ways(t, a, false) {
-			if err := send(operation); !errors.Is(err, errStatus) || Classify(err) != Ambiguous {
-				t.Errorf("%s, %s: %v", operation, way, err)
-			}
+			err := send(operation)
+			conformance.True(t, errors.Is(err, errStatus) && Classify(err) == Ambiguous, "%s, %s: %v", operation, way, err)
 		}
 	}
 }
@@ -270,9 +267,8 @@ func (b *seenBody) plain(t *testing.T) string {
 	r, err := zlib.NewReader(bytes.NewReader(b.sent))
 	must(t, err)
 	text, err := io.ReadAll(r)
-	if err != nil || strconv.Itoa(len(text)) != b.size || b.kind != "deflate" {
-		t.Errorf("%d bytes, said to be %s of %q; %v", len(text), b.size, b.kind, err)
-	}
+	conformance.True(t, err == nil && strconv.Itoa(len(text)) == b.size && b.kind == "deflate",
+		"%d bytes, said to be %s of %q; %v", len(text), b.size, b.kind, err)
 	return string(text)
 }
 
@@ -325,9 +321,8 @@ func TestCompressedBodiesAreTheBodies(t *testing.T) {
 		must(t, err)
 	}
 	for i, b := range seen {
-		if got := b.plain(t); got != want[i] {
-			t.Errorf("body %d is another: %d bytes, want %d", i, len(got), len(want[i]))
-		}
+		got := b.plain(t)
+		conformance.Equal(t, got, want[i], "body %d is another: %d bytes, want %d", i, len(got), len(want[i]))
 		if packed := i%2 == 0 && len(want[i]) >= leastCompressed; packed != (b.kind != "") {
 			t.Errorf("body %d of %d bytes: compressed %q", i, len(want[i]), b.kind)
 		}
@@ -407,12 +402,10 @@ func TestARefusalOfTheFirstCompressedRequestIsNotOneOfItsRows(t *testing.T) {
 		}
 		for i, b := range seen {
 			sent += map[bool]string{true: "C", false: "p"}[b.kind != ""]
-			if body := compressible(i+3-len(seen), 10_000); i > 0 && b.plain(t) != body {
-				t.Errorf("%s: request %d has another body", name, i)
-			}
+			body := compressible(i+3-len(seen), 10_000)
+			conformance.True(t, i == 0 || b.plain(t) == body, "%s: request %d has another body", name, i)
 		}
-		if sent != tt.sent || errs != tt.errs || seen[0].plain(t) != compressible(0, 10_000) {
-			t.Errorf("%s: sent %s, errors %s; want %s, %s", name, sent, errs, tt.sent, tt.errs)
-		}
+		conformance.True(t, sent == tt.sent && errs == tt.errs && seen[0].plain(t) == compressible(0, 10_000),
+			"%s: sent %s, errors %s; want %s, %s", name, sent, errs, tt.sent, tt.errs)
 	}
 }

@@ -77,13 +77,11 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 	} {
 		why := e.Append(b, tt.values, nil, table.Span{}, nil)
 		conformance.True(t, why != nil && why.Code == tt.code, "got %v, want %s", why, tt.code)
-		if len(b.Data) != before || len(b.Rows) != 1 {
-			t.Errorf("%s left %d bytes and %d rows", tt.code, len(b.Data), len(b.Rows))
-		}
+		conformance.True(t, len(b.Data) == before && len(b.Rows) == 1,
+			"%s left %d bytes and %d rows", tt.code, len(b.Data), len(b.Rows))
 	}
-	if why := New(schema, table.Put, false).Append(b, []table.Value{str(""), {}, {}}, nil, table.Span{}, nil); why != nil {
-		t.Errorf("a put of a key only, and an empty key value: %v", why)
-	}
+	why := New(schema, table.Put, false).Append(b, []table.Value{str(""), {}, {}}, nil, table.Span{}, nil)
+	conformance.True(t, why == nil, "a put of a key only, and an empty key value: %v", why)
 }
 
 // recipe is what a row is made of.
@@ -377,9 +375,8 @@ func TestRowsThatAreAppendedAsTheyCameAreThoseThatAreMade(t *testing.T) {
 			span := table.Span{Record: uint32(len(b.Rows))}
 			was := len(b.Data)
 			if !e.AppendPacked(b, []table.Value{str(key)}, span, row, []byte("record"), func(name []byte) bool { return string(name) != "never" }) {
-				if len(b.Data) != was || len(b.Rows) != len(want.Rows) {
-					t.Fatalf("%x was not appended and has left %d bytes", row, len(b.Data)-was)
-				}
+				conformance.MustTrue(t, len(b.Data) == was && len(b.Rows) == len(want.Rows),
+					"%x was not appended and has left %d bytes", row, len(b.Data)-was)
 				slow++
 				continue
 			}
@@ -387,12 +384,10 @@ func TestRowsThatAreAppendedAsTheyCameAreThoseThatAreMade(t *testing.T) {
 			if why := made.Append(want, []table.Value{str(key)}, nil, span, []byte("record")); why != nil || bad || keyName != "id" || slices.Contains(columns, "never") {
 				t.Fatalf("%x was appended: %v", row, why)
 			}
-			if !bytes.Equal(b.Data, want.Data) || !slices.Equal(b.Rows, want.Rows) {
-				t.Fatalf("as it came\n%x %+v, made\n%x %+v", b.Data, b.Rows, want.Data, want.Rows)
-			}
+			conformance.MustTrue(t, bytes.Equal(b.Data, want.Data) && slices.Equal(b.Rows, want.Rows),
+				"as it came\n%x %+v, made\n%x %+v", b.Data, b.Rows, want.Data, want.Rows)
 		}
 	})
-	if t.Logf("%d rows were appended as they came, %d were not", fast, slow); fast == 0 || slow == 0 {
-		t.Error("one of both was not tested")
-	}
+	t.Logf("%d rows were appended as they came, %d were not", fast, slow)
+	conformance.True(t, fast != 0 && slow != 0, "one of both was not tested")
 }

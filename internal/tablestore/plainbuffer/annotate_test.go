@@ -78,9 +78,8 @@ func TestARowWithACellAddedIsTheRowEncodedWithIt(t *testing.T) {
 		cells, auto := drawCells(t, 2), rapid.Bool().Draw(t, "auto")
 		n := NewName("_mark")
 		got, err := AppendWithCell([]byte("x"), encoded(cells, auto, -1, ""), &n, table.Value{Type: table.String, Bytes: []byte("m")})
-		if want := append([]byte("x"), encoded(cells, auto, -1, "m")...); err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("got %x, %v; want %x", got, err, want)
-		}
+		want := append([]byte("x"), encoded(cells, auto, -1, "m")...)
+		conformance.MustTrue(t, err == nil && bytes.Equal(got, want), "got %x, %v; want %x", got, err, want)
 	})
 }
 
@@ -105,9 +104,8 @@ func TestARowStampedIsTheRowEncodedWithTheTimestamp(t *testing.T) {
 		plain := encoded(cells, auto, -1, "")
 		got, err := AppendStamped([]byte("x"), plain, 1700000000123)
 		conformance.MustEqual(t, len(got)-1-len(plain), StampBytes(plain), "bytes longer")
-		if want := append([]byte("x"), encoded(cells, auto, 1700000000123, "")...); err != nil || !bytes.Equal(got, want) {
-			t.Fatalf("got %x, %v; want %x", got, err, want)
-		}
+		want := append([]byte("x"), encoded(cells, auto, 1700000000123, "")...)
+		conformance.MustTrue(t, err == nil && bytes.Equal(got, want), "got %x, %v; want %x", got, err, want)
 	})
 }
 
@@ -115,9 +113,8 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 	row := encoded([]drawnCell{{name: "a", value: table.Value{Type: table.Integer}}}, true, -1, "")
 	n := NewName("m")
 	for cut := range row {
-		if got, err := AppendStamped([]byte("x"), row[:cut], 1); err == nil || string(got[:1]) != "x" {
-			t.Errorf("the first %d bytes are stamped", cut)
-		}
+		got, err := AppendStamped([]byte("x"), row[:cut], 1)
+		conformance.True(t, err != nil && string(got[:1]) == "x", "the first %d bytes are stamped", cut)
 		conformance.Refused(t, conformance.ErrorOf(AppendWithout(nil, row[:cut], "m")), "", "a row cut at %d is taken", cut)
 		if _, err := AppendWithCell(nil, row[:cut], &n, table.Value{Type: table.Integer}); err == nil {
 			t.Errorf("the first %d bytes get a cell", cut)
@@ -141,9 +138,8 @@ func TestDifferentCellsHaveDifferentHashes(t *testing.T) {
 	add := func(column string, v table.Value) {
 		t.Helper()
 		hash := h.Cell(h.Column(column), &v)
-		if before, known := of[hash]; known {
-			t.Fatalf("%+v and %s: %+v have the hash %x", before, column, v, hash)
-		}
+		before, known := of[hash]
+		conformance.MustTrue(t, !known, "%+v and %s: %+v have the hash %x", before, column, v, hash)
 		of[hash] = cell{column, v}
 	}
 	for _, column := range []string{"", "a", "b"} {
@@ -178,9 +174,8 @@ func TestSumsTellColumnsApart(t *testing.T) {
 	for x := range int64(300) {
 		for y := range int64(300) {
 			sum := h.Cell(a, integer(x)) + h.Cell(b, integer(y))
-			if before, known := seen[sum]; known {
-				t.Fatalf("%d and %d have the sum of %v", x, y, before)
-			}
+			before, known := seen[sum]
+			conformance.MustTrue(t, !known, "%d and %d have the sum of %v", x, y, before)
 			seen[sum] = [2]int64{x, y}
 		}
 	}
@@ -219,9 +214,8 @@ func BenchmarkSplit(b *testing.B) {
 	reader := RowReader{Hasher: NewHasher()}
 	var to Rows
 	for b.Loop() {
-		if plain, err := reader.Split(text, &to); !plain || err != nil {
-			b.Fatal(plain, err)
-		}
+		plain, err := reader.Split(text, &to)
+		conformance.MustTrue(b, plain && err == nil, "%v %v", plain, err)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
 }

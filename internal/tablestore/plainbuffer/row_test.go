@@ -174,14 +174,12 @@ func TestWalkSeesWhatWasWritten(t *testing.T) {
 	if err != nil || deleted || strings.Join(got, ", ") != want {
 		t.Errorf("got  %s, %v, %v\nwant %s", strings.Join(got, ", "), deleted, err, want)
 	}
-	if allocs := testing.AllocsPerRun(10, func() { _, _ = Walk(row, nil, func(View) {}) }); allocs > 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	allocs := testing.AllocsPerRun(10, func() { _, _ = Walk(row, nil, func(View) {}) })
+	conformance.True(t, allocs == 0, "%v allocations", allocs)
 	r.Begin(nil)
 	r.Key(&id, table.Value{Type: table.Integer, Int: 5})
-	if deleted, err := Walk(r.EndDelete(), nil, nil); err != nil || !deleted {
-		t.Errorf("a row that is deleted: %v, %v", deleted, err)
-	}
+	deleted, err = Walk(r.EndDelete(), nil, nil)
+	conformance.True(t, err == nil && deleted, "a row that is deleted: %v, %v", deleted, err)
 	for n := range row {
 		conformance.Refused(t, conformance.ErrorOf(Walk(row[:n], nil, nil)), "", "the first %d bytes are a row", n)
 	}
@@ -248,9 +246,8 @@ func splitIsRead(t *testing.T, b []byte) (plain bool) {
 			t.Fatalf("%x: the sums of row %d are %x and %x, want %x", b, i, split.Sums[i], again, sum)
 		}
 	}
-	if !bytes.Equal(split.Keys, keys) || split.Least != least || split.Most != most {
-		t.Fatalf("%x: keys %x of %d to %d columns, want %x of %d to %d", b, split.Keys, split.Least, split.Most, keys, least, most)
-	}
+	conformance.MustTrue(t, bytes.Equal(split.Keys, keys) && split.Least == least && split.Most == most,
+		"%x: keys %x of %d to %d columns, want %x of %d to %d", b, split.Keys, split.Least, split.Most, keys, least, most)
 	return true
 }
 
@@ -346,7 +343,6 @@ func TestOddBooleansAreNotPlain(t *testing.T) {
 	r.Begin(nil)
 	r.Key(&id, table.Value{Type: table.Integer, Int: 1})
 	r.Cell(&flag, table.Value{Type: table.Boolean, Int: 2})
-	if plain, err := new(RowReader).Split(r.End(), new(Rows)); plain || err != nil {
-		t.Errorf("plain %v, %v", plain, err)
-	}
+	plain, err := new(RowReader).Split(r.End(), new(Rows))
+	conformance.True(t, !plain && err == nil, "plain %v, %v", plain, err)
 }

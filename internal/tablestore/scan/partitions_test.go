@@ -126,9 +126,8 @@ func TestPartitionsThatTheServiceNamesAreExact(t *testing.T) {
 		{Type: table.Integer, Int: 7}, {Type: table.Integer, Int: -7}, {Type: table.Integer, Int: 7},
 	}}
 	bounds, exact, err := partitionsOf(t, service).Read(time.Unix(0, 0))
-	if err != nil || !exact || fmt.Sprint(integers(bounds)) != "[-7 7]" {
-		t.Errorf("%v, exact %v, %v", bounds, exact, err)
-	}
+	conformance.True(t, err == nil && exact && fmt.Sprint(integers(bounds)) == "[-7 7]",
+		"%v, exact %v, %v", bounds, exact, err)
 	conformance.Equal(t, fmt.Sprint(service.seen), "[DescribeTable]", "requests %v", service.seen)
 }
 
@@ -155,9 +154,8 @@ func TestWithoutNamesPartitionsAreGuessedFromSizes(t *testing.T) {
 	} {
 		service := &partitioned{splits: tt.splits}
 		bounds, exact, err := partitionsOf(t, service).Read(time.Unix(0, 0))
-		if err != nil || exact || len(bounds) != tt.bounds || !slices.IsSorted(integers(bounds)) {
-			t.Errorf("%s: %d bounds, exact %v, %v", tt.name, len(bounds), exact, err)
-		}
+		conformance.True(t, err == nil && !exact && len(bounds) == tt.bounds && slices.IsSorted(integers(bounds)),
+			"%s: %d bounds, exact %v, %v", tt.name, len(bounds), exact, err)
 		conformance.Equal(t, fmt.Sprint(service.sizes), tt.sizes, "%s: sizes", tt.name)
 	}
 }
@@ -189,9 +187,8 @@ func TestAnAnswerOfTheServiceIsUnderstood(t *testing.T) {
 	body, err := hex.DecodeString(answer)
 	must(t, err)
 	bounds, exact, err := partitionsOf(t, &partitioned{splits: func(int64) []byte { return body }}).Read(time.Unix(0, 0))
-	if err != nil || exact || len(bounds) != 1 || string(bounds[0].Bytes) != "t" {
-		t.Errorf("%v, exact %v, %v", bounds, exact, err)
-	}
+	conformance.True(t, err == nil && !exact && len(bounds) == 1 && string(bounds[0].Bytes) == "t",
+		"%v, exact %v, %v", bounds, exact, err)
 }
 
 // A new table is guessed after its first minute: without bounds it would have one lane for the whole load.
@@ -214,9 +211,8 @@ func TestGuessesAreMadeOnceAMinute(t *testing.T) {
 			points = 5
 		}
 		service.bounds = []table.Value{{Type: table.Integer, Int: 1}} // named partitions do not wait for the minute
-		if bounds, exact, err := p.Read(start.Add(62 * time.Second)); err != nil || !exact || len(bounds) != 1 {
-			t.Errorf("%v, exact %v, %v", bounds, exact, err)
-		}
+		bounds, exact, err := p.Read(start.Add(62 * time.Second))
+		conformance.True(t, err == nil && exact && len(bounds) == 1, "%v, exact %v, %v", bounds, exact, err)
 	}
 }
 
@@ -291,9 +287,8 @@ func TestKeysCompareAsTheirOrderingKeys(t *testing.T) {
 				encoded[i] = table.AppendKey(encoded[i], client.ValueOf(v))
 			}
 		}
-		if got, want := compare(&keys[0], &keys[1]), bytes.Compare(encoded[0], encoded[1]); cmp.Compare(got, 0) != want {
-			t.Fatalf("compare is %d, the ordering keys give %d", got, want)
-		}
+		got, want := compare(&keys[0], &keys[1]), bytes.Compare(encoded[0], encoded[1])
+		conformance.MustEqual(t, cmp.Compare(got, 0), want, "compare is %d, the ordering keys give", got)
 	})
 }
 
@@ -302,9 +297,8 @@ func TestPackedRowsAreThoseOfAScan(t *testing.T) {
 	var rows []*Row
 	o := Options{From: []table.Value{{Type: table.Integer, Int: 17}}, To: []table.Value{{Type: table.Integer, Int: 10_900}}}
 	must(t, Table(t.Context(), sdk, "t", key, o, func(r *Row) error { rows = append(rows, r); return nil }))
-	if first := rows[0].PrimaryKey.PrimaryKeys[0].Value; first != int64(17) || len(rows) != 10_883 {
-		t.Errorf("%d rows from %v", len(rows), first)
-	}
+	first := rows[0].PrimaryKey.PrimaryKeys[0].Value
+	conformance.True(t, first == int64(17) && len(rows) == 10_883, "%d rows from %v", len(rows), first)
 	n := 0
 	memory, page := new(client.PageMemory), new(PackedPage)
 	err := Packed(t.Context(), sdk, "t", key, o, page, func(i int) error {
@@ -440,9 +434,8 @@ func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
 		}
 		conformance.MustEqual(t, got.String(), want.String(), "got")
 	})
-	if whole == 0 || rewritten == 0 {
-		t.Errorf("%d files were CSV, %d were rewritten: one of both was not tested", whole, rewritten)
-	}
+	conformance.True(t, whole != 0 && rewritten != 0,
+		"%d files were CSV, %d were rewritten: one of both was not tested", whole, rewritten)
 }
 
 var must = conformance.Must
@@ -461,9 +454,8 @@ func TestACutFileOfGrowingCSVIsAnError(t *testing.T) {
 	text := file.Bytes()
 	must(t, grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text), []string{"n"}, grown.Order, 4))
 	for n := range text {
-		if grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text[:n]), []string{"n"}, grown.Order, 4) == nil {
-			t.Errorf("of %d bytes the first %d were enough", len(text), n)
-		}
+		conformance.True(t, grown.Rewrite(new(bytes.Buffer), bytes.NewReader(text[:n]), []string{"n"}, grown.Order, 4) != nil,
+			"of %d bytes the first %d were enough", len(text), n)
 	}
 }
 
@@ -497,8 +489,7 @@ func TestAValueOfManySplitsIsLarge(t *testing.T) {
 			return answer
 		}
 		v, size, err := partitionsOf(t, service).LargeValue()
-		if err != nil || v.Int != tt.value || size != tt.bytes || fmt.Sprint(service.sizes) != tt.sizes {
-			t.Errorf("%s: %d with %d bytes, %v, after splits of %v", tt.name, v.Int, size, err, service.sizes)
-		}
+		conformance.True(t, err == nil && v.Int == tt.value && size == tt.bytes && fmt.Sprint(service.sizes) == tt.sizes,
+			"%s: %d with %d bytes, %v, after splits of %v", tt.name, v.Int, size, err, service.sizes)
 	}
 }

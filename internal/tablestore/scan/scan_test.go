@@ -101,9 +101,8 @@ func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
 	}
 	gate := NewGate(1)
 	gate.free = time.Now().Add(time.Hour)
-	if err := Table(ctx, sdk, "t", key, Options{Manner: Manner{Gate: gate}}, func(*Row) error { return nil }); !errors.Is(err, stopped) || strings.Count(err.Error(), "stopped") != 1 {
-		t.Errorf("got %v", err)
-	}
+	err := Table(ctx, sdk, "t", key, Options{Manner: Manner{Gate: gate}}, func(*Row) error { return nil })
+	conformance.True(t, errors.Is(err, stopped) && strings.Count(err.Error(), "stopped") == 1, "got %v", err)
 	plan.Decide = nil
 	enough := errors.New("enough")
 	if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { return enough }); !errors.Is(err, enough) {
@@ -307,9 +306,8 @@ func TestARowThatIsAnsweredWithAnErrorIsAskedForAgainWhereverItStands(t *testing
 			got, err := Get(t.Context(), s, "t", key, keys, Options{})
 			conformance.MustTrue(t, err == nil && s.requests == 2, "row %d: %d requests, %v", odd, s.requests, err)
 			for i, r := range got {
-				if r == nil || r.PrimaryKey.PrimaryKeys[0].Value != int64(i) {
-					t.Errorf("row %d was odd: row %d is %v", odd, i, r)
-				}
+				conformance.True(t, r != nil && r.PrimaryKey.PrimaryKeys[0].Value == int64(i),
+					"row %d was odd: row %d is %v", odd, i, r)
 			}
 		}
 	})
@@ -362,9 +360,8 @@ func TestAFieldIsQuotedForEachByteThatNeedsIt(t *testing.T) {
 				if want := strings.ContainsAny(string([]byte{byte(c)}), ",\"\r\n"); quotes != want || ascii != (c < 0x80) {
 					t.Fatalf("%q needs quotes: %v, is ASCII: %v", text, quotes, ascii)
 				}
-				if q, a := lookThrough([]byte(text)); q != quotes || a != ascii {
-					t.Fatalf("%q as bytes needs quotes: %v, is ASCII: %v", text, q, a)
-				}
+				q, a := lookThrough([]byte(text))
+				conformance.MustTrue(t, q == quotes && a == ascii, "%q as bytes needs quotes: %v, is ASCII: %v", text, q, a)
 			}
 		}
 	}
@@ -454,24 +451,21 @@ func TestRangesOfKeys(t *testing.T) {
 		}
 	}
 	integer := []table.KeyColumn{{Name: "n", Type: table.Integer}}
-	if from, to, err := ParseRange("9223372036854775807", integer); err != nil || len(from) != 1 || to != nil {
-		t.Errorf("the last integer: %v to %v, %v", from, to, err)
-	}
+	from, to, err := ParseRange("9223372036854775807", integer)
+	conformance.True(t, err == nil && len(from) == 1 && to == nil, "the last integer: %v to %v, %v", from, to, err)
 }
 
 func TestTheLongestKeyValue(t *testing.T) {
 	key := []table.KeyColumn{{Name: "s", Type: table.String}}
 	longest := strings.Repeat("x", table.MaxKeyBytes)
-	if values, err := ParseKey(longest, key); err != nil || len(values) != 1 {
-		t.Errorf("%v, %v", values, err)
-	}
+	values, err := ParseKey(longest, key)
+	conformance.True(t, err == nil && len(values) == 1, "%v, %v", values, err)
 	if _, _, err := ParseRange("a.."+longest, key); err != nil {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{longest + "x..": "at most 1024", longest: "no next one", "..": "no bound"} {
-		if _, _, err := ParseRange(text, key); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.10s: %v, want %s", text, err, want)
-		}
+		_, _, err := ParseRange(text, key)
+		conformance.Refused(t, err, want, "%.10s", text)
 	}
 	for _, text := range []string{"", "a,b", `"a" `} {
 		conformance.Refused(t, conformance.ErrorOf(ParseKey(text, key)), "", "%q: taken", text)

@@ -293,9 +293,8 @@ func TestTheSuiteNoticesABrokenWideSource(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestTheSuiteNoticesABrokenWideSource$")
 			cmd.Env = append(os.Environ(), brokenEnv+"="+name)
 			out, err := cmd.CombinedOutput()
-			if (err != nil) != (b.says != "") || !strings.Contains(string(out), b.says) {
-				t.Errorf("%v, want %q:\n%s", err, b.says, out)
-			}
+			conformance.True(t, (err != nil) == (b.says != "") && strings.Contains(string(out), b.says),
+				"%v, want %q:\n%s", err, b.says, out)
 		})
 	}
 }

@@ -140,9 +140,8 @@ func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.
 		if got := strings.Join(only, " "); got != strings.Join([]string{scans, scans}, " ") {
 			t.Errorf("exported before %v: %s", earlier, got)
 		}
-		if p = w.mustRun(); len(p.Items) != 1 {
-			t.Errorf("%s", outline(p))
-		}
+		p = w.mustRun()
+		conformance.Equal(t, len(p.Items), 1, "%s", outline(p))
 	}
 }
 
@@ -153,9 +152,8 @@ func TestATableThatWasWrittenSinceItsExportIsExportedAgainBeforeItIsDropped(t *t
 	w.request.DropExpired = true
 	w.mustRun()
 	conformance.Equal(t, w.contents(), "c_202401 2, c_202402 3, c_202402-2 4", "archive")
-	if got := w.tables(); got != "c_202408 0/50 -1 1" || !w.heard("has changed since it was exported") {
-		t.Errorf("tables %s", got)
-	}
+	got := w.tables()
+	conformance.True(t, got == "c_202408 0/50 -1 1" && w.heard("has changed since it was exported"), "tables %s", got)
 }
 
 func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
@@ -168,9 +166,8 @@ func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(w.dir, "c_202401", part), b, 0o600))
 	w.request.DropExpired = true
 	w.mustRun()
-	if again := w.lines(filepath.Join(w.dir, "c_202401-2", part)); len(again) != 2 || !w.heard("is damaged") {
-		t.Errorf("%q", again)
-	}
+	again := w.lines(filepath.Join(w.dir, "c_202401-2", part))
+	conformance.True(t, len(again) == 2 && w.heard("is damaged"), "%q", again)
 }
 
 func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
@@ -186,9 +183,8 @@ func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
 	}
 	p := w.mustRun()
 	changed := new(archive.ChangedError)
-	if i := p.Items[0]; i.State != Failed || !errors.As(i.Err, &changed) || i.Dropped {
-		t.Errorf("%s, %v", i.State, i.Err)
-	}
+	i := p.Items[0]
+	conformance.True(t, i.State == Failed && errors.As(i.Err, &changed) && !i.Dropped, "%s, %v", i.State, i.Err)
 	conformance.Equal(t, w.tables(), "c_202401 0/50 -1 1, c_202408 0/50 -1 1", "tables")
 }
 
@@ -219,18 +215,15 @@ func TestAFailedDropLeavesTheExportUnchanged(t *testing.T) {
 		return nil
 	}
 	for _, i := range w.mustRun().Items[:2] {
-		if i.State != Failed || !errors.Is(i.Err, refused) || i.Dropped {
-			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
-		}
+		conformance.True(t, i.State == Failed && errors.Is(i.Err, refused) && !i.Dropped,
+			"%s: %s, %v", i.Have.Name, i.State, i.Err)
 	}
 	w.request.DropExpired = false
 	w.mustRun()
-	if got := w.contents(); got != exported || w.manifest("202401").State != archive.Verified {
-		t.Errorf("archive: %s", got)
-	}
-	if got := outline(w.look()); strings.Contains(got, "planned") {
-		t.Errorf("%s", got)
-	}
+	got := w.contents()
+	conformance.True(t, got == exported && w.manifest("202401").State == archive.Verified, "archive: %s", got)
+	got = outline(w.look())
+	conformance.True(t, !strings.Contains(got, "planned"), "%s", got)
 	w.before, w.request.DropExpired = nil, true
 	w.mustRun()
 	if got := w.tables(); got != "c_202408 0/50 -1 1" || w.contents() != exported {
@@ -244,9 +237,8 @@ func TestARecreatedTableIsAnotherTable(t *testing.T) {
 	w.mustRun()
 	w.create("202401", 6, asMade)
 	w.request.DropExpired = false
-	if got := outline(w.look()); !strings.HasPrefix(got, "c_202401 age 7 class 3 planned export;") {
-		t.Errorf("%s", got)
-	}
+	got := outline(w.look())
+	conformance.True(t, strings.HasPrefix(got, "c_202401 age 7 class 3 planned export;"), "%s", got)
 	w.mustRun()
 	conformance.Equal(t, w.contents(), strings.Replace(exported, ", ", ", c_202401-2 6, ", 1), "archive")
 }
@@ -345,9 +337,8 @@ func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	conformance.MustEqual(t, errors.Is(err, errKilled), true, "%s, request %d, applied %v: %v", dir, at, applied, err)
 	w.before, w.lost = nil, nil
 	for _, i := range w.mustRun().Items {
-		if i.State != Done && i.State != Unchanged {
-			t.Errorf("%s, request %d, applied %v: %s is %s, %v", dir, at, applied, i.Have.Name, i.State, i.Err)
-		}
+		conformance.True(t, i.State == Done || i.State == Unchanged,
+			"%s, request %d, applied %v: %s is %s, %v", dir, at, applied, i.Have.Name, i.State, i.Err)
 	}
 	conformance.Equal(t, w.contents(), exported, "%s, request %d, applied %v: archive", dir, at, applied)
 	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "%s, request %d, applied %v: tables", dir, at, applied)

@@ -42,13 +42,11 @@ func TestLookingSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 		"c_202404 age 1 class 2 planned reserved.read=20 reserved.write=1 ttl=864000; " +
 		"c_202405 age 0 class 1 planned reserved.read=0 reserved.write=50; " +
 		"c_202406 age -1 class 1 planned reserved.read=0 reserved.write=50"
-	if got := outline(p); got != want || fmt.Sprint(p.Others) != "[c_old]" {
-		t.Errorf("%s\nothers %v", got, p.Others)
-	}
+	got := outline(p)
+	conformance.True(t, got == want && fmt.Sprint(p.Others) == "[c_old]", "%s\nothers %v", got, p.Others)
 	conformance.Equal(t, w.tables(), before, "tables now there")
-	if len(w.requests) != 6 || w.count("ListTable") != 1 || w.count("DescribeTable") != 5 {
-		t.Errorf("requests %v", w.requests)
-	}
+	conformance.True(t, len(w.requests) == 6 && w.count("ListTable") == 1 && w.count("DescribeTable") == 5,
+		"requests %v", w.requests)
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(w.dir)), "", "the archive was made")
 	if p.Items[1].Note == "" || p.Items[3].Note != "" {
 		t.Errorf("notes %q and %q", p.Items[1].Note, p.Items[3].Note)
@@ -63,9 +61,8 @@ func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
 	}
 	want := "c_202401 1/2 -1 1, c_202403 20/1 864000 1, c_202404 20/1 864000 1, c_202405 0/50 -1 1, c_202406 0/50 -1 1, " + others
 	conformance.Equal(t, w.tables(), want, "tables")
-	if len(w.waits) != 0 || w.count("UpdateTable") != 6 || w.count("DeleteTable") != 0 {
-		t.Errorf("waits %v, requests %v", w.waits, w.requests)
-	}
+	conformance.True(t, len(w.waits) == 0 && w.count("UpdateTable") == 6 && w.count("DeleteTable") == 0,
+		"waits %v, requests %v", w.waits, w.requests)
 	w.requests = nil
 	p = w.mustRun()
 	for _, i := range p.Items {
@@ -97,9 +94,8 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 		if strings.HasPrefix(line, "waiting") && waiting < 0 {
 			waiting = i
 		}
-		if waiting >= 0 && (strings.Contains(line, "c_202404") || strings.Contains(line, "c_202401")) {
-			t.Errorf("%q came behind the first wait", line)
-		}
+		conformance.True(t, waiting < 0 || !strings.Contains(line, "c_202404") && !strings.Contains(line, "c_202401"),
+			"%q came behind the first wait", line)
 	}
 	conformance.Equal(t, w.count("UpdateTable"), 6, "changes were sent")
 }
@@ -109,12 +105,10 @@ func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
 	must(t, w.own.Reserve("c_202405", 7, 7))
 	w.pace.Interval = 40 * time.Second // shorter than the service's own
 	p := w.mustRun()
-	if got := outline(p); strings.Contains(got, "failed") || strings.Contains(got, "planned") {
-		t.Errorf("%s, %q", got, w.said)
-	}
-	if n := w.count("UpdateTable") - 6; n < 3 || n >= client.MaxPostponed {
-		t.Errorf("%d changes were refused", n)
-	}
+	got := outline(p)
+	conformance.True(t, !strings.Contains(got, "failed") && !strings.Contains(got, "planned"), "%s, %q", got, w.said)
+	n := w.count("UpdateTable") - 6
+	conformance.True(t, n >= 3 && n < client.MaxPostponed, "%d changes were refused", n)
 	conformance.Contains(t, w.tables(), "c_202405 0/50", "tables")
 }
 
@@ -191,9 +185,8 @@ func TestADroppedTableDoesNotKeepTheOthersFromChanging(t *testing.T) {
 	}
 	must(t, p.Run(context.Background(), w.pace))
 	for i, want := range []State{Failed, Failed, Done, Done, Done} {
-		if item := p.Items[i]; item.State != want {
-			t.Errorf("%s: %s, %v", item.Have.Name, item.State, item.Err)
-		}
+		item := p.Items[i]
+		conformance.True(t, item.State == want, "%s: %s, %v", item.Have.Name, item.State, item.Err)
 	}
 }
 
@@ -205,9 +198,8 @@ func TestATableThatIsDroppedWhileLookingIsLeftOut(t *testing.T) {
 		}
 		return nil
 	}
-	if got := outline(w.look()); strings.Contains(got, "c_202403") || !strings.Contains(got, "c_202404") {
-		t.Errorf("%s", got)
-	}
+	got := outline(w.look())
+	conformance.True(t, !strings.Contains(got, "c_202403") && strings.Contains(got, "c_202404"), "%s", got)
 }
 
 func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
@@ -236,16 +228,13 @@ func TestTheContextEndsLookingAndWaiting(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	ended, end := context.WithCancelCause(context.Background())
 	end(errKilled)
-	if _, err := Look(ended, w.requestOf(context.Background())); !errors.Is(err, errKilled) {
-		t.Errorf("%v", err)
-	}
-	if err := SystemClock.Wait(ended, time.Hour); !errors.Is(err, errKilled) {
-		t.Errorf("%v", err)
-	}
+	_, err := Look(ended, w.requestOf(context.Background()))
+	conformance.True(t, errors.Is(err, errKilled), "%v", err)
+	err = SystemClock.Wait(ended, time.Hour)
+	conformance.True(t, errors.Is(err, errKilled), "%v", err)
 	conformance.Equal(t, SystemClock.Wait(context.Background(), 0), nil, "Wait")
-	if err := w.look().Run(ended, w.pace); !errors.Is(err, errKilled) {
-		t.Errorf("%v", err)
-	}
+	err = w.look().Run(ended, w.pace)
+	conformance.True(t, errors.Is(err, errKilled), "%v", err)
 }
 
 func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
@@ -253,9 +242,8 @@ func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
 	var err error
 	w.request.Template, err = lifecycle.ParseTemplate("c_{day}")
 	must(t, err)
-	if _, err := Look(context.Background(), w.requestOf(context.Background())); err == nil || len(w.requests) != 0 {
-		t.Errorf("%v after %v", err, w.requests)
-	}
+	_, err = Look(context.Background(), w.requestOf(context.Background()))
+	conformance.True(t, err != nil && len(w.requests) == 0, "%v after %v", err, w.requests)
 }
 
 func TestAnArchiveThatCannotBeReadEndsTheLook(t *testing.T) {

@@ -163,9 +163,8 @@ func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
 		k := of(t, 100)
 		m := p.mustExport(t, k)
 		text, is := p.lines(t, "t")
-		if m.State != Verified || m.Rows != 100 || m.Bytes != is.Bytes || k.readings != 2 {
-			t.Errorf("%+v after %d readings", m, k.readings)
-		}
+		conformance.True(t, m.State == Verified && m.Rows == 100 && m.Bytes == is.Bytes && k.readings == 2,
+			"%+v after %d readings", m, k.readings)
 		const want = `{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"a","V":0,"IsInt":true,"TS":1800000000000},{"C":"a","V":1,"TS":1799999999999},{"C":"b","V":"line\nend","TS":1800000000000},{"C":"c","V":"AP8=","T":"binary","TS":1800000000000}]}}`
 		if first, _, _ := strings.Cut(text, "\n"); first != want || strings.Count(text, "\n") != 100 {
 			t.Errorf("%d lines, the first is %s", strings.Count(text, "\n"), first)
@@ -178,13 +177,11 @@ func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
 		for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive", "state": "verified", "rows": 100.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
 			conformance.Equal(t, beside[name], want, "%s", name)
 		}
-		if beside["exported_at"] == nil || beside["verified_at"] == nil || beside["dropped_at"] != nil {
-			t.Errorf("%v", beside)
-		}
+		conformance.True(t, beside["exported_at"] != nil && beside["verified_at"] != nil && beside["dropped_at"] == nil,
+			"%v", beside)
 		conformance.Equal(t, p.files(t), "t.manifest.json t/archive-00001-00001.jsonl.zst t/manifest.json", "files")
-		if whole, err := p.Whole(t.Context(), m); !whole || err != nil {
-			t.Errorf("whole: %v, %v", whole, err)
-		}
+		whole, err := p.Whole(t.Context(), m)
+		conformance.True(t, whole && err == nil, "whole: %v, %v", whole, err)
 	})
 }
 
@@ -208,9 +205,8 @@ func TestALargeExportHasSeveralParts(t *testing.T) {
 
 func TestAnEmptyTableIsExportedToo(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
-		if m := p.mustExport(t, of(t, 0)); m.Rows != 0 || m.State != Verified {
-			t.Errorf("%+v", m)
-		}
+		m := p.mustExport(t, of(t, 0))
+		conformance.True(t, m.Rows == 0 && m.State == Verified, "%+v", m)
 	})
 }
 
@@ -220,12 +216,10 @@ func TestACompleteExportIsNeverWrittenOver(t *testing.T) {
 		first := p.mustExport(t, k)
 		text, _ := p.lines(t, first.File)
 		k.add(10, 1)
-		if second := p.mustExport(t, k); second.File != "t-2" || second.Rows != 11 {
-			t.Fatalf("%+v", second)
-		}
-		if now, _ := p.lines(t, first.File); now != text {
-			t.Error("the first export was changed")
-		}
+		second := p.mustExport(t, k)
+		conformance.MustTrue(t, second.File == "t-2" && second.Rows == 11, "%+v", second)
+		now, _ := p.lines(t, first.File)
+		conformance.Equal(t, now, text, "the first export was changed")
 		conformance.Equal(t, p.latest(t).File, "t-2", "the latest")
 	})
 }
@@ -243,15 +237,13 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 		for name, text := range foreign {
 			p.place(t, name, text)
 		}
-		if m := p.mustExport(t, of(t, 1)); m.File != "t-7" {
-			t.Errorf("%+v", m)
-		}
+		m := p.mustExport(t, of(t, 1))
+		conformance.Equal(t, m.File, "t-7", "%+v", m)
 		for name, text := range foreign {
 			conformance.Equal(t, p.text(t, name), text, "%s", name)
 		}
-		if other, err := p.Latest(t.Context(), "elsewhere", "t"); err != nil || other != nil {
-			t.Errorf("a table of another instance has the export %+v, %v", other, err)
-		}
+		other, err := p.Latest(t.Context(), "elsewhere", "t")
+		conformance.True(t, err == nil && other == nil, "a table of another instance has the export %+v, %v", other, err)
 	})
 }
 
@@ -270,9 +262,8 @@ func (p *Place) interrupt(t *testing.T, k *kept) (pages int) {
 		}
 		return nil
 	}
-	if m, err := p.Export(t.Context(), k.subject()); err == nil {
-		t.Fatalf("%+v", m)
-	}
+	m, err := p.Export(t.Context(), k.subject())
+	conformance.MustTrue(t, err != nil, "%+v", m)
 	k.readings, k.before = 0, nil
 	return pages
 }
@@ -281,9 +272,8 @@ func TestAnInterruptedExportIsContinued(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		k := of(t, 300)
 		pages := p.interrupt(t, k)
-		if last := p.latest(t); last != nil {
-			t.Errorf("a half export counts: %+v", last)
-		}
+		last := p.latest(t)
+		conformance.True(t, last == nil, "a half export counts: %+v", last)
 		if m := p.mustExport(t, k); m.File != "t" || m.Rows != 300 || k.readings > pages*3/4 || pages < 8 {
 			t.Errorf("%+v, %d pages of %d were read after the interruption", m, k.readings, pages)
 		}
@@ -297,15 +287,13 @@ func TestAnInterruptedExportOfATableThatChangedIsMadeAgain(t *testing.T) {
 		k := of(t, 300)
 		p.interrupt(t, k)
 		must(t, tabletest.Do(k.SDK, tabletest.Delete("t", tabletest.Key("id", int64(0)))))
-		if m := p.mustExport(t, k); m.File != "t" || m.Rows != 299 {
-			t.Errorf("%+v", m)
-		}
+		m := p.mustExport(t, k)
+		conformance.True(t, m.File == "t" && m.Rows == 299, "%+v", m)
 		k.add(1000, 1)
 		p.interrupt(t, k)
 		k.makeAgain(3)
-		if m := p.mustExport(t, k); m.File != "t-2" || m.Rows != 3 {
-			t.Errorf("%+v", m)
-		}
+		m = p.mustExport(t, k)
+		conformance.True(t, m.File == "t-2" && m.Rows == 3, "%+v", m)
 	})
 }
 
@@ -327,9 +315,8 @@ func TestAnExportWithADamagedJournalIsMadeAgain(t *testing.T) {
 		p, k := open(t), of(t, 300)
 		p.interrupt(t, k)
 		spoil(filepath.Join(p.dir, "t"))
-		if m := p.mustExport(t, k); m.File != "t" || m.Rows != 300 {
-			t.Errorf("%s: %+v", what, m)
-		}
+		m := p.mustExport(t, k)
+		conformance.True(t, m.File == "t" && m.Rows == 300, "%s: %+v", what, m)
 	}
 }
 
@@ -341,17 +328,14 @@ func TestAWholeExportThatWasNotNotedIsComparedAndLeftAlone(t *testing.T) {
 		text = strings.Replace(text, `"verified"`, `"archiving"`, 1)
 		p.place(t, "t.manifest.json", text)
 		k.readings = 0
-		if m := p.mustExport(t, k); m.File != "t" || m.State != Verified || k.readings != 1 {
-			t.Errorf("%+v after %d readings", m, k.readings)
-		}
+		m := p.mustExport(t, k)
+		conformance.True(t, m.File == "t" && m.State == Verified && k.readings == 1, "%+v after %d readings", m, k.readings)
 		p.place(t, "t.manifest.json", text)
 		k.add(7, 1)
-		if m := p.mustExport(t, k); m.File != "t-2" || m.Rows != 8 {
-			t.Errorf("%+v", m)
-		}
-		if kept, _ := p.lines(t, "t"); strings.Count(kept, "\n") != 7 {
-			t.Errorf("the first archive has %q", kept)
-		}
+		m = p.mustExport(t, k)
+		conformance.True(t, m.File == "t-2" && m.Rows == 8, "%+v", m)
+		kept, _ := p.lines(t, "t")
+		conformance.Equal(t, strings.Count(kept, "\n"), 7, "the first archive has %q", kept)
 		conformance.Equal(t, p.latest(t).File, "t-2", "the latest")
 	})
 }
@@ -364,9 +348,8 @@ func TestAnExportOfAnEarlierTableIsNotTheTables(t *testing.T) {
 	text := strings.Replace(p.text(t, p.mustExport(t, k).name()), `"verified"`, `"archiving"`, 1)
 	p.place(t, "t.manifest.json", text)
 	k.makeAgain(0)
-	if m := p.mustExport(t, k); m.File != "t-2" {
-		t.Errorf("%+v", m)
-	}
+	m := p.mustExport(t, k)
+	conformance.Equal(t, m.File, "t-2", "%+v", m)
 }
 
 func TestATableThatChangesMeanwhileIsExportedAgain(t *testing.T) {
@@ -378,9 +361,8 @@ func TestATableThatChangesMeanwhileIsExportedAgain(t *testing.T) {
 			}
 			return nil
 		}
-		if m := p.mustExport(t, quiet); m.Rows != 3 || m.File != "t" || quiet.readings != 4 {
-			t.Errorf("%+v after %d readings", m, quiet.readings)
-		}
+		m := p.mustExport(t, quiet)
+		conformance.True(t, m.Rows == 3 && m.File == "t" && quiet.readings == 4, "%+v after %d readings", m, quiet.readings)
 		busy, next := of(t, 100), 1000
 		busy.before = func(int) error { next++; busy.add(next, 1); return nil }
 		for range 2 {
@@ -462,9 +444,8 @@ func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T
 		must(t, p.MarkDropped(t.Context(), p.mustExport(t, k)))
 		last := p.latest(t)
 		conformance.True(t, last.State == Dropped && last.DroppedAt != nil && last.Complete(), "%+v", last)
-		if err := p.Verify(t.Context(), last, k.subject()); err != nil || last.State != Verified || last.DroppedAt != nil {
-			t.Errorf("%+v, %v", last, err)
-		}
+		err := p.Verify(t.Context(), last, k.subject())
+		conformance.True(t, err == nil && last.State == Verified && last.DroppedAt == nil, "%+v, %v", last, err)
 	})
 }
 
@@ -511,9 +492,8 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 		return p
 	}
 	conformance.True(t, unlocked(file).Lock(t.Context()) != nil, "a file was opened as a folder")
-	if unlocked(filepath.Join(file, "below")).Lock(t.Context()) == nil {
-		t.Error("a folder below a file was opened")
-	}
+	conformance.True(t, unlocked(filepath.Join(file, "below")).Lock(t.Context()) != nil,
+		"a folder below a file was opened")
 	if last, err := unlocked(filepath.Join(dir, "none")).Latest(t.Context(), "here", "t"); last != nil || err != nil {
 		t.Errorf("a missing folder: %+v, %v", last, err)
 	}
@@ -544,9 +524,8 @@ func TestLinksInThePlaceOfPartsAreNotFollowed(t *testing.T) {
 	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
 	must(t, os.Symlink(victim, filepath.Join(p.dir, manifestName("t", 1)+".part")))
 	must(t, os.Symlink(victim, filepath.Join(p.dir, "t"))) // is not followed, and passed by
-	if m := p.mustExport(t, of(t, 3)); m.Rows != 3 || m.File != "t-2" {
-		t.Fatalf("%+v", m)
-	}
+	m := p.mustExport(t, of(t, 3))
+	conformance.MustTrue(t, m.Rows == 3 && m.File == "t-2", "%+v", m)
 	text, err := os.ReadFile(victim)
 	conformance.Equal(t, string(text), "precious", "the file behind the links, %v", err)
 }
@@ -621,9 +600,8 @@ func TestAnExportWhoseStoreFailsAnywhereIsFinishedByTheNext(t *testing.T) {
 				conformance.True(t, n >= 20, "an export has only %d acts", n)
 				break
 			}
-			if damaged := new(DamagedError); errors.As(err, &damaged) {
-				t.Errorf("act %d, after %v: %v", n, after, err)
-			}
+			damaged := new(DamagedError)
+			conformance.True(t, !errors.As(err, &damaged), "act %d, after %v: %v", n, after, err)
 			if last := p.latest(t); last != nil {
 				if text, _ := p.lines(t, last.File); strings.Count(text, "\n") != rows || int(last.Rows) != rows {
 					t.Errorf("act %d, after %v: %+v", n, after, last)
@@ -633,9 +611,8 @@ func TestAnExportWhoseStoreFailsAnywhereIsFinishedByTheNext(t *testing.T) {
 			must(t, p.Lock(t.Context()))
 			m := p.mustExport(t, k)
 			must(t, p.Verify(t.Context(), m, k.subject()))
-			if text, _ := p.lines(t, m.File); strings.Count(text, "\n") != rows || int(m.Rows) != rows {
-				t.Errorf("act %d, after %v: %+v", n, after, m)
-			}
+			text, _ := p.lines(t, m.File)
+			conformance.True(t, strings.Count(text, "\n") == rows && int(m.Rows) == rows, "act %d, after %v: %+v", n, after, m)
 			must(t, p.Close())
 		}
 	}
@@ -650,7 +627,6 @@ func TestAReplacedTableIsNotExported(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := p.Export(t.Context(), s); !errors.As(err, new(*client.ReplacedError)) {
-		t.Error(err)
-	}
+	_, err := p.Export(t.Context(), s)
+	conformance.True(t, errors.As(err, new(*client.ReplacedError)), "%v", err)
 }

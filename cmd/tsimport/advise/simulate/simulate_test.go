@@ -56,9 +56,8 @@ func TestOneValueIsNeverDivided(t *testing.T) {
 		}
 	}
 	conformance.True(t, len(heavy) == 1 && n >= 2 && n <= 8, "the value 5 is in partitions %v of %d", heavy, n)
-	if _, n := Cut(keysOf(1000, func(int) uint64 { return 7 }), 8); n != 1 {
-		t.Errorf("a single value is cut into %d partitions", n)
-	}
+	_, n = Cut(keysOf(1000, func(int) uint64 { return 7 }), 8)
+	conformance.Equal(t, n, 1, "a single value is cut into")
 }
 
 func TestKeysOfSeveralNumbersAreCutInTheirOrder(t *testing.T) {
@@ -149,9 +148,8 @@ func TestAPartitionSavesUpOneSecondAtMost(t *testing.T) {
 
 func TestNoRowsUseNothing(t *testing.T) {
 	conformance.Equal(t, Live(nil, nil, Traffic{Partitions: 4, Rate: 4}), 0, "live share")
-	if l := Load(nil, 4, 1); l.Share != 0 || l.Rows != 0 {
-		t.Errorf("load %+v", l)
-	}
+	l := Load(nil, 4, 1)
+	conformance.True(t, l.Share == 0 && l.Rows == 0, "load %+v", l)
 }
 
 func TestASinglePartitionIsAlwaysUsedWhole(t *testing.T) {
