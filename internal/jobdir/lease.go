@@ -142,6 +142,15 @@ type Seen struct {
 	at    time.Duration // by the clock of this machine
 }
 
+// Over reports whether the lease was seen without a change for Term: Acquire takes it at once, unless its holder renews it at that moment. Clock is as
+// in LeaseOptions.
+func (s *Seen) Over(clock func() time.Duration) bool {
+	if clock == nil {
+		clock = Uptime
+	}
+	return clock()-s.at >= Term
+}
+
 // Look looks at the lease of a directory, for a later Acquire of this process: of several leases whose holder is gone, each is then
 // waited for from here on.
 func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, Uptime) }

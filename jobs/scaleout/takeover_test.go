@@ -15,7 +15,7 @@ import (
 )
 
 // TestATakeoverTakesTheLeaseAndAFewSeconds has three workers, with the time-outs of a user who gives none, of which one is disturbed when it writes.
-// Another one is started in its place, as engines do.
+// Another one is started in its place, as engines do, or none.
 func TestATakeoverTakesTheLeaseAndAFewSeconds(t *testing.T) {
 	for name, disturb := range map[string]func(*process){
 		"killed": func(p *process) { p.kill(errDied) },
@@ -25,13 +25,15 @@ func TestATakeoverTakesTheLeaseAndAFewSeconds(t *testing.T) {
 			p.frozen = time.Now().Add(10 * time.Minute)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { takeover(t, disturb) })
-		})
+		for _, replaced := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, another is started: %v", name, replaced), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { takeover(t, disturb, replaced) })
+			})
+		}
 	}
 }
 
-func takeover(t *testing.T, disturb func(*process)) {
+func takeover(t *testing.T, disturb func(*process), replaced bool) {
 	const rows = 20_000
 	w := newWorld(t)
 	w.tune = byDefault
@@ -60,8 +62,9 @@ func takeover(t *testing.T, disturb func(*process)) {
 	time.Sleep(30 * time.Second)
 	disturb(first)
 	disturbed := time.Now()
-	const second = "in place of the first"
-	start(second)
+	if replaced {
+		start("in place of the first")
+	}
 	all.Wait()
 	w.finish()
 	must(t, w.start("looks", 2, -1, 0).run(func(ctx context.Context, j *Job) error {
@@ -71,7 +74,7 @@ func takeover(t *testing.T, disturb func(*process)) {
 			if err != nil || r == nil {
 				return errors.Join(err, errors.New("it is not written"))
 			}
-			if r.By != second && r.Started.Before(disturbed) {
+			if r.Started.Before(disturbed) {
 				continue
 			}
 			taken++

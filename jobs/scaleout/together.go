@@ -21,6 +21,13 @@ func (p *Plan) atATime() int {
 	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
 }
 
+// atATimeAfter is how many more a process writes of processes that are gone: what it takes over does not wait for the end of its own.
+func (p *Plan) atATimeAfter() int { return (p.atATime() + 1) / 2 }
+
+// mostWatched is up to how many open shards a process watches for those of processes that are gone. Where there are more, shards end all the time,
+// and who ended one finds them.
+const mostWatched = 64
+
 // DiskBytes is about how much disk a worker needs at most for what does not fit in its memory: the shards that it writes at a time, once as it
 // sorts them and once as they wait for their partitions, and what inputs and a run folder take.
 func (p *Plan) DiskBytes() int64 {
@@ -28,7 +35,7 @@ func (p *Plan) DiskBytes() int64 {
 	for _, s := range p.Shards {
 		heaviest = max(heaviest, s.Weight)
 	}
-	return 1<<30 + 2*int64(float64(p.atATime())*heaviest*float64(p.Bytes))
+	return 1<<30 + 2*int64(float64(p.atATime()+p.atATimeAfter())*heaviest*float64(p.Bytes))
 }
 
 // meter divides the CPU seconds of a process over the tasks that it does at the same time: each gets what was taken since another one ended.
@@ -70,6 +77,7 @@ func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 // as after an error of its own. Stop ends all and waits for them: what they have not done is open again. It returns why the first has failed.
 func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 	parts := j.Plan.atATime()
+	all := parts + j.Plan.atATimeAfter()
 	whole := j.o.Drain
 	drain, end := context.WithCancelCause(whole)
 	var group errgroup.Group
@@ -81,13 +89,17 @@ func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 		j.o.Drain = whole
 		return err
 	}
-	for part := 1; part < parts; part++ {
-		b, err := j.beside(drain, part, parts)
+	for part := 1; part < all; part++ {
+		b, err := j.beside(drain, part, all)
 		if err != nil {
 			return stop, err
 		}
+		write := b.writeOpen
+		if part >= parts {
+			write = b.takeOver
+		}
 		group.Go(func() error {
-			err := b.writeOpen(ctx)
+			err := write(ctx)
 			if drain.Err() != nil && errors.Is(err, context.Cause(drain)) {
 				err = nil // it was ended
 			}
@@ -100,8 +112,8 @@ func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.o.Drain = drain
-	j.parts = parts
-	j.o.divide(parts)
+	j.parts = all
+	j.o.divide(all)
 	return stop, nil
 }
 
@@ -128,13 +140,39 @@ func (j *Job) atWork() int {
 
 // writeOpen writes shards until all are written.
 func (j *Job) writeOpen(ctx context.Context) error {
+	return j.untilWritten(ctx, func(write stage, open []int) (worked bool, err error) { return j.takeOne(ctx, write, open) })
+}
+
+// takeOver writes shards whose processes are gone, until all are written.
+func (j *Job) takeOver(ctx context.Context) error {
+	return j.untilWritten(ctx, func(write stage, open []int) (worked bool, err error) {
+		if len(open) > mostWatched {
+			return false, nil
+		}
+		for _, i := range open {
+			seen, err := j.seenLease(ctx, write.folder(i))
+			if err != nil {
+				return false, err
+			}
+			if seen == nil || !seen.Over(j.o.Clock) {
+				continue
+			}
+			if worked, err = j.takeOne(ctx, write, []int{i}); worked || err != nil {
+				return worked, err
+			}
+		}
+		return false, nil
+	})
+}
+
+func (j *Job) untilWritten(ctx context.Context, take func(write stage, open []int) (worked bool, err error)) error {
 	write := j.stages()[1]
 	return j.persist(ctx, func() (worked, over bool, err error) {
 		open, err := j.open(ctx, write)
 		if err != nil || len(open) == 0 {
 			return false, true, err
 		}
-		worked, err = j.takeOne(ctx, write, open)
+		worked, err = take(write, open)
 		return worked, false, err
 	})
 }
