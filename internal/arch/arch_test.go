@@ -210,6 +210,7 @@ var testArrows = map[string][]string{
 	"pipeline/keep":              {"reader/source/sourcetest"},
 	"pipeline":                   {"internal/lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "internal/keyexpr", "transfer/verify", "reader/source/sourcetest", "reader/record", "reader/convert", "internal/tablestore/tabletest"},
 	"jobs/scaleout":              {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "internal/objectstore/storetest", "reader/source/sourcetest", "internal/tablestore/tabletest"},
+	"jobs/scaleout/runfile":      {"internal/objectstore/storetest"},
 	"pipeline/plan":              {"reader/source/sourcetest", "internal/lifecycle", "engine/server", "internal/tablestore/tabletest"},
 	"transfer/copytable":         {"engine/server", "internal/keyexpr", "internal/tablestore/tabletest"},
 	"internal/tablestore/scan":   {"engine/enginetest", "engine/server", "engine/faults", "internal/tablestore/tabletest"},

@@ -21,14 +21,12 @@ func Check(cfg *pipeline.Config) error {
 		{w.Mode == table.Increment, "--mode increment: a process that is taken over may have added a record twice; load without --job-dir"},
 		{w.Condition != table.Ignore || w.When != nil, "--condition and --when: what they find depends on what a process that is taken over has written; load without --job-dir"},
 		{w.Unchanged, "--if-unchanged: load without --job-dir"},
-		{w.Mode == table.Update && w.Order != plan.OrderNone, "--mode update: several updates of a key cannot be made one yet; load without --job-dir"},
-		{w.Order == plan.OrderNone && cfg.Compared, "--order none and --verify: nobody has all rows of a range; run tsimport verify with the same inputs when the job is done"},
+		{w.Mode == table.Update && !writtenAsRead(cfg), "--mode update: several updates of a key cannot be made one yet; load without --job-dir, or files with --order none and without --verify"},
 		{w.Marks.ReturnedKeys != "" || w.Marks.AtLeastOnce || w.Marks.LookFirst, "keys that the service numbers need one process; load without --job-dir"},
 		{cfg.Limits.Records > 0, "--limit: the first records are not known before all splits are read; cut the inputs"},
 		{cfg.Resume.Known != nil, "--only-new, --files-by, --settle-files and --done-marker: choose the inputs, and name them"},
 		{cfg.Checkpoint.State != nil, "--state: the job directory keeps what another machine needs; leave it out"},
 		{cfg.Resume.AcceptChanged, "--accept-changed-input: all processes must read the same; plan a new job"},
-		{cfg.Read.Sources != nil && w.Order == plan.OrderNone, "--order none with a table, a database or an archive: a row that a lost process has written may be gone when its range is read again; leave --order out"},
 		{cfg.Read.Merges, "--since: cells are merged into rows, and several updates of a key cannot be made one yet; copy without --job-dir"},
 	} {
 		if c.is {
@@ -41,6 +39,12 @@ func Check(cfg *pipeline.Config) error {
 		}
 	}
 	return nil
+}
+
+// writtenAsRead reports whether splits are written as they are read: keys are unique, or it does not matter which row of a key stays, every attempt
+// reads the same records, and nobody needs all rows of a range.
+func writtenAsRead(cfg *pipeline.Config) bool {
+	return cfg.Write.Order == plan.OrderNone && cfg.Read.Sources == nil && !cfg.Compared
 }
 
 // checkPlan refuses what only the plan shows.

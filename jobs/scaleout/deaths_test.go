@@ -264,7 +264,7 @@ func TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad(t *testing.T) 
 		if w.good == 0 {
 			w.inputs = append(w.inputs, w.extra())
 		}
-		w.planned(func(r *Request) { r.Verify = w.verify })
+		w.planned(func(*Request) {})
 		var all sync.WaitGroup
 		for n := range 2 + rnd.IntN(3) {
 			p := w.start(fmt.Sprintf("dies %d", n), rnd.Uint64(), -1, 0)
@@ -284,7 +284,7 @@ func lost(t *testing.T) *world {
 	w := newWorld(t)
 	w.tune, w.verify = byDefault, true
 	w.makeInputs(rand.New(rand.NewPCG(4, 1)))
-	w.planned(func(r *Request) { r.Workers, r.Verify = 1, true })
+	w.planned(func(r *Request) { r.Workers = 1 })
 	p := w.start("dies", 3, -1, 0).diesSending(rand.New(rand.NewPCG(1, 1)), 1, 300*time.Second)
 	if err := p.run(workAll); err == nil {
 		t.Fatal("it has not died")

@@ -211,6 +211,9 @@ func (f *finisher) shards(ctx context.Context) error {
 		s.Superseded += r.Superseded
 		s.add(&r.written)
 		s.SlowestSeconds = max(s.SlowestSeconds, r.Ended.Sub(r.Started).Seconds())
+		if f.job.Plan.Unique {
+			continue
+		}
 		run := new(reducedResult)
 		there, err := f.job.readResult(ctx, jobdir.Below(f.job.store, shardFolder(i)), reducedName, run)
 		if err != nil {

@@ -20,7 +20,6 @@ type Request struct {
 	Instance  string
 	Workers   int   // processes that are expected
 	SplitSize int64 // bytes; 0 takes what suits the inputs
-	Verify    bool
 }
 
 // Make plans a load in a job directory. A directory with a plan of the same load is taken as it is; one of another load is refused. New reports
@@ -105,10 +104,11 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 	workers := max(r.Workers, 1)
 	p := &Plan{
 		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Endpoint: r.Endpoint, Instance: r.Instance,
-		Job: prepared.Job, Verify: r.Verify, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
+		Job: prepared.Job, Verify: r.Load.Compared, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
 		Budget: budgetOf(&r.Load.Lanes.Rates, workers),
-		Direct: r.Load.Write.Order == plan.OrderNone,
+		Direct: writtenAsRead(&r.Load),
 	}
+	p.Unique = !p.Direct && !r.Load.Compared && (r.Load.Write.Order == plan.OrderNone || prepared.Plan.Parallel)
 	p.Division, p.Live, p.Position = prepared.Plan.Division, prepared.Plan.Live, prepared.Plan.Position
 	for _, s := range prepared.Plan.Sources {
 		p.Inputs = append(p.Inputs, s.Name)

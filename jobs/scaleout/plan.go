@@ -56,6 +56,8 @@ type Plan struct {
 
 	// Direct says that splits are written as they are read, for the order of rows does not matter: there are no shards.
 	Direct bool `json:"direct,omitempty"`
+	// Unique says that no two rows have one key, or that it does not matter which of them stays: shards are written from the runs as they are.
+	Unique bool `json:"unique,omitempty"`
 
 	Budget *Budget `json:"budget,omitempty"` // what each process may write; nil sets no limit
 

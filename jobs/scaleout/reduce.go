@@ -46,6 +46,34 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	return r, j.commit(ctx, folder, reducedName, r)
 }
 
+// rowsOf returns what a shard sends: the rows of its reduced run, or those of the runs themselves where no key comes twice.
+func (j *Job) rowsOf(ctx context.Context, shard int, lease *jobdir.Lease) (*reducedResult, error) {
+	if !j.Plan.Unique {
+		return j.reduced(ctx, shard, lease)
+	}
+	pieces, err := j.pieces(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	r := &reducedResult{Shard: shard}
+	split, first := -1, 0 // of the objects of the split
+	for _, p := range pieces {
+		if p.split != split {
+			of, err := j.split(ctx, p.split) // which is known
+			if err != nil {
+				return nil, err
+			}
+			split, first = p.split, len(r.Objects)
+			r.Objects = append(r.Objects, of.Objects...)
+		}
+		p.at.Object += first
+		r.Frames = append(r.Frames, frame{At: p.at})
+		r.From += p.at.Rows
+	}
+	r.Rows = r.From
+	return r, nil
+}
+
 // sortedHead is about what a row takes in a sorter beside its key and its body, and more than in a run.
 const sortedHead = 12
 
@@ -61,8 +89,8 @@ type piece struct {
 	at    runfile.Extent
 }
 
-// pieces returns what a shard has in the runs, in the order of the splits, and tells the sorter how much that is.
-func (j *Job) pieces(ctx context.Context, shard int, sorter *extsort.Sorter) (all []piece, err error) {
+// pieces returns what a shard has in the runs, in the order of the splits.
+func (j *Job) pieces(ctx context.Context, shard int) (all []piece, err error) {
 	of := make([][]runfile.Extent, len(j.Plan.Splits))
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtATime)
@@ -81,16 +109,11 @@ func (j *Job) pieces(ctx context.Context, shard int, sorter *extsort.Sorter) (al
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var rows, bytes int64 // and what they take
 	for i, extents := range of {
 		for _, e := range extents {
-			r, _ := j.split(ctx, i) // which is known
 			all = append(all, piece{i, e})
-			rows += e.Rows
-			bytes += e.Rows * (r.Bytes/max(r.Rows, 1) + sortedHead)
 		}
 	}
-	sorter.Expect(rows, bytes)
 	return all, nil
 }
 
@@ -136,10 +159,20 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 		return err
 	}
 	defer unpacker.Close()
-	pieces, err := j.pieces(ctx, shard, sorter)
+	pieces, err := j.pieces(ctx, shard)
 	if err != nil {
 		return err
 	}
+	var rows, bytes int64 // and what they take
+	for _, p := range pieces {
+		of, err := j.split(ctx, p.split) // which is known
+		if err != nil {
+			return err
+		}
+		rows += p.at.Rows
+		bytes += p.at.Rows * (of.Bytes/max(of.Rows, 1) + sortedHead)
+	}
+	sorter.Expect(rows, bytes)
 	var value []byte
 	for len(pieces) > 0 {
 		frames, err := j.fetch(ctx, pieces)

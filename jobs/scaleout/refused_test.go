@@ -87,12 +87,9 @@ func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
 		"--table with":             func(c *pipeline.Config) { c.Target.Table = "t_{month(at)}" },
 		"numbers need one process": func(c *pipeline.Config) { c.Write.Marks.ReturnedKeys = "keys.csv" },
 		"--since":                  func(c *pipeline.Config) { c.Read.Merges = true },
-		"--order none with a table": func(c *pipeline.Config) {
-			c.Read.Sources, c.Write.Order = new(splitOrigin), plan.OrderNone
-		},
-		"standard input": func(c *pipeline.Config) { c.Inputs = []string{"-"} },
-		"--order none and --verify": func(c *pipeline.Config) {
-			c.Write.Order, c.Compared = plan.OrderNone, true
+		"standard input":           func(c *pipeline.Config) { c.Inputs = []string{"-"} },
+		"--order none and without --verify": func(c *pipeline.Config) {
+			c.Write.Mode, c.Write.Order, c.Compared = table.Update, plan.OrderNone, true
 		},
 	} {
 		cfg := pipeline.Config{Inputs: []string{"a.csv"}, Target: plan.Target{Table: "t"}}

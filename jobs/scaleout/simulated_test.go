@@ -309,6 +309,7 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 		cfg.Inputs, cfg.Read.Sources = []string{w.source.Name}, w.source
 		cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
 	}
+	cfg.Compared = w.verify
 	if w.tune != nil {
 		w.tune(&cfg)
 	}
@@ -400,13 +401,13 @@ func randomJob(t *testing.T, seed uint64) {
 	if rnd.IntN(4) == 0 {
 		w.order = plan.OrderNone
 	}
-	w.verify = w.order == plan.LastWins && rnd.IntN(3) == 0
+	w.verify = rnd.IntN(3) == 0
 	w.makeInputs(rnd)
 	if w.good == 0 {
 		w.inputs = append(w.inputs, w.extra())
 	}
 	workers, size := 1+rnd.IntN(4), int64(200+rnd.IntN(8000))
-	request := func(r *Request) { r.Workers, r.SplitSize, r.Verify = workers, size, w.verify }
+	request := func(r *Request) { r.Workers, r.SplitSize = workers, size }
 	var processes sync.WaitGroup
 	for d := range 1 + rnd.IntN(3) { // drivers that plan the same load at the same time; some die
 		p := w.start(fmt.Sprintf("driver %d", d), rnd.Uint64(), rnd.IntN(120), 0.005)

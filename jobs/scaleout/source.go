@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"sort"
 
 	"example.com/tsimport/internal/table"
@@ -57,9 +58,13 @@ func (o *shardOrigin) frames() []shardFrame {
 	if o.inTurn {
 		return all
 	}
+	order := readorder.Spread(sections, 0)
+	if o.job.Plan.Unique { // the keys of a frame are those of a split, which are not known: if the inputs are sorted, chance spreads them
+		rand.New(rand.NewPCG(uint64(o.run.Shard), 0)).Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
+	}
 	read := make([]shardFrame, 0, len(all))
 	var first int64
-	for _, i := range readorder.Spread(sections, 0) {
+	for _, i := range order {
 		all[i].first = first
 		read = append(read, all[i])
 		first += all[i].At.Rows
@@ -131,7 +136,7 @@ func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 // Begin is the first row of the frame at which reading begins.
 func (r *shardRows) Begin() source.Place { return r.begin }
 
-// shardPiece is one frame.
+// shardPiece is one frame, or the rows of a split.
 type shardPiece struct{ split source.Split }
 
 // Prepare has nothing to do.
@@ -167,7 +172,7 @@ func (r *shardRows) Close() error { return r.Suspend() }
 // NewParser makes a parser, with a buffer of its own.
 func (r *shardRows) NewParser([]int) source.Parser { return &shardParser{of: r} }
 
-// shardParser reads frames.
+// shardParser reads frames, a few at a time.
 type shardParser struct {
 	source.Plain // a frame is small
 	of           *shardRows
@@ -182,24 +187,17 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 		}
 	}
 	f := sp.Part.(*shardFrame)
-	frames, err := runfile.Read(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.At)
-	if err != nil {
-		return 0, 0, err
-	}
 	fields := make([]record.Datum, len(p.of.of.key)+len(p.of.Added))
 	for i := range fields {
 		fields[i] = record.Datum{Kind: record.Absent}
 	}
 	var made record.Row
-	rows, err := p.unpacker.Rows(frames, func(r *runfile.Row) error {
+	err = runfile.ReadFrames(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.At, p.unpacker, func(r *runfile.Row) error {
 		made = record.Row{Key: r.Key, Body: r.Body, Size: r.Size}
 		each(&record.Record{Fields: fields, Span: table.Span{Record: uint32(records)}, Row: &made})
 		records++
 		return nil
 	})
-	if err == nil && rows != f.At.Rows {
-		err = fmt.Errorf("it has %d rows, want %d", rows, f.At.Rows)
-	}
 	if err != nil {
 		return records, 0, fmt.Errorf("read rows of %s: %w", p.of.of.name, err)
 	}
@@ -230,12 +228,8 @@ func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, mo
 			break
 		}
 		if number < first+f.At.Rows {
-			frames, err := runfile.Read(ctx, o.job.store, o.run.Objects, &f.At)
-			if err != nil {
-				return err
-			}
 			at := first - 1
-			if _, err := unpacker.Rows(frames, func(r *runfile.Row) (err error) {
+			if err := runfile.ReadFrames(ctx, o.job.store, o.run.Objects, &f.At, unpacker, func(r *runfile.Row) (err error) {
 				if at++; !more || number != at {
 					return nil
 				}

@@ -59,7 +59,7 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return 0, err
 	}
-	run, err := j.reduced(ctx, i, lease)
+	run, err := j.rowsOf(ctx, i, lease)
 	if err != nil {
 		return 0, err
 	}

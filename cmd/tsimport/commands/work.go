@@ -187,7 +187,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	}
 	p, isNew, err := scaleout.Make(c.interrupts.drain, store, scaleout.Request{
 		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: c.say},
-		Endpoint: endpoint, Instance: instance, Workers: c.of.Workers, Verify: c.of.Verify,
+		Endpoint: endpoint, Instance: instance, Workers: c.of.Workers,
 	})
 	if err != nil {
 		return err

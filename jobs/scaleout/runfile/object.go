@@ -230,14 +230,63 @@ func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, s
 	return extents, nil
 }
 
+// windowBytes is how much of an extent ReadFrames has in memory, unless one frame has more.
+const windowBytes = 2 << 20
+
+// ReadFrames calls each with the rows of an extent, which may have more than is to be in memory.
+func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Extent, by *Unpacker, each func(*Row) error) error {
+	rows, at, end, window := int64(0), e.Offset, e.Offset+e.Length, int64(windowBytes)
+	for at < end {
+		part := Extent{Object: e.Object, Offset: at, Length: min(window, end-at), Sum: e.Sum}
+		frames, err := read(ctx, store, objects, &part, part.Length == e.Length) // if not, the sums of its frames are compared
+		if err != nil {
+			return err
+		}
+		whole, next := wholeFrames(frames)
+		if whole == 0 {
+			if window = int64(next); window > end-at || part.Length == end-at {
+				return fmt.Errorf("read rows of %s in %s: %w: a frame ends after its extent", objects[e.Object].Name, store, errDamaged)
+			}
+			continue
+		}
+		n, err := by.Rows(frames[:whole], each)
+		if rows += n; err != nil {
+			return err
+		}
+		at, window = at+int64(whole), windowBytes
+	}
+	if rows != e.Rows {
+		return fmt.Errorf("it has %d rows, want %d", rows, e.Rows)
+	}
+	return nil
+}
+
+// wholeFrames returns how many bytes of a text are whole frames, and how many the frame after them has.
+func wholeFrames(text []byte) (whole, next int) {
+	for {
+		next = headBytes
+		if len(text)-whole >= headBytes {
+			next += int(binary.LittleEndian.Uint32(text[whole:]))
+		}
+		if len(text)-whole < next {
+			return whole, next
+		}
+		whole += next
+	}
+}
+
 // Read returns the frames of an extent.
 func Read(ctx context.Context, store jobdir.Store, objects []Object, e *Extent) ([]byte, error) {
+	return read(ctx, store, objects, e, true)
+}
+
+func read(ctx context.Context, store jobdir.Store, objects []Object, e *Extent, summed bool) ([]byte, error) {
 	if e.Object < 0 || e.Object >= len(objects) || e.Offset < 0 || e.Length < 0 || e.Offset+e.Length > objects[e.Object].Bytes {
 		return nil, fmt.Errorf("read rows in %s: an extent is not in its object", store)
 	}
 	name := objects[e.Object].Name
 	frames, err := store.GetRange(ctx, name, e.Offset, e.Length)
-	if err == nil && crc32.Checksum(frames, castagnoli) != e.Sum {
+	if err == nil && summed && crc32.Checksum(frames, castagnoli) != e.Sum {
 		err = fmt.Errorf("%w: a checksum is wrong", errDamaged)
 	}
 	if err != nil {

@@ -1,0 +1,73 @@
+package runfile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/objectstore/storetest"
+)
+
+var must = conformance.Must
+
+// TestExtentsAreReadAFewFramesAtATime: they are larger than what is read at a time, and one row is, too.
+func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
+	ctx, store, rnd := context.Background(), storetest.NewMemory(jobdir.ErrExists), rand.NewChaCha8([32]byte{1})
+	w, err := NewWriter(ctx, store, "runs", 2)
+	must(t, err)
+	const rows = 40
+	body := func(n int) []byte {
+		size := 200 << 10
+		if n == rows/2 {
+			size = windowBytes * 3 / 2
+		}
+		text := make([]byte, size)
+		_, _ = rnd.Read(text) // which cannot be compressed
+		return text
+	}
+	var want [][]byte
+	for n := range rows {
+		want = append(want, body(n))
+		must(t, w.Add(1, &Row{Key: fmt.Append(nil, n), Body: want[n], Record: int64(n)}))
+	}
+	must(t, w.Close())
+	extents, err := ReadIndex(ctx, store, w.Index, len(w.Objects), 1, 2)
+	must(t, err)
+	if len(extents) != 1 || extents[0].Length < 3*windowBytes {
+		t.Fatalf("extents %+v", extents)
+	}
+	unpacker, err := NewUnpacker()
+	must(t, err)
+	defer unpacker.Close()
+	read := func(e Extent) (n int, err error) {
+		return n, ReadFrames(ctx, store, w.Objects, &e, unpacker, func(r *Row) error {
+			if string(r.Key) != fmt.Sprint(n) || !bytes.Equal(r.Body, want[n]) {
+				t.Errorf("row %d is not what was written", n)
+			}
+			n++
+			return nil
+		})
+	}
+	if n, err := read(extents[0]); n != rows || err != nil {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	few := extents[0]
+	few.Rows--
+	_, err = read(few)
+	conformance.Refused(t, err, "it has 40 rows, want 39", "an extent with a row too many")
+	cut := extents[0]
+	cut.Length -= 10
+	_, err = read(cut)
+	conformance.Refused(t, err, "a frame ends after its extent", "an extent that is cut")
+	stored, err := store.Get(ctx, w.Objects[0].Name)
+	must(t, err)
+	damaged := bytes.Clone(stored)
+	damaged[len(damaged)/3] ^= 1
+	must(t, store.Put(ctx, w.Objects[0].Name, damaged))
+	_, err = read(extents[0])
+	conformance.Refused(t, err, "checksum is wrong", "a damaged frame")
+}
