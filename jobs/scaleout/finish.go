@@ -211,10 +211,7 @@ func (f *finisher) shards(ctx context.Context) error {
 		s.Superseded += r.Superseded
 		s.add(&r.written)
 		s.SlowestSeconds = max(s.SlowestSeconds, r.Ended.Sub(r.Started).Seconds())
-		if f.job.Plan.Unique {
-			continue
-		}
-		run := new(reducedResult)
+		run := new(reducedResult) // of a shard that was written from the runs there is none
 		there, err := f.job.readResult(ctx, jobdir.Below(f.job.store, shardFolder(i)), reducedName, run)
 		if err != nil {
 			return err
