@@ -12,6 +12,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // the driver
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
@@ -65,14 +66,10 @@ func (s *Server) Go() {
 		fmt.Sprintf("--server-id=%d", s.Port), "--log-bin="+filepath.Join(s.Dir, "bin"))
 	s.cmd.Args = append(s.cmd.Args, s.more...)
 	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		s.Fatal(err)
-	}
+	conformance.Must(s, err)
 	defer log.Close()
 	s.cmd.Stderr = log
-	if err := s.cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	conformance.Must(s, s.cmd.Start())
 	if s.DB == nil {
 		if s.DB, err = sql.Open("mysql", s.dsn("")); err != nil {
 			s.Fatal(err)
@@ -146,9 +143,7 @@ func (s *Server) Rows(query string) (all [][]string) {
 		for i := range texts {
 			to[i] = &texts[i]
 		}
-		if err := rows.Scan(to...); err != nil {
-			s.Fatal(err)
-		}
+		conformance.Must(s, rows.Scan(to...))
 		row := make([]string, len(names))
 		for i, v := range texts {
 			if row[i] = "NULL"; v.Valid {
@@ -157,8 +152,6 @@ func (s *Server) Rows(query string) (all [][]string) {
 		}
 		all = append(all, row)
 	}
-	if err := rows.Err(); err != nil {
-		s.Fatal(err)
-	}
+	conformance.Must(s, rows.Err())
 	return all
 }

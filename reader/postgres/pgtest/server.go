@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
@@ -77,9 +78,7 @@ func (s *Server) Guard(user string) {
 	if err == nil {
 		err = os.WriteFile(file, append([]byte("host all "+user+" 127.0.0.1/32 scram-sha-256\n"), text...), 0o600)
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	conformance.Must(s, err)
 	s.Exec("SELECT pg_reload_conf()")
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?sslmode=disable", user, s.Port))
@@ -103,9 +102,7 @@ func (s *Server) Secure(ca, cert, key, rules string) {
 	if err == nil {
 		err = os.WriteFile(file, append([]byte(rules), text...), 0o600)
 	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	conformance.Must(s, err)
 	for _, sql := range []string{"ssl_ca_file = 'ca.pem'", "ssl_cert_file = 'cert.pem'", "ssl_key_file = 'key.pem'", "ssl = on"} {
 		s.Exec("ALTER SYSTEM SET " + sql)
 	}
@@ -132,9 +129,7 @@ func (s *Server) Address(table string) string {
 func (s *Server) connect(ctx context.Context) (conn *pgconn.PgConn, end func()) {
 	s.Helper()
 	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
-	if err != nil {
-		s.Fatal(err)
-	}
+	conformance.Must(s, err)
 	return conn, func() { _ = conn.Close(ctx) }
 }
 

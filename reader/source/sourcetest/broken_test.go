@@ -44,9 +44,9 @@ func TestTheSuiteNoticesABrokenSource(t *testing.T) {
 			k := NewKeyed("broken", 95)
 			k.Live = strings.Contains(how, "live")
 			division, err := k.Divide(context.Background())
-			must(t, err)
+			conformance.Must(t, err)
 			parts, err := k.Open(context.Background(), division)
-			must(t, err)
+			conformance.Must(t, err)
 			return &broken{keyedPart: parts[0].(*keyedPart), how: how}
 		})
 		return
@@ -148,11 +148,11 @@ func TestKeyedRowsKeepTheContract(t *testing.T) {
 		k := NewKeyed("keyed", 95)
 		k.Live, k.Parts = live, 2
 		division, err := k.Divide(context.Background())
-		must(t, err)
+		conformance.Must(t, err)
 		for part := range 2 {
 			Check(t, func() source.Source {
 				parts, err := k.Open(context.Background(), division)
-				must(t, err)
+				conformance.Must(t, err)
 				return parts[part]
 			})
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
@@ -81,7 +82,7 @@ type selfDescribed struct {
 func described(t *testing.T, s source.Source, used []int, columns []string) (all []selfDescribed) {
 	t.Helper()
 	splits, err := cut(s)
-	must(t, err)
+	conformance.Must(t, err)
 	wide := s.About().Wide
 	p := s.NewParser(used)
 	defer p.Close()

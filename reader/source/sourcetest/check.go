@@ -11,17 +11,10 @@ import (
 	"strconv"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
-
-// must ends a test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // Check runs the contract of source.Source. Open returns the same source each time, not looked at yet; its content has at
 // least two splits. It fails the test where the source breaks the contract.
@@ -55,7 +48,7 @@ func Check(t *testing.T, open func() source.Source) {
 			if !slices.Equal(sampled, whole.records[:min(len(sampled), len(whole.records))]) {
 				t.Error("the sampled records are not the first ones")
 			}
-			must(t, s.Suspend())
+			conformance.Must(t, s.Suspend())
 			same(t, readAll(t, s, nil), whole, source.Place{})
 		})
 	})
@@ -97,7 +90,7 @@ func Check(t *testing.T, open func() source.Source) {
 	t.Run("columns that are not asked for change nothing of the others", func(t *testing.T) {
 		with(t, func(s source.Source) {
 			splits, err := cut(s)
-			must(t, err)
+			conformance.Must(t, err)
 			columns := len(s.About().Columns)
 			if columns == 0 {
 				return // records describe themselves, and nobody has asked for a column
@@ -113,7 +106,7 @@ func Check(t *testing.T, open func() source.Source) {
 					}
 					n++
 				})
-				must(t, err)
+				conformance.Must(t, err)
 			}
 			if n != len(whole.records) {
 				t.Errorf("%d records, want %d", n, len(whole.records))
@@ -183,16 +176,14 @@ func checkLive(t *testing.T, open func() source.Source, whole reading) {
 			t.Errorf("sought %+v, began at %+v", to, begin)
 		}
 		same(t, r, whole, place)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		conformance.Must(t, s.Close())
 	}
 }
 
 // checkUnique compares the keys of all records with each other.
 func checkUnique(t *testing.T, s source.Source) {
 	splits, err := cut(s)
-	must(t, err)
+	conformance.Must(t, err)
 	var places []int
 	unique := s.About().Unique
 	for _, k := range unique {
@@ -231,7 +222,7 @@ func checkUnique(t *testing.T, s source.Source) {
 // checkRandom reads stretches of a source in an order of its own.
 func checkRandom(t *testing.T, s source.Random, whole reading) {
 	splits, err := cut(s)
-	must(t, err)
+	conformance.Must(t, err)
 	p := s.NewParser(all(s))
 	parse := func(sp source.Split) (records []string) {
 		n, _, err := p.Parse(sp, func(rec *record.Record) { records = append(records, text(rec)) })
@@ -247,19 +238,17 @@ func checkRandom(t *testing.T, s source.Random, whole reading) {
 		stretches[i] = source.Stretch{Record: before, Records: n, Offset: sp.Offset, Bytes: int64(len(sp.Data))}
 		before += n
 	}
-	must(t, errors.Join(p.Close(), s.Close(), s.Reopen()))
+	conformance.Must(t, errors.Join(p.Close(), s.Close(), s.Reopen()))
 	p = s.NewParser(all(s))
 	records := make([][]string, len(splits))
 	for _, i := range rand.New(rand.NewPCG(2, 1)).Perm(len(splits)) {
 		loaded, err := s.LoadStretch(stretches[i])
-		must(t, err)
+		conformance.Must(t, err)
 		for _, sp := range loaded {
 			records[i] = append(records[i], parse(sp)...)
 		}
 	}
-	if err := errors.Join(p.Close(), s.Finished()); err != nil {
-		t.Error(err)
-	}
+	conformance.Must(t, errors.Join(p.Close(), s.Finished()))
 	if got := slices.Concat(records...); !slices.Equal(got, whole.records) {
 		t.Errorf("%d records, want %d, or others", len(got), len(whole.records))
 	}
@@ -336,7 +325,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	counted := &counting{Source: s}
 	splits, err := cut(counted)
 	r.pieces = counted.pieces
-	must(t, err)
+	conformance.Must(t, err)
 	order := make([]int, len(splits))
 	for i := range order {
 		order[i] = i
@@ -348,7 +337,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	p := s.NewParser(all(s))
 	for _, i := range order {
 		if rnd != nil && rnd.IntN(2) == 0 {
-			must(t, p.Close())
+			conformance.Must(t, p.Close())
 			p = s.NewParser(all(s))
 		}
 		records[i], last[i] = nil, nil
@@ -368,7 +357,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 			t.Fatalf("split %d: %d records, %d came, %d were stated: %v", i, n, len(records[i]), sp.Rows, err)
 		}
 	}
-	must(t, p.Close())
+	conformance.Must(t, p.Close())
 	at := s.Begin()
 	for i, sp := range splits {
 		if sp.Rows > 0 && sp.First != at.Record {

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // Authority signs certificates for tests of TLS.
@@ -49,27 +51,19 @@ func (a *Authority) sign(c *x509.Certificate, itself *Authority) (cert, key stri
 	a.t.Helper()
 	dir := a.t.TempDir()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	conformance.Must(a.t, err)
 	c.SerialNumber, _ = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 100))
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	if itself != nil {
 		itself.signed, itself.key = c, private
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.signed, &private.PublicKey, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	conformance.Must(a.t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	conformance.Must(a.t, err)
 	write := func(name, kind string, body []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: body}), 0o600); err != nil {
-			a.t.Fatal(err)
-		}
+		conformance.Must(a.t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: body}), 0o600))
 		return path
 	}
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", pkcs8)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqltable"
 )
@@ -36,9 +37,7 @@ func Beside(b *testing.B, s sqltable.Server, rows int, byDriver func() int) {
 // cpu is what the process has taken of the machine so far.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	conformance.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
@@ -51,9 +52,7 @@ func Text(rec *record.Record) string {
 func CutAnywhere(t *testing.T, text []byte, first, complete int, index Index, rowsOf func(*sqldump.Table) []string) {
 	t.Helper()
 	whole, err := index(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	for n := first; n < complete; n += 1 + n%11 {
 		d, err := index(bytes.NewReader(text[:n]))
 		if err != nil || d.Truncated == nil {
@@ -80,9 +79,8 @@ func CutAnywhere(t *testing.T, text []byte, first, complete int, index Index, ro
 func RefusedDumps(t *testing.T, index Index, dumps, tables map[string]string) {
 	t.Helper()
 	for text, want := range dumps {
-		if _, err := index(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: %v, want %q", text, err, want)
-		}
+		_, err := index(strings.NewReader(text))
+		conformance.Refused(t, err, want, "%.60q", text)
 	}
 	for text, want := range tables {
 		d, err := index(strings.NewReader(text))
@@ -99,9 +97,7 @@ func RefusedDumps(t *testing.T, index Index, dumps, tables map[string]string) {
 func Compare(t *testing.T, live sqltable.Server, dump []byte, of *sqldump.Table, p Parser) {
 	t.Helper()
 	columns, key, err := sqltable.New(sqltable.Config{Server: live}).Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	for i, k := range key {
 		if of.Key[i] != columns[k].Name {
 			t.Errorf("the key is %q", of.Key)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/sqltable"
 )
@@ -50,9 +51,7 @@ func Cancelled(t *testing.T, tables ...sqltable.Server) {
 	for range 10 {
 		ctx, cancel := context.WithCancel(t.Context())
 		parts, err := open(0, ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		time.AfterFunc(time.Millisecond, cancel)
 		for err == nil {
 			_, err = parts[0].Next()
@@ -66,9 +65,7 @@ func Cancelled(t *testing.T, tables ...sqltable.Server) {
 		if err == nil {
 			_, err = parts[0].Next()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 	}
 	if a, b := origins[0].Snapshots(), origins[1].Snapshots(); len(a) != 1 || len(b) != 1 || a[0].Name != b[0].Name || !a[0].Taken.Equal(b[0].Taken) {
 		t.Errorf("%+v and %+v", a, b)
@@ -82,9 +79,7 @@ func Alike(t *testing.T, tables ...sqltable.Server) {
 	var joined [][]source.Source
 	for n := range tables {
 		parts, err := open(n, t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		joined = append(joined, parts)
 	}
 	for n, s := range tables {
@@ -143,9 +138,7 @@ func Sharded(t *testing.T, of func(table string) sqltable.Server, execute func(s
 		shards(&c)
 		_, err := sqltable.New(c).Divide(t.Context())
 		for _, text := range want {
-			if err == nil || !strings.Contains(err.Error(), text) {
-				t.Errorf("%v, want %s", err, text)
-			}
+			conformance.Refused(t, err, text, "the shards")
 		}
 	}
 	t.Run("a key that two have is refused", func(t *testing.T) {

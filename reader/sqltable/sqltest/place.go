@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // Place is where a server of a test runs. As root it has a user of its own, for servers refuse to run as that.
@@ -25,34 +27,24 @@ type Place struct {
 func NewPlace(t testing.TB, name string, stop func()) *Place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", name+"test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	p := &Place{TB: t, Dir: dir}
 	t.Cleanup(func() {
 		stop()
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		conformance.Must(t, os.RemoveAll(dir))
 	})
 	if os.Getuid() == 0 {
 		u, err := user.Lookup(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		p.uid, _ = strconv.Atoi(u.Uid)
 		p.gid, _ = strconv.Atoi(u.Gid)
 		p.as = userOf(p.uid, p.gid)
 		p.own(dir)
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	p.Port = free.Addr().(*net.TCPAddr).Port
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, free.Close())
 	return p
 }
 
@@ -82,9 +74,7 @@ func (p *Place) Own(file, copied string) {
 	if err == nil {
 		err = os.WriteFile(copied, text, 0o600)
 	}
-	if err != nil {
-		p.Fatal(err)
-	}
+	conformance.Must(p, err)
 	p.own(copied)
 }
 
@@ -93,7 +83,5 @@ func (p *Place) own(path string) {
 	if p.as == nil {
 		return
 	}
-	if err := os.Chown(path, p.uid, p.gid); err != nil {
-		p.Fatal(err)
-	}
+	conformance.Must(p, os.Chown(path, p.uid, p.gid))
 }

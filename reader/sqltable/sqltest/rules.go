@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
@@ -39,9 +40,7 @@ func Refused(t *testing.T, of func(name string) sqltable.Server, wants map[strin
 	t.Helper()
 	for name, want := range wants {
 		_, err := sqltable.New(sqltable.Config{Server: of(name)}).Divide(t.Context())
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", name, err, want)
-		}
+		conformance.Refused(t, err, want, "%s", name)
 	}
 }
 
@@ -145,9 +144,7 @@ func reread(t *testing.T, s sqltable.Server) {
 	if err != nil && strings.Contains(err.Error(), "is of a type whose values are not found again") {
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	var got []string
 	Each(t, []source.Source{again}, nil, func(r *record.Record) { got = append(got, Show(r, nil)) })
 	if !slices.Equal(got, want) {
@@ -208,9 +205,7 @@ func Whole(t *testing.T, s sqltable.Server, kill func()) {
 	t.Helper()
 	_, parts := Open(t, s, func(c *sqltable.Config) { c.Whole = true })
 	_, err := parts[0].Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	for kill(); err == nil; {
 		_, err = parts[0].Next()
 	}
@@ -259,9 +254,7 @@ func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[str
 func NoLag(t *testing.T, s sqltable.Server, want string) {
 	t.Helper()
 	_, err := sqltable.New(sqltable.Config{Server: s, MaxLag: time.Second}).Divide(t.Context())
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %q", err, want)
-	}
+	conformance.Refused(t, err, want, "the lag")
 }
 
 // Paused checks that the reading of a table of 30,000 rows pauses once replication lags, until it is resumed.
@@ -360,20 +353,14 @@ func Position(t *testing.T, s sqltable.Server) source.Position {
 	t.Helper()
 	o := sqltable.New(sqltable.Config{Server: s})
 	division, err := o.Divide(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	var said [2]source.Position
 	for i, o := range []*sqltable.Origin{o, sqltable.New(sqltable.Config{Server: s})} {
 		parts, err := o.Open(t.Context(), division)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		said[i] = o.Position()
 		for _, p := range parts {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
+			conformance.Must(t, p.Close())
 		}
 	}
 	if said[0].ResumeFrom == nil || !reflect.DeepEqual(said[0], said[1]) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
@@ -23,18 +24,12 @@ func Open(t testing.TB, s sqltable.Server, change func(*sqltable.Config)) (*sqlt
 	}
 	o := sqltable.New(c)
 	division, err := o.Divide(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	parts, err := o.Open(context.Background(), division)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	t.Cleanup(func() {
 		for _, p := range parts {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
+			conformance.Must(t, p.Close())
 		}
 	})
 	return o, parts
@@ -58,9 +53,7 @@ func Each(t testing.TB, parts []source.Source, onPage func(n int), each func(*re
 			if err == nil {
 				_, _, err = parser.Parse(splits[0], each)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, err)
 			p.About().GiveBack(splits[0])
 			if n++; onPage != nil {
 				onPage(n)
