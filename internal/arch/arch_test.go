@@ -113,7 +113,7 @@ var arrows = map[string][]string{
 	"transfer/restore":   {"internal/jobdir", "internal/suggest", "internal/table", "internal/tablestore/client", "internal/words", "pipeline", "pipeline/fromdatabase", "pipeline/options", "pipeline/plan", "reader/archivefile", "reader/input", "reader/source", "transfer/copytable", "transfer/verify"},
 	"internal/words":     {},
 	"transfer/fromtable": {"internal/keyexpr", "internal/table", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "internal/words", "pipeline", "pipeline/options", "pipeline/plan", "reader/tablescan", "transfer/copytable", "transfer/restore"},
-	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "transfer/verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table", "internal/words"},
+	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "transfer/verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table", "internal/words"},
 
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
 

@@ -1,12 +1,8 @@
 package tablescan
 
 import (
-	"fmt"
-	"unsafe"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
-	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
@@ -48,11 +44,11 @@ func NewRecords(keys int) *Records {
 }
 
 // Of returns the row as a record: its key in Fields, its attributes in Cells. It is valid until the next call.
-func (r *Records) Of(row *scan.Row) (*record.Record, error) {
-	err := r.parser.fill(row)
+func (r *Records) Of(row []byte) *record.Record {
+	r.parser.unpack(row)
 	rec := &r.parser.rec
 	rec.Fields, rec.Cells = r.parser.fields, r.parser.cells
-	return rec, err
+	return rec
 }
 
 // Parse calls each with every row of a page.
@@ -93,24 +89,6 @@ func (p *parser) key(row []byte) (attributes plainbuffer.Cells) {
 	return key.Attributes()
 }
 
-// fill takes over the key and the cells of a row.
-func (p *parser) fill(r *scan.Row) error {
-	p.cells = p.cells[:0]
-	for i, k := range r.PrimaryKey.PrimaryKeys {
-		if err := p.datum(&p.fields[i], k.Value); err != nil {
-			return fmt.Errorf("read column %s: %w", k.ColumnName, err)
-		}
-	}
-	for _, c := range r.Columns {
-		cell := record.Cell{Name: view(c.ColumnName), At: c.Timestamp}
-		if err := p.datum(&cell.Datum, c.Value); err != nil {
-			return fmt.Errorf("read column %s: %w", c.ColumnName, err)
-		}
-		p.cells = append(p.cells, cell)
-	}
-	return nil
-}
-
 // unpack takes over the key and the cells of a row as bytes, and the newest versions of the columns that are asked for.
 func (p *parser) unpack(row []byte) {
 	attributes := p.key(row)
@@ -133,36 +111,6 @@ func (p *parser) unpack(row []byte) {
 			p.fields[p.written], p.at[p.written] = record.Datum{Kind: record.Integer, Int: cell.At}, cell.At
 		}
 	}
-}
-
-// view returns the bytes of a text of a page, which nobody changes.
-func view(text string) []byte {
-	if text == "" {
-		return []byte{}
-	}
-	return unsafe.Slice(unsafe.StringData(text), len(text))
-}
-
-// datum makes a datum of a value of the SDK.
-func (p *parser) datum(d *record.Datum, v any) error {
-	switch v := v.(type) {
-	case int64:
-		*d = record.Datum{Kind: record.Integer, Int: v}
-	case float64:
-		*d = record.Datum{Kind: record.Double, Double: v}
-	case bool:
-		*d = record.Datum{Kind: record.Boolean}
-		if v {
-			d.Int = 1
-		}
-	case string:
-		*d = record.Datum{Kind: record.String, Bytes: view(v)}
-	case []byte:
-		*d = record.Datum{Kind: record.Binary, Bytes: v}
-	default:
-		return fmt.Errorf("a value of type %T", v)
-	}
-	return nil
 }
 
 // Release lets go of the last row, which may have been large.

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
@@ -274,13 +272,8 @@ func (pg *page) Prepare() error {
 	}
 	test := o.cfg.Where.NewTest()
 	kept := pg.rows[:0]
-	var memory client.PageMemory
 	for _, r := range pg.rows {
-		row, err := memory.Unpack(r.row)
-		if err != nil {
-			return err
-		}
-		passes, why := test.Passes(func(name string) table.Value { return Newest(row, name) })
+		passes, why := test.Passes(func(name string) table.Value { return plainbuffer.Newest(r.row, name) })
 		if r.bad = why; passes || why != nil {
 			kept = append(kept, r)
 		}
@@ -288,25 +281,6 @@ func (pg *page) Prepare() error {
 	pg.left = int64(len(pg.rows) - len(kept))
 	pg.rows = kept
 	return nil
-}
-
-// Newest returns a column of the key, or the newest version of an attribute; Null if there is none.
-func Newest(r *scan.Row, name string) table.Value {
-	for _, k := range r.PrimaryKey.PrimaryKeys {
-		if k.ColumnName == name {
-			return client.ValueOf(k.Value)
-		}
-	}
-	var newest *tablestore.AttributeColumn
-	for _, c := range r.Columns {
-		if c.ColumnName == name && (newest == nil || c.Timestamp > newest.Timestamp) {
-			newest = c
-		}
-	}
-	if newest == nil {
-		return table.Value{}
-	}
-	return client.ValueOf(newest.Value)
 }
 
 // Bytes is about what the page takes.

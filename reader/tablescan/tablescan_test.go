@@ -21,6 +21,7 @@ import (
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/reader/record"
@@ -343,8 +344,8 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 	var want []string
 	records := NewRecords(len(key))
 	err := scan.Table(t.Context(), w.SDK, "t", key, scan.Options{Versions: AllVersions}, func(r *scan.Row) error {
-		rec, err := records.Of(r)
-		want = append(want, show(rec))
+		row, err := client.PackRow(plainbuffer.Names{}, r)
+		want = append(want, show(records.Of(row)))
 		return err
 	})
 	must(t, err)

@@ -15,6 +15,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/plan"
@@ -168,12 +169,16 @@ func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
 // none. Conditions need whole rows.
 func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options) (found *stamped, err error) {
 	again := o.Options(tablescan.KeyOf(from), s.To, nil)
-	passes := func(*scan.Row) bool { return true }
+	passes := func(*scan.Row) (bool, error) { return true, nil }
 	if o.scan.Where != nil {
-		test := o.scan.Where.NewTest()
-		passes = func(r *scan.Row) bool {
-			ok, why := test.Passes(func(name string) table.Value { return tablescan.Newest(r, name) })
-			return ok && why == nil
+		test, names := o.scan.Where.NewTest(), plainbuffer.Names{}
+		passes = func(r *scan.Row) (bool, error) {
+			row, err := client.PackRow(names, r)
+			if err != nil {
+				return false, err
+			}
+			ok, why := test.Passes(func(name string) table.Value { return plainbuffer.Newest(row, name) })
+			return ok && why == nil, nil
 		}
 	}
 	last := table.OrderingKey(tablescan.KeyOf(to))
@@ -181,11 +186,15 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 		if bytes.Compare(table.OrderingKey(tablescan.KeyOf(r)), last) > 0 {
 			return errFound
 		}
-		if cell := o.stampedIn(r, s); cell != nil && passes(r) {
-			found = cell
-			return errFound
+		cell := o.stampedIn(r, s)
+		if cell == nil {
+			return nil
 		}
-		return nil
+		ok, err := passes(r)
+		if ok {
+			found, err = cell, errFound
+		}
+		return err
 	})
 	if errors.Is(err, errFound) {
 		err = nil

@@ -208,7 +208,9 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 			err = errors.Join(err, part.Abandon())
 		}
 	}()
-	holds := c.holds()
+	// A scan reads more columns than it is asked for: those that the conditions name, or all when a request cannot name so many. They may have
+	// travelled, but the manifest says that they are not here.
+	wanted := wantedOf(c.Scan.Columns)
 	for page, err := range source.Splits(from) {
 		if err != nil {
 			return err
@@ -225,7 +227,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 				return err
 			}
 		}
-		if err := writePage(part, parser, page, holds); err != nil {
+		if err := writePage(part, parser, page, wanted); err != nil {
 			return err
 		}
 	}
@@ -242,21 +244,8 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 	return last.Commit(nil)
 }
 
-// holds returns whether the archive has the cells of a column. A scan reads more columns than it is asked for: those that the conditions
-// name, or all when a request cannot name so many. They may have travelled, but the manifest says that they are not here.
-func (c *ArchiveConfig) holds() func(column []byte) bool {
-	if c.Scan.Columns == nil {
-		return func([]byte) bool { return true }
-	}
-	names := make(map[string]bool)
-	for _, name := range c.Scan.Columns {
-		names[name] = true
-	}
-	return func(column []byte) bool { return names[string(column)] }
-}
-
 // writePage writes the rows of a page.
-func writePage(part part, parser source.Parser, page source.Split, holds func(column []byte) bool) error {
+func writePage(part part, parser source.Parser, page source.Split, wanted map[string]bool) error {
 	var failed error
 	_, _, err := parser.Parse(page, func(rec *record.Record) {
 		switch {
@@ -264,7 +253,7 @@ func writePage(part part, parser source.Parser, page source.Split, holds func(co
 		case rec.Bad != nil:
 			failed = fmt.Errorf("a row cannot be judged: %s", rec.Bad.Message)
 		default:
-			rec.Cells = slices.DeleteFunc(rec.Cells, func(cell record.Cell) bool { return !holds(cell.Name) })
+			rec.Cells = slices.DeleteFunc(rec.Cells, func(cell record.Cell) bool { return wanted != nil && !wanted[string(cell.Name)] })
 			failed = part.Row(rec)
 		}
 	})

@@ -23,6 +23,7 @@ import (
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/rundir"
@@ -281,7 +282,7 @@ type stubborn struct {
 
 var errFull = errors.New("no space left on device")
 
-func (f *stubborn) Write(r *scan.Row) error {
+func (f *stubborn) Write(r *scan.Fields) error {
 	if f.rows--; f.rows < 0 {
 		return errFull
 	}
@@ -480,9 +481,12 @@ func TestServersOfSQLReadTheTextOfRows(t *testing.T) {
 		}
 		var out strings.Builder
 		f := newServerText(&out, format, []string{"id", "b", "x", "none"})
-		row := &scan.Row{PrimaryKey: &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: text}}},
-			Columns: []*tablestore.AttributeColumn{{ColumnName: "b", Value: true}, {ColumnName: "x", Value: []byte{0xff, 0}}}}
-		conformance.Must(t, f.Write(row))
+		row, err := client.PackRow(plainbuffer.Names{}, &scan.Row{PrimaryKey: &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: text}}},
+			Columns: []*tablestore.AttributeColumn{{ColumnName: "b", Value: true}, {ColumnName: "x", Value: []byte{0xff, 0}}}})
+		conformance.Must(t, err)
+		var fields scan.Fields
+		fields.Read(row)
+		conformance.Must(t, f.Write(&fields))
 		conformance.Must(t, f.Flush())
 		conformance.Equal(t, out.String(), want+"\n", "%s", format)
 		c := w.config(format)
@@ -492,6 +496,6 @@ func TestServersOfSQLReadTheTextOfRows(t *testing.T) {
 		conformance.Equal(t, strings.Count(all.String(), "\n"), 3, "lines")
 		conformance.Equal(t, len(strings.Split(strings.SplitN(all.String(), "\n", 2)[0], "\t")), len(c.Columns(r.Columns)), "columns")
 	}
-	err := newServerText(io.Discard, Postgres, []string{"id"}).field("id", "\x00")
+	err := newServerText(io.Discard, Postgres, []string{"id"}).field(0, table.Value{Type: table.String, Bytes: []byte{0}})
 	conformance.Equal(t, errors.As(err, new(*CannotHold)), true, "a zero byte in a text: %v", err)
 }

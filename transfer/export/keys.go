@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
@@ -26,7 +28,8 @@ type got struct {
 }
 
 // get calls each with the rows of the keys, in their order, of which so many requests read ahead.
-func (e *exporter) get(o scan.Options, each func(key []byte, row *scan.Row) error) error {
+func (e *exporter) get(o scan.Options, each func(key, row []byte) error) error {
+	names := plainbuffer.Names{}
 	group, ctx := errgroup.WithContext(e.ctx)
 	batches := make(chan chan got, e.Readers)
 	group.Go(func() error {
@@ -73,7 +76,11 @@ func (e *exporter) get(o scan.Options, each func(key []byte, row *scan.Row) erro
 					e.result.Missing++
 					continue
 				}
-				if err := each(b.keys[i], row); err != nil {
+				packed, err := client.PackRow(names, row)
+				if err == nil {
+					err = each(b.keys[i], packed)
+				}
+				if err != nil {
 					return err
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
@@ -76,7 +77,8 @@ func appendFolder(dst, text []byte) []byte {
 type lake struct {
 	*ArchiveConfig
 	w      *archive.Writer
-	header []string // of the key
+	header []string        // of the key
+	wanted map[string]bool // attributes; nil is all
 
 	mu      sync.Mutex
 	columns []archive.FileColumn // a column keeps its place
@@ -91,7 +93,7 @@ type UnknownFolders struct {
 }
 
 func newLake(c *ArchiveConfig) (*lake, error) {
-	l := &lake{ArchiveConfig: c, place: map[string]int{}}
+	l := &lake{ArchiveConfig: c, wanted: wantedOf(c.Scan.Columns), place: map[string]int{}}
 	for _, k := range c.Scan.Table.Key {
 		l.header = append(l.header, k.Name)
 		if err := l.check(k.Name); err != nil {
@@ -223,19 +225,10 @@ type lakeRange struct {
 	*lake
 	rng    int
 	tests  []*keyexpr.Test // by folder
-	cells  map[string]*lakeColumn
-	first  *lakeColumn // of the row before
+	fields scan.Fields
 	folder []byte
 	open   map[string]*heldRows // by folder
 	held   int64                // bytes of them
-}
-
-// lakeColumn is a column of rows.
-type lakeColumn struct {
-	opens string          // what its cells begin with
-	name  string          // "" is not in the files
-	types [table.Any]bool // that are known
-	next  *lakeColumn     // which came after it in the last row that had it
 }
 
 // folderBytes is what a file that is open counts for beside its rows: it bounds how many folders are open.
@@ -245,7 +238,7 @@ const folderBytes = 64 << 10
 const rowBytes = 24
 
 func (l *lake) newRange(rng int) *lakeRange {
-	r := &lakeRange{lake: l, rng: rng, cells: map[string]*lakeColumn{}, open: map[string]*heldRows{}}
+	r := &lakeRange{lake: l, rng: rng, fields: scan.Fields{Wanted: l.wanted}, open: map[string]*heldRows{}}
 	for _, f := range l.Lake.folders {
 		r.tests = append(r.tests, f.of.NewTest())
 	}
@@ -254,30 +247,20 @@ func (l *lake) newRange(rng int) *lakeRange {
 
 // Row adds a row.
 func (r *lakeRange) Row(rec *record.Record) error {
-	key := plainbuffer.KeyCells(rec.Packed)
-	for i := 0; key.Next(); i++ {
-		if err := r.text(r.header[i], key.Encoded()); err != nil {
+	r.fields.Read(rec.Packed)
+	for i, v := range r.fields.Key {
+		if err := checkText(r.Lake.Format, r.header[i], true, v); err != nil {
 			return err
 		}
 	}
-	expected := &r.first
-	for c := key.Attributes(); c.Next(); {
-		of := *expected
-		if of == nil || len(c.Content) < len(of.opens) || string(c.Content[:len(of.opens)]) != of.opens {
-			of = r.columnOf(c.Content[:4+len(c.Name())])
-			*expected = of
-		}
-		if expected = &of.next; of.name == "" {
-			continue
-		}
-		v := c.Encoded()
-		if !of.types[v.Type()] {
-			if err := r.learn(of.name, v.Type()); err != nil {
+	for _, c := range r.fields.Cells {
+		if t := c.Value.Type(); c.Types[t] == 0 {
+			if err := r.learn(c.Name, t); err != nil {
 				return err
 			}
-			of.types[v.Type()] = true
+			c.Types[t] = 1
 		}
-		if err := r.text(of.name, v); err != nil {
+		if err := checkText(r.Lake.Format, c.Name, true, c.Value); err != nil {
 			return err
 		}
 	}
@@ -293,33 +276,12 @@ func (r *lakeRange) Row(rec *record.Record) error {
 	return nil
 }
 
-// text refuses a string that is not UTF-8.
-func (l *lake) text(column string, v plainbuffer.Encoded) error {
-	if v.Type() == table.String && !utf8.Valid(v.Bytes()) {
-		return notText(fmt.Sprintf("column %q", column), formatNames[l.Lake.Format], string(v.Bytes()))
-	}
-	return nil
-}
-
-// columnOf finds a column by what its cells begin with.
-func (r *lakeRange) columnOf(opens []byte) *lakeColumn {
-	of := r.cells[string(opens)]
-	if of == nil {
-		of = &lakeColumn{opens: string(opens)}
-		if name := of.opens[4:]; r.Scan.Columns == nil || slices.Contains(r.Scan.Columns, name) {
-			of.name = name
-		}
-		r.cells[of.opens] = of
-	}
-	return of
-}
-
 // setFolder finds the folder of a row.
 func (r *lakeRange) setFolder(row []byte) {
 	r.folder = r.folder[:0]
 	for i, f := range r.Lake.folders {
 		r.folder = append(append(r.folder, f.name...), '=')
-		v, why := r.tests[i].Value(func(name string) table.Value { return newest(row, name) })
+		v, why := r.tests[i].Value(func(name string) table.Value { return plainbuffer.Newest(row, name) })
 		if why != nil {
 			r.mu.Lock()
 			r.unknown.Rows++
@@ -333,23 +295,6 @@ func (r *lakeRange) setFolder(row []byte) {
 		}
 		r.folder = append(r.folder, '/')
 	}
-}
-
-// newest is tablescan.Newest of a row as it came.
-func newest(row []byte, name string) (v table.Value) {
-	key := plainbuffer.KeyCells(row)
-	for key.Next() {
-		if string(key.Name()) == name {
-			return key.Value()
-		}
-	}
-	at := int64(-1)
-	for c := key.Attributes(); c.Next(); {
-		if string(c.Name()) == name && (v.Type == table.Null || c.Timestamp > at) {
-			v, at = c.Value(), c.Timestamp
-		}
-	}
-	return v
 }
 
 // Text is about how many bytes of rows are held.

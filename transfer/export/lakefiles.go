@@ -2,11 +2,9 @@ package export
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -36,41 +34,26 @@ func (h *heldRows) add(row []byte) {
 
 // encode makes a file of rows.
 func (l *lake) encode(h *heldRows) (*archive.Encoded, error) {
-	columns := l.known()
+	columns, fields := l.known(), scan.Fields{Wanted: l.wanted}
 	var body bytes.Buffer
-	if l.Lake.Format == Parquet {
-		f, err := newParquet(&body, l.Scan.Table.Key, nil, seenColumns(columns))
-		for i := 0; i < len(h.rows) && err == nil; i++ {
-			err = f.WritePacked(h.rows[i])
-		}
-		if err == nil {
-			err = f.Flush()
-		}
-		return &archive.Encoded{Body: body.Bytes(), Rows: int64(len(h.rows)), Width: len(columns)}, err
-	}
+	var f scan.Formatter
 	to, err := l.compressor(&body)
+	switch {
+	case err != nil:
+	case l.Lake.Format == Parquet:
+		f, err = newParquet(to, l.Scan.Table.Key, nil, seenColumns(columns))
+	default:
+		f, err = scan.NewCSV(to, l.header, names(columns))
+	}
+	for i := 0; i < len(h.rows) && err == nil; i++ {
+		fields.Read(h.rows[i])
+		err = f.Write(&fields)
+	}
 	if err != nil {
 		return nil, err
-	}
-	f, err := scan.NewCSV(to, l.header, names(columns))
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range h.rows {
-		if _, written, err := f.WritePacked(row, l.types); err != nil || !written {
-			return nil, cmp.Or(err, errors.New("write CSV: a row has several versions of a cell"))
-		}
 	}
 	err = errors.Join(f.Flush(), to.Close())
 	return &archive.Encoded{Body: body.Bytes(), Rows: int64(len(h.rows)), Width: len(columns)}, err
-}
-
-// types implements scan.Columns.
-func (l *lake) types(name string) (*scan.Types, bool) {
-	if l.Scan.Columns != nil && !slices.Contains(l.Scan.Columns, name) {
-		return nil, true
-	}
-	return new(scan.Types), true
 }
 
 func names(columns []archive.FileColumn) (names []string) {

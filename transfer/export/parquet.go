@@ -10,8 +10,6 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
@@ -23,20 +21,19 @@ const maxParquetColumns = 10_000
 
 // parquetFile writes rows as Parquet: the columns of the key are required, the others optional, each of one type.
 type parquetFile struct {
-	w     *parquet.GenericWriter[any]
-	place map[string]int
-	keys  int
-	row   parquet.Row
-	bytes int // of values since the last row group
+	w      *parquet.GenericWriter[any]
+	places scan.Places
+	keys   int
+	row    parquet.Row
+	bytes  int // of values since the last row group
 }
 
 // newParquet begins a file with the attributes that were asked for, in this order, or with all that rows have. A column whose values have
 // several types is refused.
 func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Column) (*parquetFile, error) {
-	f := &parquetFile{place: map[string]int{}, keys: len(key)}
+	f := &parquetFile{keys: len(key)}
 	var fields []parquet.Field
 	add := func(name string, node parquet.Node) {
-		f.place[name] = len(fields)
 		fields = append(fields, parquet.Group{name: node}.Fields()...)
 	}
 	for _, k := range key {
@@ -66,6 +63,7 @@ func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Colum
 		if len(fields) == maxParquetColumns {
 			return nil, &CannotHold{fmt.Sprintf("the rows have more than %d columns, too many for Parquet: name some with --columns, or keep everything with --format archive", maxParquetColumns)}
 		}
+		f.places.Set(name, len(fields))
 		add(name, parquet.Optional(nodeOf(types[name])))
 	}
 	schema := parquet.NewSchema("table", columns{Group: parquet.Group{}, fields: fields})
@@ -108,33 +106,18 @@ func (f *parquetFile) clear() {
 	}
 }
 
-// WritePacked writes a row as it came, but for columns that have no place. A cell has one version.
-func (f *parquetFile) WritePacked(row []byte) error {
-	f.clear()
-	key := plainbuffer.KeyCells(row)
-	for i := 0; key.Next(); i++ {
-		f.row[i] = f.value(key.Value()).Level(0, 0, i)
-	}
-	for c := key.Attributes(); c.Next(); {
-		if i, known := f.place[string(c.Name())]; known {
-			f.row[i] = f.value(c.Value()).Level(0, 1, i)
-		}
-	}
-	return f.writeRow()
-}
-
 // Write writes one row.
-func (f *parquetFile) Write(r *scan.Row) error {
+func (f *parquetFile) Write(r *scan.Fields) error {
 	f.clear()
-	for i, k := range r.PrimaryKey.PrimaryKeys {
-		f.row[i] = f.value(client.ValueOf(k.Value)).Level(0, 0, i)
+	for i, v := range r.Key {
+		f.row[i] = f.value(v.Value()).Level(0, 0, i)
 	}
-	for _, c := range r.Columns {
-		i, known := f.place[c.ColumnName]
-		if !known {
-			return fmt.Errorf("write Parquet: column %q was not there when the columns were counted", c.ColumnName)
+	for _, c := range r.Cells {
+		i := f.places.Of(c.Column)
+		if i < 0 {
+			return fmt.Errorf("write Parquet: column %q was not there when the columns were counted", c.Name)
 		}
-		f.row[i] = f.value(client.ValueOf(c.Value)).Level(0, 1, i)
+		f.row[i] = f.value(c.Value.Value()).Level(0, 1, i)
 	}
 	return f.writeRow()
 }

@@ -9,49 +9,37 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/tablescan"
 )
 
-// rowWriter writes the rows of an export.
+// rowWriter hands the rows of a scan to a formatter, and counts what is in the output.
 type rowWriter struct {
 	*exporter
 	to     scan.Formatter
-	packed packedFormatter   // to, if it takes rows as they came, or nil
-	names  scan.Columns      // columns, which would be made for each row
-	before func() error      // each row; nil is not called
-	done   []byte            // ordering key of the last row that was written before
-	memory client.PageMemory // of a row that is made
-}
-
-// packedFormatter writes rows as they came, but for those that it cannot be sure of.
-type packedFormatter interface {
-	scan.Formatter
-	WritePacked([]byte, scan.Columns) (scan.Written, bool, error)
+	before func() error // each row; nil is not called
+	done   []byte       // ordering key of the last row that was written before
 }
 
 func newRowWriter(e *exporter, to scan.Formatter, before func() error) *rowWriter {
-	w := &rowWriter{exporter: e, to: to, before: before, done: slices.Clone(e.last)} // the range begins with that row
-	w.packed, _ = to.(packedFormatter)
-	w.names = w.columns
-	return w
+	return &rowWriter{exporter: e, to: to, before: before, done: slices.Clone(e.last)} // the range begins with that row
 }
 
-// row writes a row by its ordering key and its bytes.
-func (w *rowWriter) row(key, row []byte) (err error) { return w.one(key, row, nil) }
-
-// one writes a row that came as bytes, or was made.
-func (w *rowWriter) one(key, row []byte, made *scan.Row) (err error) {
+// row takes a row as it came.
+func (w *rowWriter) row(key, row []byte) error {
 	if w.where != nil {
-		if made == nil {
-			if made, err = w.memory.Unpack(row); err != nil {
-				return err
-			}
-		}
-		if passes, err := w.passes(made); err != nil || !passes {
+		passes, why := w.where.Passes(func(name string) table.Value { return plainbuffer.Newest(row, name) })
+		if why != nil || !passes {
 			w.result.LeftOut++ // with an error, nobody asks any more
-			return err
+		}
+		if why != nil {
+			return fmt.Errorf("a row cannot be judged: %s", why.Message)
+		}
+		if !passes {
+			return nil
 		}
 	}
 	if w.done != nil && bytes.Equal(key, w.done) {
@@ -62,16 +50,7 @@ func (w *rowWriter) one(key, row []byte, made *scan.Row) (err error) {
 			return err
 		}
 	}
-	written, err := w.asItCame(row)
-	if err == nil && !written {
-		if made == nil {
-			made, err = w.memory.Unpack(row)
-		}
-		if err == nil {
-			err = w.write(made)
-		}
-	}
-	if err != nil {
+	if err := w.write(row); err != nil {
 		return err
 	}
 	w.result.Rows++
@@ -82,37 +61,25 @@ func (w *rowWriter) one(key, row []byte, made *scan.Row) (err error) {
 	return nil
 }
 
-// asItCame writes a row as it came, unless it must be made.
-func (w *rowWriter) asItCame(row []byte) (written bool, err error) {
-	if w.packed == nil || row == nil {
-		return false, nil
+func (w *rowWriter) write(row []byte) error {
+	f := &w.fields
+	f.Read(row)
+	for i, v := range f.Key {
+		if err := checkText(w.Format, w.keys[i], true, v); err != nil {
+			return err
+		}
 	}
-	of, written, err := w.packed.WritePacked(row, w.names)
-	if written && err == nil {
-		w.seen.cells, w.seen.older = w.seen.cells+of.Cells, w.seen.older+of.Older
+	for _, c := range f.Cells {
+		if err := checkText(w.Format, c.Name, c.Text, c.Value); err != nil {
+			return err
+		}
 	}
-	return written, err
-}
-
-// columns implements scan.Columns.
-func (w *rowWriter) columns(name string) (*scan.Types, bool) {
-	if w.wanted != nil && !w.wanted[name] {
-		return nil, true
+	if err := w.to.Write(f); err != nil {
+		return err
 	}
-	c := w.seen.named(name)
-	return &c.types, c.text
-}
-
-// write writes a row that was made.
-func (w *rowWriter) write(r *scan.Row) error {
-	older, err := w.take(r)
-	if err == nil {
-		err = w.to.Write(r)
-	}
-	if err == nil {
-		w.seen.count(r, older)
-	}
-	return err
+	f.Count()
+	w.cells, w.older = w.cells+int64(len(f.Cells)), w.older+f.Older
+	return nil
 }
 
 // typed writes rows as lines that say of each value its column, type and timestamp; a load of them gives the same cells.
@@ -127,16 +94,18 @@ type typed struct {
 const longLine = table.MaxRowBytes
 
 // Write writes one row.
-func (f *typed) Write(r *scan.Row) error {
-	rec, err := f.records.Of(r)
-	if err != nil {
-		return err
-	}
+func (f *typed) Write(r *scan.Fields) error {
+	rec := f.records.Of(r.Row)
+	rec.Cells = slices.DeleteFunc(rec.Cells, func(c record.Cell) bool { return r.Wanted != nil && !r.Wanted[string(c.Name)] })
 	f.line = jsonl.AppendWide(f.line[:0], f.keys, rec)
 	if len(f.line) > longLine && !json.Valid(f.line) { // something was left out
-		return &CannotHold{fmt.Sprintf("the row with the key %s is longer than a line can be that is loaded again; keep it with --format archive", tablescan.ShowKey(r))}
+		row, err := new(client.PageMemory).Unpack(r.Row)
+		if err != nil {
+			return err
+		}
+		return &CannotHold{fmt.Sprintf("the row with the key %s is longer than a line can be that is loaded again; keep it with --format archive", tablescan.ShowKey(row))}
 	}
-	_, err = f.w.Write(f.line)
+	_, err := f.w.Write(f.line)
 	return err
 }
 

@@ -73,24 +73,19 @@ type exporter struct {
 	result Result
 	last   []byte        // ordering key of the last row that was taken
 	after  []table.Value // that key; nil before the first row
-	seen   columnsSeen
-	wanted map[string]bool // attributes; nil is all
-	where  *keyexpr.Test   // nil passes all
+	fields scan.Fields   // of each row
+	cells  int64         // in the output
+	older  int64         // versions that are not
+	where  *keyexpr.Test // nil passes all
 	units  atomic.Int64
 	grown  *scan.Growing                       // nil unless columns are found while rows are written
 	wrap   func(scan.Formatter) scan.Formatter // of tests
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
-	e := &exporter{seen: columnsSeen{of: map[string]*columnSeen{}}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
+	e := &exporter{fields: scan.Fields{Wanted: wantedOf(c.Scan.Columns), AllVersions: c.Format == Typed}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
 	for _, k := range c.Scan.Table.Key {
 		e.keys = append(e.keys, k.Name)
-	}
-	if c.Scan.Columns != nil {
-		e.wanted = map[string]bool{}
-		for _, name := range c.Scan.Columns {
-			e.wanted[name] = true
-		}
 	}
 	if c.Scan.Where != nil {
 		e.where = c.Scan.Where.NewTest()
@@ -102,11 +97,11 @@ func newExporter(ctx context.Context, c *Config) *exporter {
 // ended completes the result.
 func (e *exporter) ended() Result {
 	r := e.result
-	r.Columns, r.Units = e.seen.columns(), e.units.Load()
+	r.Columns, r.Units = e.columns(), e.units.Load()
 	if e.Format == Typed {
 		return r
 	}
-	r.Lost = Lost{Timestamps: e.seen.cells, OlderVersions: e.seen.older}
+	r.Lost = Lost{Timestamps: e.cells, OlderVersions: e.older}
 	for i := range r.Columns {
 		r.Lost.Types += r.Columns[i].Others()
 	}
@@ -126,7 +121,7 @@ func (c *Config) ServerText() bool { return c.Format == MySQL || c.Format == Pos
 func (e *exporter) lines(w io.Writer, continued bool) (scan.Formatter, error) {
 	switch {
 	case e.Format == JSONL:
-		return scan.NewJSONL(w), nil
+		return scan.NewJSONL(w, e.keys), nil
 	case e.Format == Typed:
 		return &typed{w: bufio.NewWriterSize(w, 1<<16), keys: e.keys, records: tablescan.NewRecords(len(e.keys))}, nil
 	case continued:
@@ -196,14 +191,18 @@ func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 	}
 	var f scan.Formatter
 	if e.ServerText() {
-		f = newServerText(w, e.Format, e.Columns(e.seen.columns()))
+		f = newServerText(w, e.Format, e.Columns(e.columns()))
 	} else {
 		var err error
-		if f, err = newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.seen.columns()); err != nil {
+		if f, err = newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.columns()); err != nil {
 			return err
 		}
 	}
-	if err := scan.Replay(from, e.result.Rows, f.Write); err != nil {
+	fields := scan.Fields{Wanted: e.fields.Wanted}
+	if err := scan.Replay(from, e.result.Rows, func(row []byte) error {
+		fields.Read(row)
+		return f.Write(&fields)
+	}); err != nil {
 		return err
 	}
 	return f.Flush()
@@ -248,7 +247,7 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	}
 	w := newRowWriter(e, f, before)
 	if e.Keys != nil {
-		err := e.get(o, func(key []byte, row *scan.Row) error { return w.one(key, nil, row) })
+		err := e.get(o, w.row)
 		if errors.Is(err, errEnough) {
 			err = nil
 		}
@@ -354,7 +353,13 @@ func (e *exporter) state() state {
 // resume continues after the last row of a state.
 func (e *exporter) resume(s *state) error {
 	e.result.Rows, e.result.Resumed = s.Rows, s.Rows
-	e.seen = seenBefore(s)
+	e.cells, e.older = s.Cells, s.Older
+	for _, c := range s.Columns {
+		types := &e.fields.Named(c.Name).Types
+		for t := range types {
+			types[t] = c.Types[table.Type(t).String()]
+		}
+	}
 	if s.Rows == 0 {
 		return nil
 	}
@@ -382,7 +387,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 		}
 		at := out.at
 		at.Replaced = replaced
-		at.Rows, at.Last, at.Columns, at.Cells, at.Older = e.result.Rows, slices.Clone(e.last), e.seen.columns(), e.seen.cells, e.seen.older
+		at.Rows, at.Last, at.Columns, at.Cells, at.Older = e.result.Rows, slices.Clone(e.last), e.columns(), e.cells, e.older
 		if e.grown != nil {
 			at.Growth = scan.Growth{Order: slices.Clone(e.grown.Order), Sections: slices.Clone(e.grown.Sections)}
 		}

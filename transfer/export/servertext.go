@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
@@ -16,7 +17,8 @@ import (
 type serverText struct {
 	w        *bufio.Writer
 	postgres bool
-	place    map[string]int
+	columns  []string
+	places   scan.Places
 	fields   [][]byte // of the row
 }
 
@@ -36,24 +38,24 @@ func (c *Config) Columns(seen []Column) []string {
 }
 
 func newServerText(w io.Writer, format string, columns []string) *serverText {
-	f := &serverText{w: bufio.NewWriterSize(w, 1<<16), postgres: format == Postgres, place: map[string]int{}, fields: make([][]byte, len(columns))}
+	f := &serverText{w: bufio.NewWriterSize(w, 1<<16), postgres: format == Postgres, fields: make([][]byte, len(columns)), columns: columns}
 	for i, name := range columns {
-		f.place[name] = i
+		f.places.Set(name, i)
 	}
 	return f
 }
 
-func (f *serverText) Write(r *scan.Row) error {
+func (f *serverText) Write(r *scan.Fields) error {
 	for i := range f.fields {
 		f.fields[i] = append(f.fields[i][:0], `\N`...)
 	}
-	for _, k := range r.PrimaryKey.PrimaryKeys {
-		if err := f.field(k.ColumnName, k.Value); err != nil {
+	for i, v := range r.Key {
+		if err := f.field(i, v.Value()); err != nil {
 			return err
 		}
 	}
-	for _, c := range r.Columns {
-		if err := f.field(c.ColumnName, c.Value); err != nil {
+	for _, c := range r.Cells {
+		if err := f.field(f.places.Of(c.Column), c.Value.Value()); err != nil {
 			return err
 		}
 	}
@@ -70,42 +72,31 @@ func (f *serverText) Write(r *scan.Row) error {
 	return nil
 }
 
-func (f *serverText) field(name string, value any) error {
-	i := f.place[name]
+func (f *serverText) field(i int, v table.Value) error {
 	dst := f.fields[i][:0]
-	switch v := value.(type) {
-	case int64:
-		dst = strconv.AppendInt(dst, v, 10)
-	case float64:
-		dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
-	case bool:
-		switch {
-		case f.postgres:
-			dst = strconv.AppendBool(dst, v)
-		case v:
-			dst = append(dst, '1')
-		default:
-			dst = append(dst, '0')
-		}
-	case string:
-		if f.postgres && slices.Contains([]byte(v), 0) {
-			return &CannotHold{fmt.Sprintf("column %q has a text with a zero byte, which PostgreSQL does not take: %.60q; leave the column out", name, v)}
-		}
-		dst = appendEscaped(dst, v)
-	case []byte:
-		if f.postgres {
-			dst = hex.AppendEncode(append(dst, `\\x`...), v)
-		} else {
-			dst = appendEscaped(dst, string(v))
-		}
+	switch {
+	case v.Type == table.Integer:
+		dst = strconv.AppendInt(dst, v.Int, 10)
+	case v.Type == table.Double:
+		dst = strconv.AppendFloat(dst, v.Double, 'g', -1, 64)
+	case v.Type == table.Boolean && f.postgres:
+		dst = strconv.AppendBool(dst, v.Int != 0)
+	case v.Type == table.Boolean:
+		dst = strconv.AppendInt(dst, v.Int, 10)
+	case v.Type == table.Binary && f.postgres:
+		dst = hex.AppendEncode(append(dst, `\\x`...), v.Bytes)
+	case f.postgres && slices.Contains(v.Bytes, 0):
+		return &CannotHold{fmt.Sprintf("column %q has a text with a zero byte, which PostgreSQL does not take: %.60q; leave the column out", f.columns[i], v.Bytes)}
+	default:
+		dst = appendEscaped(dst, v.Bytes)
 	}
 	f.fields[i] = dst
 	return nil
 }
 
-func appendEscaped(dst []byte, text string) []byte {
-	for i := range len(text) {
-		switch c := text[i]; c {
+func appendEscaped(dst, text []byte) []byte {
+	for _, c := range text {
+		switch c {
 		case '\\':
 			dst = append(dst, `\\`...)
 		case '\t':

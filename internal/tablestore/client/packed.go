@@ -61,31 +61,39 @@ func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 	return p.row, nil
 }
 
+// PackRow makes bytes of a row that the SDK has made.
+func PackRow(names plainbuffer.Names, r *tablestore.Row) ([]byte, error) {
+	var row plainbuffer.Row
+	row.Begin(nil)
+	for _, k := range r.PrimaryKey.PrimaryKeys {
+		v, err := packable(k.ColumnName, k.Value)
+		if err == nil && !v.Type.KeyType() {
+			err = fmt.Errorf("unreadable answer: key column %s is of type %s", k.ColumnName, v.Type)
+		}
+		if err != nil {
+			return nil, err
+		}
+		row.Key(names.Of(k.ColumnName), v)
+	}
+	for _, c := range r.Columns {
+		v, err := packable(c.ColumnName, c.Value)
+		if err != nil {
+			return nil, err
+		}
+		row.CellAt(names.Of(c.ColumnName), v, c.Timestamp)
+	}
+	return row.End(), nil
+}
+
 // pack makes bytes of rows that the SDK has made.
 func (p *page) pack(rows []*tablestore.Row) error {
 	names := plainbuffer.Names{}
 	var out []byte
 	for _, r := range rows {
-		var row plainbuffer.Row
-		row.Begin(nil)
-		for _, k := range r.PrimaryKey.PrimaryKeys {
-			v, err := packable(k.ColumnName, k.Value)
-			if err == nil && !v.Type.KeyType() {
-				err = fmt.Errorf("unreadable answer: key column %s is of type %s", k.ColumnName, v.Type)
-			}
-			if err != nil {
-				return err
-			}
-			row.Key(names.Of(k.ColumnName), v)
+		made, err := PackRow(names, r)
+		if err != nil {
+			return err
 		}
-		for _, c := range r.Columns {
-			v, err := packable(c.ColumnName, c.Value)
-			if err != nil {
-				return err
-			}
-			row.CellAt(names.Of(c.ColumnName), v, c.Timestamp)
-		}
-		made := row.End()
 		if len(out) > 0 {
 			made = plainbuffer.WithoutHeader(made)
 		}

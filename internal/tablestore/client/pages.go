@@ -1,7 +1,6 @@
 package client
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"unsafe"
@@ -170,27 +169,6 @@ func (m *PageMemory) begin() {
 	s.bytes.begin()
 	m.partsOf.begin()
 	m.cellsOf.begin()
-}
-
-// ReadRow reads one row of n bytes, as plainbuffer encodes it, into the memory. The row that was there before is gone.
-func (m *PageMemory) ReadRow(n int, read func([]byte) error) (*tablestore.Row, error) {
-	if cap(m.body) < n {
-		m.body = make([]byte, n)
-	}
-	m.body = m.body[:n]
-	if err := read(m.body); err != nil {
-		return nil, err
-	}
-	p := page{PageMemory: m}
-	m.begin()
-	p.expect(n)
-	switch rows, err := m.reader.Read(m.body, &p); {
-	case err != nil:
-		return nil, err
-	case rows != 1 || p.odd:
-		return nil, errors.New("decode PlainBuffer row: not one row of values")
-	}
-	return p.row, nil
 }
 
 // leastCell is about the bytes of a short cell in an answer.

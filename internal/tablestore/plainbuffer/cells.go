@@ -49,20 +49,7 @@ func (c *Cells) Value() table.Value {
 	if at == len(c.Content) {
 		return table.Value{}
 	}
-	b := c.Content[at+5:]
-	switch b[0] {
-	case variantInteger:
-		return table.Value{Type: table.Integer, Int: int64(binary.LittleEndian.Uint64(b[1:]))}
-	case variantDouble:
-		return table.Value{Type: table.Double, Double: math.Float64frombits(binary.LittleEndian.Uint64(b[1:]))}
-	case variantBoolean:
-		return table.Value{Type: table.Boolean, Int: int64(b[1])}
-	case variantString:
-		return table.Value{Type: table.String, Bytes: b[5:]}
-	case variantBinary:
-		return table.Value{Type: table.Binary, Bytes: b[5:]}
-	}
-	return table.Value{}
+	return Encoded(c.Content[at+5:]).Value()
 }
 
 // Encoded is the value of the cell as it stands in the row. The cell must have one.
@@ -75,6 +62,22 @@ type Encoded []byte
 
 // Type is that of the value.
 func (e Encoded) Type() table.Type { return variantTypes[e[0]] }
+
+// Value is the value; bytes are a view.
+func (e Encoded) Value() table.Value {
+	v := table.Value{Type: e.Type()}
+	switch v.Type {
+	case table.Integer:
+		v.Int = int64(e.Word())
+	case table.Double:
+		v.Double = math.Float64frombits(e.Word())
+	case table.Boolean:
+		v.Int = int64(e[1])
+	case table.String, table.Binary:
+		v.Bytes = e.Bytes()
+	}
+	return v
+}
 
 // Word is an integer, or the bits of a double.
 func (e Encoded) Word() uint64 { return binary.LittleEndian.Uint64(e[1:]) }
@@ -117,6 +120,23 @@ func AttributesOf(afterKey []byte) Cells {
 		return Cells{rest: afterKey[1:]}
 	}
 	return Cells{}
+}
+
+// Newest returns a column of the key of a row, or the newest version of an attribute; Null if there is none.
+func Newest(row []byte, name string) (v table.Value) {
+	key := KeyCells(row)
+	for key.Next() {
+		if string(key.Name()) == name {
+			return key.Value()
+		}
+	}
+	at := int64(-1)
+	for c := key.Attributes(); c.Next(); {
+		if string(c.Name()) == name && (v.Type == table.Null || c.Timestamp > at) {
+			v, at = c.Value(), c.Timestamp
+		}
+	}
+	return v
 }
 
 // WithoutHeader returns a row without the header that stands before the first one.

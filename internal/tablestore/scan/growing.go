@@ -3,12 +3,12 @@ package scan
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-
-	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Growing writes rows as CSV before the columns of all of them are known: a table has no list of its columns, and CSV begins with one. The
@@ -22,8 +22,7 @@ type Growing struct {
 	csv  *CSV  // nil while rows are held back
 	base int64 // bytes of the file before the first that csv writes
 
-	held  []byte // rows whose columns the first section will have
-	rows  rowEncoder
+	held  []byte          // rows whose columns the first section will have
 	names map[string]bool // attributes of these
 }
 
@@ -44,72 +43,56 @@ const heldBytes = 1 << 20
 
 // NewGrowing writes a file to w, or continues one of size bytes.
 func NewGrowing(w io.Writer, keys []string, g Growth, size int64) *Growing {
-	f := &Growing{Growth: g, w: w, keys: keys, base: size, rows: newRowEncoder(), names: map[string]bool{}}
+	f := &Growing{Growth: g, w: w, keys: keys, base: size, names: map[string]bool{}}
 	if len(g.Sections) > 0 {
 		f.csv = ContinueCSV(w, keys, g.Order)
 	}
 	return f
 }
 
-// Write writes a row.
-func (f *Growing) Write(r *Row) error {
+// Write writes a row, of which all columns are wanted.
+func (f *Growing) Write(r *Fields) error {
 	if f.csv == nil {
-		for _, c := range r.Columns {
-			f.names[c.ColumnName] = true
+		for _, c := range r.Cells {
+			f.names[c.Name] = true
 		}
-		f.held = f.rows.append(f.held, r)
-		if len(f.held) < heldBytes {
+		if f.held = appendRow(f.held, r.Row); len(f.held) < heldBytes {
 			return nil
 		}
 		return f.begin()
 	}
-	if !f.csv.fill(r) {
-		f.grow(r)
-		f.csv.fill(r)
+	known := len(f.Order)
+	for _, c := range r.Cells {
+		if f.csv.places.Of(c.Column) < 0 {
+			f.csv.add(c.Name)
+			f.Order = append(f.Order, c.Name)
+		}
 	}
-	return f.csv.line()
-}
-
-// WritePacked is CSV.WritePacked. Rows are for Write until the columns of the first section are known.
-func (f *Growing) WritePacked(row []byte, columns Columns) (Written, bool, error) {
-	if f.csv == nil {
-		return Written{}, false, nil
+	if len(f.Order) > known {
+		f.Sections = append(f.Sections, Section{f.base + f.csv.written, len(f.Order)})
 	}
-	return f.csv.WritePacked(row, columns)
+	return f.csv.Write(r)
 }
 
 // begin writes the rows that were held back, the first of the file.
 func (f *Growing) begin() (err error) {
-	for name := range f.names {
-		f.Order = append(f.Order, name)
-	}
-	slices.Sort(f.Order)
+	f.Order = append(f.Order, slices.Sorted(maps.Keys(f.names))...)
 	f.Sections = []Section{{0, len(f.Order)}}
 	if f.csv, err = NewCSV(f.w, f.keys, f.Order); err != nil {
 		return err
 	}
-	memory := new(client.PageMemory)
+	fields := new(Fields)
 	for rest := f.held; len(rest) > 0; {
-		var r *Row
-		if r, rest, err = cutRow(rest, memory); err != nil {
-			return fmt.Errorf("read rows that were held back: %w", err)
-		}
-		if err := f.csv.Write(r); err != nil {
+		n := 4 + binary.LittleEndian.Uint32(rest)
+		fields.Read(rest[4:n])
+		if err := f.csv.Write(fields); err != nil {
 			return err
 		}
+		rest = rest[n:]
 	}
+	f.csv.places.known = nil // whose numbers are of these columns
 	f.held, f.names = nil, nil
 	return nil
-}
-
-// grow begins a section that has all columns of the row.
-func (f *Growing) grow(r *Row) {
-	for _, c := range r.Columns {
-		if f.csv.add(c.ColumnName) {
-			f.Order = append(f.Order, c.ColumnName)
-		}
-	}
-	f.Sections = append(f.Sections, Section{f.base + f.csv.written, len(f.Order)})
 }
 
 // Flush writes what is held back.

@@ -405,8 +405,9 @@ func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
 		var want, file, got bytes.Buffer
 		known, err := NewCSV(&want, keys, attributes)
 		must(t, err)
-		grown := NewGrowing(&file, keys, Growth{}, 0)
-		for _, r := range rows {
+		grown, fields := NewGrowing(&file, keys, Growth{}, 0), new(Fields)
+		for _, row := range rows {
+			r := fieldsOf(t, fields, row)
 			must(t, known.Write(r))
 			must(t, grown.Write(r))
 			if rapid.IntRange(0, 3).Draw(t, "interrupted") == 0 {
@@ -443,12 +444,12 @@ var must = conformance.Must
 // TestACutFileOfGrowingCSVIsAnError: a row or a part of one is missing, at any byte.
 func TestACutFileOfGrowingCSVIsAnError(t *testing.T) {
 	var file bytes.Buffer
-	grown := NewGrowing(&file, []string{"n"}, Growth{}, 0)
+	grown, fields := NewGrowing(&file, []string{"n"}, Growth{}, 0), new(Fields)
 	for i := range 4 {
 		r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
 		r.PrimaryKey.AddPrimaryKeyColumn("n", int64(i))
 		r.Columns = []*tablestore.AttributeColumn{{ColumnName: fmt.Sprint("c", i/2), Value: "a\n,\"b"}}
-		must(t, grown.Write(r))
+		must(t, grown.Write(fieldsOf(t, fields, r)))
 		must(t, grown.Flush())
 	}
 	text := file.Bytes()

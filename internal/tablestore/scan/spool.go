@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
-	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
@@ -19,7 +19,6 @@ import (
 type Spool struct {
 	w      io.Writer
 	packer *zstd.Encoder
-	rows   rowEncoder
 	chunk  []byte // rows that are not written yet
 	packed []byte
 	err    error // of the first write that failed: what it has written may be a part, after which nothing can be read
@@ -30,7 +29,7 @@ const spoolChunk = 256 << 10
 
 // NewSpool writes to w.
 func NewSpool(w io.Writer) (*Spool, error) {
-	s := &Spool{w: w, rows: newRowEncoder()}
+	s := &Spool{w: w}
 	var err error
 	if s.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, fmt.Errorf("create export spool: %w", err)
@@ -39,8 +38,8 @@ func NewSpool(w io.Writer) (*Spool, error) {
 }
 
 // Write keeps a row.
-func (s *Spool) Write(r *Row) error {
-	if s.chunk = s.rows.append(s.chunk, r); len(s.chunk) < spoolChunk {
+func (s *Spool) Write(r *Fields) error {
+	if s.chunk = appendRow(s.chunk, r.Row); len(s.chunk) < spoolChunk {
 		return nil
 	}
 	return s.Flush()
@@ -59,48 +58,27 @@ func (s *Spool) Flush() error {
 	return s.err
 }
 
-// rowEncoder makes bytes of rows.
-type rowEncoder struct{ names plainbuffer.Names }
-
-func newRowEncoder() rowEncoder { return rowEncoder{plainbuffer.Names{}} }
-
-// append appends the length of a row and its PlainBuffer bytes.
-func (e *rowEncoder) append(dst []byte, r *Row) []byte {
-	var row plainbuffer.Row
-	start := len(dst)
-	row.Begin(append(dst, 0, 0, 0, 0))
-	for _, k := range r.PrimaryKey.PrimaryKeys {
-		row.Key(e.names.Of(k.ColumnName), client.ValueOf(k.Value))
-	}
-	for _, c := range r.Columns {
-		row.Cell(e.names.Of(c.ColumnName), client.ValueOf(c.Value))
-	}
-	dst = row.End()
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
-	return dst
-}
-
-// cutRow reads the first of the rows that a rowEncoder has appended.
-func cutRow(b []byte, memory *client.PageMemory) (r *Row, rest []byte, err error) {
-	n := int(binary.LittleEndian.Uint32(b))
-	b = b[4:]
-	r, err = memory.ReadRow(n, func(to []byte) error { copy(to, b); return nil })
-	return r, b[n:], err
+// appendRow appends the length of a row and the row.
+func appendRow(dst, row []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(row))), row...)
 }
 
 // Replay calls each with every row of what a spool has written, in order. There must be so many. A row is valid during the call.
-func Replay(r io.Reader, rows int64, each func(*Row) error) error {
+func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return fmt.Errorf("read export spool: %w", err)
 	}
 	defer unpacker.Close()
 	in := bufio.NewReaderSize(unpacker, 1<<16)
-	spooled := new(client.PageMemory)
+	checker, row := new(plainbuffer.RowReader), []byte(nil)
 	for n := int64(0); ; n++ {
-		row, err := readRow(in, spooled)
+		row, err = readRow(in, row)
 		if errors.Is(err, io.EOF) && n == rows {
 			return nil
+		}
+		if err == nil {
+			err = checker.ReadRow(row, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("read export spool: %w", err)
@@ -111,8 +89,8 @@ func Replay(r io.Reader, rows int64, each func(*Row) error) error {
 	}
 }
 
-// readRow returns io.EOF only between two rows.
-func readRow(in *bufio.Reader, memory *client.PageMemory) (*Row, error) {
+// readRow reads a row into the memory of the one before. It returns io.EOF only between two rows.
+func readRow(in *bufio.Reader, row []byte) ([]byte, error) {
 	length, err := in.Peek(4)
 	if err != nil {
 		if len(length) > 0 {
@@ -122,10 +100,9 @@ func readRow(in *bufio.Reader, memory *client.PageMemory) (*Row, error) {
 	}
 	n := int(binary.LittleEndian.Uint32(length))
 	_, _ = in.Discard(4) // it has them
-	return memory.ReadRow(n, func(b []byte) error {
-		if _, err := io.ReadFull(in, b); err != nil {
-			return fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
-		}
-		return nil
-	})
+	row = slices.Grow(row[:0], n)[:n]
+	if _, err := io.ReadFull(in, row); err != nil {
+		return nil, fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
+	}
+	return plainbuffer.WithoutHeader(row), nil // which those of earlier versions have
 }
