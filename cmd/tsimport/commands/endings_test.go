@@ -29,11 +29,11 @@ import (
 )
 
 var (
-	updateEndings = flag.Bool("update-endings", false, "write the table of endings into docs/observing.md and docs/zh/observing.md")
+	updateEndings = flag.Bool("update-endings", false, "write the table of endings into docs/fields.md and docs/zh/fields.md")
 	everyForm     = flag.Bool("every-form", false, "end each command with --quiet, without, and with a log of JSON (make e2e)")
 )
 
-// wayToEnd is a row of the table of endings, which docs/observing.md has and TestEveryEndingIsSaidAndCounted makes happen.
+// wayToEnd is a row of the table of endings, which docs/fields.md has and TestEveryEndingIsSaidAndCounted makes happen.
 type wayToEnd struct {
 	why, zh string
 	code    int
@@ -134,7 +134,7 @@ const killed = 137
 
 // TestThePageOfEndings compares the tables of the pages, which make errors writes.
 func TestThePageOfEndings(t *testing.T) {
-	for language, page := range []string{"docs/observing.md", "docs/zh/observing.md"} {
+	for language, page := range []string{"docs/fields.md", "docs/zh/fields.md"} {
 		name := filepath.Join("..", "..", "..", page)
 		text, err := os.ReadFile(name)
 		must(t, err)
