@@ -61,6 +61,15 @@ func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 	return p.row, nil
 }
 
+// Unpacked makes the rows of the page, in the memory. Strings and binary values are views into the page.
+func (m *PageMemory) Unpacked() ([]*tablestore.Row, error) {
+	p := page{PageMemory: m}
+	m.begin()
+	p.expect(len(m.Packed.bytes))
+	_, err := m.reader.Read(m.Packed.bytes, &p)
+	return m.rows, err
+}
+
 // PackRow makes bytes of a row that the SDK has made.
 func PackRow(names plainbuffer.Names, r *tablestore.Row) ([]byte, error) {
 	var row plainbuffer.Row

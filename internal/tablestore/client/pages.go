@@ -17,26 +17,12 @@ type Ranger interface {
 	GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error)
 }
 
-// GetRange reads a page of rows. Of a client that New made, the rows are made here, in the pass that checks them: the SDK makes several
-// objects for each cell, which cost ten times as much as the cell. Strings and binary values are views into the answer, so one row keeps
-// the memory of its page. Memory, if it is not nil, is what the page is made in: the rows of the page that was made in it before are gone.
-func GetRange(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse, error) {
-	p := &page{PageMemory: memory}
-	if memory == nil {
-		p.PageMemory = new(PageMemory)
-	}
-	p.begin()
-	res, err := p.get(s, c)
-	if err == nil && p.taken {
-		res.Rows = p.rows
-	}
-	return res, err
-}
-
-// GetPacked is GetRange for who takes rows as bytes: Memory.Packed has them, and the answer none.
+// GetPacked reads a page of rows as bytes: Memory.Packed has them, and the answer none. Those that were there before are gone. Of a client that
+// New made, they are checked as they come: the SDK makes several objects for each cell, which cost ten times as much as the cell.
 func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse, error) {
-	p := &page{PageMemory: memory, packs: true}
-	p.begin()
+	p := &page{PageMemory: memory}
+	p.Packed.bytes = nil
+	p.Packed.rows.Reset()
 	res, err := p.get(s, c)
 	if err == nil && !p.taken {
 		err = p.pack(res.Rows)
@@ -83,8 +69,8 @@ func (p *page) take(body []byte) (rest []byte, err error) {
 			if n < 0 {
 				return protowire.ParseError(n)
 			}
-			usual = usual && len(p.rows)+p.Packed.Len() == 0
-			if err := p.read(rows); err != nil {
+			usual = usual && p.Packed.Len() == 0
+			if err := p.split(rows); err != nil {
 				return err
 			}
 			value = []byte{0}
@@ -105,16 +91,6 @@ func (p *page) take(body []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-// read reads the rows of an answer.
-func (p *page) read(rows []byte) (err error) {
-	if p.packs {
-		return p.split(rows)
-	}
-	p.expect(len(rows))
-	_, err = p.reader.Read(rows, p)
-	return err
-}
-
 func (p *page) split(rows []byte) error {
 	p.Packed.bytes = rows
 	plain, err := p.reader.Split(rows, &p.Packed.rows)
@@ -122,11 +98,10 @@ func (p *page) split(rows []byte) error {
 	return err
 }
 
-// page makes rows as the SDK's client delivers them, all of an answer in a few pieces of memory.
+// page takes the rows of an answer, and makes rows as the SDK's client delivers them, all of them in a few pieces of memory.
 type page struct {
 	*PageMemory
-	packs bool // the rows stay bytes
-	taken bool // the rows are made
+	taken bool // the rows of the answer are in Packed
 	odd   bool // something no row of a table has was among them
 	row   *tablestore.Row
 }
@@ -154,11 +129,10 @@ type PageMemory struct {
 // Sums has GetPacked make the sums of rows. It is called before the memory is used.
 func (m *PageMemory) Sums(h *plainbuffer.Hasher) { m.reader.Hasher = h }
 
-// begin makes room for the rows of another page.
+// begin makes room for other rows.
 func (m *PageMemory) begin() {
 	s := &m.stores
-	m.rows, m.Packed.bytes = m.rows[:0], nil
-	m.Packed.rows.Reset()
+	m.rows = m.rows[:0]
 	s.rows.begin()
 	s.keys.begin()
 	s.parts.begin()

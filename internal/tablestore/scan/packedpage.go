@@ -15,7 +15,7 @@ type PackedPage struct {
 	edges [2]client.PageMemory // of the first row, and the last
 }
 
-// check is checkPage. The order of the rows is that of their ordering keys, so the first and the last stand for all in a range.
+// check compares the page with the range that was asked for. The order of the rows is that of their ordering keys, so the first and the last stand for all in a range.
 func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) error {
 	for i := 1; i < p.Len(); i++ {
 		if bytes.Compare(p.Key(i-1), p.Key(i)) >= 0 {

@@ -48,19 +48,11 @@ func (p *Pager) Limit(rows int) { p.criteria.Limit = int32(rows) }
 
 // Next returns the next page, which may have no rows, or io.EOF after the last.
 func (p *Pager) Next(ctx context.Context) ([]*Row, error) {
-	if p.ended {
-		return nil, io.EOF
+	page := new(PackedPage)
+	if err := p.NextPacked(ctx, page); err != nil {
+		return nil, err
 	}
-	page, err := readPage(ctx, p.service, p.criteria, &p.options, nil)
-	if err != nil {
-		return nil, fmt.Errorf("read table %s: %w", p.name, err)
-	}
-	for _, r := range page.Rows {
-		if err := p.keyOf(len(r.PrimaryKey.PrimaryKeys)); err != nil {
-			return nil, err
-		}
-	}
-	return page.Rows, p.take(page, len(page.Rows))
+	return page.Unpacked()
 }
 
 // NextPacked is Next for who takes rows as bytes: the page has them until it is read into again.

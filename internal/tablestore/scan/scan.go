@@ -36,8 +36,6 @@ type Options struct {
 	Since  int64
 	Until  int64                   // leaves out cells whose timestamp is not lower; 0 means none
 	Filter tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
-	// Memory is what each page of rows is made in: a row is valid until the next page, names of columns apart. Nil makes memory for each.
-	Memory *client.PageMemory
 	Manner
 }
 
@@ -128,14 +126,9 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 	}
 }
 
-// readPage reads one page; reading is safe to repeat. Packed, if it is not nil, takes its rows as bytes.
+// readPage reads one page; reading is safe to repeat.
 func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options, packed *PackedPage) (page *tablestore.GetRangeResponse, err error) {
-	get := func() (*tablestore.GetRangeResponse, error) { return client.GetRange(s, c, o.Memory) }
-	check := checkPage
-	if packed != nil {
-		get = func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.PageMemory) }
-		check = packed.check
-	}
+	get := func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.PageMemory) }
 	err = patiently(ctx, o.RetryFor, o.Waits, func() error {
 		reserved, err := o.Gate.wait(ctx)
 		if err != nil {
@@ -143,7 +136,7 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 		}
 		if page, err = unpanicked("answer", get); err == nil {
 			o.Gate.charge(page.ConsumedCapacityUnit, reserved)
-			err = check(c, page)
+			err = packed.check(c, page)
 		}
 		return err
 	})
