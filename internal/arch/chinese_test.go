@@ -44,7 +44,8 @@ func englishPages(t *testing.T, root string) map[string]string {
 	return both
 }
 
-// shape is what a page and its translation have in common: the levels of the headings, the blocks of code to the byte, the rows of tables.
+// shape is what a page and its translation have in common: the levels of the headings, the blocks of code without the text of their comments,
+// the rows of tables.
 type shape struct {
 	levels, blocks []string
 	rows           int
@@ -55,12 +56,15 @@ var (
 	headingLevel = regexp.MustCompile(`(?m)^(#+) `)
 	linkTarget   = regexp.MustCompile(`\]\([^)]*\)`)
 	pageFigure   = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
+	codeComment  = regexp.MustCompile(`(?m)(^|\s)(#|//|--) .*$`)
 )
 
 func shapeOf(t *testing.T, page string) (s shape) {
 	t.Helper()
 	text := read(t, page)
-	s.blocks = fence.FindAllString(string(text), -1)
+	for _, block := range fence.FindAllString(string(text), -1) {
+		s.blocks = append(s.blocks, codeComment.ReplaceAllString(block, "$1$2"))
+	}
 	rest := fence.ReplaceAllString(string(text), "")
 	for _, m := range headingLevel.FindAllStringSubmatch(rest, -1) {
 		s.levels = append(s.levels, m[1])
