@@ -44,6 +44,27 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	conformance.True(t, links >= 40, "the pages have only %d links", links)
 }
 
+var namedPage = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b`)
+
+// TestPagesThatCodeNamesExist checks comments, help texts and error messages that send a reader to a page.
+func TestPagesThatCodeNamesExist(t *testing.T) {
+	names := 0
+	eachFile(t, func(string) bool { return false }, func(name, rel string) {
+		if !strings.HasSuffix(rel, ".go") {
+			return
+		}
+		for _, page := range namedPage.FindAllString(string(read(t, name)), -1) {
+			names++
+			if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(page))); err != nil {
+				t.Errorf("%s names %s, which does not exist", rel, page)
+			}
+		}
+	})
+	if names < 40 {
+		t.Errorf("only %d names of pages were found", names)
+	}
+}
+
 // pages returns the pages of the repository.
 func pages(t *testing.T) (pages []string) {
 	root := filepath.Join("..", "..")
