@@ -234,6 +234,8 @@ var ofLoads = []*Option{
 	{Name: "job-dir", Group: machines, In: Load | Copy, Scope: NotInJobs,
 		Instead: "it plans one load for many machines; give tsimport load --job-dir",
 		Usage:   "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/many-machines.md)"},
+	{Name: "plan", Kind: Switch, Group: machines, In: Load | Copy, Scope: NotInJobs, Instead: "it shows what would be done; give tsimport run --plan",
+		Usage: "--job-dir: show what each step would take, from measured rates, and make nothing"},
 	{Name: "workers", Kind: Whole, Least: 1, Most: 4096, Want: "1 to 4096", Default: "4", Group: machines, In: Load | Copy, Scope: NotInJobs,
 		Instead: "it is for tsimport load --job-dir",
 		Usage:   "--job-dir: how many `PROCESSES` are expected; there may be more or fewer"},

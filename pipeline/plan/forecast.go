@@ -9,6 +9,7 @@ import (
 	"example.com/tsimport/reader"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Forecast is what the inputs of a plan hold, as far as that can be said without reading them.
@@ -117,6 +118,13 @@ func states(s *Source) bool {
 		_, ok = of.Rows()
 	}
 	return ok
+}
+
+// ReadThrough reports whether a source can be read from any record on, but does not state where they begin.
+func (p *Plan) ReadThrough() bool {
+	return slices.ContainsFunc(p.Sources, func(s *Source) bool {
+		return s.About().Seeking == source.SeeksDirectly && !s.About().Live && !states(s)
+	})
 }
 
 // measured is a source of text that may be compressed.

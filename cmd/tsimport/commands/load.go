@@ -84,8 +84,10 @@ func (l plainLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
 // runLoad runs a load of any kind, or what was asked for in its place.
 func runLoad(c *call, of kind) (err error) {
 	asked := c.command()
-	if c.in.own == nil && c.ownCommand().IsSet("workers") && asked.JobDir == "" {
-		return usagef("--workers: it says how many processes do a load that --job-dir plans; leave it out, or give --job-dir too")
+	for _, name := range []string{"workers", "plan"} {
+		if c.in.own == nil && c.ownCommand().IsSet(name) && asked.JobDir == "" {
+			return usagef("--%s: it is for a load that --job-dir plans for many processes; leave it out, or give --job-dir too", name)
+		}
 	}
 	cfg, err := of.config(c, asked)
 	if err != nil {
@@ -111,6 +113,9 @@ func runLoad(c *call, of kind) (err error) {
 		return doWork(c, c.in.task, &cfg)
 	case c.given.IsSet("job-dir"):
 		limitMemory(cfg.Limits.Memory, false)
+		if asked.Plan {
+			return foretell(c, &cfg)
+		}
 		return planJobDir(c, &cfg)
 	}
 	return r.run(c, of, cfg)

@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -253,4 +255,29 @@ func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 		c.say.Line("the load's exit code is %d (summary.json), and that of this worker 0", s.ExitCode)
 	}
 	return nil
+}
+
+// foretell says what the steps of a load for many processes would take. It makes nothing, in the job directory or elsewhere.
+func foretell(c *call, cfg *pipeline.Config) error {
+	if err := refuseInJobs(c); err != nil {
+		return err
+	}
+	o, err := scaleout.Look(c.interrupts.drain, cfg)
+	if err != nil {
+		return err
+	}
+	o.Workers = c.of.Workers
+	steps := scaleout.Forecast(o)
+	if c.of.JSON {
+		return printJSON(c, map[string]any{"workers": o.Workers, "processors": o.Processors, "rows": o.Rows, "write_units": o.Units, "steps": steps})
+	}
+	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "step\ttasks\tbytes\trequests\ttime\tmemory of each worker")
+	for _, s := range steps {
+		took := time.Duration(s.Seconds * float64(time.Second)).Round(time.Second)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%v\t%s\n", s.Name, words.Grouped(s.Tasks), byteText(s.Bytes), words.Grouped(s.Requests), took, byteText(s.Memory))
+	}
+	fmt.Fprintf(w, "%s of %s, %s rows, %s write units; the table's capacity, where it is less, decides (docs/internals/scale-out.md says what was measured)\n",
+		counted(int64(o.Workers), "worker"), counted(int64(o.Processors), "processor"), words.Grouped(o.Rows), words.Grouped(o.Units))
+	return w.Flush()
 }

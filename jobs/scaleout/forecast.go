@@ -1,0 +1,129 @@
+package scaleout
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"runtime"
+	"time"
+
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/lanes"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// Outlook is what a forecast is made of. Its many fields are measures.
+type Outlook struct {
+	Bytes    int64   // of the inputs
+	Rows     int64   // that are written
+	RowBytes float64 // of each on average, as the service counts them
+	Units    int64   // write units of all
+	Looked   bool    // the inputs are text, which the plan looks through for where records begin
+	Direct   bool    // as Plan.Direct
+	Unique   bool    // as Plan.Unique
+
+	Workers    int
+	Processors int   // of each worker
+	Memory     int64 // bytes, of each worker
+	Rates      lanes.Rates
+}
+
+// Look makes the outlook of a load for many processes, of which only the number is missing. It makes nothing.
+func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
+	if err := Check(cfg); err != nil {
+		return nil, err
+	}
+	v, err := pipeline.Look(ctx, *cfg, 0)
+	if err != nil {
+		return nil, err
+	}
+	if v.Rows < 0 || v.Bytes < 0 {
+		return nil, plan.Usagef("--plan: how many rows or bytes the inputs have is not known before they are read")
+	}
+	o := &Outlook{
+		Bytes: v.Bytes, Rows: v.Rows, RowBytes: v.Sample.RowBytes, Looked: v.Through, Direct: writtenAsRead(cfg), Processors: runtime.GOMAXPROCS(0),
+		Memory: cmp.Or(cfg.Limits.Memory, pipeline.DefaultMemory), Rates: cfg.Lanes.Rates, Units: int64(math.Ceil(float64(v.Rows) * v.Sample.RowUnits)),
+	}
+	o.Unique = !o.Direct && !cfg.Compared && (cfg.Write.Order == plan.OrderNone || v.Parallel)
+	return o, nil
+}
+
+// Step is what one step of a job is about to take.
+type Step struct {
+	Name     string  `json:"name"`
+	Tasks    int64   `json:"tasks"`
+	Bytes    int64   `json:"bytes"`    // that it reads and puts, in the inputs and in the job directory
+	Requests int64   `json:"requests"` // to the job directory
+	Seconds  float64 `json:"seconds"`
+	Memory   int64   `json:"memory_bytes"` // of each worker
+}
+
+// What a step takes, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md): CPU for a byte of a row as the service counts them,
+// and what of it is left in runs. A store of objects answers after 30 ms.
+const (
+	lookedBytes   = 0.24e9 // a second
+	readCPU       = 41e-9  // seconds a byte
+	directCPU     = 91e-9
+	writeCPU      = 95e-9
+	unreducedCPU  = 71e-9
+	runShare      = 0.57
+	reducedShare  = 0.61
+	storeAnswers  = 30 * time.Millisecond
+	resultBytes   = 768 // in memory, of a split
+	renewalsEvery = 5.0 // seconds
+)
+
+// Forecast says what the steps of a job are about to take if nothing but processors, the job directory and ceilings limits them.
+func Forecast(o *Outlook) []Step {
+	workers, processors := max(o.Workers, 1), float64(max(o.Processors, 1)*max(o.Workers, 1))
+	size := splitSize(o.Bytes, workers, 0)
+	splits := max(1, (o.Bytes+size-1)/size)
+	all := float64(o.Rows) * o.RowBytes
+	objects := func(bytes float64, of int64) int64 { return max(of, int64(math.Ceil(bytes/(32<<20)))) }
+	waiting := func(requests int64, atATime int) float64 {
+		return float64(requests) * storeAnswers.Seconds() / float64(atATime*workers)
+	}
+	ceiling := func(seconds float64) float64 {
+		for _, at := range []struct{ rate, all float64 }{{o.Rates.MaxWCU, float64(o.Units)}, {o.Rates.MaxRows, float64(o.Rows)}, {o.Rates.MaxBytes, all}} {
+			if at.rate > 0 {
+				seconds = max(seconds, at.all/at.rate)
+			}
+		}
+		return seconds
+	}
+	planning := Step{Name: "plan", Tasks: 1, Requests: 2, Memory: o.Memory}
+	if o.Looked {
+		planning.Bytes, planning.Seconds = o.Bytes, float64(o.Bytes)/lookedBytes
+	}
+	read := Step{Name: "read", Tasks: splits, Bytes: o.Bytes, Memory: o.Memory}
+	if o.Direct {
+		read.Requests = 4 * splits
+		read.Seconds = ceiling(max(all*directCPU/processors, waiting(read.Requests, 1)))
+		read.Requests += int64(read.Seconds/renewalsEvery) * int64(workers)
+		return []Step{planning, read, finishing(splits, 0, o.Memory, waiting)}
+	}
+	runs := all * runShare
+	read.Bytes += int64(runs)
+	read.Requests = 5*splits + objects(runs, splits)
+	read.Seconds = max(all*readCPU/processors, waiting(read.Requests, 1))
+	read.Requests += int64(read.Seconds/renewalsEvery) * int64(workers)
+
+	shards := int64(min(workers*shardsEach, mostShards))
+	write := Step{Name: "write", Tasks: shards, Bytes: int64(runs), Memory: o.Memory + resultBytes*splits}
+	write.Requests = 2*splits*shards + splits*int64(workers)
+	cpu := unreducedCPU
+	if !o.Unique {
+		reduced := all * reducedShare
+		write.Bytes += int64(2 * reduced)
+		write.Requests += 2 * objects(reduced, shards)
+		cpu = writeCPU
+	}
+	write.Seconds = ceiling(max(all*cpu/processors, waiting(write.Requests, readsAtATime)))
+	write.Requests += int64(write.Seconds/renewalsEvery) * int64(workers*shardsEach) * 2 // leases and checkpoints
+	return []Step{planning, read, write, finishing(splits, shards, o.Memory, waiting)}
+}
+
+func finishing(splits, shards, memory int64, waiting func(int64, int) float64) Step {
+	n := splits + shards
+	return Step{Name: "finish", Tasks: 1, Requests: n, Seconds: waiting(n, readsAtATime), Memory: memory + resultBytes*splits}
+}
