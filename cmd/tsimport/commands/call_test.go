@@ -472,7 +472,7 @@ func TestALineOfAListIsRefusedAsTheAddressIs(t *testing.T) {
 func TestProcessesAreForALoadThatIsPlanned(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id\n1\n")
-	for flags, want := range map[string]string{"--workers 3": "or give --job-dir too", "--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {
+	for flags, want := range map[string]string{"--workers 3": "or give --job-dir too", "--plan": "or give --job-dir too", "--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {
 		var said bytes.Buffer
 		if code := Run(append([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, strings.Fields(flags)...), io.Discard, &said); code != 2 || !strings.Contains(said.String(), want) {
 			t.Errorf("%s: exit code %d, %s", flags, code, &said)

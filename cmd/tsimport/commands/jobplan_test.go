@@ -202,8 +202,11 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			environment(c.planned)
 			job := filepath.Join(dir, "job")
 			plan := append([]string{"load", "in.csv", "--table", strings.NewReplacer(" ", "_", ",", "").Replace(name), "--create", "--pk", "id", "--job-dir", job}, c.flags...)
+			text := call(0, append(plan, "--plan")...)
+			conformance.Contains(t, text, "4 workers of", "the plan of the steps")
+			conformance.Refused(t, conformance.ErrorOf(os.Stat(job)), "no such file", "the plan has made something")
 			call(0, plan...)
-			text := call(0, "manifests", job, "--image", "i", "--volume", "shared:"+dir)
+			text = call(0, "manifests", job, "--image", "i", "--volume", "shared:"+dir)
 			for _, want := range []string{"name: TABLESTORE_ENDPOINT", "value: " + service.URL, "value: " + service.Instance, "value: cn-hangzhou", "name: AWS_REGION"} {
 				conformance.Contains(t, text, want, "the manifests")
 			}
