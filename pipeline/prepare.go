@@ -4,11 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -106,12 +103,6 @@ func (p *Prepared) MakeTable() (made bool, err error) {
 	_, made, _, err = p.Plan.MakeTable(p.attempt.admin)
 	return made, err
 }
-
-// Client is the SDK's.
-func (p *Prepared) Client() *tablestore.TableStoreClient { return p.attempt.service.sdk }
-
-// Admin works on the table.
-func (p *Prepared) Admin() *client.Admin { return p.attempt.admin }
 
 // Partitions returns where the table's partitions begin, of each but the first, and whether the service named them.
 func (p *Prepared) Partitions() (bounds []table.Value, exact bool, err error) {

@@ -90,9 +90,6 @@ type Program struct {
 	scripts  int
 }
 
-// Columns returns which of Env.Columns the program reads, in ascending order.
-func (p *Program) Columns() []int { return p.columns }
-
 // Source is the expression's text.
 func (p *Program) Source() string { return p.source }
 

@@ -34,15 +34,7 @@ func ParseUnit(name string) (Unit, error) {
 	return 0, fmt.Errorf("%q is not a period; want month, day or year", name)
 }
 
-// Of returns the period that a time lies in, by the calendar of the time's own location. Years outside 0 to 9999 have no
-// name of four digits and are an error.
-func (u Unit) Of(t time.Time) (Period, error) {
-	if y := t.Year(); y < 0 || y > 9999 {
-		return Period{}, fmt.Errorf("year %d is not in 0 to 9999", y)
-	}
-	return u.at(t), nil
-}
-
+// at is the period that a time lies in, by the calendar of the time's own location.
 func (u Unit) at(t time.Time) Period {
 	switch u {
 	case Year:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -199,35 +198,6 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	must(t, w.Close())
 	if _, err := Exact.Open(dir, true); !errors.As(err, new(*OccupiedError)) {
 		t.Errorf("a complete archive was opened again: %v", err)
-	}
-}
-
-// TestAnArchiveIsRemovedWithWhatItsExportHasLeft: one that was killed when the manifest was written has left its journal and its lock, by which a later
-// export to the place would be one that is to be continued.
-func TestAnArchiveIsRemovedWithWhatItsExportHasLeft(t *testing.T) {
-	for _, killed := range []bool{false, true} {
-		dir := filepath.Join(t.TempDir(), "a")
-		w := begun(t, dir)
-		writePart(t, w, 0, nil, row(1, 10))
-		writePart(t, w, 1, nil, row(7, 70))
-		kill := errors.New("killed")
-		if killed {
-			w.Step(func(name string) error {
-				if name == "manifest written" {
-					return kill
-				}
-				return nil
-			})
-		}
-		if _, err := w.Finish(Manifest{}); killed != errors.Is(err, kill) {
-			t.Fatal(err)
-		}
-		must(t, w.Close())
-		m, err := Read(dir)
-		must(t, err)
-		must(t, m.Remove())
-		left, err := os.ReadDir(dir)
-		conformance.Is(t, err, fs.ErrNotExist, "killed %v: %v is left", killed, left)
 	}
 }
 

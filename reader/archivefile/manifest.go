@@ -176,26 +176,6 @@ func (m *Manifest) DefinedTypes() map[string]table.Type {
 // Dir is where the archive is.
 func (m *Manifest) Dir() string { return m.files.Path("") }
 
-// Remove removes an archive that is in a folder, and the folder if nothing else is in it. The manifest goes last, so that Remove can be called
-// again after it was interrupted.
-func (m *Manifest) Remove() error {
-	dir, local := m.files.(localFiles)
-	if !local {
-		return fmt.Errorf("remove archive %s: it is in a store of objects", m.Dir())
-	}
-	names := []string{journalName, lockName} // of an export that was killed after its manifest
-	for i := range m.Parts {
-		names = append(names, m.Parts[i].Name)
-	}
-	for _, name := range append(names, ManifestName) {
-		if err := os.Remove(dir.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	_ = os.Remove(string(dir)) // a user's file may be there
-	return nil
-}
-
 // Path is where a part is.
 func (m *Manifest) Path(p *Part) string { return m.files.Path(p.Name) }
 

@@ -221,9 +221,6 @@ func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
 	return h
 }
 
-// Forget gives back what can be read again: nothing.
-func (f *File) Forget() {}
-
 // Columns returns the names of the columns in the order of the schema. Names need not be unique.
 func (f *File) Columns() []string { return f.names }
 

@@ -89,7 +89,7 @@ func runsCommand(in *invocation) *cli.Command {
 			w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 			for _, r := range withLoads(all, c.Args().Present()) {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
-					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, r.progress(), printable(r.Folder), printable(r.Command))
+					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, r.counts(), printable(r.Folder), printable(r.Command))
 			}
 			return w.Flush()
 		}),
@@ -107,11 +107,7 @@ func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
 	return rows
 }
 
-// progress says how far the run came, and what is left to be restored.
-func (r *runInfo) progress() string {
-	return r.counts()
-}
-
+// counts says how far the run came, and what is left to be restored.
 func (r *runInfo) counts() string {
 	if r.DryRun {
 		return fmt.Sprintf("%s rows read, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Rejected))

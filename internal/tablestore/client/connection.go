@@ -133,11 +133,6 @@ const keptBytes = 64 << 10
 
 var largeBuffers sync.Pool
 
-// giveBack lets go of a buffer that is too large to keep.
-func (s *Sender) giveBack() {
-	s.buf = giveLargeBack(s.buf)
-}
-
 // giveLargeBack returns the buffer, or nil if it was too large to keep.
 func giveLargeBack(b []byte) []byte {
 	if cap(b) <= keptBytes {
@@ -153,7 +148,7 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 	if large, _ := largeBuffers.Get().(*[]byte); large != nil {
 		s.buf = *large
 	}
-	defer s.giveBack()
+	defer func() { s.buf = giveLargeBack(s.buf) }()
 	s.buf = appendBody(append(s.buf[:0], room[:]...))
 	was := s.compress()
 	err := s.post(operation, was)

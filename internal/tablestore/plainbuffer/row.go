@@ -116,15 +116,6 @@ func (r *Row) DeleteColumn(n *Name) {
 	r.closeCell(crcByte(n.crc, opDeleteAllVersions))
 }
 
-// DeleteVersion removes the version of a column with this timestamp in milliseconds (updates only).
-func (r *Row) DeleteVersion(n *Name, timestamp int64) {
-	r.openCell(n)
-	// On the wire the operation stands before the timestamp; in the checksum it comes after it.
-	r.buf = append(r.buf, tagCellType, opDeleteOneVersion)
-	crc := r.timestamp(n.crc, timestamp)
-	r.closeCell(crcByte(crc, opDeleteOneVersion))
-}
-
 // Increment adds delta to an integer column (updates only).
 func (r *Row) Increment(n *Name, delta int64) {
 	r.openCell(n)

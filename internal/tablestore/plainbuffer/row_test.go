@@ -34,6 +34,15 @@ func name(s string) *Name {
 	return &n
 }
 
+// DeleteVersion removes the version of a column with this timestamp in milliseconds (updates only).
+func (r *Row) DeleteVersion(n *Name, timestamp int64) {
+	r.openCell(n)
+	// On the wire the operation stands before the timestamp; in the checksum it comes after it.
+	r.buf = append(r.buf, tagCellType, opDeleteOneVersion)
+	crc := r.timestamp(n.crc, timestamp)
+	r.closeCell(crcByte(crc, opDeleteOneVersion))
+}
+
 func TestCRC8OverBlocksEqualsByteByByte(t *testing.T) {
 	data := make([]byte, 100)
 	for i := range data {
