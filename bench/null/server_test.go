@@ -248,9 +248,12 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 			criteria.EndPrimaryKey.AddPrimaryKeyColumn("id", to)
 		}
 		for criteria.StartPrimaryKey != nil {
-			page, err := client.GetRange(admin.Client, criteria, nil)
+			memory := new(client.PageMemory)
+			page, err := client.GetPacked(admin.Client, criteria, memory)
 			must(t, err)
-			for _, r := range page.Rows {
+			rows, err := memory.Unpacked()
+			must(t, err)
+			for _, r := range rows {
 				id := r.PrimaryKey.PrimaryKeys[0].Value.(int64)
 				if len(r.Columns) != 1 || r.Columns[0].Value != texts[id] {
 					t.Fatalf("row %d is %v", id, r.Columns)
