@@ -250,11 +250,10 @@ func TestTheLibraryLoadsTablesOfServers(t *testing.T) {
 	const filled = "INSERT INTO orders VALUES (1, 'Ada'), (2, NULL), (-3, 'Grace')"
 	load := func(t *testing.T, address string) {
 		w := newWorld(t)
-		s, err := Load(t.Context(), Request{
+		s := conformance.Try(Load(t.Context(), Request{
 			From: []string{address}, Table: "t", Target: w.target(),
 			NewTable: NewTable{Create: true}, Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
-		})
-		must(t, err)
+		})).Must(t)
 		rows := w.rows(1)
 		conformance.True(t, s.Read == 3 && s.Written == 3 && len(rows) == 3 && rows["2"] == "" && rows["-3"] != "",
 			"%+v, %q", s, rows)

@@ -247,11 +247,9 @@ func TestANewFormatIsResumedAndReadInAnyOrderLikeOthers(t *testing.T) {
 	addAvro(t)
 	in := filepath.Join(t.TempDir(), "in.avro")
 	must(t, os.WriteFile(in, avroRows("null", 9, 40), 0o600))
-	set, err := inputs.Expand(t.Context(), []string{in}, inputs.Options{})
-	must(t, err)
+	set := conformance.Try(inputs.Expand(t.Context(), []string{in}, inputs.Options{})).Must(t)
 	sourcetest.Check(t, func() source.Source {
-		s, err := reader.Open(t.Context(), set.Items[0], reader.Options{})
-		must(t, err)
+		s := conformance.Try(reader.Open(t.Context(), set.Items[0], reader.Options{})).Must(t)
 		return s
 	})
 }

@@ -59,8 +59,7 @@ func loaderOptions() LoaderOptions {
 
 func (w *world) open(ctx context.Context, o LoaderOptions) *Loader {
 	w.t.Helper()
-	l, err := Open(ctx, w.target(), "t", o)
-	must(w.t, err)
+	l := conformance.Try(Open(ctx, w.target(), "t", o)).Must(w.t)
 	return l
 }
 
@@ -77,9 +76,7 @@ func (w *world) close(l *Loader) Counts {
 
 func (w *world) balanced(c Counts) {
 	w.t.Helper()
-	if c.Accepted != c.Written+c.Superseded+c.Rejected+c.Unfinished {
-		w.t.Errorf("the counts do not add up: %+v", c)
-	}
+	conformance.Equal(w.t, c.Accepted, c.Written+c.Superseded+c.Rejected+c.Unfinished, "the counts do not add up: %+v", c)
 }
 
 // rows reads table t: by key, its cells as name=type value@timestamp if several versions are wanted.
@@ -90,10 +87,8 @@ func (w *world) rows(versions int) map[string]string {
 	at := w.target()
 	to, _, err := at.Open(context.Background())
 	must(w.t, err)
-	sdk, err := client.New(ctx, to, nil)
-	must(w.t, err)
-	described, err := (&client.Admin{Client: sdk, Context: ctx}).Describe("t")
-	must(w.t, err)
+	sdk := conformance.Try(client.New(ctx, to, nil)).Must(w.t)
+	described := conformance.Try((&client.Admin{Client: sdk, Context: ctx}).Describe("t")).Must(w.t)
 	got := map[string]string{}
 	err = scan.Table(ctx, sdk, "t", described.Key, scan.Options{Versions: versions}, func(r *scan.Row) error {
 		var key, cells []string

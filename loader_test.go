@@ -192,9 +192,8 @@ func TestErrorsOfOpenCanBeTold(t *testing.T) {
 			t.Errorf("%s: %v, %T", name, err, err)
 		}
 	}
-	if _, err := Open(stopped, w.target(), "t", loaderOptions()); !errors.Is(err, context.Canceled) {
-		t.Errorf("the context's cause is lost: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(Open(stopped, w.target(), "t", loaderOptions())), context.Canceled,
+		"the context's cause is lost")
 }
 
 // A row that nobody flushes is sent all the same, though no buffer and no batch is full.
@@ -217,8 +216,7 @@ func TestCloseGivesConnectionsBack(t *testing.T) {
 	to := w.target()
 	to.Endpoint, to.Transport = s.URL, nil
 	check := noLeaks(t)
-	l, err := Open(context.Background(), to, "t", loaderOptions())
-	must(t, err)
+	l := conformance.Try(Open(context.Background(), to, "t", loaderOptions())).Must(t)
 	for n := range 5000 {
 		must(t, l.Put(context.Background(), Row{Columns: []Column{String("id", fmt.Sprint(n))}}))
 	}
@@ -228,13 +226,11 @@ func TestCloseGivesConnectionsBack(t *testing.T) {
 
 // BenchmarkPut puts rows of three columns into the embedded engine, which takes most of the time.
 func BenchmarkPut(b *testing.B) {
-	s, err := server.Open("", server.Options{InMemory: true})
-	must(b, err)
+	s := conformance.Try(server.Open("", server.Options{InMemory: true})).Must(b)
 	defer s.Close()
 	w := &world{Server: s}
 	ctx := context.Background()
-	l, err := Open(ctx, w.target(), "t", loaderOptions())
-	must(b, err)
+	l := conformance.Try(Open(ctx, w.target(), "t", loaderOptions())).Must(b)
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/open"
 	"example.com/tsimport/reader/record"
@@ -66,10 +67,9 @@ func TestANewSchemeIsItsRoomAndOneLine(t *testing.T) {
 	open.Schemes = append(open.Schemes, open.Scheme{Begins: "squares:", Database: open.Database{Table: openSquares}})
 
 	w := newWorld(t)
-	s, err := Load(t.Context(), Request{
+	s := conformance.Try(Load(t.Context(), Request{
 		From: []string{"squares:1000"}, Table: "t", Target: w.target(), NewTable: NewTable{Create: true}, Running: Running{RunDir: filepath.Join(t.TempDir(), "run")},
-	})
-	must(t, err)
+	})).Must(t)
 	if rows := w.rows(1); s.Written != 1000 || len(rows) != 1000 || rows["999"] == "" {
 		t.Errorf("%+v, %d rows, %q", s, len(rows), rows["999"])
 	}

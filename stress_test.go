@@ -92,8 +92,7 @@ func putWithFaults(t *testing.T, mode string, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 77))
 	must(t, w.Sim().Simulate("", server.Simulation{Config: sim.Config{
 		PartitionUnits: 10_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}))
-	plan, err := faults.Random{Rate: 0.15, Delay: 20 * time.Millisecond, Seed: seed}.Plan()
-	must(t, err)
+	plan := conformance.Try(faults.Random{Rate: 0.15, Delay: 20 * time.Millisecond, Seed: seed}.Plan()).Must(t)
 	o := loaderOptions()
 	o.Mode, o.Memory, o.BatchBytes, o.Concurrency = mode, 16<<20, 1+rnd.Int64N(16<<10), 1+rnd.IntN(16)
 	if rnd.IntN(2) == 0 {
@@ -168,9 +167,7 @@ func (w *world) compare(want map[string]string, unsure map[string]bool) {
 		}
 	}
 	for key, value := range got {
-		if want[key] == "" && !unsure[key] {
-			w.t.Errorf("%s is %q, and should not be there", key, value)
-		}
+		conformance.True(w.t, want[key] != "" || unsure[key], "%s is %q, and should not be there", key, value)
 	}
 }
 
@@ -197,8 +194,7 @@ func (w *world) gated(ctx context.Context, o LoaderOptions) (*Loader, *gate) {
 	g := &gate{w.Transport(), make(chan struct{})}
 	to := w.target()
 	to.Transport = g
-	l, err := Open(ctx, to, "t", o)
-	must(w.t, err)
+	l := conformance.Try(Open(ctx, to, "t", o)).Must(w.t)
 	return l, g
 }
 

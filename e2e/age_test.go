@@ -117,11 +117,9 @@ func (a *aging) check() {
 	for _, name := range a.archive {
 		a.ends(0, []string{"verify", a.old + "/" + name, "--archive", "before/" + name, "--extra", "fail"})
 	}
-	tables, err := a.server.client().ListTable()
-	must(t, err)
+	tables := conformance.Try(a.server.client().ListTable()).Must(t)
 	conformance.Equal(t, fmt.Sprint(tables.TableNames), "[c_202406]", "tables %v", tables.TableNames)
-	d, err := a.server.client().DescribeTable(&tablestore.DescribeTableRequest{TableName: "c_202406"})
-	must(t, err)
+	d := conformance.Try(a.server.client().DescribeTable(&tablestore.DescribeTableRequest{TableName: "c_202406"})).Must(t)
 	if d.ReservedThroughput.Readcap != 5 || d.ReservedThroughput.Writecap != 9 || d.TableOption.TimeToAlive != 864000 {
 		t.Errorf("%+v, %+v", d.ReservedThroughput, d.TableOption)
 	}

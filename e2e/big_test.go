@@ -37,12 +37,10 @@ func TestABigTable(t *testing.T) {
 	p.run(0, "gen", "student-cards", "--rows", strconv.Itoa(*bigRows), "-o", "cards.csv")
 	s := startServe(t, "--store", store)
 	p.env = s.env()
-	cards, err := os.Open(p.path("cards.csv"))
-	must(t, err)
+	cards := conformance.Try(os.Open(p.path("cards.csv"))).Must(t)
 	defer cards.Close()
 	in, rnd := bufio.NewReaderSize(cards, 1<<20), rand.New(rand.NewPCG(1, 1))
-	header, err := in.ReadString('\n')
-	must(t, err)
+	header := conformance.Try(in.ReadString('\n')).Must(t)
 	var keys []*tablestore.PrimaryKey // of some rows that are loaded
 	var rates, costs []float64
 	t.Logf("%-12s %12s %14s %14s %14s %14s", "rows", "rows/s", "engine µs/row", "read p50", "read p99", "engine µs/read")
@@ -52,8 +50,7 @@ func TestABigTable(t *testing.T) {
 		out := bufio.NewWriterSize(piece, 1<<20)
 		fmt.Fprint(out, header)
 		for i := range *bigRows / parts {
-			line, err := in.ReadString('\n')
-			must(t, err)
+			line := conformance.Try(in.ReadString('\n')).Must(t)
 			fmt.Fprint(out, line)
 			if i%max(*bigRows/parts / *bigReads, 1) == 0 {
 				keys = append(keys, cardKey(t, line))
@@ -95,8 +92,7 @@ func TestABigTable(t *testing.T) {
 	size := int64(0)
 	must(t, filepath.WalkDir(store, func(_ string, entry fs.DirEntry, err error) error {
 		must(t, err)
-		info, err := entry.Info()
-		must(t, err)
+		info := conformance.Try(entry.Info()).Must(t)
 		size += info.Size()
 		return nil
 	}))
@@ -108,8 +104,7 @@ func TestABigTable(t *testing.T) {
 func cardKey(t *testing.T, line string) *tablestore.PrimaryKey {
 	fields, key := strings.Split(line, ","), new(tablestore.PrimaryKey)
 	for i, name := range []string{"CardID", "DeviceID", "OrderNumber"} {
-		n, err := strconv.ParseInt(fields[[]int{0, 2, 3}[i]], 10, 64)
-		must(t, err)
+		n := conformance.Try(strconv.ParseInt(fields[[]int{0, 2, 3}[i]], 10, 64)).Must(t)
 		key.AddPrimaryKeyColumn(name, n)
 	}
 	return key
@@ -118,8 +113,7 @@ func cardKey(t *testing.T, line string) *tablestore.PrimaryKey {
 // cpu is what the server's process has used, in seconds.
 func (s *served) cpu(t *testing.T) float64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.Pid))
-	must(t, err)
+	text := conformance.Try(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.Pid))).Must(t)
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
 	user, err1 := strconv.ParseFloat(fields[11], 64)
 	system, err2 := strconv.ParseFloat(fields[12], 64)

@@ -71,8 +71,7 @@ func TestATableMovesWhileItIsWritten(t *testing.T) {
 		s := mysqltest.Start(t)
 		s.Options("--binlog-format=ROW")
 		session := func() func(string) error {
-			conn, err := s.DB.Conn(context.Background())
-			must(t, err)
+			conn := conformance.Try(s.DB.Conn(context.Background())).Must(t)
 			return func(statement string) error {
 				_, err := conn.ExecContext(context.Background(), statement)
 				return err
@@ -164,14 +163,11 @@ column.propagate.source.type=.*
 skipped.operations=none
 value.converter.replace.null.with.default=false
 `+c.properties)
-	out, err := os.Create(p.path("stream.json"))
-	must(c.T, err)
-	errs, err := os.Create(p.path("engine.log"))
-	must(c.T, err)
+	out := conformance.Try(os.Create(p.path("stream.json"))).Must(c.T)
+	errs := conformance.Try(os.Create(p.path("engine.log"))).Must(c.T)
 	engine := exec.Command("java", "-cp", "debezium/target/classes:debezium/target/lib/*", "Changes", p.path("engine.properties"))
 	engine.Stdout, engine.Stderr = out, errs
-	stdin, err := engine.StdinPipe()
-	must(c.T, err)
+	stdin := conformance.Try(engine.StdinPipe()).Must(c.T)
 	must(c.T, engine.Start())
 	c.Cleanup(func() {
 		stdin.Close()

@@ -160,9 +160,7 @@ type database struct {
 func newDatabase(t *testing.T, rows int, tables ...string) *database {
 	t.Helper()
 	d := &database{place: newPlace(t)}
-	var err error
-	d.db, err = sql.Open("sqlite", d.path("shop.db"))
-	must(t, err)
+	d.db = conformance.Try(sql.Open("sqlite", d.path("shop.db"))).Must(t)
 	t.Cleanup(func() { must(t, d.db.Close()) })
 	d.db.SetMaxOpenConns(1)
 	d.execute("PRAGMA journal_mode = WAL")
@@ -264,8 +262,7 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 // heldBy reads what a database says that its table holds, as rows by their keys, without the rows in which one of the texts stands.
 func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("dumps", "made", name))
-	must(t, err)
+	text := conformance.Try(os.ReadFile(filepath.Join("dumps", "made", name))).Must(t)
 	rows := map[string][]cell{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line) // id, v, w and perhaps the types of v and w
@@ -281,8 +278,7 @@ func heldBy(t *testing.T, name string, but ...string) map[string][]cell {
 			if len(fields) == 5 && fields[i+3] == "blob" {
 				value = bytes
 			} else if len(fields) == 5 && fields[i+3] == "integer" {
-				value, err = strconv.ParseInt(string(bytes), 10, 64)
-				must(t, err)
+				value = conformance.Try(strconv.ParseInt(string(bytes), 10, 64)).Must(t)
 			}
 			left = left || slices.Contains(but, string(bytes))
 			row = append(row, c(column, value))
@@ -317,8 +313,7 @@ func TestDumpsOfDatabasesAreLoadedCellByCell(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i, " ", of.dialect), func(t *testing.T) {
 			p := newPlace(t, s.env()...)
-			file, err := filepath.Abs(filepath.Join("dumps", "made", of.file))
-			must(t, err)
+			file := conformance.Try(filepath.Abs(filepath.Join("dumps", "made", of.file))).Must(t)
 			name := fmt.Sprint("t", i)
 			p.run(0, append([]string{"load", file, "--dialect", of.dialect, "--table", name, "--create", "--pk", "id:integer", "--settle", "1ms"}, strings.Fields(of.flags)...)...)
 			got := dump(t, s, name)
@@ -348,8 +343,7 @@ func onlyTexts(rows map[string][]cell) map[string][]cell {
 func loadAndExport(t *testing.T, file string, code int, flags ...string) (lines []string, shown string, p *place) {
 	t.Helper()
 	p = newPlace(t)
-	file, err := filepath.Abs(file)
-	must(t, err)
+	file = conformance.Try(filepath.Abs(file)).Must(t)
 	shown = p.run(code, append([]string{"load", file, "--store", "store", "--table", "t", "--run-dir", "run", "--sync", "none"}, flags...)...)
 	return p.exported(), shown, p
 }
@@ -436,8 +430,7 @@ func TestADumpOfADatabaseIsLoadedByItsTable(t *testing.T) {
 	}
 	got := p.retried(`"NaN"`, "1.5")
 	conformance.True(t, len(got) == 3 && strings.Contains(got[1], `"w":1.5`), "%q", got)
-	content, err := os.ReadFile(dump)
-	must(t, err)
+	content := conformance.Try(os.ReadFile(dump)).Must(t)
 	cut := p.write("cut.sql", string(content)[:strings.Index(string(content), "c4\t4")+3])
 	if lines, shown, _ = loadAndExport(t, cut, 2, "--source-table", "customers", "--pk", "b:integer"); len(lines) != 3 || !strings.Contains(shown, "the dump ends within the rows of public.customers") {
 		t.Errorf("%q, %s", lines, shown)
@@ -459,8 +452,7 @@ func TestASmallLoad(t *testing.T) {
 		env = startServe(t, "--sync", "none").env()
 	}
 	p := newPlace(t, env...)
-	input, err := filepath.Abs("../examples/student-cards.csv")
-	must(t, err)
+	input := conformance.Try(filepath.Abs("../examples/student-cards.csv")).Must(t)
 	name := fmt.Sprintf("tsimport_small_%d_%d", time.Now().UnixMilli(), os.Getpid())
 	p.ends(0, []string{"load", input, "--create", "--limit", "2000", "--verify", "--table", name, "--pk", "DeviceID:integer", "--pk", "OrderNumber:integer"})
 	p.ends(0, []string{"table", "drop", name, "--yes"})
@@ -522,8 +514,7 @@ var (
 // accepted is how many rows the engine has written so far.
 func (s *served) accepted(t *testing.T) (rows int64) {
 	t.Helper()
-	res, err := http.Get(s.URL + "/_engine/stats")
-	must(t, err)
+	res := conformance.Try(http.Get(s.URL + "/_engine/stats")).Must(t)
 	defer res.Body.Close()
 	var stats struct {
 		Tables map[string]struct{ Rows int64 }

@@ -69,8 +69,7 @@ func banks(t *testing.T, tables int, test func(b *bank)) {
 		s := mysqltest.Start(t)
 		b := &bank{T: t, address: s.Address, exec: s.Exec, tables: tables}
 		b.session = func() (func(string) error, func()) {
-			conn, err := s.DB.Conn(context.Background())
-			must(t, err)
+			conn := conformance.Try(s.DB.Conn(context.Background())).Must(t)
 			return func(statement string) (err error) {
 				for one := range strings.SplitSeq(statement, ";") {
 					if _, e := conn.ExecContext(context.Background(), one); e != nil && err == nil {

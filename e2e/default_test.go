@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"example.com/tsimport/internal/conformance"
 	"maps"
 	"os"
 	"path/filepath"
@@ -30,17 +31,14 @@ var (
 // TestOnlyTheFilesOfTheListRunByDefault: a file without its build tag would make each run of all tests longer.
 func TestOnlyTheFilesOfTheListRunByDefault(t *testing.T) {
 	t.Parallel()
-	names, err := filepath.Glob("*_test.go")
-	must(t, err)
+	names := conformance.Try(filepath.Glob("*_test.go")).Must(t)
 	var found []string
 	for _, name := range names {
-		text, err := os.ReadFile(name)
-		must(t, err)
+		text := conformance.Try(os.ReadFile(name)).Must(t)
 		if declares.Match(text) && !tagged.Match(text) {
 			found = append(found, name)
 		}
 	}
-	if d := differs(slices.Sorted(maps.Keys(byDefault)), found); d != "" {
-		t.Errorf("begin the file with //go:build e2e, or list it in byDefault with what only a built binary shows (-listed +found):\n%s", d)
-	}
+	conformance.Equal(t, differs(slices.Sorted(maps.Keys(byDefault)), found), "",
+		"begin the file with //go:build e2e, or list it in byDefault with what only a built binary shows (-listed +found)")
 }

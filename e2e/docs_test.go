@@ -62,8 +62,7 @@ var (
 // linesOf returns the lines of a page's shell blocks.
 func linesOf(t *testing.T, page string) (lines []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", page))
-	must(t, err)
+	text := conformance.Try(os.ReadFile(filepath.Join("..", page))).Must(t)
 	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(continuation.ReplaceAllString(block[1], " ")) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -104,8 +103,7 @@ func TestPagesSayWhereTheirFileIsFrom(t *testing.T) {
 		if !readsOrders.MatchString(commands) || strings.Contains(commands, "-o orders.csv") || strings.HasPrefix(page, "../docs/coming-from/") { // files of that program
 			continue
 		}
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := conformance.Try(os.ReadFile(page)).Must(t)
 		if linked++; !strings.Contains(string(text), "README.md#tour)") {
 			t.Errorf("%s does not say where its orders are from", page)
 		}
@@ -119,8 +117,7 @@ var readsOrders = regexp.MustCompile(`orders\.csv|(copy|sync|--table) orders\b`)
 func docPages(t *testing.T) (pages []string) {
 	t.Helper()
 	for _, pattern := range []string{"../docs/*.md", "../docs/internals/*.md", "../docs/how-to/*.md", "../docs/coming-from/*.md"} {
-		found, err := filepath.Glob(pattern)
-		must(t, err)
+		found := conformance.Try(filepath.Glob(pattern)).Must(t)
 		conformance.MustTrue(t, len(found) != 0, "no page is %s", pattern)
 		pages = append(pages, found...)
 	}
@@ -233,8 +230,7 @@ var varies = regexp.MustCompile(` in [0-9].*`)
 
 func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../README.md")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("../README.md")).Must(t)
 	_, rest, found := strings.Cut(string(text), "```sh\n")
 	command, rest, more := strings.Cut(rest, "\n```\n\n```\n")
 	shown, _, end := strings.Cut(rest, "```\n")
@@ -340,8 +336,7 @@ func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
 	my.Exec("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(20))", "INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')",
 		"CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(20))", "INSERT INTO customers VALUES (1, 'Ann')")
 	pg.Exec("CREATE TABLE orders (id int PRIMARY KEY, item text); INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')")
-	text, err := os.ReadFile("../docs/how-to/databases.md")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("../docs/how-to/databases.md")).Must(t)
 	here := strings.NewReplacer(
 		"mysql://reader@db.example/shop?table=", my.Address(""), "mysql://reader@db.example/shop", strings.TrimSuffix(my.Address(""), "?table="),
 		"postgres://reader@db.example/shop?table=", pg.Address(""))

@@ -47,8 +47,7 @@ func startFlink(t *testing.T, env []string) *flink {
 	var ports []int
 	var open []net.Listener
 	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 		open = append(open, l)
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
@@ -132,8 +131,7 @@ func (f *flink) of(begin, job, tsimport string) string {
 	if i < 0 {
 		f.t.Fatalf("docs/flink.md has no command %q", begin)
 	}
-	root, err := filepath.Abs("..")
-	must(f.t, err)
+	root := conformance.Try(filepath.Abs("..")).Must(f.t)
 	return strings.NewReplacer("oss://exports/orders", f.path("in"), "oss://jobs/orders-1", f.path(job), "--table orders", "--table "+job, " 20", " 3",
 		"/usr/bin/tsimport", tsimport, "packaging/flink", filepath.Join(root, "packaging/flink")).Replace(f.page[i])
 }

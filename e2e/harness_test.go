@@ -222,16 +222,14 @@ func (p *place) write(name, text string) string {
 
 func (p *place) read(name string) string {
 	p.t.Helper()
-	text, err := os.ReadFile(p.path(name))
-	must(p.t, err)
+	text := conformance.Try(os.ReadFile(p.path(name))).Must(p.t)
 	return string(text)
 }
 
 // glob returns the paths that match, in order.
 func (p *place) glob(pattern string) []string {
 	p.t.Helper()
-	found, err := filepath.Glob(p.path(pattern))
-	must(p.t, err)
+	found := conformance.Try(filepath.Glob(p.path(pattern))).Must(p.t)
 	return found
 }
 
@@ -247,13 +245,9 @@ func (p *place) ends(code int, args []string, texts ...string) string {
 	r := begin(p.t, p.command(args...))
 	got, said := r.wait(), r.said.String()
 	for _, want := range texts {
-		if !strings.Contains(said, want) {
-			p.t.Errorf("tsimport %q does not say %q:\n%s", args, want, said)
-		}
+		conformance.Contains(p.t, said, want, "tsimport %q does not say", args)
 	}
-	if got != code {
-		p.t.Errorf("tsimport %q: exit code %d, want %d:\n%s", args, got, code, said)
-	}
+	conformance.True(p.t, got == code, "tsimport %q: exit code %d, want %d:\n%s", args, got, code, said)
 	return said
 }
 
@@ -261,9 +255,8 @@ func (p *place) ends(code int, args []string, texts ...string) string {
 func (p *place) run(code int, args ...string) string {
 	p.t.Helper()
 	r := begin(p.t, p.command(args...))
-	if got := r.wait(); got != code {
-		p.t.Fatalf("tsimport %q: exit code %d, want %d:\n%s", args, got, code, &r.said)
-	}
+	got := r.wait()
+	conformance.MustTrue(p.t, got == code, "tsimport %q: exit code %d, want %d:\n%s", args, got, code, &r.said)
 	return r.said.String()
 }
 
@@ -273,9 +266,8 @@ func (p *place) output(args ...string) string {
 	cmd := p.command(args...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if r := begin(p.t, cmd); r.wait() != 0 {
-		p.t.Fatalf("tsimport %q: %v:\n%s", args, r.ProcessState, &r.said)
-	}
+	r := begin(p.t, cmd)
+	conformance.MustEqual(p.t, r.wait(), 0, "tsimport %q: %v:\n%s", args, r.ProcessState, &r.said)
 	return out.String()
 }
 

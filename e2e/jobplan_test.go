@@ -23,12 +23,10 @@ func tree(t *testing.T, dir string) map[string]string {
 	all := map[string]string{}
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		must(t, err)
-		info, err := d.Info()
-		must(t, err)
+		info := conformance.Try(d.Info()).Must(t)
 		all[path] = info.Mode().String()
 		if d.Type().IsRegular() {
-			content, err := os.ReadFile(path)
-			must(t, err)
+			content := conformance.Try(os.ReadFile(path)).Must(t)
 			if all[path] += string(content); d.Name() != "LOCK" { // which an embedded store locks also to read
 				all[path] += info.ModTime().String()
 			}
@@ -51,8 +49,7 @@ func csvOf(rows int) string {
 func TestAPlanOfAJobSaysWhatItWouldDoAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	packed, err := os.ReadFile(writeGzip(t, p.write("packed", ""), "id,n\n1,10\n2,20\nthree,30\n"))
-	must(t, err)
+	packed := conformance.Try(os.ReadFile(writeGzip(t, p.write("packed", ""), "id,n\n1,10\n2,20\nthree,30\n"))).Must(t)
 	must(t, os.Remove(p.path("packed")))
 	for name, text := range map[string]string{
 		"in/orders.csv": csvOf(3000), "in/shop.x.1.csv.gz": string(packed), "in/shop.y.1.csv.gz": string(packed),
@@ -109,8 +106,7 @@ loads:
 	if *updatePlan {
 		must(t, os.WriteFile(golden, []byte(stdout), 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	must(t, err)
+	want := conformance.Try(os.ReadFile(golden)).Must(t)
 	if stdout != string(want) {
 		t.Errorf("the plan is not that of %s (go test -tags e2e ./e2e -run APlan -update-plan rewrites it):\n%s", golden, stdout)
 	}
@@ -173,8 +169,7 @@ func TestAPlanSaysWhichServiceOrStoreCannotBeAsked(t *testing.T) {
 	s := startServe(t, "--store", store)
 	p := newPlace(t, "TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=wrong")
 	p.write("in.csv", csvOf(10))
-	whole, err := os.ReadFile(writeGzip(t, p.path("whole.csv.gz"), csvOf(5000)))
-	must(t, err)
+	whole := conformance.Try(os.ReadFile(writeGzip(t, p.path("whole.csv.gz"), csvOf(5000)))).Must(t)
 	p.write("cut.csv.gz", string(whole[:len(whole)*3/4]))
 	p.write("job.yaml", fmt.Sprintf(`version: 1
 defaults: {create: true}

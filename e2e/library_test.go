@@ -36,22 +36,18 @@ func clonedTree(t *testing.T) string {
 func proxied(t *testing.T) (version string, env []string) {
 	t.Helper()
 	tree := clonedTree(t)
-	commit, err := exec.Command("git", "-C", tree, "rev-parse", "--short", "HEAD").Output()
-	must(t, err)
+	commit := conformance.Try(exec.Command("git", "-C", tree, "rev-parse", "--short", "HEAD").Output()).Must(t)
 	version = "v0.0.7-at" + strings.TrimSpace(string(commit))
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, module, "@v")
 	must(t, os.MkdirAll(dir, 0o700))
-	text, err := os.ReadFile("../go.mod")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("../go.mod")).Must(t)
 	must(t, os.WriteFile(filepath.Join(dir, version+".mod"), text, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, version+".info"), fmt.Appendf(nil, `{"Version": %q}`, version), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "list"), []byte(version+"\n"), 0o600))
-	f, err := os.Create(filepath.Join(dir, version+".zip"))
-	must(t, err)
+	f := conformance.Try(os.Create(filepath.Join(dir, version+".zip"))).Must(t)
 	must(t, errors.Join(zip.CreateFromVCS(f, gomodule.Version{Path: module, Version: version}, tree, "HEAD", ""), f.Close()))
-	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
-	must(t, err)
+	cache := conformance.Try(exec.Command("go", "env", "GOMODCACHE").Output()).Must(t)
 	downloaded := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
 	t.Cleanup(func() { // what stays in the cache of modules is not to be found by another run
 		for _, of := range []string{filepath.Join(downloaded, "..", "..", module+"@"+version), filepath.Join(downloaded, module)} {
@@ -83,8 +79,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 		t.Errorf("--version: %v, %s", err, said)
 	}
 	tree := clonedTree(t)
-	commit, err := exec.Command("git", "-C", tree, "rev-parse", "HEAD").Output()
-	must(t, err)
+	commit := conformance.Try(exec.Command("git", "-C", tree, "rev-parse", "HEAD").Output()).Must(t)
 	built := exec.Command("bash", "packaging/dist.sh")
 	built.Dir, built.Env = tree, append(os.Environ(), "BARE=1", "GOFLAGS=", "DIST="+filepath.Join(dir, "dist"), "PLATFORMS="+runtime.GOOS+"/"+runtime.GOARCH)
 	if out, err := built.CombinedOutput(); err != nil {
@@ -99,8 +94,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 			t.Errorf("%s: --version: %v, %s", name, err, said)
 		}
 	}
-	text, err := os.ReadFile("testdata/importer/main.go")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("testdata/importer/main.go")).Must(t)
 	must(t, os.WriteFile(filepath.Join(dir, "main.go"), text, 0o600))
 	goes("mod", "init", "example.com/importer")
 	goes("get", module+"@"+version)
@@ -159,10 +153,8 @@ func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
 	p, dir := newPlace(t), t.TempDir()
 	replace := map[string]string{}
 	for i, a := range additions {
-		name, err := filepath.Abs(filepath.Join("..", a.file))
-		must(t, err)
-		text, err := os.ReadFile(name)
-		must(t, err)
+		name := conformance.Try(filepath.Abs(filepath.Join("..", a.file))).Must(t)
+		text := conformance.Try(os.ReadFile(name)).Must(t)
 		line := a.after + a.line + "\n"
 		if a.line == "" {
 			line = strings.Replace(a.after, "r.RunDir", "r.RunDir + r.ResultsIn", 1) // the use
@@ -174,10 +166,8 @@ func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
 	}
 	greet, err := filepath.Abs("../cmd/tsimport/commands/greet.go")
 	must(t, err)
-	replace[greet], err = filepath.Abs("testdata/additions/greet.go")
-	must(t, err)
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	must(t, err)
+	replace[greet] = conformance.Try(filepath.Abs("testdata/additions/greet.go")).Must(t)
+	overlay := conformance.Try(json.Marshal(map[string]any{"Replace": replace})).Must(t)
 	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
 	bin := filepath.Join(dir, "tsimport")
 	if out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin, "../cmd/tsimport").CombinedOutput(); err != nil {
@@ -226,13 +216,11 @@ func runSDK(t *testing.T, dir, program string, args ...string) (printed string) 
 // TestTheNodeSDK and so on.
 func TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/how-to/local-engine.md")
-	must(t, err)
+	page := conformance.Try(os.ReadFile("../docs/how-to/local-engine.md")).Must(t)
 	for language, file := range map[string]string{
 		"go": "../engine/enginetest/orders_test.go", "python": "python/orders.py", "javascript": "node/orders.js", "java": "java/src/main/java/Orders.java",
 	} {
-		code, err := os.ReadFile(file)
-		must(t, err)
+		code := conformance.Try(os.ReadFile(file)).Must(t)
 		sample := strings.Replace(string(code), "package enginetest_test\n", "package shop\n", 1)
 		if !strings.Contains(string(page), "\n```"+language+"\n"+sample+"```\n") {
 			t.Errorf("docs/how-to/local-engine.md does not show %s", file)
@@ -259,8 +247,7 @@ func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {
 }
 
 func TestThePythonSDKTakesTheServerForTheService(t *testing.T) {
-	python, err := filepath.Abs("python/venv/bin/python")
-	must(t, err)
+	python := conformance.Try(filepath.Abs("python/venv/bin/python")).Must(t)
 	testSDK(t, "python", python, python, []string{"sdk_check.py"}, []string{"orders.py"})
 }
 

@@ -36,15 +36,12 @@ func (p *place) summary(run ...string) (s summary) {
 	p.t.Helper()
 	if len(run) == 0 {
 		runs := p.glob("tsimport-runs/2*/summary.json")
-		if len(runs) == 0 {
-			p.t.Fatal("there is no run")
-		}
+		conformance.MustTrue(p.t, len(runs) != 0, "there is no run")
 		run = []string{"tsimport-runs/" + filepath.Base(filepath.Dir(slices.Max(runs)))}
 	}
 	must(p.t, json.Unmarshal([]byte(p.read(run[0]+"/summary.json")), &s))
-	if s.Read != s.Written+s.Rejected+s.Superseded+s.Unfinished+s.Read_again+s.Condition_failed {
-		p.t.Errorf("the ledger does not balance: %+v", s)
-	}
+	conformance.Equal(p.t, s.Read, s.Written+s.Rejected+s.Superseded+s.Unfinished+s.Read_again+s.Condition_failed,
+		"the ledger does not balance: %+v", s)
 	return s
 }
 
@@ -54,8 +51,7 @@ var ofCards = []string{"--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--
 // piped starts a command that reads from a pipe.
 func (p *place) piped(cmd *exec.Cmd) (*process, io.WriteCloser) {
 	p.t.Helper()
-	in, err := cmd.StdinPipe()
-	must(p.t, err)
+	in := conformance.Try(cmd.StdinPipe()).Must(p.t)
 	return begin(p.t, cmd), in
 }
 
@@ -117,8 +113,7 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	go bench.StudentCards{Rows: 40_000}.WriteCSV(t.Context(), in) // the kill may break the pipe
 	written := r.says(`([1-9][\d,]*) rows, \d`, 1)[1]
 	r.kill()
-	atLeast, err := strconv.Atoi(strings.ReplaceAll(written, ",", ""))
-	must(t, err)
+	atLeast := conformance.Try(strconv.Atoi(strings.ReplaceAll(written, ",", ""))).Must(t)
 	n := strings.Count(p.output("export", "--store", "store", "--table", "t"), "\n") - 1
 	conformance.True(t, n >= atLeast, "%d rows after the kill, %d were written", n, atLeast)
 	text, err := os.ReadFile(p.path("m.prom"))
@@ -137,20 +132,17 @@ type watched struct {
 func (w *watched) get(path string) (code int, body string) {
 	w.t.Helper()
 	client := http.Client{Timeout: processTimeout}
-	resp, err := client.Get(w.status + path)
-	must(w.t, err)
+	resp := conformance.Try(client.Get(w.status + path)).Must(w.t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must(w.t, err)
+	text := conformance.Try(io.ReadAll(resp.Body)).Must(w.t)
 	return resp.StatusCode, string(text)
 }
 
 // end waits for the load, which must end with the exit code.
 func (w *watched) end(code int) {
 	w.t.Helper()
-	if got := w.wait(); got != code {
-		w.t.Errorf("exit code %d, want %d:\n%s", got, code, &w.said)
-	}
+	got := w.wait()
+	conformance.True(w.t, got == code, "exit code %d, want %d:\n%s", got, code, &w.said)
 }
 
 func watch(t *testing.T, args ...string) *watched {

@@ -74,8 +74,7 @@ func measure() int {
 // measured runs a command of the place, ends it after processTimeout, and returns its peak in bytes.
 func (p *place) measured(args ...string) (peak int64, code int, out string) {
 	p.t.Helper()
-	self, err := os.Executable()
-	must(p.t, err)
+	self := conformance.Try(os.Executable()).Must(p.t)
 	r, w, err := os.Pipe()
 	must(p.t, err)
 	defer r.Close()
@@ -175,8 +174,7 @@ func TestCommandsStayWithinTheirMemory(t *testing.T) {
 				t.Skip("measured by make memory")
 			}
 			p := newPlace(t, p.env...)
-			f, err := os.Create(p.path(test.file))
-			must(t, err)
+			f := conformance.Try(os.Create(p.path(test.file))).Must(t)
 			test.write(f)
 			must(t, f.Close())
 			memory := cmp.Or(test.memory, 64)

@@ -64,9 +64,8 @@ var ways = map[string]func(m *moved){
 		if s := m.summary(); s.Read != movedRows+1 || s.Written != movedRows || s.Rejected != 1 || len(kept) != 1 {
 			m.t.Fatalf("%+v, rejects in %q", s, kept)
 		}
-		if rejects, err := os.ReadFile(kept[0]); err != nil || string(rejects) != "bad\n" {
-			m.t.Errorf("the rejects are %q, %v", rejects, err)
-		}
+		rejects, err := os.ReadFile(kept[0])
+		conformance.True(m.t, err == nil && string(rejects) == "bad\n", "the rejects are %q, %v", rejects, err)
 		m.direct.same(m.direct.a, m.direct.b, m.name, "t")
 	},
 	"archived": func(m *moved) {
@@ -122,19 +121,14 @@ loads: {"{table}": {from: ["in.{table}.csv"]}}
 		m.more = nil
 		done := func() bool { _, r := jobOf(m.dir); return r != nil && r.State == "done" }
 		m.until(0, done, "run", "job.yaml")
-		if _, r := jobOf(m.dir); r.Read != 2*movedRows || r.Written != 2*movedRows {
-			m.t.Errorf("%+v", r)
-		}
+		_, r := jobOf(m.dir)
+		conformance.True(m.t, r.Read == 2*movedRows && r.Written == 2*movedRows, "%+v", r)
 		for i := range 2 {
 			rows := dump(m.t, m.direct.a, fmt.Sprint(m.name, i))
 			for id, cells := range rows {
-				if !slices.Contains(untimed(cells), c("n", int64(3))) {
-					m.t.Errorf("row %s of table %d: %v", id, i, cells)
-				}
+				conformance.True(m.t, slices.Contains(untimed(cells), c("n", int64(3))), "row %s of table %d: %v", id, i, cells)
 			}
-			if len(rows) != movedRows/2 {
-				m.t.Errorf("%d rows in table %d", len(rows), i)
-			}
+			conformance.True(m.t, len(rows) == movedRows/2, "%d rows in table %d", len(rows), i)
 		}
 	},
 }
@@ -166,9 +160,8 @@ func (m *moved) until(code int, whole func() bool, args ...string) {
 				continue
 			}
 		}
-		if got := r.wait(); got != code {
-			m.t.Fatalf("tsimport %q: exit code %d, want %d:\n%s", given, got, code, &r.said)
-		}
+		got := r.wait()
+		conformance.MustTrue(m.t, got == code, "tsimport %q: exit code %d, want %d:\n%s", given, got, code, &r.said)
 		return
 	}
 }

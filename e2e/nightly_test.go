@@ -23,8 +23,7 @@ import (
 
 func nightlyRecipe(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../examples/nightly", name))
-	must(t, err)
+	text := conformance.Try(os.ReadFile(filepath.Join("../examples/nightly", name))).Must(t)
 	return string(text)
 }
 
@@ -64,8 +63,7 @@ func (h *host) here(recipe string) string {
 
 // nights has a parent run each night, after a good one on the same host, and then checks the alerts.
 func nights(t *testing.T, run, check func(h *host, n *night)) {
-	text, err := os.ReadFile("testdata/nights.yaml")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("testdata/nights.yaml")).Must(t)
 	var all []night
 	must(t, yaml.Unmarshal(text, &all))
 	for _, n := range all {
@@ -123,8 +121,7 @@ func (h *host) raises(group string, n *night, alerts []string, series map[string
 			}},
 		}}},
 	} {
-		text, err := yaml.Marshal(content)
-		must(h.t, err)
+		text := conformance.Try(yaml.Marshal(content)).Must(h.t)
 		h.etc.write(name, string(text))
 	}
 	if out, err := exec.Command("promtool", "test", "rules", h.etc.path("test.yaml")).CombinedOutput(); err != nil {
@@ -141,8 +138,7 @@ func (h *host) told(n *night, metrics string) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		value, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
-		must(h.t, err)
+		value := conformance.Try(strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)).Must(h.t)
 		if strings.Contains(line, "_timestamp_seconds{") {
 			value -= now
 		}

@@ -23,8 +23,7 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 // JSON object.
 func runScripts(t *testing.T, folder string) {
 	t.Parallel()
-	examples, err := filepath.Abs("../examples")
-	must(t, err)
+	examples := conformance.Try(filepath.Abs("../examples")).Must(t)
 	testscript.Run(t, testscript.Params{
 		Dir: folder,
 		Setup: func(env *testscript.Env) error {

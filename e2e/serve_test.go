@@ -115,8 +115,7 @@ func TestServeKeepsAStoreInMemory(t *testing.T) {
 	p := newPlace(t, append(s.env(), "TABLESTORE_ACCESS_KEY_ID=anyone")...) // with the secret that answers are signed with
 	p.write("orders.csv", "id,n\na,1\nb,2\n")
 	p.run(0, "load", "orders.csv", "--instance", "another", "--table", "orders", "--create", "--pk", "id", "--verify")
-	res, err := http.Post(s.URL+"/_engine/reset", "", nil)
-	must(t, err)
+	res := conformance.Try(http.Post(s.URL+"/_engine/reset", "", nil)).Must(t)
 	res.Body.Close()
 	conformance.Equal(t, res.StatusCode, http.StatusOK, "reset: %s", res.Status)
 	p.ends(2, []string{"verify", "orders.csv", "--instance", "another", "--table", "orders", "--pk", "id"}, "orders")
@@ -128,8 +127,7 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
 	der := server.Certificate().Raw
-	keyDER, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	must(t, err)
+	keyDER := conformance.Try(x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)).Must(t)
 	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	must(t, os.WriteFile(cert, text, 0o600))
@@ -148,11 +146,9 @@ func TestServeSpeaksTLS(t *testing.T) {
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	defer web.CloseIdleConnections()
 	for secret, want := range map[string]int{ownSecret: http.StatusOK, "wrong": http.StatusUnauthorized} {
-		r, err := http.NewRequest(http.MethodGet, s.URL+"/_engine/stats", nil)
-		must(t, err)
+		r := conformance.Try(http.NewRequest(http.MethodGet, s.URL+"/_engine/stats", nil)).Must(t)
 		r.SetBasicAuth("me", secret)
-		res, err := web.Do(r)
-		must(t, err)
+		res := conformance.Try(web.Do(r)).Must(t)
 		res.Body.Close()
 		conformance.Equal(t, res.StatusCode, want, "status")
 	}

@@ -124,8 +124,7 @@ func (tb *table) load(t testing.TB, changes ...tablestore.RowChange) {
 	t.Helper()
 	for len(changes) > 0 {
 		n := min(200, len(changes))
-		r, err := tb.batch(changes[:n]...)
-		must(t, err)
+		r := conformance.Try(tb.batch(changes[:n]...)).Must(t)
 		for _, row := range r.TableToRowsResult[tb.name] {
 			conformance.MustTrue(t, row.IsSucceed, "row %d was refused: %+v", row.Index, row.Error)
 		}
@@ -159,8 +158,7 @@ func untimed(cells []cell) (out []cell) {
 func rowsOf(t testing.TB, client *tablestore.TableStoreClient, name string) func(func(*tablestore.Row) bool) {
 	return func(yield func(*tablestore.Row) bool) {
 		start, end := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
-		described, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
-		must(t, err)
+		described := conformance.Try(client.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})).Must(t)
 		for _, k := range described.TableMeta.SchemaEntry {
 			start.AddPrimaryKeyColumnWithMinValue(*k.Name)
 			end.AddPrimaryKeyColumnWithMaxValue(*k.Name)
@@ -264,9 +262,7 @@ func (p *pairOf) fill(name string, from, to int) {
 
 func (p *pairOf) same(from, to *served, source, target string) {
 	p.t.Helper()
-	if diff := differs(dump(p.t, from, source), dump(p.t, to, target)); diff != "" {
-		p.t.Errorf("%s is not %s:\n%.2000s", target, source, diff)
-	}
+	conformance.Equal(p.t, differs(dump(p.t, from, source), dump(p.t, to, target)), "", "%s is not %s", target, source)
 }
 
 // indexed makes a table with two indexes and rows, of which some are in both, in one or in none.
@@ -311,8 +307,7 @@ func troubled(t testing.TB, s *served, seed uint64, rate float64, operation stri
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"rate": rate, "seed": seed, "operations": []string{operation}, "kinds": kinds, "delay_ms": 20})
 	must(t, err)
-	res, err := http.Post(s.URL+"/_engine/faults", "application/json", bytes.NewReader(body))
-	must(t, err)
+	res := conformance.Try(http.Post(s.URL+"/_engine/faults", "application/json", bytes.NewReader(body))).Must(t)
 	defer res.Body.Close()
 	conformance.MustTrue(t, res.StatusCode < 300, "faults: %s", res.Status)
 }

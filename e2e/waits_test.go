@@ -15,8 +15,7 @@ import (
 // silent is a server that takes connections and answers nothing. Taken has one for each.
 func silent(t *testing.T) (address string, taken <-chan struct{}) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	met := make(chan struct{}, 1000)
 	go func() {
 		var all []net.Conn

@@ -187,9 +187,8 @@ func (s *simulation) checkOut() {
 		s.t.Errorf("%d rows are said to be out, %d are", len(seen), s.cutter.Remaining())
 	}
 	if until, any := s.cutter.Settling(s.service.now); any {
-		if all, ok := s.cutter.Unsettled(s.service.now); !ok || until.After(all) {
-			s.t.Errorf("a key settles until %v, all until %v", until, all)
-		}
+		all, ok := s.cutter.Unsettled(s.service.now)
+		conformance.True(s.t, ok && !until.After(all), "a key settles until %v, all until %v", until, all)
 	}
 }
 
@@ -275,9 +274,8 @@ func (s *simulation) takeOff(f *Flight) {
 			s.t.Errorf("row %d: its key is in flight already", number(r))
 		}
 		inFlight[key] = true
-		if f.Outcomes[i] != (table.Outcome{Fate: table.Unknown}) {
-			s.t.Errorf("before it is sent, row %d has the outcome %+v", number(r), f.Outcomes[i])
-		}
+		conformance.Equal(s.t, f.Outcomes[i], (table.Outcome{Fate: table.Unknown}),
+			"before it is sent, row %d has the outcome", number(r))
 		f.Outcomes[i] = s.send(sent{key, number(r)})
 	}
 	if !slices.ContainsFunc(f.Outcomes, func(o table.Outcome) bool { return o.Fate != table.Written }) && s.rnd.IntN(4) > 0 {
@@ -313,20 +311,13 @@ func (s *simulation) check() {
 		if !s.bad[i] {
 			last[k] = i
 		}
-		if s.ends[i] != 1 {
-			s.t.Errorf("row %d became final %d times", i, s.ends[i])
-		}
-		if s.bad[i] && s.end[i] == Written {
-			s.t.Errorf("row %d was refused and is called written", i)
-		}
+		conformance.Equal(s.t, s.ends[i], 1, "row %d became final", i)
+		conformance.True(s.t, !s.bad[i] || s.end[i] != Written, "row %d was refused and is called written", i)
 	}
 	for k, want := range last {
-		if got, ok := s.service.applied[k]; !ok || got != want {
-			s.t.Errorf("%s holds row %d (%v), want row %d", k, got, ok, want)
-		}
-		if s.end[want] != Written {
-			s.t.Errorf("row %d is the last of %s and is not called written", want, k)
-		}
+		got, ok := s.service.applied[k]
+		conformance.True(s.t, ok && got == want, "%s holds row %d (%v), want row %d", k, got, ok, want)
+		conformance.Equal(s.t, s.end[want], Written, "row %d is the last of %s and is not called written", want, k)
 	}
 	if s.queues.Bytes() != 0 {
 		s.t.Errorf("%d bytes are still counted", s.queues.Bytes())

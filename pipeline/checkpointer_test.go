@@ -122,11 +122,9 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 		}
 		return nil
 	}
-	if r, err := cfg.run(ctx); err != nil || r.State != StateInterrupted {
-		w.t.Fatalf("%v, %v", r, err)
-	}
-	base, err := checkpoint.Read(cfg.RunDir)
-	must(w.t, err)
+	r, err := cfg.run(ctx)
+	conformance.MustTrue(w.t, err == nil && r.State == StateInterrupted, "%v, %v", r, err)
+	base := conformance.Try(checkpoint.Read(cfg.RunDir)).Must(w.t)
 	return base
 }
 
@@ -162,9 +160,8 @@ func TestRowsOfAnEarlierAttemptAreLookedForByTheirPlaceInTheInput(t *testing.T) 
 			a := &attempt{from: &keep.Point{Snapshot: s, Order: tt.order}}
 			open := a.earlier().Open
 			for record := range int64(10) {
-				if got := open(0, record); got != tt.waits(record) {
-					t.Errorf("record %d may have been sent by the attempt before and not be final: %v", record, got)
-				}
+				conformance.Equal(t, open(0, record), tt.waits(record),
+					"record %d may have been sent by the attempt before and not be final", record)
 			}
 		})
 	}

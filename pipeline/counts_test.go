@@ -61,9 +61,7 @@ func (w *world) wantSums(want sums) {
 			}
 		}
 	}
-	if len(rows) != len(want) {
-		w.t.Errorf("%d rows, want %d", len(rows), len(want))
-	}
+	conformance.True(w.t, len(rows) == len(want), "%d rows, want %d", len(rows), len(want))
 }
 
 // overtaken loads while another load adds to row x, before the second request.
@@ -372,14 +370,12 @@ func TestTheJSONOfReportsAndStatesStays(t *testing.T) {
 				file = filepath.Join("testdata", name+"-full.json")
 				fillFields(reflect.ValueOf(v).Elem(), new(int))
 			}
-			got, err := json.MarshalIndent(v, "", "  ")
-			must(t, err)
+			got := conformance.Try(json.MarshalIndent(v, "", "  ")).Must(t)
 			got = append(got, '\n')
 			if *update {
 				must(t, os.WriteFile(file, got, 0o644))
 			}
-			want, err := os.ReadFile(file)
-			must(t, err)
+			want := conformance.Try(os.ReadFile(file)).Must(t)
 			conformance.Equal(t, bytes.Equal(got, want), true, "%s: got\n%s", file, got)
 			again := reflect.New(reflect.TypeOf(v).Elem())
 			must(t, json.Unmarshal(want, again.Interface()))
@@ -478,9 +474,8 @@ func newTold(t *testing.T) *told {
 }
 
 func (s *told) tell(source int, record int64, end string) {
-	if was, twice := s.ends[record]; twice || source != 0 {
-		s.t.Errorf("record %d of source %d is %s, and was %s", record, source, end, was)
-	}
+	was, twice := s.ends[record]
+	conformance.True(s.t, !twice && source == 0, "record %d of source %d is %s, and was %s", record, source, end, was)
 	s.ends[record] = end
 	s.counts[strings.Fields(end)[0]]++
 	s.pending = true
@@ -510,8 +505,7 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 				text += rowsOf("", 100, func(i int) string { return fmt.Sprintf("key0,a%d,b\n", records+i) })
 			}
 			want, rejected := lastOf(t, text), int64(strings.Count(text, "\n,"))
-			faulty, err := faults.Random{Rate: 0.1, Delay: lateness, Seed: 3}.Plan()
-			must(t, err)
+			faulty := conformance.Try(faults.Random{Rate: 0.1, Delay: lateness, Seed: 3}.Plan()).Must(t)
 			w.plan.Decide = faulty.Decide
 			cfg := w.config(w.file("in.csv", text))
 			ends := newTold(t)
@@ -523,15 +517,13 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 			w.wantRows(want)
 			conformance.True(t, r.Rejected == rejected && r.Checkpoints == 0 && r.SpilledRows == 0,
 				"%d rejected, want %d; %d checkpoints, %d spilled", r.Rejected, rejected, r.Checkpoints, r.SpilledRows)
-			if superseded := r.Superseded > 0; superseded != (order == plan.LastWins) {
-				t.Errorf("%v: %d rows gave way to later ones of their key", order, r.Superseded)
-			}
+			conformance.Equal(t, r.Superseded > 0, (order == plan.LastWins),
+				"%v: %d rows gave way to later ones of their key", order, r.Superseded)
 			counts := map[string]int64{"written": r.Written, "superseded": r.Superseded, "rejected": r.Rejected}
 			maps.DeleteFunc(counts, func(_ string, n int64) bool { return n == 0 })
 			conformance.True(t, maps.Equal(ends.counts, counts) && !ends.pending,
 				"told of %v, the ledger has %v; pending %t", ends.counts, counts, ends.pending)
-			left, err := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
-			must(t, err)
+			left := conformance.Try(filepath.Glob(filepath.Join(cfg.RunDir, "*"))).Must(t)
 			for _, name := range left {
 				base := filepath.Base(name)
 				conformance.True(t, base == rundir.SummaryFile || base == "lock", "%s is left behind", base)

@@ -69,8 +69,7 @@ func reversed(s string) string {
 func (k *drawnKey) into(t *testing.T, cfg *trial) {
 	cfg.Target.Key = nil
 	for _, text := range k.pk {
-		col, err := keyexpr.ParseColumn(text)
-		must(t, err)
+		col := conformance.Try(keyexpr.ParseColumn(text)).Must(t)
 		if col.Expr != "" {
 			cfg.Columns.Keys = append(cfg.Columns.Keys, col)
 		} else if col.Type == table.Null {
@@ -282,9 +281,7 @@ func (m *drawnLoad) text(kind string, records []drawnRecord) string {
 	case "csv.gz":
 		var b bytes.Buffer
 		to := gzip.NewWriter(&b)
-		if _, err := to.Write([]byte(drawnCSV(records))); err != nil {
-			m.t.Fatal(err)
-		}
+		conformance.Must(m.t, conformance.ErrorOf(to.Write([]byte(drawnCSV(records)))))
 		must(m.t, to.Close())
 		return b.String()
 	}
@@ -316,8 +313,7 @@ func drawnLines(t *testing.T, records []drawnRecord) string {
 				fields[name] = v
 			}
 		}
-		line, err := json.Marshal(fields)
-		must(t, err)
+		line := conformance.Try(json.Marshal(fields)).Must(t)
 		b.Write(append(line, '\n'))
 	}
 	return b.String()
@@ -369,8 +365,7 @@ func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 			}
 		}
 	}
-	text, err := thrift.Marshal(new(thrift.CompactProtocol), *footer)
-	must(t, err)
+	text := conformance.Try(thrift.Marshal(new(thrift.CompactProtocol), *footer)).Must(t)
 	out := append(slices.Clone(file[:at]), text...)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(text)))
 	return append(out, "PAR1"...)

@@ -346,12 +346,9 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 	want := slices.DeleteFunc(append([]string{}, left.rejected...), func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		m.t.Errorf("rejected records, as file/record (-want +got):\n%s", diff)
-	}
+	conformance.Equal(m.t, cmp.Diff(want, got), "", "rejected records, as file/record (-want +got)")
 	kept := 0
-	files, err := filepath.Glob(filepath.Join(m.cfg.RunDir, "rejects*"))
-	must(m.t, err)
+	files := conformance.Try(filepath.Glob(filepath.Join(m.cfg.RunDir, "rejects*"))).Must(m.t)
 	for _, name := range files {
 		if !strings.HasSuffix(name, ".jsonl") && !strings.Contains(name, ".later-") { // not reasons, and not what counts for nothing
 			kept += len(lines(m.t, name))
@@ -360,9 +357,7 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 			}
 		}
 	}
-	if kept != len(want) {
-		m.t.Errorf("%d records are kept in %q, want %d", kept, files, len(want))
-	}
+	conformance.True(m.t, kept == len(want), "%d records are kept in %q, want %d", kept, files, len(want))
 	return len(want)
 }
 

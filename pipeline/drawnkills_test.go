@@ -103,9 +103,8 @@ func (m *drawnLoad) untilDone() *Report {
 		}
 		r := m.attempt(at)
 		if r.State == StateFinished || m.t.Failed() {
-			if k.unsaid > 0 {
-				m.t.Errorf("%d rows that had been sent were sent again and nothing said that they may have been", k.unsaid)
-			}
+			conformance.True(m.t, k.unsaid <= 0,
+				"%d rows that had been sent were sent again and nothing said that they may have been", k.unsaid)
 			return r
 		}
 		time.Sleep(restart)
@@ -120,12 +119,8 @@ const restart = 20 * time.Millisecond
 func (m *drawnLoad) attempt(at moment) *Report {
 	k := &m.killed
 	base, err := checkpoint.Read(m.cfg.RunDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		m.t.Fatal(err)
-	}
-	if base == nil && len(k.bySent) > 0 {
-		m.t.Fatalf("%d rows were sent without a checkpoint", len(k.bySent))
-	}
+	conformance.MustTrue(m.t, err == nil || errors.Is(err, fs.ErrNotExist), "%v", err)
+	conformance.MustTrue(m.t, base != nil || len(k.bySent) <= 0, "%d rows were sent without a checkpoint", len(k.bySent))
 	k.attempts++
 	m.w.grid.serve()
 	cfg, power := m.cfg, rand.New(rand.NewPCG(m.rnd.Uint64(), 3))
@@ -197,15 +192,12 @@ func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 
 // places returns what says where records come in the order of reading, by their source and number, and whether they do.
 func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, bool) {
-	job, err := checkpoint.ReadJob(m.cfg.RunDir)
-	must(m.t, err)
-	file, err := job.ReadOrder(m.cfg.RunDir)
-	must(m.t, err)
+	job := conformance.Try(checkpoint.ReadJob(m.cfg.RunDir)).Must(m.t)
+	file := conformance.Try(job.ReadOrder(m.cfg.RunDir)).Must(m.t)
 	if file == nil {
 		return func(p checkpoint.Position) (checkpoint.Position, bool) { return p, true }
 	}
-	order, err := readorder.Decode(file)
-	must(m.t, err)
+	order := conformance.Try(readorder.Decode(file)).Must(m.t)
 	places := readorder.NewPlaces(order)
 	return func(p checkpoint.Position) (checkpoint.Position, bool) {
 		source, record, comes := places.Find(p.Source(), p.Record())

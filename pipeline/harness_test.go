@@ -81,8 +81,7 @@ func newWorldOf(t *testing.T, o server.Options) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
 	o.InMemory, o.Faults = true, w.plan
-	s, err := server.Open("", o)
-	must(t, err)
+	s := conformance.Try(server.Open("", o)).Must(t)
 	w.server = s
 	t.Cleanup(func() { conformance.Equal(t, s.Close(), nil, "error") })
 	return w
@@ -109,8 +108,7 @@ func inEachOrder(t *testing.T, test func(t *testing.T, w *world, order plan.Orde
 
 func (w *world) sdk() *tablestore.TableStoreClient {
 	w.t.Helper()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	must(w.t, err)
+	sdk := conformance.Try(client.New(context.Background(), w.target(), nil)).Must(w.t)
 	return sdk
 }
 
@@ -251,9 +249,7 @@ func (w *world) rows() contents {
 	all := contents{}
 	for _, name := range w.tableNames() {
 		for key, cells := range w.rowsOf(name) {
-			if all[key] != nil {
-				w.t.Errorf("row %s is in two tables", key)
-			}
+			conformance.True(w.t, all[key] == nil, "row %s is in two tables", key)
 			all[key] = cells
 		}
 	}
@@ -263,8 +259,7 @@ func (w *world) rows() contents {
 // tableNames are the names of all tables.
 func (w *world) tableNames() []string {
 	w.t.Helper()
-	names, err := w.admin().List()
-	must(w.t, err)
+	names := conformance.Try(w.admin().List()).Must(w.t)
 	return names
 }
 
@@ -294,24 +289,20 @@ func (w *world) rowsOf(name string) contents {
 
 func (w *world) wantRows(want contents) {
 	w.t.Helper()
-	if diff := cmp.Diff(want, w.rows()); diff != "" {
-		w.t.Errorf("the table differs from a sequential load (-want +got):\n%s", diff)
-	}
+	conformance.Equal(w.t, cmp.Diff(want, w.rows()), "", "the table differs from a sequential load (-want +got)")
 }
 
 // verifies compares the table with what the load was given: whoever does so must find it as it should be.
 func (w *world) verifies(cfg trial, r *Report) {
 	w.t.Helper()
-	if found := w.compare(cfg, r); !found.OK || found.Read != r.Read || found.Rejected != r.Rejected {
-		w.t.Errorf("verify: %+v", found)
-	}
+	found := w.compare(cfg, r)
+	conformance.True(w.t, found.OK && found.Read == r.Read && found.Rejected == r.Rejected, "verify: %+v", found)
 }
 
 // compare compares the table with what the load has read.
 func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	w.t.Helper()
-	rejected, err := rundir.ReadRejected(r.RunDir)
-	must(w.t, err)
+	rejected := conformance.Try(rundir.ReadRejected(r.RunDir)).Must(w.t)
 	found, err := verify.Run(context.Background(), verify.Config{
 		Request: cfg.Request(), Client: w.sdk(), Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
 		Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition,
@@ -325,8 +316,7 @@ func (w *world) compare(cfg trial, r *Report) *verify.Result {
 // lastOf is what a load of CSV text with the column id leaves: the last record of each id.
 func lastOf(t *testing.T, text string) contents {
 	t.Helper()
-	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	must(t, err)
+	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(t)
 	left := contents{}
 	for _, rec := range records[1:] {
 		cells := map[string]string{}

@@ -44,8 +44,7 @@ func users(rnd *rand.Rand, records, users int) string {
 // keys that were returned are those of the rows.
 func (w *world) wantNumbered(text string, cfg trial) {
 	w.t.Helper()
-	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	must(w.t, err)
+	records := conformance.Try(csv.NewReader(strings.NewReader(text)).ReadAll()).Must(w.t)
 	at, rows := map[string]int64{}, w.rows() // by user/what
 	for key, cells := range rows {
 		user, n := numberOf(key)
@@ -55,9 +54,7 @@ func (w *world) wantNumbered(text string, cfg trial) {
 		}
 		at[who] = n
 	}
-	if len(rows) != len(records)-1 {
-		w.t.Errorf("%d rows of %d records", len(rows), len(records)-1)
-	}
+	conformance.True(w.t, len(rows) == len(records)-1, "%d rows of %d records", len(rows), len(records)-1)
 	last, returned := map[string]int64{}, []string{"file,record,user,seq"}
 	for i, r := range records[1:] {
 		n := at[r[0]+"/"+r[1]]

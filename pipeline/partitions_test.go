@@ -263,8 +263,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		for {
-			s, err := cfg.Watch.Monitor.State(ctx)
-			must(t, err)
+			s := conformance.Try(cfg.Watch.Monitor.State(ctx)).Must(t)
 			if s.Written < 500 || !s.Lanes[1].Down || s.Reading {
 				time.Sleep(time.Millisecond)
 				continue

@@ -47,12 +47,10 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 		"exit %d, %d read, %d written, %d rejected", r.ExitCode, r.Read, r.Written, r.Rejected)
 	w.wantRows(contents{"a": {"n": "1", "s": "x"}, "f": {"n": "8", "s": "last"}})
 
-	kept, err := os.ReadFile(filepath.Join(r.RunDir, "rejects.csv"))
-	must(t, err)
+	kept := conformance.Try(os.ReadFile(filepath.Join(r.RunDir, "rejects.csv"))).Must(t)
 	from, to := strings.Index(text, "b,"), strings.Index(text, "f,")
-	if diff := cmp.Diff(text[:strings.Index(text, "a,")]+text[from:to], string(kept)); diff != "" {
-		t.Errorf("rejects.csv (-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff(text[:strings.Index(text, "a,")]+text[from:to], string(kept)), "",
+		"rejects.csv (-want +got)")
 	type reason struct {
 		Record, Line, Offset int64
 		Column, Code         string
@@ -381,8 +379,7 @@ func TestRejectsOfPartitionFoldersLoadAgain(t *testing.T) {
 	r := w.load(cfg)
 	conformance.MustTrue(t, r.Written == 2 && r.Rejected == 2 && len(r.RejectsFiles) == 3, "%+v", r)
 	for _, path := range r.RejectsFiles[:2] {
-		text, err := os.ReadFile(path)
-		must(t, err)
+		text := conformance.Try(os.ReadFile(path)).Must(t)
 		must(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("bad"), []byte("2")), 0o644))
 	}
 	again := cfg

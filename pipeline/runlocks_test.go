@@ -165,8 +165,7 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 		"an end, and then another load": {true, false, 0, 0},
 	} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
-			store, err := jobdir.Open(t.Context(), t.TempDir(), jobdir.Options{})
-			must(t, err)
+			store := conformance.Try(jobdir.Open(t.Context(), t.TempDir(), jobdir.Options{})).Must(t)
 			booted, in := time.Now(), w.file("in.csv", "id,a\nx,1\ny,2\n")
 			ends := c.sent && c.end == 0
 			hold := func() (*jobdir.Lease, Config) {
@@ -353,12 +352,10 @@ func TestTheErrorLimitCountsWhatTheAttemptsOfOneLoadHaveRejected(t *testing.T) {
 	r.Resume(before)
 	r.Read, r.Rejected, r.Seams = r.Read+11, r.Rejected+3, r.Seams+2
 	for over := range int64(2) { // 8 of 111
-		if got := r.OverLimit(ledger.MaxErrors{Rows: 8 - over}, false); got != (over == 1) {
-			t.Errorf("%d rows: over the limit %v", 8-over, got)
-		}
-		if got := r.OverLimit(ledger.MaxErrors{Share: true, Percent: float64(8 - over)}, true); got != (over == 1) {
-			t.Errorf("%d %%: over the limit %v", 8-over, got)
-		}
+		conformance.Equal(t, r.OverLimit(ledger.MaxErrors{Rows: 8 - over}, false), (over == 1),
+			"%d rows: over the limit", 8-over)
+		conformance.Equal(t, r.OverLimit(ledger.MaxErrors{Share: true, Percent: float64(8 - over)}, true), (over == 1),
+			"%d %%: over the limit", 8-over)
 	}
 }
 
@@ -367,8 +364,7 @@ func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("a.jsonl", strings.Repeat(`{"id":"a","mix":1,"f":1.5}`+"\n", 50)+`{"id":"b","mix":"x","f":1}`+"\n"), w.file("b.csv", "id,mix,f\nc,2,2.50\n,3,1.5\n"))
 	cfg = stopped(w, cfg)
-	job, err := checkpoint.ReadJob(cfg.RunDir)
-	must(t, err)
+	job := conformance.Try(checkpoint.ReadJob(cfg.RunDir)).Must(t)
 	var r plan.Request
 	(&keep.Point{Job: new(checkpoint.Job)}).Settings(&r, job)
 	want := map[string]plan.Inferred{

@@ -400,9 +400,8 @@ func TestADeleteThatMayBeDoneIsRejectedAndSaysSo(t *testing.T) {
 			conformance.True(t, r.Rejected == 1 && r.MaybeApplied == tt.maybe,
 				"first answer %v: %d rejected, %d of them maybe applied", tt.fault, r.Rejected, r.MaybeApplied)
 			reasons := strings.Join(lines(t, cfg.RunDir+"/rejects.jsonl"), "\n")
-			if got := strings.Contains(reasons, `"maybe_applied":true`); got != (tt.maybe > 0) {
-				t.Errorf("first answer %v: %s", tt.fault, reasons)
-			}
+			conformance.Equal(t, strings.Contains(reasons, `"maybe_applied":true`), (tt.maybe > 0),
+				"first answer %v: %s", tt.fault, reasons)
 		}
 	})
 }

@@ -94,8 +94,7 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 
 func mustWhen(t *testing.T, text string) *condition.When {
 	t.Helper()
-	w, err := condition.ParseWhen(text)
-	must(t, err)
+	w := conformance.Try(condition.ParseWhen(text)).Must(t)
 	return w
 }
 

@@ -205,9 +205,7 @@ func TestExpressionsOfCells(t *testing.T) {
 func (w *world) onlyRejects(r *Report) string {
 	w.t.Helper()
 	kept, err := filepath.Glob(filepath.Join(r.RunDir, "rejects*.ndjson"))
-	if err != nil || len(kept) != 1 {
-		w.t.Fatalf("rejects: %v, %v", kept, err)
-	}
+	conformance.MustTrue(w.t, err == nil && len(kept) == 1, "rejects: %v, %v", kept, err)
 	return kept[0]
 }
 

@@ -322,14 +322,12 @@ func TestConstantsAreJudged(t *testing.T) {
 		t.Skip("takes hours: make constants")
 	}
 	word := regexp.MustCompile(*constantsWord)
-	names, err := filepath.Glob("*.go")
-	must(t, err)
+	names := conformance.Try(filepath.Glob("*.go")).Must(t)
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(name)
-		must(t, err)
+		text := conformance.Try(os.ReadFile(name)).Must(t)
 		for _, c := range constantsOf(t, name, text) {
 			if !word.MatchString(c.name) {
 				continue
@@ -356,8 +354,7 @@ type constant struct {
 
 func constantsOf(t *testing.T, name string, text []byte) (all []constant) {
 	files := token.NewFileSet()
-	f, err := parser.ParseFile(files, name, text, 0)
-	must(t, err)
+	f := conformance.Try(parser.ParseFile(files, name, text, 0)).Must(t)
 	for _, d := range f.Decls {
 		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.CONST {
 			for _, s := range d.Specs {
@@ -375,10 +372,8 @@ func (c *constant) failed(t *testing.T, name string, text []byte, change string)
 	dir := t.TempDir()
 	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "ratelimit.test")
 	must(t, os.WriteFile(changed, slices.Concat(text[:c.from], []byte("("), text[c.from:c.to], []byte(")"+change), text[c.to:]), 0o600))
-	path, err := filepath.Abs(name)
-	must(t, err)
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	must(t, err)
+	path := conformance.Try(filepath.Abs(name)).Must(t)
+	replace := conformance.Try(json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})).Must(t)
 	must(t, os.WriteFile(overlay, replace, 0o600))
 	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", binary).CombinedOutput(); err != nil {
 		return "does not build: " + strings.Join(strings.Fields(string(out)), " ")

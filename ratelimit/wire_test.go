@@ -220,8 +220,7 @@ func TestTheWireReachesWhatIsSimulated(t *testing.T) {
 			var simulated, measured reached
 			clock := watchTimers()
 			for run := range *wireRuns {
-				m, err := w.measure(run + 1)
-				conformance.Must(t, err)
+				m := conformance.Try(w.measure(run + 1)).Must(t)
 				measured.add(m, float64(*wireRuns))
 				t.Logf("%s: run %d: share %.3f, refused %.1f %%", &w, run+1, m.share, 100*m.refused)
 			}

@@ -210,8 +210,7 @@ func conform(t *testing.T, dir string, read map[string]counted) (results map[str
 			continue
 		}
 		path := filepath.Join(dir, f.Path)
-		set, err := input.Expand(context.Background(), []string{path}, input.Options{})
-		must(t, err)
+		set := conformance.Try(input.Expand(context.Background(), []string{path}, input.Options{})).Must(t)
 		o := optionsOf(f)
 		got, again := read[f.Path]
 		if !again {
@@ -236,8 +235,7 @@ func conform(t *testing.T, dir string, read map[string]counted) (results map[str
 		if problem == "" {
 			continue
 		}
-		raw, err := os.ReadFile(path)
-		must(t, err)
+		raw := conformance.Try(os.ReadFile(path)).Must(t)
 		if why := sharedReason(f, got, raw); why != "" {
 			reasons[why]++
 			continue
@@ -279,8 +277,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 	}
 	const begin, end = "<!-- results -->\n", "<!-- end of results -->\n"
 	doc := "../docs/internals/conformance.md"
-	old, err := os.ReadFile(doc)
-	must(t, err)
+	old := conformance.Try(os.ReadFile(doc)).Must(t)
 	from, to := strings.Index(string(old), begin)+len(begin), strings.Index(string(old), end)
 	conformance.MustTrue(t, from >= len(begin) && to >= from, "%s has no place for the results", doc)
 	if string(old[from:to]) == b.String() {
@@ -450,8 +447,7 @@ var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md
 func TestEachClaimOfTheInputPagesHasAFile(t *testing.T) {
 	var page string
 	for _, name := range inputPages {
-		text, err := os.ReadFile(filepath.Join("../docs", name))
-		must(t, err)
+		text := conformance.Try(os.ReadFile(filepath.Join("../docs", name))).Must(t)
 		page += strings.Join(strings.Fields(string(text)), " ") + " "
 	}
 	for _, c := range claims {

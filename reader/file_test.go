@@ -44,16 +44,14 @@ func fileOf(t *testing.T, name string, content []byte) func() input.Item {
 
 func found(t *testing.T, path string) input.Item {
 	t.Helper()
-	set, err := input.Expand(context.Background(), []string{path}, input.Options{})
-	must(t, err)
+	set := conformance.Try(input.Expand(context.Background(), []string{path}, input.Options{})).Must(t)
 	return set.Items[0]
 }
 
 // opened opens an item until the test ends.
 func opened(t *testing.T, item input.Item, o Options) *File {
 	t.Helper()
-	s, err := Open(t.Context(), item, o)
-	must(t, err)
+	s := conformance.Try(Open(t.Context(), item, o)).Must(t)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
@@ -130,8 +128,7 @@ func bgzf(text []byte, block int) []byte {
 
 func zstdFrames(t *testing.T, text []byte, frame int) []byte {
 	t.Helper()
-	w, err := zstd.NewWriter(nil)
-	must(t, err)
+	w := conformance.Try(zstd.NewWriter(nil)).Must(t)
 	defer w.Close()
 	var out []byte
 	for from := 0; from < len(text); from += frame {
@@ -170,9 +167,8 @@ func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
 			conformance.Equal(t, cmp.Diff(wantColumns, columns), "", "(-want +got)")
 			conformance.MustEqual(t, len(got), len(want), "records")
 			for i := range want {
-				if strings.Join(got[i], "|") != strings.Join(want[i], "|") {
-					t.Fatalf("record %d: %q, want %q", i, got[i], want[i])
-				}
+				conformance.MustEqual(t, strings.Join(got[i], "|"), strings.Join(want[i], "|"),
+					"record %d: %q, want %q", i, got[i], want[i])
 			}
 		})
 	}
@@ -469,8 +465,7 @@ func BenchmarkCSV(b *testing.B) {
 		for i, name := range names {
 			columns = append(columns, table.Column{Source: name, Name: name, Type: types[i], Exact: true})
 		}
-		c, err := convert.New(names, columns, convert.Options{})
-		must(b, err)
+		c := conformance.Try(convert.New(names, columns, convert.Options{})).Must(b)
 		p := tcsv.NewParser(tcsv.Default)
 		for b.Loop() {
 			p.Reset(data)
@@ -558,8 +553,7 @@ func TestASmallFileTakesLittleMemory(t *testing.T) {
 	for range files {
 		s, err := Open(t.Context(), item, Options{})
 		must(t, err)
-		_, err = s.Identity()
-		must(t, err)
+		must(t, conformance.ErrorOf(s.Identity()))
 		rows := 0
 		err = readEach(s, func(*record.Record) { rows++ })
 		conformance.MustTrue(t, err == nil && rows == 2, "%d rows, %v", rows, err)

@@ -127,8 +127,7 @@ func TestAPlaceholderOfALongRecordIsNotARecord(t *testing.T) {
 	for header, o := range map[string]Options{
 		"id\n1\n": {}, "id,v\n1,x\n": {Dialect: tcsv.Dialect{Delimiter: ",", Quote: '\'', EOL: '\n'}}, "{\"id\":1,\"v\":\"x\"}\n": {Format: JSONLines},
 	} {
-		s, err := Open(t.Context(), itemOf(t, "a.csv", []byte(header)), o)
-		must(t, err)
+		s := conformance.Try(Open(t.Context(), itemOf(t, "a.csv", []byte(header)), o)).Must(t)
 		raw := string((&longRecord{offset: 7, bytes: 1 << 24}).raw(s))
 		must(t, s.Close())
 		set := itemOf(t, "b.csv", []byte(header+raw+header))
@@ -163,9 +162,8 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), tt.o)
 			conformance.Same(t, firstFields(t, s), tt.want, "first fields")
-			if noted := strings.Contains(strings.Join(s.Notes, " "), "appears again"); noted != (name == "one column") {
-				t.Errorf("notes %q", s.Notes)
-			}
+			conformance.Equal(t, strings.Contains(strings.Join(s.Notes, " "), "appears again"), (name == "one column"),
+				"notes %q", s.Notes)
 		})
 	}
 	var text strings.Builder
@@ -229,8 +227,7 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 			dir := filepath.Join(root, tt.folder)
 			must(t, os.MkdirAll(dir, 0o755))
 			must(t, os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.text), 0o644))
-			set, err := input.Expand(context.Background(), []string{root}, input.Options{PathColumns: true})
-			must(t, err)
+			set := conformance.Try(input.Expand(context.Background(), []string{root}, input.Options{PathColumns: true})).Must(t)
 			s := opened(t, set.Items[0], tt.o)
 			conformance.Same(t, firstFields(t, s), tt.want, "first fields")
 			both := s.inBoth([]int{0})

@@ -79,8 +79,7 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(int64(group)))
 	for i := range rows {
-		_, err := w.Write([]row{{int64(i), fmt.Sprint("v", i)}})
-		must(t, err)
+		must(t, conformance.ErrorOf(w.Write([]row{{int64(i), fmt.Sprint("v", i)}})))
 	}
 	must(t, w.Close())
 	return b.Bytes()
@@ -89,8 +88,7 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 // arrowBytes returns a file of the tests of Arrow.
 func arrowBytes(t *testing.T, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile("arrow/testdata/" + name)
-	must(t, err)
+	b := conformance.Try(os.ReadFile("arrow/testdata/" + name)).Must(t)
 	return b
 }
 
@@ -102,8 +100,7 @@ func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 		if !one.Seekable() {
 			one = item()
 		}
-		s, err := Open(t.Context(), one, o)
-		must(t, err)
+		s := conformance.Try(Open(t.Context(), one, o)).Must(t)
 		return s
 	})
 }
@@ -196,16 +193,14 @@ func TestALongChainKeepsFewSums(t *testing.T) {
 	for i := range text {
 		text[i] = byte(rnd.Uint32())
 	}
-	_, err := long.Write(text)
-	must(t, err)
+	must(t, conformance.ErrorOf(long.Write(text)))
 	c := long.chain()
 	conformance.True(t, len(c.Sums) <= maxSums && covers(c) >= int64(len(text))*9/10,
 		"%d sums, every %d bytes, of %d", len(c.Sums), c.Every, len(text))
 	again := newChainer("s", 4)
 	again.expect(c)
 	for part := range bytes.Lines(text) {
-		_, err := again.Write(part)
-		must(t, err)
+		must(t, conformance.ErrorOf(again.Write(part)))
 	}
 	text[len(text)/2] ^= 1
 	other := newChainer("s", 4)
@@ -217,8 +212,7 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	text := bytes.Repeat([]byte("1,abcdefg\n"), 100_000)
 	of := func(content []byte) string {
 		s := opened(t, itemOf(t, "in.csv", content), Options{})
-		print, err := s.fingerprint()
-		must(t, err)
+		print := conformance.Try(s.fingerprint()).Must(t)
 		return print
 	}
 	same := of(text)
@@ -231,11 +225,9 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	item := itemOf(t, "in.csv", text)
 	s := opened(t, item, Options{})
 	must(t, os.Chtimes(item.Name, time.Now(), time.Unix(1, 0)))
-	if _, err := s.fingerprint(); err == nil {
-		t.Error("a file that was changed since it was found has a fingerprint")
-	}
-	stream, err := Open(context.Background(), streamOf(t, text), Options{})
-	must(t, err)
+	conformance.Refused(t, conformance.ErrorOf(s.fingerprint()), "",
+		"a file that was changed since it was found has a fingerprint")
+	stream := conformance.Try(Open(context.Background(), streamOf(t, text), Options{})).Must(t)
 	defer stream.Close()
 	print, err := stream.fingerprint()
 	conformance.True(t, err == nil && print != "", "a stream: %q, %v", print, err)

@@ -46,8 +46,7 @@ var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 
 // shareTexts are texts that compress well and badly, with a header that is short or longer than the packed file.
 func shareTexts(t *testing.T) map[string][]byte {
-	stream, err := os.ReadFile("arrow/testdata/many.arrows")
-	must(t, err)
+	stream := conformance.Try(os.ReadFile("arrow/testdata/many.arrows")).Must(t)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var wide, random, lines, array strings.Builder
 	for i := range 2000 {
@@ -97,8 +96,7 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 					for i := range members {
 						w, err := pack(&b)
 						must(t, err)
-						_, err = w.Write(text[i*len(text)/members : (i+1)*len(text)/members])
-						must(t, err)
+						must(t, conformance.ErrorOf(w.Write(text[i*len(text)/members:(i+1)*len(text)/members])))
 						must(t, w.Close())
 					}
 					check(t, name+"."+kind, b.Bytes())
@@ -109,8 +107,7 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 			t.Run(name+".bz2", func(t *testing.T) {
 				c := exec.Command(tool)
 				c.Stdin = bytes.NewReader(text)
-				packed, err := c.Output()
-				must(t, err)
+				packed := conformance.Try(c.Output()).Must(t)
 				check(t, name+".bz2", packed)
 			})
 		}
@@ -126,8 +123,7 @@ func TestABlockMayBeLargerThanWhatIsLookedAt(t *testing.T) {
 		var b bytes.Buffer
 		w, err := packers[kind](&b)
 		must(t, err)
-		_, err = w.Write(text)
-		must(t, err)
+		must(t, conformance.ErrorOf(w.Write(text)))
 		must(t, w.Close())
 		if c := readAll(itemOf(t, "in.csv."+kind, b.Bytes()), Options{}); c.err != nil || int(c.rows) != bytes.Count(text, []byte("\n"))-1 {
 			t.Errorf("%s: %d records, %v", kind, int(c.rows), c.err)
@@ -172,10 +168,8 @@ func TestAFileIsReadAgainToItsFault(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), name)
 		must(t, os.WriteFile(file, []byte(text), 0o600))
-		set, err := input.Expand(t.Context(), []string{file}, input.Options{})
-		must(t, err)
-		s, err := Open(t.Context(), set.Items[0], Options{})
-		must(t, err)
+		set := conformance.Try(input.Expand(t.Context(), []string{file}, input.Options{})).Must(t)
+		s := conformance.Try(Open(t.Context(), set.Items[0], Options{})).Must(t)
 		again, second := s.ReadAgain(0), s.ReadAgain(0)
 		if cut := strings.HasPrefix(name, "cut"); Damaged(again) != cut || cut && again.Error() != second.Error() {
 			t.Errorf("%s: %v, then %v", name, again, second)
@@ -208,8 +202,7 @@ func BenchmarkFormats(b *testing.B) {
 	one := card{2000000360, "C791", 928087, 100001, 21.58, "2024-01-01T00:00:00Z", "notebook"}
 	for i := range rows {
 		one.OrderNumber = int64(i)
-		_, err := w.Write([]card{one})
-		must(b, err)
+		must(b, conformance.ErrorOf(w.Write([]card{one})))
 	}
 	must(b, w.Close())
 	quoted := strings.Repeat("\"2000000360\",\"C791\",\"928087\",\"100001\",\"21.58\",\"2024-01-01T00:00:00Z\",\"note\"\"book\"\n", rows)
@@ -220,8 +213,7 @@ func BenchmarkFormats(b *testing.B) {
 		write("lines.jsonl", []byte(strings.Repeat(line, rows))),
 		write("rows.parquet", packed.Bytes()),
 	} {
-		set, err := input.Expand(b.Context(), []string{path}, input.Options{})
-		must(b, err)
+		set := conformance.Try(input.Expand(b.Context(), []string{path}, input.Options{})).Must(b)
 		b.Run(filepath.Base(path), func(b *testing.B) {
 			b.SetBytes(set.Items[0].Size)
 			for b.Loop() {
@@ -242,8 +234,7 @@ type task struct {
 
 // readWith reads an item with so many workers and returns how many records were converted.
 func readWith(b *testing.B, item input.Item, workers int) int64 {
-	s, err := Open(b.Context(), item, Options{})
-	must(b, err)
+	s := conformance.Try(Open(b.Context(), item, Options{})).Must(b)
 	defer s.Close()
 	must(b, s.Suspend())
 	first, err := s.Next() // Parquet's parsers need the file open

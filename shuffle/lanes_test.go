@@ -38,8 +38,7 @@ func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options)
 	if disk.Dir == "" {
 		disk.Dir = t.TempDir()
 	}
-	store, err := spill.Open(disk)
-	must(t, err)
+	store := conformance.Try(spill.Open(disk)).Must(t)
 	t.Cleanup(func() { conformance.Equal(t, store.Close(), nil, "Close") })
 	o.Store = store
 	return &run{t: t, rnd: rand.New(rand.NewPCG(seed, 2)), store: store, lanes: New(lanes, o), last: map[uint16]int{}}
@@ -117,9 +116,7 @@ func (r *run) take() {
 		if !ok {
 			return
 		}
-		if got := r.route(ref.Key()); got != n {
-			r.t.Fatalf("lane %d holds a row of lane %d", n, got)
-		}
+		conformance.MustEqual(r.t, r.route(ref.Key()), n, "lane")
 		l.Advance()
 		key, row := binary.BigEndian.Uint16(ref.Key()), int(binary.BigEndian.Uint32(ref.Body()))
 		if before, ok := r.last[key]; ok && before > row && !r.lanes.o.Unordered {
@@ -203,9 +200,8 @@ func (r *run) life() {
 		default:
 			r.disk()
 		}
-		if r.lanes.Rows()+int64(len(r.left)) != int64(r.in) {
-			r.t.Fatalf("%d rows came, %d left, %d are said to wait", r.in, len(r.left), r.lanes.Rows())
-		}
+		conformance.MustEqual(r.t, r.lanes.Rows()+int64(len(r.left)), int64(r.in),
+			"%d rows came, %d left, %d are said to wait", r.in, len(r.left), r.lanes.Rows())
 	}
 	r.finish(len(r.held))
 }
@@ -216,14 +212,10 @@ func (r *run) check() {
 	}
 	seen := make([]bool, r.in)
 	for _, n := range r.left {
-		if seen[n] {
-			r.t.Errorf("row %d left twice", n)
-		}
+		conformance.True(r.t, !seen[n], "row %d left twice", n)
 		seen[n] = true
 	}
-	if len(r.left) != r.in {
-		r.t.Errorf("%d of %d rows left", len(r.left), r.in)
-	}
+	conformance.True(r.t, len(r.left) == r.in, "%d of %d rows left", len(r.left), r.in)
 }
 
 func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
@@ -448,9 +440,8 @@ func (d *described) compare() {
 		return false
 	}
 	for row, k := range d.read {
-		if got := said(row, binary.BigEndian.AppendUint16(nil, k)); got != d.queued[row] {
-			d.t.Fatalf("row %d of key %d: said to be queued: %v, is: %v", row, k, got, d.queued[row])
-		}
+		conformance.MustEqual(d.t, said(row, binary.BigEndian.AppendUint16(nil, k)), d.queued[row],
+			"row %d of key %d: said to be queued", row, k)
 	}
 }
 

@@ -33,8 +33,7 @@ func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
 		{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
 	}}))
 	must(t, err)
-	got, err := decodeAnswer(nil, body, "t", len(rows))
-	must(t, err)
+	got := conformance.Try(decodeAnswer(nil, body, "t", len(rows))).Must(t)
 	conformance.Equal(t, len(got), 4, "runs of rows that fare alike")
 	for i, r := range rows {
 		a := answerOf(got, i)
@@ -48,9 +47,8 @@ func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
 func TestATruncatedOrDamagedAnswerIsNeverASuccess(t *testing.T) {
 	whole := encodeAnswer("t", append(ok(3), failed("OTSTimeout")))
 	for n := range whole {
-		if _, err := decodeAnswer(nil, whole[:n], "t", 4); err == nil {
-			t.Errorf("the first %d bytes of %d are an answer", n, len(whole))
-		}
+		conformance.Refused(t, conformance.ErrorOf(decodeAnswer(nil, whole[:n], "t", 4)), "",
+			"the first %d bytes of %d are an answer", n, len(whole))
 	}
 	for name, body := range map[string][]byte{
 		"another table":        encodeAnswer("u", ok(4)),

@@ -412,9 +412,8 @@ func TestEachRowOfARequestIsReadBackByItself(t *testing.T) {
 						if i == 2 && between || i == 5 && !between {
 							want = table.Written
 						}
-						if o.Fate != want {
-							t.Errorf("%s among rows that are %s, in place %d: row %d has fate %d, want %d", odd.name, others.name, at, i, o.Fate, want)
-						}
+						conformance.Equal(t, o.Fate, want,
+							"%s among rows that are %s, in place %d: row %d has fate", odd.name, others.name, at, i)
 					}
 				}
 			}

@@ -29,8 +29,7 @@ var must = conformance.Must
 // start serves until the test ends and returns the endpoint.
 func start(t *testing.T, o Options) (*Server, string) {
 	t.Helper()
-	s, err := Start("127.0.0.1:0", o)
-	must(t, err)
+	s := conformance.Try(Start("127.0.0.1:0", o)).Must(t)
 	t.Cleanup(s.Close)
 	return s, s.Listener.Addr().String()
 }
@@ -48,9 +47,8 @@ func signing(t *testing.T, o Options, secret string) (*client.Admin, *client.Tra
 	o.AccessKeyID, o.AccessKeySecret = "a", "b"
 	_, address := start(t, o)
 	traffic := new(client.Traffic)
-	c, err := client.New(t.Context(), client.Target{Endpoint: "http://" + address, Instance: "i",
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: secret}}, traffic)
-	must(t, err)
+	c := conformance.Try(client.New(t.Context(), client.Target{Endpoint: "http://" + address, Instance: "i",
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: secret}}, traffic)).Must(t)
 	return &client.Admin{Client: c, Context: t.Context()}, traffic
 }
 
@@ -92,8 +90,7 @@ func TestEveryRowIsAnsweredForAnySizeOfRequest(t *testing.T) {
 func TestEveryTableIsThere(t *testing.T) {
 	_, address := start(t, Options{})
 	c := sdk("http://"+address, nil)
-	res, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
-	must(t, err)
+	res := conformance.Try(c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})).Must(t)
 	if o := res.TableOption; o.TimeToAlive != -1 || o.MaxVersion != 1 || o.DeviationCellVersionInSec != table.AnyAge {
 		t.Errorf("options %+v", o)
 	}
@@ -141,8 +138,7 @@ func TestTLSIsSpokenWithACertificateOfItsOwn(t *testing.T) {
 	pool.AddCert(s.Certificate())
 	trusting := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 	defer trusting.CloseIdleConnections()
-	_, err := sdk("https://"+address, trusting).ListTable()
-	must(t, err)
+	must(t, conformance.ErrorOf(sdk("https://"+address, trusting).ListTable()))
 	if _, err := sdk("https://"+address, nil).ListTable(); err == nil {
 		t.Error("a client that does not know the certificate trusts the server")
 	}
@@ -154,8 +150,7 @@ func TestAnInvalidRequestIsRefused(t *testing.T) {
 		c, err := net.Dial("tcp", address)
 		must(t, err)
 		must(t, c.SetDeadline(time.Now().Add(5*time.Minute)))
-		_, err = io.WriteString(c, text+"Connection: close\r\n\r\n")
-		must(t, err)
+		must(t, conformance.ErrorOf(io.WriteString(c, text+"Connection: close\r\n\r\n")))
 		if answer, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.HasPrefix(answer, "HTTP/1.1 400 ") {
 			t.Errorf("%q: %q, %v", text, answer, err)
 		}
@@ -167,8 +162,7 @@ func TestAnInvalidRequestIsRefused(t *testing.T) {
 func TestLatencyDelaysTheAnswer(t *testing.T) {
 	_, address := start(t, Options{Latency: 20 * time.Millisecond})
 	begin := time.Now()
-	_, err := sdk("http://"+address, nil).BatchWriteRow(batch("t", 1, 1))
-	must(t, err)
+	must(t, conformance.ErrorOf(sdk("http://"+address, nil).BatchWriteRow(batch("t", 1, 1))))
 	if took := time.Since(begin); took < 20*time.Millisecond {
 		t.Errorf("answered after %v", took)
 	}
@@ -182,8 +176,7 @@ func TestBulkImportIsAnsweredAsItsOwnOperation(t *testing.T) {
 	}
 	post := func(path string, body []byte) []byte {
 		t.Helper()
-		res, err := http.Post("http://"+address+path, "", bytes.NewReader(body))
-		must(t, err)
+		res := conformance.Try(http.Post("http://"+address+path, "", bytes.NewReader(body))).Must(t)
 		defer res.Body.Close()
 		answer, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != http.StatusOK {
@@ -228,12 +221,10 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 	shape := bench.Shape{Columns: []bench.ShapeColumn{{Name: "id", Kind: bench.IntegerValues}, {Name: "text", Kind: bench.StringValues, Length: 8}, {Name: "none", Kind: bench.NoValues}}}
 	texts := map[int64]string{}
 	must(t, shape.EachRow(rows, 1, func(fields []string) {
-		id, err := strconv.ParseInt(fields[0], 10, 64)
-		must(t, err)
+		id := conformance.Try(strconv.ParseInt(fields[0], 10, 64)).Must(t)
 		texts[id] = fields[1]
 	}))
-	stored, err := RowsOf(shape, rows, 1)
-	must(t, err)
+	stored := conformance.Try(RowsOf(shape, rows, 1)).Must(t)
 	admin, _ := signing(t, Options{Rows: stored}, "b")
 	read := func(from, to any, limit int32) (ids []int64, pages int) {
 		criteria := &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1, Limit: limit}
@@ -249,10 +240,8 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 		}
 		for criteria.StartPrimaryKey != nil {
 			memory := new(client.PageMemory)
-			page, err := client.GetPacked(admin.Client, criteria, memory)
-			must(t, err)
-			rows, err := memory.Unpacked()
-			must(t, err)
+			page := conformance.Try(client.GetPacked(admin.Client, criteria, memory)).Must(t)
+			rows := conformance.Try(memory.Unpacked()).Must(t)
 			for _, r := range rows {
 				id := r.PrimaryKey.PrimaryKeys[0].Value.(int64)
 				if len(r.Columns) != 1 || r.Columns[0].Value != texts[id] {

@@ -74,9 +74,7 @@ type halt struct {
 func newPlace(t *testing.T, dir string) *place {
 	p := &place{T: t}
 	must(t, os.Mkdir(dir, 0o700))
-	var err error
-	p.dir, err = filepath.EvalSymlinks(dir)
-	must(t, err)
+	p.dir = conformance.Try(filepath.EvalSymlinks(dir)).Must(t)
 	t.Chdir(p.dir)
 	t.Setenv("HOME", t.TempDir()) // where locks are
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -182,8 +180,7 @@ func (p *place) write(name, text string) {
 
 func (p *place) remove(pattern string) {
 	p.Helper()
-	found, err := filepath.Glob(filepath.Join(p.dir, pattern))
-	must(p, err)
+	found := conformance.Try(filepath.Glob(filepath.Join(p.dir, pattern))).Must(p)
 	for _, name := range found {
 		must(p, os.RemoveAll(name))
 	}
@@ -208,8 +205,7 @@ const (
 // keep copies what is in the place to testdata.
 func (p *place) keep(to string) {
 	p.Helper()
-	host, err := os.Hostname()
-	must(p, err)
+	host := conformance.Try(os.Hostname()).Must(p)
 	must(p, os.RemoveAll(to))
 	quoted := func(host string) string { return `"` + host + `"` }
 	copied(p, p.dir, to, strings.NewReplacer(" on "+host, " on "+machineThere, quoted(host), quoted(machineThere)))

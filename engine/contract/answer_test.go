@@ -267,8 +267,7 @@ func parse(b []byte) (parsed, error) {
 
 func parseOf(t testing.TB, b []byte) parsed {
 	t.Helper()
-	p, err := parse(b)
-	must(t, err)
+	p := conformance.Try(parse(b)).Must(t)
 	return p
 }
 
@@ -324,12 +323,10 @@ func (s *service) send(t testing.TB, r rawRequest) *answer {
 	if r.after != nil {
 		r.after(req.Header)
 	}
-	resp, err := (&http.Client{Transport: s.transport}).Do(req)
-	must(t, err)
+	resp := conformance.Try((&http.Client{Transport: s.transport}).Do(req)).Must(t)
 	defer resp.Body.Close()
 	a := &answer{header: resp.Header}
-	a.body, err = io.ReadAll(resp.Body)
-	must(t, err)
+	a.body = conformance.Try(io.ReadAll(resp.Body)).Must(t)
 	if resp.StatusCode != http.StatusOK {
 		p, err := parse(a.body)
 		conformance.True(t, err == nil && len(p) <= len(p[1])+len(p[2]),

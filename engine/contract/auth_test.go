@@ -94,8 +94,7 @@ func compressed(t testing.TB, body message, size int) rawRequest {
 	t.Helper()
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
-	_, err := z.Write(body)
-	must(t, err)
+	must(t, conformance.ErrorOf(z.Write(body)))
 	must(t, z.Close())
 	return rawRequest{operation: "DescribeTable", body: packed.Bytes(), change: func(h http.Header) {
 		h.Set("x-ots-request-compress-type", "deflate")
@@ -116,10 +115,8 @@ func TestBodiesMayBeCompressed(t *testing.T) {
 		a.checkSigned(t, s, "DescribeTable")
 		got := a.header.Get("x-ots-response-compress-size")
 		conformance.True(t, got == strconv.Itoa(len(plain.body)), "raw size %s, want %d", got, len(plain.body))
-		r, err := zlib.NewReader(bytes.NewReader(a.body))
-		must(t, err)
-		inflated, err := io.ReadAll(r)
-		must(t, err)
+		r := conformance.Try(zlib.NewReader(bytes.NewReader(a.body))).Must(t)
+		inflated := conformance.Try(io.ReadAll(r)).Must(t)
 		diff(t, inflated, plain.body)
 	})
 }

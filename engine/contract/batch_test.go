@@ -212,8 +212,7 @@ func (s *service) atomicBatch(t *testing.T, changes ...change) map[string][]tabl
 	for _, c := range changes {
 		q.AddRowChange(c)
 	}
-	r, err := s.BatchWriteRow(q)
-	must(t, err)
+	r := conformance.Try(s.BatchWriteRow(q)).Must(t)
 	return r.TableToRowsResult
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
 )
@@ -90,8 +91,7 @@ func (tb *table) tryBatchGet(k *tablestore.PrimaryKey, read ...selection) (table
 func (tb *table) checkRead(t *testing.T, k *tablestore.PrimaryKey, want *row, read ...selection) {
 	t.Helper()
 	diff(t, tb.get(t, k, read...), want)
-	b, err := tb.tryBatchGet(k, read...)
-	must(t, err)
+	b := conformance.Try(tb.tryBatchGet(k, read...)).Must(t)
 	checkRow(t, b, accepted)
 	diff(t, newRow(&b.PrimaryKey, b.Columns), want)
 	for _, d := range []tablestore.Direction{tablestore.FORWARD, tablestore.BACKWARD} {

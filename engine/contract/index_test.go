@@ -41,8 +41,7 @@ func (s *service) dropIndex(table, index string) error {
 func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]any, cells [][]cell) {
 	t.Helper()
 	low, high := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
-	d, err := tb.DescribeTable(&tablestore.DescribeTableRequest{TableName: index})
-	must(t, err)
+	d := conformance.Try(tb.DescribeTable(&tablestore.DescribeTableRequest{TableName: index})).Must(t)
 	diff(t, len(d.TableMeta.SchemaEntry), columns)
 	for _, k := range d.TableMeta.SchemaEntry {
 		low.AddPrimaryKeyColumnWithMinValue(*k.Name)
@@ -112,8 +111,7 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 		check(t, s.deleteTable(byA), invalid("Can't delete index table directly."))
 		check(t, s.alter(byA, newOptions(-1, 1)), invalid("Can't update index table directly."))
 		check(t, s.addIndex(byA, indexOn(newTableName(), []string{"b"}), false), invalid("Can't create an index of an index table."))
-		list, err := s.ListTable()
-		must(t, err)
+		list := conformance.Try(s.ListTable()).Must(t)
 		for _, name := range list.TableNames {
 			conformance.True(t, name != byA, "the index is listed as a table")
 		}
@@ -209,8 +207,7 @@ func TestALocalIndexIsOfOnePartitionKey(t *testing.T) {
 	must(t, s.do(tb.put(tb.key("x", 1), c("a", int64(9)), c("b", "early"))))
 	must(t, s.addIndex(tb.name, local(name, "pk1", "a"), true))
 	must(t, s.do(tb.put(tb.key("x", 2), c("a", int64(8)), c("b", "late"))))
-	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: tb.name})
-	must(t, err)
+	d := conformance.Try(s.DescribeTable(&tablestore.DescribeTableRequest{TableName: tb.name})).Must(t)
 	diff(t, d.IndexMetas[0].IndexType, tablestore.IT_LOCAL_INDEX)
 	keys, cells := tb.indexRows(t, name, 3)
 	diff(t, keys, [][]any{{"x", int64(8), int64(2)}, {"x", int64(9), int64(1)}})
@@ -275,8 +272,7 @@ func TestAnIndexExpiresWithItsTable(t *testing.T) {
 // tell asks an engine's admin API for something.
 func (s *service) tell(t testing.TB, what, body string, status int) {
 	t.Helper()
-	res, err := http.Post(s.endpoint+"/_engine/"+what, "", strings.NewReader(body))
-	must(t, err)
+	res := conformance.Try(http.Post(s.endpoint+"/_engine/"+what, "", strings.NewReader(body))).Must(t)
 	res.Body.Close()
 	diff(t, res.StatusCode, status)
 }

@@ -192,8 +192,7 @@ func TestWritesAnswerWithTheRowAskedFor(t *testing.T) {
 	keyed := tb.put(k(), c("c", 1))
 	keyed.SetReturnPk()
 	t.Run("PutRow with RT_PK answers the key", func(t *testing.T) {
-		r, err := s.PutRow(&tablestore.PutRowRequest{PutRowChange: keyed})
-		must(t, err)
+		r := conformance.Try(s.PutRow(&tablestore.PutRowRequest{PutRowChange: keyed})).Must(t)
 		diff(t, keyValues(&r.PrimaryKey), []any{"a", int64(7)})
 	})
 	t.Run("a batch with RT_PK answers the key of the rows that ask", func(t *testing.T) {
@@ -400,8 +399,7 @@ func several(n int, of func(i int) change) (changes []change) {
 // rows sends a batch for this table alone and returns its answers.
 func (tb *table) rows(t testing.TB, changes ...tablestore.RowChange) []tablestore.RowResult {
 	t.Helper()
-	r, err := tb.batch(changes...)
-	must(t, err)
+	r := conformance.Try(tb.batch(changes...)).Must(t)
 	rows := r.TableToRowsResult[tb.name]
 	conformance.MustEqual(t, len(rows), len(changes), "answers")
 	return rows

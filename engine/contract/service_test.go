@@ -81,8 +81,7 @@ func serviceWith(t testing.TB, o server.Options) *service {
 func serve(t testing.TB, o server.Options) (s *service, end func()) {
 	t.Helper()
 	o.InMemory, o.Log = o.FS == nil, log.New(io.Discard, "", 0)
-	e, err := server.Open("store", o)
-	must(t, err)
+	e := conformance.Try(server.Open("store", o)).Must(t)
 	h := httptest.NewServer(e)
 	end = sync.OnceFunc(func() {
 		h.Close()
@@ -229,10 +228,9 @@ func (s *service) newTable(t testing.TB, o tableOptions) *table {
 	if o.more != nil {
 		o.more(option)
 	}
-	_, err := s.CreateTable(&tablestore.CreateTableRequest{
+	must(t, conformance.ErrorOf(s.CreateTable(&tablestore.CreateTableRequest{
 		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{}, IndexMetas: o.indexes, EnableLocalTxn: o.localTxn,
-	})
-	must(t, err)
+	})))
 	s.dropLater(t, tb.name)
 	s.awaitTable(t, tb)
 	return tb
@@ -364,8 +362,7 @@ func diff(t testing.TB, got, want any) {
 
 func describe(t *testing.T, s *service, name string) *tablestore.DescribeTableResponse {
 	t.Helper()
-	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
-	must(t, err)
+	d := conformance.Try(s.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})).Must(t)
 	return d
 }
 
@@ -398,8 +395,7 @@ var protocol = sync.OnceValues(func() (map[string]bool, error) {
 // spec names the rules of docs/internals/protocol*.md that a case proves. A number that is not there fails the test.
 func spec(t testing.TB, rules ...string) {
 	t.Helper()
-	numbers, err := protocol()
-	must(t, err)
+	numbers := conformance.Try(protocol()).Must(t)
 	for _, r := range rules {
 		conformance.Equal(t, numbers[r], true, "docs/internals/protocol*.md have no rule %s", r)
 	}
@@ -426,15 +422,13 @@ var ruleNumber = regexp.MustCompile(`^[1-6]\.\d+\.\d+$`)
 // TestEveryRuleHasACase reads the suite's source: every test names rules, and every rule of sections 1 to 6 is named by
 // a test, or proven elsewhere.
 func TestEveryRuleHasACase(t *testing.T) {
-	numbers, err := protocol()
-	must(t, err)
+	numbers := conformance.Try(protocol()).Must(t)
 	named := rulesNamed(t)
 	for r := range numbers {
 		conformance.True(t, !ruleNumber.MatchString(r) || named[r] || elsewhere[r][0] != "", "no case names rule %s", r)
 	}
 	for r, where := range elsewhere {
-		text, err := os.ReadFile(where[0])
-		must(t, err)
+		text := conformance.Try(os.ReadFile(where[0])).Must(t)
 		if !strings.Contains(string(text), "func "+where[1]+"(") || !numbers[r] {
 			t.Errorf("rule %s: %s has no %s", r, where[0], where[1])
 		}
@@ -446,11 +440,9 @@ func rulesNamed(t *testing.T) map[string]bool {
 	t.Helper()
 	number := regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)
 	named := map[string]bool{}
-	files, err := filepath.Glob("*_test.go")
-	must(t, err)
+	files := conformance.Try(filepath.Glob("*_test.go")).Must(t)
 	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		must(t, err)
+		file := conformance.Try(parser.ParseFile(token.NewFileSet(), name, nil, 0)).Must(t)
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok || f.Name.Name == "TestEveryRuleHasACase" || f.Name.Name == "TestMain" || name == "assumptions_test.go" {

@@ -33,8 +33,7 @@ func (tb *table) tryStart(values ...any) (id string, err error) {
 // start begins a transaction, which is aborted at the end of the test if it is still open.
 func (tb *table) start(t *testing.T, partition string) (id string) {
 	t.Helper()
-	id, err := tb.tryStart(partition)
-	must(t, err)
+	id = conformance.Try(tb.tryStart(partition)).Must(t)
 	if tb.real {
 		t.Cleanup(func() {
 			if err := tb.abort(id); err != nil {
@@ -142,8 +141,7 @@ func TestATransactionIsSeenByItselfUntilItIsCommitted(t *testing.T) {
 	s := proving(t, "3.12.3", "3.12.9", "3.12.8")
 	tb := s.lockable(t)
 	tb.load(t, tb.put(tb.key("a", 1), c("v", 1)), tb.put(tb.key("a", 2), c("v", 2)), tb.put(tb.key("a", 9), c("v", 9)))
-	before, err := tb.rangeIn("", "a", "a")
-	must(t, err)
+	before := conformance.Try(tb.rangeIn("", "a", "a")).Must(t)
 	after := []*row{
 		{[]any{"a", int64(1)}, []cell{c("v", int64(11))}},
 		{[]any{"a", int64(3)}, []cell{c("v", int64(3))}},
@@ -152,20 +150,17 @@ func TestATransactionIsSeenByItselfUntilItIsCommitted(t *testing.T) {
 	}
 	for _, end := range []func(string) error{s.abort, s.commit} {
 		id := tb.start(t, "a")
-		u, err := s.units(in(id, tb.update(tb.key("a", 1), add("v", 10))))
-		must(t, err)
+		u := conformance.Try(s.units(in(id, tb.update(tb.key("a", 1), add("v", 10))))).Must(t)
 		diff(t, unitsOf(u), units{0, 1})
 		must(t, s.do(in(id, expecting(expectExist, tb.delete(tb.key("a", 2))))))
 		must(t, s.do(in(id, expecting(expectNotExist, tb.put(tb.key("a", 3), c("v", 3))))))
 		check(t, s.do(in(id, expecting(expectNotExist, tb.put(tb.key("a", 3))))), conditionFailed)
 		diff(t, rowCodes(t, tb.batchIn(t, id, tb.put(tb.key("a", 4), c("v", 4)))), []string{""})
-		inside, err := tb.rangeIn(id, "a", "a")
-		must(t, err)
+		inside := conformance.Try(tb.rangeIn(id, "a", "a")).Must(t)
 		diff(t, inside, after)
 		diff(t, tb.get(t, tb.key("a", 2), reading(id)), (*row)(nil))
 		own := tb.get(t, tb.key("a", 3), reading(id))
-		outside, err := tb.rangeIn("", "a", "a")
-		must(t, err)
+		outside := conformance.Try(tb.rangeIn("", "a", "a")).Must(t)
 		diff(t, outside, before)
 		diff(t, tb.get(t, tb.key("a", 3)), (*row)(nil))
 		must(t, end(id))
@@ -176,8 +171,7 @@ func TestATransactionIsSeenByItselfUntilItIsCommitted(t *testing.T) {
 			check(t, use, noSession)
 		}
 	}
-	outside, err := tb.rangeIn("", "a", "a")
-	must(t, err)
+	outside := conformance.Try(tb.rangeIn("", "a", "a")).Must(t)
 	diff(t, outside, after)
 }
 
@@ -196,8 +190,7 @@ func TestATransactionKeepsOtherWritersFromItsPartitionKey(t *testing.T) {
 	atomic := &tablestore.BatchWriteRowRequest{IsAtomic: true}
 	atomic.AddRowChange(tb.put(tb.key("a", 6)))
 	atomic.AddRowChange(tb.put(tb.key("a", 7)))
-	r, err := s.BatchWriteRow(atomic)
-	must(t, err)
+	r := conformance.Try(s.BatchWriteRow(atomic)).Must(t)
 	checkRows(t, r.TableToRowsResult[tb.name], locked)
 	bulk := s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, bulkRow(tb, tb.key("a", 8)), bulkRow(tb, tb.key("c", 8)))})
 	for i, row := range parseOf(t, bulk.body)[2] {

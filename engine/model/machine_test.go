@@ -72,8 +72,7 @@ func TestIndexesAnswerAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t,
 func acrossRestarts(t *testing.T, with string) {
 	checks(t, 6)
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		must(rt, err)
+		dir := conformance.Try(os.MkdirTemp(t.TempDir(), "")).Must(rt)
 		m := newMachine(rt, dir, with)
 		defer func() { m.engine.close(rt) }()
 		actions := m.actions()
@@ -164,8 +163,7 @@ func (m *machine) table(rt *rapid.T) {
 	case "update":
 		m.update(rt, name)
 	case "list":
-		r, err := m.engine.ListTable()
-		must(rt, err)
+		r := conformance.Try(m.engine.ListTable()).Must(rt)
 		same(rt, "ListTable", r.TableNames, m.model.TableNames())
 	case "delete":
 		same(rt, "DeleteTable", m.engine.deleteTable(name), m.model.DeleteTable(name))

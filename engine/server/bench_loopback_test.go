@@ -28,13 +28,11 @@ import (
 // post sends a prepared request over the loopback interface and reads the answer to its end.
 func post(b *testing.B, s *Server, client *http.Client, url, op string, body []byte) {
 	r := signed(s, op, body)
-	target, err := http.NewRequest(http.MethodPost, url+"/"+op, bytes.NewReader(body))
-	must(b, err)
+	target := conformance.Try(http.NewRequest(http.MethodPost, url+"/"+op, bytes.NewReader(body))).Must(b)
 	target.Header = r.Header
-	resp, err := client.Do(target)
-	must(b, err)
+	resp := conformance.Try(client.Do(target)).Must(b)
 	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
+	_, err := io.Copy(io.Discard, resp.Body)
 	conformance.MustTrue(b, err == nil && resp.StatusCode == http.StatusOK, "%v %v", resp.StatusCode, err)
 }
 
@@ -172,13 +170,10 @@ func servedLoad(b *testing.B, encoder *Server, store string, bodies [][]byte) (t
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), servedStore+"="+store)
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	must(b, err)
-	stdout, err := cmd.StdoutPipe()
-	must(b, err)
+	stdin := conformance.Try(cmd.StdinPipe()).Must(b)
+	stdout := conformance.Try(cmd.StdoutPipe()).Must(b)
 	must(b, cmd.Start())
-	url, err := bufio.NewReader(stdout).ReadString('\n')
-	must(b, err)
+	url := conformance.Try(bufio.NewReader(stdout).ReadString('\n')).Must(b)
 	url = strings.TrimSpace(url)
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	createTable(b, tablestore.NewClient(url, DefaultInstance, DefaultAccessKeyID, DefaultAccessKeySecret), "t", 1)

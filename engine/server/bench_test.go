@@ -24,8 +24,7 @@ func batchBody(b testing.TB, s *Server, first int) []byte {
 		}
 		req.AddRowChange(p)
 	}
-	_, err := sdk("http://localhost", tap).BatchWriteRow(req)
-	must(b, err)
+	must(b, conformance.ErrorOf(sdk("http://localhost", tap).BatchWriteRow(req)))
 	return tap.bodies["BatchWriteRow"][0]
 }
 

@@ -276,8 +276,7 @@ func FuzzConnection(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := net.Dial("tcp", addr)
-		must(t, err)
+		c := conformance.Try(net.Dial("tcp", addr)).Must(t)
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(patience))
 		c.(*net.TCPConn).SetLinger(0) // thousands of connections would leave no ports

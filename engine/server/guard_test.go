@@ -28,8 +28,7 @@ import (
 // status is the status line of the next answer on a connection.
 func status(t *testing.T, c io.Reader) string {
 	t.Helper()
-	line, err := bufio.NewReader(c).ReadString('\n')
-	must(t, err)
+	line := conformance.Try(bufio.NewReader(c).ReadString('\n')).Must(t)
 	return strings.TrimSpace(line)
 }
 
@@ -152,10 +151,9 @@ func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tables
 		from, to = to, from
 	}
 	for from != nil {
-		r, err := c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+		r := conformance.Try(c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 			TableName: table, StartPrimaryKey: from, EndPrimaryKey: to, Direction: dir, MaxVersion: 100, Limit: limit,
-		}})
-		must(t, err)
+		}})).Must(t)
 		for _, row := range r.Rows {
 			s := ""
 			for _, k := range row.PrimaryKey.PrimaryKeys {
@@ -173,8 +171,7 @@ func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tables
 
 func TestATransportAnswersWithAStatusLineAndALength(t *testing.T) {
 	s := open(t, Options{})
-	resp, err := s.Transport().RoundTrip(signed(s, "ListTable", nil))
-	must(t, err)
+	resp := conformance.Try(s.Transport().RoundTrip(signed(s, "ListTable", nil))).Must(t)
 	body, err := io.ReadAll(resp.Body)
 	conformance.True(t, err == nil && resp.Status == "200 OK" && len(body) == 0 && resp.ContentLength == 0,
 		"%v %v %v", resp.Status, body, err)

@@ -24,8 +24,7 @@ func must[E comparable](t testing.TB, err E) {
 // reopen opens a server of a folder.
 func reopen(t testing.TB, dir string, o Options) *Server {
 	t.Helper()
-	s, err := Open(dir, o)
-	must(t, err)
+	s := conformance.Try(Open(dir, o)).Must(t)
 	return s
 }
 
@@ -64,12 +63,11 @@ func createTable(t testing.TB, c *tablestore.TableStoreClient, name string, vers
 	meta := &tablestore.TableMeta{TableName: name}
 	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
 	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
-	_, err := c.CreateTable(&tablestore.CreateTableRequest{
+	must(t, conformance.ErrorOf(c.CreateTable(&tablestore.CreateTableRequest{
 		TableMeta:          meta,
 		TableOption:        &tablestore.TableOption{TimeToAlive: -1, MaxVersion: versions, DeviationCellVersionInSec: 86400},
 		ReservedThroughput: &tablestore.ReservedThroughput{},
-	})
-	must(t, err)
+	})))
 }
 
 // withTable opens an in-memory server of the table t.

@@ -87,8 +87,7 @@ func TestAnyCredentialsAreTaken(t *testing.T) {
 		}
 	}
 	// What makes a request unreadable is refused as ever.
-	res, err := http.Post(web.URL+"/ListTable", "", nil)
-	must(t, err)
+	res := conformance.Try(http.Post(web.URL+"/ListTable", "", nil)).Must(t)
 	res.Body.Close()
 	conformance.Equal(t, res.StatusCode, http.StatusBadRequest, "%v", res.Status)
 }
@@ -152,9 +151,8 @@ func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
 		t.Fatalf("%v, %+v", err, d)
 	}
 	at.at = at.at.Add(time.Second)
-	if got := writeRows(t, c, rowsOf("a", "b", "c", "d")); !slices.Equal(got, []string{"", "", "", "OTSNotEnoughCapacityUnit"}) {
-		t.Errorf("ten units are three rows of three: %v", got)
-	}
+	conformance.Same(t, writeRows(t, c, rowsOf("a", "b", "c", "d")), []string{"", "", "", "OTSNotEnoughCapacityUnit"},
+		"ten units are three rows of three")
 	off := false
 	for _, o := range []struct {
 		option tablestore.TableOption
@@ -256,8 +254,7 @@ func newGate(t *testing.T) *gate {
 func inGate(t *testing.T, s *Server, limits Limits) (g *gate, c net.Conn, stop func(), ended chan error) {
 	t.Helper()
 	g = newGate(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	listener := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended = make(chan error, 1)
 	go func() { ended <- s.ServeListener(ctx, listener, limits) }()

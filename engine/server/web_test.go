@@ -25,8 +25,7 @@ const patience = 5 * time.Minute
 // onPort serves s on a local port until the test ends, which waits for it.
 func onPort(t testing.TB, s *Server, limits Limits) (addr string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	listener := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.ServeListener(ctx, listener, limits) }()
@@ -39,8 +38,7 @@ func onPort(t testing.TB, s *Server, limits Limits) (addr string) {
 
 func dial(t testing.TB, addr string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	must(t, err)
+	c := conformance.Try(net.Dial("tcp", addr)).Must(t)
 	c.SetDeadline(time.Now().Add(patience))
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -151,8 +149,7 @@ func TestABodyThatIsTooLongIsReadToItsEndOnceSoThatItsClientHearsTheAnswer(t *te
 			c := dial(t, addr)
 			q := r()
 			must(t, q.Write(c))
-			resp, err := http.ReadResponse(bufio.NewReader(c), q)
-			must(t, err)
+			resp := conformance.Try(http.ReadResponse(bufio.NewReader(c), q)).Must(t)
 			text, err := io.ReadAll(resp.Body)
 			if resp.StatusCode != http.StatusRequestEntityTooLarge || err != nil || !bytes.Contains(text, []byte(wire.CodeBodyTooLarge)) {
 				t.Errorf("%d %q %v", resp.StatusCode, text, err)
@@ -214,8 +211,7 @@ func TestANewConnectionReplacesAnIdleOneWhenAllAreOpen(t *testing.T) {
 				client.SetDeadline(time.Now().Add(patience))
 				t.Cleanup(func() { client.Close() })
 				from <- server
-				accepted, err := c.Accept()
-				must(t, err)
+				accepted := conformance.Try(c.Accept()).Must(t)
 				clients = append(clients, client)
 				return accepted
 			}

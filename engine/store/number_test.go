@@ -68,8 +68,7 @@ func write(s *Store, tab *Table, changes ...wire.Change) (numbers []int64, err e
 
 func mustWrite(t testing.TB, s *Store, tab *Table, changes ...wire.Change) []int64 {
 	t.Helper()
-	numbers, err := write(s, tab, changes...)
-	must(t, err)
+	numbers := conformance.Try(write(s, tab, changes...)).Must(t)
 	return numbers
 }
 
@@ -243,8 +242,7 @@ func TestNoNumberOfARowThatIsLeftComesTwice(t *testing.T) {
 			lossy := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: random})
 			after := reopen(t, "d", Options{FS: lossy, Now: func() time.Time { return time.Unix(0, 0) }})
 			tab := after.Table([]byte("numbered"))
-			left, err := stored(after, tab, "p")
-			must(t, err)
+			left := conformance.Try(stored(after, tab, "p")).Must(t)
 			n := mustWrite(t, after, tab, numbered("p", ""))[0]
 			if len(left) > 0 && n <= left[len(left)-1] {
 				t.Errorf("no sync %t: %d is not above %d, which is there", noSync, n, left[len(left)-1])

@@ -104,8 +104,7 @@ func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte)
 // has a larger partition key, that it ends soon after it.
 func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, largest int64) {
 	t.Helper()
-	it, err := s.db.NewIter(nil)
-	must(t, err)
+	it := conformance.Try(s.db.NewIter(nil)).Must(t)
 	defer it.Close()
 	size, part := int64(0), 0
 	for ok := it.SeekGE(appendRowPrefix(nil, tab.id)); ok && bytes.Compare(it.Key(), appendRowPrefix(nil, tab.id+1)) < 0; ok = it.Next() {
@@ -194,8 +193,7 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 		c := drawChange(rng)
 		must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: make([]wire.Outcome, 1)}}, false))
 		must(t, s.DeleteTable(ctx, []byte("t")))
-		it, err := s.db.NewIter(nil)
-		must(t, err)
+		it := conformance.Try(s.db.NewIter(nil)).Must(t)
 		for it.First(); it.Valid(); it.Next() {
 			if k := it.Key()[0]; k == spaceLate || k == spaceRows {
 				t.Fatalf("seed %d: of a table that was deleted there is %x", seed, it.Key())

@@ -41,8 +41,7 @@ func must[E comparable](t interface {
 // reopen opens a store that the test closes.
 func reopen(t testing.TB, dir string, o Options) *Store {
 	t.Helper()
-	s, err := Open(dir, o)
-	must(t, err)
+	s := conformance.Try(Open(dir, o)).Must(t)
 	return s
 }
 
@@ -287,9 +286,8 @@ func TestBothAnswersOfUndocumentedBehaviour(t *testing.T) {
 	for ms, want := range map[int64]string{90_000: "in", 89_999: "out", 91_000: "in"} {
 		for _, exclusive := range []bool{false, true} {
 			refused := m.checkCells(&wire.Change{Row: wire.Row{Cells: []wire.Cell{put("", ms)}}}, 100_000, Choices{ExclusiveLowerEdge: exclusive}) != nil
-			if refused != (want == "out" || exclusive && ms == 90_000) {
-				t.Errorf("%d, exclusive %v: refused %v", ms, exclusive, refused)
-			}
+			conformance.Equal(t, refused, (want == "out" || exclusive && ms == 90_000),
+				"%d, exclusive %v: refused", ms, exclusive)
 		}
 	}
 }

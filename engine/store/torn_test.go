@@ -125,8 +125,7 @@ func wholeOrError(fs vfs.FS, rows int64, must bool) error {
 func files(t *testing.T, fs vfs.FS) (paths []string) {
 	t.Helper()
 	for _, dir := range []string{"d", "d/data"} {
-		names, err := fs.List(dir)
-		must(t, err)
+		names := conformance.Try(fs.List(dir)).Must(t)
 		for _, name := range names {
 			if info, err := fs.Stat(dir + "/" + name); err != nil {
 				t.Fatal(err)
@@ -140,19 +139,16 @@ func files(t *testing.T, fs vfs.FS) (paths []string) {
 
 func contents(t *testing.T, fs vfs.FS, name string) []byte {
 	t.Helper()
-	f, err := fs.Open(name)
-	must(t, err)
+	f := conformance.Try(fs.Open(name)).Must(t)
 	defer f.Close()
-	b, err := io.ReadAll(f)
-	must(t, err)
+	b := conformance.Try(io.ReadAll(f)).Must(t)
 	return b
 }
 
 func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) {
 	t.Helper()
 	b := change(contents(t, fs, name))
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-	must(t, err)
+	f := conformance.Try(fs.Create(name, vfs.WriteCategoryUnspecified)).Must(t)
 	conformance.Must(t, conformance.ErrorOf(f.Write(b)))
 	must(t, f.Sync())
 	must(t, f.Close())
@@ -193,8 +189,7 @@ func lastLog(t *testing.T, fs vfs.FS) (last string) {
 // recordEnds is the offsets at which the log's records end.
 func recordEnds(t *testing.T, fs vfs.FS, name string) (ends []int) {
 	t.Helper()
-	number, err := strconv.ParseUint(strings.TrimSuffix(path.Base(name), ".log"), 10, 32)
-	must(t, err)
+	number := conformance.Try(strconv.ParseUint(strings.TrimSuffix(path.Base(name), ".log"), 10, 32)).Must(t)
 	records := newReader(record.NewReader, bytes.NewReader(contents(t, fs, name)), number)
 	for {
 		r, err := records.Next()
@@ -390,8 +385,7 @@ func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.R
 
 func checkHeld(t *testing.T, s *Store, acknowledged map[int64]bool, sent int64) {
 	t.Helper()
-	got, err := holds(s)
-	must(t, err)
+	got := conformance.Try(holds(s)).Must(t)
 	for k := range acknowledged {
 		conformance.MustEqual(t, got[k], true, "row %d of %d acknowledged is lost", k, len(acknowledged))
 	}

@@ -19,8 +19,7 @@ var must = conformance.Must
 // read returns a file of the repository.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	must(t, err)
+	text := conformance.Try(os.ReadFile(name)).Must(t)
 	return text
 }
 
@@ -29,11 +28,9 @@ func englishPages(t *testing.T, root string) map[string]string {
 	t.Helper()
 	both := map[string]string{"README.md": "README.zh.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
-		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
-		must(t, err)
+		found := conformance.Try(filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))).Must(t)
 		for _, page := range found {
-			rel, err := filepath.Rel(root, page)
-			must(t, err)
+			rel := conformance.Try(filepath.Rel(root, page)).Must(t)
 			if rel = filepath.ToSlash(rel); strings.HasPrefix(rel, internals) {
 				both[rel] = ""
 			} else if !strings.HasPrefix(rel, "docs/zh/") {
@@ -119,8 +116,7 @@ func TestEveryPageIsThereInChinese(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{"docs/zh/*.md", "docs/zh/*/*.md"} {
-		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
-		must(t, err)
+		found := conformance.Try(filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))).Must(t)
 		for _, page := range found {
 			if filepath.Base(page) == "terms.md" { // the list of terms has nothing to translate
 				continue

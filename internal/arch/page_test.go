@@ -125,9 +125,8 @@ func TestTheWayOfAnOptionIsShort(t *testing.T) {
 		}
 		field := strings.ToLower(strings.ReplaceAll(name, "-", ""))
 		for _, f := range functions[2:] { // the first two read any option
-			if text := strings.ToLower(string(read(t, filepath.Join(root, f[1])))); !strings.Contains(text, field) {
-				t.Errorf("--%s: %s says nothing of it", name, f[1])
-			}
+			conformance.Contains(t, strings.ToLower(string(read(t, filepath.Join(root, f[1])))), field,
+				"--%s: %s says nothing of it", name, f[1])
 		}
 	}
 	conformance.True(t, rows >= 3, "%s has the ways of only %d options", architecturePage, rows)
@@ -141,8 +140,7 @@ func declaredIn(t *testing.T, name string) map[string]bool {
 	if err != nil {
 		return declared
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), name, source, 0)
-	must(t, err)
+	file := conformance.Try(parser.ParseFile(token.NewFileSet(), name, source, 0)).Must(t)
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
@@ -254,8 +252,7 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 		}
 	}
 	conformance.True(t, introduced >= 15, "pages introduce only %d words", introduced)
-	comments, err := filepath.Glob(filepath.Join(root, "*", "*", "*.go"))
-	must(t, err)
+	comments := conformance.Try(filepath.Glob(filepath.Join(root, "*", "*", "*.go"))).Must(t)
 	for _, name := range comments {
 		text := read(t, name)
 		all.Write(text)

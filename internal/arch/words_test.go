@@ -144,8 +144,7 @@ var (
 func parsed(t *testing.T, name string) (*ast.File, *token.FileSet) {
 	t.Helper()
 	if files[name] == nil {
-		file, err := parser.ParseFile(places, name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		must(t, err)
+		file := conformance.Try(parser.ParseFile(places, name, nil, parser.ParseComments|parser.SkipObjectResolution)).Must(t)
 		files[name] = file
 	}
 	return files[name], places

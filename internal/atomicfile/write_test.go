@@ -171,8 +171,7 @@ func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {
 	dir := t.TempDir()
 	f, err := New(filepath.Join(dir, "rows.part"), 0o600)
 	must(t, err)
-	_, err = f.WriteString("rows")
-	must(t, err)
+	must(t, conformance.ErrorOf(f.WriteString("rows")))
 	name := filepath.Join(dir, "rows")
 	broken := errors.New("broken")
 	s := fake(t, 2, broken) // the rename
@@ -180,8 +179,7 @@ func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {
 		t.Errorf("%q: %v", s.calls, err)
 	}
 	s.fail = -1
-	f, err = os.OpenFile(name+".part", os.O_RDWR, 0)
-	must(t, err)
+	f = conformance.Try(os.OpenFile(name+".part", os.O_RDWR, 0)).Must(t)
 	if err := Commit(f, name); err != nil || content(t, name) != "rows" || content(t, name+".part") != "none" {
 		t.Errorf("%q: %v", s.calls, err)
 	}

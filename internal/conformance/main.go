@@ -38,6 +38,25 @@ func Must(t interface {
 // ErrorOf is the error of a call that also gives a value.
 func ErrorOf[T any](_ T, err error) error { return err }
 
+// Result is what a call gives, until Must takes its value.
+type Result[T any] struct {
+	value T
+	err   error
+}
+
+// Try takes what a call gives.
+func Try[T any](value T, err error) Result[T] { return Result[T]{value, err} }
+
+// Must is the value. An error ends a test, or one drawing of a property.
+func (r Result[T]) Must(t interface {
+	Helper()
+	Fatal(args ...any)
+}) T {
+	t.Helper()
+	Must(t, r.err)
+	return r.value
+}
+
 // True reports what does not hold. Format and args say what was found instead.
 func True(t interface {
 	Helper()

@@ -21,6 +21,7 @@ func TestWhatDoesNotHoldFails(t *testing.T) {
 		MustTrue(&n, holds, "")
 		MustEqual(&n, holds, true, "")
 		Must(&n, ErrorOf(0, map[bool]error{false: os.ErrInvalid}[holds]))
-		MustEqual(t, n, map[bool]told{false: 4}[holds], "failures of four checks")
+		MustEqual(t, Try(7, map[bool]error{false: os.ErrInvalid}[holds]).Must(&n), 7, "value")
+		MustEqual(t, n, map[bool]told{false: 5}[holds], "failures of five checks")
 	}
 }

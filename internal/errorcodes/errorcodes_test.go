@@ -84,8 +84,7 @@ func clientCodes(t *testing.T, name string) map[string]bool {
 
 func parsed(t *testing.T, name string) *ast.File {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-	conformance.Must(t, err)
+	f := conformance.Try(parser.ParseFile(token.NewFileSet(), name, nil, 0)).Must(t)
 	return f
 }
 
@@ -119,8 +118,7 @@ func TestThePageOfErrors(t *testing.T) {
 		conformance.Must(t, os.WriteFile(name, want, 0o666))
 		return
 	}
-	got, err := os.ReadFile(name)
-	conformance.Must(t, err)
+	got := conformance.Try(os.ReadFile(name)).Must(t)
 	conformance.Equal(t, bytes.Equal(got, want), true, "docs/errors.md is not what the catalogue says; make errors writes it")
 }
 

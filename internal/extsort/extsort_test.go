@@ -20,13 +20,11 @@ type pair struct{ key, value string }
 
 func sorted(t testing.TB, o Options, items []pair) *Sorted {
 	t.Helper()
-	s, err := New(o)
-	must(t, err)
+	s := conformance.Try(New(o)).Must(t)
 	for _, p := range items {
 		must(t, s.Add([]byte(p.key), []byte(p.value)))
 	}
-	out, err := s.Sort()
-	must(t, err)
+	out := conformance.Try(s.Sort()).Must(t)
 	return out
 }
 

@@ -30,10 +30,8 @@ func TestAnswersAreBoundedByTheirKind(t *testing.T) {
 		{http.MethodGet, "http://s/bucket?list-type=2&prefix=a", 200, maxListing}, {http.MethodGet, "http://s/bucket?list-type=2", 500, maxRefusal},
 		{http.MethodPut, "http://s/bucket/key", 200, maxOther}, {http.MethodDelete, "http://s/bucket/key", 204, maxOther},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), tt.method, tt.url, http.NoBody)
-		conformance.Must(t, err)
-		res, err := Transport(endless{tt.status}).RoundTrip(r)
-		conformance.Must(t, err)
+		r := conformance.Try(http.NewRequestWithContext(t.Context(), tt.method, tt.url, http.NoBody)).Must(t)
+		res := conformance.Try(Transport(endless{tt.status}).RoundTrip(r)).Must(t)
 		n, err := io.Copy(io.Discard, res.Body)
 		if tt.most == 0 && (n != 64<<20 || err != nil) || tt.most > 0 && (n != tt.most+1 || err == nil || !strings.Contains(err.Error(), "KiB")) {
 			t.Errorf("%s %s, %d: %d bytes, %v", tt.method, tt.url, tt.status, n, err)

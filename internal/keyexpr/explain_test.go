@@ -25,10 +25,8 @@ func design(t *testing.T, env Env, columns ...string) Design {
 	t.Helper()
 	d := Design{Inputs: env.Columns}
 	for _, text := range columns {
-		col, err := ParseColumn(text)
-		must(t, err)
-		p, err := CompileColumn(col, env)
-		must(t, err)
+		col := conformance.Try(ParseColumn(text)).Must(t)
+		p := conformance.Try(CompileColumn(col, env)).Must(t)
 		d.Columns, d.Programs = append(d.Columns, col), append(d.Programs, p)
 	}
 	return d
@@ -98,8 +96,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 	} {
 		conformance.Contains(t, text, want, "text")
 	}
-	data, err := json.Marshal(x)
-	must(t, err)
+	data := conformance.Try(json.Marshal(x)).Must(t)
 	var fields map[string]any
 	must(t, json.Unmarshal(data, &fields))
 	for _, name := range []string{"key", "order", "ranges", "examples", "notes", "files"} {
@@ -176,8 +173,7 @@ func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
 		}
 		cases = append(cases, map[string]any{"source": source, "setup": x.PythonSetup, "python": x.Key[0].Python, "rows": values, "keys": keys})
 	}
-	data, err := json.Marshal(cases)
-	must(t, err)
+	data := conformance.Try(json.Marshal(cases)).Must(t)
 	// JSON has no whole doubles, and Python must get what a driver gives it.
 	check := strings.Replace(pythonCheck, "scope = dict", `row["Score"] = float(row["Score"]); scope = dict`, 1)
 	cmd := exec.CommandContext(t.Context(), python, "-c", check)

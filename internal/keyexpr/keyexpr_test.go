@@ -316,14 +316,12 @@ func TestAColumnsTypeIsThatOfItsExpression(t *testing.T) {
 		"CardID":                  "integer",
 		"Nothing":                 "unknown column",
 	} {
-		col, err := ParseColumn(text)
-		must(t, err)
+		col := conformance.Try(ParseColumn(text)).Must(t)
 		p, err := CompileColumn(col, env)
 		conformance.True(t, (err == nil || strings.Contains(err.Error(), want)) && (err != nil || p.Type.String() == want),
 			"%s: %v %v, want %s", text, p, err, want)
 	}
-	p, err := CompileColumn(Column{Name: "k", Type: table.String, Expr: "Mixed"}, env)
-	must(t, err)
+	p := conformance.Try(CompileColumn(Column{Name: "k", Type: table.String, Expr: "Mixed"}, env)).Must(t)
 	_, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Mixed": num(3)}))
 	conformance.True(t, why != nil && why.Code == table.CodeType, "a value of another type: %v", why)
 }
@@ -381,9 +379,8 @@ func TestTimesAreReadFromTextAndNumbers(t *testing.T) {
 		{`year(Mixed)`, str("2021-02-30"), table.CodeType},
 		{`year(Mixed)`, yesno(true), table.CodeType},
 	} {
-		if got := eval(t, tt.source, map[string]table.Value{"Mixed": tt.value}); got != tt.want {
-			t.Errorf("%s of %s: %q, want %q", tt.source, appendText(nil, tt.value), got, tt.want)
-		}
+		conformance.Equal(t, eval(t, tt.source, map[string]table.Value{"Mixed": tt.value}), tt.want,
+			"%s of %s", tt.source, appendText(nil, tt.value))
 	}
 }
 
@@ -442,8 +439,7 @@ func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
 	}
 	env.Separator, err = c.Choose()
 	conformance.MustTrue(t, err == nil && env.Separator == '!', "%q, %v", env.Separator, err)
-	p, err = Compile(source, env)
-	must(t, err)
+	p = conformance.Try(Compile(source, env)).Must(t)
 	v, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a,b")}))
 	conformance.True(t, why == nil && string(v.Bytes) == "A100!a,b", "%q, %v", v.Bytes, why)
 	_, why = p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a b")}))
@@ -474,8 +470,7 @@ func TestAConditionIsTrueOrFalse(t *testing.T) {
 		_, err := CompileWhere(text)
 		conformance.Refused(t, err, want, "%s", text)
 	}
-	w, err := CompileWhere(`age`)
-	must(t, err)
+	w := conformance.Try(CompileWhere(`age`)).Must(t)
 	_, why := w.NewTest().Passes(func(string) table.Value { return table.Value{Type: table.Integer, Int: 1} })
 	conformance.True(t, why != nil, "1 is neither true nor false")
 }

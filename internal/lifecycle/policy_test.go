@@ -34,8 +34,7 @@ classes:
 
 func parsed(t *testing.T, text string) *Policy {
 	t.Helper()
-	p, err := Parse("policy.yaml", []byte(text))
-	must(t, err)
+	p := conformance.Try(Parse("policy.yaml", []byte(text))).Must(t)
 	return p
 }
 
@@ -73,8 +72,7 @@ func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
 		{"202202", "2024-03-15T00:00:00Z", 25, 4},
 		{"000001", "2024-03-15T00:00:00Z", 24290, 4},
 	} {
-		period, err := parseTableName("c{month}", "c"+tt.period)
-		must(t, err)
+		period := conformance.Try(parseTableName("c{month}", "c"+tt.period)).Must(t)
 		now := at(t, tt.now)
 		if age, class := p.Age(period, now), p.ClassOf(period, now); age != tt.age || class.Number != tt.class {
 			t.Errorf("%s at %s: age %d, class %d; want %d, %d", tt.period, tt.now, age, class.Number, tt.age, tt.class)
@@ -84,8 +82,7 @@ func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
 
 func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
 	p := parsed(t, "period: day\nzone: Europe/Berlin\nclasses: [{up_to: 0}, {up_to: 1}, {}]")
-	period, err := parseTableName("c{day}", "c20240330")
-	must(t, err)
+	period := conformance.Try(parseTableName("c{day}", "c20240330")).Must(t)
 	for now, age := range map[string]int{ // the night of 31 March has 23 hours
 		"2024-03-29T22:59:59Z": -1, "2024-03-29T23:00:00Z": 0, "2024-03-30T22:59:59Z": 0, "2024-03-30T23:00:00Z": 1,
 		"2024-03-31T21:59:59Z": 1, "2024-03-31T22:00:00Z": 2, "2025-03-30T12:00:00Z": 365,
@@ -95,8 +92,7 @@ func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
 }
 
 func TestAFinerPeriodHasTheAgeOfWhatItLiesIn(t *testing.T) {
-	day, err := parseTableName("c{day}", "c20240229")
-	must(t, err)
+	day := conformance.Try(parseTableName("c{day}", "c20240229")).Must(t)
 	conformance.Equal(t, parsed(t, "period: month\nclasses: [{}]").Age(day, at(t, "2024-03-01T00:00:00Z")), 1, "age")
 }
 
@@ -110,8 +106,7 @@ func TestAClassNamesItsAges(t *testing.T) {
 func TestAPolicyFitsTablesOfItsOwnPeriod(t *testing.T) {
 	p := parsed(t, example)
 	for template, fits := range map[string]bool{"c{month}": true, "c{day}": false, "c{year}": false} {
-		parsed, err := ParseTemplate(template)
-		must(t, err)
+		parsed := conformance.Try(ParseTemplate(template)).Must(t)
 		conformance.Equal(t, (p.Fits(parsed) == nil), fits, "%s", template)
 	}
 }
@@ -220,15 +215,13 @@ func FuzzAPolicyIsReadOrRefused(f *testing.F) {
 
 func zoneOf(t *testing.T, name string) *time.Location {
 	t.Helper()
-	zone, err := time.LoadLocation(name)
-	must(t, err)
+	zone := conformance.Try(time.LoadLocation(name)).Must(t)
 	return zone
 }
 
 func at(t *testing.T, text string) time.Time {
 	t.Helper()
-	moment, err := time.Parse(time.RFC3339, text)
-	must(t, err)
+	moment := conformance.Try(time.Parse(time.RFC3339, text)).Must(t)
 	return moment
 }
 
@@ -328,8 +321,7 @@ classes:
 		{"202402", Table{"c", 3, 5, -1, 1}, "[{max_versions 1 2}]", false, true, false, false},
 		{"202401", Table{"c", 3, 5, -1, 9}, "[]", false, false, false, true},
 	} {
-		period, err := parseTableName("c{month}", "c"+tt.month)
-		must(t, err)
+		period := conformance.Try(parseTableName("c{month}", "c"+tt.month)).Must(t)
 		c := p.Change(period, tt.have, at(t, "2024-05-15T00:00:00Z"))
 		got := fmt.Sprint(c.Settings())
 		if got != tt.want || c.Reserves() != tt.reserves || c.Options() != tt.options || c.Shortens() != tt.shortens || c.Expired() != tt.expired {
@@ -339,8 +331,7 @@ classes:
 }
 
 func TestTheTablesOfATemplateAreSortedOutOfAllNames(t *testing.T) {
-	template, err := ParseTemplate("c_{month}")
-	must(t, err)
+	template := conformance.Try(ParseTemplate("c_{month}")).Must(t)
 	tables, others := template.Matching([]string{"c_202402", "other", "c_old", "c_202312", "c_202313", "c_000001", "c"})
 	conformance.Equal(t, fmt.Sprint(tables, others), "[c_000001 c_202312 c_202402] [c_202313 c_old]", "%v, %v", tables, others)
 }
@@ -352,8 +343,7 @@ type schema any
 
 func readSchema(t *testing.T) schema {
 	t.Helper()
-	text, err := os.ReadFile(schemaFile)
-	must(t, err)
+	text := conformance.Try(os.ReadFile(schemaFile)).Must(t)
 	var s schema
 	must(t, json.Unmarshal(text, &s))
 	return s
@@ -467,11 +457,9 @@ func bySchema(t *testing.T, text string) bool {
 
 func TestTheExamplesAreValidPolicies(t *testing.T) {
 	texts := map[string]string{"the test's own": example}
-	text, err := os.ReadFile("../../examples/age-policy.yaml")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("../../examples/age-policy.yaml")).Must(t)
 	texts["examples/age-policy.yaml"] = string(text)
-	guide, err := os.ReadFile("../../docs/age.md")
-	must(t, err)
+	guide := conformance.Try(os.ReadFile("../../docs/age.md")).Must(t)
 	for i, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(guide, -1) {
 		texts[fmt.Sprintf("docs/age.md, example %d", i+1)] = string(block[1])
 	}
@@ -547,8 +535,7 @@ func TestTheSchemaJudgesAsParseDoes(t *testing.T) {
 
 // The class of the present is the one that is written and read most.
 func TestTheExamplesReserveMostForThePresent(t *testing.T) {
-	text, err := os.ReadFile("../../examples/age-policy.yaml")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("../../examples/age-policy.yaml")).Must(t)
 	classes := parsed(t, string(text)).Classes
 	hot := classes[0]
 	if hot.From != 0 || hot.UpTo != 0 || hot.Read == nil || hot.Write == nil || *hot.Read < 1000 || *hot.Write < 1000 {

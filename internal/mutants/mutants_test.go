@@ -47,12 +47,10 @@ func TestMutants(t *testing.T) {
 		t.Skip("make mutants runs it")
 	}
 	root := filepath.Join("..", "..")
-	known, err := readKnown(filepath.Join("testdata", "known.txt"))
-	must(t, err)
+	known := conformance.Try(readKnown(filepath.Join("testdata", "known.txt"))).Must(t)
 	var table, survive strings.Builder
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
-		within, err := load(root, "./"+name)
-		must(t, err)
+		within := conformance.Try(load(root, "./"+name)).Must(t)
 		var sites []int // the room of each
 		for i, r := range within {
 			sites = append(sites, slices.Repeat([]int{i}, len(r.sites()))...)
@@ -60,8 +58,7 @@ func TestMutants(t *testing.T) {
 		bySeed := map[string][]string{} // the mutants that it draws
 		draws := make([][]*mutant, len(within))
 		for _, text := range strings.Fields(*seeds) {
-			seed, err := strconv.ParseUint(text, 10, 64)
-			must(t, err)
+			seed := conformance.Try(strconv.ParseUint(text, 10, 64)).Must(t)
 			shares, order := make([]int, len(within)), slices.Clone(sites)
 			rand.New(rand.NewPCG(seed, 0)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 			for _, i := range order[:min(*count, len(order))] {
@@ -85,8 +82,7 @@ func TestMutants(t *testing.T) {
 			if len(drawn) == 0 {
 				continue
 			}
-			verdicts, err := r.judge(drawn, limits{*longest, *workers}, say)
-			must(t, err)
+			verdicts := conformance.Try(r.judge(drawn, limits{*longest, *workers}, say)).Must(t)
 			for _, v := range verdicts {
 				all = append(all, judged{r, v})
 			}
@@ -176,15 +172,13 @@ func readKnown(path string) (map[string][2]string, error) {
 
 // TestJudgedSurvivorsAreChangesOfToday looks for each mutant of testdata/known.txt.
 func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
-	known, err := readKnown(filepath.Join("testdata", "known.txt"))
-	must(t, err)
+	known := conformance.Try(readKnown(filepath.Join("testdata", "known.txt"))).Must(t)
 	seen, names := map[string]bool{}, map[string]bool{}
 	for key := range known {
 		path, _, _ := strings.Cut(key, " ")
 		names["./"+path] = true
 	}
-	rooms, err := load(filepath.Join("..", ".."), slices.Sorted(maps.Keys(names))...)
-	must(t, err)
+	rooms := conformance.Try(load(filepath.Join("..", ".."), slices.Sorted(maps.Keys(names))...)).Must(t)
 	for _, r := range rooms {
 		for _, m := range slices.Concat(r.sites()...) {
 			seen[m.key(r.path)] = true
@@ -197,22 +191,18 @@ func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
 
 // TestAMutantIsKilledByTheTestThatSeesIt judges every mutant of a small module, some of which its test sees.
 func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
-	root, err := filepath.Abs(filepath.Join("testdata", "small"))
-	must(t, err)
-	rooms, err := load(root, "./sums")
-	must(t, err)
+	root := conformance.Try(filepath.Abs(filepath.Join("testdata", "small"))).Must(t)
+	rooms := conformance.Try(load(root, "./sums")).Must(t)
 	r := rooms[0]
 	all := slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !r.compiles(m) })
 	conformance.Equal(t, len(r.draw(1, 5)), 5, "mutants drawn")
-	verdicts, err := r.judge(all, limits{time.Minute, 2}, t.Logf)
-	must(t, err)
+	verdicts := conformance.Try(r.judge(all, limits{time.Minute, 2}, t.Logf)).Must(t)
 	var got []string
 	for _, v := range verdicts {
 		got = append(got, fmt.Sprintf("%s: %s: %s", v.function, v.change, v.killer))
 	}
 	slices.Sort(got)
-	want, err := os.ReadFile(filepath.Join("testdata", "small", "verdicts.txt"))
-	must(t, err)
+	want := conformance.Try(os.ReadFile(filepath.Join("testdata", "small", "verdicts.txt"))).Must(t)
 	text := strings.Join(got, "\n") + "\n"
 	conformance.True(t, text == string(want), "got\n%swant\n%s", text, want)
 }

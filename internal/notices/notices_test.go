@@ -37,8 +37,7 @@ func TestTheNoticesMatchTheModulesThatAreBuilt(t *testing.T) {
 		conformance.Must(t, os.WriteFile(file, want, 0o644))
 		return
 	}
-	got, err := os.ReadFile(file)
-	conformance.Must(t, err)
+	got := conformance.Try(os.ReadFile(file)).Must(t)
 	conformance.Equal(t, bytes.Equal(got, want), true, "%s is not of the modules that %s is made of; run make notices", file, program)
 }
 
@@ -56,14 +55,12 @@ func collect(t *testing.T) []byte {
 	}
 	texts := map[string]*text{}
 	add := func(of, dir, prefix string) (found int) {
-		entries, err := os.ReadDir(dir)
-		conformance.Must(t, err)
+		entries := conformance.Try(os.ReadDir(dir)).Must(t)
 		for _, e := range entries {
 			if !legal.MatchString(e.Name()) || e.IsDir() {
 				continue
 			}
-			body, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			conformance.Must(t, err)
+			body := conformance.Try(os.ReadFile(filepath.Join(dir, e.Name()))).Must(t)
 			found++
 			key := strings.TrimSpace(strings.ReplaceAll(string(body), "\r\n", "\n"))
 			if texts[key] == nil {

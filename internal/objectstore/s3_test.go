@@ -158,8 +158,7 @@ func TestRequestsToS3AreSignedAsTheyAreSentAndRefusedOnesAgainWithTheRightTime(t
 					return err
 				},
 			} {
-				s, err := NewS3(t.Context(), S3{Endpoint: web.URL})
-				must(t, err)
+				s := conformance.Try(NewS3(t.Context(), S3{Endpoint: web.URL})).Must(t)
 				before := requests.Load()
 				for range 2 {
 					conformance.Equal(t, request(s), nil, "%s of %q, %v hours", name, key, int(hours))
@@ -173,17 +172,15 @@ func TestRequestsToS3AreSignedAsTheyAreSentAndRefusedOnesAgainWithTheRightTime(t
 
 func TestRequestsForAnObjectWithoutAKeyAreNotMade(t *testing.T) {
 	withoutAWS(t)
-	s, err := NewS3(t.Context(), S3{Endpoint: "http://127.0.0.1:1"})
-	must(t, err)
+	s := conformance.Try(NewS3(t.Context(), S3{Endpoint: "http://127.0.0.1:1"})).Must(t)
 	conformance.Refused(t, s.Delete(t.Context(), "bucket", ""), "no key", "error")
 }
 
 func TestBucketsHaveThreeTo63Bytes(t *testing.T) {
 	for _, scheme := range []string{"oss", "s3"} {
 		for n, right := range map[int]bool{0: false, 2: false, 3: true, 63: true, 64: false} {
-			if got := CheckBucket(scheme, strings.Repeat("a", n)) == ""; got != right {
-				t.Errorf("%s: a name of %d bytes is right: %v", scheme, n, got)
-			}
+			conformance.Equal(t, CheckBucket(scheme, strings.Repeat("a", n)) == "", right,
+				"%s: a name of %d bytes is right", scheme, n)
 		}
 	}
 	for _, name := range []string{"lake--use1-az4--x-s3", "lake--op-s3"} {
@@ -252,10 +249,8 @@ func TestRefusalsAndListingsOfAHostileStoreTakeNoMemory(t *testing.T) {
 	defer web.Close()
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	s3, err := NewS3(t.Context(), S3{Endpoint: web.URL})
-	must(t, err)
-	oss, err := NewOSS(OSS{Endpoint: web.URL, Region: "cn-hangzhou"}, http.DefaultTransport)
-	must(t, err)
+	s3 := conformance.Try(NewS3(t.Context(), S3{Endpoint: web.URL})).Must(t)
+	oss := conformance.Try(NewOSS(OSS{Endpoint: web.URL, Region: "cn-hangzhou"}, http.DefaultTransport)).Must(t)
 	for _, s := range []Service{s3, oss} {
 		for _, code := range []int64{200, 307, 403, 500} {
 			status.Store(code)

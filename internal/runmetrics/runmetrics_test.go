@@ -83,7 +83,6 @@ func TestAFileThatHoldsSomethingElseIsLeft(t *testing.T) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := conformance.Try(os.ReadFile(path)).Must(t)
 	return string(text)
 }

@@ -28,8 +28,7 @@ func TestChildSpills(t *testing.T) {
 	}
 	s, err := Open(Options{Dir: dir})
 	must(t, err)
-	_, err = s.Write([]byte("rows"))
-	must(t, err)
+	must(t, conformance.ErrorOf(s.Write([]byte("rows"))))
 	os.Stdout.WriteString("spilled\n")
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or ends itself
 }
@@ -39,10 +38,8 @@ func child(t *testing.T, dir string) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChildSpills$")
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
+	in := conformance.Try(cmd.StdinPipe()).Must(t)
+	out := conformance.Try(cmd.StdoutPipe()).Must(t)
 	must(t, cmd.Start())
 	kill = func() {
 		_ = cmd.Process.Kill()
@@ -155,8 +152,7 @@ func TestADirectoryThatCannotBeWrittenToFailsAtTheFirstFrame(t *testing.T) {
 }
 
 func TestAGuestInTheFolderIsNotRemovedWithIt(t *testing.T) {
-	s, err := Open(Options{Dir: t.TempDir()})
-	must(t, err)
+	s := conformance.Try(Open(Options{Dir: t.TempDir()})).Must(t)
 	write(t, s, []byte("x"))
 	guest := filepath.Join(s.folder.path, "guest")
 	must(t, os.WriteFile(guest, nil, 0o600))

@@ -24,16 +24,14 @@ func open(t testing.TB, o Options) *Store {
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	s, err := Open(o)
-	must(t, err)
+	s := conformance.Try(Open(o)).Must(t)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
 
 func write(t testing.TB, s *Store, data ...[]byte) Frame {
 	t.Helper()
-	f, err := s.Write(data...)
-	must(t, err)
+	f := conformance.Try(s.Write(data...)).Must(t)
 	return f
 }
 
@@ -56,8 +54,7 @@ func rows(seed uint64, n int) []byte {
 
 func names(t *testing.T, dir string) []string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	must(t, err)
+	entries := conformance.Try(os.ReadDir(dir)).Must(t)
 	var found []string
 	for _, e := range entries {
 		found = append(found, e.Name())
@@ -94,11 +91,9 @@ func TestReadingIntoALargeEnoughBufferDoesNotMakeAnother(t *testing.T) {
 // TestAnyOperationsKeepFramesAndReuseSpace compares a store with a map, and its disk with what was ever needed at once.
 func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "spill-test-*")
-		must(t, err)
+		dir := conformance.Try(os.MkdirTemp("", "spill-test-*")).Must(t)
 		defer os.RemoveAll(dir)
-		s, err := Open(Options{Dir: dir})
-		must(t, err)
+		s := conformance.Try(Open(Options{Dir: dir})).Must(t)
 		defer s.Close()
 		model := map[Frame][]byte{}
 		var order []Frame
@@ -114,8 +109,7 @@ func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 			"write": func(t *rapid.T) {
 				data := noise(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 10*blockBytes).Draw(t, "bytes"))
 				cut := rapid.IntRange(0, len(data)).Draw(t, "cut")
-				f, err := s.Write(data[:cut], data[cut:])
-				must(t, err)
+				f := conformance.Try(s.Write(data[:cut], data[cut:])).Must(t)
 				model[f], order = data, append(order, f)
 				live, raw = live+blocks(f), raw+int64(len(data))
 				peak = max(peak, live)
@@ -161,8 +155,7 @@ func TestTheFileIsAsLongAsUsageSays(t *testing.T) {
 	}
 	length := func() int64 {
 		t.Helper()
-		info, err := os.Stat(s.folder.framesPath())
-		must(t, err)
+		info := conformance.Try(os.Stat(s.folder.framesPath())).Must(t)
 		return info.Size()
 	}
 	for i := range frames {
@@ -202,8 +195,7 @@ func TestWhatWasNeverWrittenCannotBeRead(t *testing.T) {
 
 func TestAClosedStoreHasNothingAndTakesNothing(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(Options{Dir: dir})
-	must(t, err)
+	s := conformance.Try(Open(Options{Dir: dir})).Must(t)
 	f := write(t, s, []byte("x"))
 	for range 2 {
 		must(t, s.Close())
@@ -307,9 +299,8 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 				before, _ := inUse()
 				need := int64(bytes+blockBytes-1) / blockBytes
 				extents, ok := s.take(bytes)
-				if fits := limit == 0 || (before+need)*blockBytes <= limit; ok != fits {
-					t.Fatalf("%d blocks beside %d: taken %v", need, before, ok)
-				}
+				conformance.MustEqual(t, ok, limit == 0 || (before+need)*blockBytes <= limit,
+					"%d blocks beside %d: taken", need, before)
 				mark(extents, true)
 				after, _ := inUse()
 				conformance.MustTrue(t, !ok || after == before+need, "%d blocks wanted, %d taken", need, after-before)
@@ -331,12 +322,10 @@ func TestSpaceIsNeverGivenTwiceAndNeverLost(t *testing.T) {
 }
 
 func TestWhatIsKeptAsItIsIsReadInParts(t *testing.T) {
-	s, err := Open(Options{Dir: t.TempDir(), MaxBytes: 12 * blockBytes})
-	must(t, err)
+	s := conformance.Try(Open(Options{Dir: t.TempDir(), MaxBytes: 12 * blockBytes})).Must(t)
 	var holes []Frame
 	for range 8 { // of which every other one leaves a hole
-		f, err := s.Keep(make([]byte, blockBytes))
-		must(t, err)
+		f := conformance.Try(s.Keep(make([]byte, blockBytes))).Must(t)
 		holes = append(holes, f)
 	}
 	for i := 0; i < len(holes); i += 2 {
@@ -346,8 +335,7 @@ func TestWhatIsKeptAsItIsIsReadInParts(t *testing.T) {
 	for i := range data {
 		data[i] = byte(i / 7)
 	}
-	f, err := s.Keep(data)
-	must(t, err)
+	f := conformance.Try(s.Keep(data)).Must(t)
 	conformance.MustTrue(t, len(f.kept.extents) >= 3, "it is in %d pieces", len(f.kept.extents))
 	for at := 0; at < len(data); at += 1000 {
 		for _, n := range []int{1, 100, 2 * blockBytes, len(data)} {

@@ -1,7 +1,6 @@
 package suggest
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +15,8 @@ func TestNearest(t *testing.T) {
 	} {
 		conformance.Same(t, Nearest(word, words), want, "%s", word)
 	}
-	if got := Nearest("max-row", []string{"max-rows", "max-raw", "min-rows"}); !slices.Equal(got, []string{"max-rows", "max-raw"}) {
-		t.Errorf("equally near: %v", got)
-	}
+	conformance.Same(t, Nearest("max-row", []string{"max-rows", "max-raw", "min-rows"}), []string{"max-rows", "max-raw"},
+		"equally near")
 	conformance.Same(t, Nearest("h", []string{"a", "ho", "H"}), []string{"H"}, "h")
 	got := Nearest("h", []string{"a", "b"})
 	conformance.True(t, got == nil, "h has nothing in common with %q", got)

@@ -100,9 +100,8 @@ func TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight(t *testing.T) {
 				break
 			}
 			seen[f.failed]++
-			if errors.Is(err, errStore) != (f.failed != "delete") {
-				t.Errorf("operation %d, a %s that fails (after it was done: %v): %v", at, f.failed, after, err)
-			}
+			conformance.Equal(t, errors.Is(err, errStore), (f.failed != "delete"),
+				"operation %d, a %s that fails (after it was done: %v): %v", at, f.failed, after, err)
 			if err == nil {
 				d.want(Options{}, "3 of 3 inputs are known")
 			} else if got, notes, err := d.night(Options{}, true); err != nil ||
@@ -360,9 +359,8 @@ func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
 	d.deliver("a", "one")
 	item := find(t, d.dir)[0]
 	item.Size = 4
-	if _, err := headOf(t.Context(), &item); err == nil {
-		t.Error("what ends before its size has a beginning")
-	}
+	conformance.Refused(t, conformance.ErrorOf(headOf(t.Context(), &item)), "",
+		"what ends before its size has a beginning")
 	first, second := d.selector(d.table), d.selector(d.table)
 	first.trees[0].observe(0, []byte("one"))
 	blocks := first.Blocks()
@@ -395,13 +393,11 @@ func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
 		}
 		must(t, os.WriteFile(name, text, 0o600))
 		item := find(t, name)[0]
-		want, err := small(size).complete(t.Context(), &item)
-		must(t, err)
+		want := conformance.Try(small(size).complete(t.Context(), &item)).Must(t)
 		for round := range 4 {
 			first := small(size)
 			watched := item.Observed(first.observe)
-			at, err := watched.OpenAt(t.Context())
-			must(t, err)
+			at := conformance.Try(watched.OpenAt(t.Context())).Must(t)
 			var all sync.WaitGroup
 			for range round { // pieces from all over, some twice, at the same time
 				seed := r.Uint64()
@@ -443,8 +439,7 @@ func TestHashesOfOtherInputsAreRefused(t *testing.T) {
 // find expands arguments.
 func find(t *testing.T, args ...string) []input.Item {
 	t.Helper()
-	set, err := input.Expand(t.Context(), args, input.Options{})
-	must(t, err)
+	set := conformance.Try(input.Expand(t.Context(), args, input.Options{})).Must(t)
 	return set.Items
 }
 
@@ -465,8 +460,7 @@ func newDrop(t *testing.T) *drop {
 // ledger reads what is known.
 func (d *drop) ledger() *Ledger {
 	d.t.Helper()
-	l, err := Open(d.t.Context(), d.store)
-	must(d.t, err)
+	l := conformance.Try(Open(d.t.Context(), d.store)).Must(d.t)
 	return l
 }
 
@@ -527,9 +521,8 @@ func (d *drop) night(o Options, finish bool) (loaded []string, notes string, err
 func (d *drop) want(o Options, note string, names ...string) {
 	d.t.Helper()
 	got, notes, err := d.night(o, true)
-	if err != nil || !slices.Equal(got, names) || !strings.Contains(notes, note) {
-		d.t.Errorf("loads %q, wants %q; notes %q want %q; %v", got, names, notes, note, err)
-	}
+	conformance.True(d.t, err == nil && slices.Equal(got, names) && strings.Contains(notes, note),
+		"loads %q, wants %q; notes %q want %q; %v", got, names, notes, note, err)
 }
 
 func (d *drop) refused(o Options, parts ...string) {
@@ -540,9 +533,7 @@ func (d *drop) refused(o Options, parts ...string) {
 		return
 	}
 	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			d.t.Errorf("%q does not say %q", err, p)
-		}
+		conformance.Contains(d.t, err.Error(), p, "%q does not say", err)
 	}
 }
 

@@ -152,8 +152,7 @@ func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
 }
 
 func TestEachWordHasASectionOfThePage(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "tuning.md"))
-	conformance.Must(t, err)
+	text := conformance.Try(os.ReadFile(filepath.Join("..", "..", "docs", "tuning.md"))).Must(t)
 	var headings, words []string
 	_, section, _ := strings.Cut(string(text), "\n## What limits a load\n")
 	section, _, _ = strings.Cut(section, "\n## ")

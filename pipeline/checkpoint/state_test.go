@@ -270,8 +270,7 @@ func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
 	for _, lanes := range []int{1, 32, 256, 1024} {
 		for _, ordered := range []bool{true, false} {
 			s := simulated(rand.New(rand.NewPCG(1, uint64(lanes))), lanes, ordered)
-			file, err := s.Encode()
-			must(t, err)
+			file := conformance.Try(s.Encode()).Must(t)
 			t.Logf("%d lanes, ordered %v: %d bytes", lanes, ordered, len(file))
 			conformance.True(t, len(file) < 1<<20,
 				"%d lanes, ordered %v: %d bytes, want less than 1 MiB", lanes, ordered, len(file))
@@ -296,17 +295,14 @@ func sample(read Position) *Snapshot {
 
 func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
 	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}, simulated(rand.New(rand.NewPCG(1, 1)), 40, false)} {
-		file, err := s.Encode()
-		must(t, err)
-		back, err := Decode(file)
-		must(t, err)
+		file := conformance.Try(s.Encode()).Must(t)
+		back := conformance.Try(Decode(file)).Must(t)
 		conformance.Equal(t, cmp.Diff(s, back), "", "(-want +got)")
 	}
 }
 
 func TestEveryChangedByteOfACheckpointIsNoticed(t *testing.T) {
-	file, err := sample(10).Encode()
-	must(t, err)
+	file := conformance.Try(sample(10).Encode()).Must(t)
 	for i := range file {
 		bad := bytes.Clone(file)
 		bad[i] ^= 0x40
@@ -321,14 +317,12 @@ func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
 		t.Errorf("an empty folder: %v, want one that there is none", err)
 	}
 	for read := Position(1); read <= 3; read++ {
-		file, err := sample(read).Encode()
-		must(t, err)
+		file := conformance.Try(sample(read).Encode()).Must(t)
 		must(t, Write(dir, file))
 	}
 	want := func(read Position) {
 		t.Helper()
-		s, err := Read(dir)
-		must(t, err)
+		s := conformance.Try(Read(dir)).Must(t)
 		conformance.Equal(t, s.Read[0].To, read, "read up to")
 	}
 	want(3)
@@ -361,8 +355,7 @@ func TestEveryOpenRecordMayHaveBeenSentWhenTheNewestCheckpointIsTorn(t *testing.
 		must(t, err)
 	}
 	suspects := func() (n int) {
-		s, err := Read(dir)
-		must(t, err)
+		s := conformance.Try(Read(dir)).Must(t)
 		conformance.True(t, s.Older != s.Settled, "older %v, settled %v", s.Older, s.Settled)
 		r := NewReplay(&s.State, true)
 		for i := range int64(40) {
@@ -378,9 +371,8 @@ func TestEveryOpenRecordMayHaveBeenSentWhenTheNewestCheckpointIsTorn(t *testing.
 }
 
 func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
-	if err := Write(filepath.Join(t.TempDir(), "none"), []byte("x")); err == nil {
-		t.Error("written into a folder that does not exist")
-	}
+	conformance.Refused(t, Write(filepath.Join(t.TempDir(), "none"), []byte("x")), "",
+		"written into a folder that does not exist")
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, File, "in the way"), 0o755))
 	must(t, os.MkdirAll(filepath.Join(dir, PrevFile, "in the way"), 0o755))
@@ -392,8 +384,7 @@ func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	j := &Job{Identity: progress.Identify("a", "b"), Details: []progress.Fact{{Name: "mode", Value: "put"}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
 	must(t, j.Write(dir))
-	back, err := ReadJob(dir)
-	must(t, err)
+	back := conformance.Try(ReadJob(dir)).Must(t)
 	conformance.Equal(t, cmp.Diff(j, back), "", "(-want +got)")
 	must(t, os.WriteFile(filepath.Join(dir, JobFile), []byte("{"), 0o644))
 	conformance.Refused(t, conformance.ErrorOf(ReadJob(dir)), JobFile, "a damaged job")
@@ -401,8 +392,7 @@ func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}} {
-		file, err := s.Encode()
-		must(f, err)
+		file := conformance.Try(s.Encode()).Must(f)
 		f.Add(file)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
@@ -410,8 +400,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := s.Encode()
-		must(t, err)
+		again := conformance.Try(s.Encode()).Must(t)
 		back, err := Decode(again)
 		conformance.MustEqual(t, err, nil, "what was decoded and encoded again")
 		conformance.Equal(t, cmp.Diff(s, back), "", "(-want +got)")
@@ -456,16 +445,14 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 		t.Errorf("a job without an order has %q, error %v", order, err)
 	}
 	must(t, j.KeepOrder(dir, []byte("some order")))
-	kept, err := ReadJob(dir)
-	must(t, err)
+	kept := conformance.Try(ReadJob(dir)).Must(t)
 	order, err := kept.ReadOrder(dir)
 	conformance.True(t, string(order) == "some order" && err == nil, "order %q, error %v", order, err)
 	// More is read out of order: a kill before the job says so leaves the order that counts.
 	next := *kept
 	must(t, next.KeepOrder(dir, []byte("another order")))
-	if order, err := kept.ReadOrder(dir); string(order) != "some order" || err != nil {
-		t.Errorf("after a kill: order %q, error %v", order, err)
-	}
+	order, err = kept.ReadOrder(dir)
+	conformance.True(t, string(order) == "some order" && err == nil, "after a kill: order %q, error %v", order, err)
 	if order, err := next.ReadOrder(dir); string(order) != "another order" || err != nil {
 		t.Errorf("order %q, error %v", order, err)
 	}

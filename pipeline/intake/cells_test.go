@@ -24,11 +24,9 @@ func cellsOf(t *testing.T, change func(*plan.Request)) (*cells, *values) {
 	if change != nil {
 		change(r)
 	}
-	p, err := plan.Make(t.Context(), r, nil)
-	must(t, err)
+	p := conformance.Try(plan.Make(t.Context(), r, nil)).Must(t)
 	t.Cleanup(p.Close)
-	v, err := newValues(p, p.Sources[0])
-	must(t, err)
+	v := conformance.Try(newValues(p, p.Sources[0])).Must(t)
 	return newCells(p), v
 }
 
@@ -150,11 +148,9 @@ func computing(t *testing.T, change func(*plan.Request)) *values {
 	if change != nil {
 		change(r)
 	}
-	p, err := plan.Make(t.Context(), r, nil)
-	must(t, err)
+	p := conformance.Try(plan.Make(t.Context(), r, nil)).Must(t)
 	t.Cleanup(p.Close)
-	v, err := newValues(p, p.Sources[0])
-	must(t, err)
+	v := conformance.Try(newValues(p, p.Sources[0])).Must(t)
 	return v
 }
 

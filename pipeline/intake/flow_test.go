@@ -47,8 +47,7 @@ func ask(inputs ...string) *plan.Request {
 // flow makes the flow of a request into partitions that begin at the keys.
 func flow(t *testing.T, r *plan.Request, keys ...string) *Flow {
 	t.Helper()
-	p, err := plan.Make(t.Context(), r, nil)
-	must(t, err)
+	p := conformance.Try(plan.Make(t.Context(), r, nil)).Must(t)
 	t.Cleanup(p.Close)
 	return New(p, mapOf(keys...))
 }
@@ -234,9 +233,8 @@ func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 		conformance.Equal(t, len(all), p.Records, "rows and rejects of a part")
 		n := p.bytes()
 		conformance.True(t, n <= int64(limit), "a part of %d bytes, more than %d", n, limit)
-		if (p.Split.Number == 0) != (p.Split.FirstRecord == 0) {
-			t.Errorf("the split at record %d has number %d", p.Split.FirstRecord, p.Split.Number)
-		}
+		conformance.Equal(t, (p.Split.Number == 0), (p.Split.FirstRecord == 0),
+			"the split at record %d has number %d", p.Split.FirstRecord, p.Split.Number)
 		got, parts, input = append(got, all...), parts+1, input+p.Split.Input
 	}); err != nil {
 		t.Error(err)

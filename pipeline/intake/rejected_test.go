@@ -121,8 +121,7 @@ func randomColumn(rnd *rand.Rand, name string, times []*table.Time) table.Column
 // outcome is what a load makes of a value.
 func outcome(t *testing.T, c table.Column, d record.Datum) string {
 	t.Helper()
-	conv, err := convert.New([]string{c.Source}, []table.Column{c}, convert.Options{})
-	must(t, err)
+	conv := conformance.Try(convert.New([]string{c.Source}, []table.Column{c}, convert.Options{})).Must(t)
 	values, why := conv.Convert(&record.Record{Fields: []record.Datum{d}})
 	if why != nil {
 		return "refused"
@@ -140,8 +139,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	}
 	var times []*table.Time
 	for _, text := range []string{"", ",Asia/Shanghai", ",America/New_York,ns", "datetime,America/New_York,s", "date,Asia/Shanghai,s", "%d/%m/%Y %H:%M:%S,UTC,us"} {
-		spec, err := convert.ParseTime(text)
-		must(t, err)
+		spec := conformance.Try(convert.ParseTime(text)).Must(t)
 		times = append(times, spec)
 	}
 	loaded, kept := 0, map[string]int{}
@@ -306,9 +304,8 @@ func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 			conformance.Equal(t, p.New, true, "a split of which nothing is known is not said to be new")
 			got = append(got, places(p)...)
 		}))
-		if !slices.Equal(got, want) {
-			t.Errorf("skipping %d sources: %d records, want %d; the first is %v", skip, len(got), len(want), got[:min(1, len(got))])
-		}
+		conformance.Same(t, got, want,
+			"skipping %d sources: %d records, want %d; the first is %v", skip, len(got), len(want), got[:min(1, len(got))])
 	}
 }
 

@@ -52,8 +52,7 @@ func at(moment time.Time) *checkpoint.Snapshot {
 
 func TestACheckpointIsWrittenAfterWhatItCountsOnIsSafe(t *testing.T) {
 	s, taken := recordedSaver(t, "")
-	file, err := os.Create(filepath.Join(t.TempDir(), "rejects.csv"))
-	must(t, err)
+	file := conformance.Try(os.Create(filepath.Join(t.TempDir(), "rejects.csv"))).Must(t)
 	defer file.Close()
 	moment := time.Unix(1e9, 0)
 	must(t, s.write(&saving{snapshot: at(moment), files: []*os.File{file}}))
@@ -63,8 +62,7 @@ func TestACheckpointIsWrittenAfterWhatItCountsOnIsSafe(t *testing.T) {
 }
 
 func TestACheckpointThatCountsOnWhatMayBeLostIsNotWritten(t *testing.T) {
-	closed, err := os.Create(filepath.Join(t.TempDir(), "rejects.csv"))
-	must(t, err)
+	closed := conformance.Try(os.Create(filepath.Join(t.TempDir(), "rejects.csv"))).Must(t)
 	must(t, closed.Close())
 	archived := errors.New("the archive is not whole")
 	for name, tt := range map[string]struct {
@@ -237,8 +235,7 @@ func must(t *testing.T, err error) {
 func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	const parts, splits = 10_000, 20
 	planned := &plan.Plan{Parallel: true}
-	sources, err := sourcetest.NewKeyed("keyed", 0).Open(context.Background(), []byte("[0,1]"))
-	conformance.Must(t, err)
+	sources := conformance.Try(sourcetest.NewKeyed("keyed", 0).Open(context.Background(), []byte("[0,1]"))).Must(t)
 	for i := range parts {
 		planned.Sources = append(planned.Sources, &plan.Source{Source: sources[0], Ordinal: i})
 	}

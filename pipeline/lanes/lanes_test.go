@@ -272,9 +272,8 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 				s.options.Checkpointer.Ordered, s.options.Tuning.Allowance = ordered, 1
 				k.DescribeRows(got, s.Out(), s.Ranges(ordered), s.Waiting(ordered, k.ReadTo()), true)
 				for i, key := range keys {
-					if final := got.Final(checkpoint.At(0, int64(i)), key); final != (i < 2+left) {
-						t.Errorf("ordered %v, %d rows were written, checkpoint %d: record %d is final: %v", ordered, left, at+1, i, final)
-					}
+					conformance.Equal(t, got.Final(checkpoint.At(0, int64(i)), key), (i < 2+left),
+						"ordered %v, %d rows were written, checkpoint %d: record %d is final", ordered, left, at+1, i)
 				}
 			}
 			if left < 2 {

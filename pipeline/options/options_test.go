@@ -98,8 +98,7 @@ var must = conformance.Must
 
 // Of the options of a request, each has a field, and each default is a value that means what a zero field does.
 func TestAZeroRequestHasTheDefaultsOfItsOptions(t *testing.T) {
-	r, err := Request{}.withDefaults()
-	must(t, err)
+	r := conformance.Try(Request{}.withDefaults()).Must(t)
 	for _, o := range everyOption {
 		conformance.True(t, !o.InRequest() || o.Default == "" || r.IsSet(o.Name) != o.ByDialect,
 			"%s is set: %v, want %v", o.Name, o.ByDialect, !o.ByDialect)
@@ -139,8 +138,7 @@ func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
 	r.AccessKeyID, r.AccessKeySecret, r.SecurityToken = "who", "secret", "secret"
 	text, err := json.Marshal(r)
 	conformance.MustTrue(t, err == nil && !strings.Contains(string(text), "secret"), "%v: %s", err, text)
-	again, err := ReadCommand(text)
-	must(t, err)
+	again := conformance.Try(ReadCommand(text)).Must(t)
 	r.AccessKeyID, r.AccessKeySecret, r.SecurityToken = "", "", ""
 	conformance.True(t, reflect.DeepEqual(*again, r) && again.RetryFor == 90*time.Second && again.Rename["x=y"] == "z",
 		"%+v\nwas\n%+v", again, r)

@@ -27,9 +27,8 @@ func askNumbered(inputs ...string) *Request {
 func TestAColumnThatTheServiceNumbersNeedsNoInput(t *testing.T) {
 	in := file(t, "in.csv", "user,v\na,1\n")
 	r := askNumbered(in)
-	if diff := cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "",
+		"(-want +got)")
 	p := makes(t, r, nil)
 	conformance.True(t, p.Schema.Numbered == 1 && p.Mark == DefaultMarkColumn && len(p.Schema.Ordering()) == 1,
 		"%+v, marks in %q", p.Schema, p.Mark)
@@ -73,9 +72,8 @@ func TestAnInputColumnOfTheNumbersNameIsLeftOutOrChangesRows(t *testing.T) {
 	r := askNumbered(in)
 	refused(t, r, nil, "--exclude seq")
 	r.Columns.Exclude = []string{"seq"}
-	if diff := cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	conformance.Equal(t, cmp.Diff([]string{"user:string", "seq:integer<", "v:integer!"}, planned(t, r)), "",
+		"(-want +got)")
 	r.Columns.Exclude, r.Condition = nil, table.ExpectExist
 	p := makes(t, r, nil)
 	conformance.True(t, p.Schema.Numbered == 0 && p.Mark == "" && p.Schema.Columns[1].Source == "seq", "%+v", p.Schema)
@@ -187,8 +185,7 @@ func TestTheSchemaOfRowsThatDescribeThemselvesIsTheirKey(t *testing.T) {
 		"a table":  {func(r *Request) { r.Target.Table = "t_{city}" }, "id integer, part string", []string{"id", "part", "city"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := planWide(t, tt.change)
-			must(t, err)
+			p := conformance.Try(planWide(t, tt.change)).Must(t)
 			var schema []string
 			for _, c := range p.Schema.Columns {
 				schema = append(schema, c.Name+" "+c.Type.String())
@@ -219,10 +216,8 @@ func TestALoadOfRowsThatDescribeThemselvesIsRefused(t *testing.T) {
 // A resumed load must do the same with the cells, which no column of the schema shows.
 func TestFactsHaveWhatIsDoneWithCells(t *testing.T) {
 	facts := func(change func(*Request)) []progress.Fact {
-		p, err := planWide(t, change)
-		must(t, err)
-		all, err := p.Facts()
-		must(t, err)
+		p := conformance.Try(planWide(t, change)).Must(t)
+		all := conformance.Try(p.Facts()).Must(t)
 		return slices.DeleteFunc(all, func(f progress.Fact) bool { return f.Input })
 	}
 	same := facts(nil)

@@ -84,8 +84,7 @@ func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
 			r := ask(test.files...)
 			r.Target.PreSplit = 8
 			if test.pk != "" {
-				col, err := keyexpr.ParseColumn(test.pk)
-				must(t, err)
+				col := conformance.Try(keyexpr.ParseColumn(test.pk)).Must(t)
 				r.Target.Key, r.Columns.Keys = []table.KeyColumn{{Name: col.Name}}, []keyexpr.Column{col}
 			}
 			p := makes(t, r, nil)
@@ -168,8 +167,7 @@ func TestBoundsAreThoseThatTheServiceTakes(t *testing.T) {
 // namerOf compiles a template against the columns at (text), n (integer) and shop (text).
 func namerOf(t *testing.T, text string) *Namer {
 	t.Helper()
-	tables, err := parseTables(text, nil)
-	must(t, err)
+	tables := conformance.Try(parseTables(text, nil)).Must(t)
 	p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{
 		{Name: "at", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "shop", Type: table.String},
 	}}}}
@@ -228,8 +226,7 @@ func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 		conformance.Refused(t, conformance.ErrorOf(parseTables(text, nil)), "", "%s", text)
 	}
 	for _, text := range []string{"t_{nobody}", "t_{month(at, 3)}", `t_{splice(auto, shop, shop)}`} {
-		tables, err := parseTables(text, nil)
-		must(t, err)
+		tables := conformance.Try(parseTables(text, nil)).Must(t)
 		p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{{Name: "at", Type: table.String}, {Name: "shop", Type: table.String}}}}}
 		conformance.Refused(t, p.compileTables(), "", "%s compiles", text)
 	}
@@ -238,8 +235,7 @@ func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1, reserved: {write: 9}}\n- {up_to: 3, ttl: 86400, max_versions: 3}\n- {archive: /old}\n"))
 	must(t, err)
-	period, err := lifecycle.ParseTemplate("t_{month(at)}")
-	must(t, err)
+	period := conformance.Try(lifecycle.ParseTemplate("t_{month(at)}")).Must(t)
 	tables := &Tables{period: period, policy: policy, now: time.Date(2024, 6, 30, 0, 0, 0, 0, time.UTC)}
 	asked := table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedWrite: 1, ReservedRead: 2}
 	for name, want := range map[string]table.Definition{
@@ -263,8 +259,7 @@ func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
 		{"t_{month(at)}", "t_202403", true}, {"t_{month(at)}", "t_20240", false}, {"{shop}_x", "north_x", true}, {"{shop}_x", "_x", false},
 		{"a_{shop}_b_{n}_c", "a_1_b_2_c", true}, {"a_{shop}_b_{n}_c", "a_1_2_c", false}, {"a_{shop}", "b_1", false},
 	} {
-		tables, err := parseTables(tt.text, nil)
-		must(t, err)
+		tables := conformance.Try(parseTables(tt.text, nil)).Must(t)
 		if p, err := lifecycle.ParseTemplate(tt.text); err == nil {
 			tables.period = p
 		}
@@ -273,8 +268,7 @@ func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
 }
 
 func TestPeriodsAreOfTheZoneOfThePolicy(t *testing.T) {
-	shanghai, err := time.LoadLocation("Asia/Shanghai")
-	must(t, err)
+	shanghai := conformance.Try(time.LoadLocation("Asia/Shanghai")).Must(t)
 	for _, c := range []struct{ text, want string }{
 		{`t_{month(x)}`, `format_time(x, "200601", "Asia/Shanghai")`},
 		{`t_{ year( x ) }`, `format_time( x , "2006", "Asia/Shanghai")`},
@@ -290,8 +284,7 @@ func TestPeriodsAreOfTheZoneOfThePolicy(t *testing.T) {
 		`t_{month(x)}`: true, `t_{month}`: true, `t_{month(x, "Asia/Shanghai")}`: true, `t_{month(x, "s")}`: true,
 		`t_{month(x, "UTC")}`: false, `t_{month(x, "s", "UTC")}`: false, `t_{month(x, 'UTC', "ms")}`: false,
 	} {
-		template, err := lifecycle.ParseTemplate(text)
-		must(t, err)
+		template := conformance.Try(lifecycle.ParseTemplate(text)).Must(t)
 		conformance.Equal(t, (policy.Fits(template) == nil), fits, "%s", text)
 	}
 }

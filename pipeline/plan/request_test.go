@@ -93,8 +93,7 @@ func TestATemplateIsANameOfAFile(t *testing.T) {
 
 func TestAPolicyThatKeepsOldRowsInNoFolderIsRefused(t *testing.T) {
 	for last, want := range map[string]string{"{archive: 'OSS://bucket/old'}": "in a store of objects", "{drop: true}": "leaves out no rows by their age"} {
-		policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- "+last+"\n"))
-		must(t, err)
+		policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- "+last+"\n"))).Must(t)
 		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
 		r.Target.Table, r.Target.Policy = "t_{month(at)}", policy
 		refused(t, r, nil, want)
@@ -311,8 +310,7 @@ func TestColumnsOfFilesThatSayTheirTypesTakeTextsThatSurvive(t *testing.T) {
 func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
 	in := file(t, "a.csv", "id,v,w\n1,23.0,8.76712776820554e-05\n2,68.60,1.5\n")
 	p := makes(t, ask(in), nil)
-	inspected, err := Inspect(t.Context(), []string{in}, Read{}, false)
-	must(t, err)
+	inspected := conformance.Try(Inspect(t.Context(), []string{in}, Read{}, false)).Must(t)
 	const want = `column v: string, but all values in the sample are numbers, some with trailing zeros ("68.60"); --type v=double changes this`
 	if d := inspected[0].Decisions; len(d) != 1 || d[0].String() != want || !slices.Contains(p.Notes, want) {
 		t.Errorf("inspect %v, load %q", d, p.Notes)

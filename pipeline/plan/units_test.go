@@ -24,8 +24,7 @@ var must = conformance.Must
 func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	f, err := os.Create(path)
-	must(t, err)
+	f := conformance.Try(os.Create(path)).Must(t)
 	options = append(options, parquet.NewSchema("", parquet.Group{"id": parquet.String(), "v": v}))
 	w := parquet.NewWriter(f, options...)
 	value := parquet.ValueOf(int64(1_700_000_000))
@@ -58,8 +57,7 @@ func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
 	numbers, words := file(t, "numbers.csv", "id,v\nb,5\n"), file(t, "words.csv", "id,v\nb,2023-11-14\n")
 	nothing, unseen := parquetFile(t, "nothing.parquet", parquet.Optional(parquet.Int(64))), parquetFile(t, "large.parquet", parquet.Optional(parquet.Int(64)))
 	integer, str, double, binary := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double}, Type{Type: table.Binary}
-	instant, err := convert.ParseTime(",UTC,us")
-	must(t, err)
+	instant := conformance.Try(convert.ParseTime(",UTC,us")).Must(t)
 	for _, tt := range []struct {
 		a, b string
 		as   Type
@@ -162,8 +160,7 @@ func TestKeysAreOfOneUnitAndOneScale(t *testing.T) {
 	for _, expression := range []string{"", `md5(v)`} {
 		r := ask(two, three)
 		if r.Target.Key = []table.KeyColumn{{Name: "v"}}; expression != "" {
-			e, err := keyexpr.ParseColumn("k=" + expression)
-			must(t, err)
+			e := conformance.Try(keyexpr.ParseColumn("k=" + expression)).Must(t)
 			r.Target.Key, r.Columns.Keys = []table.KeyColumn{{Name: "k"}}, []keyexpr.Column{e}
 		}
 		refused(t, r, nil, "decimal, scale 3")
@@ -239,16 +236,14 @@ func askComputed(t *testing.T, text string, pk, set []string) *Request {
 	r := ask(file(t, "a.csv", text))
 	r.Target.Key = nil
 	for _, p := range pk {
-		col, err := keyexpr.ParseColumn(p)
-		must(t, err)
+		col := conformance.Try(keyexpr.ParseColumn(p)).Must(t)
 		r.Target.Key = append(r.Target.Key, table.KeyColumn{Name: col.Name, Type: col.Type})
 		if col.Expr != "" {
 			r.Columns.Keys = append(r.Columns.Keys, col)
 		}
 	}
 	for _, s := range set {
-		col, err := keyexpr.ParseColumn(s)
-		must(t, err)
+		col := conformance.Try(keyexpr.ParseColumn(s)).Must(t)
 		r.Columns.Set = append(r.Columns.Set, col)
 	}
 	return r
@@ -294,8 +289,7 @@ func TestSaltDoesNotDependOnTheOrderOfTheInputsColumns(t *testing.T) {
 	var keys []string
 	for _, text := range []string{"a,b\n1,x\n", "b,a\nx,1\n"} {
 		p := makes(t, askComputed(t, text, []string{"s=salt(1000)", `k=splice(",", b, pad(a, 4))`}, nil), nil)
-		d, err := p.Design()
-		must(t, err)
+		d := conformance.Try(p.Design()).Must(t)
 		must(t, p.Sample(func(row []table.Value) bool {
 			keys = append(keys, strings.Join(d.Example(row).Key, " "))
 			return true
@@ -338,8 +332,7 @@ func TestWrongExpressionsAreRefusedBeforeTheFirstRow(t *testing.T) {
 func TestSpliceAutoTakesItsSeparatorFromTheSampleAndSaysSo(t *testing.T) {
 	p := makes(t, askComputed(t, cards, []string{"k=splice(auto, seller, name)"}, nil), nil)
 	conformance.Contains(t, strings.Join(p.Notes, "\n"), `joins with "\x1f"`, "notes")
-	d, err := p.Design()
-	must(t, err)
+	d := conformance.Try(p.Design()).Must(t)
 	var rows [][]table.Value
 	if err := p.Sample(func(row []table.Value) bool {
 		rows = append(rows, row)

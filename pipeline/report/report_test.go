@@ -39,8 +39,7 @@ func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
 	dir := t.TempDir()
 	path, err := Write(example(dir))
 	conformance.MustTrue(t, err == nil && path == filepath.Join(dir, "report.html"), "%s, %v", path, err)
-	text, err := os.ReadFile(path)
-	conformance.Must(t, err)
+	text := conformance.Try(os.ReadFile(path)).Must(t)
 	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition", "Ledger", "Hot spots", "capacity units"} {
 		conformance.Contains(t, string(text), want, "the page")
 	}

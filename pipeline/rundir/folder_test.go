@@ -19,15 +19,13 @@ var must = conformance.Must
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := conformance.Try(os.ReadFile(path)).Must(t)
 	return string(text)
 }
 
 func create(t *testing.T, path string) *Folder {
 	t.Helper()
-	f, err := Create(path, []Header{{Text: []byte("a,b\r\n")}, {}})
-	must(t, err)
+	f := conformance.Try(Create(path, []Header{{Text: []byte("a,b\r\n")}, {}})).Must(t)
 	return f
 }
 
@@ -66,9 +64,8 @@ func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
 	must(t, os.MkdirAll(stray, 0o755))
 	must(t, os.WriteFile(filepath.Join(stray, "rejects.csv"), []byte("precious"), 0o644))
 	reject(t, create(t, stray), 0, "x")
-	if got := read(t, filepath.Join(stray, "attempt-1", "rejects.csv")); got != "precious" {
-		t.Errorf("a file without a summary beside it: %q", got)
-	}
+	conformance.Equal(t, read(t, filepath.Join(stray, "attempt-1", "rejects.csv")), "precious",
+		"a file without a summary beside")
 }
 
 func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
@@ -89,16 +86,14 @@ func TestTheSummaryIsReplacedWhole(t *testing.T) {
 	conformance.Contains(t, read(t, filepath.Join(dir, SummaryFile)), "running", "at the start")
 	must(t, WriteSummary(f.Path, map[string]int{"read": 5}))
 	conformance.Equal(t, read(t, filepath.Join(dir, SummaryFile)), "{\n  \"version\": 1,\n  \"read\": 5\n}\n", "at the end")
-	if _, err := os.Stat(filepath.Join(dir, SummaryFile+atomicfile.Suffix)); err == nil {
-		t.Error("the new summary stands beside the old one")
-	}
+	conformance.Refused(t, conformance.ErrorOf(os.Stat(filepath.Join(dir, SummaryFile+atomicfile.Suffix))), "",
+		"the new summary stands beside the old one")
 }
 
 func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("a,b\r\n")}, {}, {Text: []byte("x\n"), Dir: "k=v"}}
-	f, err := Create(dir, headers)
-	must(t, err)
+	f := conformance.Try(Create(dir, headers)).Must(t)
 	reject(t, f, 0, "1,1\r\n")
 	reject(t, f, 2, "no line end")
 	must(t, f.Flush())
@@ -108,11 +103,10 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	reject(t, f, 0, "2,2\r\n")
 	reject(t, f, 1, "3\n")
 	must(t, f.Close())
-	again, err := Reopen(dir, headers, kept)
-	must(t, err)
+	again := conformance.Try(Reopen(dir, headers, kept)).Must(t)
 	conformance.Equal(t, read(t, filepath.Join(dir, "rejects.csv")), "a,b\r\n1,1\r\n", "cut back")
 	conformance.Equal(t, read(t, filepath.Join(dir, ReasonsFile)), reasons, "reasons cut back")
-	_, err = os.Stat(filepath.Join(dir, "rejects-2.csv"))
+	_, err := os.Stat(filepath.Join(dir, "rejects-2.csv"))
 	conformance.True(t, os.IsNotExist(err), "a file that was made later is still there: %v", err)
 	reject(t, again, 0, "4,4\r\n")
 	reject(t, again, 1, "5\n")
@@ -145,9 +139,8 @@ func TestOneProcessWorksOnARun(t *testing.T) {
 	lock, err = TakeLock(dir)
 	conformance.Equal(t, err, nil, "locked again")
 	must(t, lock.Release())
-	if _, err := TakeLock(filepath.Join(dir, "none")); err == nil {
-		t.Error("a folder that does not exist was locked")
-	}
+	conformance.Refused(t, conformance.ErrorOf(TakeLock(filepath.Join(dir, "none"))), "",
+		"a folder that does not exist was locked")
 }
 
 func TestARecordIsKeptWithTheEndOfItsDialect(t *testing.T) {
@@ -186,8 +179,7 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 		write(name, "the user's")
 	}
 	write("rejects.csv", "id,v\n1,corrected\n")
-	f, err = Reopen(dir, headers, kept)
-	must(t, err)
+	f = conformance.Try(Reopen(dir, headers, kept)).Must(t)
 	reject(t, f, 0, "3,worse\n")
 	must(t, f.Close())
 	for _, name := range own {
@@ -203,25 +195,22 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 
 	// An attempt that moved a file aside and was killed before its first checkpoint leaves none of the first name.
 	must(t, os.Remove(filepath.Join(dir, "rejects.csv")))
-	f, err = Reopen(dir, headers, kept)
-	must(t, err)
+	f = conformance.Try(Reopen(dir, headers, kept)).Must(t)
 	must(t, f.Close())
 }
 
 func TestReasonsThatWereChangedAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("id,v\n")}}
-	f, err := Create(dir, headers)
-	must(t, err)
+	f := conformance.Try(Create(dir, headers)).Must(t)
 	reject(t, f, 0, "1,bad\n")
 	must(t, f.Close())
 	kept := f.Kept()
 	text := []byte(read(t, filepath.Join(dir, ReasonsFile)))
 	text[3] ^= 1
 	must(t, os.WriteFile(filepath.Join(dir, ReasonsFile), text, 0o644))
-	if _, err := Reopen(dir, headers, kept); err == nil {
-		t.Error("reasons that somebody has changed are mistaken for the run's")
-	}
+	conformance.Refused(t, conformance.ErrorOf(Reopen(dir, headers, kept)), "",
+		"reasons that somebody has changed are mistaken for the run's")
 }
 
 func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
@@ -234,8 +223,7 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	conformance.Equal(t, j.Length(), 10, "length")
 	conformance.Equal(t, j.Path(), path, "path")
 	must(t, j.Close())
-	j, err = OpenJournal(path, 5)
-	must(t, err)
+	j = conformance.Try(OpenJournal(path, 5)).Must(t)
 	must(t, j.Append([]byte("again;")))
 	err = j.Read(func(r *bufio.Reader) error {
 		text, err := io.ReadAll(r)
@@ -256,14 +244,12 @@ func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
 	conformance.Refused(t, err, "changed meanwhile", "error")
 	text, _ := os.ReadFile(path)
 	conformance.Equal(t, string(text), "1234", "it is touched: %q", text)
-	if _, err := OpenJournal(filepath.Join(path, "below"), 0); err == nil {
-		t.Error("a journal below a file is opened")
-	}
+	conformance.Refused(t, conformance.ErrorOf(OpenJournal(filepath.Join(path, "below"), 0)), "",
+		"a journal below a file is opened")
 }
 
 func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
-	j, err := OpenJournal(filepath.Join(t.TempDir(), "journal"), 0)
-	must(t, err)
+	j := conformance.Try(OpenJournal(filepath.Join(t.TempDir(), "journal"), 0)).Must(t)
 	j.file.Close()
 	conformance.Refused(t, j.Append(make([]byte, 1<<20)), "", "a megabyte is appended to a closed file")
 	conformance.Refused(t, j.Close(), "", "it is closed without an error")
@@ -285,8 +271,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	add("t2", 0, "3,c\n")
 	must(t, a.Close())
 	conformance.Equal(t, read(t, filepath.Join(dir, "t1.csv")), "id,v\n1,a\n2,b\n", "contents read")
-	a, err = OpenArchive(run, headers, kept)
-	must(t, err)
+	a = conformance.Try(OpenArchive(run, headers, kept)).Must(t)
 	_, err = os.Stat(filepath.Join(dir, "t2.csv"))
 	conformance.True(t, os.IsNotExist(err), "a file that no checkpoint knows is still there: %v", err)
 	add("t1", 0, "2,b\n")
@@ -301,8 +286,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	for _, record := range []string{"first\n", "second\n"} {
-		a, err := OpenArchive(t.TempDir(), []Header{{}}, nil)
-		must(t, err)
+		a := conformance.Try(OpenArchive(t.TempDir(), []Header{{}}, nil)).Must(t)
 		must(t, a.Add(dir, "t", 0, []byte(record)))
 		must(t, a.Close())
 	}
@@ -312,8 +296,7 @@ func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
 
 func TestAnArchiveThatWasCutShortMeanwhileIsAnError(t *testing.T) {
 	run, dir := t.TempDir(), t.TempDir()
-	a, err := OpenArchive(run, []Header{{}}, nil)
-	must(t, err)
+	a := conformance.Try(OpenArchive(run, []Header{{}}, nil)).Must(t)
 	must(t, a.Add(dir, "t", 0, []byte("record\n")))
 	lengths := a.Lengths()
 	must(t, a.Close())

@@ -44,15 +44,12 @@ func TestOneProcessAtATimeHasAClaim(t *testing.T) {
 func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, "locks")
-	held, err := TakeClaim(folder, "held")
-	must(t, err)
+	held := conformance.Try(TakeClaim(folder, "held")).Must(t)
 	must(t, os.WriteFile(filepath.Join(folder, "killed"), []byte(`{"pid":1}`), 0o600))
-	l, err := TakeClaim(folder, "another")
-	must(t, err)
-	if _, err := os.Stat(filepath.Join(folder, "killed")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the lock of a process that is gone: %v", err)
-	}
-	_, err = TakeClaim(folder, "held")
+	l := conformance.Try(TakeClaim(folder, "another")).Must(t)
+	conformance.Is(t, conformance.ErrorOf(os.Stat(filepath.Join(folder, "killed"))), os.ErrNotExist,
+		"the lock of a process that is gone")
+	_, err := TakeClaim(folder, "held")
 	conformance.True(t, errors.As(err, new(*HeldError)), "the lock of a process that runs: %v", err)
 	for _, l := range []*Lock{l, held} {
 		conformance.Equal(t, l.Release(), nil, "Release")
@@ -68,12 +65,10 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	must(t, l.Release())
 	left, _ := os.ReadDir(dir)
 	conformance.Equal(t, len(left), 0, "left: %v", left)
-	l, err = TakePassing(dir)
-	must(t, err)
+	l = conformance.Try(TakePassing(dir)).Must(t)
 	must(t, l.Release())
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("the user's folder: %v, %v", left, err)
-	}
+	left, err = os.ReadDir(dir)
+	conformance.True(t, err == nil && len(left) == 0, "the user's folder: %v, %v", left, err)
 	l, err = TakePassing(dir) // the user's own folder
 	must(t, err)
 	l.Keep()
@@ -164,8 +159,7 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	if _, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("refused by the check: %v", err)
 	}
-	j, err = OpenExclusive(path, 0)
-	must(t, err)
+	j = conformance.Try(OpenExclusive(path, 0)).Must(t)
 	must(t, j.Close())
 }
 
@@ -173,11 +167,9 @@ func TestTheHolderOfARunIsFoundWithoutAChange(t *testing.T) {
 	dir := t.TempDir()
 	_, held := HolderOf(dir)
 	conformance.True(t, !held, "a folder without a lock is held")
-	l, err := TakeLock(dir)
-	must(t, err)
+	l := conformance.Try(TakeLock(dir)).Must(t)
 	name := filepath.Join(dir, LockFile)
-	before, err := os.Stat(name)
-	must(t, err)
+	before := conformance.Try(os.Stat(name)).Must(t)
 	h, held := HolderOf(dir)
 	conformance.True(t, held && h.PID == os.Getpid(), "%+v, %v", h, held)
 	after, err := os.Stat(name)

@@ -41,16 +41,14 @@ func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
 	if removed, err := Remove(dir, func() bool { return false }); removed || err != nil {
 		t.Errorf("no longer as it was: %v, %v", removed, err)
 	}
-	l, err := TakeLock(dir)
-	must(t, err)
+	l := conformance.Try(TakeLock(dir)).Must(t)
 	removed, err := Remove(dir, yes)
 	conformance.True(t, !removed && errors.As(err, new(*HeldError)), "held: %v, %v", removed, err)
 	must(t, l.Release())
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(dir, link))
-	if removed, err := Remove(link, yes); removed || err == nil {
-		t.Errorf("a link: %v, %v", removed, err)
-	}
+	removed, err = Remove(link, yes)
+	conformance.True(t, !removed && err != nil, "a link: %v, %v", removed, err)
 	if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
 		t.Error(err)
 	}
@@ -88,9 +86,8 @@ func TestWhatIsInARunFolderIsItsOwnOrForeign(t *testing.T) {
 	own := func(name string, folder bool) bool { return name == "put" && folder }
 	c, err = ContentsOf(finished(t, "put/run.json"), own)
 	conformance.True(t, err == nil && c.Foreign == "", "%+v, %v", c, err)
-	if _, err := ContentsOf(filepath.Join(dir, "missing"), none); err == nil {
-		t.Error("a folder that is missing")
-	}
+	conformance.Refused(t, conformance.ErrorOf(ContentsOf(filepath.Join(dir, "missing"), none)), "",
+		"a folder that is missing")
 }
 
 func TestARunFolderIsKnownByItsFiles(t *testing.T) {
@@ -122,8 +119,7 @@ func TestARunFolderIsKnownByItsFiles(t *testing.T) {
 
 func TestARunIsReadBack(t *testing.T) {
 	dir := t.TempDir()
-	f, err := Create(dir, []Header{{Text: []byte("id\n")}})
-	must(t, err)
+	f := conformance.Try(Create(dir, []Header{{Text: []byte("id\n")}})).Must(t)
 	for _, r := range []struct {
 		file   string
 		record int64
@@ -166,16 +162,14 @@ func TestARunThatCannotBeReadIsAnError(t *testing.T) {
 
 func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
 	dir := t.TempDir()
-	f, err := Create(dir, []Header{{}})
-	must(t, err)
+	f := conformance.Try(Create(dir, []Header{{}})).Must(t)
 	for i, code := range []string{"WrongType", "OutOfRange", "OutOfRange", "WrongType", "OutOfRange"} {
 		r := table.Reject{Location: table.Location{Source: "a.csv", Record: int64(i + 1), Line: int64(i + 2)}, Raw: []byte("x\n"),
 			Reason: table.Reason{Column: "n", Code: code, Message: "not so", Value: "x"}}
 		must(t, f.Reject(0, r))
 	}
 	must(t, f.Close())
-	got, err := CountReasons(dir)
-	must(t, err)
+	got := conformance.Try(CountReasons(dir)).Must(t)
 	want := []ReasonCount{
 		{"OutOfRange", 3, Reason{File: "a.csv", Record: 2, Line: 3, Column: "n", Code: "OutOfRange", Message: "not so", Value: "x"}},
 		{"WrongType", 2, Reason{File: "a.csv", Record: 1, Line: 2, Column: "n", Code: "WrongType", Message: "not so", Value: "x"}},
@@ -207,9 +201,8 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 	reject(0, "a.csv", 4, "a4,\n")
 	must(t, f.Close())
 	must(t, j.Close())
-	if sorted, err := f.SortRejects(); !sorted || err != nil {
-		t.Fatal(sorted, err)
-	}
+	sorted, err := f.SortRejects()
+	conformance.MustTrue(t, sorted && err == nil, "%v %v", sorted, err)
 	for name, want := range map[string]string{
 		"rejects.csv":   "id,n\na4,\na30,\nb9,\"two\nlines\"\n",
 		"rejects-2.csv": "x\nc1\nc2\n",

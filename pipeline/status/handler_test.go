@@ -159,8 +159,7 @@ func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
 	} {
 		conformance.Equal(t, lines[want], true, "no line %s", want)
 	}
-	page, err := os.ReadFile("../../docs/fields.md")
-	must(t, err)
+	page := conformance.Try(os.ReadFile("../../docs/fields.md")).Must(t)
 	for line := range lines {
 		if name, ok := strings.CutPrefix(line, "# TYPE tsimport_"); ok {
 			name, _, _ = strings.Cut(name, " ")
@@ -175,8 +174,7 @@ func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
 func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector{sample()})
-	problems, err := testutil.GatherAndLint(r)
-	must(t, err)
+	problems := conformance.Try(testutil.GatherAndLint(r)).Must(t)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -215,12 +213,10 @@ func TestTheFrontPageNamesTheOthersAndNothingElseIsThere(t *testing.T) {
 }
 
 func TestAServerAnswersUntilItIsClosed(t *testing.T) {
-	s, err := Listen("127.0.0.1:0", &fake{sample()})
-	must(t, err)
+	s := conformance.Try(Listen("127.0.0.1:0", &fake{sample()})).Must(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
-	resp, err := http.Get(s.URL() + "status")
-	must(t, err)
+	resp := conformance.Try(http.Get(s.URL() + "status")).Must(t)
 	body, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	conformance.True(t, err == nil && strings.Contains(string(body), `"table": "cards"`), "%v %s", err, body)
@@ -243,8 +239,7 @@ func (w waiting) State(ctx context.Context) (*pipeline.State, error) {
 
 func TestClosingEndsARequestThatWaits(t *testing.T) {
 	load := make(waiting)
-	s, err := Listen("127.0.0.1:0", load)
-	must(t, err)
+	s := conformance.Try(Listen("127.0.0.1:0", load)).Must(t)
 	served, answered := make(chan error, 1), make(chan int, 1)
 	go func() { served <- s.Serve() }()
 	go func() {
@@ -264,8 +259,7 @@ func TestClosingEndsARequestThatWaits(t *testing.T) {
 }
 
 func TestAnAddressInUseIsAnError(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer l.Close()
 	if s, err := Listen(l.Addr().String(), &fake{}); err == nil {
 		s.Close()
@@ -274,19 +268,16 @@ func TestAnAddressInUseIsAnError(t *testing.T) {
 }
 
 func TestAServerThatNeverServedGivesItsAddressUp(t *testing.T) {
-	s, err := Listen("127.0.0.1:0", &fake{})
-	must(t, err)
+	s := conformance.Try(Listen("127.0.0.1:0", &fake{})).Must(t)
 	address := s.listener.Addr().String()
 	s.Close()
 	conformance.Equal(t, s.Serve(), nil, "serve after close")
-	l, err := net.Listen("tcp", address)
-	must(t, err)
+	l := conformance.Try(net.Listen("tcp", address)).Must(t)
 	l.Close()
 }
 
 func TestAListenerThatFailsIsNamed(t *testing.T) {
-	s, err := Listen("127.0.0.1:0", &fake{})
-	must(t, err)
+	s := conformance.Try(Listen("127.0.0.1:0", &fake{})).Must(t)
 	defer s.Close()
 	s.listener.Close()
 	conformance.Refused(t, s.Serve(), s.listener.Addr().String(), "error")
@@ -294,8 +285,7 @@ func TestAListenerThatFailsIsNamed(t *testing.T) {
 
 func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "127.0.0.1:0"} {
-		s, err := Listen(address, &fake{sample()})
-		must(t, err)
+		s := conformance.Try(Listen(address, &fake{sample()})).Must(t)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve() }()
 		conformance.Equal(t, strings.HasPrefix(s.URL(), "http://127.0.0.1:"), true, "%s: the URL is %s", address, s.URL())
@@ -312,8 +302,7 @@ func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
 
 func TestOnlyLoopbackAddressesCountAsSuch(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false, ":0": false} {
-		s, err := Listen(address, &fake{})
-		must(t, err)
+		s := conformance.Try(Listen(address, &fake{})).Must(t)
 		conformance.Equal(t, s.Loopback(), want, "%s: loopback", address)
 		s.Close()
 	}

@@ -43,8 +43,7 @@ func row(id int64, times ...int64) *record.Record {
 // writePart adds a part with the rows to a range, and ends the range if next is nil.
 func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Record) {
 	t.Helper()
-	p, err := w.NewPart(rng)
-	must(t, err)
+	p := conformance.Try(w.NewPart(rng)).Must(t)
 	for _, r := range rows {
 		must(t, p.Row(r))
 	}
@@ -70,11 +69,9 @@ func finished(t *testing.T) *Manifest {
 	writePart(t, w, 1, nil, row(7, 70))
 	writePart(t, w, 0, []byte("3"), row(1, 30, 20, 10), row(2))
 	writePart(t, w, 0, nil, row(3, 40))
-	_, err := w.Finish(Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 3}})
-	must(t, err)
+	must(t, conformance.ErrorOf(w.Finish(Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 3}})))
 	must(t, w.Close())
-	m, err := Read(dir)
-	must(t, err)
+	m := conformance.Try(Read(dir)).Must(t)
 	return m
 }
 
@@ -98,8 +95,7 @@ func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
 	if manifest := filepath.Join(m.Dir(), ManifestName); !Is(m.Dir()) || !Is(manifest) || Is(m.Path(&m.Parts[0])) || Is(t.TempDir()) {
 		t.Error("an archive is its folder or its manifest, and nothing else")
 	}
-	entries, err := os.ReadDir(m.Dir())
-	must(t, err)
+	entries := conformance.Try(os.ReadDir(m.Dir())).Must(t)
 	for _, e := range entries {
 		if e.Name() == journalName || strings.HasSuffix(e.Name(), ".tmp") {
 			t.Errorf("%s is left", e.Name())
@@ -177,8 +173,7 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	_, err = Read(dir)
 	conformance.Refused(t, err, "not finished", "contents read")
 
-	w, err = Exact.Open(dir, false)
-	must(t, err)
+	w = conformance.Try(Exact.Open(dir, false)).Must(t)
 	other := subject()
 	other.Holds.From = "5"
 	if err := w.Begin(other); !errors.As(err, new(*ChangedError)) || !strings.Contains(err.Error(), "--from-key") {
@@ -294,8 +289,7 @@ func TestAnArchiveWithoutRoomIsNotOneAndIsContinued(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			for n := 0; ; n++ {
 				dir := filepath.Join(t.TempDir(), "a")
-				at, err := open(dir)
-				must(t, err)
+				at := conformance.Try(open(dir)).Must(t)
 				failing := &fullPlace{at, n}
 				switch err := export(failing); {
 				case failing.left >= 0 && err == nil && n > 15:
@@ -354,8 +348,7 @@ func written(t *testing.T, rows int) *Manifest {
 	writePart(t, w, 0, nil, all...)
 	_, err = w.Finish(Manifest{})
 	must(t, errors.Join(err, w.Close()))
-	m, err := Read(dir)
-	must(t, err)
+	m := conformance.Try(Read(dir)).Must(t)
 	return m
 }
 
@@ -371,8 +364,7 @@ func TestAnArchiveSaysFromWhenItsTableIsFollowed(t *testing.T) {
 func TestAPartKeepsTheContractOfSources(t *testing.T) {
 	m := written(t, 300)
 	open := func() source.Source {
-		parts, err := New(m).Open(context.Background(), nil)
-		must(t, err)
+		parts := conformance.Try(New(m).Open(context.Background(), nil)).Must(t)
 		parts[0].SetSplitBytes(5000)
 		return parts[0]
 	}

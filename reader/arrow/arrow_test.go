@@ -93,8 +93,7 @@ func wanted(t *testing.T, file string) (all contents) {
 	t.Helper()
 	name, _, _ := strings.Cut(filepath.Base(file), ".")
 	name, _, _ = strings.Cut(name, "_")
-	f, err := os.Open(filepath.Join("testdata", name+".want"))
-	must(t, err)
+	f := conformance.Try(os.Open(filepath.Join("testdata", name+".want"))).Must(t)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var row map[string][2]any
@@ -170,8 +169,7 @@ func testFiles(t testing.TB) []string {
 
 func read(t testing.TB, file string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	must(t, err)
+	b := conformance.Try(os.ReadFile(file)).Must(t)
 	return b
 }
 
@@ -218,16 +216,14 @@ func TestAFooterWithoutAVersionHasThatOfTheSchema(t *testing.T) {
 		root := newFlat(b[start:end]).root()
 		binary.LittleEndian.PutUint16(b[start+root.fields+4:], 0) // the field is not there
 		conformance.MustEqual(t, newFlat(b[start:end]).root().number(0, 2, 0), 0, "%s: version of the footer", name)
-		have, err := readSplits(b, Options{})
-		must(t, err)
+		have := conformance.Try(readSplits(b, Options{})).Must(t)
 		same(t, have, wanted(t, name))
 	}
 }
 
 func TestColumnsOfStructs(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
-	f, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{Flatten: true})
-	must(t, err)
+	f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x", Options{Flatten: true})).Must(t)
 	names := f.Columns()
 	want := []string{"id", "word", "code", "list", "flag", "runs", "at.a", "at.b"}
 	conformance.MustTrue(t, slices.Equal(names, want), "columns %q", names)
@@ -262,8 +258,7 @@ func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
 	p := f.NewParser([]int{0})
 	counting.n = 0
 	s := f.Splits()[0]
-	_, err = f.dictionaries()
-	must(t, err)
+	must(t, conformance.ErrorOf(f.dictionaries()))
 	counting.n = 0
 	must(t, p.Parse(s, func(*record.Record) error { return nil }))
 	most := 8*128 + f.batches[0].metadata
@@ -278,8 +273,7 @@ func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
 	conformance.True(t, far.reads <= 3+len(f.batches)+len(f.described),
 		"%d reads to open a file of %d batches", far.reads, len(f.batches))
 	p := f.NewParser(every(f.Columns()))
-	_, err = f.dictionaries()
-	must(t, err)
+	must(t, conformance.ErrorOf(f.dictionaries()))
 	far.reads = 0
 	for _, s := range f.Splits() {
 		must(t, p.Parse(s, func(*record.Record) error { return nil }))
@@ -303,8 +297,7 @@ func (c *counter) ReadAt(b []byte, at int64) (int, error) {
 
 func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	b := read(t, "testdata/many_zstd.arrow")
-	f, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{})
-	must(t, err)
+	f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x", Options{})).Must(t)
 	p := f.NewParser(every(f.Columns()))
 	p.LimitMemory(1000)
 	parse := func() error { return p.Parse(f.Splits()[0], func(*record.Record) error { return nil }) }
@@ -313,13 +306,11 @@ func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	}
 	p.LimitMemory(1 << 20)
 	must(t, parse())
-	if _, err := readSplits(b, Options{MaxDictionary: 10}); err == nil || !strings.Contains(err.Error(), "dictionaries take") {
-		t.Errorf("dictionaries: %v", err)
-	}
+	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxDictionary: 10})), "dictionaries take",
+		"dictionaries")
 	conformance.Refused(t, conformance.ErrorOf(readSplits(b, Options{MaxMetadata: 100})), "100 are the limit", "metadata")
 	stream := read(t, "testdata/many_zstd.arrows")
-	s, err := NewStream(bytes.NewReader(stream), "x", Options{MaxBody: 1000})
-	must(t, err)
+	s := conformance.Try(NewStream(bytes.NewReader(stream), "x", Options{MaxBody: 1000})).Must(t)
 	for range 3 { // a load meets again what its sample has met
 		_, err := s.Next()
 		conformance.Refused(t, err, "memory allows", "the body of a stream")

@@ -55,8 +55,7 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder makes no frame for nothing
 			continue
 		}
-		_, err = w.Write(part)
-		must(t, err)
+		must(t, conformance.ErrorOf(w.Write(part)))
 		must(t, w.Close())
 	}
 	return out.Bytes()
@@ -94,8 +93,7 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 		want := bytes.Join(parts, nil)
 		data := pack(t, k, parts...)
 		conformance.Equal(t, Detect(data[:min(len(data), HeadBytes)], len(data) <= HeadBytes), k, "%v", k)
-		r, err := NewLimitedReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file", 0)
-		must(t, err)
+		r := conformance.Try(NewLimitedReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file", 0)).Must(t)
 		got, err := io.ReadAll(iotest.HalfReader(r))
 		conformance.True(t, err == nil && bytes.Equal(got, want), "%v: %d bytes of %d: %v", k, len(got), len(want), err)
 		must(t, r.Close())
@@ -138,9 +136,8 @@ func TestBzip2CutAnywhereIsAnError(t *testing.T) {
 		whole, wholeErr := io.ReadAll(bzip2.NewReader(bytes.NewReader(data[:n])))
 		conformance.True(t, err != nil || wholeErr == nil && len(whole) != 0, "cut at %d: no error", n)
 	}
-	if _, err := decompress(Bzip2, append(data, 'x')); err == nil {
-		t.Error("a byte behind the end is accepted")
-	}
+	conformance.Refused(t, conformance.ErrorOf(decompress(Bzip2, append(data, 'x'))), "",
+		"a byte behind the end is accepted")
 }
 
 func TestAFlippedBitIsNeverSilentlyWrong(t *testing.T) {
@@ -174,9 +171,8 @@ func TestGarbageAfterTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
 	}
 	out, err := decompress(Gzip, append(pack(t, Gzip, want), make([]byte, 1000)...))
 	conformance.True(t, err == nil && bytes.Equal(out, want), "zeros behind gzip: %v", err)
-	if _, err := decompress(Gzip, append(pack(t, Gzip, want), 0, 0, 'x')); !errors.Is(err, ErrTrailing) {
-		t.Errorf("zeros and a letter behind gzip: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(decompress(Gzip, append(pack(t, Gzip, want), 0, 0, 'x'))), ErrTrailing,
+		"zeros and a letter behind gzip")
 }
 
 func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
@@ -222,8 +218,7 @@ func FuzzDecompress(f *testing.F) {
 			if k == None || !k.Supported() {
 				continue
 			}
-			r, err := NewLimitedReader(k, bytes.NewReader(data), "file", 0)
-			must(t, err)
+			r := conformance.Try(NewLimitedReader(k, bytes.NewReader(data), "file", 0)).Must(t)
 			const enough = 16 << 20 // a bomb is legal; its output is not kept
 			n, err := io.Copy(io.Discard, io.LimitReader(r, enough))
 			r.Close()
@@ -253,8 +248,7 @@ func TestWholeFileSnappyIsReadAndKnown(t *testing.T) {
 		for name, data := range map[string][]byte{"fast": s2.EncodeSnappy(nil, want), "best": s2.EncodeSnappyBest(nil, want)} {
 			head := data[:min(len(data), 1<<20)]
 			conformance.Equal(t, Detect(head, len(head) == len(data)), SnappyRaw, "%d lines, %s: taken", n, name)
-			r, err := NewLimitedReader(SnappyRaw, bytes.NewReader(data), "file", 0)
-			must(t, err)
+			r := conformance.Try(NewLimitedReader(SnappyRaw, bytes.NewReader(data), "file", 0)).Must(t)
 			if got, err := io.ReadAll(iotest.HalfReader(r)); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d lines, %s: %d bytes of %d, %v", n, name, len(got), len(want), err)
 			}
@@ -270,9 +264,8 @@ func TestDamagedWholeFileSnappyIsRefused(t *testing.T) {
 		conformance.MustTrue(t, errors.Is(err, io.ErrUnexpectedEOF) && bytes.HasPrefix(want, got),
 			"%d of %d bytes: %v", n, len(data), err)
 	}
-	if _, err := decompress(SnappyRaw, append(bytes.Clone(data), 0)); !errors.Is(err, ErrTrailing) {
-		t.Errorf("with a byte more: %v", err)
-	}
+	conformance.Is(t, conformance.ErrorOf(decompress(SnappyRaw, append(bytes.Clone(data), 0))), ErrTrailing,
+		"with a byte more")
 	for _, bad := range []string{"\x05\x01\x00", "\x04\x00a\x05\x02", "\x03\x0cabcd", "\xff\xff\xff\xff\xff\x01"} {
 		got, err := decompress(SnappyRaw, []byte(bad))
 		conformance.True(t, err != nil, "%q gives %q", bad, got)
@@ -294,8 +287,7 @@ var deviations = map[string]string{
 // references returns the digests of what gzip, bzip2, xz, lz4 and zstd (Debian 12) make of the files: testdata/reference.
 func references(t testing.TB) map[string]string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "reference"))
-	must(t, err)
+	raw := conformance.Try(os.ReadFile(filepath.Join("testdata", "reference"))).Must(t)
 	sums := map[string]string{}
 	for line := range strings.Lines(string(raw)) {
 		sum, path, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -297,8 +297,7 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 		"absent by the file":         {Options{}, rec(record.Datum{}, plain("w")), null + "|w"},
 		"bad":                        {Options{}, &record.Record{Bad: &table.Reason{Code: "Bad"}}, "Bad"},
 	} {
-		c, err := New([]string{"a", "b"}, columns, tt.o)
-		must(t, err)
+		c := conformance.Try(New([]string{"a", "b"}, columns, tt.o)).Must(t)
 		values, why := c.Convert(tt.rec)
 		got := ""
 		if why != nil {
@@ -319,9 +318,8 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 		}
 		conformance.Equal(t, got, tt.want, "%s", name)
 	}
-	if _, err := New([]string{"a"}, columns, Options{}); err == nil {
-		t.Error("a missing column was accepted")
-	}
+	conformance.Refused(t, conformance.ErrorOf(New([]string{"a"}, columns, Options{})), "",
+		"a missing column was accepted")
 }
 
 func TestTextIsDecodedStrictly(t *testing.T) {
@@ -364,9 +362,8 @@ func TestTheVersionColumnGivesTimestamps(t *testing.T) {
 		_, why := c.Version(&record.Record{Fields: []record.Datum{text("v"), text(in)}})
 		conformance.True(t, why != nil && why.Column == "ts", "%s: %v", in, why)
 	}
-	if _, err := New([]string{"a"}, nil, Options{VersionColumn: "ts"}); err == nil {
-		t.Error("a missing version column was accepted")
-	}
+	conformance.Refused(t, conformance.ErrorOf(New([]string{"a"}, nil, Options{VersionColumn: "ts"})), "",
+		"a missing version column was accepted")
 }
 
 func TestTypesAreInferredOnlyFromCanonicalText(t *testing.T) {

@@ -161,9 +161,8 @@ func TestRecordsOfADialect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conformance.Must(t, tt.d.Check())
 			for _, size := range []int{1, 2, 3, 5, 8, 1000} {
-				if diff := cmp.Diff(tt.want, fields(recordsOf(tt.d, []byte(tt.text), size))); diff != "" {
-					t.Errorf("chunks of %d (-want +got):\n%s", size, diff)
-				}
+				conformance.Equal(t, cmp.Diff(tt.want, fields(recordsOf(tt.d, []byte(tt.text), size))), "",
+					"chunks of %d (-want +got)", size)
 			}
 		})
 	}
@@ -212,9 +211,8 @@ func FuzzDialects(f *testing.F) {
 		}
 		whole := recordsOf(d, text, len(text)+1)
 		cut := recordsOf(d, text, 1+int(size)%40)
-		if fmt.Sprint(whole) != fmt.Sprint(cut) {
-			t.Fatalf("records depend on the splits (-whole +cut):\n%s", cmp.Diff(whole, cut))
-		}
+		conformance.MustEqual(t, fmt.Sprint(whole), fmt.Sprint(cut),
+			"records depend on the splits (-whole +cut):\n%s", cmp.Diff(whole, cut))
 		checkCover(t, d, text, whole)
 		checkAgain(t, d, whole)
 		if d.Quote == '"' && d.simple() && d.End() == "\n" && d.Name == "" && d.dropsCR() {
@@ -241,9 +239,8 @@ func checkAgain(t *testing.T, d Dialect, all []shown) {
 		want = append(want, r)
 	}
 	again := recordsOf(d, kept, len(kept)+1)
-	if fmt.Sprint(fields(again)) != fmt.Sprint(fields(want)) {
-		t.Fatalf("kept records are read differently (-once +again):\n%s", cmp.Diff(fields(want), fields(again)))
-	}
+	conformance.MustEqual(t, fmt.Sprint(fields(again)), fmt.Sprint(fields(want)),
+		"kept records are read differently (-once +again):\n%s", cmp.Diff(fields(want), fields(again)))
 }
 
 // checkCover checks that nothing but empty lines and comments lies between records.
@@ -418,9 +415,8 @@ func TestDumpsAreReadAsTheirProgramsReadThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := settled(t, tt.program, tt.text, tt.header)
 			for _, size := range []int{1, 2, 3, 5, 8, 1000} {
-				if diff := cmp.Diff(tt.want, fields(recordsOf(d, []byte(tt.text), size))); diff != "" {
-					t.Errorf("chunks of %d (-want +got):\n%s", size, diff)
-				}
+				conformance.Equal(t, cmp.Diff(tt.want, fields(recordsOf(d, []byte(tt.text), size))), "",
+					"chunks of %d (-want +got)", size)
 			}
 		})
 	}

@@ -119,9 +119,8 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	set := expand(t, Options{Retry: soon, PathColumns: true}, address)
 	i := set.Items[0]
 	wantText(t, &i, text)
-	if want := strings.Replace(redirect.URL, "//", "//xxxxx@", 1) + "/dt=1/x.csv?Signature=xxxxx"; i.Name != want {
-		t.Errorf("name %s", i.Name)
-	}
+	conformance.Equal(t, i.Name, strings.Replace(redirect.URL, "//", "//xxxxx@", 1)+"/dt=1/x.csv?Signature=xxxxx",
+		"name")
 	conformance.True(t, len(i.Columns) == 1 && i.Columns[0] == (Column{Name: "dt", Value: "1"}), "columns %+v", i.Columns)
 
 	// Nothing listens where a closed server was.
@@ -217,8 +216,7 @@ func TestRedirectsTakeNoCredentialsAlongAndStayOutsideThisNetwork(t *testing.T) 
 		arrived = append(arrived, r.Header)
 		return false
 	}
-	u, err := url.Parse(s.address)
-	must(t, err)
+	u := conformance.Try(url.Parse(s.address)).Must(t)
 	o := Options{Retry: soon, HTTPClient: &http.Client{Transport: toServer{u.Host}}}
 	for _, target = range []string{"http://other.example/a", "http://sub.data.example/a"} {
 		expand(t, o, "http://user:geheim@data.example/a?Signature=geheim")

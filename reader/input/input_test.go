@@ -74,11 +74,9 @@ func wantError(t *testing.T, err error, is error, parts ...string) {
 
 func readAll(t *testing.T, i *Item) string {
 	t.Helper()
-	r, err := i.Open(t.Context())
-	must(t, err)
+	r := conformance.Try(i.Open(t.Context())).Must(t)
 	defer r.Close()
-	b, err := io.ReadAll(r)
-	must(t, err)
+	b := conformance.Try(io.ReadAll(r)).Must(t)
 	return string(b)
 }
 
@@ -218,11 +216,9 @@ func TestManifestsThatCannotBeUsedAreErrorsWithTheirLine(t *testing.T) {
 func TestAFileThatChangesAfterItWasFoundIsAnError(t *testing.T) {
 	tree(t, "a.csv")
 	i := expand(t, Options{}, "a.csv").Items[0]
-	part, err := i.OpenAt(t.Context())
-	must(t, err)
+	part := conformance.Try(i.OpenAt(t.Context())).Must(t)
 	defer part.Close()
-	whole, err := i.Open(t.Context())
-	must(t, err)
+	whole := conformance.Try(i.Open(t.Context())).Must(t)
 	defer whole.Close()
 	must(t, os.Truncate("a.csv", 3))
 	b := make([]byte, 10)
@@ -235,8 +231,7 @@ func TestAFileThatChangesAfterItWasFoundIsAnError(t *testing.T) {
 	wantError(t, err, ErrChanged, "a.csv")
 
 	i = expand(t, Options{}, "a.csv").Items[0]
-	whole, err = i.Open(t.Context())
-	must(t, err)
+	whole = conformance.Try(i.Open(t.Context())).Must(t)
 	defer whole.Close()
 	must(t, os.WriteFile("a.csv", []byte("longer"), 0o644))
 	_, err = io.ReadAll(whole)
@@ -274,21 +269,17 @@ func TestACancelledContextEndsReads(t *testing.T) {
 	tree(t, "d/a.csv")
 	i := expand(t, Options{}, "d").Items[0]
 	ctx, cancel := context.WithCancel(t.Context())
-	whole, err := i.Open(ctx)
-	must(t, err)
+	whole := conformance.Try(i.Open(ctx)).Must(t)
 	defer whole.Close()
-	part, err := i.OpenAt(ctx)
-	must(t, err)
+	part := conformance.Try(i.OpenAt(ctx)).Must(t)
 	defer part.Close()
 	cancel()
-	_, err = whole.Read(make([]byte, 1))
+	_, err := whole.Read(make([]byte, 1))
 	conformance.True(t, errors.Is(err, context.Canceled), "%v", err)
-	if _, err := part.ReadAt(make([]byte, 1), 0); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if _, err := Expand(ctx, []string{"d"}, Options{}); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	_, err = part.ReadAt(make([]byte, 1), 0)
+	conformance.True(t, errors.Is(err, context.Canceled), "%v", err)
+	_, err = Expand(ctx, []string{"d"}, Options{})
+	conformance.True(t, errors.Is(err, context.Canceled), "%v", err)
 }
 
 func TestAStoppableReaderGivesWhatIsThere(t *testing.T) {

@@ -64,8 +64,7 @@ func TestAFaultOfAnyRequestIsMendedWhereTheServerHasRanges(t *testing.T) {
 			}
 			i := expand(t, Options{Retry: retry}, s.address).Items[0]
 			conformance.Equal(t, readAll(t, &i), text, "%s of request %d", name, failing)
-			r, err := i.OpenAt(t.Context())
-			must(t, err)
+			r := conformance.Try(i.OpenAt(t.Context())).Must(t)
 			b := make([]byte, 20)
 			for _, off := range []int64{0, 16} {
 				if n, err := r.ReadAt(b, off); err != nil || string(b[:n]) != text[off:off+20] {
@@ -108,8 +107,7 @@ func TestAnObjectThatChangesBetweenRequestsIsAnError(t *testing.T) {
 		s := newSite(t, text)
 		s.etag.Store(tags[0])
 		i := s.item(t)
-		r, err := i.OpenAt(t.Context())
-		must(t, err)
+		r := conformance.Try(i.OpenAt(t.Context())).Must(t)
 		defer r.Close()
 		b := make([]byte, 10)
 		if n, err := r.ReadAt(b, 0); n != 10 || err != nil {
@@ -131,8 +129,7 @@ func TestAnObjectThatChangesInTheMiddleOfAStreamIsAnError(t *testing.T) {
 		s.serve(cutter{w, nil}, r)
 		return true
 	}
-	r, err := i.Open(t.Context())
-	must(t, err)
+	r := conformance.Try(i.Open(t.Context())).Must(t)
 	defer r.Close()
 	s.etag.Store(`"v2"`)
 	b, err := io.ReadAll(r)
@@ -189,8 +186,7 @@ func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
 		}
-		r, err := i.Open(t.Context())
-		must(t, err)
+		r := conformance.Try(i.Open(t.Context())).Must(t)
 		b, err := io.ReadAll(r)
 		r.Close()
 		wantError(t, err, io.ErrUnexpectedEOF, s.address, "byte 12", "cannot continue")
@@ -329,8 +325,7 @@ func TestManyReadAtOnceOverAFlakyServer(t *testing.T) {
 		return number%3 == 2
 	}
 	i := s.item(t)
-	r, err := i.OpenAt(t.Context())
-	must(t, err)
+	r := conformance.Try(i.OpenAt(t.Context())).Must(t)
 	defer r.Close()
 	var group sync.WaitGroup
 	for part := range 16 {

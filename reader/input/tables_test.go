@@ -243,8 +243,7 @@ func TestAddressesThatAreShownAlikeHaveNumbers(t *testing.T) {
 func TestLongValuesOfParametersAreWithheld(t *testing.T) {
 	for n, shown := range map[int]bool{40: true, 41: false} {
 		value := strings.Repeat("a", n)
-		if got := strings.Contains(Redact("https://host/path?versionId="+value), value); got != shown {
-			t.Errorf("a value of %d bytes is shown: %v", n, got)
-		}
+		conformance.Equal(t, strings.Contains(Redact("https://host/path?versionId="+value), value), shown,
+			"a value of %d bytes is shown", n)
 	}
 }

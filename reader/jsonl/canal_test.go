@@ -13,8 +13,7 @@ import (
 
 func unfolded(t *testing.T, text string, longest int) string {
 	t.Helper()
-	all, err := io.ReadAll(UnfoldCanal(strings.NewReader(text), longest))
-	conformance.Must(t, err)
+	all := conformance.Try(io.ReadAll(UnfoldCanal(strings.NewReader(text), longest))).Must(t)
 	return string(all)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
@@ -98,9 +99,8 @@ func TestALineBecomesARecordWithTheTypesItStates(t *testing.T) {
 		{flat, `{"x":{"y":1},"x.y":7}`, `bad BadJSON`},
 		{flat, `{"":{"d":1},"d":2}`, `null null null n2`},
 	} {
-		if got := parse(c.options, c.line); len(got) != 1 || got[0] != c.want {
-			t.Errorf("%.80s: got %.200q, want %.200s", c.line, got, c.want)
-		}
+		got := parse(c.options, c.line)
+		conformance.True(t, len(got) == 1 && got[0] == c.want, "%.80s: got %.200q, want %.200s", c.line, got, c.want)
 	}
 }
 
@@ -127,9 +127,8 @@ func TestExportedLinesOfTheVendorsToolBecomeRowsWithTimestamps(t *testing.T) {
 		{`{"PK":7,"name":1}`, `null null n1 null null`},
 	}
 	for _, c := range lines {
-		if got := parse(o, c.line); len(got) != 1 || got[0] != c.want {
-			t.Errorf("%s: got %q, want %s", c.line, got, c.want)
-		}
+		got := parse(o, c.line)
+		conformance.True(t, len(got) == 1 && got[0] == c.want, "%s: got %q, want %s", c.line, got, c.want)
 	}
 	var c Columns
 	if n, bad := Discover([]byte(lines[0].line+"\n"+lines[5].line), Options{}, &c); n != 2 || bad != 1 ||
@@ -166,9 +165,8 @@ func TestARefusalSaysWhatStandsWhere(t *testing.T) {
 		p := NewParser(Options{Columns: []string{"a"}})
 		p.Reset([]byte(c.line))
 		r, _ := p.Next()
-		if r.Bad == nil || r.Bad.Code != c.code || r.Bad.Column != c.column || r.Bad.Message != c.message {
-			t.Errorf("%s: %+v", c.line, r.Bad)
-		}
+		conformance.True(t, r.Bad != nil && r.Bad.Code == c.code && r.Bad.Column == c.column && r.Bad.Message == c.message,
+			"%s: %+v", c.line, r.Bad)
 	}
 }
 
@@ -199,9 +197,7 @@ func TestParsingDoesNotAllocateInSteadyState(t *testing.T) {
 				}
 			}
 		})
-		if n != 0 {
-			t.Errorf("%v allocations, flatten %v", n, flatten)
-		}
+		conformance.True(t, n == 0, "%v allocations, flatten %v", n, flatten)
 	}
 }
 
@@ -213,9 +209,7 @@ func TestAnObjectWithVeryManyKeysIsCheckedInLinearTime(t *testing.T) {
 	}
 	one := b.String() + "}\n"
 	got := parse(Options{Columns: []string{"k199999"}}, one+b.String()+`,"k77":1}`+"\n"+`{"k199999":1}`)
-	if !slices.Equal(got, []string{"n0", "bad BadJSON", "n1"}) {
-		t.Error(got)
-	}
+	conformance.True(t, slices.Equal(got, []string{"n0", "bad BadJSON", "n1"}), "%v", got)
 }
 
 func TestAMemberThatIsNotAColumnRejectsItsRecordWhenStrict(t *testing.T) {
@@ -227,8 +221,6 @@ func TestAMemberThatIsNotAColumnRejectsItsRecordWhenStrict(t *testing.T) {
 		if ok && rec.Bad != nil {
 			got = rec.Bad.Code + " " + rec.Bad.Column
 		}
-		if !ok || got != want {
-			t.Errorf("line %d: %q, want %q", i+1, got, want)
-		}
+		conformance.True(t, ok && got == want, "line %d: %q, want %q", i+1, got, want)
 	}
 }

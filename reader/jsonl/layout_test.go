@@ -205,8 +205,7 @@ func read(t testing.TB, dir string, f conformance.File) []byte {
 	if f.Compression == "gzip" {
 		z, err := gzip.NewReader(bytes.NewReader(data))
 		must(t, err)
-		data, err = io.ReadAll(z)
-		must(t, err)
+		data = conformance.Try(io.ReadAll(z)).Must(t)
 	}
 	return bytes.TrimPrefix(data, []byte("\uFEFF"))
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
@@ -18,14 +19,11 @@ func BenchmarkATableBesideTheDriver(b *testing.B) {
 	s := mysqltest.Start(b)
 	s.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(40), price decimal(12,2), paid int, at timestamp(3) NULL, w double, note text)",
 		`INSERT INTO orders SELECT CAST(seq AS INT), CONCAT('customer ', seq MOD 1000), seq / 100.0, seq MOD 3 = 0, '2024-01-01' + INTERVAL seq SECOND, seq / 3e0, IF(seq MOD 5 > 0, MD5(seq), NULL) FROM seq_1_to_500000`, "ANALYZE TABLE orders")
-	a, err := Parse(s.Address("orders"))
-	must(b, err)
+	a := conformance.Try(Parse(s.Address("orders"))).Must(b)
 	sqltest.Beside(b, a, 500_000, func() (n int) {
-		s, err := a.connect(context.Background())
-		must(b, err)
+		s := conformance.Try(a.connect(context.Background())).Must(b)
 		defer s.Close()
-		r, err := s.conn.QueryContext(context.Background(), "SELECT * FROM orders", nil)
-		must(b, err)
+		r := conformance.Try(s.conn.QueryContext(context.Background(), "SELECT * FROM orders", nil)).Must(b)
 		defer r.Close()
 		values := make([]driver.Value, len(r.Columns()))
 		for {

@@ -13,8 +13,7 @@ func TestTablesOfOneMoment(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	server := func(name string) sqltable.Server {
-		a, err := Parse(s.Address(name))
-		must(t, err)
+		a := conformance.Try(Parse(s.Address(name))).Must(t)
 		return a
 	}
 	s.Exec("CREATE TABLE a (id int PRIMARY KEY, v text)", "INSERT INTO a SELECT seq, REPEAT('x', 200)"+sequence+"40000",
@@ -37,8 +36,7 @@ func TestTablesOfOneMoment(t *testing.T) {
 		must(t, err)
 		_, err = s.DB.Exec("SET STATEMENT lock_wait_timeout = 1 FOR TRUNCATE b")
 		conformance.Refused(t, err, "Lock wait timeout", "a table was emptied")
-		_, err = part[0].Next()
-		must(t, err)
+		must(t, conformance.ErrorOf(part[0].Next()))
 	})
 	t.Run("a statement that runs for long holds the moment up, and no writer for more than a second", func(t *testing.T) {
 		a := server("a").(*Address)
@@ -51,8 +49,7 @@ func TestTablesOfOneMoment(t *testing.T) {
 		for len(s.Rows("SELECT 1 FROM information_schema.PROCESSLIST WHERE state = 'User sleep'")) == 0 {
 		}
 		_, open := sqltest.Joined(t, true, a, server("b"))
-		_, err := open(0, t.Context())
-		must(t, err)
+		must(t, conformance.ErrorOf(open(0, t.Context())))
 		must(t, <-long)
 	})
 	t.Run("shards", func(t *testing.T) { sqltest.Sharded(t, server, func(sql string) { s.Exec(sql) }) })

@@ -31,24 +31,20 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 	}
 	connect := func(statements ...string) *sql.Conn {
 		t.Helper()
-		conn, err := s.DB.Conn(t.Context())
-		must(t, err)
+		conn := conformance.Try(s.DB.Conn(t.Context())).Must(t)
 		for _, one := range statements {
-			_, err := conn.ExecContext(t.Context(), one)
-			must(t, err)
+			must(t, conformance.ErrorOf(conn.ExecContext(t.Context(), one)))
 		}
 		return conn
 	}
 	end := func(conn *sql.Conn, how string) {
 		t.Helper()
-		_, err := conn.ExecContext(t.Context(), how)
-		must(t, err)
+		must(t, conformance.ErrorOf(conn.ExecContext(t.Context(), how)))
 		must(t, conn.Close())
 	}
 	since := func(p source.Position) time.Time {
 		t.Helper()
-		at, err := time.Parse(time.RFC3339, p.SafeSince)
-		must(t, err)
+		at := conformance.Try(time.Parse(time.RFC3339, p.SafeSince)).Must(t)
 		return at
 	}
 	unknown := func(what, says, want string) {
@@ -60,8 +56,7 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 		master := s.Rows("SHOW MASTER STATUS")[0]
 		p := sqltest.Position(t, as("seeing"))
 		want := source.Resume{File: master[0], GTID: s.Rows("SELECT @@gtid_binlog_pos")[0][0]}
-		_, err := fmt.Sscan(master[1], &want.Position)
-		must(t, err)
+		must(t, conformance.ErrorOf(fmt.Sscan(master[1], &want.Position)))
 		conformance.Equal(t, *p.ResumeFrom, want, "resume_from")
 		d := time.Since(since(p))
 		conformance.True(t, want.GTID != "" && d >= time.Second && d <= time.Minute, "%v", p)
@@ -89,11 +84,9 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 		}()
 		sqltest.Until(t, "it is older than what is subtracted", func() bool { return time.Since(began) > 2500*time.Millisecond })
 		a := as("seeing")
-		look, err := a.connect(t.Context())
-		must(t, err)
+		look := conformance.Try(a.connect(t.Context())).Must(t)
 		defer look.Close()
-		p, err := a.Position(t.Context(), look, nil, 1)
-		must(t, err)
+		p := conformance.Try(a.Position(t.Context(), look, nil, 1)).Must(t)
 		at := since(p)
 		conformance.True(t, !at.After(began), "%v, and a statement of %v that waits", at, began)
 		end(lock, "UNLOCK TABLES")
@@ -271,8 +264,7 @@ func TestWhatMySQLSaysOfItsLog(t *testing.T) {
 			"SHOW GLOBAL VARIABLES": {{"log_replica_updates", "ON"}},
 		}}
 		a := &Address{query: c.query}
-		p, err := a.Position(t.Context(), &session{conn: m}, &sqltable.Table{Name: "t"}, c.sessions)
-		must(t, err)
+		p := conformance.Try(a.Position(t.Context(), &session{conn: m}, &sqltable.Table{Name: "t"}, c.sessions)).Must(t)
 		conformance.True(t, *p.ResumeFrom == c.want && strings.HasPrefix(p.SafeSince, c.since), "%s: %s", name, p)
 		asked := strings.Join(m.asked, "; ")
 		if locked := strings.Index(asked, "LOCK TABLES t READ"); c.want.File != "" && (locked < 0 || locked > strings.LastIndex(asked, " STATUS") || !strings.Contains(asked, "UNLOCK TABLES")) {

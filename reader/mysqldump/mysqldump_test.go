@@ -23,8 +23,7 @@ var must = conformance.Must
 // shop is a dump that mysqldump of MariaDB 10.11 has made.
 func shop(t testing.TB) []byte {
 	t.Helper()
-	text, err := os.ReadFile("testdata/shop.sql")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("testdata/shop.sql")).Must(t)
 	return text
 }
 
@@ -55,8 +54,7 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	conformance.Equal(t, Is(text), true, "the dump is not known by its beginning")
 	d, err := Index(bytes.NewReader(text))
 	conformance.MustTrue(t, err == nil && d.Truncated == nil, "%v %v", err, d.Truncated)
-	orders, err := d.Choose("orders")
-	must(t, err)
+	orders := conformance.Try(d.Choose("orders")).Must(t)
 	var columns []string
 	for _, c := range orders.Columns {
 		columns = append(columns, fmt.Sprintf("%s %s %v", c.Name, c.SQL, c.Type()))
@@ -88,12 +86,10 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 
 // TestADumpOfMySQL8IsRead reads one that was written by hand after what mysqldump of MySQL 8.0 writes, which differs from that of MariaDB.
 func TestADumpOfMySQL8IsRead(t *testing.T) {
-	text, err := os.ReadFile("testdata/mysql8.sql")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("testdata/mysql8.sql")).Must(t)
 	d, err := Index(bytes.NewReader(text))
 	conformance.MustTrue(t, err == nil && d.Truncated == nil && Is(text), "%v %v", err, d)
-	orders, err := d.Choose("")
-	must(t, err)
+	orders := conformance.Try(d.Choose("")).Must(t)
 	rows := rowsOf(t, text, orders, 1<<20)
 	if want := []string{
 		"1|true|7|{\"a\": \"b\\n\"}|\x00\\'|\xe6\x10\x00\x00\x00|2024-02-29T12:34:56Z|it's; ),(",
@@ -156,8 +152,7 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 	}
 	d, err := Index(strings.NewReader("USE `a b`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\nUSE `c`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\n"))
 	conformance.True(t, err == nil && d.Find("a b.t") != nil && d.Find("c.t") != nil, "%v, %v", d, err)
-	d, err = Index(strings.NewReader("INSERT INTO `t` (`a`,`b`,`c`) VALUES (7,'x',_binary 'y\\0');\n"))
-	must(t, err)
+	d = conformance.Try(Index(strings.NewReader("INSERT INTO `t` (`a`,`b`,`c`) VALUES (7,'x',_binary 'y\\0');\n"))).Must(t)
 	p := NewParser(d.Find("t").Columns)
 	p.Reset([]byte("(8,'x',0x7900)"), true)
 	_, ok := p.Next()
@@ -245,8 +240,7 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 		"INSERT INTO `odd ``t(;` (id, da, dt, ts, t, bl, v, d) VALUES (0, '0000-00-00', '0000-00-00', '0000-00-00', '', '', 'NULL', -0.0), (9000, '2024-00-00', '2024-00-01', NULL, '\\\\N', '0x41', '\\\\', 5e-324)",
 		"CREATE TABLE plain (a varchar(9), b int, PRIMARY KEY (b, a))", "INSERT INTO plain SELECT CONCAT('x', seq), seq"+rows,
 		"CREATE TRIGGER tr BEFORE INSERT ON plain FOR EACH ROW SET NEW.a = CONCAT(NEW.a, ';;')", "CREATE VIEW vw AS SELECT 1", "CREATE PROCEDURE p() BEGIN SELECT 'INSERT INTO `plain` VALUES (9);'; END")
-	address, err := url.Parse(s.Address("x"))
-	must(t, err)
+	address := conformance.Try(url.Parse(s.Address("x"))).Must(t)
 	for _, flags := range [][]string{{"--routines", "shop"}, {"--hex-blob", "shop"}, {"--complete-insert", "--skip-extended-insert", "shop"}, {"--skip-opt", "--quick", "shop"}, {"--replace", "--no-autocommit", "--databases", "shop"},
 		{"--insert-ignore", "--skip-comments", "--net-buffer-length=16384", "shop"}, {"--compact", "shop"}, {"--single-transaction", "--skip-tz-utc", "shop", "plain"}, {"--all-databases"}} {
 		c := exec.Command("mysqldump", append([]string{"--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port=" + address.Port(), "--user=root", "--default-character-set=utf8mb4"}, flags...)...)
@@ -260,10 +254,8 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 			if name != "plain" && slices.Contains(flags, "plain") {
 				continue
 			}
-			of, err := d.Choose(name)
-			must(t, err)
-			live, err := mysql.Parse(s.Address(url.QueryEscape(name)))
-			must(t, err)
+			of := conformance.Try(d.Choose(name)).Must(t)
+			live := conformance.Try(mysql.Parse(s.Address(url.QueryEscape(name)))).Must(t)
 			for i, c := range of.Columns {
 				if slices.Contains(flags, "--compact") && c.Form == asTime { // without the line that says so it is not known that times are in UTC
 					of.Columns[i].Form = map[bool]int{true: asUTC, false: asTime}[c.SQL[:4] == "time"]

@@ -28,8 +28,7 @@ func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterO
 	t.Helper()
 	var b bytes.Buffer
 	w := pq.NewWriter(&b, append(options, schema)...)
-	_, err := w.WriteRows(rows)
-	must(t, err)
+	must(t, conformance.ErrorOf(w.WriteRows(rows)))
 	must(t, w.Close())
 	return b.Bytes()
 }
@@ -37,8 +36,7 @@ func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterO
 // opened opens a file in memory.
 func opened(t testing.TB, b []byte, o Options) *File {
 	t.Helper()
-	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)
-	must(t, err)
+	f := conformance.Try(Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)).Must(t)
 	return f
 }
 
@@ -169,9 +167,8 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 	}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 	f := opened(t, b.Bytes(), Options{Flatten: true})
-	if got := strings.Join(f.Columns(), " "); got != "id list bare struct.a struct.b map pairs deep when raw" {
-		t.Errorf("flattened columns are %s", got)
-	}
+	conformance.Equal(t, strings.Join(f.Columns(), " "), "id list bare struct.a struct.b map pairs deep when raw",
+		"flattened columns")
 }
 
 func TestAStringThatIsNotUTF8MakesItsRecordBadWhenNested(t *testing.T) {
@@ -264,9 +261,8 @@ func TestRowsDoNotDependOnSplitsAndTheirOrder(t *testing.T) {
 		b := random(t, seed, seed%2 == 0)
 		want := lines(t, b, Options{}, nil)
 		for _, n := range []int64{1, 7, 100, 329, 330, 331} {
-			if diff := cmp.Diff(want, lines(t, b, Options{SplitRows: n}, nil)); diff != "" {
-				t.Fatalf("seed %d, splits of %d: %s", seed, n, diff)
-			}
+			conformance.MustEqual(t, cmp.Diff(want, lines(t, b, Options{SplitRows: n}, nil)), "",
+				"seed %d, splits of %d", seed, n)
 			if n == 1 {
 				continue // a shuffle of single rows takes long
 			}
@@ -294,8 +290,7 @@ func (c *counting) ReadAt(b []byte, off int64) (int, error) {
 func TestColumnsNotAskedForAreNotRead(t *testing.T) {
 	b := random(t, 1, true)
 	r := &counting{Reader: bytes.NewReader(b)}
-	f, err := Open(r, int64(len(b)), "x.parquet", Options{})
-	must(t, err)
+	f := conformance.Try(Open(r, int64(len(b)), "x.parquet", Options{})).Must(t)
 	r.read = 0
 	p := f.NewParser([]int{0})
 	for _, s := range f.Splits() {
@@ -344,8 +339,7 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 	w := pq.NewWriter(&b, pq.NewSchema("t", group), pq.DataPageStatistics(false))
 	for range 300 {
 		v := pq.ByteArrayValue([]byte(strings.Repeat("v", 10_000)))
-		_, err := w.WriteRows([]pq.Row{{v.Level(0, 0, 0), v.Level(0, 0, 1), v.Level(0, 0, 2)}})
-		must(t, err)
+		must(t, conformance.ErrorOf(w.WriteRows([]pq.Row{{v.Level(0, 0, 0), v.Level(0, 0, 1), v.Level(0, 0, 2)}})))
 	}
 	must(t, w.Close())
 	f := opened(t, b.Bytes(), Options{})
@@ -387,8 +381,7 @@ func TestLargePagesAreNoticed(t *testing.T) {
 		w := pq.NewWriter(&b, pq.NewSchema("t", pq.Group{"a": pq.Encoded(pq.String(), &pq.Plain)}), pq.PageBufferSize(page))
 		v := pq.ByteArrayValue([]byte(strings.Repeat("v", 1000))).Level(0, 0, 0)
 		for range 4000 {
-			_, err := w.WriteRows([]pq.Row{{v}})
-			must(t, err)
+			must(t, conformance.ErrorOf(w.WriteRows([]pq.Row{{v}})))
 		}
 		must(t, w.Close())
 		f := opened(t, b.Bytes(), Options{})
@@ -411,8 +404,7 @@ func largePage(t *testing.T, columns ...string) []byte {
 		row[i] = v.Level(0, 1, i)
 	}
 	for range 1000 {
-		_, err := w.WriteRows([]pq.Row{row})
-		must(t, err)
+		must(t, conformance.ErrorOf(w.WriteRows([]pq.Row{row})))
 	}
 	must(t, w.Close())
 	return b.Bytes()
@@ -453,9 +445,8 @@ func TestWhatDoesNotFitIsRefusedBeforeItIsRead(t *testing.T) {
 			early := f.CheckMemory(columns, limit, true, func() (io.ReaderAt, error) { return bytes.NewReader(data), nil })
 			late := p.Parse(f.Splits()[0], func(*record.Record) error { return nil })
 			p.Release()
-			if errors.Is(early, source.ErrMemory) != errors.Is(late, source.ErrMemory) {
-				t.Errorf("columns %v, limit %d: refused before with %v, reading with %v", columns, limit, early, late)
-			}
+			conformance.Equal(t, errors.Is(early, source.ErrMemory), errors.Is(late, source.ErrMemory),
+				"columns %v, limit %d: refused before with %v, reading with %v", columns, limit, early, late)
 		}
 	}
 }

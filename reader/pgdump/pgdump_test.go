@@ -23,8 +23,7 @@ var must = conformance.Must
 // shop is a dump that pg_dump 15 has made.
 func shop(t testing.TB) []byte {
 	t.Helper()
-	text, err := os.ReadFile("testdata/shop.sql")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("testdata/shop.sql")).Must(t)
 	return text
 }
 
@@ -38,8 +37,7 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	conformance.Equal(t, Is(text), true, "the dump is not known by its beginning")
 	d, err := Index(bytes.NewReader(text))
 	conformance.MustTrue(t, err == nil && d.Truncated == nil, "%v %v", err, d.Truncated)
-	orders, err := d.Choose("public.orders")
-	must(t, err)
+	orders := conformance.Try(d.Choose("public.orders")).Must(t)
 	var columns []string
 	for _, c := range orders.Columns {
 		columns = append(columns, fmt.Sprintf("%s %s %d", c.Name, c.SQL, c.Kind))
@@ -96,7 +94,7 @@ func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
 }
 
 func TestStatementsEndWhereTheyEnd(t *testing.T) {
-	d, err := Index(strings.NewReader(`CREATE FUNCTION f() AS $x$ COPY a (x) FROM stdin; $y$ $x$;
+	d := conformance.Try(Index(strings.NewReader(`CREATE FUNCTION f() AS $x$ COPY a (x) FROM stdin; $y$ $x$;
 /* COPY /* nested */ ; */ COMMENT ON TABLE t IS E'it\'s; ''COPY a (x) FROM stdin;
 '; SELECT "a;b", 'c;d', (1; 2);
 -- COPY a (x) FROM stdin;
@@ -106,8 +104,7 @@ COPY "S"."a.b" ("x y") FROM stdin;
 abc
 1	2
 \.
-`))
-	must(t, err)
+`))).Must(t)
 	table := d.Find(`S."a.b"`)
 	if len(d.Tables) != 1 || table == nil || table.Rows != 3 || table.Columns[0].Type().String() != "double" || d.Statements != 4 {
 		t.Errorf("%+v, %d statements", d.Tables, d.Statements)
@@ -117,11 +114,9 @@ abc
 func TestNamesWithoutSchemaAreThoseOfTheSearchPath(t *testing.T) {
 	const one = "CREATE DOMAIN small AS smallint;\nCREATE TABLE t (\n    id small,\n    v text\n);\nCOPY t (id, v) FROM stdin;\n1\ta\n\\.\nALTER TABLE ONLY t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"
 	text := "SET search_path = public, pg_catalog;\n" + one + "SET search_path = other, pg_catalog;\n" + one + "SELECT pg_catalog.set_config('search_path', '', false);\n"
-	d, err := Index(strings.NewReader(text))
-	must(t, err)
+	d := conformance.Try(Index(strings.NewReader(text))).Must(t)
 	for _, name := range []string{"public.t", "other.t"} {
-		of, err := d.Choose(name)
-		must(t, err)
+		of := conformance.Try(d.Choose(name)).Must(t)
 		if rows := rowsOf([]byte(text), of); !slices.Equal(rows, []string{"1|a"}) || !slices.Equal(of.Key, []string{"id"}) || of.Columns[0].Kind != record.Integer {
 			t.Errorf("%s: %q, %+v", name, rows, of)
 		}
@@ -219,16 +214,13 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 	s.Exec(`CREATE TABLE plain (a text, b int, PRIMARY KEY (b, a)); INSERT INTO plain SELECT 'x' || i, i FROM generate_series(1, 10) i; CREATE TABLE one (v text); INSERT INTO one VALUES (''), (NULL), (E'\n'), ('\.')`)
 	address, _, _ := strings.Cut(s.Address("x"), "&table")
 	for _, flags := range [][]string{nil, {"--clean", "--if-exists", "--create"}, {"--no-owner", "--no-privileges", "--quote-all-identifiers"}} {
-		out, err := exec.Command("pg_dump", append(flags, address)...).Output()
-		must(t, err)
+		out := conformance.Try(exec.Command("pg_dump", append(flags, address)...).Output()).Must(t)
 		conformance.Equal(t, Is(out), true, "%q: not known by its beginning", flags)
 		d, err := Index(bytes.NewReader(out))
 		conformance.MustTrue(t, err == nil && d.Truncated == nil, "%v %v %v", flags, err, d.Truncated)
 		for table, full := range map[string]string{name: "Odd Schema.t;(x", "public.plain": "public.plain"} {
-			of, err := d.Choose(full)
-			must(t, err)
-			live, err := postgres.Parse(s.Address(url.QueryEscape(table)))
-			must(t, err)
+			of := conformance.Try(d.Choose(full)).Must(t)
+			live := conformance.Try(postgres.Parse(s.Address(url.QueryEscape(table)))).Must(t)
 			sqltest.Compare(t, live, out, of, NewParser(of.Columns))
 		}
 		one, err := d.Choose("one")

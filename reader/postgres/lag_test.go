@@ -34,8 +34,7 @@ func TestReplicationOfARealServer(t *testing.T) {
 				standby.Exec("SELECT pg_wal_replay_pause()")
 				sqltest.Until(t, "it lags", func() bool {
 					s.Exec("INSERT INTO other VALUES (1)")
-					w, err := addressOf(t, of.Address("big")).Watch(context.Background())
-					must(t, err)
+					w := conformance.Try(addressOf(t, of.Address("big")).Watch(context.Background())).Must(t)
 					defer w.Close()
 					lag, known, err := w.Lag(context.Background())
 					must(t, err)

@@ -37,8 +37,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 		plain, _ := url.Parse(address(""))
 		plain.RawQuery = "sslmode=disable"
 		for range 6 { // sessions of the pool come by turns
-			conn, err := pgconn.Connect(ctx, plain.String())
-			must(t, err)
+			conn := conformance.Try(pgconn.Connect(ctx, plain.String())).Must(t)
 			res, err := conn.Exec(ctx, "INSERT INTO written VALUES (1); SELECT current_setting('DateStyle') || current_setting('extra_float_digits') || current_setting('row_security'); SELECT name FROM pg_prepared_statements").ReadAll()
 			conformance.MustEqual(t, err, nil, "after %s", what)
 			if got := string(res[1].Rows[0][0]); got != "ISO, MDY1on" || len(res[2].Rows) > 0 {
@@ -101,12 +100,10 @@ func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table st
 	if err != nil {
 		t.Skip("PgBouncer is not installed: apt-get install pgbouncer")
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	free := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	port := free.Addr().(*net.TCPAddr).Port
 	must(t, free.Close())
-	server, err := url.Parse(s.Address(""))
-	must(t, err)
+	server := conformance.Try(url.Parse(s.Address(""))).Must(t)
 	file := filepath.Join(t.TempDir(), "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%s user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
 		"unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = %d\n", server.Port(), port, sessions)

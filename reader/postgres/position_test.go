@@ -32,8 +32,7 @@ func TestARealServerIsFollowedFromAPositionThatMissesNothing(t *testing.T) {
 	}
 	exec := func(conn *pgconn.PgConn, sql string) {
 		t.Helper()
-		_, err := conn.Exec(t.Context(), sql).ReadAll()
-		must(t, err)
+		must(t, conformance.ErrorOf(conn.Exec(t.Context(), sql).ReadAll()))
 	}
 	// notLater reports whether a position is not later than a place in the log.
 	notLater := func(p source.Position, lsn string) bool {

@@ -86,16 +86,14 @@ func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Co
 
 func addressOf(t *testing.T, address string) *Address {
 	t.Helper()
-	a, err := Parse(address)
-	must(t, err)
+	a := conformance.Try(Parse(address)).Must(t)
 	return a
 }
 
 // parseQuery is a query of a server, under a key.
 func parseQuery(t *testing.T, s *pgtest.Server, key, sql string) *Address {
 	t.Helper()
-	a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)
-	must(t, err)
+	a := conformance.Try(ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)).Must(t)
 	return a
 }
 
@@ -225,8 +223,7 @@ func TestARealServer(t *testing.T) {
 		t.Helper()
 		s.Exec("CREATE DATABASE " + name + " ENCODING '" + encoding + "' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
 		a := addressOf(t, strings.Replace(s.Address("t"), "/postgres?", "/"+name+"?", 1))
-		conn, err := connect(t.Context(), a)
-		must(t, err)
+		conn := conformance.Try(connect(t.Context(), a)).Must(t)
 		must(t, errors.Join(conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close(), conn.Exec(t.Context(), sql).Close()))
 		hangUp(conn)
 		_, parts := sqltest.Open(t, a, nil)
@@ -346,8 +343,7 @@ func TestQueriesOfARealServer(t *testing.T) {
 		for _, change := range []string{"SELECT 1", "TRUNCATE customers", "DROP TABLE customers; CREATE TABLE customers (id int PRIMARY KEY, name text)", "ALTER TABLE customers ALTER id TYPE bigint"} {
 			ctx := context.Background()
 			a := address(t, "id", joined)
-			conn, err := connect(ctx, a)
-			must(t, err)
+			conn := conformance.Try(connect(ctx, a)).Must(t)
 			of, err := describeQuery(ctx, conn, a)
 			if err == nil {
 				err = conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1").Close()
@@ -372,8 +368,7 @@ func TestTablesAreListed(t *testing.T) {
 		"public.p*": "public.parted table 100 [id], ",
 		"nothing":   "",
 	} {
-		all, err := List(context.Background(), s.Address(pattern))
-		must(t, err)
+		all := conformance.Try(List(context.Background(), s.Address(pattern))).Must(t)
 		got := ""
 		for _, one := range all {
 			if !strings.HasPrefix(one.Address, "postgres://postgres@127.0.0.1:") || !strings.Contains(one.Address, "table=") || one.Rows > 0 && one.Bytes == 0 {
@@ -389,13 +384,11 @@ func TestTablesAreListed(t *testing.T) {
 		}
 		conformance.Equal(t, got, want, "%s", pattern)
 	}
-	if _, err := List(context.Background(), s.Address("[")); err == nil {
-		t.Error("a pattern that is none was taken")
-	}
+	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address("["))), "",
+		"a pattern that is none was taken")
 	s.Stop("immediate")
-	if _, err := List(context.Background(), s.Address("")); err == nil {
-		t.Error("a server that is down was listed")
-	}
+	conformance.Refused(t, conformance.ErrorOf(List(context.Background(), s.Address(""))), "",
+		"a server that is down was listed")
 }
 
 func TestTLSOfARealServer(t *testing.T) {

@@ -50,8 +50,7 @@ func (d *database) exec(statements ...string) {
 
 func (d *database) address(table string) *Address {
 	d.t.Helper()
-	a, err := Parse("sqlite:" + d.path + "?table=" + table)
-	must(d.t, err)
+	a := conformance.Try(Parse("sqlite:" + d.path + "?table=" + table)).Must(d.t)
 	return a
 }
 
@@ -257,14 +256,11 @@ func TestATableThatIsNotTheSameIsNotReadOn(t *testing.T) {
 		"another order of key": {"texts", []string{"DROP TABLE texts", "CREATE TABLE texts (k TEXT PRIMARY KEY, v)"}},
 	} {
 		o := sqltable.New(sqltable.Config{Server: d.address(tt.table)})
-		_, err := o.Divide(t.Context())
-		must(t, err)
-		kept, err := o.Divide(t.Context())
-		must(t, err)
-		parts, err := o.Open(t.Context(), kept)
-		must(t, err)
+		must(t, conformance.ErrorOf(o.Divide(t.Context())))
+		kept := conformance.Try(o.Divide(t.Context())).Must(t)
+		parts := conformance.Try(o.Open(t.Context(), kept)).Must(t)
 		d.exec(tt.change...)
-		_, err = parts[0].Next()
+		_, err := parts[0].Next()
 		conformance.True(t, sqltable.IsChanged(err), "%s: %v", what, err)
 		for _, p := range parts {
 			p.Close()
@@ -290,27 +286,23 @@ func (a *Address) schema(t *testing.T) (string, *sqltable.Table) {
 
 func info(t *testing.T, path string) os.FileInfo {
 	t.Helper()
-	i, err := os.Stat(path)
-	must(t, err)
+	i := conformance.Try(os.Stat(path)).Must(t)
 	return i
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	must(t, err)
+	b := conformance.Try(os.ReadFile(path)).Must(t)
 	return b
 }
 
 func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE t (id INTEGER PRIMARY KEY, v)", "INSERT INTO t VALUES (1, 1)")
 	a := d.address("t")
-	s, err := a.open(t.Context(), true)
-	must(t, err)
+	s := conformance.Try(a.open(t.Context(), true)).Must(t)
 	defer s.Close()
 	s.frozen = info(t, a.path)
-	described, err := a.describe(t.Context(), s)
-	must(t, err)
+	described := conformance.Try(a.describe(t.Context(), s)).Must(t)
 	page := func() error {
 		p, err := s.Page(t.Context(), described, sqltable.Query{Limit: 10})
 		if err != nil {
@@ -327,22 +319,18 @@ func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
 
 func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "my shop.db")
-	db, err := sql.Open("sqlite", path)
-	must(t, err)
+	db := conformance.Try(sql.Open("sqlite", path)).Must(t)
 	for _, s := range []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, v)", "CREATE TABLE whole (a INTEGER PRIMARY KEY)", "INSERT INTO t " + fmt.Sprintf(count, 2000) + "SELECT i, hex(zeroblob(100)) FROM n"} {
-		_, err := db.Exec(s)
-		must(t, err)
+		must(t, conformance.ErrorOf(db.Exec(s)))
 	}
 	must(t, db.Close())
-	text, err := os.ReadFile(path)
-	must(t, err)
+	text := conformance.Try(os.ReadFile(path)).Must(t)
 	page := len(text) / 2 &^ 4095
 	copy(text[page:page+4096], bytes.Repeat([]byte{0xff}, 4096))
 	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: sqlite3 '/"
 	for what, text := range map[string][]byte{"a page": text, "the end": text[:len(text)/3]} {
 		must(t, os.WriteFile(path, text, 0o600))
-		a, err := Parse("sqlite:" + path + "?table=t")
-		must(t, err)
+		a := conformance.Try(Parse("sqlite:" + path + "?table=t")).Must(t)
 		o := sqltable.New(sqltable.Config{Server: a})
 		division, err := o.Divide(t.Context())
 		var parts []source.Source
@@ -365,8 +353,7 @@ func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
 func TestTablesAreListed(t *testing.T) {
 	d := filled(t)
 	d.exec("CREATE VIEW seen AS SELECT 1 AS a")
-	all, err := List(t.Context(), "sqlite:"+d.path+"?table=*e*")
-	must(t, err)
+	all := conformance.Try(List(t.Context(), "sqlite:"+d.path+"?table=*e*")).Must(t)
 	got := fmt.Sprintf("%+v", all)
 	for _, want := range []string{"Table:texts", "Table:composed Address:sqlite:" + d.path + "?table=composed Kind:table Rows:", "Table:keyless", "Key:[rowid]", "Table:seen", "is a view"} {
 		conformance.Contains(t, got, want, "got")

@@ -215,9 +215,8 @@ func TestServersThatFail(t *testing.T) {
 				conformance.Equal(t, c.taken, tt.taken, "taken")
 				conformance.True(t, (err != nil) == (tt.want != "") && (err == nil || strings.Contains(err.Error(), tt.want)),
 					"%v, want %q", err, tt.want)
-				if lasting := errors.As(err, new(*source.Lasting)); lasting != (tt.exit == 2) {
-					t.Errorf("%v: the same load would meet it again: %v", err, lasting)
-				}
+				conformance.Equal(t, errors.As(err, new(*source.Lasting)), (tt.exit == 2),
+					"%v: the same load would meet it again", err)
 			})
 		})
 	}
@@ -297,8 +296,7 @@ func TestAServerIsReadByTheSessionsThatItHas(t *testing.T) {
 			s := newSessions(&o.cfg, o.open)
 			var lent []*session
 			for range max(left, 1) {
-				one, err := s.lend(t.Context(), -1)
-				must(t, err)
+				one := conformance.Try(s.lend(t.Context(), -1)).Must(t)
 				lent = append(lent, one)
 			}
 			came := make(chan *session)

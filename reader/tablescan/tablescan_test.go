@@ -75,8 +75,7 @@ func (w *world) fill(n int) {
 
 func (w *world) config() Config {
 	w.Helper()
-	t, err := w.Admin.Describe("t")
-	must(w, err)
+	t := conformance.Try(w.Admin.Describe("t")).Must(w)
 	return Config{Client: w.SDK, Table: t}
 }
 
@@ -84,13 +83,11 @@ func (w *world) config() Config {
 func (w *world) parts(c Config, bounds ...int64) []source.Source {
 	w.Helper()
 	o := New(c)
-	kept, err := o.Divide(context.Background())
-	must(w, err)
+	kept := conformance.Try(o.Divide(context.Background())).Must(w)
 	if len(bounds) > 0 {
 		kept = w.division(c, bounds...)
 	}
-	parts, err := o.Open(context.Background(), kept)
-	must(w, err)
+	parts := conformance.Try(o.Open(context.Background(), kept)).Must(w)
 	return parts
 }
 
@@ -171,8 +168,7 @@ func TestRangesHaveEveryRowOnce(t *testing.T) {
 func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
 	w := newWorld(t)
 	w.fill(900)
-	where, err := keyexpr.CompileWhere(`name == "name 1" and versions >= 0`)
-	must(t, err)
+	where := conformance.Try(keyexpr.CompileWhere(`name == "name 1" and versions >= 0`)).Must(t)
 	integer := func(n int64) []table.Value { return []table.Value{{Type: table.Integer, Int: n}} }
 	filter := tablestore.NewSingleColumnCondition("versions", tablestore.CT_GREATER_EQUAL, int64(0))
 	filter.FilterIfMissing = true
@@ -265,33 +261,28 @@ func TestARunDoesNotResumeWithAnotherTable(t *testing.T) {
 	w.create()
 	_, err := New(w.config()).Open(context.Background(), kept)
 	conformance.Refused(t, err, "dropped and created again", "error")
-	if _, err := New(w.config()).Open(context.Background(), []byte("{")); err == nil {
-		t.Error("a division that is cut was opened")
-	}
+	conformance.Refused(t, conformance.ErrorOf(New(w.config()).Open(context.Background(), []byte("{"))), "",
+		"a division that is cut was opened")
 }
 
 func TestAReadingBeginsALittleAfterItsPosition(t *testing.T) {
 	w := newWorld(t)
 	traffic := new(client.Traffic)
-	sdk, err := client.New(t.Context(), w.Target, traffic)
-	must(t, err)
+	sdk := conformance.Try(client.New(t.Context(), w.Target, traffic)).Must(t)
 	c := w.config()
 	c.Client = sdk
 	o := New(c)
 	position := func(of *Origin, kept []byte) source.Position {
-		_, err := of.Open(t.Context(), kept)
-		must(t, err)
+		must(t, conformance.ErrorOf(of.Open(t.Context(), kept)))
 		return of.Position()
 	}
-	kept, err := o.Divide(t.Context())
-	must(t, err)
+	kept := conformance.Try(o.Divide(t.Context())).Must(t)
 	if p := position(o, kept); p.ResumeFrom != nil {
 		t.Errorf("without a clock: %s", p.Follow())
 	}
 	o.Clock = &traffic.Clock
 	before := time.Now()
-	kept, err = o.Divide(t.Context())
-	must(t, err)
+	kept = conformance.Try(o.Divide(t.Context())).Must(t)
 	p := position(o, kept)
 	// An answer's date may have whole seconds.
 	if at := p.ResumeFrom.Time.Add(source.Lead); at.After(time.Now()) || before.Sub(at) > 3*time.Second {
@@ -299,8 +290,7 @@ func TestAReadingBeginsALittleAfterItsPosition(t *testing.T) {
 	}
 	conformance.Equal(t, position(New(c), kept).Follow(), p.Follow(), "in a process that resumes")
 	o.Clock = new(client.Clock) // no answer tells it anything
-	kept, err = o.Divide(t.Context())
-	must(t, err)
+	kept = conformance.Try(o.Divide(t.Context())).Must(t)
 	conformance.Equal(t, position(o, kept).Follow(), "to follow the source from here: resume_from unknown: answers of the service have no date", "")
 }
 

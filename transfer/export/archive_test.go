@@ -85,9 +85,7 @@ func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 		c.AddColumn("large", []byte(strings.Repeat("\x00\xfe", large)))
 		c.AddColumn("empty", []byte{})
 	})
-	var err error
-	w.table, err = w.Admin.Describe("w")
-	must(t, err)
+	w.table = conformance.Try(w.Admin.Describe("w")).Must(t)
 	return w, key
 }
 
@@ -98,10 +96,8 @@ func (w *world) archive(dir string) ArchiveConfig {
 // rowsOf are the rows of an origin in words, in their order.
 func rowsOf(t *testing.T, o source.Origin) (rows []string) {
 	t.Helper()
-	division, err := o.Divide(context.Background())
-	must(t, err)
-	parts, err := o.Open(context.Background(), division)
-	must(t, err)
+	division := conformance.Try(o.Divide(context.Background())).Must(t)
+	parts := conformance.Try(o.Open(context.Background(), division)).Must(t)
 	for _, p := range parts {
 		parser := p.NewParser(nil)
 		for {
@@ -113,8 +109,7 @@ func rowsOf(t *testing.T, o source.Origin) (rows []string) {
 				err = piece.Prepare()
 			}
 			must(t, err)
-			splits, err := p.Add(piece)
-			must(t, err)
+			splits := conformance.Try(p.Add(piece)).Must(t)
 			for _, sp := range splits {
 				_, _, err := parser.Parse(sp, func(rec *record.Record) { rows = append(rows, words(rec)) })
 				must(t, err)
@@ -149,10 +144,8 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 		want := rowsOf(t, tablescan.New(w.archive("").Scan))
 		conformance.MustTrue(t, len(want) == 112, "%d rows", len(want))
 		dir := filepath.Join(t.TempDir(), "a")
-		r, err := ToArchive(context.Background(), w.archive(dir))
-		must(t, err)
-		m, err := format.Read(dir)
-		must(t, err)
+		r := conformance.Try(ToArchive(context.Background(), w.archive(dir))).Must(t)
+		m := conformance.Try(format.Read(dir)).Must(t)
 		if got := rowsOf(t, format.New(m)); !slices.Equal(got, want) {
 			t.Errorf("with %d key columns the archive has %d rows, want %d, or others", keys, len(got), len(want))
 		}
@@ -163,7 +156,7 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 		if left, err := os.ReadDir(dir); err != nil || len(left) != len(m.Parts)+1 {
 			t.Errorf("%d files for %d parts: %v", len(left), len(m.Parts), err)
 		}
-		_, err = ToArchive(context.Background(), w.archive(dir))
+		_, err := ToArchive(context.Background(), w.archive(dir))
 		conformance.True(t, errors.As(err, new(*format.OccupiedError)), "over a complete archive: %v", err)
 	}
 }
@@ -171,8 +164,7 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 func TestAnArchiveOfNoRowsIsOne(t *testing.T) {
 	w := newWorld(t, 0)
 	dir := filepath.Join(t.TempDir(), "a")
-	_, err := ToArchive(context.Background(), w.archive(dir))
-	must(t, err)
+	must(t, conformance.ErrorOf(ToArchive(context.Background(), w.archive(dir))))
 	m, err := format.Read(dir)
 	conformance.MustTrue(t, err == nil && m.Rows == 0 && m.Smallest == nil, "%+v, %v", m, err)
 	rows := rowsOf(t, format.New(m))
@@ -183,8 +175,7 @@ func TestAnArchiveHasNoMoreVersionsThanAskedFor(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	c := w.archive(filepath.Join(t.TempDir(), "a"))
 	c.Scan.Versions, c.Holds.Versions = 2, 2
-	r, err := ToArchive(context.Background(), c)
-	must(t, err)
+	r := conformance.Try(ToArchive(context.Background(), c)).Must(t)
 	want := rowsOf(t, tablescan.New(c.Scan))
 	got := rowsOf(t, format.New(r.Manifest))
 	conformance.True(t, slices.Equal(got, want) && r.Manifest.Holds.Versions == 2, "it has others")
@@ -227,9 +218,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 			for _, key := range server.Keys() {
 				server.Remove(key)
 			}
-			var err error
-			c.Store, err = jobdir.Open(context.Background(), place, jobdir.Options{})
-			must(t, err)
+			c.Store = conformance.Try(jobdir.Open(context.Background(), place, jobdir.Options{})).Must(t)
 		}
 		c.Readers, c.PartBytes = 1, 4_000
 		n, name := 0, ""
@@ -256,8 +245,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 				t.Fatalf("killed after %q: %v", name, err)
 			}
 			conformance.True(t, name != "part noted" || r.Resumed != 0, "killed after %q nothing was kept", name)
-			m, err = readAt(t, &c)
-			must(t, err)
+			m = conformance.Try(readAt(t, &c)).Must(t)
 			for _, key := range server.Keys() {
 				if place != "" && !format.IsPart(path.Base(key)) && path.Base(key) != format.ManifestName && !strings.Contains(key, "/lease.") {
 					t.Errorf("killed after %q: %s is left", name, key)
@@ -299,12 +287,9 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 
 	c = interrupted()
 	must(t, errors.Join(w.Admin.Drop("w"), w.Admin.Create("w", key, w.table.Definition)))
-	if _, err := ToArchive(context.Background(), c); err == nil {
-		t.Error("it continued although the table was replaced")
-	}
-	var err error
-	c.Scan.Table, err = w.Admin.Describe("w")
-	must(t, err)
+	conformance.Refused(t, conformance.ErrorOf(ToArchive(context.Background(), c)), "",
+		"it continued although the table was replaced")
+	c.Scan.Table = conformance.Try(w.Admin.Describe("w")).Must(t)
 	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "the time at which the table was made was ") {
 		t.Errorf("of a table that was made again: %v", err)
 	}
@@ -404,8 +389,7 @@ func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
 				conformance.Is(t, err, errStore, "after %v", f.asked)
 			}
 			exported := err
-			m, err := format.Read(dir)
-			must(t, err)
+			m := conformance.Try(format.Read(dir)).Must(t)
 			got := rowsOf(t, format.New(m))
 			conformance.Same(t, got, want, "after %d errors it has %d rows, want %d, or others", ended, len(got), len(want))
 			names, wrong := store.List(t.Context(), "")

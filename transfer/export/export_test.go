@@ -53,9 +53,7 @@ func newWorld(t *testing.T, rows int) *world {
 	tabletest.Fill(t, w.SDK, rows, func(i int) tablestore.RowChange { // another column for each fifth of the table
 		return tabletest.Put("t", tabletest.Key("p", int64(i/perKey), "k", fmt.Sprintf("k%05d", i)), tabletest.Cells{"n": int64(i), fmt.Sprint("c", i*5/rows): "x,y"})
 	})
-	var err error
-	w.table, err = w.Admin.Describe("t")
-	must(t, err)
+	w.table = conformance.Try(w.Admin.Describe("t")).Must(t)
 	return w
 }
 
@@ -67,8 +65,7 @@ func (w *world) config(format string, columns ...string) Config {
 func (w *world) text(t *testing.T, c Config) string {
 	t.Helper()
 	var out bytes.Buffer
-	_, err := To(context.Background(), c, &out)
-	must(t, err)
+	must(t, conformance.ErrorOf(To(context.Background(), c, &out)))
 	return out.String()
 }
 
@@ -96,8 +93,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 			}
 			next := int64(after)
 			err := newOrdered(w.SDK, w.table, scan.Options{From: from}, DefaultReaders, bounds).run(context.Background(), func(_, row []byte) error {
-				r, err := new(client.PageMemory).Unpack(row)
-				must(t, err)
+				r := conformance.Try(new(client.PageMemory).Unpack(row)).Must(t)
 				for _, c := range r.Columns {
 					if c.ColumnName == "n" && c.Value != next {
 						return fmt.Errorf("row %v comes where %d should", c.Value, next)
@@ -146,10 +142,8 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 			}
 			// What had not been synced may be there or not.
 			if parts, _ := filepath.Glob(c.Path + ".part*"); len(parts) == 1 {
-				f, err := os.OpenFile(parts[0], os.O_APPEND|os.O_WRONLY, 0)
-				must(t, err)
-				_, err = f.WriteString("half a ro")
-				must(t, err)
+				f := conformance.Try(os.OpenFile(parts[0], os.O_APPEND|os.O_WRONLY, 0)).Must(t)
+				must(t, conformance.ErrorOf(f.WriteString("half a ro")))
 				f.Close()
 			}
 			r, err := ToFile(context.Background(), c)
@@ -212,8 +206,7 @@ func TestAStoppedExportOfKeysContinuesBeforeWhatWasNotRead(t *testing.T) {
 		t.Fatalf("%d rows, %v", r.Rows, err)
 	}
 	w.faults.Change(nil, nil)
-	_, err := ToFile(t.Context(), c)
-	must(t, err)
+	must(t, conformance.ErrorOf(ToFile(t.Context(), c)))
 	got, err := os.ReadFile(c.Path)
 	if err != nil || string(got) != want {
 		t.Errorf("the file has %d rows, want %d, %v", bytes.Count(got, []byte("\n")), rows, err)
@@ -256,8 +249,7 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 		}
 	}
 	// The sidecar of another version lacks what is to be known of the rows.
-	text, err := os.ReadFile(c.Path + sidecarSuffix)
-	must(t, err)
+	text := conformance.Try(os.ReadFile(c.Path + sidecarSuffix)).Must(t)
 	older := bytes.Replace(text, fmt.Appendf(nil, `"version": %d`, stateVersion), []byte(`"version": 0`), 1)
 	must(t, os.WriteFile(c.Path+sidecarSuffix, older, 0o644))
 	if _, err := ToFile(context.Background(), c); !errors.As(err, new(*progress.UnfitError)) || !strings.Contains(err.Error(), "by an earlier version of tsimport") {
@@ -375,9 +367,8 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 			changed := new(archive.ChangedError)
 			r, err = ToFile(t.Context(), c)
 			conformance.True(t, errors.As(err, &changed) && r.Resumed == 0, "again: %+v, %v", r, err)
-			if _, err := To(t.Context(), c, &bytes.Buffer{}); !errors.As(err, &replaced) {
-				t.Errorf("to a stream: %v", err)
-			}
+			_, err = To(t.Context(), c, &bytes.Buffer{})
+			conformance.True(t, errors.As(err, &replaced), "to a stream: %v", err)
 		})
 	}
 }
@@ -391,8 +382,7 @@ func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
 	}
 	o, _, err := openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false)
 	must(t, err)
-	_, err = o.file.WriteString("rows")
-	must(t, err)
+	must(t, conformance.ErrorOf(o.file.WriteString("rows")))
 	must(t, o.mark(o.at))
 	must(t, o.file.Close())
 	// What is continued is not a link either.
@@ -400,9 +390,8 @@ func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
 	must(t, os.Symlink(victim, part))
 	_, _, err = openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false)
 	conformance.True(t, err != nil, "a link was continued")
-	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
-		t.Errorf("the file behind the link holds %q, %v", text, err)
-	}
+	text, err := os.ReadFile(victim)
+	conformance.True(t, err == nil && string(text) == "precious", "the file behind the link holds %q, %v", text, err)
 }
 
 // TestAnExportThatIsStoppedWhileItIsRefusedSaysSo stops exports of every format when the service has refused them.
@@ -491,8 +480,7 @@ func TestServersOfSQLReadTheTextOfRows(t *testing.T) {
 		conformance.Equal(t, out.String(), want+"\n", "%s", format)
 		c := w.config(format)
 		var all strings.Builder
-		r, err := To(t.Context(), c, &all)
-		conformance.Must(t, err)
+		r := conformance.Try(To(t.Context(), c, &all)).Must(t)
 		conformance.Equal(t, strings.Count(all.String(), "\n"), 3, "lines")
 		conformance.Equal(t, len(strings.Split(strings.SplitN(all.String(), "\n", 2)[0], "\t")), len(c.Columns(r.Columns)), "columns")
 	}

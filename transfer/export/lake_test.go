@@ -42,8 +42,7 @@ func (w *world) lake(t *testing.T, place, of string) ArchiveConfig {
 		c.Dir = base
 		return c
 	}
-	c.Store, err = jobdir.Open(context.Background(), base, jobdir.Options{})
-	must(t, err)
+	c.Store = conformance.Try(jobdir.Open(context.Background(), base, jobdir.Options{})).Must(t)
 	return c
 }
 
@@ -64,16 +63,13 @@ func lookShort(t *testing.T) {
 // all files have the same columns and are what the manifest says.
 func lakeIn(t *testing.T, c *ArchiveConfig) (rows []string, m *format.LakeManifest) {
 	t.Helper()
-	store, err := c.Store, error(nil)
+	store := c.Store
 	if store == nil {
-		store, err = jobdir.Open(t.Context(), c.Dir, jobdir.Options{})
-		must(t, err)
+		store = conformance.Try(jobdir.Open(t.Context(), c.Dir, jobdir.Options{})).Must(t)
 	}
-	text, err := store.Get(t.Context(), format.LakeManifestName)
-	must(t, err)
+	text := conformance.Try(store.Get(t.Context(), format.LakeManifestName)).Must(t)
 	must(t, json.Unmarshal(text, &m))
-	found, err := store.List(t.Context(), "")
-	must(t, err)
+	found := conformance.Try(store.List(t.Context(), "")).Must(t)
 	found = slices.DeleteFunc(found, func(name string) bool {
 		return name == format.LakeManifestName || strings.Contains(name, "/lease.") || strings.Contains(name, "/probe/")
 	})
@@ -82,8 +78,7 @@ func lakeIn(t *testing.T, c *ArchiveConfig) (rows []string, m *format.LakeManife
 	bytes, count := int64(0), int64(0)
 	for _, f := range m.Files {
 		listed = append(listed, f.Name)
-		body, err := store.Get(t.Context(), f.Name)
-		must(t, err)
+		body := conformance.Try(store.Get(t.Context(), f.Name)).Must(t)
 		of, header := fileRows(t, f.Name, body)
 		if int64(len(body)) != f.Bytes || int64(len(of)) != f.Rows || fmt.Sprintf("%x", sha256.Sum256(body)) != f.SHA256 {
 			t.Errorf("%s has %d bytes and %d rows, and the manifest says %+v", f.Name, len(body), len(of), f)
@@ -114,8 +109,7 @@ func fileRows(t *testing.T, name string, body []byte) (rows []string, header str
 		rows = append(rows, strings.TrimSpace(s))
 	}
 	if strings.HasSuffix(name, ".parquet") {
-		file, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
-		must(t, err)
+		file := conformance.Try(parquet.OpenFile(bytes.NewReader(body), int64(len(body)))).Must(t)
 		var names []string
 		for _, c := range file.Root().Columns() {
 			names = append(names, c.Name())
@@ -140,8 +134,7 @@ func fileRows(t *testing.T, name string, body []byte) (rows []string, header str
 		in, err = zstd.NewReader(in)
 	}
 	must(t, err)
-	lines, err := csv.NewReader(in).ReadAll()
-	must(t, err)
+	lines := conformance.Try(csv.NewReader(in).ReadAll()).Must(t)
 	for _, line := range lines[1:] {
 		row(lines[0], func(i int) (string, bool) { return line[i], line[i] != "" })
 	}
@@ -265,8 +258,7 @@ func TestALateFileOfAKilledExportReplacesNothing(t *testing.T) {
 		var err error
 		c.Scan.Where, err = keyexpr.CompileWhere("n < 0") // as if the rows had been deleted meanwhile
 		must(t, err)
-		_, err = ToArchive(t.Context(), c)
-		must(t, err)
+		must(t, conformance.ErrorOf(ToArchive(t.Context(), c)))
 		_, m := lakeIn(t, &c)
 		for _, late := range []string{"g=0/part-00001-00002." + of, "g=1/part-00001-00002." + of} {
 			at := slices.IndexFunc(m.Files, func(f format.LakeFile) bool { return f.Name == late })
@@ -294,8 +286,7 @@ func TestALakeInAStoreThatFailsEachActOnceHasEveryRow(t *testing.T) {
 			}
 			conformance.Is(t, err, errStore, "after %v", f.asked)
 		}
-		left, wrong := store.List(t.Context(), ".tsimport-archive/entry-")
-		must(t, wrong)
+		left := conformance.Try(store.List(t.Context(), ".tsimport-archive/entry-")).Must(t)
 		for _, name := range left {
 			must(t, store.Delete(t.Context(), name))
 		}
@@ -354,9 +345,7 @@ func TestAFileThatIsNotAsItWasWrittenIsNotRewritten(t *testing.T) {
 	w := newWorld(t, 1500)
 	for _, of := range []string{"parquet", "csv"} {
 		c := w.lake(t, t.TempDir(), of)
-		var err error
-		c.Store, err = jobdir.Open(t.Context(), c.Dir, jobdir.Options{})
-		must(t, err)
+		c.Store = conformance.Try(jobdir.Open(t.Context(), c.Dir, jobdir.Options{})).Must(t)
 		interrupted := func(most int) (noted int) {
 			c.Fresh = true
 			c.step = func(step string) error {
@@ -374,8 +363,7 @@ func TestAFileThatIsNotAsItWasWrittenIsNotRewritten(t *testing.T) {
 		}
 		interrupted(interrupted(1000)) // after the last file, before any is rewritten
 		c.step, c.Fresh = nil, false
-		other, err := c.Store.Get(t.Context(), "part-00001-00003."+of)
-		must(t, err)
+		other := conformance.Try(c.Store.Get(t.Context(), "part-00001-00003."+of)).Must(t)
 		must(t, c.Store.Put(t.Context(), "part-00001-00002."+of, other))
 		if _, err := ToArchive(t.Context(), c); err == nil || !strings.Contains(err.Error(), "part-00001-00002."+of+", which has fewer columns than others: ") {
 			t.Errorf("%s: %v", of, err)
@@ -393,8 +381,7 @@ func TestTwoExportsToOnePlaceAreOne(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := ToArchive(t.Context(), c)
-	must(t, err)
+	must(t, conformance.ErrorOf(ToArchive(t.Context(), c)))
 	conformance.Equal(t, errors.As(second, new(*format.OccupiedError)), true, "the second says %v", second)
 	got, m := lakeIn(t, &c)
 	conformance.Same(t, got, inOrder(tableRows(600, noFolder), m.Columns), "it has other rows")
@@ -428,8 +415,7 @@ func TestWhatALakeCannotHoldIsRefusedByName(t *testing.T) {
 	put(81, tabletest.Cells{"mixed": "one"})
 	refused(`column "mixed" has values of several types: integer, string`, "", "parquet")
 	c := w.lake(t, t.TempDir(), "csv.gz")
-	r, err := ToArchive(t.Context(), c)
-	must(t, err)
+	r := conformance.Try(ToArchive(t.Context(), c)).Must(t)
 	if rows, m := lakeIn(t, &c); len(rows) != 602 || r.Lake.Rows != 602 || !slices.ContainsFunc(m.Columns, func(c format.FileColumn) bool {
 		return c.Name == "mixed" && slices.Equal(c.Types, []table.Type{table.Integer, table.String})
 	}) {
@@ -442,11 +428,9 @@ func TestFilesOfALakeHaveTheTextOfAnExportToAFile(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	c := w.lake(t, t.TempDir(), "csv")
 	c.PartBytes = 64 << 20
-	_, err := ToArchive(t.Context(), c)
-	must(t, err)
+	must(t, conformance.ErrorOf(ToArchive(t.Context(), c)))
 	_, m := lakeIn(t, &c)
-	text, err := os.ReadFile(filepath.Join(c.Dir, m.Files[0].Name))
-	must(t, err)
+	text := conformance.Try(os.ReadFile(filepath.Join(c.Dir, m.Files[0].Name))).Must(t)
 	one := w.config(CSV)
 	one.Scan.Columns = names(m.Columns)
 	if want := w.text(t, one); len(m.Files) != 1 || string(text) != want {
@@ -457,12 +441,9 @@ func TestFilesOfALakeHaveTheTextOfAnExportToAFile(t *testing.T) {
 func TestALakeOfNoRowsHasColumnsOfTheTable(t *testing.T) {
 	w := newWorld(t, 0)
 	must(t, w.Admin.CreateDefined("d", w.table.Key, tabletest.Plain, map[string]table.Type{"amount": table.Double}))
-	var err error
-	w.table, err = w.Admin.Describe("d")
-	must(t, err)
+	w.table = conformance.Try(w.Admin.Describe("d")).Must(t)
 	c := w.lake(t, t.TempDir(), "parquet")
-	_, err = ToArchive(t.Context(), c)
-	must(t, err)
+	must(t, conformance.ErrorOf(ToArchive(t.Context(), c)))
 	if rows, m := lakeIn(t, &c); len(rows) != 0 || len(m.Files) != 1 || len(m.Columns) != 1 || m.Columns[0].Name != "amount" {
 		t.Errorf("%+v", m)
 	}

@@ -106,9 +106,8 @@ func (w *world) rows() (all []string) {
 
 func (w *world) wantRows(want ...string) {
 	w.t.Helper()
-	if got := w.rows(); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		w.t.Errorf("the table has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	got := w.rows()
+	conformance.Equal(w.t, strings.Join(got, "\n"), strings.Join(want, "\n"), "the table")
 }
 
 // write writes a file into the working folder.
@@ -145,15 +144,11 @@ func (w *world) sync(cfg Config) *Summary {
 	if err != nil {
 		w.t.Fatalf("sync: %v", err)
 	}
-	if s.State != pipeline.StateFinished {
-		w.t.Fatalf("the sync is %s: %s", s.State, s.Error)
-	}
-	if left, err := filepath.Glob(filepath.Join(s.RunDir, "*", "checkpoint.*")); err != nil || len(left) > 0 {
-		w.t.Errorf("left behind: %v, %v", left, err)
-	}
-	if _, err := os.Stat(filepath.Join(s.RunDir, changesDir)); err == nil {
-		w.t.Error("the files of changes are left behind")
-	}
+	conformance.MustTrue(w.t, s.State == pipeline.StateFinished, "the sync is %s: %s", s.State, s.Error)
+	left, err := filepath.Glob(filepath.Join(s.RunDir, "*", "checkpoint.*"))
+	conformance.True(w.t, err == nil && len(left) <= 0, "left behind: %v, %v", left, err)
+	conformance.Refused(w.t, conformance.ErrorOf(os.Stat(filepath.Join(s.RunDir, changesDir))), "",
+		"the files of changes are left behind")
 	return s
 }
 

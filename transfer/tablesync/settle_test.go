@@ -21,8 +21,7 @@ func settling(t *testing.T, w *world, do func()) (cfg Config, put func(table, id
 	t.Helper()
 	at := time.Now().UnixMilli()
 	must(t, w.Admin.Create("s", []table.KeyColumn{stringID}, tabletest.Plain))
-	of, err := w.Admin.Describe("s")
-	must(t, err)
+	of := conformance.Try(w.Admin.Describe("s")).Must(t)
 	cfg = w.config("s")
 	cfg.Load.Read.Sources = tablescan.New(tablescan.Config{Client: w.SDK, Table: of})
 	cfg.SettleFor = 20 * time.Millisecond
@@ -59,8 +58,7 @@ func TestWhatSettlesIsNotWritten(t *testing.T) {
 			put("t", "wrong", 2)
 			put("t", "surplus", 1)
 			if plan {
-				s, err := Look(context.Background(), cfg)
-				must(t, err)
+				s := conformance.Try(Look(context.Background(), cfg)).Must(t)
 				wantCounts(t, s, "equal 2, missing 1, different 1, surplus 1: written 0, deleted 0, kept 0, rejected 0, exit 0")
 				conformance.True(t, s.Puts == 2 && s.Deletes == 1 && s.Costs.PutCU == 2 && s.Costs.DeleteCU == 1, "%+v", s)
 				return

@@ -118,8 +118,7 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 		},
 		"an input that is written again with its size and time": func(w *world) Config {
 			cfg := w.config(w.write("a.csv", good+"c,3\n"))
-			info, err := os.Stat("a.csv")
-			must(t, err)
+			info := conformance.Try(os.Stat("a.csv")).Must(t)
 			cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
 				w.write("a.csv", good+"b,2\n")
 				_ = os.Chtimes("a.csv", info.ModTime(), info.ModTime())
@@ -275,9 +274,8 @@ func (w *world) interruptedAt(cfg Config, load int) *Summary {
 		return func(*pipeline.Report) {}
 	}
 	s, err := Run(context.Background(), cfg)
-	if err != nil || s.ExitCode != exitcode.Interrupted || s.State != pipeline.StateInterrupted {
-		w.t.Fatalf("%+v, %v", s, err)
-	}
+	conformance.MustTrue(w.t, err == nil && s.ExitCode == exitcode.Interrupted && s.State == pipeline.StateInterrupted,
+		"%+v, %v", s, err)
 	return s
 }
 
@@ -317,8 +315,7 @@ func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
 	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,2\n"))
 	old := w.interruptedAt(cfg, 1)
-	s, err := readState(old.RunDir)
-	must(t, err)
+	s := conformance.Try(readState(old.RunDir)).Must(t)
 	s.Live, s.Compared = true, time.Now().Add(-2*longAgo)
 	must(t, s.write(old.RunDir))
 	if s := w.sync(cfg); s.Resumed || s.RunDir != old.RunDir || !strings.Contains(strings.Join(w.said, "\n"), "the source may have changed since") {
@@ -336,8 +333,7 @@ func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
 			cfg := w.config(w.write("a.csv", "id,s\n1,x\n"))
 			cfg.Gate = scan.NewGate(unitsPerSecond)
 			began := time.Now()
-			s, err := Look(context.Background(), cfg)
-			must(t, err)
+			s := conformance.Try(Look(context.Background(), cfg)).Must(t)
 			return time.Since(began), s.Costs.ReadCU
 		}
 		free, units := took(0)
@@ -393,8 +389,7 @@ func TestDamagedChangesAreRefused(t *testing.T) {
 	first := w.interruptedAt(cfg, 1)
 	names, err := filepath.Glob(filepath.Join(first.RunDir, changesDir, "delete-*"))
 	conformance.MustTrue(t, err == nil && len(names) == 1, "%v %v", names, err)
-	text, err := os.ReadFile(names[0])
-	must(t, err)
+	text := conformance.Try(os.ReadFile(names[0])).Must(t)
 	text[len(text)/2] ^= 1
 	w.write(names[0], string(text))
 	if s, err := Run(context.Background(), cfg); s != nil || err == nil || !strings.Contains(err.Error(), "is not what was written") {
@@ -425,8 +420,7 @@ func TestASourceMadeAgainDeletesNothing(t *testing.T) {
 	makeSource := func() *tablescan.Origin {
 		must(t, w.Admin.Create("s", []table.KeyColumn{stringID}, tabletest.Plain))
 		must(t, tabletest.Do(w.SDK, tabletest.Put("s", tabletest.Key("id", "a"), tabletest.Cells{"n": int64(1)})))
-		made, err := w.Admin.Describe("s")
-		must(t, err)
+		made := conformance.Try(w.Admin.Describe("s")).Must(t)
 		return tablescan.New(tablescan.Config{Client: w.SDK, Table: made})
 	}
 	again := func() *tablescan.Origin {
@@ -558,9 +552,7 @@ func TestRowsThatDoNotPassAreLeft(t *testing.T) {
 				w.put("unknown", tabletest.Cells{"n": int64(1)})
 				cfg := w.config(w.write("a.csv", "id,at,n\nequal,5,1\nmissing,5,2\nnewer,5,2\nolder,5,2\nsame,5,2\nunknown,5,2\n"))
 				cfg.Load.Write.Mode = mode
-				var err error
-				cfg.Load.Write.When, err = condition.ParseWhen(text)
-				must(t, err)
+				cfg.Load.Write.When = conformance.Try(condition.ParseWhen(text)).Must(t)
 				if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "--when with --delete") {
 					t.Fatalf("with --delete: %v", err)
 				}
@@ -751,8 +743,7 @@ func TestASyncAsksForTheUnitsOfTheLastRunAndKeepsThem(t *testing.T) {
 		var b bytes.Buffer
 		out := parquet.NewWriter(&b, parquet.NewSchema("", parquet.Group{"id": parquet.String(), "v": v}))
 		row := parquet.Row{parquet.ValueOf("a").Level(0, 0, 0), parquet.ValueOf(int64(1_700_000_000_000)).Level(0, 0, 1)}
-		_, err := out.WriteRows([]parquet.Row{row})
-		must(t, err)
+		must(t, conformance.ErrorOf(out.WriteRows([]parquet.Row{row})))
 		must(t, out.Close())
 		return w.write(name, b.String())
 	}

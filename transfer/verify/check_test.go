@@ -67,8 +67,7 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 		cfg := checkOf(rt, dir, text, keyexpr.Column{Name: "k", Type: table.String, Expr: "substr(a, 1, 1)"})
 		cfg.Request.Read.SplitBytes = 32
 		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
-		r, err := Check(context.Background(), cfg)
-		must(rt, err)
+		r := conformance.Try(Check(context.Background(), cfg)).Must(rt)
 		if r.Keys != int64(len(sources)) || r.Repeated != repeated || r.Collisions != collisions || r.Colliding != colliding || r.Read != int64(records) {
 			rt.Fatalf("%d keys, %d repeated, %d collisions, %d colliding; want %d, %d, %d, %d of\n%s",
 				r.Keys, r.Repeated, r.Collisions, r.Colliding, len(sources), repeated, collisions, colliding, text)
@@ -91,8 +90,7 @@ func TestACheckCountsWhatWouldBeRejected(t *testing.T) {
 	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	for _, unique := range []bool{false, true} {
 		cfg.Unique = unique
-		r, err := Check(context.Background(), cfg)
-		must(t, err)
+		r := conformance.Try(Check(context.Background(), cfg)).Must(t)
 		var codes []string
 		for _, code := range slices.Sorted(maps.Keys(r.Reasons)) {
 			codes = append(codes, fmt.Sprint(code, " ", r.Reasons[code]))
@@ -132,8 +130,7 @@ func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
 		cfg := checkOf(rt, dir, text, keyexpr.Column{Name: "k", Type: table.String})
 		cfg.Request.Read.SplitBytes = 32
 		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
-		r, err := Check(context.Background(), cfg)
-		must(rt, err)
+		r := conformance.Try(Check(context.Background(), cfg)).Must(rt)
 		if r.Equal != equal || r.Different != different || r.Repeated != equal+different || r.Keys != int64(len(first)) || r.Collisions != 0 || !r.OK {
 			rt.Fatalf("%d equal and %d different of %d, want %d and %d of\n%s", r.Equal, r.Different, r.Repeated, equal, different, text)
 		}
@@ -185,8 +182,7 @@ func TestKeysThatDifferLateAreDifferent(t *testing.T) {
 		}
 		cfg := checkOf(t, t.TempDir(), text, keyexpr.Column{Name: "a", Type: table.String})
 		cfg.Memory = memory
-		r, err := Check(context.Background(), cfg)
-		must(t, err)
+		r := conformance.Try(Check(context.Background(), cfg)).Must(t)
 		if r.Keys != int64(len(keys)) || r.Repeated != 300-r.Keys || r.Equal != r.Repeated || r.Colliding != 0 {
 			t.Errorf("memory %d: %d keys, %d repeated, %d equal, %d colliding; want %d keys", memory, r.Keys, r.Repeated, r.Equal, r.Colliding, len(keys))
 		}
@@ -239,8 +235,7 @@ func TestEqualRowsAreEqualHoweverTheyAreWritten(t *testing.T) {
 		for name, of := range map[string]table.Type{"i": table.Integer, "d": table.Double, "s": table.String, "u": table.String, "b": table.Boolean} {
 			cfg.Request.Columns.Types[name] = plan.Type{Type: of}
 		}
-		r, err := Check(context.Background(), cfg)
-		must(rt, err)
+		r := conformance.Try(Check(context.Background(), cfg)).Must(rt)
 		if r.Rejected != 0 || r.Keys != int64(len(first)) || r.Equal != equal || r.Different != different {
 			rt.Fatalf("%d rejected %v, %d keys, %d equal, %d different; want 0, %d, %d, %d", r.Rejected, r.Rejects, r.Keys, r.Equal, r.Different, len(first), equal, different)
 		}
@@ -332,8 +327,7 @@ func (w *world) config(t fatal, name, text string) Config {
 // run compares and must come to an end.
 func run(t fatal, cfg Config) *Result {
 	t.Helper()
-	r, err := Run(context.Background(), cfg)
-	must(t, err)
+	r := conformance.Try(Run(context.Background(), cfg)).Must(t)
 	return r
 }
 

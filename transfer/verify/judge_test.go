@@ -253,8 +253,7 @@ func TestARowIsMissingUnlessAllOfItMayHaveExpired(t *testing.T) {
 func TestRowsAsideAreReadAsTheyWereUnlessTheDiskHasChangedThem(t *testing.T) {
 	for name, memory := range map[string]int{"memory": 1 << 20, "disk": 100, "nothing but disk": 0} {
 		dir := t.TempDir()
-		store, err := spill.Open(spill.Options{Dir: dir})
-		must(t, err)
+		store := conformance.Try(spill.Open(spill.Options{Dir: dir})).Must(t)
 		a := &aside{store: store, memory: memory}
 		var places []byte
 		for n := range 50 {
@@ -289,12 +288,10 @@ func TestRowsAsideAreReadAsTheyWereUnlessTheDiskHasChangedThem(t *testing.T) {
 			return failed
 		}
 		conformance.Equal(t, read(), 0, "%s: rows that cannot be read", name)
-		files, err := filepath.Glob(filepath.Join(dir, "*", "frames*"))
-		must(t, err)
+		files := conformance.Try(filepath.Glob(filepath.Join(dir, "*", "frames*"))).Must(t)
 		conformance.Equal(t, len(files) > 0, memory < 1<<20, "%s: there is a file", name)
 		for _, file := range files {
-			data, err := os.ReadFile(file)
-			must(t, err)
+			data := conformance.Try(os.ReadFile(file)).Must(t)
 			data[bytes.LastIndex(data, []byte("body 1"))]++
 			must(t, os.WriteFile(file, data, 0o600))
 			conformance.Equal(t, read(), 1, "%s: rows that cannot be read", name)
@@ -420,8 +417,7 @@ func TestStoredRowsThatCannotAllBeReadAreAnError(t *testing.T) {
 				origin.parts = nil
 			}
 			name, cfg := w.makeWide(t, all, 1)
-			described, err := w.Admin.Describe(name)
-			must(t, err)
+			described := conformance.Try(w.Admin.Describe(name)).Must(t)
 			cfg.Stored = &Stored{Table: described, Rows: origin}
 			r, err := Run(t.Context(), cfg)
 			switch {
@@ -594,8 +590,7 @@ func TestRowsAsTheyCameAreJudgedAsTheirCells(t *testing.T) {
 		want := want{rows: 1}
 		w.take(&want, kept)
 		body := encode(out, func() int64 { return r.Int64() })
-		row, err := memory.Unpack(plainbuffer.WithoutHeader(body))
-		must(t, err)
+		row := conformance.Try(memory.Unpack(plainbuffer.WithoutHeader(body))).Must(t)
 		sum, _ := h.Row(plainbuffer.CellsOf(body))
 		same := j.same(&want, sum)
 		verdict, _ := j.compare(&want, row)

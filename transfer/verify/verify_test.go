@@ -466,8 +466,7 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 		put := tabletest.Put(name, tabletest.Key("id", id), cells{"n": int64(i + 1)})
 		put.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("seq")
 		put.SetReturnPk()
-		res, err := w.SDK.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
-		must(t, err)
+		res := conformance.Try(w.SDK.PutRow(&tablestore.PutRowRequest{PutRowChange: put})).Must(t)
 		seqs = append(seqs, res.PrimaryKey.PrimaryKeys[1].Value.(int64))
 		lines = append(lines, line(i+1, id, seqs[i]))
 	}
@@ -516,8 +515,7 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 func TestTheKeyOfARejectThatCannotBeKeptIsAnError(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "disk")
 	must(t, os.Mkdir(dir, 0o700))
-	sorter, err := extsort.New(extsort.Options{Memory: 1, Spill: spill.Options{Dir: dir}})
-	must(t, err)
+	sorter := conformance.Try(extsort.New(extsort.Options{Memory: 1, Spill: spill.Options{Dir: dir}})).Must(t)
 	defer sorter.Close()
 	v := &verifier{cfg: &Config{Changes: &told{at: -1}}, plan: new(plan.Plan), recordsOf: make([]int64, 1), keeps: true}
 	parsed := &intake.Parsed{Split: new(table.Split), Records: 2}

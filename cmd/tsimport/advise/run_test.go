@@ -31,8 +31,7 @@ func write(t *testing.T, name, text string) string {
 func run(t *testing.T, c Config, files ...string) *Report {
 	t.Helper()
 	c.Input.Args = files
-	r, err := Run(t.Context(), c)
-	must(t, err)
+	r := conformance.Try(Run(t.Context(), c)).Must(t)
 	return r
 }
 
@@ -116,13 +115,11 @@ func purchases(rows int) string {
 func BenchmarkStudentCards(b *testing.B) {
 	const rows = 1_000_000
 	path := filepath.Join(b.TempDir(), "cards.csv")
-	f, err := os.Create(path)
-	must(b, err)
+	f := conformance.Try(os.Create(path)).Must(b)
 	must(b, errors.Join((bench.StudentCards{Rows: rows, Order: bench.Random, Seed: 3}).WriteCSV(b.Context(), f), f.Close()))
 	b.ReportAllocs()
 	for b.Loop() {
-		_, err := Run(b.Context(), Config{Input: Input{Args: []string{path}}})
-		must(b, err)
+		must(b, conformance.ErrorOf(Run(b.Context(), Config{Input: Input{Args: []string{path}}})))
 	}
 	b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")

@@ -21,8 +21,7 @@ var quoted = regexp.MustCompile(`(?:'[^']*'|[^' ])+`)
 // TestEveryCommandThatIsAdvisedIsPlannedByTheLoad: for all example data, for files with a key of their own and for databases. The whole key of such
 // a source is in the command, and nothing else of it.
 func TestEveryCommandThatIsAdvisedIsPlannedByTheLoad(t *testing.T) {
-	root, err := filepath.Abs("../../..")
-	must(t, err)
+	root := conformance.Try(filepath.Abs("../../..")).Must(t)
 	tsimport := commandsIn(t)
 	var inputs []string
 	alike := map[string]bool{} // one of each kind in each folder

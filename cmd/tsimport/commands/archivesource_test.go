@@ -31,8 +31,7 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 		err = w.Begin(archive.Subject{Table: "t", Key: key, Holds: holds, Ranges: []string{"t"}})
 	}
 	must(t, err)
-	p, err := w.NewPart(0)
-	must(t, err)
+	p := conformance.Try(w.NewPart(0)).Must(t)
 	for _, id := range ids {
 		rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}, Cells: []record.Cell{{Name: []byte("s"), Datum: record.Datum{Kind: record.String, Bytes: []byte(text)}, At: archivedAt}}}
 		must(t, p.Row(rec))
@@ -42,8 +41,7 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 		t.Fatal(err)
 	}
 	must(t, w.Close())
-	m, err := archive.Read(dir)
-	must(t, err)
+	m := conformance.Try(archive.Read(dir)).Must(t)
 	return m
 }
 
@@ -182,8 +180,7 @@ func TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid(t *testing.T) {
 	holds(t, tsimport(3, "load", "kept", "-t", "r", "--create", "--rename", "a=c", "--run-dir", "first"),
 		"rejected 1 with DuplicateCell")
 	rejects := filepath.Join("first", "rejects.ndjson")
-	text, err := os.ReadFile(rejects)
-	must(t, err)
+	text := conformance.Try(os.ReadFile(rejects)).Must(t)
 	must(t, os.WriteFile(rejects, bytes.ReplaceAll(text, []byte(`"C":"a"`), []byte(`"C":"b"`)), 0o600))
 	tsimport(0, "load", "--retry-rejects", "first", "--run-dir", "second")
 	holds(t, tsimport(0, "verify", "--run", "first"),
@@ -193,8 +190,7 @@ func TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid(t *testing.T) {
 // databaseIn makes a file of SQLite in the working folder.
 func databaseIn(t *testing.T, statements ...string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "shop.db")
-	must(t, err)
+	db := conformance.Try(sql.Open("sqlite", "shop.db")).Must(t)
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {

@@ -63,9 +63,8 @@ func (n *night) run(t *testing.T, tsimport func(int, ...string) string, load str
 			fields := strings.Split(strings.TrimSpace(line), ",")
 			keys = append(keys, fields[0]+","+fields[len(fields)-1]) // without its number
 		}
-		if got := strings.Join(slices.Sorted(slices.Values(keys[1:])), " "); got != n.rows {
-			t.Errorf("%s %s: the table has %q, want %q", load, n.flags, got, n.rows)
-		}
+		conformance.Equal(t, strings.Join(slices.Sorted(slices.Values(keys[1:])), " "), n.rows,
+			"%s %s: the table", load, n.flags)
 	}
 	if bad := tsimport(0, "files", "--table", "t", "--state", "bad"); strings.Count(bad, "\n") != len(strings.Fields(n.bad)) {
 		t.Errorf("%s %s: set aside are %q, want %q", load, n.flags, bad, n.bad)
@@ -371,8 +370,7 @@ func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
 // listening answers each client that speaks, or is to be spoken to, with some bytes and hangs up, at the address.
 func listening(t *testing.T, answer []byte) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

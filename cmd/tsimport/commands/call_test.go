@@ -52,8 +52,7 @@ func TestACommandThatIsNotTypedSaysTheSame(t *testing.T) {
 				continue // of a job, not of its loads
 			}
 			must(t, given(t, options.Having(command), flags, append(args, "--", "in.csv"), func(c *call) error {
-				kept, err := options.ReadCommand(written(c.given))
-				must(t, err)
+				kept := conformance.Try(options.ReadCommand(written(c.given))).Must(t)
 				again := new(invocation).again(t.Context(), kept, nil, nil, nil)
 				for _, p := range options.OfCommand(command) {
 					is, want := fmt.Sprint(p.Value(again.given)), valueOf(c, p)
@@ -98,8 +97,7 @@ func TestAZeroThatIsGivenIsNotOverruled(t *testing.T) {
 			name, value, _ := strings.Cut(text, "=")
 			must(t, options.For(command, name).Set(c, []string{value}))
 		}
-		kept, err := options.ReadCommand(written(c))
-		must(t, err)
+		kept := conformance.Try(options.ReadCommand(written(c))).Must(t)
 		return kept
 	}
 	c := of("load", "trim=false", "version-column=", "columns=")
@@ -201,8 +199,7 @@ func TestTheLibraryCopiesATableAsTheCommandDoes(t *testing.T) {
 		command(0, append([]string{"copy", "t", "command_" + name, "--create", "-q"}, tt.flags...)...)
 		r := tt.request
 		r.From, r.Table, r.Create, r.RunDir = "t", "library_"+name, true, "run of "+name
-		s, err := tsimport.Copy(t.Context(), r)
-		must(t, err)
+		s := conformance.Try(tsimport.Copy(t.Context(), r)).Must(t)
 		rows := func(of string) string {
 			return command(0, "export", "-t", of+"_"+name, "--format", "jsonl", "--typed", "-q") + command(0, "table", "describe", of+"_"+name)
 		}

@@ -184,9 +184,8 @@ func TestChangesAfterACopyLeaveWhatTheirSourceHas(t *testing.T) {
 					apply(from, from+rnd.IntN(n-from+1))
 				}
 				apply(from, n)
-				if now := exportedHistory(t, tsimport); now != historyOf(t, h.states[n]) {
-					t.Errorf("copied at %d, changes from %d of %d: %s, want %s", copied, from, n, now, historyOf(t, h.states[n]))
-				}
+				conformance.Equal(t, exportedHistory(t, tsimport), historyOf(t, h.states[n]),
+					"copied at %d, changes from %d of %d", copied, from, n)
 			})
 		}
 	}
@@ -206,8 +205,7 @@ func historyOf(t *testing.T, rows map[string]map[string]any) (text string) {
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		row := map[string]any{"id": key}
 		maps.Copy(row, rows[key])
-		line, err := json.Marshal(row)
-		must(t, err)
+		line := conformance.Try(json.Marshal(row)).Must(t)
 		text += string(line) + "\n"
 	}
 	return text
@@ -286,9 +284,8 @@ func TestNothingAfterAChangeThatCannotBeAppliedIsWritten(t *testing.T) {
 			holds(t, said, "the value says nothing of what the change does", "--fresh", "none after it was")
 			rows := tsimport(0, "export", "-t", "t", "-q")
 			for i := range 10 {
-				if strings.Contains(rows, fmt.Sprintf("k%d,", i)) != (i < at) {
-					t.Errorf("those before change %d are written, and no others: %s", at, rows)
-				}
+				conformance.Equal(t, strings.Contains(rows, fmt.Sprintf("k%d,", i)), (i < at),
+					"those before change %d are written, and no others: %s", at, rows)
 			}
 			runs := strings.Fields(said[strings.Index(said, "summary: ")+len("summary: "):])[0]
 			holds(t, tsimport(2, "load", "--retry-rejects", strings.TrimSuffix(runs, "/summary.json")), "finish it first")
@@ -336,8 +333,7 @@ func TestALoadOfChangesSaysHowFarItHasComeInTheLog(t *testing.T) {
 			summary := func(code int, text string, more ...string) string {
 				put(t, "c.json", text)
 				tsimport(code, append([]string{"load", "c.json", "--mode", "changes", "-t", "orders", "-q", "--run-dir", "run"}, more...)...)
-				summary, err := os.ReadFile("run/summary.json")
-				must(t, err)
+				summary := conformance.Try(os.ReadFile("run/summary.json")).Must(t)
 				return strings.Join(strings.Fields(string(summary)), "")
 			}
 			early := summary(4, stream(2000))

@@ -38,19 +38,16 @@ type outcome struct {
 // load runs a load with the flags in the current folder. It is the only way in which these tests reach the loader.
 func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []string) outcome {
 	t.Helper()
-	before, err := filepath.Glob("tsimport-runs/*/rejects.jsonl")
-	must(t, err)
+	before := conformance.Try(filepath.Glob("tsimport-runs/*/rejects.jsonl")).Must(t)
 	args := append([]string{"tsimport", "load", "--endpoint", e.URL, "--instance", e.Instance, "--table", table, "--create"}, flags...)
 	var stdout, stderr bytes.Buffer
 	o := outcome{exit: commands.Run(append(args, inputs...), &stdout, &stderr), said: stderr.String(), rejected: map[string]string{}}
-	after, err := filepath.Glob("tsimport-runs/*/rejects.jsonl")
-	must(t, err)
+	after := conformance.Try(filepath.Glob("tsimport-runs/*/rejects.jsonl")).Must(t)
 	for _, name := range after {
 		if slices.Contains(before, name) {
 			continue
 		}
-		reasons, err := os.ReadFile(name)
-		must(t, err)
+		reasons := conformance.Try(os.ReadFile(name)).Must(t)
 		for line := range bytes.Lines(reasons) {
 			var r struct {
 				File    string
@@ -68,13 +65,11 @@ func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []stri
 func rows(t *testing.T, e *enginetest.Engine, table string) []Row {
 	t.Helper()
 	client := e.Client()
-	tables, err := client.ListTable()
-	must(t, err)
+	tables := conformance.Try(client.ListTable()).Must(t)
 	if !slices.Contains(tables.TableNames, table) {
 		return nil
 	}
-	meta, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: table})
-	must(t, err)
+	meta := conformance.Try(client.DescribeTable(&tablestore.DescribeTableRequest{TableName: table})).Must(t)
 	key := meta.TableMeta.SchemaEntry[0].Name
 	start, end := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
 	start.AddPrimaryKeyColumnWithMinValue(*key)

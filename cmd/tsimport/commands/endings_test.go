@@ -136,8 +136,7 @@ const killed = 137
 func TestThePageOfEndings(t *testing.T) {
 	for language, page := range []string{"docs/fields.md", "docs/zh/fields.md"} {
 		name := filepath.Join("..", "..", "..", page)
-		text, err := os.ReadFile(name)
-		must(t, err)
+		text := conformance.Try(os.ReadFile(name)).Must(t)
 		head := []string{"| why a command ends | exit code | its last line | events | last success | commands |\n", "| 命令结束的原因 | 退出码 | 最后一行 | 事件 | 最近一次成功的时间 | 命令 |\n"}[language]
 		before, rest, found := strings.Cut(string(text), head)
 		_, after, _ := strings.Cut(rest, "\n\n")
@@ -251,8 +250,7 @@ func (s *serviceOfEndings) end(t *testing.T, w *wayToEnd, c endingCase, form str
 	for _, wrong := range wrongLastLine(text, form, w, endingCase{c.do, number.Replace(c.says)}) {
 		t.Errorf("%s, %s: %s\n%s", form, line, wrong, text)
 	}
-	metrics, err := os.ReadFile("m.prom")
-	must(t, err)
+	metrics := conformance.Try(os.ReadFile("m.prom")).Must(t)
 	if strings.Contains(string(metrics), success+labels+" 7\n") == (code == 0) || !strings.Contains(string(metrics), fmt.Sprintf("exit_code%s %d\n", labels, code)) ||
 		!strings.Contains(string(metrics), "duration_seconds"+labels) {
 		t.Errorf("%s: want%s\n%s", line, labels, metrics)
@@ -324,8 +322,7 @@ func startServiceOfEndings(t *testing.T) *serviceOfEndings {
 	s := &serviceOfEndings{plan: new(faults.Plan)}
 	engine, err := server.Open("", server.Options{InMemory: true, Log: log.New(io.Discard, "", 0), Faults: s.plan})
 	must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- engine.ServeListener(ctx, l, server.Limits{}) }()
@@ -431,9 +428,8 @@ func TestAnExportWarnsOfWhatNoRowHad(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,v\n1,a\n")
 	var said bytes.Buffer
-	if code := Run(strings.Fields("tsimport load a.csv --table t --pk id"), io.Discard, &said); code != 0 {
-		t.Fatal(said.String())
-	}
+	conformance.MustEqual(t, Run(strings.Fields("tsimport load a.csv --table t --pk id"), io.Discard, &said), 0,
+		"%v", said.String())
 	for flags, want := range map[string]string{
 		"--columns v,typo": "no row that was exported has the column typo", "--filter typo==1": "no row passes --filter", "--where v==\"b\"": "no row passes --where",
 		"--columns v --filter v==\"a\"": "",
@@ -449,8 +445,7 @@ func TestAnExportWarnsOfWhatNoRowHad(t *testing.T) {
 func gzipped(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
-	must(t, err)
+	w := conformance.Try(gzip.NewWriterLevel(&out, gzip.NoCompression)).Must(t)
 	conformance.Must(t, conformance.ErrorOf(w.Write([]byte(text))))
 	must(t, w.Close())
 	return out.String()
@@ -481,8 +476,7 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 		"j.prom": {`exit_code{command="run",load="job",table=""} 2`, `exit_code{command="load",load="one",table="one"} 0`,
 			`rows{command="load",load="one",outcome="written",table="one"} 2`, `exit_code{command="load",load="two",table="other"} 2`},
 	} {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text := conformance.Try(os.ReadFile(file)).Must(t)
 		for _, has := range all {
 			conformance.Contains(t, string(text), has, "text")
 		}
@@ -501,8 +495,7 @@ func TestALoadThatFailedAndIsThenHeldHasNotSucceeded(t *testing.T) {
 		err := os.Remove("a.csv")
 		conformance.MustTrue(t, says != "; load two: " || err == nil, "%v", err)
 	}
-	text, err := os.ReadFile("m.prom")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("m.prom")).Must(t)
 	for _, metric := range []string{"success_timestamp_seconds", "exit_code"} {
 		conformance.Equal(t, strings.Contains(string(text), metric+`{command="load",load="two",table="two"}`), false, "it was not reached\n%s", text)
 	}
@@ -526,10 +519,8 @@ func TestRowsOfTheNightBeforeDoNotCount(t *testing.T) {
 	run(1, "2 read, 2 written") // so many are bad that something else may be wrong
 	ahead := regexp.MustCompile(`("(?:first_)?started": )"\d+`)
 	for _, pattern := range []string{"tsimport-runs/*/done/run.json", "tsimport-runs/*/done/summary.json"} {
-		name, err := filepath.Glob(pattern)
-		must(t, err)
-		text, err := os.ReadFile(name[0])
-		must(t, err)
+		name := conformance.Try(filepath.Glob(pattern)).Must(t)
+		text := conformance.Try(os.ReadFile(name[0])).Must(t)
 		put(t, name[0], ahead.ReplaceAllString(string(text), `$1"2999`))
 	}
 	put(t, "d-2.csv", "id,n\n3,4\n4,5\n")

@@ -28,8 +28,7 @@ type expiring struct {
 
 func newExpiring(t *testing.T) *expiring {
 	e := &expiring{Engine: enginetest.Start(t)}
-	to, err := url.Parse(e.URL)
-	must(t, err)
+	to := conformance.Try(url.Parse(e.URL)).Must(t)
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/BatchWriteRow" {

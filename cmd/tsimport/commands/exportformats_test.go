@@ -127,9 +127,8 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 		got := said
 		got.Lost.Timestamps, got.Lost.Types, got.Lost.Older = 0, 0, 0
 		for key, columns := range was {
-			if len(is[key]) != len(columns) {
-				t.Errorf("%s: %s has other columns: %v, want %v", format, key, is[key], columns)
-			}
+			conformance.Equal(t, len(is[key]), len(columns),
+				"%s: %s has other columns: %v, want %v", format, key, is[key], columns)
 			for column, versions := range columns {
 				again := is[key][column]
 				if len(again) == 0 {
@@ -245,8 +244,7 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 		"filter": {"--columns", "s"}, "where": {"--columns", "s", "--where", "n >= 2"}, "many": {"--columns", many},
 	} {
 		export(0, append(more, "-o", dir+"/")...) // the conditions need n, and the archive does not hold it
-		m, err = archive.Read(dir)
-		must(t, err)
+		m = conformance.Try(archive.Read(dir)).Must(t)
 		conformance.Equal(t, m.Rows, 2, "%s: rows", dir)
 		conformance.Equal(t, m.Cells, 2, "%s: cells", dir)
 	}

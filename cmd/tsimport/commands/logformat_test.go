@@ -42,8 +42,7 @@ var volatile = []struct {
 
 // TestLogsAsJSON runs commands and compares what they log with testdata/NAME.log.jsonl.
 func TestLogsAsJSON(t *testing.T) {
-	golden, err := filepath.Abs("testdata")
-	must(t, err)
+	golden := conformance.Try(filepath.Abs("testdata")).Must(t)
 	t.Chdir(t.TempDir())
 	t.Setenv(logFormatVariable, "json")
 	for name, text := range map[string]string{
@@ -84,11 +83,9 @@ func TestLogsAsJSON(t *testing.T) {
 			if *updateLogs {
 				put(t, name, got)
 			}
-			want, err := os.ReadFile(name)
-			must(t, err)
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("(-want +got); go test ./cmd/tsimport/commands -update-logs writes it\n%s", diff)
-			}
+			want := conformance.Try(os.ReadFile(name)).Must(t)
+			conformance.Equal(t, cmp.Diff(string(want), got), "",
+				"(-want +got); go test ./cmd/tsimport/commands -update-logs writes")
 		})
 	}
 }

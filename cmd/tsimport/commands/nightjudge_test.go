@@ -17,6 +17,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/tablestore/client"
 )
 
@@ -268,8 +269,7 @@ func (s *season) rows(t *nightTable) func(yield func(key, value string) bool) {
 			c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k)
 		}
 		for c.StartPrimaryKey != nil {
-			a, err := sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})
-			must(s.t, err)
+			a := conformance.Try(sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})).Must(s.t)
 			for _, r := range a.Rows {
 				cells := map[string]any{}
 				for _, col := range r.Columns {
@@ -295,8 +295,7 @@ func (s *season) metrics() map[string]float64 {
 	values := map[string]float64{}
 	for line := range strings.Lines(s.read(s.metricsFile)) {
 		if m := metricLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			v, err := strconv.ParseFloat(m[4], 64)
-			must(s.t, err)
+			v := conformance.Try(strconv.ParseFloat(m[4], 64)).Must(s.t)
 			values[m[1]+m[3]+" "+m[2]] = v
 		}
 	}

@@ -77,8 +77,7 @@ func (s *season) fail(format string, a ...any) {
 }
 
 func (s *season) read(path string) string {
-	text, err := os.ReadFile(path)
-	must(s.t, err)
+	text := conformance.Try(os.ReadFile(path)).Must(s.t)
 	return string(text)
 }
 
@@ -97,8 +96,7 @@ func (s *season) note(format string, a ...any) {
 // Clocks of pods are off. After each night tables, known files, exit code, the last line and metrics are what the rules of docs/how-to/nightly-files.md say.
 func TestNightsOfAJob(t *testing.T) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2) // which has its goroutine begin outside of the bubbles
-	zone, err := time.LoadLocation("Europe/Berlin")
-	must(t, err)
+	zone := conformance.Try(time.LoadLocation("Europe/Berlin")).Must(t)
 	local, link, uptime := time.Local, toServices, jobdir.Uptime
 	t.Cleanup(func() { time.Local, toServices, jobdir.Uptime = local, link, uptime })
 	time.Local, toServices = zone, func(c context.Context) http.RoundTripper { return c.Value(podOf{}).(*pod) }
@@ -329,9 +327,8 @@ func (s *season) runBeside(p *pod, after time.Duration, machine bool) {
 	}
 	held := slices.ContainsFunc([]string{"is held by", "is running in process", "another process has taken over", "finished", "nothing is loaded"}, func(why string) bool { return strings.Contains(p.said, why) })
 	new := machine && p.code == 2 && !strings.Contains(p.said, "--state") // by its command, which names the state differently, the table has taken nothing yet
-	if p.code != 0 && p.code != 3 && !new && p.still.Load() == nil && !(p.code == 1 && held) {
-		s.t.Errorf("a pod beside another: exit code %d: %s", p.code, p.said)
-	}
+	conformance.True(s.t, p.code == 0 || p.code == 3 || new || p.still.Load() != nil || p.code == 1 && held,
+		"a pod beside another: exit code %d: %s", p.code, p.said)
 }
 
 const clockIsOff = "its clock is off by hours"

@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"compress/gzip"
+	"example.com/tsimport/internal/conformance"
 	"fmt"
 	"maps"
 	"os"
@@ -268,8 +269,7 @@ func (s *season) replace(t *nightTable, old *delivery, now time.Time) {
 	default:
 		var serial int
 		if len(old.rows) > 0 && !t.once { // values of rows that are added would be sums
-			_, err := fmt.Sscan(old.rows[0].key, &serial)
-			must(s.t, err)
+			must(s.t, conformance.ErrorOf(fmt.Sscan(old.rows[0].key, &serial)))
 			serial /= 1000
 		} else {
 			t.serial++

@@ -168,16 +168,14 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 	command(t, 0, "load", "-q", "--sync", "none", "in.csv", "-t", "t", "--pk", "id:integer", "--run-dir", filepath.Join(root, "newest"))
 
 	must(t, os.Rename(newRun(t, "outside", 0, 90*day, "in.csv", "-t", "t"), "outside"))
-	lock, err := rundir.TakeLock(filepath.Join(root, "held"))
-	must(t, err)
+	lock := conformance.Try(rundir.TakeLock(filepath.Join(root, "held"))).Must(t)
 	defer lock.Release()
 	put(t, filepath.Join(root, "notes", "notes.txt"), "mine")
 	put(t, "elsewhere/precious.txt", "mine")
 	must(t, os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(root, "link", "rejects.csv")))
 	put(t, filepath.Join(root, "edited", "rejects.csv"), "id\n2\n") // a moment ago
 	summary := filepath.Join(root, "crashed", rundir.SummaryFile)
-	text, err := os.ReadFile(summary)
-	must(t, err)
+	text := conformance.Try(os.ReadFile(summary)).Must(t)
 	put(t, summary, strings.Replace(string(text), `"finished"`, `"running"`, 1))
 	age(t, filepath.Join(root, "crashed"), 90*day)
 	age(t, filepath.Join(root, "future"), -10*day)
@@ -279,8 +277,7 @@ func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 		r, err := runToResume(given)
 		conformance.True(t, err == nil && r.State == stateCrashed && r.Folder == folder, "resume %q: %+v, %v", given, r, err)
 	}
-	lock, err := rundir.TakeLock(folder)
-	must(t, err)
+	lock := conformance.Try(rundir.TakeLock(folder)).Must(t)
 	defer lock.Release()
 	r, err := runToResume("")
 	conformance.True(t, err != nil, "an active run is resumed: %+v", r)

@@ -191,9 +191,8 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 		must(t, writeState(newDisplay(&out), s))
 		conformance.Equal(t, strings.Count(out.String(), "\n  partition "), min(n, 40), "%d lanes: listed", n)
 		more := fmt.Sprintf("  … and %d more\n", n-40)
-		if got := strings.HasSuffix(out.String(), more); got != (n > 40) {
-			t.Errorf("%d lanes: the text ends %q", n, out.String()[max(0, out.Len()-60):])
-		}
+		conformance.Equal(t, strings.HasSuffix(out.String(), more), (n > 40),
+			"%d lanes: the text ends %q", n, out.String()[max(0, out.Len()-60):])
 		conformance.True(t, n == 0 || strings.Contains(out.String(), fmt.Sprintf("\n  partition %d ", n-1)),
 			"%d lanes: the busiest is not listed", n)
 	}

@@ -61,8 +61,7 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 	count("160")
 	holds(t, tsimport(0, "table", "delete", "p", "--keys", "k.csv", "--yes"), "2 deleted")
 	count("158")
-	left, err := filepath.Glob("tsimport-runs/delete-*")
-	must(t, err)
+	left := conformance.Try(filepath.Glob("tsimport-runs/delete-*")).Must(t)
 	conformance.Equal(t, len(left), 0, "files of keys")
 }
 
@@ -73,8 +72,7 @@ func killedDeletion(t *testing.T, tsimport func(int, ...string) string, which []
 	var manifest struct {
 		Created int64 `json:"creation_time"`
 	}
-	text, err := os.ReadFile("archive/manifest.json")
-	must(t, err)
+	text := conformance.Try(os.ReadFile("archive/manifest.json")).Must(t)
 	must(t, json.Unmarshal(text, &manifest))
 	keys = deletedKeysFile("embedded store ./tsimport-store", "p", append([]string{fmt.Sprint(manifest.Created)}, which...)...)
 	tsimport(0, append([]string{"export", "-t", "p", "--typed", "--columns", "", "-o", keys, "-q"}, rows...)...)
@@ -136,16 +134,14 @@ func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	tsimport(0, "load", "rows.csv", "-t", "t", "--create", "--pk", "dev:string", "--pk", "n:integer", "-q")
 
 	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "-o", "out.csv", "--max-rcu", "100000"), "exported 1,000 rows", "no row of 1,000 keys")
-	got, err := os.ReadFile("out.csv")
-	must(t, err)
+	got := conformance.Try(os.ReadFile("out.csv")).Must(t)
 	conformance.Equal(t, string(got), "dev,n,v\n"+want.String(), "rows of the keys")
 	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "--where", "n < 10", "--format", "jsonl", "-o", "few.jsonl"), "exported 3 rows")
 	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "--limit", "7", "-o", "seven.csv"), "exported 7 rows")
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "t", "--keys", "keys.csv", "-q")), "1000", "rows counted")
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "t", "--prefix", "d07", "-q")), "300", "rows counted")
 	tsimport(0, "export", "-t", "t", "--prefix", "d07,7", "-o", "one.csv")
-	one, err := os.ReadFile("one.csv")
-	must(t, err)
+	one := conformance.Try(os.ReadFile("one.csv")).Must(t)
 	conformance.Equal(t, string(one), "dev,n,v\nd07,7,v7\n", "the row of a whole key")
 
 	put(t, "bad.csv", "dev,n\nd01,x\n")

@@ -76,8 +76,7 @@ func TestATokenNearItsEndIsKeptForSomeSeconds(t *testing.T) {
 	}))
 	defer web.Close()
 	onlyServer(t, web.URL)
-	chain, err := newChain()
-	conformance.Must(t, err)
+	chain := conformance.Try(newChain()).Must(t)
 	p := newChainProvider(chain, func() (credentials.Credential, error) { return newChain() })
 	asked = 0
 	for range 1000 {

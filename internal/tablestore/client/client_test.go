@@ -33,8 +33,7 @@ func keys(secret string) common.CredentialsProvider {
 func engine(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
 	o.InMemory = true
-	s, err := server.Open("", o)
-	must(t, err)
+	s := conformance.Try(server.Open("", o)).Must(t)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
@@ -51,8 +50,7 @@ func embedded(t *testing.T, plan *faults.Plan) Target {
 
 func sdkOf(t *testing.T, target Target) *tablestore.TableStoreClient {
 	t.Helper()
-	c, err := New(t.Context(), target, nil)
-	must(t, err)
+	c := conformance.Try(New(t.Context(), target, nil)).Must(t)
 	return c
 }
 
@@ -68,8 +66,7 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "i", Type: table.Integer}, {Name: "b", Type: table.Binary}}
 	d := table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000, ReservedRead: 0, ReservedWrite: 0}
 	must(t, a.Create("t", key, d))
-	got, err := a.Describe("t")
-	must(t, err)
+	got := conformance.Try(a.Describe("t")).Must(t)
 	conformance.True(t, got.Created != 0, "nothing says when the table was made")
 	want := &Table{Name: "t", Key: key, Defined: map[string]table.Type{}, Created: got.Created, Definition: d}
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
@@ -171,9 +168,8 @@ func TestEveryTooManyRequestsAnswerSlowsDown(t *testing.T) {
 		{429, tablestore.OTS_CLIENT_UNKNOWN, true}, {429, "Throttling.User", true}, {429, "OTSFlowControl", true},
 		{503, "OTSServerBusy", true}, {503, "OTSServerUnavailable", false}, {400, "Throttling", false}, {403, tablestore.OTS_CLIENT_UNKNOWN, false},
 	} {
-		if got := SlowDown(&tablestore.OtsError{HttpStatusCode: tt.status, Code: tt.code}); got != tt.want {
-			t.Errorf("HTTP %d %s: %v", tt.status, tt.code, got)
-		}
+		conformance.Equal(t, SlowDown(&tablestore.OtsError{HttpStatusCode: tt.status, Code: tt.code}), tt.want,
+			"HTTP %d %s", tt.status, tt.code)
 	}
 }
 
@@ -213,10 +209,8 @@ func unsignedAt(endpoint string) Target {
 // bothWays send requests without fields: on a connection of ours and by the SDK.
 func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic) [2]func(operation string) error {
 	t.Helper()
-	c, err := Connect(ctx, target, traffic)
-	must(t, err)
-	sdk, err := New(ctx, target, traffic)
-	must(t, err)
+	c := conformance.Try(Connect(ctx, target, traffic)).Must(t)
+	sdk := conformance.Try(New(ctx, target, traffic)).Must(t)
 	return [2]func(string) error{func(operation string) error {
 		_, err := c.Sender().Post(operation, text(""))
 		return err
@@ -291,8 +285,7 @@ func TestTrafficIsCounted(t *testing.T) {
 		conformance.Equal(t, traffic.BytesSent.Load(), want, "way %d: bytes", way)
 	}
 	traffic := new(Traffic)
-	c, err := Connect(t.Context(), embedded(t, nil), traffic)
-	must(t, err)
+	c := conformance.Try(Connect(t.Context(), embedded(t, nil), traffic)).Must(t)
 	if _, err := c.Sender().Post("DescribeTable", text("\n\x04none")); err == nil || traffic.BytesSent.Load() != 6 {
 		t.Errorf("%d bytes, %v", traffic.BytesSent.Load(), err)
 	}
@@ -303,8 +296,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	web, made, _ := counting(t, (*httptest.Server).Start, s)
 	sdk := sdkOf(t, Target{Endpoint: web.URL, Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret)})
 	for range 20 {
-		_, err := sdk.ListTable()
-		must(t, err)
+		must(t, conformance.ErrorOf(sdk.ListTable()))
 	}
 	conformance.Equal(t, made.Load(), 1, "connections for 20 requests in a row")
 }

@@ -65,8 +65,7 @@ func atOnce(c *Connection, senders, n int, body string) map[string]int {
 
 func connect(t *testing.T, target Target) *Connection {
 	t.Helper()
-	c, err := Connect(t.Context(), target, nil)
-	must(t, err)
+	c := conformance.Try(Connect(t.Context(), target, nil)).Must(t)
 	return c
 }
 
@@ -83,8 +82,7 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders})
 	keep := c.Sender() // the connections of those that end are closed
 	defer keep.Close()
-	_, err := keep.Post("BatchWriteRow", text("x"))
-	must(t, err)
+	must(t, conformance.ErrorOf(keep.Post("BatchWriteRow", text("x"))))
 	if failed := atOnce(c, senders, requests, "x"); len(failed) > 0 {
 		n := 0
 		for _, k := range failed {
@@ -99,8 +97,7 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 
 func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 	const allowed, senders, requests = 4, 32, 20
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := conformance.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	accepted := make(chan struct{})
 	go func() {
 		for n := 0; n < allowed; n++ {
@@ -119,8 +116,7 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders})
 	var links []*link
 	for range allowed {
-		l, err := c.pool.take(t.Context(), time.Minute)
-		must(t, err)
+		l := conformance.Try(c.pool.take(t.Context(), time.Minute)).Must(t)
 		c.pool.note(l, time.Now())
 		links = append(links, l)
 	}
@@ -141,8 +137,7 @@ func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 	c := connect(t, unsignedAt(web))
 	for range 50 {
 		s := c.Sender()
-		_, err := s.Post("BatchWriteRow", text("x"))
-		must(t, err)
+		must(t, conformance.ErrorOf(s.Post("BatchWriteRow", text("x"))))
 	}
 	conformance.Equal(t, connections.Load(), 1, "connections for 50 senders that send one after the other")
 }
@@ -163,8 +158,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 	s := sender(t, t.Context(), unsignedAt(web))
 	defer s.Close()
 	for i := range 6 {
-		_, err := s.Post("BatchWriteRow", text("x"))
-		must(t, err)
+		must(t, conformance.ErrorOf(s.Post("BatchWriteRow", text("x"))))
 		if i%2 == 0 {
 			s.c.pool.free[0].until = time.Now()
 		}
@@ -540,8 +534,7 @@ func TestABodyIsHandedOverInOnePieceWithoutACopy(t *testing.T) {
 	conformance.MustTrue(t, n == 4 && err == nil, "%v %v", n, err)
 	var to whole
 	for range 2 {
-		_, err := b.WriteTo(&to)
-		must(t, err)
+		must(t, conformance.ErrorOf(b.WriteTo(&to)))
 	}
 	if len(to.pieces) != 1 || &to.pieces[0][0] != &sent[4] || len(to.pieces[0]) != len(sent)-4 || told != 2 {
 		t.Errorf("%q, progress %d times", to.pieces, told)

@@ -55,8 +55,7 @@ func answering(t *testing.T, status int, bodies ...[]byte) (*Admin, *answers) {
 
 func unhex(t *testing.T, digits string) []byte {
 	t.Helper()
-	b, err := hex.DecodeString(digits)
-	must(t, err)
+	b := conformance.Try(hex.DecodeString(digits)).Must(t)
 	return b
 }
 
@@ -79,11 +78,9 @@ func TestTheBoundsOfPartitionsAreRead(t *testing.T) {
 		{Type: table.String, Bytes: []byte("m\x00")}, {Type: table.Integer, Int: -5}, {Type: table.Binary, Bytes: []byte{0xff}},
 	}
 	a, service := answering(t, 200, withBounds(t, more...))
-	got, err := a.Splits("t1")
-	must(t, err)
-	if diff := cmp.Diff(append([]table.Value{{Type: table.String, Bytes: []byte("m")}}, more...), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	got := conformance.Try(a.Splits("t1")).Must(t)
+	conformance.Equal(t, cmp.Diff(append([]table.Value{{Type: table.String, Bytes: []byte("m")}}, more...), got), "",
+		"(-want +got)")
 	conformance.Equal(t, service.requests, 1, "requests")
 }
 
@@ -176,16 +173,14 @@ func TestATableIsMadeWithThePartitionsAskedFor(t *testing.T) {
 		if refused, err := a.CreateSplit(name, key, define, nil, bounds); refused != nil || err != nil {
 			t.Fatalf("%v: refused %v, %v", of, refused, err)
 		}
-		got, err := a.Describe(name)
-		must(t, err)
+		got := conformance.Try(a.Describe(name)).Must(t)
 		diff := cmp.Diff(key, got.Key)
 		conformance.True(t, diff == "" && got.Definition == define, "%v: %+v, key %s", of, got.Definition, diff)
 		splits, err := a.Splits(name)
 		diff = cmp.Diff(bounds, splits)
 		conformance.True(t, err == nil && diff == "", "%v: %v (-want +got):\n%s", of, err, diff)
-		if _, err := a.CreateSplit(name, key, define, nil, bounds); !errors.Is(err, ErrTableExists) {
-			t.Errorf("%v: made twice: %v", of, err)
-		}
+		conformance.Is(t, conformance.ErrorOf(a.CreateSplit(name, key, define, nil, bounds)), ErrTableExists,
+			"%v: made twice", of)
 	}
 }
 

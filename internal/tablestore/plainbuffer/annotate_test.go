@@ -116,9 +116,8 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 		got, err := AppendStamped([]byte("x"), row[:cut], 1)
 		conformance.True(t, err != nil && string(got[:1]) == "x", "the first %d bytes are stamped", cut)
 		conformance.Refused(t, conformance.ErrorOf(AppendWithout(nil, row[:cut], "m")), "", "a row cut at %d is taken", cut)
-		if _, err := AppendWithCell(nil, row[:cut], &n, table.Value{Type: table.Integer}); err == nil {
-			t.Errorf("the first %d bytes get a cell", cut)
-		}
+		conformance.Refused(t, conformance.ErrorOf(AppendWithCell(nil, row[:cut], &n, table.Value{Type: table.Integer})), "",
+			"the first %d bytes get a cell", cut)
 	}
 	var r Row
 	r.Begin(nil)

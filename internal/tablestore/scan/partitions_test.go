@@ -184,8 +184,7 @@ func TestNeighboursInOnePlaceAreOnePartition(t *testing.T) {
 func TestAnAnswerOfTheServiceIsUnderstood(t *testing.T) {
 	const answer = "0a060a040803100012070a03756964100212070a0373657110011a1d7500000001030403000000756964050600000003010000006d0abd09a6" +
 		"1a1d750000000103040300000075696405060000000301000000740af2093e22050a0141100422050a01421002"
-	body, err := hex.DecodeString(answer)
-	must(t, err)
+	body := conformance.Try(hex.DecodeString(answer)).Must(t)
 	bounds, exact, err := partitionsOf(t, &partitioned{splits: func(int64) []byte { return body }}).Read(time.Unix(0, 0))
 	conformance.True(t, err == nil && !exact && len(bounds) == 1 && string(bounds[0].Bytes) == "t",
 		"%v, exact %v, %v", bounds, exact, err)
@@ -400,8 +399,7 @@ func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
 		}
 		slices.Sort(attributes)
 		var want, file, got bytes.Buffer
-		known, err := NewCSV(&want, keys, attributes)
-		must(t, err)
+		known := conformance.Try(NewCSV(&want, keys, attributes)).Must(t)
 		grown, fields := NewGrowing(&file, keys, Growth{}, 0), new(Fields)
 		for _, row := range rows {
 			r := fieldsOf(t, fields, row)

@@ -133,8 +133,7 @@ func fieldsOf(t interface {
 	Fatal(args ...any)
 }, into *Fields, r *Row) *Fields {
 	t.Helper()
-	row, err := client.PackRow(plainbuffer.Names{}, r)
-	must(t, err)
+	row := conformance.Try(client.PackRow(plainbuffer.Names{}, r)).Must(t)
 	into.Read(row)
 	return into
 }
@@ -142,8 +141,7 @@ func fieldsOf(t interface {
 func TestCSVSurvivesTheRoundTrip(t *testing.T) {
 	var out bytes.Buffer
 	columns := []string{"b", "d", "e", "eb", "f", "i", "l", "missing", "q", "w", "表"}
-	f, err := NewCSV(&out, []string{"id"}, columns)
-	must(t, err)
+	f := conformance.Try(NewCSV(&out, []string{"id"}, columns)).Must(t)
 	must(t, errors.Join(f.Write(fieldsOf(t, new(Fields), everyType())), f.Flush()))
 	records, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(out.String(), "\r\n", "␍\n"))).ReadAll()
 	must(t, err)
@@ -199,8 +197,7 @@ func TestASpoolGivesBackWhatItGot(t *testing.T) {
 
 func TestACutSpoolIsAnError(t *testing.T) {
 	var kept bytes.Buffer
-	s, err := NewSpool(&kept)
-	must(t, err)
+	s := conformance.Try(NewSpool(&kept)).Must(t)
 	must(t, errors.Join(s.Write(fieldsOf(t, new(Fields), everyType())), s.Flush()))
 	for _, cut := range []int{0, 1, kept.Len() - 1} {
 		if err := Replay(bytes.NewReader(kept.Bytes()[:cut]), 1, func([]byte) error { return nil }); err == nil {
@@ -216,8 +213,7 @@ func TestARowOfASpoolThatIsDamagedIsAnError(t *testing.T) {
 	row := bytes.Clone(fieldsOf(t, new(Fields), everyType()).Row)
 	row[len(row)-1] ^= 1
 	var kept bytes.Buffer
-	s, err := NewSpool(&kept)
-	must(t, err)
+	s := conformance.Try(NewSpool(&kept)).Must(t)
 	must(t, errors.Join(s.Write(&Fields{Row: row}), s.Flush()))
 	conformance.Refused(t, Replay(&kept, 1, func([]byte) error { return nil }), "read export spool", "a checksum")
 }

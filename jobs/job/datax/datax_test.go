@@ -37,8 +37,7 @@ func TestOtherJobsAreConverted(t *testing.T) {
 		"a number and a share of errors": {strings.Replace(orders, `{"record":0}`, `{"record":5,"percentage":0.02}`, 1), map[string]string{"max-errors": "5"}, "/data/orders.csv"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j, err := Convert([]byte(c.text))
-			must(t, err)
+			j := conformance.Try(Convert([]byte(c.text))).Must(t)
 			l := j.File.Loads[0]
 			for key, want := range c.want {
 				conformance.Equal(t, l.Value(key), want, "%s", key)
@@ -54,8 +53,7 @@ func TestOtherJobsAreConverted(t *testing.T) {
 }
 
 func TestATextFileJobIsConverted(t *testing.T) {
-	j, err := Convert([]byte(orders))
-	must(t, err)
+	j := conformance.Try(Convert([]byte(orders))).Must(t)
 	l := j.File.Loads[0]
 	for key, want := range map[string]string{"pk": "id:integer", "names": "id,unused_1,city", "columns": "city", "delimiter": "|", "skip-lines": "1",
 		"max-errors": "0", "create": "true", "null": "", "empty": "string", "type": "city=string"} {
@@ -106,8 +104,7 @@ func TestWildcardsReachAsFarAsThoseOfDataX(t *testing.T) {
 		"/data/*.csv": "/data/**/*.csv", "/data/*": "/data/**/*", "/data/${day}_*.csv": "/data/${day}_*.csv", "/data/**": "/data/**/*", "/data/**/*.csv": "/data/*/**/*.csv",
 		"/data/*/orders.csv": "/data/*/**/orders.csv", "/data/dt=*/*/part*": "/data/dt=*/*/**/part*", "/*_a/b": "/**/*_a/b",
 	} {
-		j, err := Convert([]byte(strings.Replace(orders, "/data/orders.csv", theirs, 1)))
-		must(t, err)
+		j := conformance.Try(Convert([]byte(strings.Replace(orders, "/data/orders.csv", theirs, 1)))).Must(t)
 		if got := j.File.Loads[0].From; len(got) != 1 || got[0] != ours || !strings.Contains(strings.Join(j.Notes, "\n"), "path "+theirs) {
 			t.Errorf("%s: from %q, notes %q", theirs, got, j.Notes)
 		}
@@ -140,8 +137,7 @@ func TestWildcardsTakeTheFilesThatDataXTakes(t *testing.T) {
 
 func TestAJobWithoutALimitOfErrorsSaysSo(t *testing.T) {
 	for text, want := range map[string]bool{orders: false, strings.Replace(orders, `,"errorLimit":{"record":0}`, "", 1): true} {
-		j, err := Convert([]byte(text))
-		must(t, err)
+		j := conformance.Try(Convert([]byte(text))).Must(t)
 		if said := strings.Contains(strings.Join(j.Notes, "\n"), "without a limit of errors"); said != want || (j.File.Loads[0].Value("max-errors") == "-1") != want {
 			t.Errorf("%s: said %v, max-errors %s", text, said, j.File.Loads[0].Value("max-errors"))
 		}
@@ -176,8 +172,7 @@ func fromDatabase(table, more string) string {
 // converted is what a job became, a line for each load.
 func converted(t *testing.T, text string) (lines []string, notes string) {
 	t.Helper()
-	j, err := Convert([]byte(text))
-	must(t, err)
+	j := conformance.Try(Convert([]byte(text))).Must(t)
 	for _, l := range j.File.Loads {
 		line := []string{l.Name, l.Command, strings.Join(l.From, " ")}
 		for _, s := range l.Settings {
@@ -282,8 +277,7 @@ func TestJobsOfOneFileEachBecomeOneJob(t *testing.T) {
 	all := func(texts ...string) *Job {
 		var jobs []*Job
 		for _, text := range texts {
-			j, err := Convert([]byte(text))
-			must(t, err)
+			j := conformance.Try(Convert([]byte(text))).Must(t)
 			jobs = append(jobs, j)
 		}
 		return Join(jobs)

@@ -24,14 +24,12 @@ func TestManifestsAreAsBefore(t *testing.T) {
 	shared := orders()
 	shared.Name, shared.JobDir, shared.Claim, shared.MountPath, shared.Secret, shared.Workers = "tsimport-shared", "/mnt/jobs/1", "shared", "/mnt", "", maxWorkers
 	for name, o := range map[string]Options{"objects.yaml": orders(), "folder.yaml": shared} {
-		got, err := Manifest(o)
-		conformance.Must(t, err)
+		got := conformance.Try(Manifest(o)).Must(t)
 		file := filepath.Join("testdata", name)
 		if *update {
 			conformance.Must(t, os.WriteFile(file, got, 0o644))
 		}
-		want, err := os.ReadFile(file)
-		conformance.Must(t, err)
+		want := conformance.Try(os.ReadFile(file)).Must(t)
 		conformance.Equal(t, bytes.Equal(got, want), true, "%s is different (-update writes it):\n%s", name, got)
 	}
 }

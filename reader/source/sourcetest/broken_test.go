@@ -43,10 +43,8 @@ func TestTheSuiteNoticesABrokenSource(t *testing.T) {
 		Check(t, func() source.Source {
 			k := NewKeyed("broken", 95)
 			k.Live = strings.Contains(how, "live")
-			division, err := k.Divide(context.Background())
-			conformance.Must(t, err)
-			parts, err := k.Open(context.Background(), division)
-			conformance.Must(t, err)
+			division := conformance.Try(k.Divide(context.Background())).Must(t)
+			parts := conformance.Try(k.Open(context.Background(), division)).Must(t)
 			return &broken{keyedPart: parts[0].(*keyedPart), how: how}
 		})
 		return
@@ -147,12 +145,10 @@ func TestKeyedRowsKeepTheContract(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		k := NewKeyed("keyed", 95)
 		k.Live, k.Parts = live, 2
-		division, err := k.Divide(context.Background())
-		conformance.Must(t, err)
+		division := conformance.Try(k.Divide(context.Background())).Must(t)
 		for part := range 2 {
 			Check(t, func() source.Source {
-				parts, err := k.Open(context.Background(), division)
-				conformance.Must(t, err)
+				parts := conformance.Try(k.Open(context.Background(), division)).Must(t)
 				return parts[part]
 			})
 		}

@@ -28,10 +28,8 @@ import (
 // contents are the exports of the archive by name: how many rows, and which table's.
 func (w *world) contents() string {
 	w.t.Helper()
-	store, err := jobdir.Open(w.t.Context(), w.dir, jobdir.Options{})
-	must(w.t, err)
-	names, err := store.List(w.t.Context(), "")
-	must(w.t, err)
+	store := conformance.Try(jobdir.Open(w.t.Context(), w.dir, jobdir.Options{})).Must(w.t)
+	names := conformance.Try(store.List(w.t.Context(), "")).Must(w.t)
 	var all []string
 	for _, name := range names {
 		file, manifest := strings.CutSuffix(name, "/"+exact.ManifestName)
@@ -43,9 +41,7 @@ func (w *world) contents() string {
 		if err == nil {
 			err = m.Check(w.t.Context())
 		}
-		if err != nil || len(m.Parts) != 1 {
-			w.t.Fatal(err, m)
-		}
+		conformance.MustTrue(w.t, err == nil && len(m.Parts) == 1, "%v %v", err, m)
 		lines := w.linesOf(m.Open(w.t.Context(), &m.Parts[0]))
 		for i, l := range lines {
 			if want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"%s %d","TS":`, i, m.Table, i); !strings.HasPrefix(l, want) {
@@ -69,20 +65,16 @@ func (w *world) linesOf(f io.ReadCloser, err error) []string {
 	w.t.Helper()
 	must(w.t, err)
 	defer f.Close()
-	d, err := zstd.NewReader(f)
-	must(w.t, err)
+	d := conformance.Try(zstd.NewReader(f)).Must(w.t)
 	defer d.Close()
-	text, err := io.ReadAll(d)
-	must(w.t, err)
+	text := conformance.Try(io.ReadAll(d)).Must(w.t)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
 func (w *world) manifest(month string) *archive.Manifest {
 	w.t.Helper()
 	m, err := w.place().Latest(w.t.Context(), "here", "c_"+month)
-	if err != nil || m == nil {
-		w.t.Fatalf("manifest of %s: %v, %v", month, m, err)
-	}
+	conformance.MustTrue(w.t, err == nil && m != nil, "manifest of %s: %v, %v", month, m, err)
 	return m
 }
 
@@ -137,9 +129,8 @@ func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.
 		}
 		scans := map[bool]string{false: "GetRange GetRange DeleteTable", true: "GetRange DeleteTable"}[earlier]
 		only := slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return r != "GetRange" && r != "DeleteTable" })
-		if got := strings.Join(only, " "); got != strings.Join([]string{scans, scans}, " ") {
-			t.Errorf("exported before %v: %s", earlier, got)
-		}
+		conformance.Equal(t, strings.Join(only, " "), strings.Join([]string{scans, scans}, " "),
+			"exported before %v", earlier)
 		p = w.mustRun()
 		conformance.Equal(t, len(p.Items), 1, "%s", outline(p))
 	}
@@ -160,8 +151,7 @@ func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
 	w := expired(t)
 	w.mustRun()
 	const part = "archive-00001-00001.jsonl.zst"
-	b, err := os.ReadFile(filepath.Join(w.dir, "c_202401", part))
-	must(t, err)
+	b := conformance.Try(os.ReadFile(filepath.Join(w.dir, "c_202401", part))).Must(t)
 	b[len(b)/2] ^= 1
 	must(t, os.WriteFile(filepath.Join(w.dir, "c_202401", part), b, 0o600))
 	w.request.DropExpired = true
@@ -390,9 +380,8 @@ func TestAnArchiveInAStoreThatDoesNotAnswerIsAnErrorOfTheLook(t *testing.T) {
 		storetest.Refuse(rw, r, http.StatusForbidden, "AccessDenied", "No.")
 		return true
 	}
-	if _, err := Look(t.Context(), w.requestOf(t.Context())); err == nil {
-		t.Error("tables without an export were seen")
-	}
+	conformance.Refused(t, conformance.ErrorOf(Look(t.Context(), w.requestOf(t.Context()))), "",
+		"tables without an export were seen")
 }
 
 // dropping is expired with a policy that keeps nothing of what has expired.

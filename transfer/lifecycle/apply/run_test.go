@@ -219,9 +219,8 @@ func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 	for _, i := range p.Items {
 		conformance.Equal(t, i.State, Planned, "%s", i.Have.Name)
 	}
-	if _, err := Look(context.Background(), p.Request); err == nil {
-		t.Error("looking with a wrong key succeeds")
-	}
+	conformance.Refused(t, conformance.ErrorOf(Look(context.Background(), p.Request)), "",
+		"looking with a wrong key succeeds")
 }
 
 func TestTheContextEndsLookingAndWaiting(t *testing.T) {
@@ -239,10 +238,8 @@ func TestTheContextEndsLookingAndWaiting(t *testing.T) {
 
 func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
 	w := newWorld(t, "202405", server.Options{})
-	var err error
-	w.request.Template, err = lifecycle.ParseTemplate("c_{day}")
-	must(t, err)
-	_, err = Look(context.Background(), w.requestOf(context.Background()))
+	w.request.Template = conformance.Try(lifecycle.ParseTemplate("c_{day}")).Must(t)
+	_, err := Look(context.Background(), w.requestOf(context.Background()))
 	conformance.True(t, err != nil && len(w.requests) == 0, "%v after %v", err, w.requests)
 }
 

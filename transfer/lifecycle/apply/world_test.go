@@ -65,12 +65,9 @@ func newWorldIn(t *testing.T, dir, now string, o server.Options) *world {
 	w.Store = tabletest.Open(t, o)
 	w.own = w.Store.Admin
 	w.own.RetryFor = time.Nanosecond
-	var err error
 	w.request = Request{Target: "here", Now: w.month(now)}
-	w.request.Policy, err = lifecycle.Parse("policy", fmt.Appendf(nil, policyText, w.dir))
-	must(t, err)
-	w.request.Template, err = lifecycle.ParseTemplate("c_{month}")
-	must(t, err)
+	w.request.Policy = conformance.Try(lifecycle.Parse("policy", fmt.Appendf(nil, policyText, w.dir))).Must(t)
+	w.request.Template = conformance.Try(lifecycle.ParseTemplate("c_{month}")).Must(t)
 	w.pace = Pace{Say: func(_ words.Kind, line string) { w.said = append(w.said, line) }, RetryFor: time.Nanosecond, Clock: Clock{
 		Now: func() time.Time { return w.clock },
 		Wait: func(_ context.Context, d time.Duration) error {
@@ -84,8 +81,7 @@ func newWorldIn(t *testing.T, dir, now string, o server.Options) *world {
 
 func (w *world) month(text string) time.Time {
 	w.t.Helper()
-	at, err := time.Parse("200601", text)
-	must(w.t, err)
+	at := conformance.Try(time.Parse("200601", text)).Must(w.t)
 	return at.AddDate(0, 0, 14)
 }
 
@@ -150,8 +146,7 @@ func (w *world) updateValue(name string, id int64, v any) {
 
 func (w *world) look() *Plan {
 	w.t.Helper()
-	p, err := Look(context.Background(), w.requestOf(context.Background()))
-	must(w.t, err)
+	p := conformance.Try(Look(context.Background(), w.requestOf(context.Background()))).Must(w.t)
 	return p
 }
 
@@ -167,8 +162,7 @@ func (w *world) requestOf(ctx context.Context) Request {
 
 func (w *world) place() *archive.Place {
 	w.t.Helper()
-	p, err := archive.At(w.t.Context(), w.dir, jobdir.Options{})
-	must(w.t, err)
+	p := conformance.Try(archive.At(w.t.Context(), w.dir, jobdir.Options{})).Must(w.t)
 	return p
 }
 
@@ -186,8 +180,7 @@ func (w *world) run() (*Plan, error) {
 
 func (w *world) mustRun() *Plan {
 	w.t.Helper()
-	p, err := w.run()
-	must(w.t, err)
+	p := conformance.Try(w.run()).Must(w.t)
 	return p
 }
 
@@ -195,13 +188,11 @@ func (w *world) mustRun() *Plan {
 func (w *world) tables() string {
 	w.t.Helper()
 	a := w.own
-	names, err := a.List()
-	must(w.t, err)
+	names := conformance.Try(a.List()).Must(w.t)
 	slices.Sort(names)
 	var all []string
 	for _, name := range names {
-		d, err := a.Describe(name)
-		must(w.t, err)
+		d := conformance.Try(a.Describe(name)).Must(w.t)
 		all = append(all, fmt.Sprintf("%s %d/%d %d %d", name, d.ReservedRead, d.ReservedWrite, d.TimeToLive, d.MaxVersions))
 	}
 	return strings.Join(all, ", ")

@@ -74,16 +74,14 @@ func (k *kept) subject() *Subject {
 	k.t.Helper()
 	target := k.Target
 	target.Transport = k
-	described, err := k.Admin.Describe("t")
-	must(k.t, err)
+	described := conformance.Try(k.Admin.Describe("t")).Must(k.t)
 	return &Subject{Target: "here", Scan: tablescan.Config{Client: tabletest.Admin(k.t, target).Client, Table: described, RetryFor: time.Nanosecond}}
 }
 
 // at opens the place of that name.
 func at(t *testing.T, name string) *Place {
 	t.Helper()
-	p, err := At(t.Context(), name, jobdir.Options{})
-	must(t, err)
+	p := conformance.Try(At(t.Context(), name, jobdir.Options{})).Must(t)
 	must(t, p.Lock(t.Context()))
 	t.Cleanup(func() { p.Close() })
 	return p
@@ -102,8 +100,7 @@ func everywhere(t *testing.T, test func(t *testing.T, p *Place)) {
 
 func (p *Place) text(t *testing.T, name string) string {
 	t.Helper()
-	text, err := p.store.Get(t.Context(), name)
-	must(t, err)
+	text := conformance.Try(p.store.Get(t.Context(), name)).Must(t)
 	return string(text)
 }
 
@@ -115,13 +112,10 @@ func (p *Place) place(t *testing.T, name, text string) {
 // lines is the text of an export's archive.
 func (p *Place) lines(t *testing.T, file string) (text string, a *exact.Manifest) {
 	t.Helper()
-	a, err := p.archive(t.Context(), &Manifest{File: file})
-	must(t, err)
+	a = conformance.Try(p.archive(t.Context(), &Manifest{File: file})).Must(t)
 	for i := range a.Parts {
-		in, err := a.Open(t.Context(), &a.Parts[i])
-		must(t, err)
-		d, err := zstd.NewReader(in)
-		must(t, err)
+		in := conformance.Try(a.Open(t.Context(), &a.Parts[i])).Must(t)
+		d := conformance.Try(zstd.NewReader(in)).Must(t)
 		part, err := io.ReadAll(d)
 		d.Close()
 		must(t, errors.Join(err, in.Close()))
@@ -133,8 +127,7 @@ func (p *Place) lines(t *testing.T, file string) (text string, a *exact.Manifest
 // files are those that are there, but for locks.
 func (p *Place) files(t *testing.T) string {
 	t.Helper()
-	names, err := p.store.List(t.Context(), "")
-	must(t, err)
+	names := conformance.Try(p.store.List(t.Context(), "")).Must(t)
 	var all []string
 	for _, name := range names {
 		if !strings.Contains(name, "lock") && !strings.Contains(name, "/lease.") {
@@ -146,15 +139,13 @@ func (p *Place) files(t *testing.T) string {
 
 func (p *Place) latest(t *testing.T) *Manifest {
 	t.Helper()
-	m, err := p.Latest(t.Context(), "here", "t")
-	must(t, err)
+	m := conformance.Try(p.Latest(t.Context(), "here", "t")).Must(t)
 	return m
 }
 
 func (p *Place) mustExport(t *testing.T, k *kept) *Manifest {
 	t.Helper()
-	m, err := p.Export(t.Context(), k.subject())
-	must(t, err)
+	m := conformance.Try(p.Export(t.Context(), k.subject())).Must(t)
 	return m
 }
 
@@ -451,8 +442,7 @@ func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T
 
 func TestAFolderIsUsedByOneAtATime(t *testing.T) {
 	first := open(t)
-	second, err := At(t.Context(), first.dir, jobdir.Options{})
-	must(t, err)
+	second := conformance.Try(At(t.Context(), first.dir, jobdir.Options{})).Must(t)
 	conformance.Refused(t, second.Lock(t.Context()), "in use", "error")
 	must(t, first.Close())
 	must(t, second.Lock(t.Context()))
@@ -477,8 +467,7 @@ func TestAProcessThatHasLostItsLeaseWritesNothing(t *testing.T) {
 func TestAStoreThatIgnoresConditionsIsRefused(t *testing.T) {
 	s := storetest.New(t, "bucket")
 	s.Unconditional = true
-	p, err := At(t.Context(), "s3://bucket/kept", jobdir.Options{})
-	must(t, err)
+	p := conformance.Try(At(t.Context(), "s3://bucket/kept", jobdir.Options{})).Must(t)
 	conformance.Refused(t, p.Lock(t.Context()), "", "it was locked")
 }
 
@@ -487,8 +476,7 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	unlocked := func(dir string) *Place {
-		p, err := At(t.Context(), dir, jobdir.Options{})
-		must(t, err)
+		p := conformance.Try(At(t.Context(), dir, jobdir.Options{})).Must(t)
 		return p
 	}
 	conformance.True(t, unlocked(file).Lock(t.Context()) != nil, "a file was opened as a folder")
@@ -497,9 +485,8 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	if last, err := unlocked(filepath.Join(dir, "none")).Latest(t.Context(), "here", "t"); last != nil || err != nil {
 		t.Errorf("a missing folder: %+v, %v", last, err)
 	}
-	if _, err := unlocked(file).Latest(t.Context(), "here", "t"); err == nil {
-		t.Error("a file was looked into")
-	}
+	conformance.Refused(t, conformance.ErrorOf(unlocked(file).Latest(t.Context(), "here", "t")), "",
+		"a file was looked into")
 	k := of(t, 1)
 	blocked := at(t, filepath.Join(dir, "blocked"))
 	must(t, os.MkdirAll(filepath.Join(blocked.dir, "t.manifest.json.part"), 0o755))
@@ -512,9 +499,8 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	conformance.True(t, err != nil, "a table was exported into a file")
 	folder := at(t, filepath.Join(dir, "folder"))
 	must(t, os.MkdirAll(filepath.Join(folder.dir, "t.manifest.json"), 0o755))
-	if _, err := folder.Latest(t.Context(), "here", "t"); err == nil {
-		t.Error("a folder was read as a manifest")
-	}
+	conformance.Refused(t, conformance.ErrorOf(folder.Latest(t.Context(), "here", "t")), "",
+		"a folder was read as a manifest")
 }
 
 // Others may have put links where a table's archive and its manifest are written.
