@@ -92,7 +92,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 				from = append(values(int64(after/perKey)), table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", after)})
 			}
 			next := int64(after)
-			err := newOrdered(w.SDK, w.table, scan.Options{From: from}, DefaultReaders, bounds).run(context.Background(), func(_, row []byte) error {
+			err := deliver(context.Background(), DefaultReaders, ranges(w.SDK, w.table, scan.Options{From: from}, bounds), func(_, row []byte) error {
 				r := conformance.Try(new(client.PageMemory).Unpack(row)).Must(t)
 				for _, c := range r.Columns {
 					if c.ColumnName == "n" && c.Value != next {
@@ -109,7 +109,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	// Neither a caller that has had enough nor one that fails leaves anything running.
 	for _, stop := range []error{errEnough, errors.New("no more")} {
 		seen := 0
-		err := newOrdered(w.SDK, w.table, scan.Options{}, DefaultReaders, values(500, 1000, 1500)).run(context.Background(), func([]byte, []byte) error {
+		err := deliver(context.Background(), DefaultReaders, ranges(w.SDK, w.table, scan.Options{}, values(500, 1000, 1500)), func([]byte, []byte) error {
 			if seen++; seen == 10 {
 				return stop
 			}

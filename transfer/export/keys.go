@@ -5,11 +5,8 @@ import (
 	"context"
 	"iter"
 
-	"golang.org/x/sync/errgroup"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
@@ -19,75 +16,49 @@ type Keys interface {
 	From(first []byte) iter.Seq2[[]byte, error]
 }
 
-// got is the rows of keys, nil where there is none, or why they were not read. The error is in their place, as in batch: rows of
-// later keys, with which an export would be continued after these, do not pass it.
-type got struct {
-	keys [][]byte
-	rows []*scan.Row
-	err  error
-}
-
-// get calls each with the rows of the keys, in their order, of which so many requests read ahead.
-func (e *exporter) get(o scan.Options, each func(key, row []byte) error) error {
-	names := plainbuffer.Names{}
-	group, ctx := errgroup.WithContext(e.ctx)
-	batches := make(chan chan got, e.Readers)
-	group.Go(func() error {
-		defer close(batches)
+// keyed are the rows of the keys, of as many keys as a request takes.
+func (e *exporter) keyed(o scan.Options) iter.Seq2[stretch, error] {
+	return func(yield func(stretch, error) bool) {
 		var keys [][]byte
-		send := func() error {
-			to, of := make(chan got, 1), keys
-			keys = nil
-			select {
-			case batches <- to:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			group.Go(func() error {
-				rows, err := e.rowsOf(ctx, of, o)
-				to <- got{of, rows, err}
-				return nil
-			})
-			return nil
-		}
 		for key, err := range e.Keys.From(e.last) {
 			if err != nil {
-				return err
+				yield(nil, err)
+				return
 			}
 			if keys = append(keys, bytes.Clone(key)); len(keys) == scan.MaxGetRows {
-				if err := send(); err != nil {
-					return err
+				if !yield(e.stretchOf(keys, o), nil) {
+					return
 				}
+				keys = nil
 			}
 		}
-		if len(keys) == 0 {
-			return nil
+		if len(keys) > 0 {
+			yield(e.stretchOf(keys, o), nil)
 		}
-		return send()
-	})
-	group.Go(func() error {
-		for from := range batches {
-			b := <-from
-			if b.err != nil {
-				return b.err
-			}
-			for i, row := range b.rows {
+	}
+}
+
+// stretchOf is the rows of some keys; where there is none, that is counted.
+func (e *exporter) stretchOf(keys [][]byte, o scan.Options) stretch {
+	return func(ctx context.Context, send func(batch) error) error {
+		rows, err := e.rowsOf(ctx, keys, o)
+		return send(func(do func(key, row []byte) error) error {
+			for i, row := range rows {
 				if row == nil {
 					e.result.Missing++
 					continue
 				}
-				packed, err := client.PackRow(names, row)
+				packed, err := client.PackRow(e.names, row)
 				if err == nil {
-					err = each(b.keys[i], packed)
+					err = do(keys[i], packed)
 				}
 				if err != nil {
 					return err
 				}
 			}
-		}
-		return nil
-	})
-	return group.Wait()
+			return err
+		})
+	}
 }
 
 // rowsOf reads the rows of some keys.

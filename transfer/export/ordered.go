@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 
@@ -21,22 +22,82 @@ const ahead = 8
 // errEnough ends a scan of which enough was seen.
 var errEnough = errors.New("enough was read")
 
-// ordered reads ranges of a table in parallel and delivers their rows in key order.
-type ordered struct {
-	service scan.Service
-	table   *client.Table
-	o       scan.Options
-	ranges  []keyRange
-	batches []chan batch  // by range
-	slots   chan struct{} // taken by a range until its rows have been delivered
-	pages   sync.Pool     // of *scan.PackedPage whose rows have been delivered
-}
+// batch calls do with rows that follow each other, by their ordering keys. Both are valid during the call. Being in its place, the error of a
+// batch does not keep rows before it from being delivered.
+type batch func(do func(key, row []byte) error) error
 
-// batch is rows that follow each other, or why there are no more. Being in its place, an error does not keep rows before it
-// from being delivered.
-type batch struct {
-	page *scan.PackedPage
-	err  error
+// stretch sends the batches of a part of the rows. An error ends everything at once.
+type stretch func(ctx context.Context, send func(batch) error) error
+
+// deliver hands the rows of parts over in their order. It reads so many parts at a time, and of each so many batches ahead. It stops at the
+// first error of do; errEnough is none.
+func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], do func(key, row []byte) error) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	order := make(chan chan batch, readers-1) // and the stretch that is delivered
+	group.Go(func() error {
+		for read, err := range parts {
+			if err != nil {
+				return err
+			}
+			batches := make(chan batch, max(1, ahead/readers))
+			select {
+			case order <- batches:
+			case <-groupCtx.Done():
+				return nil // whoever ended it knows why
+			}
+			group.Go(func() error {
+				err := read(groupCtx, func(b batch) error {
+					select {
+					case batches <- b:
+						return nil
+					case <-groupCtx.Done():
+						return context.Cause(groupCtx)
+					}
+				})
+				switch {
+				case errors.As(err, new(*scan.StoppedError)): // which says why it is not read yet
+					return err
+				case groupCtx.Err() != nil:
+					return nil
+				case err == nil:
+					close(batches)
+				}
+				return err
+			})
+		}
+		close(order)
+		return nil
+	})
+	group.Go(func() error {
+		for {
+			var batches chan batch
+			select {
+			case batches = <-order:
+			case <-groupCtx.Done():
+			}
+			if batches == nil {
+				return nil
+			}
+			for more := true; more; {
+				var b batch
+				select {
+				case b, more = <-batches:
+				case <-groupCtx.Done():
+					return nil // the rest of this stretch comes before any other
+				}
+				if b == nil {
+					continue
+				}
+				if err := b(do); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	if err := group.Wait(); err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 type keyRange struct{ from, to []table.Value }
@@ -57,95 +118,38 @@ func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 	return append(ranges, keyRange{from, to})
 }
 
-// newOrdered reads the range of o, so many ranges of it at a time.
-func newOrdered(s scan.Service, t *client.Table, o scan.Options, readers int, bounds []table.Value) *ordered {
-	r := &ordered{service: s, table: t, o: o, ranges: cut(o.From, o.To, bounds), slots: make(chan struct{}, readers)}
-	r.batches = make([]chan batch, len(r.ranges))
-	for i := range r.batches {
-		r.batches[i] = make(chan batch, max(1, ahead/readers))
+// ranges are the rows between the bounds of o, divided at a table's.
+func ranges(s scan.Service, t *client.Table, o scan.Options, bounds []table.Value) iter.Seq2[stretch, error] {
+	pages := sync.Pool{New: func() any { return new(scan.PackedPage) }} // whose rows have been delivered
+	return func(yield func(stretch, error) bool) {
+		for _, of := range cut(o.From, o.To, bounds) {
+			o.From, o.To = of.from, of.to
+			if !yield(rangeOf(s, t, o, &pages), nil) {
+				return
+			}
+		}
 	}
-	return r
 }
 
-// run calls each with the ordering key and the bytes of every row, in key order. It stops at the first error of each; errEnough is none. Both
-// are valid during the call.
-func (r *ordered) run(ctx context.Context, each func(key, row []byte) error) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		for i := range r.ranges {
-			select {
-			case r.slots <- struct{}{}:
-			case <-groupCtx.Done():
+func rangeOf(s scan.Service, t *client.Table, o scan.Options, pages *sync.Pool) stretch {
+	return func(ctx context.Context, send func(batch) error) error {
+		unused := func() *scan.PackedPage { return pages.Get().(*scan.PackedPage) }
+		err := scan.PackedPages(ctx, s, t.Name, t.Key, o, unused, func(page *scan.PackedPage) error {
+			return send(func(do func(key, row []byte) error) error {
+				for i := range page.Len() {
+					if err := do(page.Key(i), page.Row(i)); err != nil {
+						return err
+					}
+				}
+				pages.Put(page)
 				return nil
-			}
-			group.Go(func() error { return r.read(groupCtx, i) })
+			})
+		})
+		if err == nil || errors.As(err, new(*scan.StoppedError)) {
+			return err
 		}
-		return nil
-	})
-	group.Go(func() error { return r.deliver(groupCtx, each) })
-	if err := group.Wait(); err != nil && !errors.Is(err, errEnough) {
-		return err
+		return send(func(func(key, row []byte) error) error { return err })
 	}
-	return context.Cause(ctx)
-}
-
-// read reads one range, no further ahead than its batches allow.
-func (r *ordered) read(ctx context.Context, i int) error {
-	o := r.o
-	o.From, o.To = r.ranges[i].from, r.ranges[i].to
-	send := func(b batch) error {
-		select {
-		case r.batches[i] <- b:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	reused := func() *scan.PackedPage {
-		if page, ok := r.pages.Get().(*scan.PackedPage); ok {
-			return page
-		}
-		return new(scan.PackedPage)
-	}
-	err := scan.PackedPages(ctx, r.service, r.table.Name, r.table.Key, o, reused, func(page *scan.PackedPage) error { return send(batch{page: page}) })
-	if stopped := new(scan.StoppedError); errors.As(err, &stopped) {
-		return err // why it is not read yet
-	}
-	if ctx.Err() != nil {
-		return nil // whoever ended it knows why
-	}
-	if send(batch{err: err}) == nil {
-		close(r.batches[i])
-	}
-	return nil
-}
-
-// deliver takes the batches of one range after the other.
-func (r *ordered) deliver(ctx context.Context, each func(key, row []byte) error) error {
-	for i := range r.ranges {
-		for more := true; more; {
-			var b batch
-			select {
-			case b, more = <-r.batches[i]:
-			case <-ctx.Done():
-				return nil // as in read
-			}
-			if b.page == nil {
-				if b.err != nil {
-					return b.err
-				}
-				continue
-			}
-			for i := range b.page.Len() {
-				if err := each(b.page.Key(i), b.page.Row(i)); err != nil {
-					return err
-				}
-			}
-			r.pages.Put(b.page)
-		}
-		<-r.slots
-	}
-	return nil
 }
 
 // sortedBounds are the bounds of a table's partitions; none if the service does not name them, which costs speed only.

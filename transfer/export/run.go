@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/tablescan"
@@ -71,19 +73,20 @@ type exporter struct {
 	admin  *client.Admin
 	keys   []string
 	result Result
-	last   []byte        // ordering key of the last row that was taken
-	after  []table.Value // that key; nil before the first row
-	fields scan.Fields   // of each row
-	cells  int64         // in the output
-	older  int64         // versions that are not
-	where  *keyexpr.Test // nil passes all
+	last   []byte            // ordering key of the last row that was taken
+	after  []table.Value     // that key; nil before the first row
+	fields scan.Fields       // of each row
+	cells  int64             // in the output
+	older  int64             // versions that are not
+	names  plainbuffer.Names // of rows that are read by their keys
+	where  *keyexpr.Test     // nil passes all
 	units  atomic.Int64
 	grown  *scan.Growing                       // nil unless columns are found while rows are written
 	wrap   func(scan.Formatter) scan.Formatter // of tests
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
-	e := &exporter{fields: scan.Fields{Wanted: wantedOf(c.Scan.Columns), AllVersions: c.Format == Typed}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
+	e := &exporter{fields: scan.Fields{Wanted: wantedOf(c.Scan.Columns), AllVersions: c.Format == Typed}, names: plainbuffer.Names{}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
 	for _, k := range c.Scan.Table.Key {
 		e.keys = append(e.keys, k.Name)
 	}
@@ -246,15 +249,13 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 		o.From = e.after
 	}
 	w := newRowWriter(e, f, before)
+	var parts iter.Seq2[stretch, error]
 	if e.Keys != nil {
-		err := e.get(o, w.row)
-		if errors.Is(err, errEnough) {
-			err = nil
-		}
-		return e.ofOneTable(err)
+		parts = e.keyed(o)
+	} else {
+		parts = ranges(s.Client, s.Table, o, sortedBounds(e.admin, s.Table.Name))
 	}
-	ordered := newOrdered(s.Client, s.Table, o, e.Readers, sortedBounds(e.admin, s.Table.Name))
-	return e.ofOneTable(ordered.run(e.ctx, w.row))
+	return e.ofOneTable(deliver(e.ctx, e.Readers, parts, w.row))
 }
 
 // suspectFor bounds how long an export that has failed asks whether its table was replaced.
