@@ -33,6 +33,15 @@ func statusCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if l, err := scaleout.ReadLoads(c.Context, store); l != nil || err != nil {
+				switch {
+				case err != nil:
+					return err
+				case c.String("listen") != "":
+					return usagef("--listen: %s has many loads; name the folder of one below it, such as %s", store, scaleout.FolderOf(l.Loads[0].Name))
+				}
+				return severalStatus(c, store, l)
+			}
 			w, err := scaleout.NewWatcher(c.Context, store)
 			if err != nil {
 				return err

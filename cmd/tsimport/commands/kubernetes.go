@@ -37,11 +37,21 @@ func manifestsCommand(in *invocation) *cli.Command {
 			if err != nil {
 				return err
 			}
-			p, err := scaleout.ReadPlan(c.Context, store)
+			l, err := scaleout.ReadLoads(c.Context, store)
 			if err != nil {
 				return err
 			}
-			o, err := jobOf(c, store.String(), p)
+			var p *scaleout.Plan
+			var disk int64
+			if l != nil {
+				p, disk, err = planOfSeveral(c, store, l)
+			} else if p, err = scaleout.ReadPlan(c.Context, store); err == nil {
+				disk = p.DiskBytes()
+			}
+			if err != nil {
+				return err
+			}
+			o, err := jobOf(c, store.String(), p, disk)
 			if err != nil {
 				return err
 			}
@@ -58,14 +68,14 @@ func manifestsCommand(in *invocation) *cli.Command {
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 // jobOf is what the manifest of a plan says.
-func jobOf(c *call, place string, p *scaleout.Plan) (*kubernetes.Options, error) {
+func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Options, error) {
 	memory, err := options.ParseSize(c.String("memory"))
 	if err != nil || memory < 256<<20 {
 		return nil, usagef("--memory %q: want a size of at least 256MiB", c.String("memory"))
 	}
 	o := &kubernetes.Options{
 		Name: c.String("name"), Plan: p.ID[:min(len(p.ID), planInNames)], Image: c.String("image"), JobDir: place, Workers: cmp.Or(c.Int("workers"), p.Workers),
-		Secret: c.String("secret"), MemoryBytes: memory, DiskBytes: p.DiskBytes(),
+		Secret: c.String("secret"), MemoryBytes: memory, DiskBytes: disk,
 		Env: workerEnv(p), // the access keys come from the secret or a service account
 	}
 	if o.Name == "" {

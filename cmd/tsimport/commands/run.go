@@ -57,6 +57,8 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "fresh", Usage: "start over, even if this job is unfinished (default: resume it)"},
 		&cli.BoolFlag{Name: "accept-changed-input", Usage: "resume loads although their inputs have changed; the parts already read must be the same"},
 		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the job: what it is, how its loads ended, and their run folders (default ./tsimport-runs/<time>-<file>)"},
+		&cli.StringFlag{Name: "job-dir", Usage: "plan the loads for many machines, in an empty `PLACE` that all of them reach; tsimport work does them (docs/many-machines.md)"},
+		&cli.IntFlag{Name: "workers", Usage: "--job-dir: how many `PROCESSES` are expected", Value: 4},
 		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
 		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
@@ -64,7 +66,7 @@ func runFlags() []cli.Flag {
 }
 
 // ownFlags are those of tsimport run that a job file does not have as keys.
-var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "help"}
+var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "job-dir", "workers", "json", "schema", "quiet", "help"}
 
 func runJob(c *call, in *invocation) error {
 	if c.Bool("schema") {
@@ -88,8 +90,13 @@ func runJob(c *call, in *invocation) error {
 	if err != nil {
 		return jobError(err)
 	}
-	if c.Bool("plan") {
+	switch {
+	case c.Bool("plan"):
 		return planJob(c, r)
+	case c.String("job-dir") != "":
+		return planJobDirs(c, r, c.String("job-dir"), c.Int("workers"))
+	case c.IsSet("workers"):
+		return usagef("--workers: it is for a job that --job-dir plans for many processes; leave it out, or give --job-dir too")
 	}
 	r.Args, r.Command, r.Dir = in.kept(), in.command(), workingDirectory()
 	folder, release, err := claimJob(c, r)

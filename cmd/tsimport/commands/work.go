@@ -46,6 +46,7 @@ type workTask struct {
 	store       jobdir.Store
 	rejectsExit int  // exit code of a load with rejected records
 	resume      bool // it undoes a stop, and has the load's exit code
+	part        bool // it is one of the loads of a job, whose exit code counts
 }
 
 // program is the version that all processes of a job must have, on any platform.
@@ -85,8 +86,12 @@ func isJobDir(place string) bool {
 	if jobdir.IsAddress(place) {
 		return true
 	}
-	_, err := os.Stat(filepath.Join(place, scaleout.PlanName))
-	return place != "" && err == nil
+	for _, name := range []string{scaleout.PlanName, scaleout.LoadsName} {
+		if _, err := os.Stat(filepath.Join(place, name)); place != "" && err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // workTyped does what a command line asks for.
@@ -108,6 +113,13 @@ func workOn(c *call, place string, t *workTask) error {
 		return err
 	}
 	t.store = store
+	if l, err := scaleout.ReadLoads(c.Context, store); l != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		endingOf(c).runDir = store.String()
+		return workOnSeveral(c, store.String(), store, l, t)
+	}
 	p, err := scaleout.ReadPlan(c.Context, store)
 	if err != nil {
 		return err
@@ -176,7 +188,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	if cfg.Resume.Request == nil {
 		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
 	}
-	store, err := openJobDir(c, c.String("job-dir"))
+	store, err := openJobDir(c, c.of.JobDir)
 	if err != nil {
 		return err
 	}
@@ -199,8 +211,9 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 		what = "this load is planned already"
 	}
 	c.say.Line("%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
-	place := c.String("job-dir")
-	c.say.Line("start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
+	if c.in.own == nil { // of a job this is said once
+		c.say.Line("start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(c.of.JobDir))
+	}
 	if c.of.JSON {
 		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
 	}
@@ -240,21 +253,7 @@ func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	if text := s.Follow(); text != "" {
 		c.say.Line("%s", text)
 	}
-	code := s.ExitCode
-	switch {
-	case t.resume:
-	case !s.Here:
-		code = exitcode.OK
-	case code == exitcode.Rejects:
-		code = t.rejectsExit
-	}
-	if code != exitcode.OK {
-		return endsWith(c, code, nil, brief(said, s.Reasons))
-	}
-	if s.ExitCode != exitcode.OK {
-		c.say.Line("the load's exit code is %d (summary.json), and that of this worker 0", s.ExitCode)
-	}
-	return nil
+	return endsAs(c, t, s.ExitCode, s.Here, brief(said, s.Reasons))
 }
 
 // foretell says what the steps of a load for many processes would take. It makes nothing, in the job directory or elsewhere.

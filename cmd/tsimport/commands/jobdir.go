@@ -1,0 +1,239 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/words"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/jobs/scaleout"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/fromdatabase"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/reader/open"
+)
+
+// ofAllLoads are the keys that hold for all loads of a job together. Many processes cannot hold them.
+var ofAllLoads = []string{"max-wcu", "max-rows-per-second", "max-bytes-per-second", "max-rcu"}
+
+// mostSessions bounds the sessions that all workers of a job together have with one database.
+const mostSessions = 16
+
+// planJobDirs plans the loads of a job for many machines, each in a folder of the job directory, and what the job is when all of them are planned.
+func planJobDirs(c *call, r *job.Record, place string, workers int) error {
+	store, err := openJobDir(c, place)
+	if err != nil {
+		return err
+	}
+	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
+	if err != nil {
+		return jobError(err)
+	}
+	for _, s := range common {
+		if slices.Contains(ofAllLoads, s.Key) {
+			return usagef("--job-dir: %s of all loads together: many processes cannot hold it; give it to each load", s.Key)
+		}
+	}
+	l := &scaleout.Loads{Program: program(), Identity: r.Identity, File: r.File, Workers: workers}
+	if _, err := scaleout.CheckLoads(c.Context, store, l); err != nil {
+		return err
+	}
+	o := &jobRunner{c: c, record: r}
+	c.interrupts.drains()
+	for _, s := range inOrder(r.Loads) {
+		one, err := o.planInDir(s, place, workers)
+		if err != nil {
+			return ofLoad(s.Name, err)
+		}
+		l.Loads = append(l.Loads, *one)
+	}
+	if l, err = scaleout.KeepLoads(c.Context, store, l); err != nil {
+		return err
+	}
+	sources := slices.ContainsFunc(l.Loads, func(l scaleout.OneLoad) bool { return l.Source != "" })
+	if sources {
+		c.say.Note("tables of a database are not of one moment: each worker reads a snapshot of its own; at most %d sessions of all workers together", mostSessions)
+	}
+	c.say.Line("planned in %s: %s; start on each machine, as often as you like: %s work --job-dir %s", store, counted(int64(len(l.Loads)), "load"), commandName(), suggest.Arg(place))
+	if c.of.JSON {
+		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": l.ID, "loads": l.Loads})
+	}
+	return nil
+}
+
+// planInDir plans one load.
+func (o *jobRunner) planInDir(s *job.State, place string, workers int) (*scaleout.OneLoad, error) {
+	if s.Command != job.Load && s.Command != job.Copy {
+		return nil, usagef("--job-dir: it is a %s, which one process does; run it without --job-dir", s.Command)
+	}
+	if s.Refused != "" {
+		return nil, usagef("%s", s.Refused)
+	}
+	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
+	if err != nil {
+		return nil, jobError(err)
+	}
+	of, err := o.requested(&resolved)
+	if err != nil {
+		return nil, err
+	}
+	own := *of
+	if err := takeEnvironment(of); err != nil {
+		return nil, err
+	}
+	one := &scaleout.OneLoad{Name: s.Name, After: s.After}
+	if err := sourceOf(of, one); err != nil {
+		return nil, err
+	}
+	of.JobDir, of.Workers = loadPlace(place, s.Name), workers
+	own.JobDir, own.Workers = of.JobDir, of.Workers
+	interrupts, stop := o.c.interrupts.ofLoad()
+	defer stop()
+	in := &invocation{args: resolved.Arguments(), own: &own}
+	return one, perform(in.again(interrupts.hard, of, io.Discard, interrupts, o.c.show.of(s.Name)))
+}
+
+// sourceOf enters the database that a load reads, and how many workers may at a time.
+func sourceOf(of *options.Command, one *scaleout.OneLoad) error {
+	if !slices.ContainsFunc(of.From, open.IsDatabase) {
+		return nil
+	}
+	cfg, err := fromdatabase.Config(of)
+	if err != nil {
+		return err
+	}
+	address, err := url.Parse(of.From[0])
+	if err != nil {
+		return usagef("%v", err)
+	}
+	database, _, _ := strings.Cut(strings.TrimPrefix(address.Path, "/"), "/")
+	one.Source, one.Most = progress.Identify(address.Scheme, address.Host, database), max(1, mostSessions/cfg.Sessions)
+	return nil
+}
+
+// ofLoad names the load that an error is of, and has its exit code.
+func ofLoad(load string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code: exitcode.Of(err), err: fmt.Errorf("load %s: %w", load, err)}
+}
+
+// loadPlace is the job directory of a load of a job.
+func loadPlace(place, load string) string {
+	return strings.TrimSuffix(place, "/") + "/" + scaleout.FolderOf(load)
+}
+
+// workOnSeveral works on the loads of a job.
+func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads, t *workTask) error {
+	c.interrupts.drains()
+	s, err := scaleout.OpenSeveral(store, l, scaleout.Options{Program: program(), Drain: c.interrupts.drain, Say: c.say})
+	if err != nil {
+		return err
+	}
+	ctx := c.interrupts.hard
+	if t.resume {
+		if err := s.Continue(ctx); err != nil {
+			return err
+		}
+	}
+	here := workingDirectory()
+	done, err := s.Work(ctx, func(_ context.Context, load string) error {
+		c.say.Line("working on load %s", load)
+		err := workOn(c, loadPlace(place, load), &workTask{part: true})
+		return errors.Join(ofLoad(load, err), os.Chdir(here)) // workOn goes to where the load was planned
+	})
+	if err != nil {
+		return err
+	}
+	e := endingOf(c)
+	e.table, e.load, e.runDir = "", jobName(l.File), store.String()
+	var n job.Counts
+	for _, d := range done.Loads {
+		n.Read, n.Written, n.Rejected, n.Superseded = n.Read+d.Read, n.Written+d.Written, n.Rejected+d.Rejected, n.Superseded+d.Superseded
+		c.say.Line("%s: %s, exit code %d", d.Name, d.State, d.ExitCode)
+	}
+	e.rows = countsOfRows(&n)
+	said := fmt.Sprintf("job done: %s, %s read, %s written, %s rejected", counted(int64(len(done.Loads)), "load"), words.Grouped(n.Read), words.Grouped(n.Written), words.Grouped(n.Rejected))
+	c.say.Line("%s", said)
+	return endsAs(c, t, done.ExitCode, done.Here, said)
+}
+
+// severalStatus says how far the loads of a job are.
+func severalStatus(c *call, store jobdir.Store, l *scaleout.Loads) error {
+	s, err := scaleout.OpenSeveral(store, l, scaleout.Options{Program: program()})
+	if err != nil {
+		return err
+	}
+	all, err := s.Status(c.Context)
+	if err != nil {
+		return err
+	}
+	lines := []string{fmt.Sprintf("%s of %s", counted(int64(len(all)), "load"), l.File)}
+	for _, d := range all {
+		text := fmt.Sprintf("%s: %s", d.Name, d.State)
+		switch d.State {
+		case scaleout.LoadOpen:
+			w, err := scaleout.NewWatcher(c.Context, jobdir.Below(store, scaleout.FolderOf(d.Name)))
+			if err != nil {
+				return err
+			}
+			of, err := w.Status(c.Context)
+			if err != nil {
+				return err
+			}
+			d.SummaryCounts, d.Rejected = scaleout.SummaryCounts{Read: of.Read, Written: of.Written, Superseded: of.Superseded}, of.Rejected
+		case scaleout.LoadFinished:
+			text += fmt.Sprintf(" (exit code %d)", d.ExitCode)
+		default:
+			text += fmt.Sprintf(" (exit code %d): %s", d.ExitCode, d.Why)
+		}
+		lines = append(lines, fmt.Sprintf("%s; %s read, %s written, %s rejected, %s superseded, in tasks that are done", text,
+			words.Grouped(d.Read), words.Grouped(d.Written), words.Grouped(d.Rejected), words.Grouped(d.Superseded)))
+	}
+	return printed(c, map[string]any{"file": l.File, "workers": l.Workers, "loads": all}, func(w io.Writer) error { return writeLines(w, lines) })
+}
+
+// planOfSeveral is what a manifest says of the loads of a job: as many workers, and the most disk that one of them needs.
+func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.Plan, disk int64, err error) {
+	for _, one := range l.Loads {
+		of, err := scaleout.ReadPlan(c.Context, jobdir.Below(store, scaleout.FolderOf(one.Name)))
+		if err != nil {
+			return nil, 0, err
+		}
+		if p == nil {
+			p = &scaleout.Plan{ID: l.ID, Workers: l.Workers, Endpoint: of.Endpoint, Instance: of.Instance, Job: &checkpoint.Job{Table: jobName(l.File)}}
+		}
+		disk = max(disk, of.DiskBytes())
+	}
+	return p, disk, nil
+}
+
+// endsAs ends a worker: the one that has ended what was planned with its exit code, the others with 0.
+func endsAs(c *call, t *workTask, code int, here bool, said string) error {
+	ends := code
+	switch {
+	case t.resume:
+	case t.part, !here:
+		ends = exitcode.OK
+	case code == exitcode.Rejects:
+		ends = t.rejectsExit
+	}
+	if ends != exitcode.OK {
+		return endsWith(c, ends, nil, said)
+	}
+	if code != exitcode.OK && !t.part {
+		c.say.Line("the exit code of what was planned is %d (summary.json), and that of this worker 0", code)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package commands
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/internal/conformance"
+)
+
+// TestTheLoadsOfAJobAreDoneByWorkers plans a job for many machines, and does it by one worker after another.
+func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
+	service := enginetest.Start(t)
+	t.Chdir(t.TempDir())
+	for name, value := range map[string]string{
+		endpointEnv: service.URL, instanceEnv: service.Instance, "TABLESTORE_ACCESS_KEY_ID": service.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET": service.AccessKeySecret,
+	} {
+		t.Setenv(name, value)
+	}
+	tsimport := func(want int, args ...string) string {
+		t.Helper()
+		var out, said bytes.Buffer
+		code := Run(append([]string{"tsimport"}, args...), &out, &said)
+		conformance.MustTrue(t, code == want, "%q: exit code %d, want %d\n%s%s", args, code, want, out.String(), said.String())
+		return out.String() + said.String()
+	}
+	put(t, "a.csv", "id,v\n1,x\n2,y\n")
+	put(t, "b.csv", "id,v\n1,x\nbad\n3,z\n")
+	const head = "version: 1\ndefaults: {pk: [id], create: true}\nloads:\n"
+	put(t, "one.yaml", head+"  a: {from: [a.csv]}\n")
+	for name, c := range map[string]struct{ job, want string }{
+		"sync":    {head + "  a: {command: sync, from: [a.csv]}\n", "load a: --job-dir: it is a sync"},
+		"counter": {head + "  a: {from: [a.csv], mode: increment}\n", "load a: --job-dir: --mode increment"},
+		"ceiling": {"version: 1\ndefaults: {pk: [id], max-wcu: 50}\nloads:\n  a: {from: [a.csv]}\n", "max-wcu of all loads together"},
+	} {
+		put(t, name+".yaml", c.job)
+		conformance.Contains(t, tsimport(2, "run", name+".yaml", "--job-dir", name), c.want, "%s", name)
+	}
+	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--workers", "2"), "--job-dir", "workers without a job directory")
+	put(t, "job.yaml", head+"  b: {from: [b.csv], after: [a]}\n  a: {from: [a.csv]}\n  c: {from: [a.csv], order: none}\n")
+	said := tsimport(0, "run", "job.yaml", "--job-dir", "job", "--workers", "2")
+	conformance.Contains(t, said, "job: 3 loads; start on each machine", "what the plan says")
+	tsimport(0, "run", "job.yaml", "--job-dir", "job", "--workers", "2")
+	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir", "job"), "the directory of another job", "another job")
+	conformance.Contains(t, tsimport(0, "status", "job"), "b: open; 0 read", "the status before")
+	conformance.Contains(t, tsimport(2, "status", "job", "--listen", "127.0.0.1:0"), "loads/a", "what can be watched")
+	conformance.Contains(t, tsimport(0, "manifests", "job", "--image", "i", "--volume", "shared:/"), "completions: 2", "the manifest")
+
+	put(t, "job/stop", "")
+	conformance.Contains(t, tsimport(1, "work", "--job-dir", "job"), "the job was stopped", "a worker of a stopped job")
+	said = tsimport(3, "resume", "job")
+	conformance.Contains(t, said, "job done: 3 loads, 7 read, 6 written, 1 rejected", "how it ends")
+	if a, b := strings.Index(said, "working on load a"), strings.Index(said, "working on load b"); a < 0 || b < a {
+		t.Errorf("b was to be loaded after a:\n%s", said)
+	}
+	conformance.Contains(t, tsimport(0, "work", "--job-dir", "job"), "exit code of what was planned is 3", "a worker that comes later")
+	conformance.Contains(t, tsimport(0, "status", "job"), "b: finished (exit code 3); 3 read, 2 written, 1 rejected", "the status at the end")
+	for table, rows := range map[string]string{"a": "2", "b": "2", "c": "2"} {
+		conformance.Contains(t, tsimport(0, "table", "count", table), rows+"\n", "%s", table)
+	}
+	conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "no such file", "an embedded store was made")
+}

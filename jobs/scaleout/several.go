@@ -1,0 +1,369 @@
+package scaleout
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/input"
+)
+
+// A job directory may have many loads, each in a folder that is a job directory of its own. Workers take whole loads, so that those of small tables
+// cost no more than one process each; who finds none that nobody works on helps with one that another has begun.
+
+// LoadsName is the object that says so.
+const LoadsName = "loads.json"
+
+// Loads is the object loads.json.
+type Loads struct {
+	Version  int       `json:"version"`
+	Program  string    `json:"program"`  // version of tsimport; workers must have the same
+	ID       string    `json:"id"`       // of this plan
+	Identity string    `json:"identity"` // of the job: file, loads and variables
+	File     string    `json:"file"`
+	Workers  int       `json:"workers"` // that are expected
+	Loads    []OneLoad `json:"loads"`
+}
+
+// OneLoad is a load of a job.
+type OneLoad struct {
+	Name  string   `json:"name"`
+	After []string `json:"after,omitempty"` // loads that must be done before
+	// Source is the database that the load reads, "" for others, of which so many workers may have loads at a time.
+	Source string `json:"source,omitempty"`
+	Most   int    `json:"most,omitempty"`
+}
+
+// FolderOf is the job directory of a load, below that of its job.
+func FolderOf(load string) string { return "loads/" + load }
+
+// KeepLoads puts what the loads of a job are, all of which were planned. A directory that has another job is refused.
+func KeepLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error) {
+	l.Version, l.ID = planVersion, nonce()+nonce()
+	err := putJSON(ctx, store.PutAbsent, LoadsName, l)
+	if errors.Is(err, jobdir.ErrExists) {
+		return CheckLoads(ctx, store, l)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep %s in %s: %w", LoadsName, store, err)
+	}
+	return l, nil
+}
+
+// CheckLoads returns the job that a directory has, nil if it has none. One that is not this job is refused.
+func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error) {
+	kept, err := ReadLoads(ctx, store)
+	switch {
+	case err != nil || kept == nil:
+		return nil, err
+	case kept.Program != l.Program:
+		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, kept.Program, l.Program)
+	case kept.Identity != l.Identity:
+		return nil, unfitf("--job-dir %s is the directory of another job, of %s; give an empty place", store, kept.File)
+	}
+	return kept, nil
+}
+
+// ReadLoads reads the loads of a job directory, nil if it has one load only, or none yet.
+func ReadLoads(ctx context.Context, store jobdir.Store) (*Loads, error) {
+	text, err := store.Get(ctx, LoadsName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", LoadsName, store, err)
+	}
+	l := new(Loads)
+	if err := progress.Decode(fmt.Sprintf("%s of %s", LoadsName, store), text, planVersion, l, anotherJob); err != nil {
+		return nil, &UnfitError{Cause: err}
+	}
+	return l, nil
+}
+
+// LoadsSummary is the object summary.json of a job with many loads.
+type LoadsSummary struct {
+	Version int       `json:"version"`
+	Plan    string    `json:"plan"` // ID of the loads
+	By      string    `json:"by"`
+	Ended   time.Time `json:"ended"`
+	// Here says that this process has ended the job.
+	Here     bool       `json:"-"`
+	ExitCode int        `json:"exit_code"` // the first of those of the loads (docs/jobs.md)
+	Loads    []LoadDone `json:"loads"`
+}
+
+// LoadDone is how a load has ended, or that it has not.
+type LoadDone struct {
+	Name     string `json:"name"`
+	State    string `json:"state"` // finished, stopped, not run; open while it is neither
+	ExitCode int    `json:"exit_code"`
+	Why      string `json:"why,omitempty"`
+	Rejected int64  `json:"rejected"`
+	SummaryCounts
+}
+
+// States of a LoadDone.
+const (
+	LoadOpen     = "open"
+	LoadFinished = "finished"
+	LoadStopped  = "stopped"
+	LoadNotRun   = "not run"
+)
+
+// over reports whether nothing more is done about the load, and well whether loads after it may begin.
+func (d *LoadDone) over() bool { return d.State != LoadOpen }
+func (d *LoadDone) well() bool {
+	return d.State == LoadFinished && (d.ExitCode == exitcode.OK || d.ExitCode == exitcode.Rejects)
+}
+
+// Several are the loads of a job that a process works on.
+type Several struct {
+	Loads *Loads
+	job   *Job // of the directory, for its leases
+	ended map[string]*LoadDone
+	plans map[string]*Plan
+}
+
+// OpenSeveral opens a job directory with many loads.
+func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
+	if l.Program != o.Program {
+		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, l.Program, o.Program)
+	}
+	o.Owner, o.Drain = cmp.Or(o.Owner, jobdir.ThisProcess()), cmp.Or(o.Drain, context.Background())
+	return &Several{Loads: l, job: &Job{store: store, o: o, seen: map[string]*jobdir.Seen{}}, ended: map[string]*LoadDone{}, plans: map[string]*Plan{}}, nil
+}
+
+// Work takes loads until all have ended, together with any number of other processes: do works on one, as a process does that has no other, until
+// it is done or was stopped for all.
+func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load string) error) (done *LoadsSummary, err error) {
+	err = s.job.persist(ctx, func() (worked, over bool, err error) {
+		if done, err = s.summary(ctx); done != nil || err != nil {
+			return false, done != nil, err
+		}
+		all, err := s.Status(ctx)
+		if err != nil {
+			return false, false, err
+		}
+		ready := s.ready(all)
+		if len(ready) == 0 && !slices.ContainsFunc(all, func(d *LoadDone) bool { return !d.over() }) {
+			if err := stoppedOf(all); err != nil {
+				return false, false, err
+			}
+			done, err = s.finish(ctx, all)
+			return false, done != nil, err
+		}
+		rand.Shuffle(len(ready), func(a, b int) { ready[a], ready[b] = ready[b], ready[a] })
+		for _, helps := range []bool{false, true} {
+			for _, load := range ready {
+				if worked, err := s.take(ctx, load, helps, do); worked || err != nil {
+					return worked, false, err
+				}
+			}
+		}
+		return false, false, nil
+	})
+	return done, err
+}
+
+// ready are the loads that can be worked on.
+func (s *Several) ready(all []*LoadDone) (ready []*OneLoad) {
+	for i := range s.Loads.Loads {
+		l := &s.Loads.Loads[i]
+		waits := slices.ContainsFunc(l.After, func(name string) bool { return !s.at(all, name).well() })
+		if !waits && !all[i].over() {
+			ready = append(ready, l)
+		}
+	}
+	return ready
+}
+
+func (s *Several) at(all []*LoadDone, name string) *LoadDone {
+	return all[slices.IndexFunc(all, func(d *LoadDone) bool { return d.Name == name })]
+}
+
+// take works on a load that no other process works on, or helps with it, if its source may have one more.
+func (s *Several) take(ctx context.Context, l *OneLoad, helps bool, do func(context.Context, string) error) (worked bool, err error) {
+	var held []*jobdir.Lease
+	defer func() {
+		for _, lease := range held {
+			s.job.giveBack(lease)
+		}
+	}()
+	hold := func(folder string) (is bool, err error) {
+		lease, err := s.job.lease(ctx, folder)
+		if errors.As(err, new(*jobdir.HeldError)) {
+			return false, nil
+		}
+		if err == nil {
+			held = append(held, lease)
+		}
+		return err == nil, err
+	}
+	if !helps {
+		if is, err := hold("claims/" + l.Name); !is {
+			return false, err
+		}
+	}
+	for i := range l.Most {
+		is, err := hold(fmt.Sprintf("sources/%s/%04d", l.Source, i))
+		if err != nil {
+			return false, err
+		}
+		if is {
+			break
+		}
+		if i+1 == l.Most {
+			return false, nil
+		}
+	}
+	err = do(ctx, l.Name)
+	if code := exitcode.Of(err); code == exitcode.Refused || code == exitcode.ErrorLimit { // it was stopped for all, and others may go well
+		s.job.o.Say.Warn("%v", err)
+		err = nil
+	}
+	return true, err
+}
+
+// stoppedOf returns a *StoppedError if a load was stopped: the job is not done then, and can be continued.
+func stoppedOf(all []*LoadDone) error {
+	var codes []int
+	why := new(StoppedError)
+	for _, d := range all {
+		if d.State == LoadStopped {
+			codes = append(codes, d.ExitCode)
+			why.Why, why.By = cmp.Or(why.Why, fmt.Sprintf("load %s: %s", d.Name, d.Why)), "its workers"
+		}
+	}
+	if why.Code = exitcode.First(codes...); why.Code == exitcode.OK {
+		return nil
+	}
+	return why
+}
+
+// Continue undoes stops, unless more records were rejected than may be.
+func (s *Several) Continue(ctx context.Context) error {
+	all, err := s.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.State != LoadStopped {
+			continue
+		}
+		j, err := newJob(jobdir.Below(s.job.store, FolderOf(d.Name)), s.plans[d.Name], s.job.o)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(j.Continue(ctx), j.Close()); err != nil {
+			return fmt.Errorf("load %s: %w", d.Name, err)
+		}
+	}
+	if err := s.job.stopped(ctx); !errors.As(err, new(*StoppedError)) {
+		return err
+	}
+	return s.job.store.Delete(ctx, stopName)
+}
+
+// Status says how the loads have ended, in their order.
+func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
+	for _, l := range s.Loads.Loads {
+		d, err := s.statusOf(ctx, l.Name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	for i := 0; i < len(all); i++ { // those after one that did not end well; loads are in any order
+		d, l := all[i], &s.Loads.Loads[i]
+		if d.over() {
+			continue
+		}
+		for _, name := range l.After {
+			if of := s.at(all, name); of.over() && !of.well() {
+				d.State, d.ExitCode, d.Why = LoadNotRun, of.ExitCode, "load "+name+" has not ended well"
+				i = -1
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+func (s *Several) statusOf(ctx context.Context, load string) (d *LoadDone, err error) {
+	if d := s.ended[load]; d != nil {
+		return d, nil
+	}
+	store := jobdir.Below(s.job.store, FolderOf(load))
+	p := s.plans[load]
+	if p == nil {
+		if p, err = ReadPlan(ctx, store); err != nil {
+			return nil, err
+		}
+		s.plans[load] = p
+	}
+	d = &LoadDone{Name: load, State: LoadOpen}
+	sum, err := ReadSummary(ctx, store, p)
+	if err != nil {
+		return nil, err
+	}
+	if sum != nil {
+		d.State, d.ExitCode, d.SummaryCounts, d.Rejected = LoadFinished, sum.ExitCode, sum.SummaryCounts, sum.Rejected
+		s.ended[load] = d
+		return d, nil
+	}
+	var why *StoppedError
+	if err := (&Job{store: store}).stopped(ctx); errors.As(err, &why) {
+		d.State, d.ExitCode, d.Why = LoadStopped, why.Exit(), input.RedactText(client.OneLine(why.Why))
+	} else if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// summary returns how the job has ended, nil if it has not.
+func (s *Several) summary(ctx context.Context) (*LoadsSummary, error) {
+	text, err := s.job.store.Get(ctx, summaryName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	done := new(LoadsSummary)
+	if err == nil {
+		err = json.Unmarshal(text, done)
+	}
+	if err == nil && done.Plan != s.Loads.ID {
+		err = unfitf("it belongs to another job")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", summaryName, s.job.store, err)
+	}
+	return done, nil
+}
+
+// finish says how the job has ended, unless another process was faster.
+func (s *Several) finish(ctx context.Context, all []*LoadDone) (*LoadsSummary, error) {
+	done := &LoadsSummary{Version: planVersion, Plan: s.Loads.ID, By: s.job.o.Owner, Ended: time.Now().UTC(), Here: true}
+	var codes []int
+	for _, d := range all {
+		codes = append(codes, d.ExitCode)
+		done.Loads = append(done.Loads, *d)
+	}
+	done.ExitCode = exitcode.First(codes...)
+	err := putJSON(ctx, s.job.store.PutAbsent, summaryName, done)
+	if errors.Is(err, jobdir.ErrExists) {
+		return s.summary(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep %s in %s: %w", summaryName, s.job.store, err)
+	}
+	return done, nil
+}

@@ -1,0 +1,234 @@
+package scaleout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/pipeline/checkpoint"
+)
+
+// manyLoads are loads that only take time: so many seconds of one process, or less of several that help.
+type manyLoads struct {
+	*world
+	loads *Loads
+
+	mu      sync.Mutex
+	left    map[string]int // seconds
+	codes   map[string]int // with which loads end; those above 3 stop the load
+	begun   []string       // loads, in the order in which they were first worked on
+	reading map[string]int // workers with a load of a source
+	most    int            // the most of them at a time
+	lastEnd time.Time      // when the last second of work was over
+}
+
+func newManyLoads(t *testing.T, seconds map[string]int, change func(*OneLoad)) *manyLoads {
+	m := &manyLoads{world: newWorld(t), left: seconds, codes: map[string]int{}, reading: map[string]int{}}
+	l := &Loads{Program: "test", Identity: "this", File: "job.yaml", Workers: 8}
+	for name := range seconds {
+		one := OneLoad{Name: name}
+		if change != nil {
+			change(&one)
+		}
+		l.Loads = append(l.Loads, one)
+		p := &Plan{Version: planVersion, Program: "test", ID: "plan of " + name, Job: new(checkpoint.Job), Direct: true, Splits: make([]Split, 1)}
+		text, err := json.Marshal(p)
+		must(t, err)
+		must(t, m.store.PutAbsent(t.Context(), FolderOf(name)+"/"+PlanName, text))
+	}
+	var err error
+	m.loads, err = KeepLoads(t.Context(), m.store, l)
+	must(t, err)
+	return m
+}
+
+// work has a process work until the job has ended.
+func (m *manyLoads) work(p *process) (*LoadsSummary, error) {
+	s, err := OpenSeveral(p, m.loads, Options{Program: "test", Owner: p.name, Clock: func() time.Duration { return p.ahead + time.Since(m.startsAt) }})
+	if err != nil {
+		return nil, err
+	}
+	return s.Work(p.ctx, func(ctx context.Context, load string) error { return m.do(ctx, p, load) })
+}
+
+func (m *manyLoads) do(ctx context.Context, p *process, load string) error {
+	source := m.loads.Loads[slices.IndexFunc(m.loads.Loads, func(l OneLoad) bool { return l.Name == load })].Source
+	m.mu.Lock()
+	if !slices.Contains(m.begun, load) {
+		m.begun = append(m.begun, load)
+	}
+	m.reading[source]++
+	m.most = max(m.most, m.reading["one"])
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.reading[source]--
+	}()
+	for {
+		m.mu.Lock()
+		left := m.left[load]
+		m.left[load]--
+		m.mu.Unlock()
+		if left <= 0 {
+			break
+		}
+		time.Sleep(time.Second)
+		m.mu.Lock()
+		if p.ctx.Err() != nil {
+			m.left[load]++ // what it did is lost
+		} else if m.lastEnd.Before(time.Now()) {
+			m.lastEnd = time.Now()
+		}
+		m.mu.Unlock()
+		if p.ctx.Err() != nil {
+			return errDied
+		}
+	}
+	store := jobdir.Below(p, FolderOf(load))
+	if code := m.codes[load]; code > exitcode.Rejects && code != exitcode.Differences {
+		why := &StoppedError{Why: "it is refused", Code: code}
+		return errors.Join(putJSON(ctx, store.Put, stopName, why), why)
+	}
+	sum := &Summary{done: done{Version: planVersion, Plan: "plan of " + load, By: p.name}, ExitCode: m.codes[load], SummaryCounts: SummaryCounts{Read: 5, Written: 5}}
+	if err := putJSON(ctx, store.PutAbsent, summaryName, sum); !errors.Is(err, jobdir.ErrExists) {
+		return err
+	}
+	return nil
+}
+
+// TestLoadsOfAJobAreDividedOverItsWorkers has 200 tables and 8 workers, of which one is killed: nobody waits long for the last of them.
+func TestLoadsOfAJobAreDividedOverItsWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(1, 200))
+		seconds, total := map[string]int{"large": 600}, 600
+		for n := range 199 {
+			took := 5 + rnd.IntN(60)
+			seconds[fmt.Sprintf("t%03d", n)] = took
+			total += took
+		}
+		m := newManyLoads(t, seconds, func(l *OneLoad) {
+			if l.Name != "large" && l.Name < "t010" {
+				l.Source, l.Most = "one", 2
+			}
+			if l.Name == "t199" || l.Name == "t050" {
+				l.After = []string{"t049"}
+			}
+		})
+		began := time.Now()
+		var here, all sync.WaitGroup
+		ended := make(chan bool, 8)
+		for n := range 8 {
+			p := m.start(fmt.Sprint("worker ", n), uint64(n), -1, 0)
+			if n == 0 {
+				time.AfterFunc(100*time.Second, func() { p.kill(errDied) })
+				all.Go(func() { _, _ = m.work(p) })
+				continue
+			}
+			here.Go(func() {
+				s, err := m.work(p)
+				must(t, err)
+				if len(s.Loads) != 200 || s.ExitCode != exitcode.OK || s.Loads[7].Read != 5 {
+					t.Errorf("%d loads, exit code %d", len(s.Loads), s.ExitCode)
+				}
+				ended <- s.Here
+			})
+		}
+		here.Wait()
+		close(ended)
+		by := 0
+		for is := range ended {
+			if is {
+				by++
+			}
+		}
+		conformance.Equal(t, by, 1, "processes that have ended the job")
+		if m.most > 2 || m.most == 0 {
+			t.Errorf("%d workers had loads of one database at a time, want at most 2", m.most)
+		}
+		if slices.Index(m.begun, "t050") < slices.Index(m.begun, "t049") {
+			t.Error("a load has begun before the one that it comes after")
+		}
+		least := time.Duration(total) * time.Second / 7 // the eighth was killed early
+		if took := m.lastEnd.Sub(began); took > least*115/100 {
+			t.Errorf("it took %v, and evenly divided %v", took, least)
+		}
+		all.Wait()
+	})
+}
+
+// TestALoadThatIsStoppedEndsTheJobOnlyWhenTheOthersAreDone: those after it are not run, and a continued job does them.
+func TestALoadThatIsStoppedEndsTheJobOnlyWhenTheOthersAreDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 30}, func(l *OneLoad) {
+			if l.Name == "b" {
+				l.After = []string{"a"}
+			}
+		})
+		m.codes["a"], m.codes["c"] = exitcode.Refused, exitcode.Rejects
+		_, err := m.work(m.start("first", 1, -1, 0))
+		var stopped *StoppedError
+		if !errors.As(err, &stopped) || stopped.Exit() != exitcode.Refused || m.left["c"] > 0 || slices.Contains(m.begun, "b") {
+			t.Errorf("%v; begun: %q", err, m.begun)
+		}
+		m.codes["a"], m.left["a"] = exitcode.OK, 1
+		p := m.start("second", 2, -1, 0)
+		s, err := OpenSeveral(p, m.loads, Options{Program: "test", Load: m.config(nil)})
+		must(t, err)
+		must(t, s.Continue(t.Context()))
+		done, err := m.work(p)
+		must(t, err)
+		if done.ExitCode != exitcode.Rejects || !done.Here || len(m.begun) != 3 {
+			t.Errorf("%+v; begun: %q", done, m.begun)
+		}
+		again, err := m.work(m.start("third", 3, -1, 0))
+		must(t, err)
+		conformance.Equal(t, again.Here || again.ExitCode != exitcode.Rejects, false, "a process that comes later has ended the job")
+	})
+}
+
+func TestALoadAfterOneThatHasNotEndedWellIsNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1}, func(l *OneLoad) {
+			if l.Name != "a" {
+				l.After = []string{string(l.Name[0] - 1)}
+			}
+		})
+		m.codes["a"] = exitcode.Differences
+		done, err := m.work(m.start("one", 1, -1, 0))
+		must(t, err)
+		states := map[string]string{}
+		for _, d := range done.Loads {
+			states[d.Name] = d.State
+		}
+		if fmt.Sprint(states) != "map[a:finished b:not run c:not run]" || done.ExitCode != exitcode.Differences {
+			t.Errorf("%v, exit code %d", states, done.ExitCode)
+		}
+	})
+}
+
+func TestAJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
+	m := newManyLoads(t, map[string]int{"a": 1}, nil)
+	for name, l := range map[string]*Loads{"another job": {Program: "test", Identity: "other"}, "another version": {Program: "later", Identity: "this"}} {
+		_, err := KeepLoads(t.Context(), m.store, l)
+		refused(t, err, exitcode.Usage, "")
+		if _, err := CheckLoads(t.Context(), m.store, l); err == nil {
+			t.Errorf("%s is not refused", name)
+		}
+	}
+	_, err := OpenSeveral(m.store, m.loads, Options{Program: "later"})
+	refused(t, err, exitcode.Usage, "the same version")
+	kept, err := KeepLoads(t.Context(), m.store, &Loads{Program: "test", Identity: "this"})
+	must(t, err)
+	conformance.Equal(t, kept.ID, m.loads.ID, "the job of a command that is given again")
+}
