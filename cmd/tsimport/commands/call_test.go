@@ -156,7 +156,7 @@ func TestEveryOptionOfALoadIsAFieldOrOfTheCommandAlone(t *testing.T) {
 	alone := map[string]bool{}
 	for _, name := range []string{
 		"profile", "store", "sync", "json", "quiet", "status", "cpu-profile", "allocations-profile", "metrics-file", "timeout",
-		"job-dir", "workers",
+		"job-dir", "plan", "workers",
 	} {
 		alone[name] = true
 	}
