@@ -30,11 +30,11 @@ import (
 func workCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "work",
-		Usage: "do a part of a load that was planned for many machines",
-		Description: "It takes tasks until the whole load is done, together with any number of other processes, and may be killed at any moment\n" +
+		Usage: "do a part of a load or job that was planned for many machines",
+		Description: "It takes tasks until the whole load or job is done, together with any number of other processes, and may be killed at any moment\n" +
 			"(docs/many-machines.md). The process that ends the load ends with the load's exit code, the others with 0.\n" + signalHelp(),
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "job-dir", Usage: "`PLACE` that tsimport load --job-dir has planned"},
+			&cli.StringFlag{Name: "job-dir", Usage: "`PLACE` that tsimport load or run --job-dir has planned"},
 			&cli.IntFlag{Name: "rejects-exit", Usage: "end with this `CODE`, 0 or 3, if the load is done and records were rejected", Value: exitcode.Rejects},
 		}, flagsOf(options.Machine|options.Ending)...),
 		Action: in.with(options.Machine|options.Ending, workTyped),
