@@ -2,33 +2,48 @@ package scan
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 )
 
 // PackedPage is a page of rows as bytes, and the memory for it. Its zero value is ready.
-type PackedPage struct {
-	client.PageMemory
-	edges [2]client.PageMemory // of the first row, and the last
-}
+type PackedPage struct{ client.PageMemory }
 
-// check compares the page with the range that was asked for. The order of the rows is that of their ordering keys, so the first and the last stand for all in a range.
+// errOutside says that a page is not the answer to its request: a network that repeats the answer to an earlier one gives
+// rows twice, or leaves out what comes between. Nothing else in such an answer is wrong, so that it is asked for again.
+var errOutside = errors.New("the answer does not belong to its request: its rows are outside the range, or out of order")
+
+// check compares the page with the range that was asked for.
 func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) error {
-	for i := 1; i < p.Len(); i++ {
-		if bytes.Compare(p.Key(i-1), p.Key(i)) >= 0 {
+	least, _ := orderingKey(c.StartPrimaryKey)
+	end, open := orderingKey(c.EndPrimaryKey)
+	for i := range p.Len() {
+		key := p.Key(i)
+		if order := bytes.Compare(key, least); order < 0 || order == 0 && i > 0 || !open && bytes.Compare(key, end) >= 0 {
+			return errOutside
+		}
+		least = key
+	}
+	if next := page.NextStartPrimaryKey; next != nil && len(next.PrimaryKeys) > 0 {
+		from, _ := orderingKey(next)
+		if order := bytes.Compare(from, least); order < 0 || order == 0 && p.Len() > 0 {
 			return errOutside
 		}
 	}
-	var ends []*tablestore.Row
-	for i := range min(p.Len(), 2) { // the first and the last, or the only one
-		r, err := p.edges[i].Unpack(p.Row(i * (p.Len() - 1)))
-		if err != nil {
-			return fmt.Errorf("unreadable answer: %w", err)
+	return nil
+}
+
+// orderingKey is that of a bound, up to a column that stands for the least value, before which all others are, or for the greatest: open.
+func orderingKey(bound *tablestore.PrimaryKey) (key []byte, open bool) {
+	for _, c := range bound.PrimaryKeys {
+		if c.PrimaryKeyOption == tablestore.MIN || c.PrimaryKeyOption == tablestore.MAX {
+			return key, c.PrimaryKeyOption == tablestore.MAX
 		}
-		ends = append(ends, r)
+		key = table.AppendKey(key, client.ValueOf(c.Value))
 	}
-	return checkPage(c, &tablestore.GetRangeResponse{Rows: ends, NextStartPrimaryKey: page.NextStartPrimaryKey})
+	return key, false
 }

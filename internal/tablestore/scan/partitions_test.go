@@ -2,7 +2,6 @@ package scan
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -254,41 +253,6 @@ func TestTheSizeOfATableIsAtMostThatOfItsSplits(t *testing.T) {
 	if _, err := partitionsOf(t, &partitioned{refuse: "ComputeSplitPointsBySize OTSServerBusy"}).Size(); err == nil {
 		t.Error("a service that refuses")
 	}
-}
-
-// TestKeysCompareAsTheirOrderingKeys: rows of the table, cut points and what is kept of a scan are compared by ordering
-// keys elsewhere.
-func TestKeysCompareAsTheirOrderingKeys(t *testing.T) {
-	column := func(t *rapid.T, kind int) any {
-		switch kind {
-		case 0:
-			return rapid.Int64().Draw(t, "integer")
-		case 1:
-			return rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 'é'}), 0, 4, -1).Draw(t, "string")
-		}
-		return rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xff}), 0, 4).Draw(t, "binary")
-	}
-	const mixed = 3
-	rapid.Check(t, func(t *rapid.T) {
-		var keys [2]tablestore.PrimaryKey
-		var encoded [2][]byte
-		kinds := rapid.SliceOfN(rapid.IntRange(0, 2), 1, 3).Draw(t, "types")
-		if rapid.Bool().Draw(t, "columns of two types") {
-			kinds = append(kinds, mixed)
-		}
-		for i := range keys {
-			for _, kind := range kinds {
-				if kind == mixed {
-					kind = 2 * i // an integer in the one key, binary in the other
-				}
-				v := column(t, kind)
-				keys[i].PrimaryKeys = append(keys[i].PrimaryKeys, &tablestore.PrimaryKeyColumn{Value: v})
-				encoded[i] = table.AppendKey(encoded[i], client.ValueOf(v))
-			}
-		}
-		got, want := compare(&keys[0], &keys[1]), bytes.Compare(encoded[0], encoded[1])
-		conformance.MustEqual(t, cmp.Compare(got, 0), want, "compare is %d, the ordering keys give", got)
-	})
 }
 
 func TestPackedRowsAreThoseOfAScan(t *testing.T) {
