@@ -48,6 +48,7 @@ type Job struct {
 	part     int                 // this one; 0 is the one that the process began with
 	together *lanes.SharedLimits // of all shards that the process writes
 	seen     map[string]*jobdir.Seen
+	looks    map[string]*look
 }
 
 // Open opens a job directory that was planned.
@@ -65,7 +66,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	}
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	o.Drain = cmp.Or(o.Drain, context.Background())
-	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Lanes.Concurrency)}
+	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, looks: map[string]*look{}, together: p.together(o.Load.Lanes.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()
 	return j, err

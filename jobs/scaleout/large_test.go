@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -125,6 +126,66 @@ func TestAShardOfALargeJobReadsAndKeepsItsOwnExtentsOnly(t *testing.T) {
 		t.Logf("%d requests, %d at a time, in %v; %d MiB kept", store.asked.Load(), store.most.Load(), took, kept)
 		if r.From != splits*rows || store.asked.Load() != 3*splits || store.most.Load() > readsAtATime || kept > 64 || took > 3*time.Minute {
 			t.Errorf("%d rows, %d requests, %d at a time, in %v; %d MiB kept", r.From, store.asked.Load(), store.most.Load(), took, kept)
+		}
+	})
+}
+
+// results are those of the splits of a job whose list has pages of 1,000 names, 30 ms each.
+type results struct {
+	jobdir.Store // whose other methods are not asked for
+	there        map[string]bool
+	pages, gets  int
+}
+
+func (r *results) Get(_ context.Context, name string) ([]byte, error) {
+	r.gets++
+	time.Sleep(30 * time.Millisecond)
+	if !r.there[name] {
+		return nil, fs.ErrNotExist
+	}
+	return nil, nil
+}
+
+func (r *results) List(context.Context, string) (names []string, err error) {
+	for name := range r.there {
+		names = append(names, name)
+	}
+	pages := len(names)/1000 + 1
+	r.pages += pages
+	time.Sleep(time.Duration(pages) * 30 * time.Millisecond)
+	return names, nil
+}
+
+// TestAWorkerOfALargeJobSeldomListsAllResults has a worker and 99 others, each of which reads a split in two seconds.
+func TestAWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const splits, others = 20_000, 99
+		store := &results{there: map[string]bool{}}
+		j := &Job{Plan: &Plan{Splits: make([]Split, splits)}, store: store, looks: map[string]*look{}}
+		st, rnd, mine := stage{tasks: splits, result: splitName}, rand.New(rand.NewPCG(1, 1)), 0
+		order := rnd.Perm(splits)
+		for {
+			open, err := j.open(t.Context(), st)
+			conformance.Must(t, err)
+			if len(open) == 0 {
+				break
+			}
+			name := splitName(open[0])
+			conformance.True(t, !store.there[name], "split %d, which is read, is open", open[0])
+			time.Sleep(2 * time.Second)
+			store.there[name] = true
+			mine++
+			for n := 0; n < others && len(order) > 0; order = order[1:] {
+				if name := splitName(order[0]); !store.there[name] {
+					store.there[name] = true
+					n++
+				}
+			}
+		}
+		t.Logf("%d splits, %d pages of lists and %d results asked for", mine, store.pages, store.gets)
+		conformance.Equal(t, len(store.there), splits, "splits that are read")
+		if mine < splits/(others+1) || store.pages > 8*mine || store.gets > 8*mine {
+			t.Errorf("%d splits took %d pages of lists and %d results", mine, store.pages, store.gets)
 		}
 	})
 }

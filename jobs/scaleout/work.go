@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,9 +165,45 @@ func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error)
 	return s, worked, err
 }
 
-// open returns the tasks of a stage without a result, in any order: processes that begin at the same time should not want the same one.
+// look is what a process has seen of the open tasks of a stage.
+type look struct {
+	open []int
+	at   time.Time
+	took time.Duration
+}
+
+// Looking at all results takes a twentieth of a process's time at most: a job of many tasks has pages of them. Between two looks a few tasks that were
+// open are asked for one by one.
+const (
+	looksApart  = 20
+	askedBefore = 8
+)
+
+// remembered returns the tasks that were open when the process last looked, the first of which still is; none if that was too long ago.
+func (j *Job) remembered(ctx context.Context, st stage) []int {
+	l := j.looks[st.result(0)]
+	if l == nil || time.Since(l.at) >= looksApart*l.took {
+		return nil
+	}
+	for n := 0; n < askedBefore && len(l.open) > 0; n++ {
+		first := l.open[0]
+		if _, err := j.store.Get(ctx, st.result(first)); errors.Is(err, fs.ErrNotExist) {
+			open := slices.Clone(l.open)
+			l.open = append(l.open[1:], first) // another process may hold it
+			return open
+		}
+		l.open = l.open[1:]
+	}
+	return nil
+}
+
+// open returns the tasks of a stage without a result, in any order: processes that begin at the same time should not want the same one. Of some that
+// it returns there may be one meanwhile. None means that there are none.
 func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
-	first := st.result(0)
+	if open := j.remembered(ctx, st); len(open) > 0 {
+		return open, nil
+	}
+	first, began := st.result(0), time.Now()
 	names, err := j.store.List(ctx, first[:strings.IndexByte(first, '/')+1])
 	if err != nil {
 		return nil, err
@@ -180,6 +218,7 @@ func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
 		}
 	}
 	rand.Shuffle(len(open), func(a, b int) { open[a], open[b] = open[b], open[a] })
+	j.looks[first] = &look{open: slices.Clone(open), at: time.Now(), took: time.Since(began)}
 	return open, nil
 }
 
