@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values lake dumps dist dist-check cross manifests sources sources-cost cutover site pictures pods flink machines suites mutants cold flaky nightly rename
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws constants wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size sample typos notices notices-check vuln node python java values lake dumps dist dist-check cross manifests sources sources-cost cutover site pictures pods flink machines suites mutants cold flaky nightly rename
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -259,6 +259,10 @@ errors:
 # How large the tree is, by rooms and commands; with BASE=COMMIT, beside the difference to a commit.
 size:
 	@GO=$(GO) bash packaging/size.sh $(BASE)
+
+# Sixty places at which a reader meets words, drawn with SEED, for an editor.
+sample:
+	@SEED=$(SEED) bash packaging/sample.sh
 
 # What a process leaves on disk, written by the present program where testdata has no such kind: what is there stands for the version that has
 # made it.
