@@ -131,7 +131,6 @@ type Several struct {
 	Loads *Loads
 	job   *Job // of the directory, for its leases
 	ended map[string]*LoadDone
-	plans map[string]*Plan
 }
 
 // OpenSeveral opens a job directory with many loads.
@@ -140,13 +139,20 @@ func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, l.Program, o.Program)
 	}
 	o.Owner, o.Drain = cmp.Or(o.Owner, jobdir.ThisProcess()), cmp.Or(o.Drain, context.Background())
-	return &Several{Loads: l, job: &Job{store: store, o: o, seen: map[string]*jobdir.Seen{}}, ended: map[string]*LoadDone{}, plans: map[string]*Plan{}}, nil
+	return &Several{Loads: l, job: &Job{store: store, o: o, seen: map[string]*jobdir.Seen{}}, ended: map[string]*LoadDone{}}, nil
 }
 
 // Work takes loads until all have ended, together with any number of other processes: do works on one, as a process does that has no other, until
 // it is done or was stopped for all.
 func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load string) error) (done *LoadsSummary, err error) {
+	begun := false
 	err = s.job.persist(ctx, func() (worked, over bool, err error) {
+		if !begun {
+			if err := s.reopen(ctx); err != nil {
+				return false, false, err
+			}
+			begun = true
+		}
 		if done, err = s.summary(ctx); done != nil || err != nil {
 			return false, done != nil, err
 		}
@@ -231,6 +237,9 @@ func (s *Several) take(ctx context.Context, l *OneLoad, helps bool, do func(cont
 		s.job.o.Say.Warn("%v", err)
 		err = nil
 	}
+	if err == nil {
+		err = s.noteEnd(ctx, l.Name)
+	}
 	return true, err
 }
 
@@ -260,7 +269,12 @@ func (s *Several) Continue(ctx context.Context) error {
 		if d.State != LoadStopped {
 			continue
 		}
-		j, err := newJob(jobdir.Below(s.job.store, FolderOf(d.Name)), s.plans[d.Name], s.job.o)
+		store := s.storeOf(d.Name)
+		p, err := ReadPlan(ctx, store)
+		if err != nil {
+			return err
+		}
+		j, err := newJob(store, p, s.job.o)
 		if err != nil {
 			return err
 		}
@@ -268,18 +282,66 @@ func (s *Several) Continue(ctx context.Context) error {
 			return fmt.Errorf("load %s: %w", d.Name, err)
 		}
 	}
-	if err := s.job.stopped(ctx); !errors.As(err, new(*StoppedError)) {
+	if err := s.job.stopped(ctx); err != nil {
+		if !errors.As(err, new(*StoppedError)) {
+			return err
+		}
+		if err := s.job.store.Delete(ctx, stopName); err != nil {
+			return err
+		}
+	}
+	return s.reopen(ctx)
+}
+
+// reopen forgets the ends of loads that were stopped and are not any more.
+func (s *Several) reopen(ctx context.Context) error {
+	all, err := s.Status(ctx)
+	if err != nil {
 		return err
 	}
-	return s.job.store.Delete(ctx, stopName)
+	for _, d := range all {
+		if d.State != LoadStopped {
+			continue
+		}
+		err := (&Job{store: s.storeOf(d.Name)}).stopped(ctx)
+		if errors.As(err, new(*StoppedError)) {
+			continue
+		}
+		if err == nil {
+			err = s.job.store.Delete(ctx, endedName(d.Name))
+		}
+		if err != nil {
+			return err
+		}
+		delete(s.ended, d.Name)
+	}
+	return nil
 }
+
+func (s *Several) storeOf(load string) jobdir.Store { return jobdir.Below(s.job.store, FolderOf(load)) }
+
+// endedFolder has an object for each load that is over: who looks for one to work on lists them, and does not look into all loads.
+const endedFolder = "ended/"
+
+func endedName(load string) string { return endedFolder + load + ".json" }
 
 // Status says how the loads have ended, in their order.
 func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
-	for _, l := range s.Loads.Loads {
-		d, err := s.statusOf(ctx, l.Name)
-		if err != nil {
-			return nil, err
+	names, err := s.job.store.List(ctx, endedFolder)
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.Loads.Loads {
+		l := &s.Loads.Loads[i]
+		d := s.ended[l.Name]
+		if _, there := slices.BinarySearch(names, endedName(l.Name)); there && d == nil {
+			if d, err = s.readEnd(ctx, l.Name); err != nil {
+				return nil, err
+			}
+			s.ended[l.Name] = d
+		}
+		if d == nil {
+			d = &LoadDone{Name: l.Name, State: LoadOpen}
 		}
 		all = append(all, d)
 	}
@@ -299,35 +361,40 @@ func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 	return all, nil
 }
 
-func (s *Several) statusOf(ctx context.Context, load string) (d *LoadDone, err error) {
-	if d := s.ended[load]; d != nil {
-		return d, nil
+func (s *Several) readEnd(ctx context.Context, load string) (*LoadDone, error) {
+	text, err := s.job.store.Get(ctx, endedName(load))
+	d := new(LoadDone)
+	if err == nil {
+		err = json.Unmarshal(text, d)
 	}
-	store := jobdir.Below(s.job.store, FolderOf(load))
-	p := s.plans[load]
-	if p == nil {
-		if p, err = ReadPlan(ctx, store); err != nil {
-			return nil, err
-		}
-		s.plans[load] = p
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", endedName(load), s.job.store, err)
 	}
-	d = &LoadDone{Name: load, State: LoadOpen}
+	return d, nil
+}
+
+// noteEnd notes how a load has ended that this process has worked on, if it has.
+func (s *Several) noteEnd(ctx context.Context, load string) error {
+	store := s.storeOf(load)
+	p, err := ReadPlan(ctx, store)
+	if err != nil {
+		return err
+	}
+	d := &LoadDone{Name: load}
 	sum, err := ReadSummary(ctx, store, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if sum != nil {
 		d.State, d.ExitCode, d.SummaryCounts, d.Rejected = LoadFinished, sum.ExitCode, sum.SummaryCounts, sum.Rejected
-		s.ended[load] = d
-		return d, nil
+		return putJSON(ctx, s.job.store.Put, endedName(load), d)
 	}
 	var why *StoppedError
-	if err := (&Job{store: store}).stopped(ctx); errors.As(err, &why) {
-		d.State, d.ExitCode, d.Why = LoadStopped, why.Exit(), input.RedactText(client.OneLine(why.Why))
-	} else if err != nil {
-		return nil, err
+	if err := (&Job{store: store}).stopped(ctx); !errors.As(err, &why) {
+		return err
 	}
-	return d, nil
+	d.State, d.ExitCode, d.Why = LoadStopped, why.Exit(), input.RedactText(client.OneLine(why.Why))
+	return putJSON(ctx, s.job.store.Put, endedName(load), d)
 }
 
 // summary returns how the job has ended, nil if it has not.
