@@ -16,6 +16,8 @@ import (
 
 var must = conformance.Must
 
+func TestMain(m *testing.M) { conformance.Main(m) }
+
 var escapes = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
 
 // strict says whether a valid JSON text names no key twice, nests up to MaxDepth and has no half of a surrogate pair, in whose place

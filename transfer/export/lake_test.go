@@ -174,7 +174,7 @@ func noFolder(int) string { return "" }
 // A process that is killed after any step leaves what the same command completes: every row once, in files of one schema, and no others.
 func TestALakeIsContinuedAfterAnyStep(t *testing.T) {
 	lookShort(t)
-	const rows = 1500
+	const rows = 900
 	w := newWorld(t, rows)
 	w.split(t, 2)
 	store := storetest.New(t, "bucket")
