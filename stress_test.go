@@ -162,9 +162,7 @@ func (w *world) compare(want map[string]string, unsure map[string]bool) {
 	w.t.Helper()
 	got := w.rows(1)
 	for key, value := range want {
-		if got[key] != value && !unsure[key] {
-			w.t.Errorf("%s is %q, want %q", key, got[key], value)
-		}
+		conformance.True(w.t, got[key] == value || unsure[key], "%s is %q, want %q", key, got[key], value)
 	}
 	for key, value := range got {
 		conformance.True(w.t, want[key] != "" || unsure[key], "%s is %q, and should not be there", key, value)
@@ -304,9 +302,8 @@ func cancelledPuts(t *testing.T) {
 	close(g.opened)
 	c := w.close(l)
 	told.check(t, c)
-	if c.Written != accepted.Load() || c.Written != c.Accepted || int64(len(w.rows(1))) != c.Written {
-		t.Errorf("%d accepted; %+v", accepted.Load(), c)
-	}
+	conformance.True(t, c.Written == accepted.Load() && c.Written == c.Accepted && int64(len(w.rows(1))) == c.Written,
+		"%d accepted; %+v", accepted.Load(), c)
 }
 
 // When the context of Open ends, every row still has an outcome, and what was written is there.
@@ -351,9 +348,8 @@ func TestAKilledLoaderStillCounts(t *testing.T) {
 				w.balanced(c)
 				group.Wait()
 				told.check(t, c)
-				if c.Accepted != accepted.Load() || c.Unfinished == 0 || c.Written == 0 {
-					t.Errorf("%d accepted, %+v", accepted.Load(), c)
-				}
+				conformance.True(t, c.Accepted == accepted.Load() && c.Unfinished != 0 && c.Written != 0,
+					"%d accepted, %+v", accepted.Load(), c)
 			}
 			cancel(nil)
 			conformance.Is(t, l.Flush(context.Background()), ErrInterrupted, "flush")

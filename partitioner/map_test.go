@@ -270,9 +270,8 @@ func TestHotValuesAreFoundWithTheirShares(t *testing.T) {
 				continue
 			}
 			for i, want := range []float64{0.25, 0.125} {
-				if math.Abs(hot[i].Share-want) > 0.03 {
-					t.Errorf("%d rows, %s: %s has share %.3f, want %.3f", rows, order, hot[i].Value.Bytes, hot[i].Share, want)
-				}
+				conformance.True(t, math.Abs(hot[i].Share-want) <= 0.03,
+					"%d rows, %s: %s has share %.3f, want %.3f", rows, order, hot[i].Value.Bytes, hot[i].Share, want)
 			}
 		}
 	}

@@ -164,9 +164,8 @@ func loadChanging(t *testing.T, seed uint64) {
 	}
 	for key, row := range got {
 		id, err := strconv.ParseInt(key, 10, 64)
-		if err != nil || !slices.Contains(c.was[id], row[column]) {
-			t.Errorf("row %s is %v, which it never was: %q", key, row, c.was[id])
-		}
+		conformance.True(t, err == nil && slices.Contains(c.was[id], row[column]),
+			"row %s is %v, which it never was: %q", key, row, c.was[id])
 	}
 	for id := range c.stays {
 		conformance.True(t, got[fmt.Sprint(id)] != nil, "row %d is missing", id)

@@ -49,18 +49,14 @@ func (w *world) wantNumbered(text string, cfg trial) {
 	for key, cells := range rows {
 		user, n := numberOf(key)
 		who := user + "/" + cells["what"]
-		if at[who] != 0 {
-			w.t.Errorf("%s is there twice, as %d and %d", who, at[who], n)
-		}
+		conformance.True(w.t, at[who] == 0, "%s is there twice, as %d and %d", who, at[who], n)
 		at[who] = n
 	}
 	conformance.True(w.t, len(rows) == len(records)-1, "%d rows of %d records", len(rows), len(records)-1)
 	last, returned := map[string]int64{}, []string{"file,record,user,seq"}
 	for i, r := range records[1:] {
 		n := at[r[0]+"/"+r[1]]
-		if n <= last[r[0]] {
-			w.t.Errorf("record %d of %s has number %d, an earlier one %d", i+1, r[0], n, last[r[0]])
-		}
+		conformance.True(w.t, n > last[r[0]], "record %d of %s has number %d, an earlier one %d", i+1, r[0], n, last[r[0]])
 		last[r[0]] = n
 		returned = append(returned, fmt.Sprintf("%s,%d,%s,%d", cfg.Inputs[0], i+1, r[0], n))
 	}

@@ -70,9 +70,8 @@ func TestEveryRequestHoldsRowsOfOnePartition(t *testing.T) {
 			for _, p := range w.server.Sim().Stats()["t"].Partitions {
 				conformance.Equal(t, p.Rows, 250, "%v: partition %d: rows", order, p.Position)
 			}
-			if wire.requests.Load() != r.Requests || wire.mixed.Load() != 0 {
-				t.Errorf("%v: %d of %d requests touch several partitions", order, wire.mixed.Load(), wire.requests.Load())
-			}
+			conformance.True(t, wire.requests.Load() == r.Requests && wire.mixed.Load() == 0,
+				"%v: %d of %d requests touch several partitions", order, wire.mixed.Load(), wire.requests.Load())
 		}
 	})
 }

@@ -338,9 +338,8 @@ func TestALoadOfAnySourceIsResumed(t *testing.T) {
 		again := cfg.countFinal(base)
 		r := w.load(cfg)
 		w.wantRows(want)
-		if *again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
-			t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", *again, r.Read, r.Written, r.Resumed)
-		}
+		conformance.True(t, *again <= 0 && r.Read == 3000 && r.Written == 3000 && r.Resumed,
+			"%d final rows were sent again; %d read, %d written, resumed %t", *again, r.Read, r.Written, r.Resumed)
 	})
 }
 
@@ -523,9 +522,8 @@ func TestABatchKeepsTheSizesThatAreSet(t *testing.T) {
 	}
 	cfg.Lanes.BatchBytes, cfg.Lanes.BatchRows = 2000, 17
 	w.load(cfg)
-	if largest.Load() > 2000 || most.Load() > 17 || most.Load() < 10 {
-		t.Errorf("a body of %d bytes, a request of %d rows", largest.Load(), most.Load())
-	}
+	conformance.True(t, largest.Load() <= 2000 && most.Load() <= 17 && most.Load() >= 10,
+		"a body of %d bytes, a request of %d rows", largest.Load(), most.Load())
 }
 
 // sizes notes the largest body.

@@ -357,9 +357,8 @@ func TestARequestDelayedByAPauseIsNotSent(t *testing.T) {
 		w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
 		w.plan.Decide = func(faults.Request) faults.Fault { requests.Add(1); return faults.Fault{} }
 		r := w.load(cfg)
-		if requests.Load() != tries.Load()-1 || r.Written != 1 {
-			t.Errorf("%d requests of %d that were cut, %d rows written", requests.Load(), tries.Load(), r.Written)
-		}
+		conformance.True(t, requests.Load() == tries.Load()-1 && r.Written == 1,
+			"%d requests of %d that were cut, %d rows written", requests.Load(), tries.Load(), r.Written)
 	})
 }
 

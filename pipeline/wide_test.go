@@ -264,9 +264,8 @@ func TestRejectedRowsThatDescribeThemselvesLoadAgain(t *testing.T) {
 	second := w.load(again)
 	conformance.MustEqual(t, second.Rejected, first.Rejected, "rejected again")
 	for i, r := range w.reasons(second) {
-		if r.Code != reasons[i].Code || r.Message != reasons[i].Message || r.Column != reasons[i].Column {
-			t.Errorf("record %d is rejected again for %+v, at first for %+v", i, r, reasons[i])
-		}
+		conformance.True(t, r.Code == reasons[i].Code && r.Message == reasons[i].Message && r.Column == reasons[i].Column,
+			"record %d is rejected again for %+v, at first for %+v", i, r, reasons[i])
 	}
 	kept, _ := os.ReadFile(w.onlyRejects(first))
 	keptAgain, _ := os.ReadFile(w.onlyRejects(second))

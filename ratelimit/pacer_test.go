@@ -68,9 +68,8 @@ func TestTheFirstThrottleBeginsAMeasurementAndTheSecondEndsIt(t *testing.T) {
 	b.want("start", 0, 0)
 	b.send(30)
 	b.want("measure", 0, 0)
-	if _, at, _ := b.p.Next(b.now, 0, 1); at.Sub(b.now) < refill {
-		t.Errorf("the bucket may fill for %v only", at.Sub(b.now))
-	}
+	_, at, _ = b.p.Next(b.now, 0, 1)
+	conformance.True(t, at.Sub(b.now) >= refill, "the bucket may fill for %v only", at.Sub(b.now))
 	conformance.Equal(t, b.send(math.Inf(1)), 50, "a measurement sends batches")
 	first := b.now
 	b.send(10)
@@ -234,9 +233,8 @@ func TestALaneThatHoldsFewRowsNeedNotWaitForAFullBatch(t *testing.T) {
 	b := newBench(t, PacerOptions{Rate: 1000})
 	_, full, _ := b.p.Next(b.now, 0, 1)
 	units, few, ok := b.p.NextOf(b.now, 0, 1, 20)
-	if !ok || units != 20 || !few.Before(full) {
-		t.Errorf("20 units: %v at %v, a full batch at %v", units, few.Sub(b.now), full.Sub(b.now))
-	}
+	conformance.True(t, ok && units == 20 && few.Before(full),
+		"20 units: %v at %v, a full batch at %v", units, few.Sub(b.now), full.Sub(b.now))
 }
 
 func TestASmallBucketIsTriedWithSmallerBatchesAtTheSameRate(t *testing.T) {
@@ -273,9 +271,8 @@ func TestTheRateIsFiniteAndAboveZeroForAnyInput(t *testing.T) {
 				p.Answered(now.Add(-time.Duration(r.IntN(2)*(r.IntN(1e9)-1000))), now, one(), one()) // also as soon as it was sent
 			default:
 				units, at, ok := p.Next(now, r.IntN(10), one())
-				if ok && (!(units >= 1) || math.IsInf(units, 0) || at.Before(now) || at.Sub(now) > longest) {
-					t.Fatalf("seed %d: %v units after %v", seed, units, at.Sub(now))
-				}
+				conformance.MustTrue(t, !ok || units >= 1 && !math.IsInf(units, 0) && !at.Before(now) && at.Sub(now) <= longest,
+					"seed %d: %v units after %v", seed, units, at.Sub(now))
 			}
 			if v := p.Rate(); math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v == 0 && p.State() != "start" && p.State() != "measure" {
 				t.Fatalf("seed %d: %s at a rate of %v", seed, p.State(), v)

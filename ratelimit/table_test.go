@@ -82,9 +82,7 @@ func TestATableThatRefusesNothingLimitsNothing(t *testing.T) {
 	s := newLawSim(&c, theLaw, 1)
 	table := s.lanes[0].law.(inTable).table
 	s.trace = func(_ int, now time.Time, _ *lawRequest) {
-		if table.Rate() != 0 || table.Limits(now) {
-			t.Fatalf("limits after %v", now.Sub(s.base))
-		}
+		conformance.MustTrue(t, table.Rate() == 0 && !table.Limits(now), "limits after %v", now.Sub(s.base))
 	}
 	s.run()
 }
@@ -150,9 +148,8 @@ func TestASharedRateLimitsNothingUntilSomethingIsRefused(t *testing.T) {
 	s := NewShared(nil)
 	now := time.Unix(1000, 0)
 	for range 100 {
-		if at := s.Next(now, 200); !at.Equal(now) {
-			t.Fatalf("waits %v", at.Sub(now))
-		}
+		at := s.Next(now, 200)
+		conformance.MustTrue(t, at.Equal(now), "waits %v", at.Sub(now))
 		s.Sent(now, 200)
 		s.Answered(now, now.Add(ms), 200, 200)
 		now = now.Add(ms)

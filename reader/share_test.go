@@ -94,8 +94,7 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 				t.Run(fmt.Sprintf("%s.%s of %d", name, kind, members), func(t *testing.T) {
 					var b bytes.Buffer
 					for i := range members {
-						w, err := pack(&b)
-						must(t, err)
+						w := conformance.Try(pack(&b)).Must(t)
 						must(t, conformance.ErrorOf(w.Write(text[i*len(text)/members:(i+1)*len(text)/members])))
 						must(t, w.Close())
 					}
@@ -121,8 +120,7 @@ func TestABlockMayBeLargerThanWhatIsLookedAt(t *testing.T) {
 	}
 	for _, kind := range []string{"lz4", "s2"} {
 		var b bytes.Buffer
-		w, err := packers[kind](&b)
-		must(t, err)
+		w := conformance.Try(packers[kind](&b)).Must(t)
 		must(t, conformance.ErrorOf(w.Write(text)))
 		must(t, w.Close())
 		if c := readAll(itemOf(t, "in.csv."+kind, b.Bytes()), Options{}); c.err != nil || int(c.rows) != bytes.Count(text, []byte("\n"))-1 {

@@ -436,9 +436,8 @@ func TestEarlierRowsAreReadAtOnce(t *testing.T) {
 			t.Fatalf("%+v, %v, %d requests", stats, err, len(f.searched))
 		}
 		for i := range o {
-			if want := i < 300; (o[i].Number <= 301) != want || o[i].Found != (want && i != 7) {
-				t.Errorf("row %d: %+v", i, o[i])
-			}
+			want := i < 300
+			conformance.True(t, (o[i].Number <= 301) == want && o[i].Found == (want && i != 7), "row %d: %+v", i, o[i])
 		}
 		// A row that was not there has been sent since: the table must be asked.
 		searched := len(f.searched)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -250,9 +251,7 @@ func TestAnIncrementIsANewVersion(t *testing.T) {
 	must(t, s.do(tb.update(k, add("n", 2))))
 	cells := tb.get(t, k, columns("n"), versions(9)).Cells
 	diff(t, (&row{Cells: cells}).untimed().Cells, []cell{c("n", int64(42)), c("n", int64(40)), c("n", int64(30))})
-	if cells[0].Timestamp <= at+1 {
-		t.Errorf("%+v is not of now", cells[0])
-	}
+	conformance.True(t, cells[0].Timestamp > at+1, "%+v is not of now", cells[0])
 	for name, steps := range map[string][]step{
 		"of text": {add("s", 1)}, "of a double": {add("d", 1)}, "beyond the greatest": {add("max", 1)}, "below the least": {add("min", -1)},
 	} {

@@ -165,9 +165,8 @@ func TestNoLimitTakesMoreThanIsPossible(t *testing.T) {
 			}
 		}
 		share := float64(taken) / l.Possible(start, last)
-		if share > 1.001 || share < 0.98 {
-			t.Errorf("%+v: %d units in %v, %.4f of what is possible", o, taken, last.Sub(start), share)
-		}
+		conformance.True(t, share <= 1.001 && share >= 0.98,
+			"%+v: %d units in %v, %.4f of what is possible", o, taken, last.Sub(start), share)
 	}
 }
 

@@ -127,9 +127,8 @@ func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
 		conformance.True(t, before == 0 && after == 1, "%d rows before half of the latency, %d after", before, after)
 		time.Sleep(time.Second)
 		start := time.Now()
-		if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || time.Since(start) != 100*time.Millisecond {
-			t.Errorf("took %v, %v", time.Since(start), err)
-		}
+		_, err := c.BatchWriteRow(rowsOf("a"))
+		conformance.True(t, err == nil && time.Since(start) == 100*time.Millisecond, "took %v, %v", time.Since(start), err)
 	})
 }
 
@@ -139,9 +138,8 @@ func TestAQueueAnswersWhenTheRowsAreServed(t *testing.T) {
 		for i, want := range []time.Duration{300 * time.Millisecond, 200 * time.Millisecond} {
 			start := time.Now()
 			list := writeRows(t, c, rowsOf(slices.Repeat([]string{"a"}, 2-i)...))
-			if slices.Max(list) != "" || time.Since(start) != want {
-				t.Errorf("request %d took %v, want %v: %q", i, time.Since(start), want, list)
-			}
+			conformance.True(t, slices.Max(list) == "" && time.Since(start) == want,
+				"request %d took %v, want %v: %q", i, time.Since(start), want, list)
 		}
 	})
 }
@@ -308,9 +306,7 @@ func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing
 				continue
 			}
 			p, n := row.PrimaryKey.PrimaryKeys[0].Value, row.PrimaryKey.PrimaryKeys[1].Value.(int64)
-			if n <= last[p] {
-				t.Errorf("row %d: %d is not above %d", i, n, last[p])
-			}
+			conformance.True(t, n > last[p], "row %d: %d is not above %d", i, n, last[p])
 			last[p] = n
 		}
 		if parts := s.Sim().Stats()["t"].Partitions; rowsIn(t, c) != 6 || len(liveOf(parts)) != 2 {

@@ -109,9 +109,8 @@ func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, larg
 	size, part := int64(0), 0
 	for ok := it.SeekGE(appendRowPrefix(nil, tab.id)); ok && bytes.Compare(it.Key(), appendRowPrefix(nil, tab.id+1)) < 0; ok = it.Next() {
 		if part < len(points) && bytes.Compare(it.Key(), points[part]) >= 0 {
-			if !bytes.HasPrefix(it.Key(), points[part]) {
-				t.Fatalf("point %d, %q, is no partition key of the table", part, points[part])
-			}
+			conformance.MustTrue(t, bytes.HasPrefix(it.Key(), points[part]),
+				"point %d, %q, is no partition key of the table", part, points[part])
 			conformance.True(t, size >= least && size <= 2<<20+largest, "part %d has %d bytes", part, size)
 			size, part = 0, part+1
 		}

@@ -386,9 +386,8 @@ func TestFewFoldersAreAtTheTop(t *testing.T) {
 			folders = append(folders, e.Name())
 		}
 	}
-	if len(folders) > mostFolders {
-		t.Errorf("%d folders are at the top, more than %d: %s", len(folders), mostFolders, strings.Join(folders, " "))
-	}
+	conformance.True(t, len(folders) <= mostFolders,
+		"%d folders are at the top, more than %d: %s", len(folders), mostFolders, strings.Join(folders, " "))
 }
 
 func TestPackagesAreNotNamedForNothing(t *testing.T) {

@@ -60,9 +60,7 @@ func TestPagesThatCodeNamesExist(t *testing.T) {
 			}
 		}
 	})
-	if names < 40 {
-		t.Errorf("only %d names of pages were found", names)
-	}
+	conformance.True(t, names >= 40, "only %d names of pages were found", names)
 }
 
 // pages returns the pages of the repository.

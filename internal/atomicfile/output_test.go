@@ -115,8 +115,7 @@ func TestAPipeThatNobodyReadsIsGivenUpWithTheContext(t *testing.T) {
 // TestADescriptorOfAFileIsNotReplaced has a file that something was written to before, as in (echo id; tsimport export -o /dev/fd/3) 3>file.
 func TestADescriptorOfAFileIsNotReplaced(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
-	f, err := os.Create(name)
-	must(t, err)
+	f := conformance.Try(os.Create(name)).Must(t)
 	defer f.Close()
 	must(t, conformance.ErrorOf(f.WriteString("before ")))
 	number := conformance.Try(syscall.Dup(int(f.Fd()))).Must(t)

@@ -169,8 +169,7 @@ func TestOfTwoWritersOneCommits(t *testing.T) {
 
 func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {
 	dir := t.TempDir()
-	f, err := New(filepath.Join(dir, "rows.part"), 0o600)
-	must(t, err)
+	f := conformance.Try(New(filepath.Join(dir, "rows.part"), 0o600)).Must(t)
 	must(t, conformance.ErrorOf(f.WriteString("rows")))
 	name := filepath.Join(dir, "rows")
 	broken := errors.New("broken")

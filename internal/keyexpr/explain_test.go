@@ -106,9 +106,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 
 func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
 	x := Explain(design(t, Env{Columns: inputs}, `k=trim(Name) + pad(CardID, 9)`), nil, nil, nil)
-	if x.Key[0].Python != "" || !strings.Contains(x.Key[0].Recipe, "trim(Name)") {
-		t.Errorf("%+v", x.Key[0])
-	}
+	conformance.True(t, x.Key[0].Python == "" && strings.Contains(x.Key[0].Recipe, "trim(Name)"), "%+v", x.Key[0])
 }
 
 func TestColumnsWithPythonKeywordsAsNamesAreNotVariables(t *testing.T) {

@@ -398,9 +398,7 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 		return slices.ContainsFunc(arg.([]any), func(s any) bool { return j.valid(s, v) })
 	case "$ref":
 		name, ok := strings.CutPrefix(arg.(string), "#/$defs/")
-		if !ok {
-			j.t.Fatalf("$ref %v is not understood here", arg)
-		}
+		conformance.MustTrue(j.t, ok, "$ref %v is not understood here", arg)
 		return j.valid(j.root["$defs"].(map[string]any)[name], v)
 	case "additionalProperties", "properties", "dependentSchemas":
 		known, _ := s["properties"].(map[string]any)

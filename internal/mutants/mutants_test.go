@@ -87,9 +87,7 @@ func TestMutants(t *testing.T) {
 				all = append(all, judged{r, v})
 			}
 		}
-		if *only != "" && len(all) == 0 {
-			t.Fatalf("%s has no mutant %s", name, *only)
-		}
+		conformance.MustTrue(t, *only == "" || len(all) != 0, "%s has no mutant %s", name, *only)
 		for _, text := range strings.Fields(*seeds) {
 			own := slices.DeleteFunc(slices.Clone(all), func(v judged) bool { return *only == "" && !slices.Contains(bySeed[text], v.key(v.path)) })
 			table.WriteString(tally(name+", seed "+text, own, known))

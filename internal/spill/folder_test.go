@@ -26,8 +26,7 @@ func TestChildSpills(t *testing.T) {
 	if dir == "" {
 		t.Skip("the child of another test")
 	}
-	s, err := Open(Options{Dir: dir})
-	must(t, err)
+	s := conformance.Try(Open(Options{Dir: dir})).Must(t)
 	must(t, conformance.ErrorOf(s.Write([]byte("rows"))))
 	os.Stdout.WriteString("spilled\n")
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or ends itself

@@ -212,9 +212,7 @@ func TestAKeptRecordSaysTheTypesOfItsColumns(t *testing.T) {
 		loaded[c.Type]++
 	}
 	for _, of := range types {
-		if loaded[of] < 100 {
-			t.Errorf("%d values of columns of %v", loaded[of], of)
-		}
+		conformance.True(t, loaded[of] >= 100, "%d values of columns of %v", loaded[of], of)
 	}
 }
 

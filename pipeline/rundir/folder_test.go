@@ -163,8 +163,7 @@ func TestARecordIsKeptWithTheEndOfItsDialect(t *testing.T) {
 func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("id,v\n")}, {Text: []byte("x,y\n")}}
-	f, err := Create(dir, headers)
-	must(t, err)
+	f := conformance.Try(Create(dir, headers)).Must(t)
 	reject(t, f, 0, "1,bad\n")
 	must(t, f.Flush())
 	kept := f.Kept()

@@ -164,9 +164,8 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	w := begun(t, dir)
 	writePart(t, w, 0, []byte("3"), row(1), row(2))
-	if _, err := w.Finish(Manifest{}); err == nil {
-		t.Error("an archive was finished whose ranges are not whole")
-	}
+	conformance.Refused(t, conformance.ErrorOf(w.Finish(Manifest{})), "",
+		"an archive was finished whose ranges are not whole")
 	_, err := Exact.Open(dir, false)
 	conformance.Refused(t, err, "another process", "a second writer")
 	must(t, w.Close())
@@ -187,9 +186,8 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	must(t, w.End(1))
 	m, err := w.Finish(Manifest{})
 	conformance.True(t, err == nil && m.Rows == 3, "%+v, %v", m, err)
-	if m, err := Read(dir); err != nil || m.Rows != 3 || m.Check(context.Background()) != nil {
-		t.Errorf("%+v, %v", m, err)
-	}
+	m, err = Read(dir)
+	conformance.True(t, err == nil && m.Rows == 3 && m.Check(context.Background()) == nil, "%+v, %v", m, err)
 	must(t, w.Close())
 	if _, err := Exact.Open(dir, true); !errors.As(err, new(*OccupiedError)) {
 		t.Errorf("a complete archive was opened again: %v", err)

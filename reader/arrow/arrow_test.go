@@ -178,9 +178,8 @@ func same(t *testing.T, have, want contents) {
 	conformance.MustEqual(t, len(have), len(want), "rows")
 	for i := range want {
 		for name, value := range want[i] {
-			if !reflect.DeepEqual(have[i][name], value) {
-				t.Fatalf("row %d, column %s: have %v, want %v", i, name, have[i][name], value)
-			}
+			conformance.MustTrue(t, reflect.DeepEqual(have[i][name], value),
+				"row %d, column %s: have %v, want %v", i, name, have[i][name], value)
 		}
 	}
 }
@@ -253,8 +252,7 @@ func TestColumnsOfStructs(t *testing.T) {
 func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
 	counting := &counter{r: bytes.NewReader(b)}
-	f, err := Open(counting, int64(len(b)), "x", Options{})
-	must(t, err)
+	f := conformance.Try(Open(counting, int64(len(b)), "x", Options{})).Must(t)
 	p := f.NewParser([]int{0})
 	counting.n = 0
 	s := f.Splits()[0]
@@ -268,8 +266,7 @@ func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
 func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
 	far := &counter{r: bytes.NewReader(b)}
-	f, err := Open(far, int64(len(b)), "x", Options{})
-	must(t, err)
+	f := conformance.Try(Open(far, int64(len(b)), "x", Options{})).Must(t)
 	conformance.True(t, far.reads <= 3+len(f.batches)+len(f.described),
 		"%d reads to open a file of %d batches", far.reads, len(f.batches))
 	p := f.NewParser(every(f.Columns()))

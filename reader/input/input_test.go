@@ -254,9 +254,8 @@ func checkReaderAt(t *testing.T, i *Item, content string) {
 			b := make([]byte, n)
 			got, err := r.ReadAt(b, int64(off))
 			want := content[min(off, len(content)):min(off+n, len(content))]
-			if string(b[:got]) != want || (got < n) != (err == io.EOF) || err != nil && err != io.EOF {
-				t.Fatalf("%d bytes at %d: %q, %v; want %q", n, off, b[:got], err, want)
-			}
+			conformance.MustTrue(t, string(b[:got]) == want && (got < n) == (err == io.EOF) && (err == nil || err == io.EOF),
+				"%d bytes at %d: %q, %v; want %q", n, off, b[:got], err, want)
 		}
 	}
 	conformance.Refused(t, conformance.ErrorOf(r.ReadAt(make([]byte, 1), -1)), "", "read before the start")

@@ -203,8 +203,7 @@ func read(t testing.TB, dir string, f conformance.File) []byte {
 	t.Helper()
 	data := conformance.Read(t, dir, f.Path)
 	if f.Compression == "gzip" {
-		z, err := gzip.NewReader(bytes.NewReader(data))
-		must(t, err)
+		z := conformance.Try(gzip.NewReader(bytes.NewReader(data))).Must(t)
 		data = conformance.Try(io.ReadAll(z)).Must(t)
 	}
 	return bytes.TrimPrefix(data, []byte("\uFEFF"))

@@ -18,8 +18,7 @@ func BenchmarkATableBesideTheDriver(b *testing.B) {
 	a := conformance.Try(Parse(s.Address("orders"))).Must(b)
 	sqltest.Beside(b, a, 500_000, func() (n int) {
 		ctx := context.Background()
-		conn, err := connect(ctx, a)
-		must(b, err)
+		conn := conformance.Try(connect(ctx, a)).Must(b)
 		defer hangUp(conn)
 		rows := conn.ExecParams(ctx, "SELECT * FROM orders", nil, nil, nil, nil)
 		for rows.NextRow() {

@@ -192,21 +192,16 @@ func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 			}
 			return
 		}
-		if err != nil && !errors.Is(err, errEnough) {
-			t.Fatal(err)
-		}
+		conformance.MustTrue(t, err == nil || errors.Is(err, errEnough), "%v", err)
 		if got = file; e.grown != nil && result.Rows > 0 {
 			got.Reset()
 			must(t, e.replay(&got, bytes.NewReader(file.Bytes())))
 		}
-		if said := e.ended(); !reflect.DeepEqual(said, result) {
-			t.Fatalf("it says %+v, want %+v", said, result)
-		}
+		said := e.ended()
+		conformance.MustTrue(t, reflect.DeepEqual(said, result), "it says %+v, want %+v", said, result)
 		if result.Rows > 0 {
 			conformance.MustEqual(t, got.String(), want, "text")
 		}
 	})
-	if refused == 0 {
-		t.Error("no text was refused")
-	}
+	conformance.True(t, refused != 0, "no text was refused")
 }

@@ -475,9 +475,7 @@ func TestWhatIsFoundIsCountedInItsRange(t *testing.T) {
 			continue
 		}
 		for i, note := range c.notes {
-			if !strings.HasPrefix(v.result.Notes[i], note) {
-				t.Errorf("%s: %q, want %q", what, v.result.Notes[i], note)
-			}
+			conformance.True(t, strings.HasPrefix(v.result.Notes[i], note), "%s: %q, want %q", what, v.result.Notes[i], note)
 		}
 		for i, r := range v.result.SourceRanges {
 			if r.Read != int64(i+1) || r.Range != loaded[0].Ranges[i] || len(r.Loaded) != 1 || r.Equal+r.Missing+r.Different+r.Expired != int64(len(c.found[i])) {

@@ -260,9 +260,8 @@ func TestEveryCommandAndEveryFlagOfALoadHasAGroup(t *testing.T) {
 	seen := map[string]string{}
 	for group, names := range commandGroups {
 		for _, name := range strings.Fields(names) {
-			if seen[name] != "" || findCommand(app.Commands, name) == nil {
-				t.Errorf("%s, of %q, is also in %q or no command", name, group, seen[name])
-			}
+			conformance.True(t, seen[name] == "" && findCommand(app.Commands, name) != nil,
+				"%s, of %q, is also in %q or no command", name, group, seen[name])
 			seen[name] = group
 		}
 	}

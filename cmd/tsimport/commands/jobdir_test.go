@@ -52,9 +52,8 @@ func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
 	conformance.Contains(t, tsimport(1, "work", "--job-dir", "job"), "the job was stopped", "a worker of a stopped job")
 	said = tsimport(3, "resume", "job")
 	conformance.Contains(t, said, "job done: 3 loads, 7 read, 6 written, 1 rejected", "how it ends")
-	if a, b := strings.Index(said, "working on load a"), strings.Index(said, "working on load b"); a < 0 || b < a {
-		t.Errorf("b was to be loaded after a:\n%s", said)
-	}
+	a, b := strings.Index(said, "working on load a"), strings.Index(said, "working on load b")
+	conformance.True(t, a >= 0 && b >= a, "b was to be loaded after a:\n%s", said)
 	conformance.Contains(t, tsimport(0, "work", "--job-dir", "job"), "exit code of what was planned is 3", "a worker that comes later")
 	conformance.Contains(t, tsimport(0, "status", "job"), "b: finished (exit code 3); 3 read, 2 written, 1 rejected", "the status at the end")
 	for table, rows := range map[string]string{"a": "2", "b": "2", "c": "2"} {

@@ -401,9 +401,7 @@ func TestAChangeThatComesTooSoonChangesNothingAndSaysWhenItMay(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	due, err := a.Changeable("t", ThroughputInterval, now)
-	if err != nil || due.Sub(now) != 91*time.Second {
-		t.Errorf("in %v, %v", due.Sub(now), err)
-	}
+	conformance.True(t, err == nil && due.Sub(now) == 91*time.Second, "in %v, %v", due.Sub(now), err)
 	now = due
 	must(t, a.Update("t", Change{ReservedWrite: number(6)}))
 }

@@ -107,9 +107,8 @@ func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
 	conformance.True(t, errors.Is(err, stopped) && strings.Count(err.Error(), "stopped") == 1, "got %v", err)
 	plan.Decide = nil
 	enough := errors.New("enough")
-	if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("got %v", err)
-	}
+	conformance.Is(t, Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { return enough }), enough,
+		"got")
 }
 
 // everyType is a row with one value of each kind that is hard to write.
@@ -190,9 +189,7 @@ func TestASpoolGivesBackWhatItGot(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || rows != 3000 {
-		t.Errorf("%d rows, %v", rows, err)
-	}
+	conformance.True(t, err == nil && rows == 3000, "%d rows, %v", rows, err)
 }
 
 func TestACutSpoolIsAnError(t *testing.T) {
@@ -200,13 +197,11 @@ func TestACutSpoolIsAnError(t *testing.T) {
 	s := conformance.Try(NewSpool(&kept)).Must(t)
 	must(t, errors.Join(s.Write(fieldsOf(t, new(Fields), everyType())), s.Flush()))
 	for _, cut := range []int{0, 1, kept.Len() - 1} {
-		if err := Replay(bytes.NewReader(kept.Bytes()[:cut]), 1, func([]byte) error { return nil }); err == nil {
-			t.Errorf("of %d bytes the first %d were enough", kept.Len(), cut)
-		}
+		conformance.Refused(t, Replay(bytes.NewReader(kept.Bytes()[:cut]), 1, func([]byte) error { return nil }), "",
+			"of %d bytes the first %d were enough", kept.Len(), cut)
 	}
-	if err := Replay(bytes.NewReader(kept.Bytes()), 2, func([]byte) error { return nil }); err == nil {
-		t.Error("a missing row went unnoticed")
-	}
+	conformance.Refused(t, Replay(bytes.NewReader(kept.Bytes()), 2, func([]byte) error { return nil }), "",
+		"a missing row went unnoticed")
 }
 
 func TestARowOfASpoolThatIsDamagedIsAnError(t *testing.T) {
@@ -264,9 +259,7 @@ func TestGetAsksAgainForRowsThatWereRefused(t *testing.T) {
 			t.Errorf("row %d came as %v", id, r)
 		}
 	}
-	if s.requests < 4 || units.Load() == 0 {
-		t.Errorf("%d requests, %d units", s.requests, units.Load())
-	}
+	conformance.True(t, s.requests >= 4 && units.Load() != 0, "%d requests, %d units", s.requests, units.Load())
 	for _, codes := range [][]string{{"OTSParameterInvalid"}, busy} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		stopped := errors.New("OTSParameterInvalid is not why")

@@ -17,8 +17,7 @@ var must = conformance.Must
 // TestExtentsAreReadAFewFramesAtATime: they are larger than what is read at a time, and one row is, too.
 func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	ctx, store, rnd := context.Background(), storetest.NewMemory(jobdir.ErrExists), rand.NewChaCha8([32]byte{1})
-	w, err := NewWriter(ctx, store, "runs", 2)
-	must(t, err)
+	w := conformance.Try(NewWriter(ctx, store, "runs", 2)).Must(t)
 	const rows = 40
 	body := func(n int) []byte {
 		size := 200 << 10
@@ -35,26 +34,20 @@ func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 		must(t, w.Add(1, &Row{Key: fmt.Append(nil, n), Body: want[n], Record: int64(n)}))
 	}
 	must(t, w.Close())
-	extents, err := ReadIndex(ctx, store, w.Index, len(w.Objects), 1, 2)
-	must(t, err)
-	if len(extents) != 1 || extents[0].Length < 3*windowBytes {
-		t.Fatalf("extents %+v", extents)
-	}
-	unpacker, err := NewUnpacker()
-	must(t, err)
+	extents := conformance.Try(ReadIndex(ctx, store, w.Index, len(w.Objects), 1, 2)).Must(t)
+	conformance.MustTrue(t, len(extents) == 1 && extents[0].Length >= 3*windowBytes, "extents %+v", extents)
+	unpacker := conformance.Try(NewUnpacker()).Must(t)
 	defer unpacker.Close()
 	read := func(e Extent) (n int, err error) {
 		return n, ReadFrames(ctx, store, w.Objects, &e, unpacker, func(r *Row) error {
-			if string(r.Key) != fmt.Sprint(n) || !bytes.Equal(r.Body, want[n]) {
-				t.Errorf("row %d is not what was written", n)
-			}
+			conformance.True(t, string(r.Key) == fmt.Sprint(n) && bytes.Equal(r.Body, want[n]),
+				"row %d is not what was written", n)
 			n++
 			return nil
 		})
 	}
-	if n, err := read(extents[0]); n != rows || err != nil {
-		t.Errorf("%d rows, %v", n, err)
-	}
+	n, err := read(extents[0])
+	conformance.True(t, n == rows && err == nil, "%d rows, %v", n, err)
 	few := extents[0]
 	few.Rows--
 	_, err = read(few)
@@ -63,8 +56,7 @@ func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	cut.Length -= 10
 	_, err = read(cut)
 	conformance.Refused(t, err, "a frame ends after its extent", "an extent that is cut")
-	stored, err := store.Get(ctx, w.Objects[0].Name)
-	must(t, err)
+	stored := conformance.Try(store.Get(ctx, w.Objects[0].Name)).Must(t)
 	damaged := bytes.Clone(stored)
 	damaged[len(damaged)/3] ^= 1
 	must(t, store.Put(ctx, w.Objects[0].Name, damaged))

@@ -105,9 +105,7 @@ func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 	}
-	if p.Items[2].State != Unchanged || p.File(p.Items[2]) != "" {
-		t.Errorf("%+v", p.Items[2])
-	}
+	conformance.True(t, p.Items[2].State == Unchanged && p.File(p.Items[2]) == "", "%+v", p.Items[2])
 	w.requests = nil
 	w.mustRun()
 	conformance.Equal(t, w.count("GetRange"), 0, "a complete export is made again")
@@ -189,9 +187,8 @@ func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w.mustRun()
 	conformance.Equal(t, w.tables(), "c_202408 0/50 -1 1", "tables")
 	want := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":0,"IsInt":true}]},"Attr":{"Values":[{"C":"v","V":"AP8=","T":"binary","TS":%d},{"C":"v","V":"c_202402 0","TS":%d}]}}`, w.clock.UnixMilli(), first.UnixMilli())
-	if got := w.lines(filepath.Join(w.dir, "c_202402", "archive-00001-00001.jsonl.zst")); got[0] != want {
-		t.Errorf("%s, want %s", got[0], want)
-	}
+	got := w.lines(filepath.Join(w.dir, "c_202402", "archive-00001-00001.jsonl.zst"))
+	conformance.True(t, got[0] == want, "%s, want %s", got[0], want)
 }
 
 func TestAFailedDropLeavesTheExportUnchanged(t *testing.T) {

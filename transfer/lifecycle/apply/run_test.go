@@ -116,9 +116,8 @@ func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: -1})
 	must(t, w.own.Reserve("c_202405", 7, 7))
 	w.pace.Interval = -1
-	if p := w.mustRun(); p.Items[3].State != Done || len(w.waits) != 0 {
-		t.Errorf("%s after %v", p.Items[3].State, w.waits)
-	}
+	p := w.mustRun()
+	conformance.True(t, p.Items[3].State == Done && len(w.waits) == 0, "%s after %v", p.Items[3].State, w.waits)
 }
 
 func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
