@@ -114,16 +114,16 @@ lake: build
 	e2e/values/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/values/requirements.txt
 	e2e/values/venv/bin/python e2e/values/lake.py ./tsimport $(or $(ROWS),100000) $(or $(KILLS),5)
 
-# What is released, in dist: binaries for six platforms with SBOMs, deb and rpm, sums. PLATFORMS="linux/amd64" makes some. Needs git and
+# What is released, in dist: binaries for six platforms with SBOMs, deb and rpm, the image, sums. PLATFORMS="linux/amd64" makes some. Needs git and
 # the module proxy, for the tools.
 dist:
 	GO=$(GO) bash packaging/dist.sh
 
-# Two releases of the commit for linux/amd64, from two paths, are equal; the binary runs in an empty root file system (needs root).
+# Two releases of the commit for Linux, from two paths, are equal; binary, deb, rpm and image each run in an empty root file system. Needs
+# root, jq, dpkg-deb and bsdtar (Debian's package libarchive-tools).
 dist-check:
 	GO=$(GO) bash packaging/reproducible.sh
-	GO=$(GO) PLATFORMS=linux/amd64 bash packaging/dist.sh
-	bash packaging/emptyroot.sh "$${DIST:-dist}/tsimport-linux-amd64"
+	GO=$(GO) bash packaging/emptyroot.sh
 
 # The site of docs/ in dist/site/html, in English and Chinese, with the flags and errors as the program prints them. Needs python3 with
 # venv and pip.
@@ -148,9 +148,11 @@ CROSS ?= windows/amd64 darwin/arm64
 cross:
 	@set -e; for p in $(CROSS); do echo "go vet for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet -tags e2e ./...; done
 
-# What there is for Kubernetes and cron, decoded by the types of its API, and the Dockerfile, parsed as BuildKit does: a module of its own.
+# The modules of their own: what there is for Kubernetes and cron, decoded by the types of its API, and the Dockerfile, parsed as BuildKit
+# does; the image that dist makes of the Dockerfile.
 manifests:
 	cd packaging/k8s && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
+	cd packaging/oci && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
 
 # Loads on a real Flink of this machine, by the commands of docs/flink.md, of which some are killed or cancelled: FLINK_ROWS each. Not part of
 # check. Needs a JDK, Maven and pip; Flink itself comes from PyPI (230 MB), whose package has its jars without its scripts.

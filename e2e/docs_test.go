@@ -38,6 +38,7 @@ var notRun = map[string][]string{
 	"a cluster":   {"kubectl ", "flink "},
 	"builds for minutes, with tools from the network": {"make dist"},
 	"needs a daemon":                        {"docker "},
+	"needs a registry":                      {"skopeo "},
 	"measurements":                          {"tsimport bench ", "./cmd/tsbench "},
 	"it does not end by itself":             {"tsimport serve", "tail -c +1 -f"},
 	"stands for what only the reader knows": {"…"},

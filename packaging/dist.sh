@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes what is released, in the folder dist: a static binary with its SBOM for each platform, deb and rpm for those of Linux, and
-# the sums of all. The same commit gives the same bytes: paths are trimmed, the version is that of the commit, and all times are
-# the commit's. What is built is a clone of the commit: changes that are not committed are left out, and Go stamps no version in a
-# linked worktree. PLATFORMS names some platforms, DIST another folder. With BARE=1 there are binaries alone, which needs no network.
+# Makes what is released, in the folder dist: a static binary with its SBOM for each platform, deb and rpm for those of Linux,
+# one image for all of Linux as an OCI layout in a tar, and the sums of all. The same commit gives the same bytes: paths are
+# trimmed, the version is that of the commit, and all times are the commit's. What is built is a clone of the commit: changes
+# that are not committed are left out, and Go stamps no version in a linked worktree. PLATFORMS names some platforms, DIST
+# another folder. With BARE=1 there are binaries alone, which needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -27,6 +28,7 @@ cd "$work/src"
 [ -n "${BARE:-}" ] || for tool in "$CYCLONEDX" "$NFPM"; do
 	env -u GOOS -u GOARCH GOFLAGS= GOBIN="$work/tools" "$GO" install "$tool"
 done
+[ -n "${BARE:-}" ] || (cd packaging/oci && env -u GOOS -u GOARCH GOFLAGS= "$GO" build -o "$work/tools/oci" .)
 
 build() { # OS ARCH FILE
 	GOOS=$1 GOARCH=$2 CGO_ENABLED=0 "$GO" build -trimpath -buildvcs=true -ldflags '-s -w -buildid=' -o "$3" ./cmd/tsimport
@@ -48,6 +50,7 @@ fi
 VERSION=$(sed 's/^v//; s/-/~/; s/-/./g' <<<"$full")
 export VERSION SHARE="$work/share"
 
+images=()
 for platform in $PLATFORMS; do
 	os=${platform%/*} arch=${platform#*/}
 	file=$DIST/tsimport-$os-$arch
@@ -57,12 +60,18 @@ for platform in $PLATFORMS; do
 	# Neither time nor number: the same binary has the same list.
 	"$work/tools/cyclonedx-gomod" bin -json -std -noserial -notimestamp -version "$full" -output "$file.cdx.json" "$file"
 	if [ "$os" = linux ]; then
+		images+=("$arch=$file")
 		for kind in deb rpm; do
 			ARCH=$arch BINARY=$file "$work/tools/nfpm" package --config packaging/nfpm.yaml --packager "$kind" \
 				--target "$DIST/tsimport-$os-$arch.$kind" >/dev/null
 		done
 	fi
 done
+if [ ${#images[@]} -gt 0 ]; then
+	"$work/tools/oci" . "$work/image" "$full" "${images[@]}"
+	tar -C "$work/image" --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+		--mode=a-x,u=rwX,go=rX -cf "$DIST/tsimport-linux.oci.tar" blobs index.json oci-layout
+fi
 cp LICENSE THIRD_PARTY_NOTICES "$DIST"
 (cd "$DIST" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS && chmod 644 SHA256SUMS)
 echo "tsimport $full:"

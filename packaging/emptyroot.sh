@@ -1,26 +1,57 @@
 #!/usr/bin/env bash
-# Runs a binary as the Dockerfile's image does, without a daemon: in a root file system that holds the binary, CA certificates and an
-# empty /data, under a user with no name. It loads a file into the embedded store and verifies it. Needs root.
-# usage: packaging/emptyroot.sh [BINARY]
+# Runs what is released without a daemon, each file in a root file system that holds nothing but what the file brings and an input: the
+# image by its own manifest, layers and configuration; a binary, deb or rpm as the Dockerfile's user, with an empty /data. Each loads a file
+# into the embedded store and verifies it. What is made for other machines is left out, and said. Needs root, jq, dpkg-deb and bsdtar.
+# usage: packaging/emptyroot.sh [FILE...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-binary=${1:-dist/tsimport-linux-amd64}
-certificates=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
-user=$(sed -n 's/^USER //p' Dockerfile)
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-chmod 755 "$root"
-install -D -m 755 "$binary" "$root/usr/bin/tsimport"
-install -D -m 644 "$certificates" "$root/etc/ssl/certs/ca-certificates.crt"
-install -d -o "${user%:*}" -g "${user#*:}" "$root/data" "$root/data/tmp"
-install -D -m 644 examples/student-cards.csv "$root/in/student-cards.csv"
-inside() {
-	# chroot starts in /, WORKDIR is /data: unshare sets both.
-	env -i $(sed -n 's/^ENV //p' Dockerfile) unshare --root="$root" --wd=/data --setgid="${user#*:}" --setuid="${user%:*}" /usr/bin/tsimport "$@"
+arch=$("${GO:-go}" env GOHOSTARCH)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+unpack_image() {
+	local blobs=$work/layout/blobs/sha256 index manifest config layer layers
+	rm -rf "$work/layout"
+	mkdir "$work/layout"
+	tar -xf "$file" -C "$work/layout"
+	(cd "$blobs" && for digest in *; do echo "$digest  $digest"; done | sha256sum --quiet -c)
+	digest() { jq -er --arg arch "$arch" "$1 | ltrimstr(\"sha256:\")" "$2" || { echo "no $1 for linux/$arch" >&2 && exit 1; }; }
+	index=$(digest '.manifests[].digest' "$work/layout/index.json")
+	manifest=$(digest '.manifests[] | select(.platform == {os: "linux", architecture: $arch}).digest' "$blobs/$index")
+	config=$blobs/$(digest .config.digest "$blobs/$manifest")
+	layers=$(digest '.layers[].digest' "$blobs/$manifest")
+	for layer in $layers; do tar -xzpf "$blobs/$layer" -C "$root"; done
+	user=$(jq -er .config.User "$config") folder=$(jq -er .config.WorkingDir "$config")
+	mapfile -t env < <(jq -r '.config.Env[]' "$config")
+	mapfile -t program < <(jq -r '.config.Entrypoint[]' "$config")
 }
+
+inside() {
+	# chroot starts in /: unshare sets the working directory too.
+	env -i "${env[@]}" unshare --root="$root" --wd="$folder" --setgid="${user#*:}" --setuid="${user%:*}" "${program[@]}" "$@"
+}
+
 keys=(--table student_cards --pk CardID --pk DeviceID --pk OrderNumber)
-inside --version
-inside load /in/student-cards.csv "${keys[@]}"
-inside verify /in/student-cards.csv "${keys[@]}"
-echo "holds:"
-(cd "$root" && find . -path ./data -prune -o -type f -print | sort)
+[ $# -gt 0 ] || set -- "${DIST:-dist}"/tsimport-*
+for file; do
+	root=$work/root folder=/data program=(/usr/bin/tsimport)
+	rm -rf "$root"
+	install -d -m 755 "$root"
+	user=$(sed -n 's/^USER //p' Dockerfile)
+	read -ra env < <(sed -n 's/^ENV //p' Dockerfile)
+	[[ $file != *.cdx.json ]] || continue
+	echo "$file: $(stat -c %s "$file") bytes"
+	case $file in
+	*.oci.tar) unpack_image ;;
+	*linux-"$arch".deb) dpkg-deb -x "$file" "$root" ;;
+	*linux-"$arch".rpm) bsdtar -xf "$file" -C "$root" ;;
+	*linux-"$arch") install -D -m 755 "$file" "$root/usr/bin/tsimport" ;;
+	*) echo "not run: it is not for linux/$arch" && continue ;;
+	esac
+	(cd "$root" && find . -type f -printf '%12s  %P\n' | sort -k 2)
+	[ -d "$root/data" ] || install -d -o "${user%:*}" -g "${user#*:}" "$root/data" "$root/data/tmp"
+	install -D -m 644 examples/student-cards.csv "$root/in/student-cards.csv"
+	inside --version
+	inside load /in/student-cards.csv "${keys[@]}"
+	inside verify /in/student-cards.csv "${keys[@]}"
+done

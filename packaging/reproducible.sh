@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Makes the release of the commit twice, here and in a clone at another path, with caches of their own where COLD is set, and compares
-# all files. PLATFORMS names the platforms, linux/amd64 by default.
+# Makes the release of the commit twice, in DIST (dist by default) and in a clone at another path, with a cache of its own where COLD is set,
+# and compares all files. PLATFORMS names the platforms, those of Linux by default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PLATFORMS=${PLATFORMS:-linux/amd64}
+export PLATFORMS=${PLATFORMS:-linux/amd64 linux/arm64}
+DIST=$(realpath -m "${DIST:-dist}")
+export DIST
 if [ -n "$(git status --porcelain)" ]; then
 	echo "the clone is made of the commit: commit or remove what git status shows" >&2
 	exit 2
@@ -11,8 +13,8 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 git clone -q . "$work/another path"
-DIST=$work/first bash packaging/dist.sh
+bash packaging/dist.sh
 if [ -n "${COLD:-}" ]; then export GOCACHE=$work/cache; fi
 (cd "$work/another path" && DIST=$work/second bash packaging/dist.sh >/dev/null)
-diff -r "$work/first" "$work/second"
-echo "both builds are equal: $(find "$work/first" -type f | wc -l) files"
+diff -r "$DIST" "$work/second"
+echo "both builds are equal: $(find "$DIST" -type f | wc -l) files"

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+func must[T any](of T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return of
+}
+
+// written returns a layout of the repository's Dockerfile with files in place of the binaries.
+func written(t *testing.T) string {
+	t.Helper()
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	folder := t.TempDir()
+	args := []string{"../..", filepath.Join(folder, "layout"), "v1.2.3"}
+	for _, arch := range []string{"amd64", "arm64"} {
+		binary := filepath.Join(folder, arch)
+		if err := os.WriteFile(binary, []byte("for "+arch), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, arch+"="+binary)
+	}
+	if err := run(args); err != nil {
+		t.Fatal(err)
+	}
+	return args[1]
+}
+
+func TestTheImageIsThatOfTheDockerfile(t *testing.T) {
+	top := must(layout.Path(written(t)).ImageIndex())
+	if err := validate.Index(top); err != nil {
+		t.Error(err)
+	}
+	entries := must(top.IndexManifest()).Manifests
+	if len(entries) != 1 || entries[0].Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
+		t.Fatalf("the layout names %+v", entries)
+	}
+	images := must(top.ImageIndex(entries[0].Digest))
+	var platforms []string
+	for _, entry := range must(images.IndexManifest()).Manifests {
+		platforms = append(platforms, entry.Platform.String())
+		checkImage(t, must(images.Image(entry.Digest)), entry.Platform.Architecture)
+	}
+	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
+		t.Errorf("images for %q, want %q", platforms, want)
+	}
+}
+
+func checkImage(t *testing.T, image v1.Image, arch string) {
+	t.Helper()
+	config := must(image.ConfigFile())
+	want := v1.Config{
+		Entrypoint: []string{"/usr/bin/tsimport"}, Env: []string{"HOME=/data", "TMPDIR=/data/tmp"}, User: "65532:65532",
+		WorkingDir: "/data", Volumes: map[string]struct{}{"/data": {}},
+	}
+	if !reflect.DeepEqual(config.Config, want) || config.Architecture != arch || config.Created.Unix() != 1700000000 {
+		t.Errorf("%s: %+v", arch, config)
+	}
+	for _, layer := range must(image.Layers()) {
+		// Go's reader takes an archive without its end, GNU tar does not.
+		if data := must(io.ReadAll(must(layer.Uncompressed()))); !bytes.HasSuffix(data, make([]byte, 1024)) {
+			t.Errorf("a layer for %s has no end", arch)
+		}
+	}
+	files, contents := unpacked(t, image)
+	if want := []string{
+		"data 0755 65532", "data/tmp 0755 65532", "etc 0755 0", "etc/ssl 0755 0", "etc/ssl/certs 0755 0",
+		"etc/ssl/certs/ca-certificates.crt 0644 0", "LICENSE 0644 0", "THIRD_PARTY_NOTICES 0644 0",
+		"usr 0755 0", "usr/bin 0755 0", "usr/bin/tsimport 0755 0",
+	}; !slices.Equal(sorted(files), sorted(want)) {
+		t.Errorf("the image for %s holds %q, want %q", arch, files, want)
+	}
+	if got := contents["usr/bin/tsimport"]; got != "for "+arch {
+		t.Errorf("the binary for %s is %q", arch, got)
+	}
+	if got := contents["LICENSE"]; got != string(must(os.ReadFile("../../LICENSE"))) {
+		t.Errorf("LICENSE is %q", got)
+	}
+	roots := contents["etc/ssl/certs/ca-certificates.crt"]
+	if n := strings.Count(roots, "BEGIN CERTIFICATE"); n < 100 || !x509.NewCertPool().AppendCertsFromPEM([]byte(roots)) {
+		t.Errorf("%d certificates", n)
+	}
+}
+
+func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
+
+// unpacked returns the names of the image's files with their mode and owner, and what they hold.
+func unpacked(t *testing.T, image v1.Image) (files []string, contents map[string]string) {
+	t.Helper()
+	contents = map[string]string{}
+	r := tar.NewReader(mutate.Extract(image))
+	for {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files, contents
+		}
+		must(header, err)
+		name := strings.TrimSuffix(header.Name, "/")
+		if header.Uid != header.Gid || header.ModTime.Unix() != 1700000000 {
+			t.Errorf("%s is of %d:%d and %s", name, header.Uid, header.Gid, header.ModTime)
+		}
+		files = append(files, fmt.Sprintf("%s %04o %d", name, header.Mode, header.Uid))
+		contents[name] = string(must(io.ReadAll(r)))
+	}
+}
+
+func TestTheSameInputGivesTheSameBytes(t *testing.T) {
+	first, second := written(t), written(t)
+	// The index has the digest of the images' index, and so of everything.
+	index := must(os.ReadFile(filepath.Join(first, "index.json")))
+	if again := must(os.ReadFile(filepath.Join(second, "index.json"))); string(again) != string(index) {
+		t.Errorf("after %s: %s", index, again)
+	}
+}
+
+func TestWhatIsNotKnownIsRefused(t *testing.T) {
+	dockerfile := string(must(os.ReadFile("../../Dockerfile")))
+	for from, to := range map[string]string{
+		"FROM scratch":                   "FROM debian",
+		"USER 65532:65532":               "LABEL a=b",
+		"USER 65532":                     "USER $USER",
+		"WORKDIR /data":                  `WORKDIR \`,
+		"VOLUME /data":                   `VOLUME ["/data"]`,
+		"ENV HOME=/data":                 `ENV HOME="/data"`,
+		`["/usr/bin/tsimport"]`:          "/usr/bin/tsimport",
+		"--from=build --chown=65532:655": "--from=build --chown=nobody:655",
+		"--chown=65532:65532":            "--chmod=700",
+		"--from=build /out/tsimport":     "--from=other /out/tsimport",
+		"/out/tsimport /usr/bin":         "/usr/bin",
+	} {
+		wrong := strings.Replace(dockerfile, from, to, 1)
+		if wrong == dockerfile {
+			t.Fatalf("%q is not in the Dockerfile", from)
+		}
+		if s, err := finalStage(wrong); err == nil {
+			t.Errorf("%s in place of %s is taken: %+v", to, from, s)
+		}
+	}
+	m := maker{source: "../.."}
+	for _, from := range []string{"/out/other", "/src/absent", "/out/tsimport"} {
+		if _, err := m.files(copying{from: []string{from}, to: "/"}, "absent"); err == nil {
+			t.Errorf("%s is copied", from)
+		}
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "")
+	for _, args := range [][]string{{"../..", t.TempDir(), "v1"}, {"../..", t.TempDir(), "v1", "amd64=absent"}} {
+		if err := run(args); err == nil {
+			t.Errorf("it runs with %q", args)
+		}
+	}
+}
