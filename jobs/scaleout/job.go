@@ -38,6 +38,7 @@ type Job struct {
 
 	mu       sync.Mutex
 	prepared *pipeline.Prepared
+	reader   *jobdir.Lease // the right to have the sources open
 	shards   *shardMap
 	known    *known // of all parts of the process
 	scratch  string
@@ -78,6 +79,7 @@ func (j *Job) Close() error {
 	if j.part == 0 {
 		err = j.slot.release()
 	}
+	defer j.endReading()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.prepared != nil {
@@ -116,6 +118,7 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 
 // letGo closes sources that change while they are read, with the snapshots that their servers keep for them: rows are written for hours.
 func (j *Job) letGo() {
+	defer j.endReading()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.Plan.Live && j.prepared != nil {

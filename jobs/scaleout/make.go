@@ -19,6 +19,7 @@ type Request struct {
 	Endpoint  string // of Tablestore, for the other processes
 	Instance  string
 	Workers   int   // processes that are expected
+	Readers   int   // as in Plan
 	SplitSize int64 // bytes; 0 takes what suits the inputs
 }
 
@@ -109,7 +110,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 		Direct: writtenAsRead(&r.Load),
 	}
 	p.Unique = !p.Direct && !r.Load.Compared && (r.Load.Write.Order == plan.OrderNone || prepared.Plan.Parallel)
-	p.Division, p.Live, p.Position = prepared.Plan.Division, prepared.Plan.Live, prepared.Plan.Position
+	p.Division, p.Live, p.Position, p.Readers = prepared.Plan.Division, prepared.Plan.Live, prepared.Plan.Position, r.Readers
 	for _, s := range prepared.Plan.Sources {
 		p.Inputs = append(p.Inputs, s.Name)
 	}

@@ -70,6 +70,7 @@ type Plan struct {
 	Division []byte `json:"division,omitempty"`
 	// Live says that the sources change while they are read.
 	Live     bool            `json:"live,omitempty"`
+	Readers  int             `json:"readers,omitempty"` // processes that read at a time, of a database whose sessions are bounded; 0 is any number
 	Position source.Position `json:"position,omitzero"` // from where the sources are followed
 
 	Bytes  int64   `json:"bytes"` // of all inputs

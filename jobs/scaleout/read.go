@@ -2,6 +2,7 @@ package scaleout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -26,6 +27,9 @@ func (j *Job) isRead(i int) func(ctx context.Context) bool {
 // readSplit reads a split of the inputs and puts its rows into runs, or writes them.
 func (j *Job) readSplit(ctx context.Context, i int) error {
 	if r, err := j.split(ctx, i); r != nil || err != nil {
+		return err
+	}
+	if err := j.takeReader(ctx); err != nil {
 		return err
 	}
 	prepared, err := j.prepare(ctx)
@@ -61,6 +65,30 @@ func (j *Job) readSplit(ctx context.Context, i int) error {
 		return err
 	}
 	return j.limit(ctx, t.result.Rejected)
+}
+
+// takeReader takes the right to read, for as long as the process has the sources open: they are sessions of a database. It returns errNoSlot if others
+// have all.
+func (j *Job) takeReader(ctx context.Context) error {
+	if j.Plan.Readers == 0 || j.reader != nil {
+		return nil
+	}
+	for i := range j.Plan.Readers {
+		l, err := j.lease(ctx, fmt.Sprintf("readers/%04d", i))
+		if !errors.As(err, new(*jobdir.HeldError)) {
+			j.reader = l
+			return err
+		}
+	}
+	return errNoSlot
+}
+
+// endReading gives that back.
+func (j *Job) endReading() {
+	if j.reader != nil {
+		j.giveBack(j.reader)
+		j.reader = nil
+	}
 }
 
 // splitTask reads a split.

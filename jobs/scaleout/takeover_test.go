@@ -90,6 +90,29 @@ func takeover(t *testing.T, disturb func(*process), replaced bool) {
 	time.Sleep(10 * time.Minute) // requests that nobody waits for any more
 }
 
+// TestSessionsWithADatabaseAreBounded has a process that waits while another one reads.
+func TestSessionsWithADatabaseAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.inputs = []string{w.extra()}
+		w.planned(func(r *Request) { r.Readers = 1 })
+		must(t, w.start("waits", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
+			other, err := jobdir.Acquire(ctx, jobdir.Below(w.store, "readers/0000"), jobdir.LeaseOptions{Owner: "other", Clock: j.o.Clock})
+			must(t, err)
+			worked, err := j.takeOne(ctx, j.stages()[0], []int{0})
+			must(t, err)
+			conformance.Equal(t, worked, false, "it reads beside the other")
+			must(t, other.Release())
+			worked, err = j.takeOne(ctx, j.stages()[0], []int{0})
+			conformance.Equal(t, worked, true, "it reads when the other does not")
+			_, err2 := jobdir.Acquire(ctx, jobdir.Below(w.store, "readers/0000"), jobdir.LeaseOptions{Owner: "other", Clock: j.o.Clock})
+			conformance.Equal(t, errors.As(err2, new(*jobdir.HeldError)), true, "another reads while it has the sources open")
+			return err
+		}))
+		w.check(w.finish())
+	})
+}
+
 // A process that is gone has a share of the ceilings and the leases of its shards: who waits for one must not wait for the other afterwards.
 func TestLeasesOfShardsAreWatchedWhileAShareOfTheCeilingsIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

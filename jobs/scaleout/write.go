@@ -51,8 +51,8 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 	return j.limit(ctx, rejected)
 }
 
-// errNoSlot says that other processes have all shares of the ceilings.
-var errNoSlot = errors.New("as many processes as --workers says write already")
+// errNoSlot says that other processes have all shares of the ceilings, or all sessions of a database.
+var errNoSlot = errors.New("as many processes as may read or write already")
 
 // writeLeased loads a shard under its lease, and returns how many of its rows were rejected.
 func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (rejected int64, err error) {

@@ -199,9 +199,13 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	if err != nil {
 		return err
 	}
+	one := new(scaleout.OneLoad)
+	if err := sourceOf(c.of, one); err != nil {
+		return err
+	}
 	p, isNew, err := scaleout.Make(c.interrupts.drain, store, scaleout.Request{
 		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: c.say},
-		Endpoint: endpoint, Instance: instance, Workers: c.of.Workers,
+		Endpoint: endpoint, Instance: instance, Workers: c.of.Workers, Readers: one.Most,
 	})
 	if err != nil {
 		return err
