@@ -55,7 +55,7 @@ func run(args []string) error {
 		if err != nil {
 			return fmt.Errorf("make the image for linux/%s: %w", arch, err)
 		}
-		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: image,
+		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: plain{image},
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
 	// An index in the index, as buildx writes it: skopeo and crane take several entries of a layout for several images.
@@ -63,6 +63,12 @@ func run(args []string) error {
 		Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": args[2]}}}))
 	return err
 }
+
+// plain is an image that the index lists without an artifact type, as buildx does: skopeo drops it, which would give the
+// index another digest in a registry.
+type plain struct{ v1.Image }
+
+func (plain) ArtifactType() (string, error) { return "", nil }
 
 // stage is what the last stage of the Dockerfile says.
 type stage struct {

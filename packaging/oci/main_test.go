@@ -58,7 +58,7 @@ func TestTheImageIsThatOfTheDockerfile(t *testing.T) {
 	images := must(top.ImageIndex(entries[0].Digest))
 	var platforms []string
 	for _, entry := range must(images.IndexManifest()).Manifests {
-		platforms = append(platforms, entry.Platform.String())
+		platforms = append(platforms, entry.Platform.String()+entry.ArtifactType)
 		checkImage(t, must(images.Image(entry.Digest)), entry.Platform.Architecture)
 	}
 	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
