@@ -26,6 +26,8 @@ type Options struct {
 	Clock func() time.Duration
 	// Say tells a person what is done. May be nil.
 	Say words.Say
+	// Whole is the directory of a job that has this one as a load, and whose stop stops it too; nil if there is none.
+	Whole jobdir.Store
 	// Drain, when it ends, stops the work gently. Nil never ends.
 	Drain context.Context
 }

@@ -68,7 +68,7 @@ func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bo
 func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	p, err := ReadPlan(ctx, store)
 	if errors.As(err, new(*UnfitError)) && errors.Is(err, errNoPlan) {
-		planned, err := checkEmpty(ctx, store)
+		planned, err := checkEmpty(ctx, store, PlanName)
 		if !planned || err != nil {
 			return nil, err
 		}

@@ -198,17 +198,21 @@ func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
 }
 
 // checkEmpty refuses a directory that has something of a job but no plan: a copy that is not whole. It reports whether there is a plan now.
-func checkEmpty(ctx context.Context, store jobdir.Store) (planned bool, err error) {
+// What is named by one of the prefixes is left out.
+func checkEmpty(ctx context.Context, store jobdir.Store, plan string, but ...string) (planned bool, err error) {
 	names, err := store.List(ctx, "")
 	if err != nil {
 		return false, fmt.Errorf("look into %s: %w", store, err)
 	}
-	if slices.Contains(names, PlanName) {
+	if slices.Contains(names, plan) {
 		return true, nil
 	}
-	at := slices.IndexFunc(names, func(name string) bool { return !strings.HasPrefix(name, "probe/") })
+	but = append(but, "probe/")
+	at := slices.IndexFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(but, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	})
 	if at < 0 {
 		return false, nil
 	}
-	return false, unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, or another job's; give an empty place", store, PlanName, names[at])
+	return false, unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, or another job's; give an empty place", store, plan, names[at])
 }

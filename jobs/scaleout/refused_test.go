@@ -210,7 +210,7 @@ func TestAJobStopsAtItsErrorLimitAndNeedsAHigherOne(t *testing.T) {
 					return
 				}
 			}
-			refused(t, err, exitcode.ErrorLimit, "the load command again, with a higher limit")
+			refused(t, err, exitcode.ErrorLimit, "the command that planned it, with a higher limit")
 		}
 	})
 }

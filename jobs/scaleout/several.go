@@ -60,16 +60,21 @@ func KeepLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error
 	return l, nil
 }
 
-// CheckLoads returns the job that a directory has, nil if it has none. One that is not this job is refused.
+// CheckLoads returns the job that a directory has, nil if it has none. One that is not this job is refused, and so is one with anything else.
 func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error) {
 	kept, err := ReadLoads(ctx, store)
 	switch {
-	case err != nil || kept == nil:
+	case err != nil:
+		return nil, err
+	case kept == nil:
+		_, err := checkEmpty(ctx, store, LoadsName, "loads/")
 		return nil, err
 	case kept.Program != l.Program:
 		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, kept.Program, l.Program)
 	case kept.Identity != l.Identity:
 		return nil, unfitf("--job-dir %s is the directory of another job, of %s; give an empty place", store, kept.File)
+	case !slices.EqualFunc(kept.Loads, l.Loads, func(a, b OneLoad) bool { return a.Name == b.Name && slices.Equal(a.After, b.After) }):
+		return nil, unfitf("--job-dir %s has this job with other loads, or in another order: %s was changed since it was planned; give an empty place", store, kept.File)
 	}
 	return kept, nil
 }
@@ -131,6 +136,8 @@ type Several struct {
 	Loads *Loads
 	job   *Job // of the directory, for its leases
 	ended map[string]*LoadDone
+	// failed are loads that this process works on no more: other loads, and other processes with these, may be luckier.
+	failed map[string]error
 }
 
 // OpenSeveral opens a job directory with many loads.
@@ -139,7 +146,8 @@ func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, l.Program, o.Program)
 	}
 	o.Owner, o.Drain = cmp.Or(o.Owner, jobdir.ThisProcess()), cmp.Or(o.Drain, context.Background())
-	return &Several{Loads: l, job: &Job{store: store, o: o, seen: map[string]*jobdir.Seen{}}, ended: map[string]*LoadDone{}}, nil
+	j := &Job{store: store, o: o, seen: map[string]*jobdir.Seen{}}
+	return &Several{Loads: l, job: j, ended: map[string]*LoadDone{}, failed: map[string]error{}}, nil
 }
 
 // Work takes loads until all have ended, together with any number of other processes: do works on one, as a process does that has no other, until
@@ -161,12 +169,16 @@ func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load st
 			return false, false, err
 		}
 		ready := s.ready(all)
-		if len(ready) == 0 && !slices.ContainsFunc(all, func(d *LoadDone) bool { return !d.over() }) {
+		if len(ready) == 0 { // nothing is open: what waits does so for one that is ready
 			if err := stoppedOf(all); err != nil {
 				return false, false, err
 			}
 			done, err = s.finish(ctx, all)
 			return false, done != nil, err
+		}
+		ready = slices.DeleteFunc(ready, func(l *OneLoad) bool { return s.failed[l.Name] != nil })
+		if len(ready) == 0 {
+			return false, false, s.failure()
 		}
 		rand.Shuffle(len(ready), func(a, b int) { ready[a], ready[b] = ready[b], ready[a] })
 		for _, helps := range []bool{false, true} {
@@ -233,14 +245,24 @@ func (s *Several) take(ctx context.Context, l *OneLoad, helps bool, do func(cont
 		}
 	}
 	err = do(ctx, l.Name)
-	if code := exitcode.Of(err); code == exitcode.Refused || code == exitcode.ErrorLimit { // it was stopped for all, and others may go well
+	if ctx.Err() != nil || s.job.o.Drain.Err() != nil || errors.As(err, new(*jobdir.FaultError)) {
+		return true, err
+	}
+	if err != nil {
 		s.job.o.Say.Warn("%v", err)
-		err = nil
+		s.failed[l.Name] = err
 	}
-	if err == nil {
-		err = s.noteEnd(ctx, l.Name)
+	return true, s.noteEnd(ctx, l.Name)
+}
+
+// failure is the error of a process that has nothing left but loads that failed: the one whose exit code counts.
+func (s *Several) failure() (first error) {
+	for _, err := range s.failed {
+		if first == nil || exitcode.First(exitcode.Of(first), exitcode.Of(err)) != exitcode.Of(first) {
+			first = err
+		}
 	}
-	return true, err
+	return first
 }
 
 // stoppedOf returns a *StoppedError if a load was stopped: the job is not done then, and can be continued.
@@ -259,7 +281,7 @@ func stoppedOf(all []*LoadDone) error {
 	return why
 }
 
-// Continue undoes stops, unless more records were rejected than may be.
+// Continue undoes stops. Those of loads with more rejected records than may be stay: others are continued, and the job ends with their exit code.
 func (s *Several) Continue(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -278,7 +300,11 @@ func (s *Several) Continue(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(j.Continue(ctx), j.Close()); err != nil {
+		err = j.Continue(ctx)
+		if why := new(StoppedError); errors.As(err, &why) && why.Code == exitcode.ErrorLimit {
+			err = nil
+		}
+		if err := errors.Join(err, j.Close()); err != nil {
 			return fmt.Errorf("load %s: %w", d.Name, err)
 		}
 	}
@@ -405,7 +431,9 @@ func (s *Several) summary(ctx context.Context) (*LoadsSummary, error) {
 	}
 	done := new(LoadsSummary)
 	if err == nil {
-		err = json.Unmarshal(text, done)
+		if err := progress.Decode(fmt.Sprintf("%s of %s", summaryName, s.job.store), text, planVersion, done, anotherJob); err != nil {
+			return nil, &UnfitError{Cause: err}
+		}
 	}
 	if err == nil && done.Plan != s.Loads.ID {
 		err = unfitf("it belongs to another job")

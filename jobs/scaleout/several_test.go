@@ -26,6 +26,7 @@ type manyLoads struct {
 	mu      sync.Mutex
 	left    map[string]int // seconds
 	codes   map[string]int // with which loads end; those above 3 stop the load
+	fails   map[string]error
 	begun   []string       // loads, in the order in which they were first worked on
 	reading map[string]int // workers with a load of a source
 	most    int            // the most of them at a time
@@ -75,6 +76,9 @@ func (m *manyLoads) do(ctx context.Context, p *process, load string) error {
 		defer m.mu.Unlock()
 		m.reading[source]--
 	}()
+	if err := m.fails[load]; err != nil {
+		return err
+	}
 	for {
 		m.mu.Lock()
 		left := m.left[load]
@@ -197,6 +201,52 @@ func TestALoadThatIsStoppedEndsTheJobOnlyWhenTheOthersAreDone(t *testing.T) {
 	})
 }
 
+// TestALoadThatFailsKeepsNoProcessFromTheOthers: its input may be gone. Another process may do it.
+func TestALoadThatFailsKeepsNoProcessFromTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "after f": 1}, func(l *OneLoad) {
+			if l.Name == "after f" {
+				l.After = []string{"f"}
+			}
+		})
+		m.fails = map[string]error{"e": errors.New("its table is locked"), "f": unfitf("its input has changed")}
+		_, err := m.work(m.start("one", 1, -1, 0))
+		refused(t, err, exitcode.Failed, "its table is locked")
+		if len(m.begun) != 6 || slices.Contains(m.begun, "after f") {
+			t.Errorf("begun: %q", m.begun)
+		}
+		m.fails = nil
+		done, err := m.work(m.start("two", 2, -1, 0))
+		must(t, err)
+		conformance.Equal(t, done.ExitCode, exitcode.OK, "how the job ends")
+	})
+}
+
+// TestAStopOfAJobStopsTheLoadThatAProcessWorksOn, also one that it began before.
+func TestAStopOfAJobStopsTheLoadThatAProcessWorksOn(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		whole := newWorld(t).store
+		p := w.start("worker", 2, -1, 0)
+		j, err := p.open()
+		must(t, err)
+		j.o.Whole = whole
+		time.AfterFunc(time.Second, func() { must(t, whole.Put(t.Context(), stopName, nil)) })
+		at := time.Now()
+		err = j.watched(t.Context(), nil, func(context.Context) error {
+			select {
+			case <-j.draining().Done():
+				return context.Cause(j.draining())
+			case <-time.After(time.Hour):
+				return nil
+			}
+		})
+		refused(t, err, exitcode.Failed, "there is an object stop")
+		conformance.True(t, time.Since(at) <= 2*stopEvery, "it took %v", time.Since(at))
+		_, err = j.Work(t.Context())
+		refused(t, errors.Join(err, j.Close()), exitcode.Failed, "there is an object stop")
+	})(t)
+}
+
 func TestALoadAfterOneThatHasNotEndedWellIsNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1}, func(l *OneLoad) {
@@ -219,7 +269,9 @@ func TestALoadAfterOneThatHasNotEndedWellIsNotRun(t *testing.T) {
 
 func TestAJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
 	m := newManyLoads(t, map[string]int{"a": 1}, nil)
-	for name, l := range map[string]*Loads{"another job": {Program: "test", Identity: "other"}, "another version": {Program: "later", Identity: "this"}} {
+	for name, l := range map[string]*Loads{"another job": {Program: "test", Identity: "other"}, "another version": {Program: "later", Identity: "this"},
+		"other loads":   {Program: "test", Identity: "this", Loads: []OneLoad{{Name: "a"}, {Name: "b"}}},
+		"another order": {Program: "test", Identity: "this", Loads: []OneLoad{{Name: "a", After: []string{"b"}}}}} {
 		_, err := KeepLoads(t.Context(), m.store, l)
 		refused(t, err, exitcode.Usage, "")
 		if _, err := CheckLoads(t.Context(), m.store, l); err == nil {
@@ -228,7 +280,19 @@ func TestAJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
 	}
 	_, err := OpenSeveral(m.store, m.loads, Options{Program: "later"})
 	refused(t, err, exitcode.Usage, "the same version")
-	kept, err := KeepLoads(t.Context(), m.store, &Loads{Program: "test", Identity: "this"})
+	kept, err := KeepLoads(t.Context(), m.store, &Loads{Program: "test", Identity: "this", Loads: []OneLoad{{Name: "a"}}})
 	must(t, err)
 	conformance.Equal(t, kept.ID, m.loads.ID, "the job of a command that is given again")
+	for _, name := range []string{PlanName, summaryName, "notes.txt"} {
+		store := newWorld(t).store
+		must(t, store.Put(t.Context(), "loads/a/"+PlanName, nil)) // of a command that was killed
+		_, err = CheckLoads(t.Context(), store, new(Loads))
+		must(t, err)
+		must(t, store.Put(t.Context(), name, nil))
+		_, err = CheckLoads(t.Context(), store, new(Loads))
+		refused(t, err, exitcode.Usage, "there is "+name)
+	}
+	must(t, putJSON(t.Context(), m.store.Put, summaryName, &LoadsSummary{Version: planVersion + 1, Plan: m.loads.ID}))
+	_, err = m.work(m.start("one", 1, -1, 0))
+	refused(t, err, exitcode.Usage, "a newer version")
 }

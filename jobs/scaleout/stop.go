@@ -29,7 +29,7 @@ type StoppedError struct {
 func (e *StoppedError) Error() string {
 	continues := "tsimport resume"
 	if e.Code == exitcode.ErrorLimit {
-		continues = "the load command again, with a higher limit,"
+		continues = "the command that planned it, with a higher limit,"
 	}
 	return fmt.Sprintf("the job was stopped: %s (by %s); %s continues it", e.Why, e.By, continues)
 }
@@ -40,6 +40,9 @@ func (e *StoppedError) Exit() int { return cmp.Or(e.Code, exitcode.Failed) }
 // stopped returns a *StoppedError if the job was stopped.
 func (j *Job) stopped(ctx context.Context) error {
 	text, err := j.store.Get(ctx, stopName)
+	if errors.Is(err, fs.ErrNotExist) && j.o.Whole != nil {
+		text, err = j.o.Whole.Get(ctx, stopName)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -31,6 +31,14 @@ const mostSessions = 16
 
 // planJobDirs plans the loads of a job for many machines, each in a folder of the job directory, and what the job is when all of them are planned.
 func planJobDirs(c *call, r *job.Record, place string, workers int) error {
+	for _, name := range []string{"fresh", "accept-changed-input", "run-dir", "parallel"} {
+		if c.IsSet(name) {
+			return usagef("--job-dir: --%s: it is for a job that this process runs; leave it out", name)
+		}
+	}
+	if workers < 1 || workers > 4096 {
+		return usagef("--workers %d: want 1 to 4096", workers)
+	}
 	store, err := openJobDir(c, place)
 	if err != nil {
 		return err
@@ -45,17 +53,19 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 		}
 	}
 	l := &scaleout.Loads{Program: program(), Identity: r.Identity, File: r.File, Workers: workers}
+	ordered := inOrder(r.Loads)
+	for _, s := range ordered {
+		l.Loads = append(l.Loads, scaleout.OneLoad{Name: s.Name, After: s.After})
+	}
 	if _, err := scaleout.CheckLoads(c.Context, store, l); err != nil {
 		return err
 	}
 	o := &jobRunner{c: c, record: r}
 	c.interrupts.drains()
-	for _, s := range inOrder(r.Loads) {
-		one, err := o.planInDir(s, place, workers)
-		if err != nil {
+	for i, s := range ordered {
+		if err := o.planInDir(s, place, workers, &l.Loads[i]); err != nil {
 			return ofLoad(s.Name, err)
 		}
-		l.Loads = append(l.Loads, *one)
 	}
 	if l, err = scaleout.KeepLoads(c.Context, store, l); err != nil {
 		return err
@@ -71,36 +81,35 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	return nil
 }
 
-// planInDir plans one load.
-func (o *jobRunner) planInDir(s *job.State, place string, workers int) (*scaleout.OneLoad, error) {
+// planInDir plans one load, and enters what it reads.
+func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scaleout.OneLoad) error {
 	if s.Command != job.Load && s.Command != job.Copy {
-		return nil, usagef("--job-dir: it is a %s, which one process does; run it without --job-dir", s.Command)
+		return usagef("--job-dir: it is a %s, which one process does; run it without --job-dir", s.Command)
 	}
 	if s.Refused != "" {
-		return nil, usagef("%s", s.Refused)
+		return usagef("%s", s.Refused)
 	}
 	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
 	if err != nil {
-		return nil, jobError(err)
+		return jobError(err)
 	}
 	of, err := o.requested(&resolved)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	own := *of
 	if err := takeEnvironment(of); err != nil {
-		return nil, err
+		return err
 	}
-	one := &scaleout.OneLoad{Name: s.Name, After: s.After}
 	if err := sourceOf(of, one); err != nil {
-		return nil, err
+		return err
 	}
 	of.JobDir, of.Workers = loadPlace(place, s.Name), workers
 	own.JobDir, own.Workers = of.JobDir, of.Workers
 	interrupts, stop := o.c.interrupts.ofLoad()
 	defer stop()
 	in := &invocation{args: resolved.Arguments(), own: &own}
-	return one, perform(in.again(interrupts.hard, of, io.Discard, interrupts, o.c.show.of(s.Name)))
+	return perform(in.again(interrupts.hard, of, io.Discard, interrupts, o.c.show.of(s.Name)))
 }
 
 // sourceOf enters the database that a load reads, and how many workers may at a time.
@@ -150,14 +159,15 @@ func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads,
 	here := workingDirectory()
 	done, err := s.Work(ctx, func(_ context.Context, load string) error {
 		c.say.Line("working on load %s", load)
-		err := workOn(c, loadPlace(place, load), &workTask{part: true})
+		err := workOn(c, loadPlace(place, load), &workTask{whole: store})
+		*endingOf(c) = ending{runDir: store.String()}
 		return errors.Join(ofLoad(load, err), os.Chdir(here)) // workOn goes to where the load was planned
 	})
 	if err != nil {
 		return err
 	}
 	e := endingOf(c)
-	e.table, e.load, e.runDir = "", jobName(l.File), store.String()
+	e.load = jobName(l.File)
 	var n job.Counts
 	for _, d := range done.Loads {
 		n.Read, n.Written, n.Rejected, n.Superseded = n.Read+d.Read, n.Written+d.Written, n.Rejected+d.Rejected, n.Superseded+d.Superseded
@@ -224,7 +234,7 @@ func endsAs(c *call, t *workTask, code int, here bool, said string) error {
 	ends := code
 	switch {
 	case t.resume:
-	case t.part, !here:
+	case t.whole != nil, !here:
 		ends = exitcode.OK
 	case code == exitcode.Rejects:
 		ends = t.rejectsExit
@@ -232,7 +242,7 @@ func endsAs(c *call, t *workTask, code int, here bool, said string) error {
 	if ends != exitcode.OK {
 		return endsWith(c, ends, nil, said)
 	}
-	if code != exitcode.OK && !t.part {
+	if code != exitcode.OK && t.whole == nil {
 		c.say.Line("the exit code of what was planned is %d (summary.json), and that of this worker 0", code)
 	}
 	return nil

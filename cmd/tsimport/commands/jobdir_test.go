@@ -39,6 +39,12 @@ func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
 		conformance.Contains(t, tsimport(2, "run", name+".yaml", "--job-dir", name), c.want, "%s", name)
 	}
 	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--workers", "2"), "--job-dir", "workers without a job directory")
+	for flags, want := range map[string]string{
+		"--fresh": "--fresh: it is for a job that this process runs", "--parallel=2": "--parallel: it is", "--run-dir=r": "--run-dir: it is", "--workers=0": "--workers 0: want 1 to 4096",
+	} {
+		conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir=wrong", flags), want, "%s", flags)
+	}
+	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir", ""), "no job directory", "an empty name")
 	put(t, "job.yaml", head+"  b: {from: [b.csv], after: [a]}\n  a: {from: [a.csv]}\n  c: {from: [a.csv], order: none}\n")
 	said := tsimport(0, "run", "job.yaml", "--job-dir", "job", "--workers", "2")
 	conformance.Contains(t, said, "job: 3 loads; start on each machine", "what the plan says")
@@ -59,5 +65,17 @@ func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
 	for table, rows := range map[string]string{"a": "2", "b": "2", "c": "2"} {
 		conformance.Contains(t, tsimport(0, "table", "count", table), rows+"\n", "%s", table)
 	}
+	put(t, "limits.yaml", head+"  d: {from: [b.csv], max-errors: 0}\n  e: {from: [a.csv]}\n")
+	tsimport(0, "run", "limits.yaml", "--job-dir", "limits")
+	put(t, "limits/loads/e/stop", "")
+	said = tsimport(1, "work", "--job-dir", "limits")
+	conformance.True(t, strings.HasSuffix(strings.TrimSpace(said), "/limits") && strings.Count(said[strings.LastIndex(said, "tsimport:"):], "; see") == 1, "%s", said)
+	tsimport(4, "resume", "limits")
+	conformance.Contains(t, tsimport(0, "status", "limits"), "e: finished", "what was continued beside a load with too many rejects")
+	put(t, "limits.yaml", head+"  d: {from: [b.csv], max-errors: 1}\n  e: {from: [a.csv]}\n  f: {from: [a.csv]}\n")
+	conformance.Contains(t, tsimport(2, "run", "limits.yaml", "--job-dir", "limits"), "with other loads", "a job that has a load more")
+	put(t, "limits.yaml", head+"  d: {from: [b.csv], max-errors: 1}\n  e: {from: [a.csv]}\n")
+	tsimport(0, "run", "limits.yaml", "--job-dir", "limits")
+	tsimport(3, "work", "--job-dir", "limits")
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "no such file", "an embedded store was made")
 }

@@ -93,7 +93,7 @@ func runJob(c *call, in *invocation) error {
 	switch {
 	case c.Bool("plan"):
 		return planJob(c, r)
-	case c.String("job-dir") != "":
+	case c.IsSet("job-dir"):
 		return planJobDirs(c, r, c.String("job-dir"), c.Int("workers"))
 	case c.IsSet("workers"):
 		return usagef("--workers: it is for a job that --job-dir plans for many processes; leave it out, or give --job-dir too")

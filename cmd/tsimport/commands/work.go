@@ -44,9 +44,9 @@ func workCommand(in *invocation) *cli.Command {
 // workTask is what a process does in a job directory, once the plan's own command has been read again.
 type workTask struct {
 	store       jobdir.Store
-	rejectsExit int  // exit code of a load with rejected records
-	resume      bool // it undoes a stop, and has the load's exit code
-	part        bool // it is one of the loads of a job, whose exit code counts
+	rejectsExit int          // exit code of a load with rejected records
+	resume      bool         // it undoes a stop, and has the load's exit code
+	whole       jobdir.Store // the job directory of which this is one load, whose exit code counts; nil if it is all
 }
 
 // program is the version that all processes of a job must have, on any platform.
@@ -228,7 +228,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
 	c.interrupts.drains()
 	j, err := scaleout.Open(c.interrupts.hard, t.store, scaleout.Options{
-		Load: *cfg, Program: program(), Drain: c.interrupts.drain, Say: c.say,
+		Load: *cfg, Program: program(), Whole: t.whole, Drain: c.interrupts.drain, Say: c.say,
 	})
 	if err != nil {
 		return err
