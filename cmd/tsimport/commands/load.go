@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
@@ -17,6 +19,7 @@ import (
 	"example.com/tsimport/pipeline/keep"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
+	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/open"
 	"example.com/tsimport/transfer/restore"
 )
@@ -162,7 +165,7 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 		screen.say.Line("report: %s", path)
 	}
 	if c.of.JSON {
-		if wrong := printJSON(c, report); err == nil && wrong != nil {
+		if wrong := printSummary(c, report); err == nil && wrong != nil {
 			err, report.ExitCode = wrong, exitcode.Failed
 		}
 	}
@@ -170,6 +173,15 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 		return endsWith(c, report.ExitCode, err, briefOf(report))
 	}
 	return nil
+}
+
+// printSummary prints the summary of a load as its run folder has it.
+func printSummary(c *call, r *pipeline.Report) error {
+	text, err := progress.Encode(rundir.Version, r)
+	if err != nil {
+		return err
+	}
+	return printJSON(c, json.RawMessage(text))
 }
 
 // readyLoad is what a load has open before it begins.
