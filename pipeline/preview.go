@@ -25,7 +25,7 @@ type Preview struct {
 	Columns   []ledger.ReportColumn
 	Wide      bool          // records describe themselves: rows have more columns than Columns
 	Merging   *plan.Merging // as in plan.Plan
-	Parallel  bool          // likewise
+	Distinct  bool          // likewise
 	Through   bool          // an input must be read through to know where its records begin
 	Decisions []plan.Decision
 	Notes     []string
@@ -84,7 +84,7 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	p := a.planned
 	v := &Preview{
 		Target:  PreviewTable{Key: p.Schema.Key, Create: p.Create, Table: p.Table(), Several: p.Tables != nil},
-		Columns: newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Merging: p.Merging, Parallel: p.Parallel, Through: p.ReadThrough(), Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
+		Columns: newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Merging: p.Merging, Distinct: p.Distinct, Through: p.ReadThrough(), Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
 	}
 	if v.Target.Create {
 		v.Target.Ranges = len(p.Bounds) + 1

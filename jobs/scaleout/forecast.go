@@ -44,7 +44,7 @@ func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 		Bytes: v.Bytes, Rows: v.Rows, RowBytes: v.Sample.RowBytes, Looked: v.Through, Direct: writtenAsRead(cfg), Processors: runtime.GOMAXPROCS(0),
 		Memory: cmp.Or(cfg.Limits.Memory, pipeline.DefaultMemory), Rates: cfg.Lanes.Rates, Units: int64(math.Ceil(float64(v.Rows) * v.Sample.RowUnits)),
 	}
-	o.Unique = !o.Direct && !cfg.Compared && (cfg.Write.Order == plan.OrderNone || v.Parallel)
+	o.Unique = !o.Direct && !cfg.Compared && (cfg.Write.Order == plan.OrderNone || v.Distinct)
 	return o, nil
 }
 

@@ -109,7 +109,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 		Budget: budgetOf(&r.Load.Lanes.Rates, workers),
 		Direct: writtenAsRead(&r.Load),
 	}
-	p.Unique = !p.Direct && !r.Load.Compared && (r.Load.Write.Order == plan.OrderNone || prepared.Plan.Parallel)
+	p.Unique = !p.Direct && !r.Load.Compared && (r.Load.Write.Order == plan.OrderNone || prepared.Plan.Distinct)
 	p.Division, p.Live, p.Position, p.Readers = prepared.Plan.Division, prepared.Plan.Live, prepared.Plan.Position, r.Readers
 	for _, s := range prepared.Plan.Sources {
 		p.Inputs = append(p.Inputs, s.Name)

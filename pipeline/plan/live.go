@@ -71,6 +71,7 @@ func (p *planner) settleKeys() error {
 	if p.declaresTable() || p.hasOldKey() && !slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Type == table.Null }) {
 		p.plan.Empty = false // what its table is like is known without a record
 	}
+	p.plan.Distinct = p.distinct()
 	p.plan.Parallel = p.parallel()
 	return nil
 }
@@ -127,13 +128,20 @@ func (p *planner) parallel() bool {
 	if len(p.plan.Sources) < 2 || r.Records > 0 || p.numbered > 0 || r.Mode == table.Increment {
 		return false
 	}
-	for _, s := range p.plan.Sources {
-		unique := s.About().Unique
-		if len(unique) == 0 || r.Order != OrderNone && len(p.lost(unique)) > 0 {
-			return false
-		}
-	}
-	return true
+	return p.plan.Distinct || r.Order == OrderNone && p.unique(func([]source.KeyColumn) bool { return true })
+}
+
+// distinct reports whether no two records have the same key in the table: what tells the sources' records apart is in it.
+func (p *planner) distinct() bool {
+	return p.unique(func(columns []source.KeyColumn) bool { return len(p.lost(columns)) == 0 })
+}
+
+// unique reports whether all sources say what tells their records apart, and that is as asked.
+func (p *planner) unique(are func(columns []source.KeyColumn) bool) bool {
+	return !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
+		columns := s.About().Unique
+		return len(columns) == 0 || !are(columns)
+	})
 }
 
 // keyColumns are the columns that the primary key is made of, and those that names of tables are.

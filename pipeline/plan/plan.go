@@ -38,7 +38,8 @@ type Plan struct {
 	Division []byte          // that the sources were opened from; nil for files
 	Live     bool            // the sources are live
 	Position source.Position // from where the sources are followed; zero where they are not
-	Parallel bool            // several sources are read at a time: no two records of all have the same key
+	Distinct bool            // no two records of all sources have the same key, as these say
+	Parallel bool            // several sources are read at a time: they are Distinct, or the order does not matter
 	Headers  []rundir.Header // under which rejected records are kept
 	Empty    bool            // no input has a record
 	Merging  *Merging        // why several rows of a source may become one; nil says that none do

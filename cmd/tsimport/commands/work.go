@@ -200,7 +200,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 		return err
 	}
 	one := new(scaleout.OneLoad)
-	if err := sourceOf(c.of, one); err != nil {
+	if err := sourceOf(c.command(), one); err != nil {
 		return err
 	}
 	p, isNew, err := scaleout.Make(c.interrupts.drain, store, scaleout.Request{
