@@ -152,7 +152,7 @@ func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	if text == "" {
 		text = fmt.Sprintf("ended with exit code %d; see tsimport errors %d", r.ExitCode, r.ExitCode)
 	}
-	if _, gone := os.Stat(e.runDir); e.runDir != "" && !strings.Contains(text, "; see "+e.runDir) && (gone == nil || jobdir.IsAddress(e.runDir)) {
+	if _, gone := os.Stat(e.runDir); e.runDir != "" && !strings.HasSuffix(text, "; see "+e.runDir) && (gone == nil || jobdir.IsAddress(e.runDir)) {
 		text += "; see " + e.runDir
 	}
 	return &exitError{code: r.ExitCode, err: &saidError{err, text}, fields: e.fields(r)}
