@@ -113,8 +113,14 @@ func (j *Job) takeSlot(ctx context.Context) error {
 func (j *Job) pause(ctx context.Context, most time.Duration) error {
 	timer, drain := time.NewTimer(most), j.draining()
 	defer timer.Stop()
+	var worked <-chan struct{}
+	if j.part == 0 { // the others are ended when all is done
+		worked = j.worked
+	}
 	select {
 	case <-timer.C:
+		return nil
+	case <-worked:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -52,6 +52,7 @@ type Job struct {
 	together *lanes.SharedLimits // of all shards that the process writes
 	seen     map[string]*jobdir.Seen
 	looks    map[string]*look
+	worked   chan struct{} // a part of the process has done a task, so that what waits for it looks again
 }
 
 // Open opens a job directory that was planned.
@@ -69,7 +70,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	}
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	o.Drain = cmp.Or(o.Drain, context.Background())
-	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, looks: map[string]*look{}, together: p.together(o.Load.Lanes.Concurrency)}
+	j := &Job{Plan: p, store: store, o: o, known: newKnown(), slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, looks: map[string]*look{}, worked: make(chan struct{}, 1), together: p.together(o.Load.Lanes.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()
 	return j, err

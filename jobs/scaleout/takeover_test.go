@@ -140,3 +140,26 @@ func TestLeasesOfShardsAreWatchedWhileAShareOfTheCeilingsIsWaitedFor(t *testing.
 		time.Sleep(10 * time.Minute)
 	})
 }
+
+// TestAProcessThatWaitsForAPartOfItsOwnLooksAgainWhenThatHasWorked: a small load would take two seconds more.
+func TestAProcessThatWaitsForAPartOfItsOwnLooksAgainWhenThatHasWorked(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		j, err := w.start("worker", 2, -1, 0).open()
+		must(t, err)
+		part, err := j.beside(t.Context(), 1, 2)
+		must(t, err)
+		began := time.Now()
+		var works sync.WaitGroup
+		works.Go(func() {
+			steps := 0
+			must(t, part.persist(t.Context(), func() (worked, over bool, err error) {
+				steps++
+				return true, steps == 3, nil
+			}))
+		})
+		must(t, j.pause(t.Context(), time.Hour))
+		conformance.True(t, time.Since(began) < lookEvery, "it waited %v", time.Since(began))
+		works.Wait()
+		must(t, errors.Join(part.Close(), j.Close()))
+	})(t)
+}

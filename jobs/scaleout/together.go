@@ -69,6 +69,7 @@ func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 		return nil, err
 	}
 	b.slot, b.cpu, b.part, b.parts, b.together, b.known = j.slot, j.cpu, part, parts, j.together, j.known
+	b.worked = j.worked
 	b.o.divide(parts)
 	return b, nil
 }

@@ -91,6 +91,12 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 		}
 		if worked && err == nil {
 			idle = 0
+			if j.part > 0 {
+				select {
+				case j.worked <- struct{}{}:
+				default: // it is known
+				}
+			}
 			continue
 		}
 		if idle == idleSteps && j.part == 0 {
