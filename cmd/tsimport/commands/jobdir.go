@@ -176,7 +176,7 @@ func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads,
 	e.rows = countsOfRows(&n)
 	said := fmt.Sprintf("job done: %s, %s read, %s written, %s rejected", counted(int64(len(done.Loads)), "load"), words.Grouped(n.Read), words.Grouped(n.Written), words.Grouped(n.Rejected))
 	c.say.Line("%s", said)
-	return endsAs(c, t, done.ExitCode, done.Here, said)
+	return endsAs(c, t, "job", done.ExitCode, done.Here, said)
 }
 
 // severalStatus says how far the loads of a job are.
@@ -230,7 +230,7 @@ func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.
 }
 
 // endsAs ends a worker: the one that has ended what was planned with its exit code, the others with 0.
-func endsAs(c *call, t *workTask, code int, here bool, said string) error {
+func endsAs(c *call, t *workTask, what string, code int, here bool, said string) error {
 	ends := code
 	switch {
 	case t.resume:
@@ -243,7 +243,7 @@ func endsAs(c *call, t *workTask, code int, here bool, said string) error {
 		return endsWith(c, ends, nil, said)
 	}
 	if code != exitcode.OK && t.whole == nil {
-		c.say.Line("the exit code of what was planned is %d (summary.json), and that of this worker 0", code)
+		c.say.Line("the %s's exit code is %d (summary.json), and that of this worker 0", what, code)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
 	conformance.Contains(t, said, "job done: 3 loads, 7 read, 6 written, 1 rejected", "how it ends")
 	a, b := strings.Index(said, "working on load a"), strings.Index(said, "working on load b")
 	conformance.True(t, a >= 0 && b >= a, "b was to be loaded after a:\n%s", said)
-	conformance.Contains(t, tsimport(0, "work", "--job-dir", "job"), "exit code of what was planned is 3", "a worker that comes later")
+	conformance.Contains(t, tsimport(0, "work", "--job-dir", "job"), "the job's exit code is 3", "a worker that comes later")
 	conformance.Contains(t, tsimport(0, "status", "job"), "b: finished (exit code 3); 3 read, 2 written, 1 rejected", "the status at the end")
 	for table, rows := range map[string]string{"a": "2", "b": "2", "c": "2"} {
 		conformance.Contains(t, tsimport(0, "table", "count", table), rows+"\n", "%s", table)

@@ -257,7 +257,7 @@ func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	if text := s.Follow(); text != "" {
 		c.say.Line("%s", text)
 	}
-	return endsAs(c, t, s.ExitCode, s.Here, brief(said, s.Reasons))
+	return endsAs(c, t, "load", s.ExitCode, s.Here, brief(said, s.Reasons))
 }
 
 // foretell says what the steps of a load for many processes would take. It makes nothing, in the job directory or elsewhere.
