@@ -39,8 +39,6 @@ var (
 const drawnFrom = "partitioner shuffle writer ratelimit pipeline/... reader/convert reader/csv reader/source " +
 	"internal/tablestore/... jobs/knownfiles transfer/... jobs/scaleout"
 
-var must = conformance.Must
-
 // TestMutants prints what survives. It fails only if it cannot judge: what a survivor means is for a person to say.
 func TestMutants(t *testing.T) {
 	if *count == 0 && *only == "" {

@@ -20,8 +20,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var must = conformance.Must
-
 // withoutAWS leaves nothing of AWS in the environment but a key.
 func withoutAWS(t *testing.T) {
 	t.Helper()

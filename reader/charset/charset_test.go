@@ -22,8 +22,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var must = conformance.Must
-
 func find(t testing.TB, name string) Encoding {
 	t.Helper()
 	e := conformance.Try(Find(name)).Must(t)

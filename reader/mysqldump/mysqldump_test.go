@@ -18,8 +18,6 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-var must = conformance.Must
-
 // shop is a dump that mysqldump of MariaDB 10.11 has made.
 func shop(t testing.TB) []byte {
 	t.Helper()
