@@ -48,6 +48,7 @@ for run in '0 0' '1 1' '2 2' '4 4' '8 8' '8 1'; do
 	seconds=$(awk -v began="$began" -v now="$(date +%s.%N)" 'BEGIN { printf "%.1f", now - began }')
 	kill "$server"
 	wait "$server" || true
+	server=
 	s=$out/summary.json
 	[ "$(field "$s" written)" = "$ROWS" ] || { echo "$name: $(field "$s" written) of $ROWS rows are written" >&2; exit 1; }
 	awk -v name="$name" -v seconds="$seconds" -v rows="$ROWS" -v r="$(field "$s" read_seconds)" -v w="$(field "$s" write_seconds)" -v cpu="$(field "$s" "$cpu")" \
