@@ -156,7 +156,7 @@ func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load st
 	begun := false
 	err = s.job.persist(ctx, func() (worked, over bool, err error) {
 		if !begun {
-			if err := s.reopen(ctx); err != nil {
+			if err := s.Reopen(ctx); err != nil {
 				return false, false, err
 			}
 			begun = true
@@ -316,11 +316,11 @@ func (s *Several) Continue(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.reopen(ctx)
+	return s.Reopen(ctx)
 }
 
-// reopen forgets the ends of loads that were stopped and are not any more.
-func (s *Several) reopen(ctx context.Context) error {
+// Reopen forgets the ends of loads that were stopped and are not any more: a higher limit, or a person, continues them.
+func (s *Several) Reopen(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
 		return err
@@ -339,7 +339,6 @@ func (s *Several) reopen(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		delete(s.ended, d.Name)
 	}
 	return nil
 }
@@ -364,7 +363,9 @@ func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 			if d, err = s.readEnd(ctx, l.Name); err != nil {
 				return nil, err
 			}
-			s.ended[l.Name] = d
+			if d.State == LoadFinished { // what was stopped may be continued
+				s.ended[l.Name] = d
+			}
 		}
 		if d == nil {
 			d = &LoadDone{Name: l.Name, State: LoadOpen}

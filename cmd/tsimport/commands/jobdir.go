@@ -70,6 +70,13 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	if l, err = scaleout.KeepLoads(c.Context, store, l); err != nil {
 		return err
 	}
+	several, err := scaleout.OpenSeveral(store, l, scaleout.Options{Program: program()})
+	if err == nil {
+		err = several.Reopen(c.Context)
+	}
+	if err != nil {
+		return err
+	}
 	sources := slices.ContainsFunc(l.Loads, func(l scaleout.OneLoad) bool { return l.Source != "" })
 	if sources {
 		c.say.Note("tables of a database are not of one moment: each worker reads a snapshot of its own; at most %d sessions of all workers together", mostSessions)

@@ -75,7 +75,9 @@ func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
 	put(t, "limits.yaml", head+"  d: {from: [b.csv], max-errors: 1}\n  e: {from: [a.csv]}\n  f: {from: [a.csv]}\n")
 	conformance.Contains(t, tsimport(2, "run", "limits.yaml", "--job-dir", "limits"), "with other loads", "a job that has a load more")
 	put(t, "limits.yaml", head+"  d: {from: [b.csv], max-errors: 1}\n  e: {from: [a.csv]}\n")
+	conformance.Contains(t, tsimport(0, "status", "limits"), "d: stopped", "before the limit is raised")
 	tsimport(0, "run", "limits.yaml", "--job-dir", "limits")
+	conformance.Contains(t, tsimport(0, "status", "limits"), "d: open", "with a higher limit")
 	tsimport(3, "work", "--job-dir", "limits")
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(defaultStore)), "no such file", "an embedded store was made")
 }
