@@ -93,14 +93,7 @@ func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scal
 	if s.Command != job.Load && s.Command != job.Copy {
 		return usagef("--job-dir: it is a %s, which one process does; run it without --job-dir", s.Command)
 	}
-	if s.Refused != "" {
-		return usagef("%s", s.Refused)
-	}
-	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
-	if err != nil {
-		return jobError(err)
-	}
-	of, err := o.requested(&resolved)
+	resolved, of, err := o.asked(s)
 	if err != nil {
 		return err
 	}
@@ -108,7 +101,7 @@ func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scal
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	if err := sourceOf(of, one); err != nil {
+	if one.Source, one.Most, err = sourceOf(of); err != nil {
 		return err
 	}
 	of.JobDir, of.Workers = loadPlace(place, s.Name), workers
@@ -119,22 +112,21 @@ func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scal
 	return perform(in.again(interrupts.hard, of, io.Discard, interrupts, o.c.show.of(s.Name)))
 }
 
-// sourceOf enters the database that a load reads, and how many workers may at a time.
-func sourceOf(of *options.Command, one *scaleout.OneLoad) error {
+// sourceOf is the database that a load reads, and how many workers may at a time; "" and 0 of other sources.
+func sourceOf(of *options.Command) (database string, workers int, err error) {
 	if !slices.ContainsFunc(of.From, open.IsDatabase) {
-		return nil
+		return "", 0, nil
 	}
 	cfg, err := fromdatabase.Config(of)
 	if err != nil {
-		return err
+		return "", 0, err
 	}
 	address, err := url.Parse(of.From[0])
 	if err != nil {
-		return usagef("%v", err)
+		return "", 0, usagef("%v", err)
 	}
-	database, _, _ := strings.Cut(strings.TrimPrefix(address.Path, "/"), "/")
-	one.Source, one.Most = progress.Identify(address.Scheme, address.Host, database), max(1, mostSessions/cfg.Sessions)
-	return nil
+	name, _, _ := strings.Cut(strings.TrimPrefix(address.Path, "/"), "/")
+	return progress.Identify(address.Scheme, address.Host, address.Opaque, name), max(1, mostSessions/cfg.Sessions), nil
 }
 
 // ofLoad names the load that an error is of, and has its exit code.

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"os"
 	"strings"
 	"testing"
@@ -10,22 +9,21 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestTheLoadsOfAJobAreDoneByWorkers plans a job for many machines, and does it by one worker after another.
-func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
+// serviceInEnvironment starts a service that the environment names.
+func serviceInEnvironment(t *testing.T) {
+	t.Helper()
 	service := enginetest.Start(t)
-	t.Chdir(t.TempDir())
 	for name, value := range map[string]string{
 		endpointEnv: service.URL, instanceEnv: service.Instance, "TABLESTORE_ACCESS_KEY_ID": service.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET": service.AccessKeySecret,
 	} {
 		t.Setenv(name, value)
 	}
-	tsimport := func(want int, args ...string) string {
-		t.Helper()
-		var out, said bytes.Buffer
-		code := Run(append([]string{"tsimport"}, args...), &out, &said)
-		conformance.MustTrue(t, code == want, "%q: exit code %d, want %d\n%s%s", args, code, want, out.String(), said.String())
-		return out.String() + said.String()
-	}
+}
+
+// TestTheLoadsOfAJobAreDoneByWorkers plans a job for many machines, and does it by one worker after another.
+func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
+	serviceInEnvironment(t)
+	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,v\n1,x\n2,y\n")
 	put(t, "b.csv", "id,v\n1,x\nbad\n3,z\n")
 	const head = "version: 1\ndefaults: {pk: [id], create: true}\nloads:\n"

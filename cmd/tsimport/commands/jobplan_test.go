@@ -225,13 +225,8 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 }
 
 func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
-	service := enginetest.Start(t)
+	serviceInEnvironment(t)
 	t.Chdir(t.TempDir())
-	for name, value := range map[string]string{
-		endpointEnv: service.URL, instanceEnv: service.Instance, "TABLESTORE_ACCESS_KEY_ID": service.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET": service.AccessKeySecret,
-	} {
-		t.Setenv(name, value)
-	}
 	put(t, "in.csv", "id,a\n1,x\n")
 	var out, said bytes.Buffer
 	if code := Run([]string{"tsimport", "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--job-dir", "job"}, &out, &said); code != 0 {

@@ -426,14 +426,7 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 
 // command runs the command that a load is.
 func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, show *display, interrupts *interrupts) error {
-	if s.Refused != "" {
-		return usagef("%s", s.Refused)
-	}
-	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
-	if err != nil {
-		return jobError(err)
-	}
-	of, err := o.requested(&resolved)
+	resolved, of, err := o.asked(s)
 	if err != nil {
 		return err
 	}
@@ -448,6 +441,18 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 		return err
 	}
 	return perform(in.again(ctx, of, io.Discard, interrupts, show))
+}
+
+// asked is what a load asks for, and the command that it is.
+func (o *jobRunner) asked(s *job.State) (resolved job.Single, of *options.Command, err error) {
+	if s.Refused != "" {
+		return resolved, nil, usagef("%s", s.Refused)
+	}
+	if resolved, err = s.Resolve(o.record.File, os.LookupEnv); err != nil {
+		return resolved, nil, jobError(err)
+	}
+	of, err = o.requested(&resolved)
+	return resolved, of, err
 }
 
 // share has a load take its part of what all loads have together.

@@ -199,13 +199,13 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	if err != nil {
 		return err
 	}
-	one := new(scaleout.OneLoad)
-	if err := sourceOf(c.command(), one); err != nil {
+	_, readers, err := sourceOf(c.command())
+	if err != nil {
 		return err
 	}
 	p, isNew, err := scaleout.Make(c.interrupts.drain, store, scaleout.Request{
 		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: c.say},
-		Endpoint: endpoint, Instance: instance, Workers: c.of.Workers, Readers: one.Most,
+		Endpoint: endpoint, Instance: instance, Workers: c.of.Workers, Readers: readers,
 	})
 	if err != nil {
 		return err
