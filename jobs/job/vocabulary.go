@@ -16,9 +16,9 @@ type Vocabulary struct {
 	Refused map[string]string
 }
 
-// NewVocabulary has the options of the commands that a load may be. Refused are flags that are gone, and what to do instead.
-func NewVocabulary(refused map[string]string) *Vocabulary {
-	v := &Vocabulary{Commands: map[string][]*options.Option{}, Refused: refused}
+// NewVocabulary has the options of the commands that a load may be.
+func NewVocabulary() *Vocabulary {
+	v := &Vocabulary{Commands: map[string][]*options.Option{}, Refused: map[string]string{}}
 	for _, command := range commands {
 		for _, o := range options.OfCommand(command) {
 			if o.InJobs(command) {

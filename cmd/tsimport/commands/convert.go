@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/jobs/job/datax"
 )
 
@@ -45,7 +46,7 @@ func convertDataX(c *call) error {
 		jobs = append(jobs, j)
 	}
 	j := datax.Join(jobs)
-	body, err := j.File.Marshal(jobVocabulary(), j.Target)
+	body, err := j.File.Marshal(job.NewVocabulary(), j.Target)
 	if err != nil {
 		return usagef("%s: %v", strings.Join(c.Args().Slice(), ", "), err)
 	}

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,7 +19,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/conformance"
-	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/jobs/job"
@@ -184,36 +182,6 @@ func TestHelpShowsFirstWhatANewcomerNeeds(t *testing.T) {
 	conformance.Contains(t, helpOf("help load", "", 0), "--only-new", "help load")
 }
 
-func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
-	keys := jobVocabulary()
-	for _, g := range goneFlags {
-		if g.value != "" {
-			continue // the flag is there
-		}
-		args := []string{"tsimport", cmp.Or(g.of, "load"), "--" + g.name, "7"}
-		if err := newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Run(args); err == nil || !strings.Contains(err.Error(), "--"+g.name+" is gone: "+g.instead) {
-			t.Errorf("%v: %v", args, err)
-		}
-		if g.of != "" {
-			continue
-		}
-		if has := slices.ContainsFunc(keys.Commands[job.Load], func(k *options.Option) bool { return k.Name == g.name }); has ||
-			!strings.Contains(keys.Refused[g.name], g.instead) {
-			t.Errorf("the key %s of a job is answered %q", g.name, keys.Refused[g.name])
-		}
-	}
-}
-
-func TestACommandThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
-	for name, instead := range goneCommands {
-		var stderr strings.Builder
-		args := append([]string{"tsimport"}, strings.Fields(name+" a --rows 5 --what scan")...)
-		if code := Run(args, io.Discard, &stderr); code != exitcode.Usage || stderr.String() != "tsimport: tsimport "+name+" is gone: "+instead+"\n" {
-			t.Errorf("%q: exit code %d, %q", args, code, &stderr)
-		}
-	}
-}
-
 func TestTheMemoryLimitIsSetUnlessTheUserSetIt(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
@@ -271,7 +239,7 @@ var updateSchema = flag.Bool("update", false, "write docs/job.schema.json")
 
 func TestTheSchemaOfJobFilesIsThatOfTheFlags(t *testing.T) {
 	name := filepath.Join("..", "..", "..", "docs", "job.schema.json")
-	want := conformance.Try(jobVocabulary().Schema()).Must(t)
+	want := conformance.Try(job.NewVocabulary().Schema()).Must(t)
 	if *updateSchema {
 		must(t, os.WriteFile(name, want, 0o644))
 	}
@@ -281,7 +249,7 @@ func TestTheSchemaOfJobFilesIsThatOfTheFlags(t *testing.T) {
 }
 
 func TestEveryVisibleFlagOfALoadIsAKeyOrSaysWhatToDo(t *testing.T) {
-	v := jobVocabulary()
+	v := job.NewVocabulary()
 	for _, command := range []string{job.Load, job.Copy, job.Sync, job.Export} {
 		known := map[string]bool{}
 		for _, k := range v.Commands[command] {

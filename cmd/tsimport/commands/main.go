@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"time"
 
@@ -43,10 +42,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if shown, err := showHelp(app, args, out); shown {
 		return exitCode(show, out.end(err), out.silent(show))
 	}
-	err := checkGone(args)
-	if err == nil {
-		args, err = flagsFirst(app, args)
-	}
+	args, err := flagsFirst(app, args)
 	if err == nil {
 		err = checkGiven(app, args)
 	}
@@ -206,11 +202,6 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 func setUsageErrors(app *cli.App) {
 	onError := func(name string, flags []cli.Flag) cli.OnUsageErrorFunc {
 		return func(_ *cli.Context, err error, _ bool) error {
-			if m := notDefined.FindStringSubmatch(err.Error()); m != nil {
-				if g := findGone(strings.TrimPrefix(name, app.Name+" "), m[1]); g != nil {
-					return usagef("--%s is gone: %s", g.name, g.instead)
-				}
-			}
 			return wrongFlag(err, name, flags)
 		}
 	}

@@ -70,7 +70,7 @@ var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "ru
 
 func runJob(c *call, in *invocation) error {
 	if c.Bool("schema") {
-		text, err := jobVocabulary().Schema()
+		text, err := job.NewVocabulary().Schema()
 		if err == nil {
 			_, err = c.App.Writer.Write(text)
 		}
@@ -145,7 +145,7 @@ func wholeJob(c *call, named *job.Record) (*job.Record, error) {
 
 // readJobFile reads the file of the command's first argument, with the loads that the names mean.
 func readJobFile(c *call, names []string) (*job.File, error) {
-	file, err := job.Read(c.Args().First(), jobVocabulary())
+	file, err := job.Read(c.Args().First(), job.NewVocabulary())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("%v", err)
 	}
