@@ -8,8 +8,8 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// admission takes in splits as they come from the intake. It decides how many records of one are taken, and enters all that is
-// known before any of its rows is sent: the records read, those that are rejected or archived, the tables that rows wait for.
+// admission takes in splits from the intake. It decides how many records of each are taken and enters what is known
+// before any row is sent: records read, rejected or archived, and the tables that rows wait for.
 type admission struct {
 	limit        int64 // records to read; 0 is all
 	dry          bool
@@ -25,12 +25,12 @@ type admission struct {
 	full     bool // nothing after the last record is to be read
 }
 
-// truncate drops the records of a split that are over the limit. It reports whether no more need to be read.
+// truncate drops records of a split beyond the limit; last means that no more need to be read.
 func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	if a.limit <= 0 {
 		return false
 	}
-	// Records that an earlier attempt has counted come first: such a load is read in order.
+	// Records counted by an earlier attempt come first: such a load is read in order.
 	read := a.account.Counts.Read
 	fresh := a.readProgress.Fresh(p.Split, 0, int64(p.Records))
 	if read+fresh < a.limit || !a.readProgress.Reached(p) {
@@ -40,7 +40,7 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	return true
 }
 
-// enter counts a split and its records that become no rows. When the load stops at one of them, those after it are not read.
+// enter counts a split and its records that became no rows. If the load stops at one of them, later ones are not read.
 func (a *admission) enter(p *intake.Parsed) {
 	a.entering = true
 	defer func() { a.entering = false }()
@@ -77,14 +77,13 @@ func (a *admission) enter(p *intake.Parsed) {
 	a.keepArchived(p)
 }
 
-// countRead counts those of n records of a split from one on that no attempt has counted before.
+// countRead counts n records of a split from one on, except those that an earlier attempt has counted.
 func (a *admission) countRead(s *table.Split, from, n int64) {
 	n = a.readProgress.Fresh(s, from, n)
 	a.account.Counts.Read += n
 	a.account.Asides.CountRead(s.Ordinal, n)
 }
 
-// ended notes that a source was read to its end.
 func (a *admission) ended(e *intake.Ended) {
 	a.readProgress.Ended(e)
 	a.account.Counts.ReadMoment(e.Source, e.Moment)
@@ -102,7 +101,7 @@ func (a *admission) keepArchived(p *intake.Parsed) {
 	}
 }
 
-// rows enters the rows of a block. Wait says that they wait for their tables. It reports whether they are to be sent.
+// rows enters the rows of a block and reports whether they are to be sent. wait means that they wait for their tables.
 func (a *admission) rows(b *table.Block, wait bool) bool {
 	if wait {
 		a.findTables(b)
@@ -114,7 +113,7 @@ func (a *admission) rows(b *table.Block, wait bool) bool {
 	return !a.dry
 }
 
-// findTables asks for the tables that rows of a block wait for.
+// findTables requests the tables that rows of a block wait for.
 func (a *admission) findTables(b *table.Block) {
 	tables := a.account.Tables
 	partitioner.UnknownTables(b, func(name []byte) {

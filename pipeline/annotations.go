@@ -11,21 +11,22 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// annotations are what the load's writers add to rows that cannot be repeated safely: marks of rows that the service numbers
-// and of increments, timestamps of updates in a table that keeps several versions.
+// annotations are what writers add to rows that cannot be repeated safely: marks of rows that the service numbers and
+// of increments, and timestamps of updates in a table that keeps several versions.
 type annotations struct {
 	writer.Options
 	rowBytes int                 // that are added to each row when it is sent
 	rowExtra func(table.Ref) int // and to this one; nil is none
 }
 
-// markFraming is what a cell takes in a request beside its name and value.
+// markFraming is the size of a cell in a request without its name and value.
 const markFraming = 24
 
-// marksBegunAt is the counter of a checkpoint for when the first attempt began, in milliseconds by the service's clock.
+// marksBegunAt is the checkpoint counter that holds when the first attempt began, in milliseconds of the service's
+// clock.
 const marksBegunAt = "marks_begun"
 
-// newAnnotations makes what the plan asks for. A dry run sends nothing and needs none.
+// newAnnotations makes the annotations that the plan needs. A dry run sends nothing and needs none.
 func (a *attempt) newAnnotations() *annotations {
 	x := &annotations{Options: writer.Options{Size: new(writer.Size), Brief: true}}
 	if a.cfg.DryRun {
@@ -65,7 +66,7 @@ func (a *attempt) newAnnotations() *annotations {
 	return x
 }
 
-// newExpiry says which cells of rows may grow too old while the rows wait; nil is none.
+// newExpiry returns which cells may expire while their rows wait; nil means none.
 func (a *attempt) newExpiry() *writer.Expiry {
 	reach, live, expires := a.planned.Expiry()
 	if !expires {
@@ -78,10 +79,10 @@ func (a *attempt) newExpiry() *writer.Expiry {
 	return &writer.Expiry{Reach: reach, Live: live, Now: func() time.Time { _, latest := now(); return latest }}
 }
 
-// whenFraming is about what a condition takes in a request beside the names and values in it.
+// whenFraming is roughly the size of a condition in a request without its names and values.
 const whenFraming = 128
 
-// readsBack is the condition by which a load may have to read rows back.
+// readsBack is the existence condition for which a load may have to read rows back.
 func (c *Config) readsBack() table.Existence {
 	if c.Write.When != nil || c.Write.Unchanged {
 		return table.ExpectNotExist
@@ -89,14 +90,14 @@ func (c *Config) readsBack() table.Existence {
 	return c.Write.Condition
 }
 
-// markBytes is how much longer a mark makes a row.
+// markBytes is the size that a mark adds to a row.
 func markBytes(column string) int { return len(column) + table.MaxMarkBytes + markFraming }
 
-// clockUnknown is how much slower the service's clock may be than this machine's where no answer has a date: a service refuses
-// requests long before.
+// clockUnknown is how far the service's clock may lag this machine's if no answer has a date. The service refuses
+// requests long before that.
 const clockUnknown = time.Hour
 
-// marksBegun returns what no mark of the load can be older than, in milliseconds by the service's clock.
+// marksBegun returns a time that no mark of the load precedes, in milliseconds of the service's clock.
 func marksBegun(clock *client.Clock, from *keep.Point) int64 {
 	earliest, _, known := clock.Range(time.Now())
 	switch {
@@ -110,15 +111,15 @@ func marksBegun(clock *client.Clock, from *keep.Point) int64 {
 	return earliest.UnixMilli()
 }
 
-// keep enters into a checkpoint what a later attempt needs to know of them.
+// keep adds to a checkpoint what a later attempt needs.
 func (x *annotations) keep(counters map[string]int64) {
 	if x.AutoIncrement != nil {
 		counters[marksBegunAt] = x.AutoIncrement.Begun
 	}
 }
 
-// tryNeeds tries what the load may need beside writing, so that a permission that is missing does not show after an hour. Of
-// several tables each is tried when it is opened.
+// tryNeeds tries what the load may need besides writing, so that a missing permission does not show after an hour. Of
+// several tables, each is tried when it is opened.
 func (a *attempt) tryNeeds(x *annotations) error {
 	if a.cfg.DryRun || a.planned.Empty || a.planned.Tables != nil {
 		return nil
@@ -132,10 +133,10 @@ func (a *attempt) tryNeeds(x *annotations) error {
 	})
 }
 
-// triedFor is how long a load waits for what it tries before it writes.
+// triedFor is how long a load waits for these trials before it writes.
 const triedFor = 3 * time.Second
 
-// refusedSoon returns the error of what is tried. A service that is silent has refused nothing: the load begins, and finds out by itself
+// refusedSoon returns an early error of try. A silent service has refused nothing: the load begins, and later finds out
 // what it may not do.
 func refusedSoon(try func() error) error {
 	answer := make(chan error, 1)

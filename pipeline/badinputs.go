@@ -16,8 +16,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Inputs that cannot be loaded are found before the first row by planning with some of them: each alone, and then as many together as go
-// together.
+// Inputs that cannot be loaded are found before the first row by planning with some of them: first each alone, then as
+// many together as are compatible.
 
 // badFinder finds the inputs without which a load can be planned.
 type badFinder struct {
@@ -33,7 +33,7 @@ type badFinder struct {
 	works   bool              // the table has taken inputs by this command before
 }
 
-// planWithout plans a load that could not be planned without the inputs that are bad.
+// planWithout plans a load without its bad inputs, after planning with them failed.
 func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed error) (*plan.Plan, error) {
 	inputs := new(plan.InputsError)
 	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil || !setsAside(failed) || !errors.As(failed, &inputs) {
@@ -60,14 +60,13 @@ func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed
 	return a.planLess(ctx, request)
 }
 
-// planLess plans a load without the inputs that are bad.
 func (a *attempt) planLess(ctx context.Context, request *plan.Request) (*plan.Plan, error) {
 	r := *request
 	r.Without = ledger.LeftOut(a.bad)
 	return plan.Make(ctx, &r, a.admin)
 }
 
-// leaveStillBad leaves inputs out that were bad before, and are so now: nothing of them is sent again.
+// leaveStillBad leaves out inputs that were bad before and still are; nothing of them is sent again.
 func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) error {
 	if !a.cfg.Limits.SetAside || a.from.Snapshot != nil {
 		return nil
@@ -85,13 +84,13 @@ func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) erro
 	return err
 }
 
-// setsAside reports whether the fault of an input, or of several together, may be in what they hold.
+// setsAside reports whether the content of one input, or of several together, may be at fault.
 func setsAside(err error) bool {
 	usage := new(plan.UsageError)
 	return errors.As(err, &usage) && (usage.Damaged || !usage.Input) && !usage.Nothing
 }
 
-// fails plans a load of some inputs. It returns why they cannot be loaded, and columns of the first.
+// fails plans a load of some inputs. It returns why they cannot be loaded, and the columns of the first.
 func (f *badFinder) fails(ctx context.Context, names ...string) (columns string, err error) {
 	r := *f.request
 	r.ItemsOf = f.bytes
@@ -106,7 +105,7 @@ func (f *badFinder) fails(ctx context.Context, names ...string) (columns string,
 	return strings.Join(p.Sources[0].About().Columns, "\x00"), nil
 }
 
-// alone finds the inputs that cannot be loaded alone, by two readings.
+// alone finds the inputs that cannot be loaded alone. Each is read twice, because the readings must agree.
 func (f *badFinder) alone(ctx context.Context) error {
 	for _, name := range f.names {
 		columns, err := f.fails(ctx, name)
@@ -125,7 +124,8 @@ func (f *badFinder) alone(ctx context.Context) error {
 	return nil
 }
 
-// together finds the inputs that do not go with the others: those whose columns few have, and then the first that do not fit.
+// together finds inputs that are incompatible with the others: first those with rare columns, then the first that do
+// not fit.
 func (f *badFinder) together(ctx context.Context) error {
 	count, first := map[string]int{}, map[string]string{}
 	for _, columns := range f.columns {
@@ -135,7 +135,8 @@ func (f *badFinder) together(ctx context.Context) error {
 	slices.SortStableFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.attempt.cfg.Resume.Nights(a), f.attempt.cfg.Resume.Nights(b)), cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
 	})
-	// The first of those with the same columns says whether each of them is looked at: they may be many, and all together are planned for often.
+	// One input of each set of columns decides whether the others are tried singly: they may be many, and each try plans
+	// for all.
 	var firsts []string
 	for _, name := range names {
 		if columns := f.columns[name]; first[columns] == "" {
@@ -160,7 +161,7 @@ func (f *badFinder) together(ctx context.Context) error {
 	return f.fit(ctx, left)
 }
 
-// fit finds those of some inputs that do not go with the ones before them.
+// fit finds inputs that are incompatible with those before them.
 func (f *badFinder) fit(ctx context.Context, names []string) error {
 	for len(f.bad) <= ledger.MostBad && len(names) > 1 {
 		_, err := f.fails(ctx, names...)
@@ -194,7 +195,7 @@ func (f *badFinder) fit(ctx context.Context, names []string) error {
 	return nil
 }
 
-// unlike says how the columns of an input differ from those of another; "" if they do not.
+// unlike describes how the columns of an input differ from those of another; "" if they do not.
 func (f *badFinder) unlike(name, other string) (why string) {
 	has, wanted := strings.Split(f.columns[name], "\x00"), strings.Split(f.columns[other], "\x00")
 	part := func(what string, all, of []string) {

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Config is a load.
+// Config is the configuration of a load.
 type Config struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       plan.Read
@@ -34,34 +34,35 @@ type Config struct {
 	Checkpoint keep.Checkpoint
 	Watch      Watch
 
-	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
-	// Nil never ends.
+	// Drain, when it ends, stops the load gently: requests in flight are finished. Its cause is an *Interrupted. Nil never
+	// ends.
 	Drain context.Context
 }
 
-// Watch is who is told how a load goes.
+// Watch holds the observers of a load.
 type Watch struct {
-	// OnWait is told why an operation on tables waits for an endpoint that does not answer, and for how long at most. May be nil.
+	// OnWait is told why an operation on tables waits for an endpoint that does not answer, and for how long at most. May
+	// be nil.
 	OnWait func(why string, most time.Duration)
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
-	// OnHotKey is called while the load runs: at most once when nearly all of the rows read so far have one partition-key
-	// value, and at most once when one has more bytes than it should, which it then says. May be nil; it must not block.
+	// OnHotKey is called while the load runs: at most once when nearly all rows read so far have one partition-key value,
+	// and at most once when one value has more bytes than it should, with those bytes. May be nil; it must not block.
 	OnHotKey func(h ledger.ReportHotKey, rows int64)
 	// OnReject is told of each rejected record. May be nil; it must not block.
 	OnReject func(*rundir.Reason)
-	// OnKept is told of each rejected record that was kept in the run folder, with the ordinal of its source. What it is given is valid during
-	// the call. May be nil; it must not block.
+	// OnKept is told of each rejected record kept in the run folder, with the ordinal of its source. Its arguments are
+	// valid only during the call. May be nil; it must not block.
 	OnKept func(source int, r *table.Reject)
-	// Progress is kept up to date while the load runs. May be nil.
+	// Progress is updated while the load runs. May be nil.
 	Progress *ledger.Progress
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
-	// Ends is told how every record ends, and rejected records are not kept in the run folder. May be nil.
+	// Ends is told how every record ends; rejected records are then not kept in the run folder. May be nil.
 	Ends ledger.Ends
 }
 
-// Write says how rows are written.
+// Write configures how rows are written.
 type Write struct {
 	Mode table.Mode
 	Conditions
@@ -69,24 +70,24 @@ type Write struct {
 	Order      plan.Order
 	Marks      Marks
 	Compress   string // requests: on or off; "" is off
-	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes the request time-out.
+	// Settle is how long an attempt of unknown outcome may still be applied; 0 means the request time-out.
 	Settle time.Duration
 }
 
-// Conditions say when a row is written.
+// Conditions configure when a row is written.
 type Conditions struct {
 	Condition table.Existence
 	When      *condition.When // only if the row in the table passes; nil writes all
 	Unchanged bool            // only if the row in the table is as the row in table.UnchangedColumn says
 }
 
-// Marks is about tables with an auto-increment key column that the input has no values for, and about counters: rows cannot be
-// told by their keys, or may not be sent twice.
+// Marks is for tables with an auto-increment key column that the input has no values for, and for counters: their rows
+// cannot be distinguished by key, or may not be sent twice.
 type Marks struct {
 	Column       string // attribute that rows are recognised by; "" takes plan.DefaultMarkColumn
 	AtLeastOnce  bool   // rows are repeated blindly instead
 	ReturnedKeys string // file that the keys made by the service are kept in, which must not exist; "" is none
-	// LookFirst says that an earlier load of the same files may have written some of the rows: each is looked for before it is
+	// LookFirst means that an earlier load of the same files may have written some rows: each is looked up before it is
 	// written.
 	LookFirst bool
 }
@@ -96,8 +97,8 @@ type Limits struct {
 	Records   int64 // records to read; 0 is all
 	MaxErrors ledger.MaxErrors
 	SetAside  bool // a bad file is left out and named in the report, in place of ending the load; MaxErrors is then of each file
-	// MaxTables is how many tables rows may go to, where --table has expressions, those whose rows are archived not counted; 0 takes
-	// plan.DefaultMaxTables.
+	// MaxTables limits how many tables rows may go to if --table has expressions, not counting those whose rows are
+	// archived; 0 means plan.DefaultMaxTables.
 	MaxTables int
 	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
 	TempDir   string // where rows are spilled to; "" takes the system's
@@ -123,10 +124,10 @@ func (i *Interrupted) Exit() int { return i.ExitCode }
 
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 
-// LongestLate is for how long after a process has lost its lease what it has sent may be applied.
+// LongestLate is how long after a process has lost its lease its requests may still be applied.
 func (c *Config) LongestLate() time.Duration { return c.kept().LongestLate() }
 
-// kept is what a run of the load is known by.
+// kept identifies the load to its later runs.
 func (c *Config) kept() *keep.Load {
 	request := cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
 	rows := []progress.Fact{{Name: "--condition", Value: [...]string{"ignore", "exist", "not-exist"}[c.Write.Condition]}}
@@ -147,10 +148,9 @@ func (c *Config) kept() *keep.Load {
 	}
 }
 
-// keeps reports whether the load keeps what a later attempt needs.
 func (c *Config) keeps() bool { return !c.DryRun && !c.Checkpoint.None }
 
-// Request is the part of a load that is decided before its first row.
+// Request returns what is decided before the first row.
 func (c *Config) Request() *plan.Request {
 	keep := plan.KeepRecord
 	if c.Watch.Ends != nil {

@@ -21,8 +21,8 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// dispatcher wires the parts of a load, each of which has a file of its own. It runs in one goroutine, which alone touches
-// them, the run folder and what is counted.
+// dispatcher wires the parts of a load, each in a file of its own. It runs in one goroutine, the only one that touches
+// them, the run folder and the counts.
 type dispatcher struct {
 	cfg    *Config
 	counts *ledger.Counted
@@ -41,7 +41,7 @@ type dispatcher struct {
 	onSnapshot   func(*dispatcher, *checkpoint.Snapshot) // of tests
 }
 
-// input is what is still to come of the input.
+// input is the rest of the input.
 type input struct {
 	flow   *intake.Flow
 	splits <-chan intake.Handed // nil once the input is complete
@@ -51,7 +51,7 @@ type input struct {
 
 func (i *input) ended() bool { return i.splits == nil }
 
-// settling is how long attempts of an earlier run may still be applied.
+// settling holds until when attempts of an earlier run may still be applied.
 type settling struct {
 	hold         time.Time // until then nothing is sent
 	suspectUntil time.Time // until then what the attempt before has sent may be applied
@@ -67,7 +67,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		in.Resume(checkpointer.ForIntake())
 	}
 	in.Follow(a.scheduling())
-	// Who annotates rows may keep some; in a dry run, nobody says that they are final.
+	// Annotated rows may be kept for later; in a dry run nothing marks them final.
 	in.Reuses = !cfg.DryRun && x.AutoIncrement == nil && x.Increments == nil && f.Stamps == nil
 	free := in.Free
 	if look := a.hooks.onFree; look != nil {
@@ -87,7 +87,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 		d.record.meter.Before(l.from, l.to, l.used)
 	}
 	if f.RepeatedRows != nil && w.Marks.LookFirst {
-		// What the load before has sent may be applied for that long, and a row must not be looked for before.
+		// Requests of the load before may be applied until then; rows must not be looked up earlier.
 		d.settling.hold = keep.Later(d.settling.hold, time.Now().Add(w.Settle))
 	}
 	if d.settling.hold.After(time.Now()) {
@@ -121,7 +121,7 @@ func (a *attempt) newDispatcher(x *annotations, f *ledger.Files, disk *spill.Sto
 	return d
 }
 
-// cutting says how batches are cut.
+// cutting returns how batches are cut.
 func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	w, x, f := &d.cfg.Write, d.annotations, d.files
 	o := partitioner.Options{
@@ -141,8 +141,8 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	return o
 }
 
-// settleTimedOut returns for how long after its time-out an attempt may still be applied. The service has had the request for that
-// long already, but for what waited in buffers on its way: a sixth of the time-out is left for that.
+// settleTimedOut returns how long after its time-out an attempt may still be applied. By then the service has had the
+// request for that long, except for time spent in buffers; a sixth of the time-out is left for that.
 func settleTimedOut(settle, timeout time.Duration) time.Duration {
 	left := timeout / 6
 	return max(settle-timeout+left, min(settle, left))
@@ -196,7 +196,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			drain = nil
 			d.stopper.stop(context.Cause(d.cfg.Drain))
 		case <-ctx.Done():
-			// Requests end with the context; wait for their workers, then leave.
+			// Requests end with the context; wait for their workers, then return.
 			timer.Stop()
 			d.stopper.stop(context.Cause(ctx))
 			d.abandon()
@@ -207,7 +207,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 	}
 }
 
-// start starts all that can be started now. It returns the time until another lane may send.
+// start starts what can be started now. It returns the time until another lane may send.
 func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	d.lanes.Cutter.Wake(now)
 	for _, name := range d.lanes.FallSilent(now) {
@@ -229,7 +229,7 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	return next
 }
 
-// reads reports whether a split is taken now. It counts when reading or sending begins to wait for memory.
+// reads reports whether a split is taken now. It counts the times that reading or sending begins to wait for memory.
 func (d *dispatcher) reads() bool {
 	full := d.lanes.Queues.Full()
 	waits := !d.input.ended() && !d.stopper.stopped() && full
@@ -240,11 +240,11 @@ func (d *dispatcher) reads() bool {
 	if d.lanes.WaitsMore() {
 		d.counts.SendWaits++
 	}
-	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
+	// A run without a checkpoint cannot be resumed, and would leave its archived records over.
 	return !d.stopper.stopped() && !full && !d.lanes.Queues.Saturated() && !(d.files.Archive != nil && d.checkpointer.When().AwaitsFirst())
 }
 
-// hand takes what the intake hands over; without ok it was the last.
+// hand takes what the intake hands over; !ok means that it has ended.
 func (d *dispatcher) hand(h intake.Handed, ok bool) {
 	switch {
 	case !ok:
@@ -260,7 +260,7 @@ func (d *dispatcher) hand(h intake.Handed, ok bool) {
 	}
 }
 
-// stopFor stops the load. At a change that cannot be applied it only reads no further: those before it are written.
+// stopFor stops the load. At a change that cannot be applied it only stops reading: earlier ones are written.
 func (d *dispatcher) stopFor(err error) {
 	if errors.Is(err, ledger.ErrLimit) && d.cfg.Write.Mode == table.Changes && d.admission.entering {
 		d.admission.full = true
@@ -269,7 +269,7 @@ func (d *dispatcher) stopFor(err error) {
 	d.stopper.stop(err)
 }
 
-// take takes in a parsed split and puts its rows into their lanes.
+// take puts the rows of a parsed split into their lanes.
 func (d *dispatcher) take(p *intake.Parsed) {
 	if d.admission.truncate(p) {
 		d.inputEnds()
@@ -295,14 +295,14 @@ func (d *dispatcher) take(p *intake.Parsed) {
 	d.publish()
 }
 
-// inputEnds notes that there are no more splits: lanes need not wait for more rows.
+// inputEnds notes that no more splits come: lanes need not wait for more rows.
 func (d *dispatcher) inputEnds() {
 	d.input.splits = nil
 	d.admission.hotKeyWatch.warn(true)
 	d.lanes.Change()
 }
 
-// abandon waits for the requests in flight and starts no more.
+// abandon waits for the requests in flight and starts no others.
 func (d *dispatcher) abandon() {
 	for d.lanes.Busy() {
 		select {
@@ -314,7 +314,7 @@ func (d *dispatcher) abandon() {
 	}
 }
 
-// finished reports whether there is nothing left to do or to wait for.
+// finished reports whether nothing is left to do or to wait for.
 func (d *dispatcher) finished(now time.Time) bool {
 	if d.lanes.Busy() {
 		return false
@@ -322,8 +322,8 @@ func (d *dispatcher) finished(now time.Time) bool {
 	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.Empty()) {
 		return false
 	}
-	// An attempt that may still be applied could undo what a later run writes: even a stopped load waits for it,
-	// unless the user insists (then ctx ends).
+	// A late attempt could undo what a later run writes: even a stopped load waits for it, unless the user insists (then
+	// ctx ends).
 	until, unsettled := d.lanes.Cutter.Unsettled(now)
 	switch {
 	case unsettled && d.cfg.Checkpoint.Repeats:
@@ -335,14 +335,14 @@ func (d *dispatcher) finished(now time.Time) bool {
 	return !unsettled
 }
 
-// leave tells who holds the lease next whether requests may still be applied, and for how long.
+// leave tells the next holder of the lease whether and for how long requests may still be applied.
 func (d *dispatcher) leave(l *jobdir.Lease, now time.Time) {
 	until, _ := d.lanes.Cutter.Unsettled(now)
 	until = keep.Later(keep.Later(until, d.counts.LateUntil), keep.Later(d.settling.hold, d.settling.suspectUntil))
 	l.Unsettled, l.UnsettledFor = until.After(now), max(0, until.Sub(now))
 }
 
-// nextEvent returns the time until something is due without an event coming in; next is when a lane may send.
+// nextEvent returns the time until something is due without an event; next is when a lane may send.
 func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration {
 	next = d.lanes.NextEvent(now, next, !d.stopper.stopped())
 	if d.checkpointer != nil && !d.stopper.stopped() {
@@ -352,7 +352,7 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	return max(next, 100*time.Microsecond)
 }
 
-// dispatch sends what may be sent. It returns the time until more may be, and what keeps it from that.
+// dispatch sends what may be sent. It returns the time until more may be sent, and what prevents that now.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottleneck.Word) {
 	if wait := d.settling.hold.Sub(now); wait > 0 {
 		return wait, bottleneck.Outage
@@ -363,7 +363,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 	return d.lanes.Dispatch(now, !d.input.ended())
 }
 
-// noteLimit notes what keeps the load from being faster, often enough.
+// noteLimit notes, often enough, what limits the speed of the load.
 func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 	m := d.record.meter
 	if !m.Wants(now, d.lanes.LimitEvery()) {
@@ -391,15 +391,14 @@ func (d *dispatcher) landed(r lanes.Result) {
 	d.publish()
 }
 
-// jobDone takes a job of the disk that has run.
 func (d *dispatcher) jobDone(j *shuffle.Job) {
 	if err := d.lanes.JobDone(j); err != nil {
 		d.stopper.stop(err)
 	}
 }
 
-// withhold has no row leave its lane before a checkpoint says which inputs are set aside: an attempt that resumes counts on the order of
-// those that may have been sent.
+// withhold keeps rows in their lanes until a checkpoint says which inputs are set aside: a resuming attempt relies on
+// the order of the rows that may have been sent.
 func (d *dispatcher) withhold() {
 	if d.checkpointer == nil || !d.checkpointer.Ordered {
 		return
@@ -408,7 +407,6 @@ func (d *dispatcher) withhold() {
 	d.checkpointer.Unknown()
 }
 
-// recut takes a new partition map.
 func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	d.lanes.Recut(now, m)
 	d.lanes.Mark(d.record.slots(m))

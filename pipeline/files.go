@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// openFiles opens the files that rows with these annotations need, as the last checkpoint counts on them.
+// openFiles opens the files that rows with these annotations need, in the state that the last checkpoint expects.
 func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 	f := &ledger.Files{Folder: a.folder}
 	defer func() {
@@ -59,7 +59,7 @@ func (a *attempt) openFiles(x *annotations) (_ *ledger.Files, err error) {
 	return f, err
 }
 
-// openDisk opens the folder that rows are spilled to. Where the user has named none, most loads do without: nil.
+// openDisk opens the folder for spilled rows. If the user has named none, most loads need none: nil.
 func (a *attempt) openDisk() (*spill.Store, error) {
 	if a.cfg.Limits.NoSpill {
 		return nil, nil

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
+// finishTables does what is left when every row is final, and checks that the tables are still those that hold them.
 func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 	if err := a.cfg.Checkpoint.MayAct(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 	return a.makeIndexes(ctx)
 }
 
-// sweep deletes rows that repeated requests have made once too often.
+// sweep deletes the surplus rows of repeated requests.
 func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin) error {
 	if d.files.RepeatedRows.Empty() {
 		return nil
@@ -55,8 +55,8 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 	return a.from.IDs.Confirm(admin)
 }
 
-// end keeps what an attempt to resume needs, if there is to be one, and closes what the load has opened. err is what ended the
-// load early, if anything did.
+// end keeps what a resuming attempt needs, if there is to be one, and closes what the load has opened. err is what
+// ended the load early, if anything did.
 func (a *attempt) end(d *dispatcher, err error) error {
 	if n := d.annotations.AutoIncrement; n != nil {
 		a.counts.SearchRequests = n.Requests.Load()
@@ -120,8 +120,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 	return report, err
 }
 
-// RemoveCheckpoint ends what a resumed load would count on, of one that has finished: it removes the checkpoint, and puts rejects into
-// the order of the inputs.
+// RemoveCheckpoint removes the checkpoint of a finished load and sorts its rejects into the order of the inputs.
 func (r *Report) RemoveCheckpoint() error {
 	if r.mirror != nil {
 		if err := keep.FinishState(r.mirror); err != nil {
@@ -137,7 +136,7 @@ func (r *Report) RemoveCheckpoint() error {
 	return r.sortRejects(r.folder)
 }
 
-// countIndexes enters what the indexes have cost.
+// countIndexes enters the cost of the indexes.
 func (r *Report) countIndexes() {
 	rows := r.Written
 	if r.DryRun {
@@ -147,8 +146,8 @@ func (r *Report) countIndexes() {
 	r.IndexReadCU = r.IndexWriteCU
 }
 
-// conclude works out how the load ended. It returns the error of one that failed: the error limit and an interruption are
-// none.
+// conclude works out how the load ended. It returns the error of a failed load: the error limit and an interruption are
+// not failures.
 func (r *Report) conclude(cfg *Config, err error) error {
 	var interrupted *Interrupted
 	switch {
@@ -172,12 +171,11 @@ func (r *Report) conclude(cfg *Config, err error) error {
 	return nil
 }
 
-// fail makes the report that of a load that failed.
 func (r *Report) fail(err error) {
 	r.State, r.ExitCode, r.Error = StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 }
 
-// measure enters how long the load took and what the process has used.
+// measure enters the duration of the load and the resources used by the process.
 func (r *Report) measure(took time.Duration) {
 	r.Seconds = took.Seconds()
 	if r.Seconds > 0 {

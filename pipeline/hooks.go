@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// hooks are what tests change of a load, and where they look on. Those of a user's load are zero.
+// hooks let tests change a load and observe it. A user's load has zero hooks.
 type hooks struct {
 	keeping     keep.Tuning
 	surveyEvery time.Duration // between readings of the partition map; 0 is the constant
@@ -27,17 +27,16 @@ type hooks struct {
 	onFree     func(*table.Block)                      // a block's memory is about to be used again
 }
 
-// orderWhen says when inputs are read by a schedule.
+// orderWhen is when inputs are read by a schedule.
 type orderWhen uint8
 
-// The cases.
 const (
 	orderWhenItPays orderWhen = iota
 	orderAlways
 	orderNever
 )
 
-// used returns what says which CPU seconds the load has used, or has waited for.
+// used returns a function for the CPU seconds that the load has used or waited for.
 func (h *hooks) used() func() float64 {
 	if h.processors != nil {
 		return h.processors

@@ -7,8 +7,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// When a load warns that its rows crowd in one partition-key value. It must not cry wolf at a file that is sorted by that
-// key, so it waits for many rows; a load whose input ends before has nothing more to come.
+// When a load warns that its rows crowd in one partition-key value. A file sorted by that key must not raise a false
+// alarm, so the load waits for many rows; if its input ends before, no more rows come.
 const (
 	crowdShare = 0.9
 	crowdRows  = 16 << 10 // the first look; each later one after four times as many rows
@@ -17,8 +17,8 @@ const (
 	largeRows = 1 << 20 // between looks at the bytes of the largest value
 )
 
-// hotKeyWatch watches the partition keys of rows as they are read: those that are written say it late, because it is the one
-// partition that takes them that is slow.
+// hotKeyWatch watches the partition keys of rows as they are read. Written rows would show a hot key late, because its
+// one partition is the slow one.
 type hotKeyWatch struct {
 	keys    *partitioner.HotKeys
 	several bool                             // keys begin with a table
@@ -35,7 +35,6 @@ func newCrowd(t table.Type, several bool, column string, tell func(ledger.Report
 	return &hotKeyWatch{keys: partitioner.NewHotKeys(t), several: several, column: column, tell: tell, next: crowdRows}
 }
 
-// count counts the rows of a block.
 func (c *hotKeyWatch) count(b *table.Block) {
 	c.rows += int64(len(b.Rows))
 	if c.crowded && c.large {
@@ -50,8 +49,8 @@ func (c *hotKeyWatch) count(b *table.Block) {
 	})
 }
 
-// warn tells the user, once each, that nearly all rows have one partition-key value, and that one has more bytes than it should. ended says that
-// no more rows come.
+// warn tells the user, once each, that nearly all rows have one partition-key value, and that one value has more bytes
+// than it should. ended means that no more rows come.
 func (c *hotKeyWatch) warn(ended bool) {
 	c.warnOfBytes(ended)
 	if c.crowded || c.rows < c.next && !(ended && c.rows >= crowdLeast) {

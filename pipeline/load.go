@@ -10,9 +10,9 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// load runs the stages. It returns the first cause.
+// load runs the stages and returns the first cause of failure.
 func (a *attempt) load(ctx context.Context, stopStdin func()) error {
-	// Reading has a context of its own: when the load drains or has read enough, reading stops and writing continues.
+	// Reading has its own context: when the load drains or has read enough, reading stops and writing continues.
 	readCtx, cancelRead := context.WithCancel(ctx)
 	stopRead := func() {
 		cancelRead()
@@ -40,7 +40,7 @@ func (a *attempt) load(ctx context.Context, stopStdin func()) error {
 	return a.end(d, err)
 }
 
-// stages runs the stages in parallel until all of them have ended.
+// stages runs the stages in parallel until all have ended.
 func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, d.stopper.stopRead)()
@@ -61,7 +61,7 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 	return group.Wait()
 }
 
-// work is one worker, with a connection of its own.
+// work is one worker, with its own connection.
 func (a *attempt) work(d *dispatcher) error {
 	sender := a.service.connection.Sender()
 	defer sender.Close()

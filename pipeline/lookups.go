@@ -13,12 +13,12 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// leastLookUps is how many rows are looked for at a time at least, by all workers together: a look-up is a small request, and
-// a worker has up to 200 of them to make before it can send anything.
+// leastLookUps is the minimum of concurrent row look-ups by all workers together: a look-up is a small request, and a
+// worker may need 200 of them before it can send anything.
 const leastLookUps = 64
 
-// lookUps returns what calls a function many times in parallel, so that all calls together run max(leastLookUps, workers) at
-// a time.
+// lookUps returns a function that calls do n times in parallel; all its calls together run max(leastLookUps, workers)
+// at a time.
 func lookUps(workers int) func(n int, do func(i int)) {
 	most := max(leastLookUps, workers)
 	all := semaphore.NewWeighted(int64(most))
@@ -41,7 +41,8 @@ func lookUps(workers int) func(n int, do func(i int)) {
 	}
 }
 
-// earlier says which rows the attempt before may have sent, by the checkpoint that this one resumes from; nil if there was none.
+// earlier returns which rows the attempt before may have sent, from the checkpoint this one resumes from; nil if there
+// was none.
 func (a *attempt) earlier() *writer.Earlier {
 	s := a.from.Snapshot
 	if s == nil {
@@ -65,7 +66,7 @@ func (a *attempt) earlier() *writer.Earlier {
 	return p
 }
 
-// bounds returns the first values of the partitions but the first.
+// bounds returns the first value of every partition but the first.
 func (s *partitionPoller) bounds() (values []table.Value) {
 	m := s.current.Load()
 	for i := 1; i < m.Len(); i++ {

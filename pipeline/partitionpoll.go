@@ -15,13 +15,13 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// partitions tells where a table's partitions begin.
+// partitions returns where a table's partitions begin.
 type partitions interface {
-	// Read returns the first key value of every partition but the first; exact says that the service named them.
+	// Read returns the first key value of every partition but the first; exact means that the service named them.
 	Read(now time.Time) (bounds []table.Value, exact bool, err error)
 }
 
-// tablePartitions tells the partitions of the table. A dry run does not ask; a table that the run has made has no rows to
+// tablePartitions returns the source of the table's partitions. A dry run does not ask; a new table has no rows to
 // guess partitions from.
 func (a *attempt) tablePartitions() partitions {
 	if !a.online() || plan.IsTemplate(a.cfg.Target.Table) {
@@ -36,12 +36,12 @@ type onePartition struct{}
 
 func (onePartition) Read(time.Time) ([]table.Value, bool, error) { return nil, false, nil }
 
-// Times between readings of the partition map: DescribeTable is free, but shares a quota with all operations on tables.
+// Times between readings of the partition map. DescribeTable is free, but shares a quota with all table operations.
 const (
 	surveyFirst  = time.Second // then doubling
 	surveyEvery  = 30 * time.Second
 	surveyAtMost = 250 * time.Millisecond
-	// stoppedWithin is how long a reading whose request is stopped may take to end.
+	// stoppedWithin is how long a reading may take to end after its request was stopped.
 	stoppedWithin = 5 * time.Second
 )
 
@@ -66,7 +66,7 @@ func newPartitionPoller(from partitions, every time.Duration) *partitionPoller {
 	return s
 }
 
-// read reads the map. When it cannot be read the last one stays good: bounds are hints.
+// read reads the map. If it cannot be read the last one remains valid: bounds are hints.
 func (s *partitionPoller) read(now time.Time) *partitioner.Map {
 	s.reads.Add(1)
 	if s.tables != nil {
@@ -82,7 +82,6 @@ func (s *partitionPoller) read(now time.Time) *partitioner.Map {
 	return partitioner.NewMap(bounds)
 }
 
-// note notes how a reading went.
 func (s *partitionPoller) note(exact bool, err error) {
 	if err != nil {
 		if errors.As(err, new(*keep.ReplacedError)) {
@@ -99,7 +98,7 @@ func (s *partitionPoller) note(exact bool, err error) {
 // stop stops the load; the first error counts.
 func (s *partitionPoller) stop(err error) { offer(s.fatal, err) }
 
-// offer sends where there is room.
+// offer sends without blocking.
 func offer[T any](to chan<- T, v T) {
 	select {
 	case to <- v:
@@ -107,7 +106,7 @@ func offer[T any](to chan<- T, v T) {
 	}
 }
 
-// askTable asks for a new reading soon, of one table if there are several.
+// askTable requests a new reading soon, of one table if there are several.
 func (s *partitionPoller) askTable(name string) {
 	if s.tables != nil {
 		s.tables.change(name)
@@ -115,14 +114,14 @@ func (s *partitionPoller) askTable(name string) {
 	s.ask()
 }
 
-// want asks for a table among several.
+// want requests one table of several.
 func (s *partitionPoller) want(name string) {
 	s.tables.want(name)
 	s.ask()
 }
 
-// readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is running at a time: one that was left
-// behind is waited for by the next.
+// readWithin is like read, but returns nil when ctx ends first, leaving the reading behind. The next call waits for
+// that reading: only one runs at a time.
 func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	select {
 	case s.reading <- struct{}{}:
@@ -143,8 +142,9 @@ func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	}
 }
 
-// end waits for a reading that was left behind, whose requests have been stopped, and lets none begin. A reading makes tables and adds to what
-// the report counts: neither may happen once the load has ended. Only a transport that does not heed the end of its request is left behind.
+// end waits for a reading that was left behind, whose requests have been stopped, and lets no other begin. A reading
+// makes tables and adds to the report's counts: neither may happen after the load has ended. Only a transport that
+// ignores the end of its request is left behind.
 func (s *partitionPoller) end() {
 	select {
 	case s.reading <- struct{}{}:
@@ -152,11 +152,11 @@ func (s *partitionPoller) end() {
 	}
 }
 
-// ask asks for a new reading soon.
+// ask requests a new reading soon.
 func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
-// run reads the map every now and then and when it is asked to, until ctx ends. It looks soon in the beginning: a table is
-// often split when the first rows come.
+// run reads the map at intervals and on request until ctx ends. The first interval is short: a table is often split
+// when the first rows come.
 func (s *partitionPoller) run(ctx context.Context) error {
 	every := min(s.every, surveyFirst)
 	timer := time.NewTimer(every)

@@ -13,10 +13,10 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Prepared is a load that was planned, for processes that each do a part of it.
+// Prepared is a planned load for processes that each do a part of it.
 type Prepared struct {
 	Plan *plan.Plan
-	// Job says what the rows depend on. A later process that is given it with Prepare gets the same plan, or an error.
+	// Job holds what the rows depend on. A later process that passes it to Prepare gets the same plan, or an error.
 	Job     *checkpoint.Job
 	attempt *attempt
 	hangUp  context.CancelFunc
@@ -28,8 +28,8 @@ type Former struct {
 	Division []byte // of its sources, as source.Origin says it
 }
 
-// Prepare plans a load and writes nothing. Former is what another process was prepared with; nil is none. What must be the same for it and is
-// not is an error that names it.
+// Prepare plans a load and writes nothing. former is what another process was prepared with, or nil. An error names any
+// difference that is not allowed.
 func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err error) {
 	var job *checkpoint.Job
 	if former != nil {
@@ -55,7 +55,7 @@ func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err 
 	return &Prepared{Plan: a.planned, Job: a.from.Job, attempt: a, hangUp: hangUp}, nil
 }
 
-// planOnly makes the plan of a load that is not begun.
+// planOnly makes the plan of a load without beginning it.
 func (a *attempt) planOnly(ctx context.Context) error {
 	if err := a.connect(ctx, ctx); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (a *attempt) planOnly(ctx context.Context) error {
 	return a.makePlan(ctx)
 }
 
-// settlePrepared enters the details of the plan into the job, and compares them with those of another process.
+// settlePrepared enters the details of the plan into the job and compares them with those of another process.
 func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	tellClock(a.planned, a.admin, a.service.clock())
 	if err := a.from.Compare(a.cfg.Drain, a.planned); err != nil || job == nil {
@@ -78,7 +78,7 @@ func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	return nil
 }
 
-// ChangedError says that a load is not what another process has planned.
+// ChangedError means that a load differs from what another process has planned.
 type ChangedError struct{ Changes []string }
 
 func (e *ChangedError) Error() string {
@@ -95,7 +95,7 @@ func (p *Prepared) Close() {
 	p.hangUp()
 }
 
-// MakeTable makes the table if the plan says that it does not exist.
+// MakeTable creates the table if the plan says that it does not exist.
 func (p *Prepared) MakeTable() (made bool, err error) {
 	if !p.Plan.Create {
 		return false, nil
@@ -104,12 +104,12 @@ func (p *Prepared) MakeTable() (made bool, err error) {
 	return made, err
 }
 
-// Partitions returns where the table's partitions begin, of each but the first, and whether the service named them.
+// Partitions returns the first key value of every partition but the first, and whether the service named them.
 func (p *Prepared) Partitions() (bounds []table.Value, exact bool, err error) {
 	return scan.NewPartitions(p.attempt.admin, p.attempt.service.sdk, p.attempt.cfg.Target.Table).Read(time.Now())
 }
 
-// RejectText is a row of the plan as it is kept among the rejects, where the record that it was made of was not kept.
+// RejectText returns a row of the plan in its form among the rejects, for a record that was not kept.
 func (p *Prepared) RejectText(body []byte) []byte {
 	return intake.New(p.Plan, partitioner.NewMap(nil)).RowForm()(nil, body)
 }

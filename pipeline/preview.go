@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Preview is what a load would do, as far as can be said without doing it.
+// Preview is what a load would do, as far as that is known without doing it.
 type Preview struct {
 	plan.Forecast
 	Target    PreviewTable
@@ -44,7 +44,7 @@ type PreviewTable struct {
 	Guessed    bool // Partitions is a guess from sizes
 }
 
-// PreviewSample is what the rows of a sample are like.
+// PreviewSample describes the rows of a sample.
 type PreviewSample struct {
 	Looked      int64 // records
 	Rejected    int64 // of them, those that would be rejected
@@ -57,14 +57,15 @@ type PreviewSample struct {
 	Tables      []PreviewShare      // that rows go to, if there are several
 }
 
-// PreviewShare is a table that some of the sample's rows go to.
+// PreviewShare is a table and the share of the sample's rows that go to it.
 type PreviewShare struct {
 	Name  string  `json:"name"`
 	Share float64 `json:"share"` // of the rows
 }
 
-// Look says what a load would do. Nothing is written, made or locked: neither the table nor a run folder nor a state. Most is how many
-// files are opened at most. The errors are those with which the load would end before its first row; the table may cost a few read units.
+// Look returns what a load would do. Nothing is written, created or locked: neither the table nor a run folder nor a
+// state. At most most files are opened. The errors are those that would end the load before its first row; the table
+// may cost a few read units.
 func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	cfg.DryRun = true // no resume point is looked for, and no lock is taken
 	cfg.setDefaults()
@@ -104,7 +105,7 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	return v, v.look(ctx, p)
 }
 
-// rising says whether the first column of keys grows with the rows.
+// rising detects whether the first key column grows with the rows.
 type rising struct {
 	of         table.Type
 	last       []byte
@@ -122,16 +123,15 @@ func (r *rising) add(key []byte) {
 	r.last = append(r.last[:0], key[:n]...)
 }
 
-// is allows for a sample of several files, each of which begins with its lowest. Of few rows it says nothing.
+// is tolerates a sample of several files, each of which begins with its lowest value. With few rows it is false.
 func (r *rising) is() bool { return r.rows >= 20 && r.rose*20 >= r.rows*19 }
 
-// beginsWithDate reports whether a text is like 2026-01-31.
+// beginsWithDate reports whether a text begins like 2026-01-31.
 func beginsWithDate(text []byte) bool {
 	return len(text) >= 10 && !slices.ContainsFunc([]int{0, 1, 2, 3, 5, 6, 8, 9}, func(i int) bool { return text[i] < '0' || text[i] > '9' }) &&
 		(text[4] == '-' || text[4] == '/') && text[7] == text[4]
 }
 
-// look makes rows of a sample.
 func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 	hot := partitioner.NewHotKeys(p.Schema.Key[0].Type)
 	var rows, bytes, units int64

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// publish says how far the load has come.
+// publish updates the progress of the load.
 func (d *dispatcher) publish() {
 	p := d.cfg.Watch.Progress
 	p.Show(d.counts)
@@ -17,7 +17,7 @@ func (d *dispatcher) publish() {
 	}
 }
 
-// unfinished counts the rows that were read, by any attempt, and are not final.
+// unfinished counts the rows that any attempt has read and that are not final.
 func (d *dispatcher) unfinished() int64 {
 	n := d.lanes.Unfinished() + d.account.DryRows
 	if d.checkpointer != nil {
@@ -26,7 +26,7 @@ func (d *dispatcher) unfinished() int64 {
 	return n
 }
 
-// complete counts what is known at the end of the load.
+// complete counts what is known only at the end of the load.
 func (d *dispatcher) complete() {
 	r := d.counts
 	r.Unfinished = d.unfinished()

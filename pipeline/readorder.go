@@ -7,8 +7,8 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// scheduling says when inputs are read by a schedule. It does not ask how many partitions there are: rows that come sorted by key reach
-// one of many at a time, as they reach the parts of one that is split only after each other.
+// scheduling returns when inputs are read by a schedule. It ignores the number of partitions: rows sorted by key reach
+// one of many at a time, just as they reach the parts of a single one, split later, in turn.
 func (a *attempt) scheduling() intake.Scheduling {
 	s := intake.Scheduling{Rows: a.hooks.sectionRows, SwitchAfter: a.hooks.switchAfter, Kept: a.from.Order}
 	if cfg := a.cfg; cfg.keeps() {
@@ -28,7 +28,7 @@ func (a *attempt) scheduling() intake.Scheduling {
 	return s
 }
 
-// sortRejects puts the rejects of a finished load that did not read its inputs one after the other into their order.
+// sortRejects sorts the rejects of a finished load that did not read its inputs in order.
 func (r *Report) sortRejects(folder *rundir.Folder) error {
 	if r.Rejected == 0 {
 		return folder.RemoveIndex()

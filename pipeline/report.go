@@ -20,9 +20,9 @@ const (
 	StateInterrupted = "interrupted"
 )
 
-// Report says how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// ConditionFailed + Archived + Unfinished, or the run has failed. It is made of parts, which are embedded: JSON has their fields on one level, in
-// this order.
+// Report is how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
+// ConditionFailed + Archived + Unfinished, unless the run has failed. JSON has the fields of its embedded parts on one
+// level, in this order.
 type Report struct {
 	ledger.ReportOutcome
 	ledger.ReportTarget
@@ -38,7 +38,7 @@ type Report struct {
 	mirror *jobdir.Mirror
 }
 
-// newReport begins the report of a load, with what is known before its first row.
+// newReport begins the report of a load with what is known before its first row.
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		ReportTarget: ledger.ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete, Changes: cfg.Write.Mode == table.Changes},

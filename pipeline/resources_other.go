@@ -5,8 +5,6 @@ package pipeline
 // Resources is not known on this system.
 func Resources() (cpuSeconds float64, peakRSSBytes int64) { return 0, 0 }
 
-// processors are not known on this system.
 func processors() float64 { return 0 }
 
-// processorWait is not known on this system.
 func processorWait() (seconds float64) { return 0 }

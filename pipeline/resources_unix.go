@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Resources returns what the process has used so far: CPU seconds, user and system, and its peak resident memory.
+// Resources returns what the process has used so far: CPU seconds (user and system) and peak resident memory.
 func Resources() (cpuSeconds float64, peakRSSBytes int64) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
@@ -23,7 +23,7 @@ func Resources() (cpuSeconds float64, peakRSSBytes int64) {
 		unit = 1
 	}
 	peakRSSBytes = int64(u.Maxrss) * unit
-	// Linux counts in Maxrss what the process was before it was exec'd, too: a copy of the one that started it.
+	// Linux's Maxrss includes the process before exec, a copy of its parent.
 	if text, err := os.ReadFile("/proc/self/status"); err == nil {
 		if own, ok := highWater(text); ok {
 			peakRSSBytes = own
@@ -37,7 +37,7 @@ func processorUse(u *syscall.Rusage) float64 {
 	return seconds(u.Utime) + seconds(u.Stime)
 }
 
-// processors are the CPU seconds that the process has used, or was ready to use. A load asks several times.
+// processors returns the CPU seconds that the process has used or was ready to use. A load asks several times.
 func processors() float64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // which leaves zeros
@@ -55,13 +55,13 @@ func highWater(status []byte) (bytesPeak int64, ok bool) {
 	return 0, false
 }
 
-// processorWait returns for how many seconds the threads of this process were ready to run and had no processor, 0 where
-// the system does not say. Threads that have ended are not in it; Go keeps its own.
+// processorWait returns for how many seconds the threads of this process were ready to run without a processor; 0 if
+// the system does not tell. Threads that have ended are not counted; Go keeps its own.
 func processorWait() (seconds float64) {
 	threads, _ := os.ReadDir("/proc/self/task") // Linux
 	var text [128]byte
 	for _, t := range threads {
-		// Not by os.ReadFile, which offers each file to the poller: three times as many system calls.
+		// os.ReadFile would offer each file to the poller: three times as many system calls.
 		file, err := syscall.Open("/proc/self/task/"+t.Name()+"/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != nil {
 			continue

@@ -17,18 +17,17 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Run loads. When ctx ends, it stops at once; when cfg.Drain ends, it finishes what is in flight.
+// Run runs a load. When ctx ends, it stops at once; when cfg.Drain ends, it finishes what is in flight.
 //
-// The report is nil if the load could not begin; then nothing was written. Otherwise the report says how it ended, is
-// also in the run folder, and the error is that of a load that failed: not for rejected rows, the error limit or an
-// interruption.
+// The report is nil if the load could not begin; then nothing was written. Otherwise it says how the load ended, and is
+// also in the run folder. The error is that of a failed load: not rejected rows, the error limit or an interruption.
 func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, new(hooks)) }
 
 func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	cfg.setDefaults()
 	asked := cfg
-	// Until rows are in flight there is nothing to drain: the first interrupt ends waiting for standard input or for a
-	// busy service.
+	// Without rows in flight there is nothing to drain: the first interrupt ends waiting for standard input or a busy
+	// service.
 	gentle, stopGently := context.WithCancelCause(ctx)
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
@@ -79,7 +78,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	return finish(ctx, &cfg, a.report(), a.folder, a.started, err)
 }
 
-// attempt is one run of a load. Its steps fill in the fields in their order.
+// attempt is one run of a load. Its steps fill in the fields in order.
 type attempt struct {
 	cfg     *Config
 	hooks   *hooks
@@ -99,7 +98,6 @@ type attempt struct {
 	former     *Former         // of a load that several processes do a part of each; nil is none
 }
 
-// online reports whether the attempt talks to the service about its table.
 func (a *attempt) online() bool { return !a.cfg.DryRun && !a.cfg.Target.Absent }
 
 // connect connects to the service. Table operations end with gentle.
@@ -118,7 +116,6 @@ func (a *attempt) connect(ctx, gentle context.Context) (err error) {
 	return nil
 }
 
-// findResumePoint finds the run to resume, if there is one.
 func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 	if a.from, err = keep.Find(ctx, a.cfg.kept(), a.started); err != nil {
 		return err
@@ -127,7 +124,7 @@ func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 	return a.from.SettleFormer(ctx, a.started)
 }
 
-// makePlan decides everything that is decided before the first row.
+// makePlan makes all decisions before the first row.
 func (a *attempt) makePlan(gentle context.Context) (err error) {
 	request := a.cfg.Request()
 	request.Service, request.MostInputs, request.OnLook = serviceTime(a.service.clock()), a.mostInputs, a.look
@@ -157,7 +154,7 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 	return err
 }
 
-// look notes that the inputs are waited for until they were looked at.
+// look notes that the load waits for its inputs until looked is called.
 func (a *attempt) look() (looked func()) {
 	p, used := &a.cfg.Watch.Progress.Hindrance.LimitedBy, a.hooks.used()
 	from, before := time.Now(), used()
@@ -168,13 +165,14 @@ func (a *attempt) look() (looked func()) {
 	}
 }
 
-// look is when the inputs were waited for before rows are asked for.
+// look is a time during which the load waited for inputs before rows were read.
 type look struct {
 	from, to time.Time
 	used     float64 // CPU seconds that the process has used, or waited for
 }
 
-// checkPlan refuses a plan that cannot be compared with the table as asked, or that is not that of the run that is resumed.
+// checkPlan refuses a plan that cannot be compared with the table as requested, or that differs from that of the
+// resumed run.
 func (a *attempt) checkPlan() error {
 	if a.online() {
 		tellClock(a.planned, a.admin, a.service.clock())
@@ -199,7 +197,6 @@ func (a *attempt) checkPlan() error {
 	return a.from.SameTables(a.planned, a.admin)
 }
 
-// openFolder opens the run folder.
 func (a *attempt) openFolder() (err error) {
 	a.cfg.RunDir = cmp.Or(a.cfg.RunDir, rundir.DefaultPath(a.started, plan.FileName(a.cfg.Target.Table)))
 	a.noteIndexes()
@@ -207,7 +204,7 @@ func (a *attempt) openFolder() (err error) {
 	return err
 }
 
-// beginCounts begins with what the attempts before have counted.
+// beginCounts begins with the counts of earlier attempts.
 func (a *attempt) beginCounts() {
 	a.counts = &ledger.Counted{ReportAttempts: ledger.ReportAttempts{Attempts: 1, Since: a.started.UTC()}}
 	a.counts.Indexes = a.planned.Indexes()
@@ -221,14 +218,14 @@ func (a *attempt) beginCounts() {
 	a.counts.BeginMoments(a.planned, a.from.Snapshot)
 }
 
-// report makes the report of what was counted.
+// report makes the report of the counts.
 func (a *attempt) report() *Report {
 	r := newReport(a.cfg, a.planned, a.started)
 	r.Counted, r.FirstStarted = *a.counts, a.counts.Since
 	return r
 }
 
-// announce tells whoever watches what is about to be loaded.
+// announce tells the observers what is about to be loaded.
 func (a *attempt) announce() {
 	if a.from.Snapshot != nil && a.cfg.Resume.OnResume != nil {
 		r := a.counts
@@ -245,7 +242,7 @@ func (a *attempt) announce() {
 	}
 }
 
-// makeTable makes the table if the plan says so.
+// makeTable creates the table if the plan says so.
 func (a *attempt) makeTable() (err error) {
 	if a.planned.Create && !a.cfg.DryRun && !a.planned.Empty {
 		err = a.makePlanned()
@@ -254,7 +251,7 @@ func (a *attempt) makeTable() (err error) {
 	return err
 }
 
-// makePlanned makes the table of a plan that says Create.
+// makePlanned creates the table of a plan that says Create.
 func (a *attempt) makePlanned() error {
 	counts := a.counts
 	t, made, refused, err := a.planned.MakeTable(a.admin)
@@ -263,7 +260,7 @@ func (a *attempt) makePlanned() error {
 		return err
 	}
 	if made && len(a.planned.Bounds) > 0 {
-		// It matters for the report alone: rows follow the partitions that are there.
+		// Only the report needs it: rows follow the existing partitions.
 		counts.PreSplit = &ledger.ReportPreSplit{Ranges: len(a.planned.Bounds) + 1, Heard: 1}
 		if refused != nil {
 			counts.PreSplit.Refused = refused.Error()
@@ -289,7 +286,7 @@ func (a *attempt) findPartitions(ctx, gentle context.Context) {
 	}
 }
 
-// comparable says why the table cannot be compared with the inputs afterwards, if it is to be.
+// comparable returns why the table cannot be compared with the inputs afterwards, if it is to be.
 func (c *Config) comparable(planned *plan.Plan) error {
 	if !c.Compared {
 		return nil
@@ -307,8 +304,9 @@ func (c *Config) comparable(planned *plan.Plan) error {
 	return nil
 }
 
-// noteIndexes notes in the job which indexes the table gets that the run is to make: when it exists, nothing else says that it has none yet. An
-// attempt that was killed between making the table and its first checkpoint has left its own job, in another folder.
+// noteIndexes notes in the job which indexes the run is to add to its new table: once the table exists, nothing else
+// shows that it has none yet. An attempt killed between making the table and its first checkpoint has left its job in
+// another folder.
 func (a *attempt) noteIndexes() {
 	job := a.from.Job
 	switch {
@@ -319,7 +317,7 @@ func (a *attempt) noteIndexes() {
 	}
 }
 
-// makeIndexes makes the indexes of a table that the run has made.
+// makeIndexes creates the indexes of a table that the run has created.
 func (a *attempt) makeIndexes(ctx context.Context) error {
 	if len(a.from.Job.Indexes) == 0 || a.cfg.DryRun {
 		return nil

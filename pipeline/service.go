@@ -16,8 +16,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// service is the Tablestore that is loaded into: the SDK's client, and a connection for what is many. Both are nil where the
-// load needs none.
+// service is the target Tablestore: the SDK's client, and a connection for bulk requests. Both are nil if the load
+// needs none.
 type service struct {
 	sdk        *tablestore.TableStoreClient
 	planning   *tablestore.TableStoreClient // for the time before rows are in flight
@@ -26,7 +26,7 @@ type service struct {
 	traffic    *client.Traffic
 }
 
-// keyPatience is how long a load continues although its keys are refused, if they were accepted before.
+// keyPatience is how long a load continues while its access keys are refused, if they were accepted before.
 const keyPatience = 2 * time.Minute
 
 // connect connects to the service, unless the table is absent. Requests end with ctx, those of planning with gentle.
@@ -52,7 +52,6 @@ func connect(ctx, gentle context.Context, cfg *Config) (s service, err error) {
 	return s, nil
 }
 
-// clock tells the service's time.
 func (s *service) clock() *client.Clock { return &s.traffic.Clock }
 
 // admin works on the tables of the load. It waits for an endpoint that is down: a load has time.
@@ -61,13 +60,13 @@ func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *c
 	return &client.Admin{Client: sdk, Context: ctx, RetryFor: patience, ReachFor: patience, OnWait: c.Watch.OnWait}
 }
 
-// Before is what the table of a load has before the load.
+// Before describes the table before the load.
 type Before struct {
 	Rows  bool // it has rows; as far as was looked
 	Twice bool // what is loaded twice is there twice: the service numbers the rows, or they are added
 }
 
-// TableBefore looks at the table. Its rows are looked for if they would be there twice, or if that is asked for.
+// TableBefore looks at the table. It looks for rows if a load would double them, or on request.
 func (c *Config) TableBefore(ctx context.Context, rows bool) (b Before, err error) {
 	cfg := *c
 	cfg.setDefaults()
@@ -98,7 +97,7 @@ func (c *Config) TableBefore(ctx context.Context, rows bool) (b Before, err erro
 	return b, nil
 }
 
-// serviceTime returns what says in which range the service's clock is now.
+// serviceTime returns a function for the range in which the service's clock is now.
 func serviceTime(clock *client.Clock) func() (earliest, latest time.Time) {
 	return func() (earliest, latest time.Time) {
 		earliest, latest, _ = clock.Range(time.Now())
@@ -106,7 +105,7 @@ func serviceTime(clock *client.Clock) func() (earliest, latest time.Time) {
 	}
 }
 
-// tellClock warns of a clock that is wrong. Where the load needs the service's time before its first row, it is asked for.
+// tellClock warns of a wrong clock. If the load needs the service's time before its first row, it asks for it.
 func tellClock(planned *plan.Plan, admin *client.Admin, clock *client.Clock) {
 	if planned.Restamp || planned.Mark != "" || planned.Request.Read.Convert.VersionColumn != "" {
 		admin.AskTime(clock)

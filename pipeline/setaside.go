@@ -9,8 +9,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// A load with Limits.SetAside does not end at an input that is bad, which is one that a fresh reading finds bad again at the same place, or
-// that has more rejected rows than Limits.MaxErrors allows it. It is named in the report and the others are loaded.
+// With Limits.SetAside a load does not end at a bad input: one in which a second reading finds the same fault at the
+// same place, or with more rejected rows than Limits.MaxErrors allows. The report names it and the others are loaded.
 
 // allBad adds copies of bad inputs, and notes on how many nights each was bad before.
 func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
@@ -24,7 +24,7 @@ func allBad(cfg *Config, bad []keep.BadInput) []keep.BadInput {
 	return bad
 }
 
-// beginBad begins with the inputs that are bad already.
+// beginBad begins with the inputs already known to be bad.
 func (a *attempt) beginBad() {
 	r := a.counts
 	r.BadInputs = a.bad
@@ -41,7 +41,7 @@ func (a *attempt) beginBad() {
 	}
 }
 
-// OnlyBadError says that nothing is left to load, because inputs are bad.
+// OnlyBadError means that nothing is left to load because inputs are bad.
 type OnlyBadError struct {
 	*plan.NothingNew
 	Bad  []keep.BadInput

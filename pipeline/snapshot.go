@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// keep describes the load and hands that to be written, if it is time.
+// keep describes the load for a checkpoint, if it is time.
 func (d *dispatcher) keep(now time.Time) {
 	k := d.checkpointer
 	if k == nil {
@@ -33,7 +33,7 @@ func (d *dispatcher) keep(now time.Time) {
 	k.Write(s, d.files.Open(), d.files.Archive.Failure())
 }
 
-// kept notes that a checkpoint was written, or not.
+// kept notes whether a checkpoint was written.
 func (d *dispatcher) kept(s keep.Saved) {
 	k := d.checkpointer
 	if err := k.Written(s); err != nil {
@@ -53,7 +53,7 @@ func (d *dispatcher) kept(s keep.Saved) {
 	d.lanes.Saved()
 }
 
-// guarded returns a sender that sends nothing of which a checkpoint must say first that it may be sent.
+// guarded returns a sender that sends nothing before the checkpoint that has to announce it.
 func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.checkpointer == nil {
 		return d.cfg.Checkpoint.Guarded(s, d.stopper.ended)
@@ -61,7 +61,6 @@ func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	return d.checkpointer.Guarded(s, d.stopper.ended)
 }
 
-// keepLast writes the last checkpoint of an attempt that did not finish.
 func (d *dispatcher) keepLast() error {
 	now := time.Now()
 	d.checkpointer.Stopped = true
@@ -74,8 +73,8 @@ func (d *dispatcher) keepLast() error {
 	return d.checkpointer.WriteLast(s, d.files.Open(), d.files.Archive.Failure())
 }
 
-// snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
-// on more of it than there is could not be resumed from.
+// snapshot describes the load as it is now. It fails if a file of the run folder cannot be written: a checkpoint that
+// counts on more than the file holds could not be resumed from.
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k, begun := d.checkpointer, time.Now()
 	s := k.Describe(now)
@@ -98,7 +97,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
 	sends := !d.stopper.stopped() && !k.Stopped
-	// Where no more is sent, or nothing is promised of it, allowances do not matter.
+	// If no more is sent, or nothing is promised of it, allowances do not matter.
 	k.DescribeRows(s, d.lanes.Out(), d.lanes.Ranges(sends && k.Ordered), d.lanes.Waiting(k.Ordered, k.ReadTo()), d.readToEnd())
 	k.DescribeSources(s)
 	d.follow(s.Open())
@@ -114,7 +113,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	return s, nil
 }
 
-// follow notes how far in the log of their source changes are settled, of which all before a place are.
+// follow notes up to where in the log of their source changes are settled, for the changes before a place.
 func (d *dispatcher) follow(before checkpoint.Position) {
 	if last, any := d.admission.follower.Settled(before); any {
 		d.counts.ResumeFrom = last.Last
@@ -124,8 +123,8 @@ func (d *dispatcher) follow(before checkpoint.Position) {
 	}
 }
 
-// readToEnd reports whether all of the input was read. Reading that was stopped has ended too, but rows that an earlier
-// attempt may have sent can be in the rest.
+// readToEnd reports whether all input was read. Stopped reading has ended too, but the rest may hold rows that an
+// earlier attempt may have sent.
 func (d *dispatcher) readToEnd() bool {
 	return d.input.ended() && !d.stopper.stopped() && d.input.err == nil
 }

@@ -13,11 +13,12 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// A load that comes again does not wait for a person where the sender has replaced, withdrawn or damaged an input that the unfinished run
-// has begun to load: it starts over, without the input or with what it is now. Rows that were sent are sent again, which changes nothing.
+// If the sender has replaced, withdrawn or damaged an input that the unfinished run has begun to load, a repeated load
+// does not wait for a person: it starts over, with the input as it is now or without it. Rows that were sent are sent
+// again, which changes nothing.
 
-// startsOver reports whether a run that cannot be resumed, which an error says, is started over. If its rows may not be sent twice, the error
-// becomes one that says what to do.
+// startsOver reports whether a run that cannot be resumed because of why is started over. If its rows may not be sent
+// twice, why becomes an error that says what to do.
 func (a *attempt) startsOver(why *error) bool {
 	err := *why
 	usage := new(plan.UsageError)
@@ -41,7 +42,6 @@ func (a *attempt) startsOver(why *error) bool {
 	return false
 }
 
-// startOver runs the load from its beginning.
 func (a *attempt) startOver(ctx context.Context, asked Config, why error) (*Report, error) {
 	a.from.Release()
 	if a.planned != nil {
@@ -50,10 +50,10 @@ func (a *attempt) startOver(ctx context.Context, asked Config, why error) (*Repo
 	return run(ctx, a.again(asked, why), a.hooks)
 }
 
-// again is the load as it is started over.
+// again returns the configuration for starting over.
 func (a *attempt) again(asked Config, why error) Config {
 	asked.Resume.Look = false
-	// What the attempt before has sent of the old content must not come after the new one.
+	// Requests of the attempt before, with old content, must not be applied after new ones.
 	asked.Resume.Hold = keep.Later(asked.Resume.Hold, keep.Later(a.from.Hold, a.from.SuspectUntil))
 	asked.Resume.Notes = append(asked.Resume.Notes, fmt.Sprintf("the unfinished run %s is started over: %s", a.cfg.RunDir, client.OneLine(why.Error())))
 	return asked

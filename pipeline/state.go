@@ -16,7 +16,7 @@ type Monitor struct{ asks chan chan<- *State }
 // NewMonitor makes a monitor for one load.
 func NewMonitor() *Monitor { return &Monitor{asks: make(chan chan<- *State)} }
 
-// State asks the load for its state. It waits until the load has begun to write, and returns ctx's error when that ends
+// State asks the load for its state. It waits until the load has begun to write, and returns ctx's error if that ends
 // first; a load that has ended never answers.
 func (m *Monitor) State(ctx context.Context) (*State, error) {
 	answer := make(chan *State, 1)
@@ -28,7 +28,7 @@ func (m *Monitor) State(ctx context.Context) (*State, error) {
 	return <-answer, nil
 }
 
-// State is a load at one moment. Its parts are embedded as those of a Report are.
+// State is a load at one moment. Its parts are embedded like those of a Report.
 type State struct {
 	Table   string  `json:"table"`
 	Order   string  `json:"order"`
@@ -44,13 +44,13 @@ type State struct {
 	Lanes  []lanes.State `json:"lanes"`
 }
 
-// StateCounts is what the load has counted so far, as in the Report.
+// StateCounts are the counts so far, as in the Report.
 type StateCounts struct {
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
-	// ConditionFailed are rows that were not written, because the row in the table did not pass --when.
+	// ConditionFailed counts rows that were not written because the row in the table did not pass --when.
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
 	Archived        int64 `json:"archived"`
 	Retried         int64 `json:"retried"`
@@ -67,7 +67,7 @@ type StateWork struct {
 	RowsOut  int   `json:"rows_in_flight"`
 	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
-	// LimitedBy is what keeps the load from being faster now, a word of docs/tuning.md.
+	// LimitedBy is what limits the speed of the load now, a word of docs/tuning.md.
 	LimitedBy string       `json:"limited_by,omitempty"`
 	Waiting   *ledger.Wait `json:"waiting,omitempty"`
 }
@@ -80,7 +80,7 @@ type StateMemory struct {
 	Full   bool  `json:"full"`   // reading waits
 }
 
-// StateMap is what is known of the table's partitions.
+// StateMap is what is known about the table's partitions.
 type StateMap struct {
 	Partitions int    `json:"partitions"`
 	Exact      bool   `json:"exact"` // the service named them
@@ -89,14 +89,13 @@ type StateMap struct {
 	Error      string `json:"error,omitempty"` // of the last reading
 }
 
-// StateMarks is how far the load has come in its input.
+// StateMarks is how far the load is in its input.
 type StateMarks struct {
 	BytesRead  int64 `json:"bytes_read"`
 	BytesTotal int64 `json:"bytes_total"` // -1 unknown
 	Final      int64 `json:"records_final"`
 }
 
-// state describes the load.
 func (d *dispatcher) state(now time.Time) *State {
 	s := countedState(d.counts)
 	s.Table, s.Order, s.Seconds = d.cfg.Target.Table, d.cfg.Write.Order.String(), now.Sub(d.record.started).Seconds()
@@ -114,7 +113,6 @@ func (d *dispatcher) state(now time.Time) *State {
 	return s
 }
 
-// countedState says what has been counted so far.
 func countedState(r *ledger.Counted) *State {
 	return &State{
 		StateCounts: StateCounts{
@@ -125,7 +123,6 @@ func countedState(r *ledger.Counted) *State {
 	}
 }
 
-// state says how the partition map was read.
 func (s *partitionPoller) state() StateMap {
 	m := StateMap{Exact: s.exact.Load(), Reads: s.reads.Load()}
 	if text := s.failed.Load(); text != nil {

@@ -2,7 +2,7 @@ package pipeline
 
 import "context"
 
-// stopper stops a load before its end. The dispatcher's goroutine alone calls stop; anyone may wait for ended.
+// stopper stops a load before its end. Only the dispatcher's goroutine calls stop; anyone may wait for ended.
 type stopper struct {
 	cause    error           // why no further batch is cut; nil while the load continues
 	ended    context.Context // ends when nothing more is to be sent
@@ -25,5 +25,5 @@ func (s *stopper) stop(cause error) {
 	s.stopRead()
 }
 
-// stopped reports whether no further batch is cut.
+// stopped reports whether no more batches are cut.
 func (s *stopper) stopped() bool { return s.cause != nil }

@@ -15,7 +15,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// sweeper deletes the surplus copies of rows that were sent more than once. It begins when no attempt can still be applied.
+// sweeper deletes the surplus copies of rows that were sent more than once. It begins when no attempt can be applied
+// any more.
 type sweeper struct {
 	numbers  *writer.AutoIncrement
 	table    string
@@ -26,13 +27,13 @@ type sweeper struct {
 }
 
 const (
-	// sweepRows is how many rows are looked up at a time, for those of one ordering key come in one scan.
+	// sweepRows is how many rows are looked up at a time: the rows of one ordering key come in one scan.
 	sweepRows = 50_000
-	// sweepTableFrom is for how many ordering keys all of a table is read, if it is not far larger.
+	// sweepTableFrom is the number of ordering keys from which the whole table is read, if it is not far larger.
 	sweepTableFrom = 16
 )
 
-// sweepKeys sweeps the rows of many ordering keys, of several at a time.
+// sweepKeys sweeps the rows of many ordering keys, several at a time.
 func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 	if len(byKey) >= sweepTableFrom {
 		deleted, done, err := s.numbers.SweepTable(slices.Concat(byKey...))
@@ -60,7 +61,7 @@ func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 	return failed
 }
 
-// sweepKey sweeps the rows of one ordering key, again and again while that can help.
+// sweepKey sweeps the rows of one ordering key, and repeats that while it can help.
 func (s *sweeper) sweepKey(ctx context.Context, repeatedRows []writer.Doubt) (all int, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

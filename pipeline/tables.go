@@ -18,8 +18,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// tables are those that the rows of a load go to, where there are several. The dispatcher says which ones rows wait for; the
-// partitionPoller makes sure that they are there, and reads their partitions.
+// tables are the tables of a load with several. The dispatcher says which ones rows wait for; the partitionPoller
+// ensures that they exist and reads their partitions.
 type tables struct {
 	plan  *plan.Plan
 	admin *client.Admin
@@ -37,7 +37,7 @@ type tables struct {
 	next int          // of them, the one that is read next
 }
 
-// openTable is a table that is there.
+// openTable is a table that exists.
 type openTable struct {
 	name   string
 	from   partitions
@@ -45,8 +45,8 @@ type openTable struct {
 	exact  bool
 }
 
-// tablesAtATime is of how many tables the partitions are read at a time, beside those that have changed: operations on
-// tables share a quota, and a load of a year by days has hundreds of tables.
+// tablesAtATime is how many tables have their partitions read at a time, besides those that have changed: table
+// operations share a quota, and a load of a year by days has hundreds of tables.
 const tablesAtATime = 4
 
 func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *keep.TableIDs, stop func(error)) *tables {
@@ -62,21 +62,20 @@ func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tables
 	}
 }
 
-// want asks for a table.
 func (t *tables) want(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wanted = append(t.wanted, name)
 }
 
-// change says that the partitions of a table may be others.
+// change says that the partitions of a table may have changed.
 func (t *tables) change(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.changed[name] = true
 }
 
-// take takes what was asked for since it was called last.
+// take takes the requests since the last call.
 func (t *tables) take() (wanted []string, changed map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,18 +84,18 @@ func (t *tables) take() (wanted []string, changed map[string]bool) {
 	return wanted, changed
 }
 
-// Class is the class of a table by the age policy, from 1; 0 is none.
+// Class is the class of a table by the age policy, from 1; 0 means none.
 func (t *tables) Class(name string) int { return t.plan.Tables.Class(name) }
 
-// WasMade reports whether this attempt has made the table.
+// WasMade reports whether this attempt created the table.
 func (t *tables) WasMade(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.made[name]
 }
 
-// read opens the tables that are wanted and makes the map again. A table that cannot be opened is told, for rows wait for
-// it; partitions that cannot be read stay what they were.
+// read opens the requested tables and rebuilds the map. A table that cannot be opened is reported, because rows wait
+// for it; partitions that cannot be read stay as they were.
 func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed error) {
 	wanted, changed := t.take()
 	for _, name := range wanted {

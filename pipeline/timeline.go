@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// The points that are kept of a load, however long it takes.
+// The number of points kept of a load, regardless of its duration.
 const (
 	mostPoints  = 3600
 	mostColumns = 600
@@ -32,7 +32,7 @@ func mergePoints(into *ledger.Point, later ledger.Point) {
 	into.Limited.Add(&later.Limited)
 }
 
-// timelineRecorder keeps the timeline: once a request and once a split, so that rows pay nothing for it.
+// timelineRecorder keeps the timeline. It works once a request and once a split, so that rows cost nothing.
 type timelineRecorder struct {
 	counts  *ledger.Counted
 	started time.Time
@@ -43,16 +43,16 @@ type timelineRecorder struct {
 	read, rejected int64 // as far as they are counted
 }
 
-// newTimelineRecorder makes a recorder. Processors is what the load has used of them.
+// newTimelineRecorder makes a recorder. processors returns the processor time that the load has used.
 func newTimelineRecorder(counts *ledger.Counted, started time.Time, processors func() float64) *timelineRecorder {
-	// What earlier attempts have read is none of this one's.
+	// What earlier attempts have read does not count.
 	r := &timelineRecorder{counts: counts, started: started, read: counts.Read, rejected: counts.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
 	o := bottleneck.Options{Used: processors, Processors: runtime.GOMAXPROCS(0), Each: r.limited}
 	r.meter = bottleneck.NewMeter(o)
 	return r
 }
 
-// slots are the rows of the heat map for the partitions of a map.
+// slots returns the heat-map rows for the partitions of a map.
 func (r *timelineRecorder) slots(m *partitioner.Map) []int {
 	slots := make([]int, m.Len())
 	for i := range slots {
@@ -65,7 +65,7 @@ func (r *timelineRecorder) slots(m *partitioner.Map) []int {
 	return slots
 }
 
-// point returns that of a moment, with what the ledger has counted since the last.
+// point returns the point of a moment, with what the ledger has counted since the last.
 func (r *timelineRecorder) point(now time.Time) *ledger.Point {
 	l := r.counts
 	p := r.points.At(now.Sub(r.started))
@@ -76,7 +76,6 @@ func (r *timelineRecorder) point(now time.Time) *ledger.Point {
 	return p
 }
 
-// landed takes an answer.
 func (r *timelineRecorder) landed(l *lanes.Landing) {
 	p := r.point(l.At)
 	p.Final += int64(l.Answer.Final)
@@ -88,7 +87,6 @@ func (r *timelineRecorder) landed(l *lanes.Landing) {
 	r.heat.Add(l.At.Sub(r.started), l.Slot, int64(l.Answer.Final))
 }
 
-// limited takes what limited the load for a while.
 func (r *timelineRecorder) limited(begun time.Time, s *bottleneck.Spent) {
 	r.points.At(begun.Sub(r.started)).Limited.Add(s)
 }
