@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// window is over how much time the use of the processors is measured, and the present word chosen.
+// window is the time over which processor use is measured and the current word is chosen.
 const window = 500 * time.Millisecond
 
-// saturated is the share of the processors that a process uses, or waits for, when it has none left.
+// saturated is the share of the processors from which a process that uses or waits for them has none left.
 const saturated = 0.9
 
-// Spent is time by word.
+// Spent is the time spent by word.
 type Spent [count]time.Duration
 
-// Add adds later times.
 func (s *Spent) Add(later *Spent) {
 	for w, d := range later {
 		s[w] += d
@@ -24,14 +23,14 @@ func (s *Spent) Add(later *Spent) {
 
 // Options of a Meter.
 type Options struct {
-	// Used returns the CPU seconds that the process has used or has waited for a processor, so far. Nil never finds CPU.
+	// Used returns the CPU seconds that the process has used or waited for so far. Nil never finds CPU.
 	Used       func() float64
 	Processors int
-	// Each, if it is not nil, is told of each window when it has ended: when it began, and how its time was spent.
+	// Each, if not nil, receives each window when it ends: its beginning, and how its time was spent.
 	Each func(begun time.Time, s *Spent)
 }
 
-// Meter adds up how much of the time each word was true. It is not safe for concurrent use.
+// Meter sums the time for which each word was true. It is not safe for concurrent use.
 type Meter struct {
 	o      Options
 	word   Word // since at
@@ -49,7 +48,7 @@ type Meter struct {
 // NewMeter makes a meter that begins with the first Note.
 func NewMeter(o Options) *Meter { return &Meter{o: o} }
 
-// Wants reports whether a Note is due: none is sooner than every after the last. Then Due says how long to wait for it.
+// Wants reports whether a Note is due, at the earliest every after the last. If not, Due returns how long to wait.
 func (m *Meter) Wants(now time.Time, every time.Duration) bool {
 	m.late = 0
 	if passed := now.Sub(m.at); !m.at.IsZero() && passed >= 0 && passed < every {
@@ -59,8 +58,8 @@ func (m *Meter) Wants(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// Note says which word is true from now on. Link, Reader and Disk are CPU where the process has used all processors; so are others
-// that are said to be unsure.
+// Note says which word is true from now on. Link, Reader, Disk and unsure words count as CPU if the process has used
+// all processors.
 func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	if m.at.IsZero() {
 		m.at, m.begun, m.used = now, now, m.cpu()
@@ -76,8 +75,8 @@ func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	}
 }
 
-// Before adds time before the first Note in which the inputs were waited for, and the CPU seconds that the process has used of it. Less
-// than a window is not worth a word.
+// Before adds time before the first Note in which the load waited for its inputs, and the CPU seconds used in it. Times
+// below a window are ignored.
 func (m *Meter) Before(from, to time.Time, used float64) {
 	passed := to.Sub(from)
 	if passed < window {
@@ -95,12 +94,11 @@ func (m *Meter) Before(from, to time.Time, used float64) {
 	}
 }
 
-// exhausted reports whether the process has used all processors for a while.
+// exhausted reports whether the process used all processors during d.
 func (m *Meter) exhausted(used float64, d time.Duration) bool {
 	return used >= saturated*d.Seconds()*float64(max(1, m.o.Processors))
 }
 
-// End ends the last window.
 func (m *Meter) End(now time.Time) {
 	if !m.at.IsZero() {
 		m.Note(now, m.word, m.unsure)
@@ -108,7 +106,7 @@ func (m *Meter) End(now time.Time) {
 	}
 }
 
-// Due returns the time until the next Note is due: whoever waits longer leaves the word out of date.
+// Due returns the time until the next Note is due; waiting longer makes the word stale.
 func (m *Meter) Due(now time.Time) time.Duration {
 	if m.late > 0 {
 		return m.late
@@ -116,7 +114,6 @@ func (m *Meter) Due(now time.Time) time.Duration {
 	return max(0, window-now.Sub(m.begun))
 }
 
-// end ends a window.
 func (m *Meter) end(now time.Time) {
 	passed := now.Sub(m.begun)
 	if passed <= 0 {
@@ -150,7 +147,7 @@ func (m *Meter) cpu() float64 {
 	return m.o.Used()
 }
 
-// Now is the word that was true for the largest part of the last window.
+// Now is the word that was true for most of the last window.
 func (m *Meter) Now() Word {
 	if m.now == None {
 		return m.word
@@ -158,14 +155,14 @@ func (m *Meter) Now() Word {
 	return m.now
 }
 
-// Part is a word's part of the time.
+// Part is a word's share of the time.
 type Part struct {
 	Word    Word
 	Seconds float64
 	Share   float64
 }
 
-// Parts returns the words that were true so far, the longest first. None is left out.
+// Parts returns the words that were true so far, longest first, all of them.
 func (m *Meter) Parts() (parts []Part) {
 	sum := 0.0
 	for _, w := range Words() {

@@ -1,6 +1,6 @@
 package bottleneck
 
-// Word names what keeps a load from being faster.
+// Word names what limits the speed of a load.
 type Word uint8
 
 // The words, and the evidence for each.
@@ -41,16 +41,16 @@ var texts = [count]struct{ name, reason, advice string }{
 	Source:    {"source", "the database that rows come from does not answer", "see what happens to it; reading continues by itself when it answers within --retry-for"},
 }
 
-// String is the word: as reports, metrics and docs/tuning.md spell it.
+// String is the word as reports, metrics and docs/tuning.md spell it.
 func (w Word) String() string { return texts[w].name }
 
-// Reason says in half a sentence what is the case.
+// Reason describes the limit in half a sentence.
 func (w Word) Reason() string { return texts[w].reason }
 
-// Advice says in half a sentence what to do.
+// Advice says in half a sentence what to do about it.
 func (w Word) Advice() string { return texts[w].advice }
 
-// Parse returns the word of a text, None for any other.
+// Parse returns the word with a name, or None.
 func Parse(text string) Word {
 	for _, w := range Words() {
 		if texts[w].name == text {

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// mark is the number that no record has: a source of which it was read was read to its end.
+// mark is a number that no record has; it stands for a source that was read to its end.
 func mark(source int) Position { return At(source+1, 0) - 1 }
 
 // AddEnd notes that a source was read to its end.
 func (s Set) AddEnd(source int) Set { return s.Add(mark(source), mark(source)+1) }
 
-// AddWhole notes that a source was read to its end and has nothing left that is not final.
+// AddWhole notes that a source was read to its end and all its records are final.
 func (s Set) AddWhole(source int) Set { return s.Add(At(source, 0), At(source+1, 0)) }
 
-// Ended reports whether a source was read to its end, as AddEnd has noted it.
+// Ended reports whether AddEnd has noted that a source was read to its end.
 func (s Set) Ended(source int) bool { return s.Has(mark(source)) }
 
-// Numbered returns how many numbers the records of a source have that was read in order, those of earlier attempts included.
+// Numbered returns how many record numbers a source has used that was read in order, including earlier attempts.
 func (s Set) Numbered(source int) int64 {
 	from := At(source, 0)
 	if i := s.after(from); i < len(s) && s[i].From <= from {
@@ -26,7 +26,7 @@ func (s Set) Numbered(source int) int64 {
 	return 0
 }
 
-// FirstOpens returns the first record that was read and is not final of every source that has one.
+// FirstOpens returns, for every source that has one, the first record that was read and is not final.
 func (s *State) FirstOpens() map[int]int64 {
 	first := map[int]int64{}
 	look := func(set Set) {
@@ -45,13 +45,12 @@ func (s *State) FirstOpens() map[int]int64 {
 	return first
 }
 
-// ReadAgain makes the snapshot the base of an attempt that reads live sources. Of a record of those nothing can be said by its
-// number once it is read again, for the source has changed, so that no number is used twice: the new attempt reads from the place
-// of each source's Start, before which all is final, but numbers continue after the highest one of those before. All of these are
-// final for it.
+// ReadAgain makes the snapshot the base of an attempt that reads live sources. A live source changes, so a record that is read
+// again cannot be identified by its number, and no number is used twice: the new attempt reads from each source's Start, before
+// which all is final, but numbers continue after the highest one used before. All earlier numbers are final for it.
 //
-// It returns how many records were counted that are read again, those that are not final included. Numbers that were given to
-// records after the snapshot may be used again: what the run keeps of such records is cut off with the files.
+// It returns how many counted records are read again, including unfinished ones. Numbers given to records after the snapshot
+// may be used again: what the run keeps of such records is cut off with the files.
 func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
 	starts := map[int]Start{}
 	for _, from := range s.Starts {

@@ -18,8 +18,8 @@ const (
 	PrevFile = "checkpoint.prev"
 )
 
-// Write puts an encoded snapshot in the place of the last one, which becomes the one before, so that a crash at any moment leaves
-// a whole one. Between the two renames the one before is the newest there is: Read takes it.
+// Write replaces the last snapshot, which becomes the previous one, so that a crash at any moment leaves a whole one.
+// Between the two renames the previous one is the newest, and Read takes it.
 func Write(dir string, encoded []byte) error {
 	err := atomicfile.WriteBytes(filepath.Join(dir, File), atomicfile.Options{Perm: 0o600, Previous: PrevFile}, encoded)
 	if err != nil {
@@ -28,9 +28,9 @@ func Write(dir string, encoded []byte) error {
 	return nil
 }
 
-// Read returns the newest whole snapshot of a run folder, fs.ErrNotExist if it has none. If the newest is damaged, it is the
-// one before: then Older is set, and every record that is not final may have been sent, for the allowances of that snapshot
-// were over when the newest was there.
+// Read returns the newest whole snapshot of a run folder, or fs.ErrNotExist. If the newest is damaged it returns the
+// previous one with Older set; then every unfinished record may have been sent, because that snapshot's allowances had
+// expired when the newest was written.
 func Read(dir string) (*Snapshot, error) {
 	var failed error
 	for _, name := range []string{File, PrevFile} {
@@ -55,7 +55,7 @@ func Read(dir string) (*Snapshot, error) {
 	return nil, fmt.Errorf("read checkpoint in %s: %w", dir, fs.ErrNotExist)
 }
 
-// doubt takes back what the snapshot says of rows that are not final.
+// doubt discards what the snapshot says about unfinished rows.
 func (s *Snapshot) doubt() {
 	s.Older, s.Settled = true, false
 	for i := range s.Pieces {
@@ -77,7 +77,7 @@ func Exists(dir string) bool {
 // Remove removes the checkpoint of a run that is finished.
 func Remove(dir string) error {
 	var failed error
-	// The older one first: when it alone were left it would be taken for the newest.
+	// The previous one first: alone it would be mistaken for the newest.
 	for _, name := range []string{PrevFile, File, File + atomicfile.Suffix, DivisionFile, OrderFile, otherOrderFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, fmt.Errorf("remove checkpoint: %w", err))

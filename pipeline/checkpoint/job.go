@@ -16,13 +16,13 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Job is which load a run is, as kept in its folder. Its many fields are those of a file of JSON.
+// Job identifies the load of a run in its folder. Its many fields are those of a JSON file.
 type Job struct {
 	Identity string          `json:"identity"`      // which run is meant: the same for the same target, table and inputs
 	Run      string          `json:"run,omitempty"` // what the marks of the run's rows name it by
 	Details  []progress.Fact `json:"details"`
 	Args     []string        `json:"args,omitempty"` // after the program's name
-	// Request is the command as it was asked for, without secrets.
+	// Request is the original command, without secrets.
 	Request json.RawMessage `json:"request,omitempty"`
 	Command string          `json:"command,omitempty"`
 	Dir     string          `json:"dir"` // in which the command was given
@@ -31,20 +31,20 @@ type Job struct {
 	Started time.Time       `json:"started"`
 	Types   []Typed         `json:"types,omitempty"` // of columns: a later attempt, or a load of the rejects, must not infer others
 	Zeros   []string        `json:"zeros,omitempty"` // of those, doubles that may have zeros at the end
-	// Separator is what splice(auto, …) joins with.
+	// Separator joins the parts of splice(auto, …).
 	Separator string `json:"separator,omitempty"`
 	// Division is the SHA-256 of DivisionFile, empty if the run has none.
 	Division string `json:"division,omitempty"`
 	// Order is the SHA-256 of OrderFile, empty if the inputs are read in their own order.
 	Order string `json:"order,omitempty"`
-	// Chosen are the inputs that the first attempt has chosen of those that its arguments mean; nil takes all.
+	// Chosen are the inputs that the first attempt chose among those its arguments match; nil means all.
 	Chosen []string `json:"chosen,omitempty"`
-	// Indexes are those that the table gets that the run makes, after its rows.
+	// Indexes are added after the rows to a table that the run creates.
 	Indexes      []table.Index `json:"indexes,omitempty"`
 	IndexesFirst bool          `json:"indexes_first,omitempty"`
-	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
+	// PolicyNow is the time from which a policy counts the ages of tables.
 	PolicyNow time.Time `json:"policy_now,omitzero"`
-	// ReplacedBy is the run that has started this one over; it is not resumed then.
+	// ReplacedBy is the run that has started this one over; this one is then not resumed.
 	ReplacedBy string   `json:"replaced_by,omitempty"`
 	Retried    []string `json:"retried,omitempty"` // runs that have loaded the rejects of this one
 }
@@ -54,14 +54,14 @@ type Typed struct {
 	Column string `json:"column"`
 	Type   string `json:"type"`
 	Own    string `json:"own,omitempty"` // as in table.Column, if it is not Type
-	// Asked says that the type is as one that the user gives: that of a column of a database.
+	// Asked means that the type counts as given by the user: the column comes from a database.
 	Asked bool `json:"asked,omitempty"`
 }
 
 // JobFile is the name of the job's file in a run folder.
 const JobFile = "run.json"
 
-// Write keeps the job in its run folder.
+// Write writes the job to its run folder.
 func (j *Job) Write(dir string) error {
 	if err := progress.Write(filepath.Join(dir, JobFile), 0o600, rundir.Version, j); err != nil {
 		return fmt.Errorf("keep job: %w", err)
@@ -69,10 +69,9 @@ func (j *Job) Write(dir string) error {
 	return nil
 }
 
-// ReadJob reads the job of a run folder.
 func ReadJob(dir string) (*Job, error) { return readJob(dir, "") }
 
-// ReadJobOf is ReadJob where the job's identity is the one, of a run folder among many; nil without an error where it is another.
+// ReadJobOf is ReadJob for one run folder among many: nil without an error if the job has another identity.
 func ReadJobOf(dir, identity string) (*Job, error) {
 	j, err := readJob(dir, identity)
 	if err != nil || j == nil || j.Identity != identity {
@@ -81,7 +80,7 @@ func ReadJobOf(dir, identity string) (*Job, error) {
 	return j, nil
 }
 
-// readJob does not look further into a file that does not hold the text.
+// readJob stops reading a file that does not contain holds.
 func readJob(dir, holds string) (*Job, error) {
 	name := filepath.Join(dir, JobFile)
 	text, err := os.ReadFile(name)
@@ -98,10 +97,12 @@ func readJob(dir, holds string) (*Job, error) {
 	return j, nil
 }
 
-// DivisionFile is the file of a run folder that says how what is read was divided into parts, as a source.Origin says it.
+// DivisionFile is the file of a run folder that describes how the input was divided into parts, in the form of a
+// source.Origin.
 const DivisionFile = "division.bin"
 
-// KeepDivision keeps a division in the run folder, and its sum in the job, which is to be written afterwards. Nil keeps none.
+// KeepDivision writes a division to the run folder and its sum to the job, which the caller writes afterwards. Nil
+// keeps none.
 func (j *Job) KeepDivision(dir string, division []byte) error {
 	if division == nil {
 		j.Division = ""
@@ -114,7 +115,7 @@ func (j *Job) KeepDivision(dir string, division []byte) error {
 	return nil
 }
 
-// ReadDivision reads the division of a run, nil if it has none. It fails if the file is not the one that was kept.
+// ReadDivision reads the division of a run, nil if it has none. It fails if the file has changed.
 func (j *Job) ReadDivision(dir string) ([]byte, error) {
 	if j.Division == "" {
 		return nil, nil
@@ -122,7 +123,7 @@ func (j *Job) ReadDivision(dir string) ([]byte, error) {
 	return readKept("how the input is divided", filepath.Join(dir, DivisionFile), j.Division)
 }
 
-// readKept reads a file that must have a sum.
+// readKept reads a file and checks its sum.
 func readKept(what, name, sum string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if err == nil && sumOf(text) != sum {
@@ -139,17 +140,18 @@ func sumOf(division []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// OrderFile is the file of a run folder that says in which order sections of the inputs are read. When more is to be read out of order than it says,
-// a file of the other name takes its place: the job names the one that counts by its sum, and each kill leaves that one whole.
+// OrderFile is the file of a run folder with the order in which sections of the inputs are read. If more is read out of
+// order later, a file of the other name replaces it: the job names the valid one by its sum, and a kill at any moment
+// leaves that one whole.
 const (
 	OrderFile      = "order.bin"
 	otherOrderFile = "order.other.bin"
 )
 
-// orderDetail makes versions that do not know of the file refuse to resume the run: they would read in another order.
+// orderDetail makes versions that do not know the file refuse to resume the run: they would read in another order.
 var orderDetail = progress.Fact{Name: "the order of reading", Value: "by a schedule"}
 
-// KeepOrder keeps the order of reading in the run folder, and then the job with its sum.
+// KeepOrder writes the order of reading to the run folder, and then the job with its sum.
 func (j *Job) KeepOrder(dir string, order []byte) error {
 	name := OrderFile
 	if j.isOrder(dir, name) {
@@ -163,7 +165,7 @@ func (j *Job) KeepOrder(dir string, order []byte) error {
 	return j.Write(dir)
 }
 
-// WithOrder returns the details with that of the order of reading, if the job has one.
+// WithOrder adds the order of reading to the details, if the job has one.
 func (j *Job) WithOrder(details []progress.Fact) []progress.Fact {
 	if j.Order == "" {
 		return details
@@ -171,7 +173,7 @@ func (j *Job) WithOrder(details []progress.Fact) []progress.Fact {
 	return append(details[:len(details):len(details)], orderDetail)
 }
 
-// ReadOrder reads the order of reading of a run, nil if it has none. It fails if the file is not the one that was kept.
+// ReadOrder reads the order of reading of a run, nil if it has none. It fails if the file has changed.
 func (j *Job) ReadOrder(dir string) ([]byte, error) {
 	if j.Order == "" {
 		return nil, nil
@@ -182,7 +184,7 @@ func (j *Job) ReadOrder(dir string) ([]byte, error) {
 	return readKept("the order of reading", filepath.Join(dir, OrderFile), j.Order)
 }
 
-// isOrder reports whether a file is the order of reading that counts.
+// isOrder reports whether a file is the valid order of reading.
 func (j *Job) isOrder(dir, name string) bool {
 	order, err := os.ReadFile(filepath.Join(dir, name))
 	return err == nil && j.Order != "" && sumOf(order) == j.Order

@@ -1,8 +1,8 @@
 package checkpoint
 
-// Replay answers whether the records that an attempt reads are final already. In source order it counts how many of them the
-// attempt before may have sent without its checkpoint saying so, and is not safe for concurrent use; without an order it does
-// not count and is.
+// Replay answers whether records read by an attempt are already final. In source order it counts how many the previous
+// attempt may have sent without a checkpoint, and is not safe for concurrent use; without an order it does not count,
+// and is safe.
 type Replay struct {
 	state   *State
 	ordered bool
@@ -10,7 +10,7 @@ type Replay struct {
 	total   int64
 }
 
-// NewReplay begins with the state at the end of the attempt before.
+// NewReplay begins with the state at the end of the previous attempt.
 func NewReplay(s *State, ordered bool) *Replay {
 	r := &Replay{state: s, ordered: ordered}
 	for _, p := range s.Pieces {
@@ -20,8 +20,8 @@ func NewReplay(s *State, ordered bool) *Replay {
 	return r
 }
 
-// Row says of a record with a key whether it is final and, if it is not, whether it may have been sent. In source order
-// records are to be asked for in that order.
+// Row reports whether a record with a key is final and, if not, whether it may have been sent. In source order, records
+// must be asked for in that order.
 func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool) {
 	p := At(source, record)
 	switch {
@@ -39,10 +39,10 @@ func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool)
 	return false, true
 }
 
-// Counted reports whether the record was counted as read before: one that is rejected for what it is was rejected then.
+// Counted reports whether the record was counted as read before; an invalid one was rejected then.
 func (r *Replay) Counted(source int, record int64) bool { return r.state.Read.Has(At(source, record)) }
 
-// Known reports whether any of n records of a source from one on was read, of all that follow if n is below 0.
+// Known reports whether any of n records of a source from one on was read; n below 0 means all that follow.
 func (r *Replay) Known(source int, from, n int64) bool {
 	to := At(source+1, 0)
 	if n >= 0 {
@@ -51,7 +51,7 @@ func (r *Replay) Known(source int, from, n int64) bool {
 	return r.state.Read.Count(At(source, from), to) > 0
 }
 
-// Unknown reports whether nothing is known of any record of a source from one on, and none is suspect.
+// Unknown reports whether nothing is known about any record of a source from one on, and none is suspect.
 func (r *Replay) Unknown(source int, from int64) bool {
 	return r.ordered && r.total == 0 && At(source, from) >= r.state.Read.End()
 }

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// Position is the place of a record in the whole input: the ordinal of its source, then its number in it, from 0. It does
-// not depend on how the source is cut into splits.
+// Position is the place of a record in the whole input: the ordinal of its source, then its number in it, from 0. It
+// does not depend on how the source is cut into splits.
 type Position uint64
 
 const recordBits = 40
@@ -21,10 +21,10 @@ func (p Position) Source() int { return int(p >> recordBits) }
 // Record returns the number of the record in its source.
 func (p Position) Record() int64 { return int64(p & (1<<recordBits - 1)) }
 
-// Interval is the positions from From on, before To.
+// Interval holds the positions from From up to but excluding To.
 type Interval struct{ From, To Position }
 
-// Set is a set of positions: intervals in order that neither overlap nor touch.
+// Set is a set of positions: sorted intervals that neither overlap nor touch.
 type Set []Interval
 
 // after returns the index of the first interval that ends after p.
@@ -32,13 +32,13 @@ func (s Set) after(p Position) int {
 	return sort.Search(len(s), func(i int) bool { return s[i].To > p })
 }
 
-// Has reports whether the position is in the set.
+// Has reports whether the set contains the position.
 func (s Set) Has(p Position) bool {
 	i := s.after(p)
 	return i < len(s) && s[i].From <= p
 }
 
-// Next returns the first position of the set from p on.
+// Next returns the first position of the set at or after p.
 func (s Set) Next(p Position) (Position, bool) {
 	i := s.after(p)
 	if i == len(s) {
@@ -47,7 +47,7 @@ func (s Set) Next(p Position) (Position, bool) {
 	return max(p, s[i].From), true
 }
 
-// Count returns how many positions of the interval are in the set. The interval is of one source.
+// Count returns how many positions of the interval are in the set. The interval lies in one source.
 func (s Set) Count(from, to Position) (n int64) {
 	for i := s.after(from); i < len(s) && s[i].From < to; i++ {
 		n += int64(min(to, s[i].To) - max(from, s[i].From))
@@ -55,7 +55,7 @@ func (s Set) Count(from, to Position) (n int64) {
 	return n
 }
 
-// End returns the position after the last one of the set.
+// End returns the position after the set's last one.
 func (s Set) End() Position {
 	if len(s) == 0 {
 		return 0
@@ -63,12 +63,12 @@ func (s Set) End() Position {
 	return s[len(s)-1].To
 }
 
-// Add returns the set with an interval more. It may use the memory of s.
+// Add returns the set with one more interval. It may use the memory of s.
 func (s Set) Add(from, to Position) Set {
 	if from >= to {
 		return s
 	}
-	// Those from first on end at from or after it, those from last on begin after to.
+	// Intervals from first on end at or after from; those from last on begin after to.
 	first := sort.Search(len(s), func(i int) bool { return s[i].To >= from })
 	last := first + sort.Search(len(s)-first, func(i int) bool { return s[first+i].From > to })
 	if first < last {
@@ -108,7 +108,7 @@ func OfPositions(all []Position) (s Set) {
 	return s
 }
 
-// Union returns what is in a or b.
+// Union returns the positions in a or b.
 func Union(a, b Set) Set {
 	if len(a) == 0 {
 		return b
@@ -119,7 +119,7 @@ func Union(a, b Set) Set {
 	return Of(slices.Concat(a, b))
 }
 
-// Intersect returns what is in both a and b.
+// Intersect returns the positions in both a and b.
 func Intersect(a, b Set) (both Set) {
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		if from, to := max(a[i].From, b[j].From), min(a[i].To, b[j].To); from < to {
@@ -134,7 +134,7 @@ func Intersect(a, b Set) (both Set) {
 	return both
 }
 
-// Subtract returns what is in a and not in b.
+// Subtract returns the positions in a and not in b.
 func Subtract(a, b Set) (rest Set) {
 	j := 0
 	for _, i := range a {

@@ -18,35 +18,36 @@ type Snapshot struct {
 	State
 }
 
-// About is what a snapshot says beside what is final. Its many fields are those of the JSON at the beginning of the file.
+// About is the part of a snapshot besides the final records. Its many fields are those of the JSON at the beginning of
+// the file.
 type About struct {
 	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`
 	Attempt int       `json:"attempt"` // from 1
 	Begun   time.Time `json:"begun"`   // when the first attempt began
 	Ordered bool      `json:"ordered"` // rows of a key are written in source order
-	// Settled says that no attempt to write a row is in flight or may still be applied.
+	// Settled means that no attempt to write a row is in flight or may still be applied.
 	Settled bool `json:"settled"`
 	// Settle is how long an attempt of unknown outcome may still be applied.
 	Settle time.Duration `json:"settle"`
 	// Uptime is Time by a clock that the next attempt can compare with its own.
 	Uptime
-	// HoldFor is for how long after Time an attempt may be applied to a key of which no row is out: nothing is to be sent before.
+	// HoldFor is how long after Time a request may still be applied to a key with no row out: nothing may be sent before.
 	HoldFor time.Duration `json:"hold_for,omitempty"`
 
-	// Tables says of each table that rows were written to when it was made, in microseconds by the service's clock: one of the
-	// same name that is made later does not hold them.
+	// Tables holds the creation time of each table that rows were written to, in microseconds of the service's clock: a
+	// later table of the same name does not hold them.
 	Tables map[string]int64 `json:"tables,omitempty"`
 
 	Counters map[string]int64 `json:"counters"`
 	Files    map[string]int64 `json:"files"` // bytes of the run folder's files that count
-	// Sums are CRC-32C of the run folder's files of rejects, as far as they count.
+	// Sums are the CRC-32C sums of the valid parts of the run folder's reject files.
 	Sums   map[string]uint32 `json:"sums,omitempty"`
 	Starts []Start           `json:"starts,omitempty"`
 	Chains []Chain           `json:"chains,omitempty"`
-	// Moments say of live sources when they were read.
+	// Moments holds when live sources were read.
 	Moments []Moment `json:"moments,omitempty"`
-	// Snapshots are those of a live source that all attempts have read, as the report has them.
+	// Snapshots are the report's snapshots of a live source that all attempts have read.
 	Snapshots json.RawMessage `json:"snapshots,omitempty"`
 
 	// Bad are the inputs that were set aside.
@@ -55,7 +56,7 @@ type About struct {
 	Older bool `json:"-"` // there was a newer one, which is damaged: see Read
 }
 
-// BadInput is an input that was set aside for what it holds: the same bytes cannot be loaded as asked.
+// BadInput is an input that was set aside for its content: the same bytes cannot be loaded as requested.
 type BadInput struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
@@ -64,38 +65,39 @@ type BadInput struct {
 	Held   bool   `json:"held,omitempty"`   // it is tried again only when its content has changed
 	Sent   bool   `json:"sent,omitempty"`   // rows of it may be in the table that may not be sent twice
 	Source int    `json:"source"`           // its ordinal; -1 of one that was not opened
-	// Rejected are records, of one with more than the limit allows. It is held while the limit does not allow them.
+	// Rejected counts the records of an input with more rejects than the limit allows. It is held until the limit allows
+	// them.
 	Rejected int64 `json:"rejected,omitempty"`
 }
 
-// Start is a place of a source at which a record begins.
+// Start is a position in a source at which a record begins.
 type Start struct {
 	Source int   `json:"source"`
 	Record int64 `json:"record"` // records before it
 	Line   int64 `json:"line"`   // lines before it
 	Offset int64 `json:"offset"` // bytes of the decompressed text before it
 	Bytes  int64 `json:"bytes"`  // of all inputs, read before it
-	// Key is the place where places are keys.
+	// Key is the place if places are keys.
 	Key []byte `json:"key,omitempty"`
 }
 
-// Moment is when a live source was read, in all attempts, in Unix milliseconds by this machine's clock.
+// Moment is when a live source was read, over all attempts, in Unix milliseconds of this machine's clock.
 type Moment struct {
 	Source int   `json:"source"`
 	From   int64 `json:"from"`
 	To     int64 `json:"to"`
 }
 
-// Chain is what a stream was, as far as it was read.
+// Chain identifies the part of a stream that was read.
 type Chain struct {
 	Source int      `json:"source"`
 	Every  int64    `json:"every"` // bytes between sums
 	Sums   []uint64 `json:"sums"`  // of all bytes before each multiple of Every, from 1 on
 }
 
-// A file is the magic, the version, the length of the zstd frame and its CRC-32C, then the frame. In the frame are the
-// length of About as JSON and that, then the sets: numbers as unsigned varints, positions as distances from the one
-// before, keys as the bytes that they share with the one before and the rest.
+// A file consists of the magic, the version, the length of the zstd frame and its CRC-32C, then the frame. The frame
+// holds the length of About as JSON, that JSON, then the sets: numbers as unsigned varints, positions as distances from
+// the previous one, keys as the length shared with the previous one and the rest.
 const (
 	magic      = "tsimport checkpoint\n"
 	version    = 1
@@ -152,7 +154,7 @@ func appendSet(dst []byte, s Set) []byte {
 	return dst
 }
 
-// errDamaged is what is wrong with a file that was not written to its end or was changed.
+// errDamaged means that a file was not written to its end or was changed.
 var errDamaged = errors.New("the file is cut short or damaged")
 
 // Decode reads a file that Encode made.
@@ -213,7 +215,7 @@ func decodeRaw(raw []byte) (*Snapshot, error) {
 	return s, nil
 }
 
-// decoder reads what was appended.
+// decoder reads an encoded snapshot.
 type decoder struct {
 	rest []byte
 	bad  bool

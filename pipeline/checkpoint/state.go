@@ -8,26 +8,26 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// State says which records are final: those that were read, that do not wait and that are not out.
+// State says which records are final: those that were read, do not wait and are not out.
 //
 // It describes one moment exactly. Marks of slices that are fixed for the whole job would not: a partition that is split has
-// rows queued in the order of its parent, and a slice's mark could only name the earliest of them, so rows after it would count
-// as not final although the counters have them.
+// rows queued in the order of its parent, and a slice's mark could only name the earliest of them, so rows after it would not
+// count as final although the counters have them.
 type State struct {
-	// Read are the records that were counted as read: queued, or rejected for what they are.
+	// Read holds the records counted as read: queued, or rejected as invalid.
 	Read Set
 	// Pieces are adjacent, in key order, and cover all keys.
 	Pieces []Piece
-	// Out are the records that have left their queue and are not final.
+	// Out holds the records that have left their queue and are not final.
 	Out Set
 }
 
-// Piece is what waits of a range of keys.
+// Piece holds what waits in a range of keys.
 type Piece struct {
 	Lower   []byte // the first key's encoding, nil in the first piece; the next piece begins where this one ends
 	Waiting Set    // records with a key of the piece that were read and are queued, or were left over by an earlier attempt
-	// Allowance is how many further rows of the piece, the first ones in source order that are not final, may be sent until
-	// the next state is known.
+	// Allowance is how many more rows of the piece, its first unfinished ones in source order, may be sent until the next
+	// state is known.
 	Allowance int64
 }
 
@@ -37,7 +37,7 @@ type Queued struct {
 	Interval
 }
 
-// LaneRange is a range of keys whose rows are sent together.
+// LaneRange is a range of keys with rows that are sent together.
 type LaneRange struct {
 	Lower     []byte
 	Allowance int64
@@ -48,8 +48,8 @@ func (s *State) pieceOf(key []byte) int {
 	return sort.Search(len(s.Pieces), func(i int) bool { return bytes.Compare(s.Pieces[i].Lower, key) > 0 }) - 1
 }
 
-// Final reports whether a record is final. The key of a record that has none, because it was rejected for what it is,
-// does not matter; Replay.Counted is to be asked then.
+// Final reports whether a record is final. For an invalid record, which has no key, key is ignored; Replay.Counted is
+// to be asked then.
 func (s *State) Final(p Position, key []byte) bool {
 	if !s.Read.Has(p) || s.Out.Has(p) {
 		return false
@@ -69,10 +69,10 @@ func (s *State) firstOpen(p Position) (first Position, ok bool) {
 	return first, ok
 }
 
-// Open returns the first position of all that is not final, where sources are read in order.
+// Open returns the first position that is not final, if sources are read in order.
 func (s *State) Open() Position { return s.OpenBefore(s.Read.End()) }
 
-// OpenBefore returns the first position that was read and is not final, but unread if that comes before it.
+// OpenBefore returns the first position that was read and is not final, or unread if that comes first.
 func (s *State) OpenBefore(unread Position) Position {
 	if p, ok := s.firstOpen(0); ok {
 		return min(p, unread)
@@ -80,8 +80,8 @@ func (s *State) OpenBefore(unread Position) Position {
 	return unread
 }
 
-// Complete reports whether a source that was read in order was read to its end and is final. Where sources are read one after
-// the other, one that is followed by another was.
+// Complete reports whether a source read in order was read to its end and is final. If sources are read in turn, one
+// with a successor was.
 func (s *State) Complete(source int, ordered bool) bool {
 	if !s.Read.Ended(source) && !(ordered && s.Read.End() > At(source+1, 0)) {
 		return false
@@ -90,8 +90,8 @@ func (s *State) Complete(source int, ordered bool) bool {
 	return !ok || p >= At(source+1, 0)
 }
 
-// Done reports whether nothing is left of base, the state that an attempt began with: none of what it says was read waits or
-// is out any more.
+// Done reports whether nothing is left of base, the state that an attempt began with: none of the records read by then
+// waits or is out.
 func (s *State) Done(base *State) bool {
 	if len(Intersect(s.Out, base.Read)) > 0 {
 		return false
@@ -99,13 +99,13 @@ func (s *State) Done(base *State) bool {
 	return !slices.ContainsFunc(s.Pieces, func(p Piece) bool { return len(Intersect(p.Waiting, base.Read)) > 0 })
 }
 
-// Tile makes adjacent pieces: the lanes in key order, and what is queued in them, cut where keys begin or end.
+// Tile makes adjacent pieces from the lanes in key order and their queues, cut where keys begin or end.
 func Tile(lanes []LaneRange, queued []Queued) []Piece {
 	type group struct {
 		keys table.KeyRange
 		set  Set
 	}
-	// Parts of the same keys are put together first: there are many of them where rows leave in no order.
+	// Parts with the same keys are grouped first: there are many if rows leave in no order.
 	var groups []group
 	slices.SortStableFunc(queued, func(a, b Queued) int { return compareRanges(a.Keys, b.Keys) })
 	for from := 0; from < len(queued); {
@@ -163,7 +163,7 @@ func compareRanges(a, b table.KeyRange) int {
 	return bytes.Compare(a.Upper, b.Upper)
 }
 
-// piecesFrom makes a piece from every bound on, and one before them all.
+// piecesFrom makes a piece from every bound on, and one before all of them.
 func piecesFrom(bounds [][]byte) []Piece {
 	slices.SortFunc(bounds, bytes.Compare)
 	bounds = slices.CompactFunc(bounds, bytes.Equal)
@@ -176,16 +176,16 @@ func piecesFrom(bounds [][]byte) []Piece {
 	return pieces
 }
 
-// join makes one piece of neighbours that say the same. Those with an allowance stay apart: each may send as much.
+// join merges equal neighbours. Pieces with an allowance stay apart: each may send that many.
 func join(pieces []Piece) []Piece {
 	return slices.CompactFunc(pieces, func(a, b Piece) bool {
 		return a.Allowance == 0 && b.Allowance == 0 && slices.Equal(a.Waiting, b.Waiting)
 	})
 }
 
-// Continue makes the pieces of an attempt those of the job: base is the state that the attempt began with, again what it has
-// read so far, final or not. Records that wait by base wait until they are read again, and those that are final by base stay
-// final. Allowances of base hold too: what they let out may have been applied.
+// Continue turns the pieces of an attempt into those of the job. base is the state that the attempt began with, again
+// what it has read so far, final or not. Records that wait in base wait until they are read again, and those final in
+// base stay final. Allowances of base still hold: rows they let out may have been applied.
 func Continue(base *State, again Set, pieces []Piece) []Piece {
 	var bounds [][]byte
 	for _, all := range [][]Piece{base.Pieces, pieces} {

@@ -2,17 +2,17 @@ package checkpoint
 
 import "time"
 
-// Uptime is a moment by the clock of a machine that counts from its boot. Two processes' wall clocks cannot be compared: one
-// may have been set in between.
+// Uptime is a moment by a clock that counts from the machine's boot. Wall clocks of two processes cannot be compared:
+// one may have been set in between.
 type Uptime struct {
 	Boot string        `json:"boot,omitempty"` // which boot of which machine; empty is unknown
 	Up   time.Duration `json:"up,omitempty"`
 }
 
-// Now returns the present moment. Where no such clock is known it is the zero Uptime.
+// Now returns the present moment, or the zero Uptime without such a clock.
 func Now() Uptime { return readUptime() }
 
-// Since returns how long ago another moment was; 0 if nobody can say.
+// Since returns the time since another moment; 0 if it is unknown.
 func (u Uptime) Since(then Uptime) time.Duration {
 	if u.Boot == "" || u.Boot != then.Boot {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readUptime reads how long the machine is up, sleep included: nobody sets this clock. It is of one boot, and of one name and
-// space of time, which a container has of its own.
+// readUptime reads how long the machine is up, including sleep: nobody sets this clock. It belongs to one boot and one
+// time namespace, and a container may have its own.
 func readUptime() Uptime {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Config is how the database of a request is read, nil if the request is of something else.
+// Config returns how the database of a request is read, nil if the request names none.
 func Config(r *options.Command) (*sqltable.Config, error) {
 	target := suggest.Arg(cmp.Or(r.Table, "TARGET"))
 	for _, o := range options.OfCommand("copy") { // what the same command would be as a copy
@@ -69,7 +69,7 @@ type Load struct {
 	say    words.Say
 }
 
-// Of returns the load of the database that a request names, nil if it names none. What a user should know is said.
+// Of returns the load of the database that a request names, nil if it names none. say receives what a user should know.
 func Of(r *options.Command, say words.Say) (*Load, error) {
 	cfg, err := Config(r)
 	if cfg == nil || err != nil {
@@ -80,7 +80,7 @@ func Of(r *options.Command, say words.Say) (*Load, error) {
 	return &Load{sqltable.New(*cfg), *cfg, say}, nil
 }
 
-// Share makes the load read its table in the same moment as others of a job, if it is one of theirs.
+// Share makes the load read its table at the same moment as the other loads of its job.
 func (l *Load) Share(with *sqltable.Moments) {
 	if l.read.Moment = with.Of(l.read.Server); l.read.Moment != nil {
 		l.Origin = sqltable.New(l.read)
@@ -90,8 +90,8 @@ func (l *Load) Share(with *sqltable.Moments) {
 // Config makes the load read the database.
 func (l *Load) Config(cfg *pipeline.Config, _ bool) { cfg.Read.Sources = l.Origin }
 
-// Begin gives columns the types that the database says, and a new table its primary key. Missing says that the store of the table is not
-// there yet.
+// Begin gives columns the types stated by the database, and a new table its primary key. missing means that the table's
+// store does not exist yet.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	name := cfg.Target.Table
 	if name == "" {
@@ -145,7 +145,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 	return nil
 }
 
-// proposeKey gives a new table the source's primary key, if the user names none, and the types of its columns.
+// proposeKey gives a new table the source's primary key, unless the user names one, and the types of its columns.
 func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key []int) {
 	if len(cfg.Target.Key) == 0 {
 		var text string
@@ -165,7 +165,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 	}
 }
 
-// Compared makes the load what its table is compared with.
+// Compared makes the load the reference that its table is compared with.
 func (l *Load) Compared(cfg *pipeline.Config) {
 	l.Origin.HangUp() // which a plan has looked at
 	read := l.read
@@ -173,7 +173,7 @@ func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = sqltable.New(read)
 }
 
-// Ended says what a user should know when the load has ended.
+// Ended tells the user what matters when the load has ended.
 func (l *Load) Ended(r *pipeline.Report) {
 	if d := l.Origin.Paused(); d > 0 {
 		l.say.Line("reading was held up for %v, while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag)

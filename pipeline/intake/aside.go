@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Aside is a source of which no more is read.
+// Aside is a source that is read no further.
 type Aside struct {
 	Source int   // its ordinal
 	Err    error // why
@@ -28,11 +28,12 @@ func (a *asides) has(source int) bool {
 	return is
 }
 
-// OnFault has ask be called when a source cannot be read on. If it reports that the source is at fault, what was handed over of it stays and
-// the next source is read; without it every fault ends reading. Call it before Run.
+// OnFault sets the function that is asked when a source cannot be read further. If it reports that the source is at
+// fault, what was handed over stays and the next source is read; without it every fault ends reading. Call it before
+// Run.
 func (f *Flow) OnFault(ask func(s *plan.Source, err error) bool) { f.aside.ask = ask }
 
-// SetAside has no more be read of a source. What was read of it is still handed over. Any goroutine may call it.
+// SetAside stops reading a source. What was read is still handed over. Any goroutine may call it.
 func (f *Flow) SetAside(source int) { f.aside.ordinals.Store(source, nil) }
 
 // fails ends reading with the error of a job, or sets its source aside.
@@ -53,7 +54,7 @@ func (f *Flow) setsAside(ctx context.Context, j *job, err error) bool {
 	return send(ctx, f.splits, Handed{Aside: &Aside{j.source.Ordinal, err}})
 }
 
-// passOver takes the parts of a job that are not handed over.
+// passOver takes the parts of a job without handing them over.
 func passOver(ctx context.Context, j *job, r *byteBudget) bool {
 	close(j.turn)
 	for parts := j.parsed; ; {
@@ -71,8 +72,8 @@ func passOver(ctx context.Context, j *job, r *byteBudget) bool {
 	}
 }
 
-// afterAside returns how many of the sources were done with when reading in order has stopped at one that is set aside, and lets go of the
-// others, of which some were read ahead. It returns 0 if it has not stopped.
+// afterAside returns how many sources were done when reading in order stopped at one that is set aside, and releases
+// the others, some of which were read ahead. It returns 0 if reading has not stopped.
 func (f *Flow) afterAside(sources []*plan.Source) (n int, err error) {
 	n = slices.Index(sources, f.aside.stopped) + 1
 	if f.aside.stopped = nil; n == 0 {
@@ -84,8 +85,8 @@ func (f *Flow) afterAside(sources []*plan.Source) (n int, err error) {
 	return n, err
 }
 
-// passes reports whether a job whose first record stands there is passed over: its source is set aside, and no earlier attempt has read any
-// of the records that would come.
+// passes reports whether a job whose first record is at a position is skipped: its source is set aside, and no earlier
+// attempt has read any record of the job.
 func (f *Flow) passes(j *job, at table.Position) bool {
 	if !f.aside.has(j.source.Ordinal) {
 		return false

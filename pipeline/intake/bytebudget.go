@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// byteBudget bounds the bytes of pieces and splits that are between the input and the hand-over. Pieces take room in their order
-// and splits give it back when they have been handed over, so what waits for room never holds up what gives it back. Only a
-// record that is longer than all pieces in progress could: its pieces wait for more of them. They are set aside, and while
-// nothing else is in progress, it always fits.
+// byteBudget bounds the bytes of pieces and splits between input and hand-over. Pieces take room in order and splits
+// return it once handed over, so nothing waiting for room delays what returns it. The exception would be a record
+// longer than all pieces in progress, waiting for more of its own pieces: those are set aside, and a piece always fits
+// while nothing else is in progress.
 type byteBudget struct {
 	mu    sync.Mutex
 	limit int64
@@ -21,7 +21,7 @@ func newByteBudget(limit int64) *byteBudget {
 	return &byteBudget{limit: limit, freed: make(chan struct{}, 1)}
 }
 
-// take waits until there is room for n bytes and takes it. It returns false when ctx ends first. One goroutine takes.
+// take waits for room for n bytes and takes it. It returns false if ctx ends first. Only one goroutine takes.
 func (r *byteBudget) take(ctx context.Context, n int64) bool {
 	for {
 		r.mu.Lock()
@@ -52,10 +52,10 @@ func (r *byteBudget) try(n int64) bool {
 	return true
 }
 
-// add takes n more bytes without waiting: they are there already. A negative n gives back.
+// add takes n more bytes without waiting, because they exist already. A negative n returns bytes.
 func (r *byteBudget) add(n int64) { r.change(n, 0) }
 
-// setAside says how the bytes that wait for the end of their record have changed.
+// setAside changes by n the bytes that wait for the end of their record.
 func (r *byteBudget) setAside(n int64) { r.change(0, n) }
 
 func (r *byteBudget) change(held, aside int64) {

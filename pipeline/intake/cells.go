@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// cells makes the cells of records that describe themselves. It remembers what happens to cells by their names, of which there may
-// be any number.
+// cells makes the cells of self-describing records. It remembers how cells are treated by name, for any number of
+// names.
 type cells struct {
 	plan    *plan.Plan
 	names   map[string]*cellName // by the names in the records
@@ -26,7 +26,7 @@ type cells struct {
 	expired int                     // such cells of the last record
 }
 
-// cellName is what happens to the cells of a name.
+// cellName is how cells of one name are treated.
 type cellName struct {
 	column table.Column
 	name   *encode.Name  // nil: they are left out
@@ -35,14 +35,15 @@ type cellName struct {
 	to     *renamed      // nil unless other names may become the same
 }
 
-// renamed is a name that --rename gives to a column, of which a record may have one too.
+// renamed is a name that --rename gives to a column; a record may have a column of that name too.
 type renamed struct {
 	name   *encode.Name
 	from   string // the column that has become it
 	record int    // in this record
 }
 
-// become notes that a record has a column of n's, and refuses a second one: their cells would be versions of one.
+// become notes that a record has a column with n's name, and refuses a second one: their cells would be versions of one
+// column.
 func (c *cells) become(n *cellName) *table.Reason {
 	to := n.to
 	if to.record == c.record && to.from != n.from {
@@ -75,7 +76,7 @@ func newCells(p *plan.Plan) *cells {
 // maxCellNames bounds the names that are remembered from record to record.
 const maxCellNames = 4096
 
-// make returns the record's cells, or why it is refused. They are valid until the next call, and as long as the record is.
+// make returns the record's cells, or why it is refused. They are valid until the next call, while the record is.
 func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reason) {
 	c.made, c.left, c.expired = c.made[:0], false, 0
 	c.record++
@@ -142,7 +143,7 @@ func (c *cells) allBefore(of []record.Cell, ms int64) bool {
 	})
 }
 
-// asItIs reports whether cells of a name are written as they are.
+// asItIs reports whether cells of a name are written unchanged.
 func (c *cells) asItIs(name []byte) bool {
 	n, ok := c.names[string(name)]
 	if !ok {
@@ -151,7 +152,7 @@ func (c *cells) asItIs(name []byte) bool {
 	return n.why == nil && n.name != nil && n.to == nil && n.column.Type == table.Any && n.column.Time == nil && n.column.Own == table.Null
 }
 
-// at returns what happens to the i-th cell of a record, by its name.
+// at returns the treatment of the i-th cell of a record, by its name.
 func (c *cells) at(i int, name []byte) *cellName {
 	if i < len(c.places) && c.places[i].from == string(name) {
 		return c.places[i]
@@ -168,7 +169,7 @@ func (c *cells) at(i int, name []byte) *cellName {
 	return n
 }
 
-// name finds out what happens to the cells of a name, and remembers it.
+// name determines how cells of a name are treated, and remembers it.
 func (c *cells) name(name string) *cellName {
 	n := &cellName{from: name}
 	column, loaded := c.plan.Cell(name)

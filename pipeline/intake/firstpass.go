@@ -18,34 +18,35 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// A first pass over sources reads their ordering keys only and cuts them into sections, of which a schedule is made.
+// A first pass reads only the ordering keys of sources and cuts the sources into sections for a schedule.
 
-// What sections are.
+// Sizes of sections.
 const (
-	// sectionRows is how many rows a section has on average. The service splits a partition in the middle of the keys that it has got so
-	// far: many small sections show it where that is, few large ones do not, and the parts come out uneven.
+	// sectionRows is the average number of rows in a section. The service splits a partition in the middle of the keys
+	// received so far: many small sections show it that middle, few large ones do not and the parts come out uneven.
 	sectionRows = 20
-	// A section of records that never were text has up to pagedRows times as many rows, and no more than 1/pagedShare of its split.
+	// A section of records that never were text has up to pagedRows times as many rows, and at most 1/pagedShare of its
+	// split.
 	pagedRows  = 100
 	pagedShare = 32
-	// tellingSections is after how many sections it is looked whether a schedule is worth a first pass.
+	// tellingSections is the number of sections after which the first pass decides whether a schedule is worthwhile.
 	tellingSections = 32
-	// probeBytes of the first split's text, read before the rest, show most inputs that are shuffled. Splits are of about 1 MB, and one for each
-	// worker would be read otherwise.
+	// probeBytes of the first split's text, read before the rest, identify most shuffled inputs. Otherwise a split of
+	// about 1 MB would be read by each worker.
 	probeBytes = 256 << 10
 )
 
 // errFileOrder ends a first pass over sources that are to be read in their own order.
 var errFileOrder = errors.New("the sources are read in their own order")
 
-// pass says how a first pass is made.
+// pass configures a first pass.
 type pass struct {
 	decided bool  // it is not asked after some sections whether it pays
 	head    int64 // records of the first source that were handed over
 }
 
-// firstPass returns the sections of sources that follow each other, those of the head and the rest. It fails if they cannot be read to their
-// end, or with errFileOrder.
+// firstPass returns the sections of consecutive sources, those of the head and the rest. It fails if the sources cannot
+// be read to their end, or with errFileOrder.
 func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (head, rest []readorder.Section, err error) {
 	bytes := f.plan.Shares().Sections()
 	c := &collector{flow: f, pass: l, first: sources[0].Ordinal, head: readorder.NewHead(bytes / 4), rest: readorder.NewBuilder(f.scheduling.rows(), bytes), tables: numberTables(f.plan)}
@@ -70,8 +71,8 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 	return c.head.Sections(), c.rest.Sections(), err
 }
 
-// readThrough reads sources in their order and hands nothing over: find is what parsers do with a split, and collect takes what it became, and
-// how many records and lines of its source come before it.
+// readThrough reads sources in order without handing anything over: find processes a split, and collect takes its
+// result with the number of records and lines before it in its source.
 func (f *Flow) readThrough(
 	outer context.Context, sources []*plan.Source, find func(context.Context, *parser, *job), collect func(j *job, made *Parsed, records, lines int64) error,
 ) error {
@@ -97,7 +98,7 @@ func (f *Flow) readThrough(
 	return failed
 }
 
-// collector gives the sections of splits to builders.
+// collector passes the sections of splits to builders.
 type collector struct {
 	flow *Flow
 	pass
@@ -106,7 +107,7 @@ type collector struct {
 	tables     tableNumbers
 }
 
-// tableNumbers are the numbers of tables in the order of their first rows; nil where all rows go to one.
+// tableNumbers numbers tables in the order of their first rows; nil if all rows go to one.
 type tableNumbers map[string]int32
 
 func numberTables(p *plan.Plan) tableNumbers {
@@ -116,7 +117,7 @@ func numberTables(p *plan.Plan) tableNumbers {
 	return tableNumbers{}
 }
 
-// of returns the number of the table of a section's keys, where it has several the first of them.
+// of returns the number of the table of a section's keys; of several tables, the first.
 func (t tableNumbers) of(keys []readorder.Interval) int32 {
 	if t == nil || len(keys) == 0 {
 		return 0
@@ -136,7 +137,7 @@ func (t tableNumbers) of(keys []readorder.Interval) int32 {
 	return first
 }
 
-// collect takes what a split became. Splits come in source order.
+// collect takes the result of a split. Splits come in source order.
 func (c *collector) collect(j *job, made *Parsed, records, lines int64) error {
 	for _, s := range made.sections {
 		s.Source = j.source.Ordinal
@@ -158,7 +159,7 @@ func (c *collector) collect(j *job, made *Parsed, records, lines int64) error {
 	return nil
 }
 
-// each calls one with what every split became in a pass that hands nothing over.
+// each calls one with the result of every split in a pass that hands nothing over.
 func (s stream) each(ctx context.Context, one func(j *job, made *Parsed, records, lines int64) error) error {
 	var records, lines int64
 	for {
@@ -191,7 +192,7 @@ func (s stream) each(ctx context.Context, one func(j *job, made *Parsed, records
 	}
 }
 
-// add adds a section. It returns false of one that was handed over in part: where splits end has changed.
+// add adds a section. It returns false for one that was partly handed over: the ends of splits have changed.
 func (c *collector) add(s readorder.Section) bool {
 	switch head := c.pass.head; {
 	case s.Source != c.first || s.Record >= head:
@@ -205,11 +206,12 @@ func (c *collector) add(s readorder.Section) bool {
 	return true
 }
 
-// worthwhile reports whether a schedule of the sections differs enough from their own order: where most of them share keys, the
-// input is shuffled already, or nothing can be moved. Short sections say nothing: a few keys seldom meet others.
+// worthwhile reports whether a schedule of the sections differs enough from their own order. If most of them share
+// keys, the input is already shuffled or nothing can be moved. Short sections say nothing: a few keys seldom meet
+// others.
 func worthwhile(sections []readorder.Section) bool { return moved(sections) > 0.5 }
 
-// moved returns the share of telling sections that a schedule gives another place.
+// moved returns the share of telling sections that a schedule moves.
 func moved(sections []readorder.Section) float64 {
 	records := int64(0)
 	for i := range sections {
@@ -234,13 +236,12 @@ func moved(sections []readorder.Section) float64 {
 	return float64(moved) / float64(max(len(own), 1))
 }
 
-// rowsOf is how many rows sections have on average: those of a small input, and those of this one; and whether all are alike.
+// rowsOf is the average number of rows in a section, of a small input and of this one, and whether all are alike.
 type rowsOf struct {
 	small, these int
 	even         bool
 }
 
-// of returns the rows of a short section and of a long one.
 func (r rowsOf) of() (short, long int) {
 	if r.even {
 		return r.these, r.these
@@ -249,7 +250,7 @@ func (r rowsOf) of() (short, long int) {
 	return short, 2*r.these - short
 }
 
-// probe is the first look at a first pass's sources, which whoever gets the first split takes for all.
+// probe is the first look at a first pass's sources, taken for all by the worker with the first split.
 type probe struct {
 	decided  bool // nobody looks
 	begun    atomic.Bool
@@ -257,7 +258,8 @@ type probe struct {
 	shuffled bool
 }
 
-// shuffled reports whether the beginning of the first split shows plainly that a schedule does not pay. Others wait for that.
+// shuffled reports whether the beginning of the first split shows plainly that a schedule does not pay. Other workers
+// wait for that.
 func (p *parser) shuffled(ctx context.Context, j *job, rows rowsOf, first *probe) bool {
 	if first.decided || first.begun.Swap(true) {
 		select {
@@ -291,7 +293,6 @@ func (p *probe) isShuffled() bool {
 	}
 }
 
-// findSections cuts the split of a job into sections.
 func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf) {
 	sp, err := p.forKeys(j.source)
 	var made *Parsed
@@ -301,13 +302,12 @@ func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf) {
 	j.parsed <- part{handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks
 }
 
-// sections cuts a split into sections.
 func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, error) {
 	if split.Data == nil && split.Rows == 0 {
 		return nil, errFileOrder // a record that is longer than may be held
 	}
 	if split.Data == nil {
-		// To read a section of a page, all of the page before it is decoded.
+		// Reading a section of a page decodes all of the page before it.
 		rows.small = max(rows.small, min(pagedRows*rows.small, int(split.Rows/pagedShare)))
 		rows.these = max(rows.these, rows.small)
 	}
@@ -322,8 +322,8 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 	return m.made, nil
 }
 
-// sectionMaker makes the sections of one split, a short one, a long one, and so on. It looks at twice as many records as a section has: a section ends, if that is
-// possible, where all keys before are less than those after, or greater.
+// sectionMaker cuts one split into sections, short and long in turn. It looks at twice as many records as a section
+// has: if possible, a section ends where all keys before are less than those after, or greater.
 type sectionMaker struct {
 	split   source.Split
 	made    *Parsed
@@ -335,13 +335,13 @@ type sectionMaker struct {
 	before  []extremes // of the keys before each of the records
 }
 
-// keyedRecord is where a record begins in its split, and where its key is: from is -1 if it makes no row.
+// keyedRecord holds where a record begins in its split, and where its key is; from is -1 if it makes no row.
 type keyedRecord struct {
 	at       table.Span
 	from, to int
 }
 
-// extremes are the least and the greatest of some keys, nil if there are none.
+// extremes are the least and the greatest of some keys, nil without keys.
 type extremes struct{ least, greatest []byte }
 
 func (e extremes) with(key []byte) extremes {
@@ -357,7 +357,7 @@ func (e extremes) with(key []byte) extremes {
 	return e
 }
 
-// apart reports whether all keys of one are less than those of the other.
+// apart reports whether all keys of one are less than all keys of the other.
 func (e extremes) apart(other extremes) bool {
 	return e.least == nil || other.least == nil || bytes.Compare(e.greatest, other.least) < 0 || bytes.Compare(other.greatest, e.least) < 0
 }
@@ -377,7 +377,6 @@ func (m *sectionMaker) add(at table.Span, key []byte) {
 	m.records = append(m.records, one)
 }
 
-// key is the key of the i-th record.
 func (m *sectionMaker) key(i int) []byte {
 	if r := &m.records[i]; r.from >= 0 {
 		return m.text[r.from:r.to:r.to]
@@ -385,8 +384,8 @@ func (m *sectionMaker) key(i int) []byte {
 	return nil
 }
 
-// choose returns how many of the records the section has: about as many as it should, and so that it shares no keys with what
-// follows; else so that it ends where the keys change most.
+// choose returns how many of the records the section takes: about the target number, and so that it shares no keys with
+// its successor; if that is impossible, it ends where the keys change most.
 func (m *sectionMaker) choose() int {
 	n := min(len(m.records), 2*m.rows)
 	m.before = append(m.before[:0], extremes{})
@@ -420,7 +419,7 @@ func sharedPrefix(a, b []byte) (n int) {
 	return n
 }
 
-// end makes sections of what is left before the end of the split.
+// end makes sections of the rest of the split.
 func (m *sectionMaker) end(at table.Span) {
 	for len(m.records) > m.rows+m.rows/2 {
 		m.cut(m.choose())

@@ -19,7 +19,8 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls Recut.
+// Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and
+// calls Recut.
 type Flow struct {
 	plan       *plan.Plan
 	splits     chan Handed
@@ -32,34 +33,35 @@ type Flow struct {
 	followed   []*readorder.Schedule // that are kept
 	stays      bool                  // with reading in order: a schedule of what is left is of no use
 
-	// Lends has the rows of a part handed over in the memory that they were made in, if there is one lane. They are valid until the part has
-	// Arrived: for who keeps no row.
+	// Lends hands over the rows of a part in the memory they were made in, if there is one lane. They are valid until the
+	// part has Arrived: for callers that keep no row.
 	Lends bool
 	lent  sync.Pool // of *table.Block, to make rows in
 
-	// Sums has sums made of rows, where that is enough.
+	// Sums makes sums of rows where those suffice.
 	Sums Sums
 
 	aside asides
 
-	// Reuses has rows for one lane handed over in the memory that they were made in, to be given back by Free.
+	// Reuses hands over rows for one lane in the memory they were made in, to be returned by Free.
 	Reuses bool
 	free   freeBlocks
 }
 
-// Sums has encode.SummedBody made of rows, and KeptBody where Keeps says so: SumOf finds the sum. The zero value makes PlainBuffer bytes of all.
+// Sums makes rows into encode.SummedBody, or KeptBody if Keeps says so; SumOf finds the sum. The zero value makes
+// PlainBuffer bytes of all rows.
 type Sums struct {
 	By    *plainbuffer.Hasher
 	Keeps bool
 }
 
-// SumBytes is how many bytes a sum has.
+// SumBytes is the length of a sum in bytes.
 const SumBytes = encode.SumBytes
 
-// SumOf returns the sum that is a row's body, or that it begins with; false if it is the row's PlainBuffer bytes.
+// SumOf returns the sum that a row's body is or begins with; false if the body is PlainBuffer.
 func SumOf(body []byte) (sum []byte, ok bool) { return encode.SumOf(body) }
 
-// Whole makes PlainBuffer bytes of what Keeps has kept of the rows of a plan. It is not safe for concurrent use.
+// Whole converts bodies kept by Keeps to PlainBuffer. The function is not safe for concurrent use.
 func Whole(p *plan.Plan) func(key []table.Value, body []byte) ([]byte, error) {
 	return encode.New(p.Schema, p.Request.Mode, p.Request.DeleteNull).Unkept
 }
@@ -71,15 +73,15 @@ func New(p *plan.Plan, m *partitioner.Map) *Flow {
 	return f
 }
 
-// Splits gives the parsed splits, each to be taken with Arrived. It is closed when there are no more. An error says why not
-// all of the input comes; what stood before it in the input does.
+// Splits delivers the parsed splits; the receiver calls Arrived on each. It is closed at the end. An error says why the
+// rest of the input does not come; what precedes it in the input does.
 func (f *Flow) Splits() <-chan Handed { return f.splits }
 
-// ErrEnough, of what Each calls, ends it: all that is wanted was read.
+// ErrEnough, returned by the function given to Each, ends it: enough was read.
 var ErrEnough = errors.New("enough was read")
 
-// Each runs the flow and calls each with every split in source order: of so many records, or of all if that is below 0. It returns how many
-// the input has less.
+// Each runs the flow and calls each with every split in source order, for a number of records, or for all if that is
+// below 0. It returns how many records the input falls short of that number.
 func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error) (left int64, err error) {
 	if records == 0 {
 		return 0, nil
@@ -117,11 +119,10 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 	return left, context.Cause(ctx)
 }
 
-// Recut takes a new partition map, under which rows are divided from now on; those that are in flight may still come under
-// the one before.
+// Recut takes a new partition map for rows divided from now on; rows in progress may still come under the previous one.
 func (f *Flow) Recut(m *partitioner.Map) { f.partitions.Store(m) }
 
-// Run reads everything and closes Splits when all was passed on; when ctx ends first, it returns nil and leaves Splits
+// Run reads everything and closes Splits when all was passed on; if ctx ends first, it returns nil and leaves Splits
 // open.
 func (f *Flow) Run(ctx context.Context) error {
 	read := f.readByTurns
@@ -135,7 +136,7 @@ func (f *Flow) Run(ctx context.Context) error {
 	return err
 }
 
-// readInOrder reads the sources one after the other, until the watch has them stop.
+// readInOrder reads the sources in turn until the watch stops them.
 func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source, w *watch) (complete, failed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -151,7 +152,6 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source, w *watch
 	return complete, failed, err
 }
 
-// parsers starts the parsers.
 func (f *Flow) parsers(group *errgroup.Group, run func(*parser) error) {
 	for range f.plan.Request.Read.Workers() {
 		group.Go(func() error {
@@ -162,7 +162,7 @@ func (f *Flow) parsers(group *errgroup.Group, run func(*parser) error) {
 	}
 }
 
-// stream is what comes out of the stages that cut sources into splits.
+// stream is the output of the stages that cut sources into splits.
 type stream struct {
 	work   chan *job   // pieces to prepare and splits to parse, for the parsers
 	splits chan *job   // splits in source order
@@ -175,8 +175,8 @@ func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources iter.S
 	return f.stagesOf(ctx, group, sources, work, func() { close(work) }, f.plan.Shares().ReadAhead)
 }
 
-// stagesOf starts the stages of one of several streams, which share the work and, of the memory, have room each. Done is called when
-// the stream has no more work.
+// stagesOf starts the stages of one of several streams, which share the work but each have their own memory. done is
+// called when the stream has no more work.
 func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source], work chan *job, done func(), room int64) stream {
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
 	s := stream{work: work, splits: make(chan *job, ahead), budget: newByteBudget(room)}
@@ -188,17 +188,17 @@ func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter
 	return s
 }
 
-// freeBlocks are blocks whose rows are all final, to make rows in: the memory that was used last is still in the processor's caches,
-// and need not be made zero.
+// freeBlocks are blocks to make rows in, free because their rows are all final. Recently used memory is still in the
+// processor's caches and need not be zeroed.
 type freeBlocks struct {
 	mu   sync.Mutex
 	free []*table.Block
 }
 
-// mostFree bounds them. A load whose rows come as fast as they are written needs next to none.
+// mostFree bounds them. A load with rows that are written as fast as they come needs next to none.
 const mostFree = 4
 
-// Free takes a block that was handed over, of which nobody has a row any more.
+// Free takes back a block that was handed over once nobody holds a row of it.
 func (f *Flow) Free(b *table.Block) {
 	f.free.mu.Lock()
 	defer f.free.mu.Unlock()
@@ -207,7 +207,7 @@ func (f *Flow) Free(b *table.Block) {
 	}
 }
 
-// take returns an empty block: one that is used again, or one for so many bytes and rows.
+// take returns an empty block: a used one, or a new one for that many bytes and rows.
 func (f *freeBlocks) take(bytes, rows int) *table.Block {
 	f.mu.Lock()
 	defer f.mu.Unlock()

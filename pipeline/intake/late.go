@@ -11,18 +11,18 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// The beginning of an input may be shuffled, and most of it sorted. So sources that are read in their order are watched: when splits that
-// follow each other have keys apart from each other, reading stops, and what is left is read by a schedule. What was handed over stands at the
-// head of the schedule, each record at the place that it had, so that a load that is resumed finds everything where it was.
+// The beginning of an input may be shuffled and the rest sorted. So sources that are read in order are watched: when
+// consecutive splits have disjoint keys, reading stops and a schedule reads the rest. Records handed over stay at the
+// head of the schedule, in their places, so that a resumed load finds everything where it was.
 
 const (
 	tellingSplits = 32 // that follow each other show whether a schedule pays
 	keysOfBlock   = 16 // about, that are looked at
-	// A switch reads again what was read: at least 1/worthReading of that must be left.
+	// A switch reads again what was read, so at least 1/worthReading of that must be left.
 	worthReading = 4
 )
 
-// watch is kept of sources that are read in their order, by the goroutine that hands over. Nil watches nothing.
+// watch observes sources that are read in order, in the goroutine that hands over. Nil watches nothing.
 type watch struct {
 	sources []*plan.Source
 	after   int // splits after which reading stops without more ado, of tests; 0 goes by the keys
@@ -34,12 +34,12 @@ type watch struct {
 	present readorder.Interval // of the split that is handed over now
 
 	wants bool // to stop
-	// Where reading has stopped: the source is nil if it has not.
+	// Where reading has stopped; the source is nil if it has not.
 	source *plan.Source
 	place  source.Place
 }
 
-// watching returns the watch of sources, nil if they are to be read in their order in any case.
+// watching returns the watch of sources, nil if they are to be read in order in any case.
 func (f *Flow) watching(sources []*plan.Source) *watch {
 	s := &f.scheduling
 	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil || f.plan.Request.Records > 0 || f.plan.Live {
@@ -48,8 +48,8 @@ func (f *Flow) watching(sources []*plan.Source) *watch {
 	return &watch{sources: sources, after: s.SwitchAfter, tables: numberTables(f.plan)}
 }
 
-// beforeStream returns the first source and those that follow it up to a stream. Sources are read ahead of what is handed over. A file whose
-// reading stops is read again from its beginning, but what was read of a stream would be lost.
+// beforeStream returns the sources up to the first stream, but at least one. Sources are read ahead of the hand-over. A
+// file that reading stops at is read again from its beginning, but what was read of a stream would be lost.
 func beforeStream(sources []*plan.Source) []*plan.Source {
 	for i, s := range sources {
 		if s.Chain != nil && i > 0 {
@@ -59,7 +59,6 @@ func beforeStream(sources []*plan.Source) []*plan.Source {
 	return sources
 }
 
-// looks takes a part of a split that is handed over.
 func (w *watch) looks(p *Parsed) {
 	if w == nil || w.wants {
 		return
@@ -79,7 +78,6 @@ func (w *watch) looks(p *Parsed) {
 	}
 }
 
-// ends takes the end of a split.
 func (w *watch) ends(j *job) {
 	if w == nil {
 		return
@@ -105,7 +103,7 @@ func (w *watch) ends(j *job) {
 	}
 }
 
-// stops reports whether reading stops before a split, with which records and lines so far.
+// stops reports whether reading stops before a split, given the records and lines so far.
 func (w *watch) stops(j *job, records, lines int64) bool {
 	if w == nil || !w.wants || !divisible(j.source) {
 		return false
@@ -129,8 +127,8 @@ func (w *watch) stops(j *job, records, lines int64) bool {
 	return true
 }
 
-// switchOver makes the schedule of sources that follow each other, of which the first was handed over up to the place where reading has
-// stopped. It returns nil if they are to be read on in their order: the first one then begins at that place.
+// switchOver makes the schedule of consecutive sources, the first of which was handed over up to the place where
+// reading stopped. It returns nil if they are to be read further in order: the first then begins at that place.
 func (f *Flow) switchOver(ctx context.Context, w *watch, sources []*plan.Source) (*readorder.Schedule, error) {
 	for _, s := range sources {
 		if err := s.Suspend(); err != nil { // some were being read
@@ -158,7 +156,7 @@ func (f *Flow) switchOver(ctx context.Context, w *watch, sources []*plan.Source)
 	return nil, nil
 }
 
-// together returns the first of some sources that one schedule may be made for.
+// together returns the leading sources that one schedule may be made for.
 func together(sources []*plan.Source) []*plan.Source {
 	n := 0
 	for n < len(sources) && n < maxScheduled && divisible(sources[n]) {
@@ -167,7 +165,7 @@ func together(sources []*plan.Source) []*plan.Source {
 	return sources[:n]
 }
 
-// afterHead is the turn with which a schedule continues after so many records that were handed over.
+// afterHead is the turn at which a schedule continues after that many records were handed over.
 func afterHead(s *readorder.Schedule, records int64) (next turn) {
 	for next.records < records {
 		next.records += s.Sections[next.section].Records

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// job is a piece of a source on its way to splits, or a split on its way to rows, or, as the last job, why the input
-// ends early.
+// job is a piece of a source on its way to splits, a split on its way to rows, or, as the last job, why the input ends
+// early.
 type job struct {
 	source *plan.Source
 	first  bool      // of its source
@@ -38,7 +38,7 @@ type job struct {
 	err   error
 }
 
-// part is what a part of a split became, or why there is none.
+// part is the result of a part of a split, or why there is none.
 type part struct {
 	handed Handed
 	last   bool
@@ -46,10 +46,9 @@ type part struct {
 	bytes  int64 // of the budget that it takes beside the split
 }
 
-// partsAhead is how many parts of a split may wait for its turn, as long as there is room.
+// partsAhead is how many parts of a split may wait for its turn, if there is room.
 const partsAhead = 64
 
-// newJob makes the job of a split of a piece.
 func newJob(of *job, first bool, split source.Split, bytes int64, r *byteBudget) *job {
 	return &job{
 		source: of.source, first: first, begun: of.begun, split: split, bytes: bytes, budget: r,
@@ -57,7 +56,7 @@ func newJob(of *job, first bool, split source.Split, bytes int64, r *byteBudget)
 	}
 }
 
-// The reading stages end without an error when their context ends: whoever ended it knows why.
+// The reading stages end without an error when their context ends: its owner knows why.
 
 func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	select {
@@ -77,8 +76,8 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 	}
 }
 
-// feed reads the sources, one after the other, and hands every piece to the workers and, in the same order, to stitch. What was
-// read before an error is loaded.
+// feed reads the sources in turn and hands every piece to the workers and, in the same order, to stitch. What was read
+// before an error is loaded.
 func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget, rows int64) error {
 	for s := range sources {
 		if err := feedPieces(ctx, s, work, pieces, r, rows); err != nil {
@@ -122,7 +121,7 @@ func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r
 	return nil
 }
 
-// stitch takes the prepared pieces in order and hands the splits they make to the workers and, in the same order, to the
+// stitch takes the prepared pieces in order and hands their splits to the workers and, in the same order, to the
 // hand-over. It alone knows when there is no more work, and calls done.
 func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r *byteBudget, done func()) error {
 	first := true
@@ -140,7 +139,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		aside += j.bytes
 		r.setAside(j.bytes)
 		for _, sp := range splits {
-			// The first split takes the bytes of all pieces so far, though the last one's end belongs to the next.
+			// The first split takes the bytes of all pieces so far, though the end of the last piece belongs to the next split.
 			split := newJob(j, first, sp, aside, r)
 			r.setAside(-aside)
 			first, aside = false, 0
@@ -150,7 +149,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		}
 		first = first || j.last
 		if err != nil {
-			// Nothing after it can be trusted to be in its place.
+			// The place of anything after it is unknown.
 			if send(ctx, order, &job{source: j.source, err: err}) {
 				close(order)
 			}
@@ -167,7 +166,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 	}
 }
 
-// stitchOne returns the splits that are whole after the job, and why there are no more.
+// stitchOne returns the splits that the job completes, and why there are no more.
 func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 	switch {
 	case j.err != nil:
@@ -187,7 +186,8 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 }
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
-// passed on all that is, and whether that ends with an error. It stops early where the watch says so, and at a source that is set aside.
+// passed on everything, and whether that ends with an error. It stops early if the watch says so, and at a source that
+// is set aside.
 func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w *watch) (complete, failed bool) {
 	var records, lines int64
 	var at table.Position
@@ -197,7 +197,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 			return ctx.Err() == nil, false
 		}
 		if j.last {
-			// Only now has every split been parsed, for which some formats read the source.
+			// Only now has every split been parsed; some formats read the source for that.
 			if err := j.source.Close(); err == nil {
 				if !f.handEnd(ctx, j) {
 					return false, false
@@ -208,7 +208,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 			}
 		}
 		if j.err != nil {
-			// What follows a part that cannot be read is not loaded: it would be out of its place.
+			// Records after an unreadable part are not loaded: they would be out of place.
 			return f.fails(ctx, j, j.err)
 		}
 		if w.stops(j, records, lines) {
@@ -269,7 +269,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 	}
 }
 
-// handEnd says that a source was read to its end, where no other says that it was. It returns false if ctx has ended.
+// handEnd reports the end of a source if nothing else does. It returns false if ctx has ended.
 func (f *Flow) handEnd(ctx context.Context, j *job) bool {
 	if !f.plan.Live && f.plan.Request.Order != plan.OrderNone {
 		return true

@@ -9,15 +9,15 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Stretch is records of a source that follow each other.
+// Stretch is a run of consecutive records of a source.
 type Stretch struct {
 	From    source.Place // of the first
 	Records int64
 	Bytes   int64 // of the source, about
 }
 
-// Outline reads the one source of a plan and returns where its records are: stretches of about a split each, or of a row group. Sources
-// that state their rows are hardly read.
+// Outline reads the one source of a plan and returns where its records are: stretches of about a split each, or of a
+// row group. Sources that state their rows are hardly read.
 func Outline(ctx context.Context, p *plan.Plan) (all []Stretch, err error) {
 	last := 0 // group of the last stretch
 	err = New(p, partitioner.NewMap(nil)).readThrough(ctx, p.Sources, count, func(j *job, made *Parsed, records, lines int64) error {
@@ -34,7 +34,6 @@ func Outline(ctx context.Context, p *plan.Plan) (all []Stretch, err error) {
 	return all, err
 }
 
-// count counts the records and lines of the split of a job.
 func count(ctx context.Context, p *parser, j *job) {
 	sp, err := p.forSource(j.source)
 	made := &Parsed{Records: int(j.split.Rows)}

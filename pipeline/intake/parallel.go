@@ -9,11 +9,11 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// maxStreams is how many sources are read at a time at most.
+// maxStreams limits how many sources are read at a time.
 const maxStreams = 16
 
-// readInParallel reads several sources at a time, each in its own order: no two of their records have the same key. Whichever stream
-// is done with a source takes the next one.
+// readInParallel reads several sources at a time, each in its own order: no two of their records have the same key. A
+// stream that has finished a source takes the next one.
 func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	sources = f.seek(sources)
 	streams := f.streams(sources)
@@ -58,7 +58,7 @@ func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (comp
 	return failed.Load() || completed.Load() == int64(streams), err
 }
 
-// streams is how many of the sources are read at a time: each stream has a piece and what it becomes in memory at least twice.
+// streams is how many sources are read at a time: each stream holds a piece and its results in memory at least twice.
 func (f *Flow) streams(sources []*plan.Source) int {
 	shares := f.plan.Shares()
 	piece := int64(shares.SplitLimit(f.plan.Request.Read.Workers()))

@@ -30,12 +30,11 @@ type parser struct {
 	asTheyCame bool // rows of tables are appended as they came where nothing would change them
 }
 
-// sourceParser is what a worker keeps for a source.
+// sourceParser is a worker's state for a source.
 type sourceParser struct {
 	parser  source.Parser
 	values  *values
 	columns []string // of the source
-	// showKey is that of the source.
 	showKey func([]byte) string
 	waits   bool // its pages take so much memory that one parser at a time may read it
 }
@@ -73,7 +72,7 @@ func newParser(f *Flow) *parser {
 	return made
 }
 
-// run prepares pieces and does what is to be done with splits until there is no more work.
+// run prepares pieces and processes splits until there is no more work.
 func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.Context, *job)) error {
 	for {
 		j, ok := receive(ctx, work)
@@ -93,7 +92,6 @@ func (p *parser) close() {
 	letGo(p.keyed)
 }
 
-// letGo closes parsers and forgets them.
 func letGo(all map[*plan.Source]*sourceParser) {
 	for s, sp := range all {
 		_ = sp.parser.Close() // nothing is written that could be lost
@@ -101,10 +99,10 @@ func letGo(all map[*plan.Source]*sourceParser) {
 	}
 }
 
-// maxParsers bounds the sources that a worker keeps its parser of: in source order one is enough.
+// maxParsers bounds the sources for which a worker keeps a parser; in source order one is enough.
 const maxParsers = 64
 
-// forSource returns the worker's parser for a source. Those of other sources are let go when there are too many.
+// forSource returns the worker's parser for a source. Those of other sources are closed when there are too many.
 func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
@@ -146,9 +144,9 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 	return sp, nil
 }
 
-// row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive. A value passes from
-// record to row here: its column's type (values), the cells of records that describe themselves (cells), what is kept of the record, and
-// the form of the service (encoder).
+// row appends the record's row to the rows of the split, or returns why there is none: it is bad, or goes to the
+// archive. Here a value passes through all stages: its column's type (values), the cells of self-describing records
+// (cells), what is kept of the record, and the service's form (encoder).
 func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
 	if p.flow.plan.Request.Mode == table.Changes && rec.Bad == nil {
@@ -187,7 +185,7 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 	return false, p.encoder.Append(&p.rows, of.row, of.stamps, rec.Span, p.keep(v, columns, rec, raw))
 }
 
-// keep returns what is kept of a record beside its row; raw is how it stands in its input.
+// keep returns what is kept of a record besides its row; raw is its form in the input.
 func (p *parser) keep(v *values, columns []string, rec *record.Record, raw []byte) []byte {
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepNothing, plan.KeepKey:
@@ -206,7 +204,7 @@ func (p *parser) keep(v *values, columns []string, rec *record.Record, raw []byt
 	return raw
 }
 
-// has reports whether the record's row, whose own columns have the values, has one in a column.
+// has reports whether the record's row, with the given values of its own columns, has a value in a column.
 func (p *parser) has(column string, values []table.Value) bool {
 	for i, c := range p.flow.plan.Schema.Columns {
 		if c.Name == column {
@@ -216,7 +214,7 @@ func (p *parser) has(column string, values []table.Value) bool {
 	return p.cells != nil && slices.ContainsFunc(p.encoder.Cells, func(c encode.Cell) bool { return c.Name.String() == column && c.Value.Type != table.Null })
 }
 
-// tableName makes a string of a table's name, once for each.
+// tableName returns a table's name as a string, allocated once per name.
 func (p *parser) tableName(name []byte) string {
 	if s, ok := p.names[string(name)]; ok {
 		return s
@@ -229,10 +227,10 @@ func (p *parser) tableName(name []byte) string {
 	return s
 }
 
-// maxNames bounds the names of tables that a parser remembers.
+// maxNames bounds the table names that a parser remembers.
 const maxNames = 4096
 
-// divide packs the rows of a split into blocks of their lanes, each as large as it must be.
+// divide packs the rows of a split into blocks of their lanes, each just large enough.
 func (p *parser) divide(made *Parsed) {
 	m := p.flow.partitions.Load()
 	made.Partitions = m
@@ -274,7 +272,7 @@ func (p *parser) divide(made *Parsed) {
 	}
 }
 
-// setAside sets the rows aside that were made so far, in the block that they are in, and takes another one.
+// setAside sets aside the rows made so far, with their block, and takes another block.
 func (m *partMaker) setAside() {
 	most := 2 * m.memory.BlockLimit(1)
 	b := m.flow.free.take(min(cap(m.rows.Data), most), cap(m.rows.Rows))
@@ -284,8 +282,8 @@ func (m *partMaker) setAside() {
 	m.aside += len(b.Data) + len(b.Rows)*table.RowBytes
 }
 
-// together hands the rows of the part over as they are: there was one lane when the part began. Its last block is copied if it is
-// mostly empty.
+// together hands over the rows of the part unchanged: there was one lane when the part began. Its last block is copied
+// if it is mostly empty.
 func (m *partMaker) together() {
 	made := m.made
 	made.Partitions = m.under
@@ -323,7 +321,7 @@ func (p *parser) lend(made *Parsed) {
 	made.lent = &p.flow.lent
 }
 
-// reserve leaves room in rows for what is added to them when they are sent.
+// reserve leaves room in rows for additions at sending.
 func reserve(e *encode.Encoder, p *plan.Plan) {
 	if p.Mark != "" {
 		e.Reserve, e.ReserveCells = len(p.Mark)+table.MaxMarkBytes, 1
@@ -333,7 +331,7 @@ func reserve(e *encode.Encoder, p *plan.Plan) {
 	}
 }
 
-// asItCame appends a row of a table as it came, and reports whether it has.
+// asItCame appends an unmodified row of a table, and reports whether it could.
 func (p *parser) asItCame(v *values, rec *record.Record) bool {
 	row, why := v.rowValues(rec)
 	if why != nil || !p.encoder.AppendPacked(&p.rows, row, rec.Span, rec.Packed, nil, p.cells.asItIs) {

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Handed is a parsed split, the end of a source, a source that is set aside, or why there are no more.
+// Handed is a parsed split, the end of a source, a source that is set aside, or the reason why there are no more.
 type Handed struct {
 	*Parsed
 	Ended *Ended
@@ -19,7 +19,8 @@ type Handed struct {
 	Err   error
 }
 
-// Ended says that a source was read to its end. It comes after the source's splits, if sources are live or order does not matter.
+// Ended says that a source was read to its end. It comes after the source's splits if sources are live or order does
+// not matter.
 type Ended struct {
 	Source int // its ordinal
 	Moment
@@ -28,7 +29,7 @@ type Ended struct {
 // Moment is when records of a live source were read, by this machine's clock.
 type Moment struct{ From, To time.Time }
 
-// Parsed is what the records of a split became.
+// Parsed is the result of parsing a split.
 type Parsed struct {
 	Split      *table.Split
 	Records    int // rejected ones included
@@ -46,7 +47,7 @@ type Parsed struct {
 	sections []readorder.Section // of a first pass that makes a schedule; their places are within the split
 }
 
-// Apart are the records of a split of which something does not go to the table, each in their order.
+// Apart holds the records of a split with parts that do not go to the table, each kind in order.
 type Apart struct {
 	Rejects  []Reject
 	Archived []Archived
@@ -55,13 +56,13 @@ type Apart struct {
 	Skipped Skipped // in the whole split, told with its last part
 }
 
-// Skipped is what no record came of.
+// Skipped is input that contained no record.
 type Skipped struct {
 	EmptyLines int
 	source.Followed
 }
 
-// LaneBlock is rows of a split that belong to one lane.
+// LaneBlock holds the rows of a split that belong to one lane.
 type LaneBlock struct {
 	Lane  int
 	Block *table.Block
@@ -76,20 +77,20 @@ type Reject struct {
 	Key    []byte // its ordering key, where that was asked for and can be read
 }
 
-// Archived is a record that goes to no table but to the archive.
+// Archived is a record that goes only to the archive.
 type Archived struct {
 	Span  table.Span
 	Table string // whose rows the archive has in its place
 	Raw   []byte // the record, in the form of the source's rejects
 }
 
-// Expired is a record with cells that are older than the table takes, and that its row lacks.
+// Expired is a record with cells too old for the table, which its row lacks.
 type Expired struct {
 	Record uint32 // its number in the split
 	Cells  int
 }
 
-// Truncate drops what follows the first n records.
+// Truncate drops everything after the first n records.
 func (p *Parsed) Truncate(n int) {
 	for i := range p.Blocks {
 		p.Blocks[i].Block.Truncate(n)
@@ -108,7 +109,7 @@ func (p *Parsed) Truncate(n int) {
 	p.Records = min(p.Records, n)
 }
 
-// Arrived notes that the rows have come to their lanes. Whoever takes a split calls it once.
+// Arrived notes that the rows have reached their lanes. The receiver of a split calls it once.
 func (p *Parsed) Arrived() {
 	if p.lent != nil {
 		for _, b := range p.Blocks {
@@ -118,7 +119,6 @@ func (p *Parsed) Arrived() {
 	}
 }
 
-// bytes is the memory of the rows.
 func (p *Parsed) bytes() (n int64) {
 	for _, b := range p.Blocks {
 		n += int64(b.Block.Bytes())

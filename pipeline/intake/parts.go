@@ -11,14 +11,14 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// What a split becomes can be any number of times as long as its text or pages: a record of a thousand short cells, an entry
-// of a dictionary that all rows have. It is handed over in parts, each as soon as it has the size of a usual split.
+// The rows of a split can be many times as long as its text or pages: a record of a thousand short cells, a dictionary
+// entry that all rows have. It is handed over in parts, each when it has the size of a usual split.
 
-// rejectBytes is about the memory of a rejected record beside its text.
+// rejectBytes is roughly the memory of a rejected record without its text.
 const rejectBytes = 512
 
-// partMaker makes the parts of one split. It has many fields: what a split is parsed with, and where the part begins that is
-// made now.
+// partMaker makes the parts of one split. Its many fields are the tools for parsing the split and the beginnings of the
+// current part.
 type partMaker struct {
 	*parser
 	ctx     context.Context
@@ -52,7 +52,7 @@ func (p *parser) parseInParts(ctx context.Context, j *job) {
 	})
 }
 
-// handParts hands over the parts of a job that parse calls emit with.
+// handParts hands over the parts of a job for which parse calls emit.
 func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(made *Parsed, last bool) bool) error) {
 	to, first := j.parsed, true
 	hand := func(h part) bool {
@@ -75,8 +75,8 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 	}
 }
 
-// parts makes rows of the records of a split, divides them over the lanes and calls emit with them, part by part, until it
-// returns false. The last part may be empty. Turn is closed when the split's turn has come.
+// parts makes rows of the records of a split, divides them over the lanes and calls emit part by part until it returns
+// false. The last part may be empty. turn is closed when the split's turn comes.
 func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, turn <-chan struct{}, emit func(*Parsed, bool) bool) error {
 	sp, err := p.forSource(s)
 	if err != nil {
@@ -93,8 +93,8 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 	return err
 }
 
-// inTurn calls parse, which reads a split of the source. If the pages that it needs take more memory than may be read ahead it
-// is called again when the split's turn has come.
+// inTurn calls parse, which reads a split of the source. If the pages it needs take more memory than may be read ahead,
+// parse is called again when the split's turn has come.
 func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struct{}, parse func() (*Parsed, error)) (*Parsed, error) {
 	if !sp.waits {
 		sp.parser.LimitMemory(p.memory.PagesAhead(p.flow.plan.Request.Read.Workers()))
@@ -108,7 +108,7 @@ func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struc
 		return nil, context.Cause(ctx)
 	}
 	if p.flow.plan.Parallel {
-		// The turns of several sources come at a time.
+		// Several sources can have their turns at the same time.
 		if !send(ctx, p.flow.alone, struct{}{}) {
 			return nil, context.Cause(ctx)
 		}
@@ -119,7 +119,7 @@ func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struc
 	return parse()
 }
 
-// parse reads the split from its beginning. Records of parts that were handed over before are passed over.
+// parse reads the split from its beginning. Records of parts already handed over are skipped.
 func (m *partMaker) parse(parser source.Parser) error {
 	m.at = 0
 	limit, blockLimit := m.memory.SplitLimit(m.flow.plan.Request.Read.Workers()), m.memory.BlockLimit(1)
@@ -159,7 +159,6 @@ func (m *partMaker) parse(parser source.Parser) error {
 	return nil
 }
 
-// begin begins a part.
 func (m *partMaker) begin() {
 	number := m.split.Number
 	if m.passed > 0 {
@@ -179,7 +178,6 @@ func (m *partMaker) begin() {
 	}
 }
 
-// end ends a part.
 func (m *partMaker) end() {
 	if m.under != nil {
 		m.together()
@@ -205,7 +203,7 @@ func (m *partMaker) flush(next table.Span) {
 	m.begin()
 }
 
-// add makes a row of a record, or rejects it, or gives it to the archive.
+// add makes a row of a record, rejects it, or archives it.
 func (m *partMaker) add(rec *record.Record) {
 	at := rec.Span
 	var raw []byte
@@ -243,7 +241,7 @@ func (m *partMaker) add(rec *record.Record) {
 	m.made.Rejects = append(m.made.Rejects, r)
 }
 
-// keyOf returns the ordering key of a record that makes no row, nil if it cannot be read.
+// keyOf returns the ordering key of a record without a row, nil if it cannot be read.
 func (p *parser) keyOf(s *plan.Source, rec *record.Record) []byte {
 	sp, err := p.forKeys(s)
 	if err != nil {

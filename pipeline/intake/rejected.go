@@ -24,8 +24,8 @@ import (
 
 // Rejected records of binary formats are kept as JSON lines, which load again.
 
-// rejectWriter writes rejected records. It knows what the load makes of each input column: a value is written so that the load
-// makes the same of it when the line is loaded.
+// rejectWriter writes rejected records. It knows how the load treats each input column, and writes a value so that
+// loading the line gives the same result.
 type rejectWriter struct {
 	uses     map[string][]table.Column // by input column
 	integers map[string]bool           // input columns that are loaded as plain integers
@@ -55,11 +55,11 @@ func rejectWriterOf(fields []table.Column, version string, flatten bool) *reject
 	return k
 }
 
-// appendRecord appends a record as a line of JSON. Fields that were not read are left out. Times and decimals that are
-// loaded as integers are written as those, and nested values as their text. A value that is longer than the service takes,
-// and what follows once the record is longer than a row can be, is left out: in its place stands how long it was, which is
-// not JSON, so that the line cannot be loaded as if that were the value. The same holds for a value that no JSON gives back. A record
-// that describes itself is kept whole, as jsonl.AppendWide writes it.
+// appendRecord appends a record as a line of JSON. Fields that were not read are omitted. Times and decimals that are
+// loaded as integers are written as integers, and nested values as their text. A value longer than the service takes,
+// and everything after the record exceeds the length of a row, is replaced by its length, which is not JSON, so that
+// the line cannot be loaded with it as the value. The same holds for a value that no JSON reproduces. A self-describing
+// record is kept whole, in the form of jsonl.AppendWide.
 func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
 	if k.wide {
 		k.names = k.names[:0]
@@ -92,7 +92,7 @@ func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Re
 	return append(dst, "}\n"...)
 }
 
-// appendValue appends the first of the forms of a value of which every use of its column makes what it makes of the value.
+// appendValue appends the first form of a value that every use of its column treats like the value.
 func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) []byte {
 	uses := k.uses[column]
 	same := func(form *record.Datum) bool {
@@ -136,9 +136,9 @@ func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) [
 	return append(appendString(append(dst, '<'), text), " has no form in JSON that loads as the same value>"...)
 }
 
-// typedForms are the ways to write a value that say which type a column makes of it, so that the line gives the same cell without the
-// flags of the load. A column that takes values of one type only, or refuses this one, gets the value's own type: it may have been
-// rejected for that.
+// typedForms returns forms of a value that state the type its column makes of it, so that the line gives the same cell
+// without the flags of the load. A column that takes values of one type only, or refuses this one, gets the value's own
+// type: that may be why it was rejected.
 func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Datum {
 	v := valueOf(d)
 	if c.Own == table.Null && c.Time == nil {
@@ -160,7 +160,7 @@ func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Da
 	return nil
 }
 
-// valueOf is the value that a double or bytes are of themselves, of others null.
+// valueOf is the value of a double or of bytes themselves, null for others.
 func valueOf(d *record.Datum) table.Value {
 	switch d.Kind {
 	case record.Double:
@@ -171,7 +171,7 @@ func valueOf(d *record.Datum) table.Value {
 	return table.Value{}
 }
 
-// doubles are the ways to write a double, the first of which is not an integer.
+// doubles returns the forms of a double; the first is not an integer.
 func doubles(f float64) []*record.Datum {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
@@ -194,7 +194,7 @@ func loadsAlike(c *table.Column, a, b *record.Datum) bool {
 	return v.Type == w.Type && v.Int == w.Int && math.Float64bits(v.Double) == math.Float64bits(w.Double) && string(v.Bytes) == string(w.Bytes)
 }
 
-// plainForm is how a value is written if nothing speaks against it.
+// plainForm is the default form of a value.
 func plainForm(d *record.Datum) *record.Datum {
 	switch d.Kind {
 	case record.Number, record.Boolean:
@@ -209,7 +209,7 @@ func plainForm(d *record.Datum) *record.Datum {
 	return text(convert.Text(d)) // also of a nested value: as an object, --flatten would make columns of it
 }
 
-// forms returns the ways to write a value that a column makes.
+// forms returns the forms of a value that a column makes.
 func forms(c *table.Column, v table.Value) []*record.Datum {
 	switch {
 	case c.Time != nil:
@@ -238,7 +238,7 @@ func floor(n, by int64) int64 {
 
 func text(s string) *record.Datum { return &record.Datum{Kind: record.String, Bytes: []byte(s)} }
 
-// number is a JSON number, null if it is not one.
+// number is a JSON number, null if the literal is not one.
 func number(literal []byte) *record.Datum {
 	if !json.Valid(literal) {
 		return &record.Datum{}
@@ -258,7 +258,7 @@ func appendForm(dst []byte, d *record.Datum) []byte {
 	return appendString(dst, string(d.Bytes))
 }
 
-// maxKeptValue is how long a value may be that a record keeps however long it is.
+// maxKeptValue is the length up to which a value is kept even in a record of any length.
 const maxKeptValue = 1 << 10
 
 func appendString(dst []byte, s string) []byte {
@@ -266,7 +266,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, text...)
 }
 
-// RowForm returns what appends a row whose record was not kept, by its encoded bytes.
+// RowForm returns a function that appends a row, from its encoded bytes, for a record that was not kept.
 func (f *Flow) RowForm() func(dst, body []byte) []byte {
 	if !f.plan.Wide {
 		return appendRow
@@ -274,7 +274,7 @@ func (f *Flow) RowForm() func(dst, body []byte) []byte {
 	return func(dst, body []byte) []byte { return appendWide(dst, f.plan.Schema, body) }
 }
 
-// appendRow appends a row that was encoded as a line of JSON: its key and cells by the table's names.
+// appendRow appends an encoded row as a line of JSON: its key and cells under the table's names.
 func appendRow(dst []byte, body []byte) []byte {
 	row, err := plainbuffer.Decode(body)
 	if err != nil {
@@ -309,7 +309,7 @@ func appendRow(dst []byte, body []byte) []byte {
 	return append(dst, "}\n"...)
 }
 
-// appendWide appends a row that has all that its record had, as a record that describes itself.
+// appendWide appends a row that has everything of its record, as a self-describing record.
 func appendWide(dst []byte, s *table.Schema, body []byte) []byte {
 	var names []string
 	rec := new(record.Record)

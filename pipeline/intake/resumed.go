@@ -9,32 +9,32 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Resumed is what earlier attempts of a load have done. The zero Resumed is none.
+// Resumed is the work of earlier attempts of a load; the zero value is none.
 type Resumed struct {
 	// Records answers for records that were read before.
 	Records Records
-	// Begin says where a source that is read in order begins, the zero Place at its first record, and what it was if it is a stream. Skip says that all of it is
-	// final: it is not read.
+	// Begin returns where a source that is read in order begins, the zero Place at its first record, and the known part of
+	// a stream. skip means that all of it is final: it is not read.
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 
-// Records gives the outcomes of records, by their table.Position. It is asked in the order of reading, by one goroutine; of sources
-// that are read in parallel by many.
+// Records returns the outcomes of records by their table.Position. One goroutine calls it in the order of reading, or
+// many if sources are read in parallel.
 type Records interface {
-	// Row says of a record with a key whether it is final and, if not, whether it may have been sent.
+	// Row reports whether a record with a key is final and, if not, whether it may have been sent.
 	Row(source int, record int64, key []byte) (final, suspect bool)
-	// Counted reports whether the record was read, and so rejected if it can be no row.
+	// Counted reports whether the record was read, and so rejected if it cannot become a row.
 	Counted(source int, record int64) bool
-	// Known reports whether any of n records of a source from one on was read, of all that follow if n is below 0.
+	// Known reports whether any of n records of a source from one on was read; n below 0 means all that follow.
 	Known(source int, from, n int64) bool
-	// Unknown reports whether nothing is known of any record of a source from one on.
+	// Unknown reports whether nothing is known about any record of a source from one on.
 	Unknown(source int, from int64) bool
 }
 
-// Resume makes Run continue after what earlier attempts have done. Call it before Run.
+// Resume makes Run continue the work of earlier attempts. Call it before Run.
 func (f *Flow) Resume(p *Resumed) { f.resumed = p }
 
-// seek returns the sources that are read, each to begin where the first record of it is that is not final.
+// seek returns the sources to read, each beginning at its first unfinished record.
 func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
 	if f.resumed == nil {
 		return sources
@@ -54,7 +54,7 @@ func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
 	return read
 }
 
-// dropFinal drops the final records of a split, which are numbered, and marks the rows that may have been sent.
+// dropFinal drops the final records of a split, whose records are numbered, and marks rows that may have been sent.
 func (p *Resumed) dropFinal(made *Parsed) {
 	first, source := made.Split.Position.Record, made.Split.Position.Source
 	if p == nil {
@@ -70,7 +70,7 @@ func (p *Resumed) dropFinal(made *Parsed) {
 		return p.Records.Counted(source, first+int64(a.Span.Record))
 	})
 	made.Expired = slices.DeleteFunc(made.Expired, func(e Expired) bool { return p.Records.Counted(source, first+int64(e.Record)) })
-	// Records are asked for in their order, not lane by lane.
+	// Records are asked for in order, not lane by lane.
 	type row struct {
 		record uint32
 		block  int

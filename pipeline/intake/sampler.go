@@ -9,9 +9,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Look makes rows of a sample of a plan's records, as a load would, and calls each with them one by one: with nil for a record that goes to
-// the archive, or is rejected, as why says. Whole says that it is a record for certain: at a place in a text it may be a part of one.
-// Each returns whether the record counts as one of the sample. A row is valid during the call.
+// Look makes rows of a sample of a plan's records, as a load would, and calls each with them one by one; row is nil for
+// a record that is archived, or rejected for why. whole means that it is certainly a complete record: at a place in a
+// text it may be part of one. each returns whether the record counts for the sample. A row is valid during the call.
 func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *table.Reason, whole bool) (counts bool)) error {
 	made, sources := newParser(&Flow{plan: p}), map[*plan.Source]*sourceParser{}
 	var failed error

@@ -15,34 +15,34 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Order is needed for each key only. Sources that can be read anywhere and follow each other are read by a schedule, where it pays: a
-// file that is sorted by key then spreads over all lanes at once. Where order does not matter, the sections of a schedule wait for none
-// that share their keys. A schedule is made once, and is safe on disk before the first
-// row that follows it; a load that is resumed follows the same one.
+// Order is needed only within each key. Where it pays, a schedule reads consecutive sources that support random access:
+// a file sorted by key then spreads over all lanes at once. Where order does not matter, sections of a schedule need
+// not wait for others with their keys. A schedule is made once and is safe on disk before the first row that follows
+// it; a resumed load follows the same one.
 
 // Scheduling says when sources are read by a schedule.
 type Scheduling struct {
 	When When
 	Rows int // of a section, about; 0 is the constant
-	// SwitchAfter is after how many splits a load that reads in order makes a schedule of what is left; 0 goes by the keys.
+	// SwitchAfter is the number of splits after which a load that reads in order schedules the rest; 0 decides by the
+	// keys.
 	SwitchAfter int
-	// Kept are the schedules of the attempts before, which are followed in any case.
+	// Kept are the schedules of earlier attempts, which are followed in any case.
 	Kept []*readorder.Schedule
-	// Keep keeps the schedules before the first row that follows them.
+	// Keep stores the schedules before the first row that follows them.
 	Keep func([]*readorder.Schedule) error
 }
 
-// When says when a schedule is made.
+// When is when a schedule is made.
 type When uint8
 
-// The cases.
 const (
 	Never      When = iota
 	WhenItPays      // if the input is large, and its keys are near to each other where they follow each other
 	Always          // if it can be made
 )
 
-// rows is how many rows a section has.
+// rows is the number of rows in a section.
 func (s *Scheduling) rows() int {
 	if s.Rows > 0 {
 		return s.Rows
@@ -53,16 +53,16 @@ func (s *Scheduling) rows() int {
 // Follow makes Run read by schedules. Call it before Run.
 func (f *Flow) Follow(s Scheduling) { f.scheduling = s }
 
-// Sections returns how many sections the schedules have that are followed. Any goroutine may call it.
+// Sections returns the number of sections of the schedules followed. Any goroutine may call it.
 func (f *Flow) Sections() int { return int(f.sections.Load()) }
 
-// What a schedule is made for at least and at most.
+// Limits for making a schedule.
 const (
 	minScheduledBytes = 256 << 10
 	maxScheduled      = 128 // sources, which are open at the same time
 )
 
-// schedules returns the schedules that are followed, by their first source.
+// schedules returns the schedules to follow, by their first source.
 func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*readorder.Schedule, error) {
 	s := &f.scheduling
 	all := s.Kept
@@ -73,7 +73,7 @@ func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*
 				return nil, nil
 			}
 			if err != nil {
-				// Reading in order comes to the same place and says the same; what stands before it is loaded.
+				// Reading in order reaches the same place and reports the same; records before it are loaded.
 				continue
 			}
 			all = append(all, made)
@@ -93,7 +93,7 @@ func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*
 	return byFirst, nil
 }
 
-// divisible returns the sources that a schedule may be made for, those together that follow each other.
+// divisible returns the sources that schedules may be made for, grouped by adjacency.
 func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
 	for from := 0; from < len(sources); from++ {
 		to := from
@@ -121,10 +121,10 @@ func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
 
 func divisible(s *plan.Source) bool { return s.Anywhere() && random(s).Divisible() }
 
-// random returns a source that can be read anywhere, as Plan says of it.
+// random returns a source with random access, as Plan says.
 func random(s *plan.Source) source.Random { return s.Source.(source.Random) }
 
-// arrange returns the sections in the order in which they are read; head of them were read.
+// arrange returns the sections in reading order; the first head sections were read.
 func (f *Flow) arrange(sections []readorder.Section, head int) []int32 {
 	if f.plan.Request.Order == plan.OrderNone {
 		return readorder.Spread(sections, head)
@@ -132,7 +132,7 @@ func (f *Flow) arrange(sections []readorder.Section, head int) []int32 {
 	return readorder.Order(sections, head)
 }
 
-// schedule makes the schedule of sources that follow each other.
+// schedule makes the schedule of consecutive sources.
 func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder.Schedule, error) {
 	_, sections, err := f.firstPass(ctx, sources, pass{})
 	if err != nil {
@@ -154,8 +154,8 @@ func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder
 	return made, nil
 }
 
-// cutAfter leaves the sections before the one that has the last of the first n records, and returns that one: it is read last, so that
-// what is over can be left out. An n of 0 leaves all, and so does one that the sections do not have.
+// cutAfter keeps the sections before the one with the last of the first n records, and returns that one: it is read
+// last, so that its surplus can be left out. An n of 0, or beyond the sections, keeps all.
 func cutAfter(sections *[]readorder.Section, n int64) (last *readorder.Section) {
 	if n <= 0 {
 		return nil
@@ -171,8 +171,8 @@ func cutAfter(sections *[]readorder.Section, n int64) (last *readorder.Section) 
 	return nil
 }
 
-// readByTurns reads the sources in order, those of schedules by them. It reports whether all was passed on, and whether that ends with
-// an error.
+// readByTurns reads the sources in order, or by their schedules. It reports whether all was passed on, and whether that
+// ends with an error.
 func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	schedules, err := f.schedules(ctx, sources)
 	if ctx.Err() != nil {
@@ -206,8 +206,8 @@ func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complet
 	return true, nil
 }
 
-// readUnscheduled reads sources in their order or, if that pays later on, begins with that and continues by a schedule. It returns how many of
-// them it has read: the others may be read in the same way.
+// readUnscheduled reads sources in order and, if that pays later on, continues by a schedule. It returns how many
+// sources it has read: the others may be read in the same way.
 func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n int, complete, failed bool, err error) {
 	w := f.watching(sources)
 	if w != nil {
@@ -240,7 +240,6 @@ func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n i
 	return n + s.Sources, complete, failed, err
 }
 
-// readScheduled reads sources by a schedule, from a turn on.
 func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources []*plan.Source, next turn) (complete, failed bool, err error) {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -274,13 +273,13 @@ type turns struct {
 	opened   []bool
 }
 
-// turn is where in a schedule a section begins: its number, and how many records come before it.
+// turn is the place in a schedule where a section begins: its number, and the number of records before it.
 type turn struct {
 	section int
 	records int64
 }
 
-// beginsAt returns with which section reading begins. Skip says that all of them are final.
+// beginsAt returns the section at which reading begins; skip means that all sections are final.
 func (f *Flow) beginsAt(s *readorder.Schedule) (next turn, skip bool) {
 	if f.resumed == nil {
 		return turn{}, false
@@ -327,7 +326,7 @@ func (t *turns) feed(ctx context.Context, next turn, out stream) error {
 	return nil
 }
 
-// end closes the sources. Whole says that every section was read: then it fails if one has changed meanwhile.
+// end closes the sources. whole means that every section was read: then it fails if one has changed meanwhile.
 func (t *turns) end(whole bool) (err error) {
 	for i, s := range t.sources {
 		switch {
@@ -341,7 +340,7 @@ func (t *turns) end(whole bool) (err error) {
 	return err
 }
 
-// parse returns what a parser does with the sections.
+// parse returns how a parser processes the sections.
 func (t *turns) parse(p *parser) func(context.Context, *job) {
 	return func(ctx context.Context, j *job) {
 		p.handParts(ctx, j, func(emit func(*Parsed, bool) bool) error {
@@ -364,10 +363,10 @@ func (t *turns) parse(p *parser) func(context.Context, *job) {
 	}
 }
 
-// errChanged is why a section is not loaded that is not what it was.
+// errChanged is why a changed section is not loaded.
 var errChanged = errors.New("they are not what they were when the load looked at them first")
 
-// loadSection returns the section of a job as splits, if it is what it was.
+// loadSection returns the section of a job as splits, if it has not changed.
 func (p *parser) loadSection(ctx context.Context, j *job) ([]source.Split, error) {
 	s := j.section
 	splits, err := random(j.source).LoadStretch(source.Stretch{Record: s.Record, Records: s.Records, Offset: s.Offset, Bytes: s.Bytes})
@@ -408,7 +407,7 @@ func (p *parser) loadSection(ctx context.Context, j *job) ([]source.Split, error
 	return splits, nil
 }
 
-// changed says which records of a schedule cannot be read, or are others than they were.
+// changed says which records of a schedule cannot be read or have changed.
 func changed(j *job, err error) error {
 	s := j.section
 	if errors.Is(err, context.Canceled) {

@@ -12,9 +12,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// values makes the values of rows out of the records of one source. It is the one place where what stands in the input
-// becomes what the table gets: after it there are rows only, and nothing before it knows the schema. A column that is
-// computed from others belongs here: its inputs among fields, its value into what rowValues returns.
+// values makes the values of rows out of the records of one source. It is the only place that converts input to table
+// values: after it there are only rows, and nothing before it knows the schema. Computed columns belong here: their
+// inputs among fields, their values in the result of rowValues.
 type values struct {
 	converter *convert.Converter
 	keys      int // columns of the primary key, which come first
@@ -51,10 +51,10 @@ func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	return v, nil
 }
 
-// fields returns the fields of the source's records that are looked at, in ascending order: the others need not be read.
+// fields returns the needed fields of the source's records in ascending order; others need not be read.
 func (v *values) fields() []int { return v.converter.Fields() }
 
-// rowOf is what a record makes of a row, valid until the next record and as long as the record is.
+// rowOf is the content of a row made from a record, valid until the next record and while the record is.
 type rowOf struct {
 	row      []table.Value // by the schema's columns
 	stamps   []int64       // as the encoder takes them
@@ -62,7 +62,7 @@ type rowOf struct {
 	archived bool          // no table takes it, but the archive
 }
 
-// of makes a row of a record, or says why it makes none.
+// of makes a row of a record, or returns why it makes none.
 func (v *values) of(rec *record.Record) (of rowOf, why *table.Reason) {
 	if of.row, why = v.rowValues(rec); why != nil {
 		return of, why
@@ -76,8 +76,8 @@ func (v *values) of(rec *record.Record) (of rowOf, why *table.Reason) {
 	return of, why
 }
 
-// rowValues returns the values of the record's row by the schema's columns, or why it makes none. They are valid until the next
-// call, and as long as the record is.
+// rowValues returns the values of the record's row by the schema's columns, or why it makes none. They are valid until
+// the next call, while the record is.
 func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	fields, why := v.converter.Convert(rec)
 	v.last = fields
@@ -103,8 +103,8 @@ func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	return v.row, nil
 }
 
-// appendKeyFields appends the values of the fields that the last row's key was made of. They are the same bytes exactly if
-// the values are the same.
+// appendKeyFields appends the values of the fields that the last row's key was made of. The bytes are equal exactly if
+// the values are.
 func (v *values) appendKeyFields(dst []byte) []byte {
 	for _, i := range v.keyFields {
 		value := v.last[i]
@@ -122,8 +122,8 @@ func (v *values) appendKeyFields(dst []byte) []byte {
 	return dst
 }
 
-// stamps returns the timestamps of the row's cells by the schema's columns, as the encoder takes them.
-// A computed cell has that of its row's version column, else the server's: the cells that it is made of may differ.
+// stamps returns the timestamps of the row's cells by the schema's columns, as the encoder takes them. A computed cell
+// takes that of its row's version column, or else the server's: its source cells may differ.
 func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	fields, why := v.converter.Stamps(rec)
 	if why != nil || fields == nil || v.makers == nil {
@@ -142,7 +142,7 @@ func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	return v.times, nil
 }
 
-// keysOnly makes rowValues leave out what ordering keys are not made of: such columns are null.
+// keysOnly makes rowValues leave out columns not used in ordering keys: they are null.
 func (v *values) keysOnly(p *plan.Plan) {
 	if v.namer != nil {
 		return
@@ -168,7 +168,7 @@ func (v *values) keysOnly(p *plan.Plan) {
 	}
 }
 
-// appendKey appends the ordering key of the record's row. It returns nil when that makes none.
+// appendKey appends the ordering key of the record's row. It returns nil if the record makes no row.
 func (v *values) appendKey(key []byte, rec *record.Record) []byte {
 	row, why := v.rowValues(rec)
 	if why != nil {

@@ -18,7 +18,8 @@ import (
 // keepPatience is how long no checkpoint may be written before the load fails.
 const keepPatience = time.Minute
 
-// Checkpointer keeps in checkpoints which records are final. It belongs to the dispatcher's goroutine; only its saver runs in another.
+// Checkpointer keeps the final records in checkpoints. It belongs to the dispatcher's goroutine; only its saver runs in
+// another.
 type Checkpointer struct {
 	*Schedule
 	*ReadProgress
@@ -31,7 +32,7 @@ type Checkpointer struct {
 	Stopped  bool               // nothing is sent any more
 }
 
-// Tuning is what tests change of the keeping of checkpoints. That of a user's load is zero.
+// Tuning lets tests change how checkpoints are kept. A user's load has the zero Tuning.
 type Tuning struct {
 	KeptFor  time.Duration                    // 0 is the constant
 	Patience time.Duration                    // 0 is the constant
@@ -59,7 +60,7 @@ func NewCheckpointer(from *Point, folder *rundir.Folder, planned *plan.Plan, t T
 	return k
 }
 
-// When is the schedule, nil if nothing is kept.
+// When returns the schedule, nil if nothing is kept.
 func (k *Checkpointer) When() *Schedule {
 	if k == nil {
 		return nil
@@ -69,7 +70,7 @@ func (k *Checkpointer) When() *Schedule {
 
 var errSlow = errors.New("the previous one is still being written")
 
-// Failure is why the load must stop: another process works on it, or no checkpoint could be written for too long.
+// Failure returns why the load must stop: another process works on it, or no checkpoint could be written for too long.
 func (k *Checkpointer) Failure(now time.Time) error {
 	if k.mayAct != nil {
 		if err := k.mayAct(); IsLost(err) {
@@ -82,10 +83,10 @@ func (k *Checkpointer) Failure(now time.Time) error {
 	return nil
 }
 
-// LookEvery is how often somebody must ask for failure.
+// LookEvery is how often Failure must be called.
 func (k *Checkpointer) LookEvery() time.Duration { return k.Patience.LookEvery() }
 
-// Describe begins a checkpoint, which the caller completes.
+// Describe begins a checkpoint that the caller completes.
 func (k *Checkpointer) Describe(now time.Time) *checkpoint.Snapshot {
 	k.built = now
 	s := &checkpoint.Snapshot{About: k.about}
@@ -99,7 +100,7 @@ func (k *Checkpointer) Took(cost time.Duration) time.Duration {
 	return cost
 }
 
-// Write hands a checkpoint over to be written, after files that it counts on. Failed is why it must not be written.
+// Write hands a checkpoint over for writing, after the files it relies on. failed is why it must not be written.
 func (k *Checkpointer) Write(s *checkpoint.Snapshot, files []*os.File, failed error) {
 	k.saving()
 	k.saver.jobs <- &saving{s, files, failed} // never blocks: one is written at a time
@@ -113,19 +114,19 @@ func (k *Checkpointer) WriteLast(s *checkpoint.Snapshot, files []*os.File, faile
 // Work writes checkpoints until there are no more.
 func (k *Checkpointer) Work() error { return k.saver.work() }
 
-// Written takes a checkpoint back that was written, or was not.
+// Written takes back a checkpoint from the saver, written or failed.
 func (k *Checkpointer) Written(s Saved) error {
 	k.Busy, k.Failed = false, s.err
 	return s.err
 }
 
-// Counts says that a checkpoint that was written counts.
+// Counts marks a written checkpoint as valid.
 func (k *Checkpointer) Counts(s Saved) {
 	k.last = s.described
 	k.Patience.Progress(time.Now())
 }
 
-// Waits says that a lane waits for a checkpoint, or soon will; unknown that there are lanes which no checkpoint knows.
+// Waits notes that a lane waits for a checkpoint, or soon will; Unknown, that no checkpoint knows some lanes.
 func (k *Checkpointer) Waits()   { k.soon = true }
 func (k *Checkpointer) Unknown() { k.now = true }
 
@@ -134,7 +135,7 @@ func (k *Checkpointer) Guarded(s writer.Sender, halted context.Context) writer.S
 	return &staleGuard{Sender: s, last: &k.saver.onDisk, keptFor: k.keptFor, mayAct: k.mayAct, halted: halted}
 }
 
-// Saves is where written checkpoints come back.
+// Saves delivers written checkpoints.
 func (k *Checkpointer) Saves() <-chan Saved {
 	if k == nil {
 		return nil

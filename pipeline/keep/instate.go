@@ -15,23 +15,23 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// A load with Checkpoint.State keeps its run folder there with every checkpoint, and a checkpoint counts once it is there: what may be
-// sent, and what a successor takes for sent, follows it. So a successor needs nothing of this machine, and a local checkpoint that is
-// newer is never looked at.
+// A load with Checkpoint.State keeps its run folder there with every checkpoint, and a checkpoint is valid once it is
+// there: what may be sent, and what a successor takes to be sent, follows from it. So a successor needs nothing from
+// this machine, and a newer local checkpoint is never read.
 
 const (
-	// stateEvery is how often a checkpoint is kept in the state, unless lanes wait for one.
+	// stateEvery is the interval between checkpoints in the state, unless lanes wait for one.
 	stateEvery = 5 * time.Second
-	// statePatience bounds the keeping of one.
+	// statePatience limits the writing of one.
 	statePatience = 30 * time.Second
-	// returnedFile is what the file of returned keys is called in the state.
+	// returnedFile is the name of the file of returned keys in the state.
 	returnedFile = "@returned-keys"
 )
 
-// keepInState keeps the run folder with an encoded checkpoint. What the checkpoint counts on has been synced.
+// keepInState keeps the run folder with an encoded checkpoint. The files it relies on have been synced.
 func (l *Load) keepInState(folder string, encoded []byte) error {
 	files := []jobdir.MirrorFile{{Name: checkpoint.File, Body: encoded}}
-	// Before the folder is listed: what it relies on is written before it.
+	// Before the folder is listed, because the files that the job relies on are written before it.
 	job, err := os.ReadFile(filepath.Join(folder, checkpoint.JobFile))
 	if err != nil {
 		return err
@@ -71,14 +71,14 @@ func (l *Load) keepInState(folder string, encoded []byte) error {
 	return l.Checkpoint.State.Save(ctx, filepath.Base(folder), files)
 }
 
-// FinishState removes from the state what a load that has finished has kept there.
+// FinishState removes a finished load from the state.
 func FinishState(state *jobdir.Mirror) error {
 	ctx, cancel := context.WithTimeout(context.Background(), statePatience)
 	defer cancel()
 	return state.Finish(ctx)
 }
 
-// restore brings the unfinished run of the load back from the state, and returns its folder; "" if there is none.
+// restore restores the unfinished run of the load from the state and returns its folder; "" if there is none.
 func (l *Load) restore(ctx context.Context) (path string, err error) {
 	root := func(folder string) string {
 		if l.RunDir != "" {
@@ -95,15 +95,15 @@ func (l *Load) restore(ctx context.Context) (path string, err error) {
 	if err != nil || folder == "" {
 		return "", err
 	}
-	// It may be newer than what was restored.
+	// It may be newer than the restored one.
 	if err := os.Remove(filepath.Join(root(folder), checkpoint.PrevFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	return root(folder), nil
 }
 
-// SettleFormer waits for requests of a former holder that did not give the lease back. Nothing is sent before a checkpoint is in the state, so
-// without one there is nothing to wait for.
+// SettleFormer waits for requests of a former holder that did not return the lease. Nothing is sent before a checkpoint
+// is in the state, so without one there is nothing to wait for.
 func (o *Point) SettleFormer(ctx context.Context, now time.Time) error {
 	if l := o.Load.Checkpoint.Held(); l != nil && l.Former && o.Load.Place == "" { // an embedded store answers no process that is gone
 		late := o.Load.LongestLate()
@@ -140,5 +140,5 @@ func Later(a, b time.Time) time.Time {
 	return b
 }
 
-// IsLost reports whether an error says that another process works on the load now.
+// IsLost reports whether an error means that another process now works on the load.
 func IsLost(err error) bool { return errors.Is(err, jobdir.ErrLost) }

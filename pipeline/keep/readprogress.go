@@ -11,8 +11,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// ReadProgress knows which records have been read, by this attempt and those before it, and where each source can be read from
-// again. A nil readProgress is that of a load that keeps nothing.
+// ReadProgress tracks which records have been read, by this attempt and earlier ones, and where each source can be read
+// from again. Nil is for a load that keeps nothing.
 type ReadProgress struct {
 	sources  []*plan.Source
 	Ordered  bool
@@ -27,7 +27,7 @@ type ReadProgress struct {
 	leftover leftover
 }
 
-// leftover is what is left of the attempt before.
+// leftover is the rest of the previous attempt.
 type leftover struct {
 	from   *checkpoint.Snapshot             // what the attempt resumes from; nil of the first one
 	base   *checkpoint.Snapshot             // the same, nil if nothing of it is left
@@ -67,7 +67,7 @@ func NewReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 	return k
 }
 
-// Leaves takes a row that leaves its queue. It reports whether the attempt before may have sent it.
+// Leaves takes a row that leaves its queue. It reports whether the previous attempt may have sent it.
 func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	if k.leftover.base == nil || !r.Row().Suspect() {
 		return false
@@ -78,17 +78,16 @@ func (k *ReadProgress) Leaves(r table.Ref) (replayed bool) {
 	return k.Ordered || k.leftover.base.Read.Has(at)
 }
 
-// What bounds the places that are remembered: how many there are of a source, and the bytes of all. Of more, every other one is
+// Bounds of the places remembered: their number in a source, and the bytes of all. Beyond them every other place is
 // forgotten, but one of each source stays.
 const (
 	maxStarts     = 1024
 	maxStartBytes = 8 << 20
 )
 
-// startBytes is the memory of a start.
 func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 
-// Counted enters a split that was handed over, and returns which of its records no attempt has counted before.
+// Counted enters a split that was handed over.
 func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
 	from, to := PositionAfter(sp.Position, 0), PositionAfter(sp.Position, int64(p.Records))
@@ -121,7 +120,7 @@ func (k *ReadProgress) Counted(p *intake.Parsed, bytesBefore int64) {
 	}
 }
 
-// thin forgets every other place of a source, but not the first and the last.
+// thin forgets every other place of a source, except the first and the last.
 func (k *ReadProgress) thin(source int) {
 	starts := k.starts[source]
 	kept := starts[:0]
@@ -147,7 +146,6 @@ func (k *ReadProgress) forget(source, n int) {
 	}
 }
 
-// Ended notes that a source was read to its end.
 func (k *ReadProgress) Ended(e *intake.Ended) {
 	if k == nil || !k.ends {
 		return
@@ -155,7 +153,7 @@ func (k *ReadProgress) Ended(e *intake.Ended) {
 	k.read = k.read.AddEnd(e.Source)
 }
 
-// meet counts the rows of a split that are known of the attempt before.
+// meet counts the rows of a split that are known from the previous attempt.
 func (k *ReadProgress) meet(p *intake.Parsed) {
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
@@ -170,7 +168,7 @@ func (k *ReadProgress) meet(p *intake.Parsed) {
 	}
 }
 
-// Fresh returns how many of n records of a split from one on no attempt has counted before.
+// Fresh returns how many of n records of a split from one on no earlier attempt has counted.
 func (k *ReadProgress) Fresh(sp *table.Split, from, n int64) int64 {
 	if k == nil || n <= 0 {
 		return max(n, 0)
@@ -179,12 +177,12 @@ func (k *ReadProgress) Fresh(sp *table.Split, from, n int64) int64 {
 	return n - k.read.Count(first, first+checkpoint.Position(n))
 }
 
-// Reached reports whether a split comes to the end of what earlier attempts have read in order.
+// Reached reports whether a split reaches the end of what earlier attempts have read in order.
 func (k *ReadProgress) Reached(p *intake.Parsed) bool {
 	return k == nil || PositionAfter(p.Split.Position, int64(p.Records)) >= k.read.End()
 }
 
-// ForIntake is what the attempt before has left to the intake.
+// ForIntake returns what the previous attempt has left to the intake.
 func (k *ReadProgress) ForIntake() *intake.Resumed {
 	b := k.leftover.from
 	if b == nil {
@@ -211,20 +209,20 @@ func (k *ReadProgress) ForIntake() *intake.Resumed {
 	}
 }
 
-// Resumes reports whether rows may come that the attempt before has read.
+// Resumes reports whether rows may come that the previous attempt has read.
 func (k *ReadProgress) Resumes() bool { return k.leftover.base != nil }
 
-// AllFinal reports whether all that the attempt before has read is final.
+// AllFinal reports whether everything that the previous attempt read is final.
 func (k *ReadProgress) AllFinal() bool { return k.leftover.base == nil || k.leftover.final }
 
-// ReadTo is where all ends that this attempt has read.
+// ReadTo is the end of everything that this attempt has read.
 func (k *ReadProgress) ReadTo() checkpoint.Position { return k.again.End() }
 
-// Unread is how many records of the attempt before are not final and were not read again.
+// Unread is how many unfinished records of the previous attempt were not read again.
 func (k *ReadProgress) Unread() int64 { return k.leftover.left }
 
-// DescribeRows adds which records were read, and which rows of them are not final: those that have left their queue, and those that wait in
-// the queue of a range. Whole says that all of the input was read.
+// DescribeRows adds which records were read, and which of their rows are not final: those that have left their queue,
+// and those waiting in the queue of a range. whole means that all input was read.
 func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Position, ranges []checkpoint.LaneRange, waiting []checkpoint.Queued, whole bool) {
 	s.Read = append(checkpoint.Set(nil), k.read...)
 	for p := range k.leftover.out {
@@ -235,8 +233,8 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 	if k.leftover.base == nil {
 		return
 	}
-	// A queue stands for all records of a split from its first row's on, those that were final before this attempt included: until it
-	// stands for none of them, only base tells them apart.
+	// A queue stands for all records of a split from its first row on, including those final before this attempt: as long
+	// as it stands for any of those, only base distinguishes them.
 	gone := s.Done(&k.leftover.base.State)
 	s.Pieces = checkpoint.Continue(&k.leftover.base.State, k.again, s.Pieces)
 	if s.Done(&k.leftover.base.State) && (!k.Ordered || k.leftover.queued == 0 && (whole || k.leftover.passed)) {
@@ -247,12 +245,11 @@ func (k *ReadProgress) DescribeRows(s *checkpoint.Snapshot, out []checkpoint.Pos
 	}
 }
 
-// DescribeSources adds where each source is to be read from, and what streams were. Starts that will not be asked for again
-// are forgotten.
+// DescribeSources adds where each source is to be read from, and the known parts of streams. Starts that will not be
+// needed again are forgotten.
 func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	if k.Ordered {
-		// One source has the first record that is not final: those before it are not read again, those after it from their
-		// beginning.
+		// One source has the first unfinished record: earlier sources are not read again, later ones from their beginning.
 		open := k.open(s)
 		k.describeStarts(s, open.Source(), open.Record())
 		for ; k.first < open.Source(); k.first++ {
@@ -260,7 +257,7 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 			k.complete(s, k.first)
 		}
 		if k.live {
-			// Their beginning is where this attempt has begun with them.
+			// They begin where this attempt began with them.
 			for _, source := range slices.Sorted(maps.Keys(k.starts)) {
 				if source > open.Source() {
 					s.Starts = append(s.Starts, k.starts[source][0])
@@ -291,8 +288,8 @@ func (k *ReadProgress) DescribeSources(s *checkpoint.Snapshot) {
 	}
 }
 
-// open returns the first record that is not final where sources are read in order. Records of live sources that are still to come
-// have numbers from the attempts before.
+// open returns the first unfinished record if sources are read in order. Records of live sources still to come have
+// numbers from earlier attempts.
 func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	if !k.live {
 		return s.Open()
@@ -304,7 +301,7 @@ func (k *ReadProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	return s.OpenBefore(checkpoint.At(source, s.Read.Numbered(source)))
 }
 
-// complete notes that a source has nothing left to be read or to be sent, if it was read to its end.
+// complete notes that a source has nothing left to be read or sent, if it was read to its end.
 func (k *ReadProgress) complete(s *checkpoint.Snapshot, source int) bool {
 	if !k.read.Ended(source) {
 		return false
@@ -333,7 +330,7 @@ func PositionOf(r table.Ref) checkpoint.Position {
 	return PositionAfter(r.Position(), 0)
 }
 
-// PositionAfter is the position of the record that is so many after one.
+// PositionAfter is the position a number of records after another.
 func PositionAfter(p table.Position, after int64) checkpoint.Position {
 	return checkpoint.At(p.Source, p.Record+after)
 }

@@ -22,32 +22,32 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Resume says how a load resumes where an earlier attempt ended. The zero Resume starts over.
+// Resume configures how a load resumes an earlier attempt. The zero Resume starts over.
 type Resume struct {
-	// Look looks for an unfinished run of the same load, in RunDir or below rundir.Root, and resumes it.
+	// Look finds an unfinished run of the same load, in RunDir or below rundir.Root, and resumes it.
 	Look bool
-	// MayChange starts over where the run cannot be resumed as it is asked for now.
+	// MayChange starts over if the run cannot be resumed as now requested.
 	MayChange bool
-	// AcceptChanged resumes although inputs were changed.
+	// AcceptChanged resumes despite changed inputs.
 	AcceptChanged bool
-	// LocksDir is a folder, the same for all loads of the user on this machine, in which a load is locked that is given in
-	// several working folders at once; "" is none.
+	// LocksDir is the folder, the same for all loads of the user on this machine, in which loads are locked across working
+	// folders; "" means none.
 	LocksDir string
 	Args     []string // the command's arguments, kept in the run folder; without secrets
-	// Request is the command as JSON, kept in the run folder to do it again; without secrets.
+	// Request is the command as JSON without secrets, kept in the run folder to repeat it.
 	Request json.RawMessage
-	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
+	// Settings, if not nil, is a job with inferred types and a separator that the load takes over.
 	Settings *checkpoint.Job
-	// Known says which inputs are loaded, of a load that comes again; nil is all of them.
+	// Known says which inputs of a repeated load are loaded; nil means all.
 	Known Known
 	// Notes are shown with those of the plan.
 	Notes []string
 	Hold  time.Time // until then nothing is sent
-	// OnResume is called before the first write of an attempt that resumes. May be nil.
+	// OnResume is called before the first write of a resuming attempt. May be nil.
 	OnResume func(Resumed)
 }
 
-// Resumed says what a run resumes from.
+// Resumed describes what a run resumes from.
 type Resumed struct {
 	RunDir      string
 	Attempt     int
@@ -55,11 +55,11 @@ type Resumed struct {
 	Written     int64 // rows
 	BytesRead   int64
 	Since       time.Time
-	// Rereads are sources that are not at their first record, and of which all that comes before is read again to get there.
+	// Rereads are sources that are not at their first record, and have to be read again from it.
 	Rereads []string
 }
 
-// Point is what a run begins with, empty in the first attempt.
+// Point is the start of a run, empty in the first attempt.
 type Point struct {
 	Load     *Load
 	Job      *checkpoint.Job
@@ -70,13 +70,13 @@ type Point struct {
 	runs     func() ([]foundRun, error) // of the load, as they are when the load is locked
 	IDs      *TableIDs
 	Order    []*readorder.Schedule // that the attempts before have followed
-	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
+	// Hold is until when nothing may be sent, SuspectUntil until when requests of the previous attempt may be applied.
 	Hold, SuspectUntil time.Time
 	Late               time.Time // until when a request of an earlier attempt may repeat a row (Checkpoint.Repeats)
 }
 
-// Find finds the run to resume, and takes its lock. Without one it says only what the job is. What release gives back is
-// held from before looking: of two processes that begin the same load together, one ends here.
+// Find finds the run to resume and takes its lock. Without a run it returns only the job. The locks that Release gives
+// back are taken before looking: of two processes that begin the same load at once, one ends here.
 func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	o = &Point{Load: l, IDs: NewTableIDs(), Job: &checkpoint.Job{
 		Identity: progress.Identify(append([]string{l.Target, l.Table}, l.Inputs...)...),
@@ -142,8 +142,8 @@ func Find(ctx context.Context, l *Load, now time.Time) (o *Point, err error) {
 	return o, nil
 }
 
-// settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor after its
-// last checkpoint, which is so long ago at least, nor after it ended, which it has; an attempt without an answer may be
+// settle works out until when requests of the previous attempt may be applied. That attempt sent nothing later than
+// keptFor after its last checkpoint, which is at least ago old, nor after it ended; an unanswered attempt may be
 // applied for settle.
 func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	s := o.Snapshot
@@ -160,7 +160,7 @@ func (o *Point) settle(now time.Time, ago, settle, request time.Duration) {
 	}
 }
 
-// Settings enters into the request what the first attempt found out by a sample.
+// Settings enters into the request what the first attempt inferred from a sample.
 func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 	r.Inferred = map[string]plan.Inferred{}
 	for _, job := range []*checkpoint.Job{given, o.Job} {
@@ -182,7 +182,7 @@ func (o *Point) Settings(r *plan.Request, given *checkpoint.Job) {
 	}
 }
 
-// Compare enters the details of the load into the job, or says what has changed since the first attempt.
+// Compare enters the details of the load into the job, or returns what has changed since the first attempt.
 func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	l := o.Load
 	facts, err := planned.Facts()
@@ -191,7 +191,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	}
 	details := append([]progress.Fact{{Name: "the target", Value: l.Target}, {Name: "--table", Value: l.Table}}, l.Rows...)
 	if planned.Schema.Numbered > 0 {
-		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
+		// A row sent by the previous attempt is recognised by no other mark, and its key is in no other file.
 		details = append(details, progress.Fact{Name: "--returned-keys", Value: l.ReturnedKeys})
 	}
 	details = append(details, facts...)
@@ -235,7 +235,7 @@ func (o *Point) Compare(ctx context.Context, planned *plan.Plan) error {
 	return nil
 }
 
-// takeSame takes the versions of inputs whose content is known to be what it was.
+// takeSame takes over the versions of inputs with unchanged content.
 func (o *Point) takeSame(ctx context.Context, details []progress.Fact) error {
 	if !o.Load.Resume.Once() {
 		return nil
@@ -275,7 +275,7 @@ func (o *Point) changedError(changes []string, inputsOnly bool, now []progress.F
 	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; %s", o.Load.RunDir, text, advice), Changed: changed}
 }
 
-// OpenFolder makes the run folder, or opens the one that is resumed, with the lock on it.
+// OpenFolder creates the run folder, or opens the one to resume, with its lock.
 func (o *Point) OpenFolder(path string, planned *plan.Plan) (folder *rundir.Folder, err error) {
 	l := o.Load
 	l.RunDir = path
@@ -314,7 +314,7 @@ func openRecords(c map[string]int64) int64 {
 	return c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["condition_failed"] - c["archived"]
 }
 
-// Rereads returns the names of the sources that are read from their beginning to get to where the attempt resumes.
+// Rereads returns the names of the sources that are read from their beginning up to where the attempt resumes.
 func (o *Point) Rereads(planned *plan.Plan) (names []string) {
 	for _, from := range o.Snapshot.Starts {
 		if s := planned.Sources[from.Source]; from.Record > 0 && s.About().Seeking == source.SeeksByReading {
@@ -324,7 +324,7 @@ func (o *Point) Rereads(planned *plan.Plan) (names []string) {
 	return names
 }
 
-// Counter returns a counter of the attempt before, 0 if there was none.
+// Counter returns a counter of the previous attempt, 0 if there was none.
 func (o *Point) Counter(name string) int64 {
 	if o.Snapshot == nil {
 		return 0
@@ -332,8 +332,8 @@ func (o *Point) Counter(name string) int64 {
 	return o.Snapshot.Counters[name]
 }
 
-// ReadAgain makes the checkpoint that the attempt resumes from its base, if the sources are live. Nothing is sent while what the attempt
-// before has sent may be applied: it could replace a newer row.
+// ReadAgain makes the checkpoint the base of the attempt if the sources are live. Nothing is sent while requests of the
+// previous attempt may be applied: they could replace a newer row.
 func (o *Point) ReadAgain(planned *plan.Plan) error {
 	s := o.Snapshot
 	if s == nil || !planned.Live {
@@ -354,7 +354,8 @@ func (o *Point) ReadAgain(planned *plan.Plan) error {
 	return nil
 }
 
-// rowsAgain answers for the records of live sources in an attempt that resumes: each may have been sent, as it was then.
+// rowsAgain answers for records of live sources in a resuming attempt: each may have been sent, with its former
+// content.
 type rowsAgain struct{}
 
 func (rowsAgain) Row(int, int64, []byte) (final, suspect bool) { return false, true }
@@ -365,7 +366,7 @@ func (rowsAgain) Known(int, int64, int64) bool { return true }
 
 func (rowsAgain) Unknown(int, int64) bool { return false }
 
-// ReadOrder reads the schedules that the attempts before have followed.
+// ReadOrder reads the schedules that earlier attempts have followed.
 func (o *Point) ReadOrder(planned *plan.Plan) error {
 	if o.Snapshot == nil {
 		return nil

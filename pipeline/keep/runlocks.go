@@ -19,9 +19,9 @@ import (
 // locksFolder holds the locks of running loads, below rundir.Root.
 const locksFolder = ".locks"
 
-// claim takes the locks under which the run is looked for and made: that of the run folder if the user names it, else that of
-// the load in this working folder; and that of the load for all working folders. Two streams cannot be told from each other:
-// loads of them into run folders of their own are not kept apart.
+// claim takes the locks under which the run is looked for and created: that of the run folder if the user names it,
+// else that of the load in this working folder; and that of the load for all working folders. Streams cannot be
+// distinguished: loads of two streams into their own run folders do not exclude each other.
 func (o *Point) claim() (err error) {
 	l := o.Load
 	streams := slices.ContainsFunc(l.Inputs, IsStream)
@@ -52,7 +52,6 @@ func (o *Point) claim() (err error) {
 	return nil // a home that cannot be written to keeps nobody from loading
 }
 
-// Release gives the locks back.
 func (o *Point) Release() {
 	o.forgetBegun()
 	for _, l := range append([]*rundir.Lock{o.lock}, o.claims...) {
@@ -60,14 +59,14 @@ func (o *Point) Release() {
 	}
 }
 
-// begunFolder has what is kept of a load from its first moment on until it has a run folder.
+// begunFolder is the folder for a load from its first moment until it has a run folder.
 func begunFolder(identity string) string {
 	return filepath.Join(rundir.Root, locksFolder, begunPrefix+identity)
 }
 
 const begunPrefix = "begun-"
 
-// noteBegun keeps the command, so that it can be given again if the process is killed before the load has a run folder.
+// noteBegun keeps the command, so that it can be repeated if the process is killed before the load has a run folder.
 func (o *Point) noteBegun() error {
 	if len(o.Job.Args) == 0 && o.Job.Request == nil {
 		return nil
@@ -86,7 +85,7 @@ func (o *Point) forgetBegun() {
 	}
 }
 
-// Begun returns the last load whose process was killed before the load had a run folder; nil if there is none.
+// Begun returns the last load killed before it had a run folder; nil if there is none.
 func Begun() (last *checkpoint.Job) {
 	folders, _ := filepath.Glob(begunFolder("*"))
 	for _, folder := range folders {
@@ -100,7 +99,7 @@ func Begun() (last *checkpoint.Job) {
 	return last
 }
 
-// IsStream reports whether an input argument is read once and says nothing of what comes.
+// IsStream reports whether an input argument can be read only once and does not identify its content.
 func IsStream(input string) bool {
 	if input == "-" {
 		return true
@@ -109,7 +108,7 @@ func IsStream(input string) bool {
 	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
 }
 
-// absolute returns input arguments as they would be given in any working folder.
+// absolute returns input arguments in a form valid in any working folder.
 func absolute(inputs []string) []string {
 	all := slices.Clone(inputs)
 	for i, in := range all {
@@ -127,8 +126,8 @@ func absolute(inputs []string) []string {
 	return all
 }
 
-// Unfinished returns the folder of the run that is to be resumed, empty if there is none: the one run of the load that has a
-// checkpoint and was not started over. The times at which runs were begun do not count, for clocks are set back.
+// Unfinished returns the folder of the run to resume, empty if there is none: the load's only run that has a checkpoint
+// and was not started over. Start times are ignored, because clocks are set back.
 func Unfinished(identity string) (path string, err error) { return unfinished(runsOf(identity)) }
 
 func unfinished(runs []foundRun, err error) (string, error) {
@@ -144,7 +143,8 @@ func unfinished(runs []foundRun, err error) (string, error) {
 		case checkpoint.Exists(r.path):
 			found = append(found, r.path)
 		default:
-			// It has finished, or has not sent anything yet: then two loads of the same at once would not keep the order of rows.
+			// It has finished, or has sent nothing yet: then two loads of the same inputs at once would not keep the order of
+			// rows.
 			lock, err := rundir.TakeLock(r.path)
 			if errors.As(err, new(*rundir.HeldError)) {
 				return "", err
@@ -162,7 +162,7 @@ func unfinished(runs []foundRun, err error) (string, error) {
 		len(found), strings.Join(found, ", "))}
 }
 
-// foundRun is a run folder and its job, or why that cannot be read.
+// foundRun is a run folder and its job, or why the job cannot be read.
 type foundRun struct {
 	path  string
 	job   *checkpoint.Job
@@ -185,7 +185,7 @@ func runsOf(identity string) (runs []foundRun, err error) {
 	return runs, err
 }
 
-// TakeIndexes takes over which indexes the table gets from a run that has made it and did not finish.
+// TakeIndexes takes over the indexes to add to a table from the unfinished run that created it.
 func (o *Point) TakeIndexes() {
 	runs, err := o.runs()
 	if err != nil {
@@ -198,8 +198,8 @@ func (o *Point) TakeIndexes() {
 	}
 }
 
-// replaceOthers notes in the other unfinished runs of the load that this one, which has begun in a new folder, takes their
-// place: they are not resumed after it. The load is locked.
+// replaceOthers notes in the load's other unfinished runs that this one, begun in a new folder, replaces them: they are
+// not resumed after it. The load is locked.
 func (o *Point) replaceOthers() error {
 	if len(o.claims) == 0 || o.Snapshot != nil {
 		return nil
@@ -224,7 +224,7 @@ func (o *Point) replaceOthers() error {
 	return nil
 }
 
-// stateOf is what the summary of a run says of how it ended, or that it runs; "" if there is none.
+// stateOf returns how a run ended, or that it runs, by its summary; "" if there is none.
 func stateOf(run string) string {
 	var s struct{ State string }
 	if rundir.ReadSummary(run, &s) != nil {

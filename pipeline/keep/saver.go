@@ -16,7 +16,7 @@ type saving struct {
 	failed   error      // why it must not be written
 }
 
-// Saved says that it is there, or why not.
+// Saved is the result of writing one.
 type Saved struct {
 	described time.Time // the moment that it describes
 	err       error
@@ -37,7 +37,6 @@ func newSaver(path string, sync func() error, onSave func(*checkpoint.Snapshot) 
 	return &saver{path: path, sync: sync, onSave: onSave, jobs: make(chan *saving, 1), done: make(chan Saved, 1)}
 }
 
-// work writes checkpoints until there are no more.
 func (s *saver) work() error {
 	for j := range s.jobs {
 		err := s.write(j)
@@ -49,7 +48,7 @@ func (s *saver) work() error {
 	return nil
 }
 
-// write makes what a checkpoint calls final safe from a crash, then the checkpoint.
+// write makes the rows that a checkpoint calls final safe from a crash, then writes the checkpoint.
 func (s *saver) write(j *saving) error {
 	if j.failed != nil {
 		return j.failed

@@ -18,9 +18,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// TableIDs tells the tables that a load writes to from tables of the same names that are made later, by the times at which
-// they were made: rows that were written to a table that is dropped are gone, although writing continues. It is safe for
-// concurrent use.
+// TableIDs distinguishes the tables that a load writes to from later tables of the same names by their creation times:
+// rows of a dropped table are gone, although writing continues. It is safe for concurrent use.
 type TableIDs struct {
 	mu      sync.Mutex
 	created map[string]int64     // by table, as in client.Table; 0 is a service that does not say
@@ -31,7 +30,7 @@ func NewTableIDs() *TableIDs {
 	return &TableIDs{created: map[string]int64{}, made: map[string]time.Time{}}
 }
 
-// ReplacedError says that a table was dropped and made again since rows were written to it.
+// ReplacedError means that a table was dropped and created again after rows were written to it.
 type ReplacedError struct {
 	Table    string
 	Was, Now int64 // when it was made, as in client.Table
@@ -49,7 +48,7 @@ func madeAt(micros int64) string {
 	return time.UnixMicro(micros).UTC().Format("2006-01-02 15:04:05.000000Z")
 }
 
-// See compares when a table was made with what is known of it, which is noted when it is seen first. The error is a
+// See compares a table's creation time with the known one, which is set at the first call. The error is a
 // *ReplacedError.
 func (t *TableIDs) See(name string, created int64) error {
 	t.mu.Lock()
@@ -65,14 +64,14 @@ func (t *TableIDs) See(name string, created int64) error {
 	return nil
 }
 
-// NoteMade notes that this attempt has just made the table.
+// NoteMade notes that this attempt has just created the table.
 func (t *TableIDs) NoteMade(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.made[name] = time.Now()
 }
 
-// Opening reports whether this attempt has made the table so lately that the service may say that it does not exist.
+// Opening reports whether this attempt created the table so recently that the service may not find it yet.
 func (t *TableIDs) Opening(name string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,14 +79,14 @@ func (t *TableIDs) Opening(name string, now time.Time) bool {
 	return ok && now.Sub(made) < client.OpensWithin
 }
 
-// Known returns when each table was made.
+// Known returns the creation time of each table.
 func (t *TableIDs) Known() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.created)
 }
 
-// SameTables refuses to resume where a table that rows were written to is gone or another one.
+// SameTables refuses to resume if a table that rows were written to is gone or replaced.
 func (o *Point) SameTables(planned *plan.Plan, admin *client.Admin) error {
 	if t := planned.Table(); t != nil {
 		if err := o.IDs.See(t.Name, t.Created); err != nil {
@@ -120,7 +119,7 @@ func tableReplaced(run string, why error) error {
 	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %v; "+source.StartOver, run, why)}
 }
 
-// Confirm looks whether every table is there and the one that was written to.
+// Confirm checks that every table still exists and is the one that was written to.
 func (t *TableIDs) Confirm(admin *client.Admin) error {
 	for _, name := range slices.Sorted(maps.Keys(t.Known())) {
 		now, err := admin.Describe(name)
@@ -137,9 +136,9 @@ func (t *TableIDs) Confirm(admin *client.Admin) error {
 	return nil
 }
 
-// staleGuard keeps requests from being sent while the last checkpoint is too old: an attempt that resumes counts on it that nothing
-// was sent later. A batch that was cut in time may wait before it is sent: its rows are looked for first, it is sent in halves,
-// or the process stands still.
+// staleGuard holds requests back while the last checkpoint is too old: a resuming attempt relies on nothing being sent
+// later. A batch that was cut in time may be delayed: its rows are looked up first, it is sent in halves, or the
+// process is suspended.
 type staleGuard struct {
 	writer.Sender
 	last    *atomic.Pointer[time.Time] // the moment that the newest checkpoint on the disk describes; nil needs none
@@ -148,7 +147,7 @@ type staleGuard struct {
 	halted  context.Context // ends when nothing more is to be sent
 }
 
-// errNotSent says that the load stopped before a request was sent.
+// errNotSent means that the load stopped before a request was sent.
 var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"))
 
 // Guarded returns the sender of a load without checkpoints, under a staleGuard if it has a lease.
@@ -179,5 +178,5 @@ func (g *staleGuard) isFresh() bool {
 	return last != nil && Elapsed(*last, time.Now()) < g.keptFor
 }
 
-// guardAgain is how often a request that waits looks for a new checkpoint.
+// guardAgain is the interval at which a waiting request looks for a new checkpoint.
 const guardAgain = 10 * time.Millisecond

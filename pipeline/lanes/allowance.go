@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// allowance is how many rows may leave a lane's queue until the next checkpoint is written: an attempt that resumes cannot
+// allowance is how many rows may leave a lane's queue until the next checkpoint is written: a resuming attempt cannot
 // know which of them were sent.
 type allowance struct {
 	left    int64 // rows that may leave now
@@ -15,24 +15,25 @@ type allowance struct {
 }
 
 const (
-	// leastAllowance is how many rows a lane may send, beyond twice what it sent since the last checkpoint, until the next
-	// one is written. A few lanes share fewAllowance.
+	// leastAllowance is how many rows a lane may send until the next checkpoint is written, beyond twice what it sent
+	// since the last. A few lanes share fewAllowance.
 	leastAllowance = 2000
 	fewAllowance   = 16_000
 )
 
-// following is the allowance from now on, of one among so many lanes.
+// following is the allowance from now on of one of that many lanes.
 func (a *allowance) following(lanes int) int64 {
 	return 2*a.taken + max(leastAllowance, fewAllowance/int64(lanes))
 }
 
-// described notes that a checkpoint describes this moment, and what it allows. It may be on the disk before that is known here.
+// described notes that a checkpoint describes this moment with the next allowance. It may reach the disk before that is
+// known here.
 func (a *allowance) described(next int64) {
 	a.next, a.taken, a.pending = next, 0, true
 	a.left = min(a.left, next)
 }
 
-// saved notes that the checkpoint is written.
+// saved notes that the checkpoint was written.
 func (a *allowance) saved() {
 	if a.pending {
 		a.left, a.pending = max(0, a.next-a.taken), false
@@ -46,9 +47,9 @@ func (a *allowance) spend() (low bool) {
 	return a.left < a.taken/4
 }
 
-// inherit guesses how many rows a new lane will send, by those whose keys it has: parts lanes share the keys of each. It may
-// send none until a checkpoint knows it: what the last one lets a lane send are the first rows of that lane's keys, and the
-// first ones of a part of those keys stand further back. Where no order is kept it may send any.
+// inherit guesses how many rows a new lane will send from the lanes it takes its keys from; parts lanes share the keys
+// of each. It may send none until a checkpoint knows it: the last one allows a lane the first rows of its keys, and the
+// first rows of some of those keys are further back. Where no order is kept it may send any.
 func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
 	if !ordered {
 		a.left = math.MaxInt64
@@ -73,7 +74,7 @@ func (s *Set) Described() {
 	}
 }
 
-// Saved notes that the checkpoint is written.
+// Saved notes that the checkpoint was written.
 func (s *Set) Saved() {
 	for _, l := range s.all {
 		l.allowance.saved()
@@ -81,7 +82,7 @@ func (s *Set) Saved() {
 	s.Change()
 }
 
-// Withhold lets no row leave until a checkpoint describes the load as it is now.
+// Withhold keeps all rows in their queues until a checkpoint describes the load as it is now.
 func (s *Set) Withhold() {
 	for _, l := range s.all {
 		l.allowance.left, l.allowance.next = 0, 0

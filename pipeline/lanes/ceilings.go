@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// ceilings are the limits of a load over all its lanes: rates, of its own and of the instance, and how large a request may be.
+// ceilings are the limits over all lanes of a load: its own rates, those of the instance, and the size of a request.
 type ceilings struct {
 	instance           *ratelimit.Shared // what the service lets through of all tables
 	tables             tableRates
@@ -23,12 +23,12 @@ type ceilings struct {
 	room               func() int // requests that can be in flight at a time
 }
 
-// The service judges usage by the instant, and so does whoever else uses the table: a ceiling holds in each tenth of a second, but
-// for what these allow and a row.
+// The service, like other users of the table, judges usage at each instant: a ceiling holds in each tenth of a second,
+// plus these bursts and one row.
 const (
-	// ceilingBurst is how much of what was not used a load may catch up on.
+	// ceilingBurst is how much unused time a load may catch up on.
 	ceilingBurst = 20 * time.Millisecond
-	// A batch holds no more than flows in under a ceiling in so short a time, or a low one would come in lumps.
+	// A batch holds at most what a ceiling lets through in this time; under a low one rows would come in lumps.
 	ceilingBatch = 0.02 // seconds
 )
 
@@ -44,12 +44,11 @@ func newCeilings(o *Options) *ceilings {
 	}
 }
 
-// wait returns the time until the next batch may be sent.
 func (c *ceilings) wait(now time.Time) time.Duration {
 	return max(c.rows.Wait(now), c.units.Wait(now), c.bytes.Wait(now))
 }
 
-// instanceWait returns the time until the instance takes a batch of so many units.
+// instanceWait returns the time until the instance takes a batch of that many units.
 func (c *ceilings) instanceWait(now time.Time, units float64) time.Duration {
 	return c.instance.Next(now, units).Sub(now)
 }
@@ -60,13 +59,14 @@ func (c *ceilings) shared(now time.Time) bool {
 	return rows+units+bytes > 0 || c.instance.Limits(now) || c.tables.shared(now)
 }
 
-// rates are the ceilings in rows, units and bytes a second, 0 without one: the lower of the load's own and those that it shares.
+// rates returns the ceilings in rows, units and bytes a second, 0 for none: the lower of the load's own and the shared
+// ones.
 func (c *ceilings) rates() (rows, units, bytes float64) {
 	rows, units, bytes = c.share.rates()
 	return lower(rows, c.rows.Rate()), lower(units, c.units.Rate()), lower(bytes, c.bytes.Rate())
 }
 
-// lower is the lower of two limits, of which 0 is none.
+// lower returns the lower of two limits; 0 means none.
 func lower(a, b float64) float64 {
 	if a == 0 || b == 0 {
 		return a + b
@@ -74,7 +74,7 @@ func lower(a, b float64) float64 {
 	return min(a, b)
 }
 
-// landed takes what has come back over the link.
+// landed takes a response from the link.
 func (c *ceilings) landed(r *Result, answered bool) {
 	if !r.flight.silent {
 		c.share.landed()
@@ -82,14 +82,13 @@ func (c *ceilings) landed(r *Result, answered bool) {
 	c.window.Landed(r.done, r.flight.mark, answered)
 }
 
-// silent takes a request out of what is in flight before it has come back.
+// silent removes a request from those in flight before its response.
 func (c *ceilings) silent(m *sendwindow.Mark) {
 	c.share.landed()
 	c.window.Silent(m)
 	c.instance.Silent()
 }
 
-// sent counts a batch for a table.
 func (c *ceilings) sent(now time.Time, table string, rows int, units, bytes float64) {
 	c.rows.Take(now, float64(rows))
 	c.units.Take(now, units)
@@ -99,7 +98,6 @@ func (c *ceilings) sent(now time.Time, table string, rows int, units, bytes floa
 	c.share.sent(now, rows, units, bytes)
 }
 
-// batchRows is how many rows a batch may hold.
 func (c *ceilings) batchRows() int {
 	rate, _, _ := c.rates()
 	if rate == 0 {
@@ -108,7 +106,7 @@ func (c *ceilings) batchRows() int {
 	return min(c.maxRows, max(1, int(rate*ceilingBatch)))
 }
 
-// batchUnits is how many units a batch for a table may hold of those that its lane may send.
+// batchUnits is how many of the units that its lane may send a batch for a table may hold.
 func (c *ceilings) batchUnits(table string, units float64) float64 {
 	if _, rate, _ := c.rates(); rate > 0 {
 		units = min(units, max(1, rate*ceilingBatch))
@@ -116,8 +114,8 @@ func (c *ceilings) batchUnits(table string, units float64) float64 {
 	return min(units, c.instance.Most(), c.tables.of(table).Most())
 }
 
-// batchBytes is how large a request may be, unless it has one row: what is set, or less where a gateway has refused that, the link is
-// slow, or under a ceiling.
+// batchBytes is the maximum size of a request with several rows: the configured one, or less if a gateway has refused
+// that, the link is slow, or a ceiling holds.
 func (c *ceilings) batchBytes() int {
 	most := min(c.maxBytes, c.window.RequestBytes(c.room()))
 	if learnt := c.learnt.Limit(); learnt > 0 {
@@ -129,7 +127,7 @@ func (c *ceilings) batchBytes() int {
 	return most
 }
 
-// wanted is how many rows make a full batch of a table's lane that may send so many units.
+// wanted is how many rows make a full batch of a table's lane that may send that many units.
 func (c *ceilings) wanted(table string, units, perRow float64) int {
 	return min(c.batchRows(), int(math.Ceil(c.batchUnits(table, units)/perRow)))
 }

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Config says how much is sent at a time.
+// Config configures how much is sent at a time.
 type Config struct {
 	Concurrency  int // requests in flight; 0 takes pipeline.DefaultConcurrency
 	BatchRows    int // rows in a request; 0 takes the service's limit
@@ -19,15 +19,15 @@ type Config struct {
 	Backoff      ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 }
 
-// Rates are limits over all partitions in units a second; 0 sets none.
+// Rates are limits over all partitions in units a second; 0 means none.
 type Rates struct {
 	MaxWCU   float64 // write capacity units
 	MaxRows  float64
 	MaxBytes float64 // of rows as the service counts them
 }
 
-// FlushRequest makes a load send what it has read without waiting for batches to fill, as long as somebody waits for that. Any
-// goroutine may call it; a nil one is never wanted.
+// FlushRequest makes a load send what it has read without waiting for full batches, as long as somebody waits for that.
+// Any goroutine may call it; nil is never wanted.
 type FlushRequest struct {
 	waiting atomic.Int64
 	begun   chan struct{} // one
@@ -45,10 +45,9 @@ func (h *FlushRequest) Begin() {
 	}
 }
 
-// End ends what Begin began.
+// End ends a Begin.
 func (h *FlushRequest) End() { h.waiting.Add(-1) }
 
-// wanted reports whether somebody waits.
 func (h *FlushRequest) wanted() bool { return h != nil && h.waiting.Load() > 0 }
 
 // Begins receives when somebody begins to wait.

@@ -20,10 +20,10 @@ type disk struct {
 	tried time.Time // when a disk that was full was last tried again
 }
 
-// diskAgain is how long a disk that was full is left alone while nothing of the load's own is freed on it.
+// diskAgain is how long a full disk is left alone while the load frees nothing on it.
 const diskAgain = 3 * time.Second
 
-// Close removes what is on the disk, and leaves limits that are shared to the others.
+// Close removes the spilled rows and leaves shared limits to the others.
 func (s *Set) Close() error {
 	s.ceilings.share.leave()
 	return s.options.Disk.Close()
@@ -55,7 +55,8 @@ func (s *Set) StartJobs(now time.Time) {
 	}
 }
 
-// JobDone takes a job that has run. Its error stops the load; one of writing is counted, for the rows stay in memory.
+// JobDone takes a job that has run. Its error stops the load; write errors are only counted, because the rows stay in
+// memory.
 func (s *Set) JobDone(j *shuffle.Job) error {
 	s.disk.busy--
 	if err := j.WriteError(); err != nil {
@@ -65,7 +66,7 @@ func (s *Set) JobDone(j *shuffle.Job) error {
 	return s.Queues.Done(j, s.Partitions.Find)
 }
 
-// CountSpilled adds to the report what was ever on the disk.
+// CountSpilled adds to the report what was ever spilled to disk.
 func (s *Set) CountSpilled(r *ledger.ReportMemory) {
 	r.SpilledRows = s.Queues.SpilledRows()
 	if s.disk.store != nil {
@@ -83,7 +84,6 @@ type Spill struct {
 	Error     string `json:"error,omitempty"` // why rows could not be spilled; reading waits then
 }
 
-// Spilled says what is on the disk.
 func (s *Set) Spilled() Spill {
 	spill := Spill{Rows: s.Queues.SpilledRows(), Error: s.options.Counts.SpillError}
 	if s.disk.store != nil {

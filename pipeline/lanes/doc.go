@@ -1,4 +1,5 @@
-// Package lanes sends the rows of a load: each partition of the table has a lane, with a queue of rows that were never sent, a pacer,
-// and what is known of how the partition answers. The dispatcher puts rows in, says when checkpoints describe the load, and is given the
-// landings of requests; which lane sends next, how much, and under which limits is decided here.
+// Package lanes sends the rows of a load. Each partition of the table has a lane with a queue of rows that were never
+// sent, a pacer, and what is known about the partition's answers. The dispatcher puts rows in, tells when checkpoints
+// describe the load, and receives the landings of requests. The package decides which lane sends next, how much, and
+// under which limits.
 package lanes

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// requestCopies is how often the rows of a request are in memory while it is sent: as a message and in buffers.
+// requestCopies is how many copies of a request's rows are in memory during sending: as a message and in buffers.
 const requestCopies = 3
 
 // flight is a batch of one lane on its way.
@@ -38,9 +38,9 @@ type Result struct {
 	err        error
 }
 
-// flights are the requests in flight, one for each worker at most, and the memory that they take. They belong to the
-// dispatcher's goroutine; the workers take from out and give to back, which both have room for every flight. A worker that is given
-// nil ends.
+// flights are the requests in flight, at most one for each worker, and their memory. They belong to the dispatcher's
+// goroutine; the workers take from out and give to back, both large enough for every flight. A worker that receives nil
+// ends.
 type flights struct {
 	out    chan *flight
 	back   chan Result
@@ -68,13 +68,12 @@ func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 	return f
 }
 
-// flying is how many requests are in flight.
 func (f *flights) flying() int { return f.most - len(f.idle) }
 
 // unanswered is how many requests have no answer yet.
 func (f *flights) unanswered() int { return f.flying() + f.unheard.silents }
 
-// open reports whether one more may leave.
+// open reports whether another flight may leave.
 func (f *flights) open() bool {
 	return len(f.idle) > 0 && f.flying() < f.room() && (f.flying() == 0 || f.bytes < f.budget)
 }
@@ -86,10 +85,10 @@ func (f *flights) waitsMore() bool {
 	return f.waits && !before
 }
 
-// next is the flight that leaves next, to be filled.
+// next is the next flight to leave, to be filled.
 func (f *flights) next() *flight { return f.idle[len(f.idle)-1] }
 
-// leave counts the next flight as sent. It is sent, or given back, by the caller.
+// leave counts the next flight as sent. The caller sends it or gives it back.
 func (f *flights) leave(now time.Time) {
 	n := f.next()
 	f.idle = f.idle[:len(f.idle)-1]
@@ -99,7 +98,7 @@ func (f *flights) leave(now time.Time) {
 	f.away[n] = struct{}{}
 }
 
-// free takes a flight back whose outcomes have been taken.
+// free takes back a flight after its outcomes were taken.
 func (f *flights) free(n *flight) {
 	f.bytes -= n.bytes
 	if n.silent { // another has its place
@@ -113,28 +112,26 @@ func (f *flights) free(n *flight) {
 	f.idle = append(f.idle, n)
 }
 
-// How long nobody answers before it is silence: the largest that applies.
+// How long without any answer counts as silence: the largest that applies.
 const (
 	silentLeast = 3 * time.Second
 	silentFirst = 10 * time.Second // before the first answer
 	silentMeans = 5                // times the mean that answers took
 )
 
-// began notes that a request leaves.
 func (f *flights) began(now time.Time) {
 	if f.answer.IsZero() || f.flying() == 0 {
 		f.answer = now
 	}
 }
 
-// answered notes that a request has been answered.
 func (f *flights) answered(n *flight, sent, now time.Time) {
 	f.answer = now
 	f.unheard.heard = keep.Later(f.unheard.heard, n.left)
 	f.took = meanOf(f.took, now.Sub(sent))
 }
 
-// meanOf moves a mean of seconds; 0 is none.
+// meanOf moves a mean of seconds; 0 means none.
 func meanOf(mean float64, took time.Duration) float64 {
 	t := max(took.Seconds(), 1e-9)
 	if mean == 0 {
@@ -155,7 +152,7 @@ func (f *flights) silent(now time.Time) bool {
 	return now.Sub(f.answer) >= least
 }
 
-// tooLate reports whether the flight must not be sent any more, and says so of its rows.
+// tooLate reports whether the flight must not be sent any more, and marks its rows accordingly.
 func (f *flight) tooLate(now time.Time) bool {
 	if f.until.IsZero() || keep.Elapsed(f.until, now) <= 0 {
 		return false

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/shuffle"
 )
 
-// Pacer is a *ratelimit.Pacer, or what a test puts in its place.
+// Pacer is a *ratelimit.Pacer, or a test's replacement.
 type Pacer interface {
 	Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool)
 	NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool)
@@ -23,7 +23,7 @@ type Pacer interface {
 	State() string
 }
 
-// lane is what the load knows of one partition beside its rows.
+// lane is what the load knows about one partition besides its rows.
 type lane struct {
 	index  int
 	table  string // of a load into several tables
@@ -42,13 +42,12 @@ type lane struct {
 	allowance allowance
 }
 
-// away is what is in flight.
 type away struct {
 	requests, rows int
 	fresh          int // rows that the last batch took from the queue, where all others had one of their key before them
 }
 
-// turn is when a lane may be sent to next, as far as is known.
+// turn is when the lane may next be sent to, as far as is known.
 type turn struct {
 	begun       time.Time // when its first row came
 	ended       bool      // its last row is final
@@ -83,8 +82,8 @@ type health struct {
 	took      float64   // seconds that its answers take, the mean
 }
 
-// unknown is what is known of a partition that has not accepted a row yet: for how long it has refused everything, in how many answers.
-// What its pacer makes of that is a rate of nothing, from which it would take a minute to find the real one.
+// unknown describes a partition that has accepted no row yet: how long and in how many answers it has refused
+// everything. Its pacer would take that for a rate of zero, and need a minute to find the real one.
 type unknown struct {
 	known   bool // it has accepted one
 	since   time.Time
@@ -108,7 +107,7 @@ func (u *unknown) refused(sent, now time.Time) (outage bool) {
 	return u.answers >= unknownAnswers && now.Sub(u.since) >= unknownFor
 }
 
-// trouble is for how long no row has been accepted.
+// trouble is how long no row has been accepted.
 type trouble struct {
 	patience  ratelimit.Patience
 	stuck     bool // a row was not accepted since one became final
@@ -116,14 +115,15 @@ type trouble struct {
 	lastError string
 }
 
-// tally counts rows: those that became final, and the refused ones at any attempt.
+// tally counts rows: the final ones, and those refused at any attempt.
 type tally struct{ written, throttled, unavailable int64 }
 
 func newLane(index int, queue *shuffle.Queue, pacer Pacer, retryFor time.Duration) *lane {
 	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, away: away{fresh: table.MaxBatchRows}, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
-// child is the lane of a partition that came out of a split of this one's, or that has most of its keys: then it knows what this one knew.
+// child is the lane of a partition that split off this one's, or that has most of its keys: then it inherits what this
+// one knew.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool) *lane {
 	pacer := l.pacer
 	if own, ok := pacer.(*ratelimit.Pacer); ok && split {
@@ -138,8 +138,9 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Queue, split bool)
 	return c
 }
 
-// takeOver takes over for how long the lanes before have taken no row: a map that changes every minute must not make a load
-// patient forever. One that took a row last counts for all. The lane has to try once itself: it may have no row.
+// takeOver takes over how long the former lanes have accepted no row: a map that changes every minute must not make a
+// load patient forever. The lane that accepted a row last counts for all. The new lane has to try once itself: it may
+// have no row.
 func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
@@ -159,7 +160,7 @@ func (l *lane) takeOver(from []*lane) {
 	}
 }
 
-// Answer sums up what an answer says of the lane.
+// Answer sums up an answer for the lane.
 type Answer struct {
 	units, Accepted     float64 // of rows that were accepted or throttled by their partition
 	flow                float64 // units of rows that the whole instance has throttled
@@ -204,8 +205,8 @@ func sum(f *partitioner.Flight) (a Answer) {
 	return a
 }
 
-// hear tells the pacer what an answer says of the partition's capacity. Of an outage it is told as such: what it knew before, it
-// knows afterwards.
+// hear tells the pacer what an answer says about the partition's capacity. An outage is reported as such: the pacer
+// keeps what it knew.
 func (l *lane) hear(sent, now time.Time, a Answer) {
 	own, real := l.pacer.(*ratelimit.Pacer)
 	if real && a.Accepted == 0 {
@@ -226,28 +227,28 @@ func (l *lane) hear(sent, now time.Time, a Answer) {
 	}
 }
 
-// hopeless reports whether the lane has had no row accepted for as long as one may try. Time alone is not enough: a lane
-// may have had no turn. It has to be asked as often as its patience says.
+// hopeless reports whether the lane has had no row accepted for its whole patience. Time alone is not enough, since a
+// lane may have had no turn: it must also have been asked often enough.
 func (l *lane) hopeless(now time.Time) bool {
 	return l.trouble.stuck && l.trouble.patience.Over(now) && l.trouble.tries >= leastTries
 }
 
-// leastTries is how often a lane is refused before the load gives up.
+// leastTries is how many refusals a lane needs before the load gives up.
 const leastTries = 3
 
-// cautious is how many rows to send at a time where requests fail as a whole again and again: one of the rows may be why, and
-// the others are written without it.
+// cautious is how many rows to send at a time if whole requests fail repeatedly: one row may be the cause, and the
+// others are written without it.
 func (l *lane) cautious(rows int) int {
 	return max(1, rows>>max(0, l.health.failures-leastTries))
 }
 
-// longestProbe is how long a lane waits at most before it asks a partition again that is down.
+// longestProbe limits how long a lane waits before it probes a failed partition again.
 const longestProbe = 2 * time.Second
 
 // unserved reports whether the partition is down, as far as is known.
 func (l *lane) unserved() bool { return l.health.down || l.health.failures > 1 }
 
-// retry asks a partition that is down again at once: another one serves again.
+// retry probes a failed partition at once, because another one serves again.
 func (l *lane) retry(now time.Time) {
 	if l.health.notBefore.After(now) {
 		l.health.notBefore, l.turn.stale = now, true
@@ -276,7 +277,7 @@ func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) 
 		changed = l.health.down
 		l.health.down, l.health.failures = l.health.refusing, 0
 	case a.failed == a.Rows:
-		// Nobody answered. Once is chance, twice is a service that is down.
+		// Nobody answered. Once is chance; twice means that the service is down.
 		if l.health.failures++; l.health.failures > 1 {
 			l.health.notBefore = now.Add(min(backoff.After(l.health.failures-1), longestProbe))
 		}
@@ -285,7 +286,6 @@ func (l *lane) landed(sent, now time.Time, a Answer, backoff ratelimit.Backoff) 
 	return changed
 }
 
-// tried notes whether an attempt made any row final.
 func (l *lane) tried(now time.Time, a Answer) {
 	if a.Final > 0 {
 		l.trouble.stuck = false

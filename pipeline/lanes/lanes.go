@@ -22,11 +22,11 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// linger is how long a batch that is not full waits for more rows while the input continues.
+// linger is how long a partly filled batch waits for more rows while the input continues.
 const linger = 250 * time.Millisecond
 
-// Set are the lanes of a load, one for each partition of the map, with the rows that wait in them: in queues those that were
-// never sent, in the cutter those that are in flight or to be sent again. They belong to the dispatcher's goroutine.
+// Set holds the lanes of a load, one for each partition of the map, and their rows: rows that were never sent in
+// queues, those in flight or to be retried in the cutter. It belongs to the dispatcher's goroutine.
 type Set struct {
 	all        []*lane
 	Partitions *partitioner.Map
@@ -43,7 +43,7 @@ type Set struct {
 	hearing  hearing
 }
 
-// Options say what lanes send and what they are held to.
+// Options configure what lanes send, and their limits.
 type Options struct {
 	*Config
 	Order        plan.Order
@@ -54,7 +54,7 @@ type Options struct {
 	Counts       *ledger.Counted
 	Learnt       *writer.Size // what a gateway has refused
 	Indexes      int          // secondary indexes of the table
-	// What is added to each row when it is sent, in bytes, and to this one beside it; nil is nothing.
+	// The bytes added to every row when it is sent, and those added to this row; nil means none.
 	RowBytes int
 	RowExtra func(table.Ref) int
 	Leaves   func(*partitioner.Flight) error // is told of a batch before it leaves; its error stops the load
@@ -62,13 +62,12 @@ type Options struct {
 	Tuning   *Tuning
 }
 
-// Tuning is what tests change of lanes. That of a user's load is zero.
+// Tuning lets tests change lanes. A user's load has the zero Tuning.
 type Tuning struct {
 	Pacer     func() Pacer // of a lane
 	Allowance int64        // rows that a lane may send until the next checkpoint; 0 is the rule
 }
 
-// newPacer makes the pacer of a lane.
 func (t *Tuning) newPacer(alone bool) Pacer {
 	if t.Pacer != nil {
 		return t.Pacer()
@@ -92,7 +91,7 @@ func New(m *partitioner.Map, o *Options) *Set {
 	return s
 }
 
-// CutBy says how batches are cut, but for what lanes know themselves. Of final rows both functions are told.
+// CutBy sets how batches are cut, except for what lanes decide. Both functions are told of final rows.
 func (s *Set) CutBy(o partitioner.Options, allWritten func([]table.Ref)) {
 	final := o.Final
 	o.Lanes, o.Route = len(s.all), s.Partitions.Find
@@ -109,14 +108,14 @@ func (s *Set) CutBy(o partitioner.Options, allWritten func([]table.Ref)) {
 	s.share()
 }
 
-// Mark gives each lane the number by which its landings are known.
+// Mark gives each lane the number that identifies its landings.
 func (s *Set) Mark(slots []int) {
 	for i, l := range s.all {
 		l.slot = slots[i]
 	}
 }
 
-// add makes the lane of a partition that is new.
+// add makes the lane of a new partition.
 func (s *Set) add(i int, m *partitioner.Map) *lane {
 	l := newLane(i, s.Queues.Lane(i), s.options.Tuning.newPacer(m.Len() == 1), s.options.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
@@ -131,8 +130,8 @@ func (s *Set) add(i int, m *partitioner.Map) *lane {
 	return l
 }
 
-// share tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane alone may
-// have all. And how much memory rows may hold that wait behind one of their key.
+// share tells every lane how many requests it may have in flight (eight suffice for a lane among many, but a single
+// lane may have all), and how much memory its rows may take that wait for another of their key.
 func (s *Set) share() {
 	s.Cutter.LimitWaiting(s.options.Memory.Lanes / 4 / int64(s.Sending()))
 	n := s.mayFly()
@@ -154,17 +153,18 @@ func (s *Set) Sending() (n int) {
 	return max(n, 1)
 }
 
-// Change notes that something has changed for all lanes.
+// Change notes a change for all lanes.
 func (s *Set) Change() {
 	for _, l := range s.all {
 		l.turn.stale = true
 	}
 }
 
-// Empty reports whether no row is left that was taken in.
+// Empty reports whether no unfinished row is left.
 func (s *Set) Empty() bool { return s.Unfinished() == 0 }
 
-// ends reports whether the last row of a lane has become final, once. A lane of an earlier map has left its rows to others.
+// ends reports, once, that the last row of a lane has become final. A lane of an earlier map has left its rows to
+// others.
 func (s *Set) ends(l *lane) bool {
 	if l.turn.ended || l.away.requests > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.Cutter.Held(l.index) > 0 {
 		return false
@@ -193,7 +193,8 @@ func (s *Set) Begin(now time.Time) {
 	}
 }
 
-// choose returns a lane that may send now, in random turns, or nil and the time until one may. more says that the input continues.
+// choose returns a random lane that may send now, or nil and the time until one may. more means that the input
+// continues.
 func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.Queues.Full() && !s.options.FlushRequest.wanted()
@@ -220,9 +221,9 @@ func (s *Set) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	return s.ready[rand.IntN(len(s.ready))], 0
 }
 
-// longest returns the lane with most rows of those that are ready, or one that has waited for too long. Where all lanes together are
-// held to one rate, the last rows of a lane that others have kept waiting would go no faster than their partition, when nobody else
-// has any.
+// longest returns the ready lane with the most rows, or one that has waited too long. Under one rate for all lanes, a
+// lane kept waiting by others would otherwise send its last rows at the speed of its partition, when nobody else has
+// any.
 func (s *Set) longest(now time.Time) *lane {
 	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.turn.lastSend.Compare(b.turn.lastSend) })
 	if now.Sub(first.turn.lastSend) >= s.turn() {
@@ -232,14 +233,15 @@ func (s *Set) longest(now time.Time) *lane {
 	return slices.MaxFunc(s.ready, func(a, b *lane) int { return cmp.Compare(rows(a), rows(b)) })
 }
 
-// lateRows is how many rows a batch has at least where answers are late and nothing is refused. If that is the link's doing, each request
-// costs its part of it: the heads of a request and of its answer are as long as six short rows. If the partitions have queues, those hold as many.
+// lateRows is the minimum of rows in a batch when answers are late and nothing is refused. If the link is the cause,
+// each request costs some of it: the headers of a request and its answer are as long as six short rows. If the
+// partitions have queues, those hold the same rows either way.
 const lateRows = 100.0
 
-// lateBytes is how many bytes of memory those have at most: where rows are long, heads are a small part.
+// lateBytes caps the memory of those rows: if rows are long, headers are a small part.
 const lateBytes = 32 << 10
 
-// lateBatch is how many rows a batch of the lane has at least where answers are late.
+// lateBatch is the minimum of rows in the lane's batches when answers are late.
 func (l *lane) lateBatch() float64 {
 	if n := l.queue.Ready(); n > 0 {
 		return min(lateRows, lateBytes/(float64(l.queue.Bytes())/float64(n)))
@@ -247,7 +249,7 @@ func (l *lane) lateBatch() float64 {
 	return 0
 }
 
-// ask finds out when the lane may send, and how much.
+// ask determines when the lane may send, and how much.
 func (s *Set) ask(l *lane, now time.Time, more bool) {
 	if !l.turn.stale && !l.health.hung && (!l.turn.asks || l.turn.at.After(now)) {
 		return
@@ -292,20 +294,19 @@ func (s *Set) ask(l *lane, now time.Time, more bool) {
 	}
 }
 
-// fewKeys reports whether a batch that leaves now is small for want of keys of which no row is in flight, and not for want of keys: those in flight
-// let as many rows follow when they land. Sent as they land, rows of keys that come again and again would stay apart, a few in each request.
+// fewKeys reports whether a batch that leaves now is small only because keys have rows in flight: when those land, as
+// many rows follow. Sent as they land, rows of repeated keys would stay apart, a few in each request.
 func (l *lane) fewKeys(ready, fresh, most int) bool {
 	rows := ready + min(fresh, l.away.fresh)
 	return 2*rows < min(most, rows+l.away.rows)
 }
 
-// batchUnits is about how many units the lane's next batch has.
+// batchUnits is the approximate number of units in the lane's next batch.
 func (s *Set) batchUnits(l *lane) float64 {
 	rows := s.Cutter.Ready(l.index) + int(min(int64(l.queue.Ready()), l.allowance.left))
 	return min(s.ceilings.batchUnits(l.table, l.turn.units), float64(min(rows, s.ceilings.batchRows()))*l.perRow)
 }
 
-// sent notes that a batch of the lane leaves.
 func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.away.requests++
 	l.away.rows += len(f.Rows)
@@ -314,8 +315,8 @@ func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.pacer.Sent(now, float64(f.Units))
 }
 
-// Hopeless says why the load must be given up, nil while it need not be. Rows that fail alone are given up instead
-// where nothing else is left: then the load continues. more says that the input does.
+// Hopeless returns why the load must be given up, or nil. If nothing else is left, rows that fail alone are given up
+// instead, and the load continues. more means that the input continues.
 func (s *Set) Hopeless(now time.Time, more bool) error {
 	for _, l := range s.all {
 		if !l.hopeless(now) {
@@ -329,18 +330,18 @@ func (s *Set) Hopeless(now time.Time, more bool) error {
 	return nil
 }
 
-// impatient is why a load ends of which no row is written any more.
+// impatient is why a load ends after no row has been written for too long.
 type impatient struct{ text, answer string }
 
 func (e *impatient) Error() string { return e.text + "; last answer: " + e.answer }
 
-// Unwrap returns the last answer of the service: whether it is of use to try again depends on it.
+// Unwrap returns the last answer of the service, which decides whether trying again is of use.
 func (e *impatient) Unwrap() error {
 	code, message, _ := strings.Cut(e.answer, " ")
 	return &tablestore.OtsError{Code: code, Message: message}
 }
 
-// lookAgain returns how often their patience has to be looked at.
+// lookAgain returns how often the lanes' patience must be checked.
 func (s *Set) lookAgain() time.Duration {
 	next := time.Minute
 	for _, l := range s.all {
@@ -351,7 +352,7 @@ func (s *Set) lookAgain() time.Duration {
 	return next
 }
 
-// served notes that a lane that was down serves again: the others may as well.
+// served notes that a lane that was down serves again: the others may serve too.
 func (s *Set) served(now time.Time) {
 	for _, l := range s.all {
 		if l.unserved() {
@@ -360,7 +361,7 @@ func (s *Set) served(now time.Time) {
 	}
 }
 
-// LastError is what the service answers a lane that is stuck, "" if none is.
+// LastError is the service's answer to a stuck lane, "" if none is stuck.
 func (s *Set) LastError() (text string) {
 	for _, l := range s.all {
 		if l.trouble.stuck {
@@ -378,7 +379,7 @@ func FirstKey(m *partitioner.Map, i int) string {
 	return ""
 }
 
-// name names a partition by its key range, if there are several.
+// name names a partition by its key range if there are several.
 func (s *Set) name(i int) string {
 	if len(s.all) == 1 {
 		return ""
@@ -394,5 +395,5 @@ func (s *Set) name(i int) string {
 	return of + " of the partition from " + from + " to " + to
 }
 
-// Unfinished is how many rows have come and are not final.
+// Unfinished is how many rows have arrived and are not final.
 func (s *Set) Unfinished() int64 { return s.Queues.Rows() + int64(s.Cutter.Remaining()) }

@@ -9,26 +9,26 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// Limits is what is in the way of the lanes of a load.
+// Limits are circumstances outside the lanes that may hold them up.
 type Limits struct {
 	Blocked bottleneck.Word // what keeps a batch from leaving that could be sent, None if there is none such
 	Reading bool            // more rows come, and are taken
 	Stopped bool            // no more batches are cut
 }
 
-// Looking at all lanes takes a tenth of a microsecond each.
+// Looking at all lanes takes 0.1 µs each.
 const (
 	limitEvery     = time.Millisecond
 	limitEveryLane = 10 * time.Microsecond
 )
 
-// LimitEvery is how often what limits the load is worth finding out.
+// LimitEvery is how often to determine what limits the load.
 func (s *Set) LimitEvery() time.Duration {
 	return max(limitEvery, limitEveryLane*time.Duration(len(s.all)))
 }
 
-// LimitedBy says what keeps the load from being faster, and whether that may be the processors as well: a lane also slows down when
-// answers come later than they did, and those of a slow link and of a busy machine do.
+// LimitedBy returns what limits the speed of the load, and whether the processors may be the cause instead: a lane also
+// slows down when answers come later than before, as over a slow link or on a busy machine.
 func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure bool) {
 	if m.Stopped {
 		if s.flights.flying() > 0 && !s.flights.silent(now) {
@@ -53,11 +53,11 @@ func (s *Set) LimitedBy(now time.Time, m Limits) (word bottleneck.Word, unsure b
 	return word, unsure
 }
 
-// throttledLately is how long after a refusal for capacity it is sure that the service limits the load.
+// throttledLately is how long after a refusal for capacity the service certainly limits the load.
 const throttledLately = 10 * time.Second
 
-// heldBy says what holds most of the lanes back that have rows. As long as rows come, a lane counts only if it has many: a
-// few wait for others to fill their batch.
+// heldBy returns what holds back most lanes with rows. While rows come, a lane counts only if it has many: a few rows
+// wait for others to fill their batch.
 func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	var held [bottleneck.Outage + 1]int
 	few, used := bottleneck.None, 0
@@ -98,7 +98,7 @@ func (s *Set) heldBy(now time.Time, m Limits) bottleneck.Word {
 	return bottleneck.Link // the last answers
 }
 
-// holds says what keeps rows of a lane from being sent, None if it has none, and whether it has many.
+// holds returns what keeps rows of a lane from being sent, None if it has none, and whether it has many.
 func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.Word, many bool) {
 	memory, again := l.queue.Ready(), s.Cutter.Ready(i)
 	rows := again
@@ -139,7 +139,7 @@ func (s *Set) holds(i int, l *lane, now time.Time, m *Limits) (word bottleneck.W
 	return bottleneck.None, false // it waits for more rows
 }
 
-// manySeconds is for how long a lane must have rows at its rate to be held back by its partition.
+// manySeconds is how many seconds' worth of rows at its rate a lane needs to count as held back by its partition.
 const manySeconds = 0.25
 
 func ifAny(any bool, w bottleneck.Word) bottleneck.Word {
@@ -149,7 +149,7 @@ func ifAny(any bool, w bottleneck.Word) bottleneck.Word {
 	return bottleneck.None
 }
 
-// limitedQueue is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
+// limitedQueue is a lane's queue that releases only as many rows as the lane may send until the next checkpoint.
 type limitedQueue struct {
 	lane         *lane
 	checkpointer *keep.Checkpointer // nil if nothing is kept

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Recut takes a new partition map: lanes whose range is the same stay, the others are made again. A lane that came out of a
-// split, or whose bounds were moved, begins with what the one before knew.
+// Recut takes a new partition map: lanes with an unchanged range stay, the others are made again. A lane that results
+// from a split or from moved bounds begins with what the former lane knew.
 func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	old, oldLanes := s.Partitions, s.all
 	same, over := sameRanges(old, m), overlaps(old, m)
@@ -64,9 +64,9 @@ func (s *Set) Recut(now time.Time, m *partitioner.Map) {
 	s.share()
 }
 
-// heirOf returns the lane whose rate a new one begins with: of those that it has keys of, one that begins or ends where it
-// does, else the one that sent most. Bounds that are guessed move a little each time. It is nil if nothing was sent there: a
-// gap has sent nothing that a table could learn from.
+// heirOf returns the lane whose rate a new one begins with. Of the lanes that share keys with it, that is one with a
+// common bound, because guessed bounds move a little each time, or else the one that sent most. It is nil if all are
+// gaps, which have sent nothing to learn from.
 func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *lane) {
 	best := int64(-1)
 	for _, j := range from {
@@ -84,7 +84,7 @@ func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *la
 	return heir
 }
 
-// sameRanges says for each partition of a new map which of the old one has its range, -1 for none.
+// sameRanges returns for each partition of a new map the old one with the same range, or -1.
 func sameRanges(old, m *partitioner.Map) []int {
 	same := make([]int, m.Len())
 	j := 0
@@ -100,7 +100,7 @@ func sameRanges(old, m *partitioner.Map) []int {
 	return same
 }
 
-// overlaps says for each partition of the old map which of the new one share keys with it.
+// overlaps returns for each partition of the old map the new ones that share keys with it.
 func overlaps(old, m *partitioner.Map) [][]int {
 	over := make([][]int, old.Len())
 	first := 0
@@ -119,7 +119,7 @@ func overlaps(old, m *partitioner.Map) [][]int {
 	return over
 }
 
-// upper returns the encoded bound above a partition, nil for the last.
+// upper returns the encoded upper bound of a partition, nil for the last.
 func upper(m *partitioner.Map, i int) []byte {
 	if i+1 == m.Len() {
 		return nil

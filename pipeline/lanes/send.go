@@ -13,8 +13,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// Dispatch hands batches of lanes that may send to free workers. more says that the input continues. It returns the time until another
-// lane may send, and what keeps those that may from doing so.
+// Dispatch hands batches of lanes that may send to free workers. more means that the input continues. It returns the
+// time until another lane may send, and what blocks those that may.
 func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bottleneck.Word) {
 	for s.flights.open() && s.ceilings.window.Open(now) {
 		if wait := s.ceilings.wait(now); wait > 0 {
@@ -46,7 +46,6 @@ func (s *Set) Dispatch(now time.Time, more bool) (next time.Duration, blocked bo
 	return time.Minute, bottleneck.Link // until a worker is free, or an answer has made room on the link
 }
 
-// cut hands a batch of the lane to a worker.
 func (s *Set) cut(l *lane, now time.Time) {
 	f, o := s.flights.next(), s.options
 	l.turn.stale = true
@@ -86,7 +85,6 @@ func (s *Set) cut(l *lane, now time.Time) {
 	s.flights.out <- f // never blocks: it holds every flight
 }
 
-// Landing is how a request ended.
 type Landing struct {
 	Answer   Answer
 	At       time.Time
@@ -98,7 +96,7 @@ type Landing struct {
 	Err      error  // why the load cannot continue
 }
 
-// Landed takes the outcomes of a flight. ended says that the input has.
+// Landed takes the outcomes of a flight. ended means that the input has ended.
 func (s *Set) Landed(r *Result, ended bool) Landing {
 	f, l := r.flight, r.flight.lane
 	a := sum(&f.Flight)
@@ -115,7 +113,7 @@ func (s *Set) Landed(r *Result, ended bool) Landing {
 		if f.probe {
 			l.health.probing--
 		}
-		// Pacers know a request by the moment of which they were told when it left.
+		// Pacers identify a request by the moment reported to them when it left.
 		s.ceilings.tables.landed(l, f.left, r.done, &a)
 		changed = l.landed(f.left, r.done, a, s.options.Backoff)
 		s.ceilings.instance.Answered(f.left, r.done, a.units+a.flow, a.units)
@@ -137,7 +135,6 @@ func (s *Set) Landed(r *Result, ended bool) Landing {
 	return landed
 }
 
-// countAnswer counts an answer.
 func countAnswer(r *ledger.Counted, f *flight, a Answer, stats writer.Stats) {
 	r.Requests += int64(stats.Requests)
 	r.RowsSent += int64(a.Rows - stats.Found)
@@ -156,14 +153,14 @@ func countAnswer(r *ledger.Counted, f *flight, a Answer, stats writer.Stats) {
 	}
 }
 
-// StartDisk starts what moves rows to the disk and back, each with run.
+// StartDisk starts the workers that move rows to and from disk, each with run.
 func (s *Set) StartDisk(run func(func() error)) {
 	for range diskWorkers {
 		run(s.disk.work)
 	}
 }
 
-// Start tells where requests go: room is how many the connection can take, and hire starts a worker.
+// Start sets where requests go: room is how many the connection can take, and hire starts a worker.
 func (s *Set) Start(room func() int, hire func()) {
 	s.flights.room, s.flights.unheard.hire = room, hire
 	s.ceilings.room = func() int { return min(s.options.Concurrency, room()) }
@@ -172,16 +169,16 @@ func (s *Set) Start(room func() int, hire func()) {
 	}
 }
 
-// End has the workers end, those of the disk too. Nothing may be in flight.
+// End ends the workers, including those of the disk. Nothing may be in flight.
 func (s *Set) End() {
 	close(s.flights.out)
 	close(s.disk.jobs)
 }
 
-// Answers is where requests come back.
+// Answers delivers finished requests.
 func (s *Set) Answers() <-chan Result { return s.flights.back }
 
-// Jobs is where jobs of the disk come back.
+// Jobs delivers finished jobs of the disk.
 func (s *Set) Jobs() <-chan *shuffle.Job { return s.disk.done }
 
 // InFlight is how many requests are in flight.
@@ -190,10 +187,11 @@ func (s *Set) InFlight() int { return s.flights.flying() }
 // WaitsMore reports whether a free worker begins to wait for memory.
 func (s *Set) WaitsMore() bool { return s.flights.waitsMore() }
 
-// Busy reports whether requests or jobs of the disk have not come back.
+// Busy reports whether requests or jobs of the disk are unfinished.
 func (s *Set) Busy() bool { return s.flights.unanswered() > 0 || s.disk.busy > 0 }
 
-// NextEvent returns the time until something is due without an event coming in, at most next. Sends says that batches are still cut.
+// NextEvent returns the time until something is due without an event, at most next. sends means that batches are still
+// cut.
 func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Duration {
 	if wait, ok := s.Cutter.Wait(now); ok && sends {
 		next = min(next, wait)
@@ -210,7 +208,7 @@ func (s *Set) NextEvent(now time.Time, next time.Duration, sends bool) time.Dura
 	return min(next, s.lookAgain())
 }
 
-// Worker sends flights, one after the other.
+// Worker sends flights one at a time.
 type Worker struct {
 	Writer *writer.Writer
 	Table  string // that rows go to, unless their flight names another
@@ -218,7 +216,7 @@ type Worker struct {
 	OnSend func([]table.Ref) // of tests
 }
 
-// Work sends flights until there are no more, or there is a worker too many.
+// Work sends flights until there are no more, or too many workers.
 func (w *Worker) Work(s *Set) error {
 	for n := range s.flights.out {
 		if n == nil {
@@ -229,7 +227,6 @@ func (w *Worker) Work(s *Set) error {
 	return nil
 }
 
-// send sends a flight and waits for the answer.
 func (w *Worker) send(f *flight) Result {
 	if w.OnSend != nil {
 		w.OnSend(f.Rows)

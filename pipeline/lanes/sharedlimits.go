@@ -7,9 +7,9 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// SharedLimits are limits that several loads of a process keep together: in any second, what all of them have sent is no more than
-// the rates say, but for one row that is larger alone; and no more than so many of their requests are in flight. Each load has its
-// own workers and lanes; before a batch leaves, it takes its part here. It is safe for concurrent use.
+// SharedLimits are limits over several loads of a process: in any second all of them together send no more than the
+// rates allow, except for a single row that is larger, and no more than a number of their requests are in flight. Each
+// load has its own workers and lanes; before a batch leaves, it takes its part here. It is safe for concurrent use.
 type SharedLimits struct {
 	mu       sync.Mutex
 	rows     sharedRate
@@ -37,8 +37,8 @@ func (l *SharedLimits) join() *share {
 	return s
 }
 
-// sharedRate is a rate that loads share. The bucket spreads what is sent over the second; it lets its burst pass beside the rate, so what
-// was sent in the last second counts too.
+// sharedRate is a rate that loads share. The bucket spreads traffic over the second but lets its burst exceed the rate,
+// so the traffic of the last second counts too.
 type sharedRate struct {
 	*ratelimit.Bucket             // nil without a limit
 	times             []time.Time // of the last second, with how much was sent
@@ -50,7 +50,6 @@ func newSharedRate(rate float64) sharedRate {
 	return sharedRate{Bucket: ratelimit.NewBucket(rate, ceilingBurst)}
 }
 
-// wait returns the time until the next batch may be sent.
 func (r *sharedRate) wait(now time.Time) time.Duration {
 	if r.Bucket == nil {
 		return 0
@@ -80,7 +79,7 @@ func (r *sharedRate) take(now time.Time, n float64) {
 	r.times, r.much, r.sum = append(r.times, now), append(r.much, n), r.sum+n
 }
 
-// share is the part of one load in shared limits. Its methods are called by the load's dispatcher; the nil share limits nothing.
+// share is one load's share of the limits. Its methods are called by the load's dispatcher; nil limits nothing.
 type share struct {
 	of       *SharedLimits
 	freed    chan struct{} // a request of another load has ended
@@ -90,14 +89,14 @@ type share struct {
 }
 
 const (
-	// A load that was refused a request comes before those with more requests for this time, unless it has got one since.
+	// For this long a load that was refused a request precedes those with more requests, unless it has got one since.
 	refusedLately = 100 * time.Millisecond
-	// askAgain is how soon a load asks again that nobody has woken.
+	// askAgain is how soon a load that nobody has woken asks again.
 	askAgain = 50 * time.Millisecond
 )
 
-// begin returns the time until the load may send a batch. If it is 0, the other loads wait until sent or end: a batch is made
-// meanwhile, which takes no time to speak of, so that two loads do not take what is there for one.
+// begin returns the time until the load may send a batch. If that is 0, the other loads wait until sent or end, so that
+// two loads do not take what is there for one. Making a batch takes negligible time.
 func (s *share) begin(now time.Time) time.Duration {
 	if s == nil {
 		return 0
@@ -117,7 +116,7 @@ func (s *share) begin(now time.Time) time.Duration {
 	return 0
 }
 
-// mayFly reports whether one more request of the load may be in flight.
+// mayFly reports whether another request of the load may be in flight.
 func (s *share) mayFly(now time.Time) bool {
 	l := s.of
 	if l.requests == 0 {
@@ -134,7 +133,6 @@ func (s *share) mayFly(now time.Time) bool {
 	return true
 }
 
-// sent counts a batch that leaves.
 func (s *share) sent(now time.Time, rows int, units, bytes float64) {
 	if s == nil {
 		return
@@ -149,7 +147,7 @@ func (s *share) sent(now time.Time, rows int, units, bytes float64) {
 	s.end()
 }
 
-// end ends the turn that begin has begun, if sent has not.
+// end ends the turn of begin, unless sent has ended it.
 func (s *share) end() {
 	if s != nil && s.turn {
 		s.turn = false
@@ -157,7 +155,7 @@ func (s *share) end() {
 	}
 }
 
-// landed counts a request that is not in flight any more, and wakes the load that waits with the fewest.
+// landed counts a request as landed and wakes the waiting load with the fewest requests.
 func (s *share) landed() {
 	if s == nil {
 		return
@@ -170,7 +168,7 @@ func (s *share) landed() {
 	l.wakeNext()
 }
 
-// wakeNext wakes the load that waits for a request with the fewest of its own. The limits are locked.
+// wakeNext wakes the load with the fewest requests among those waiting for one. The limits are locked.
 func (l *SharedLimits) wakeNext() {
 	var next *share
 	for _, o := range l.loads {
@@ -186,7 +184,7 @@ func (l *SharedLimits) wakeNext() {
 	}
 }
 
-// leave gives back what the load has: it has ended.
+// leave returns what the load holds: it has ended.
 func (s *share) leave() {
 	if s == nil {
 		return
@@ -205,7 +203,7 @@ func (s *share) leave() {
 	l.wakeNext()
 }
 
-// woken is where the load hears that it may ask again.
+// woken delivers when the load may ask again.
 func (s *share) woken() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -213,7 +211,7 @@ func (s *share) woken() <-chan struct{} {
 	return s.freed
 }
 
-// rates are the limits in rows, units and bytes a second, 0 without one.
+// rates returns the limits in rows, units and bytes a second, 0 for none.
 func (s *share) rates() (rows, units, bytes float64) {
 	if s == nil {
 		return 0, 0, 0
@@ -221,5 +219,5 @@ func (s *share) rates() (rows, units, bytes float64) {
 	return s.of.rows.Rate(), s.of.units.Rate(), s.of.bytes.Rate()
 }
 
-// Woken is where the load hears that it may ask for a request again that others had.
+// Woken delivers when the load may ask again for a request that other loads had.
 func (s *Set) Woken() <-chan struct{} { return s.ceilings.share.woken() }

@@ -7,11 +7,11 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// A service that takes requests and answers none would hold every worker, the lanes and the link until the requests time out, long
-// after it serves again. So a request that is silent for much longer than answers take no longer counts as in flight: another worker
-// takes its place. Its rows stay with it until it is answered or times out, so that none is sent twice, and no row overtakes one of
-// its key. A lane that has heard nothing since such a request left is probed with single rows, a lane at a time, until there is an answer. If
-// no lane has heard anything, all are.
+// A service that accepts requests without answering would hold every worker, the lanes and the link until the requests
+// time out, long after it has recovered. So a request that is silent for much longer than answers take no longer counts
+// as in flight, and another worker takes its place. It keeps its rows until it is answered or times out, so that no row
+// is sent twice or overtakes one of its key. A lane that has heard nothing since such a request left is probed with
+// single rows until there is an answer, one lane at a time. If no lane has heard anything, all are probed.
 
 const (
 	silentFor   = 2 * time.Second // and
@@ -20,15 +20,15 @@ const (
 	silentLarge = 2               // times what it takes on the link with all that leaves before it
 	probeFor    = time.Second     // and
 	probeShare  = 30              // of a probe
-	// silentProbes is how many probes may be silent at a time: what is sent in a time-out.
+	// silentProbes is how many probes may be silent at a time: those sent in one time-out.
 	silentProbes = probeShare + 2
-	// silentRequests is how many others may be, for each worker: those of two outages in a time-out.
+	// silentRequests is how many other requests may be silent for each worker: those of two outages in a time-out.
 	silentRequests = 2
-	// A machine that stood still has answers to read before it may say that there are none: twice in a row it finds that.
+	// A suspended machine has answers to read before it may declare silence, so it must find silence twice in a row.
 	silenceAgain = 200 * time.Millisecond
 )
 
-// unheard is what flights know of silence.
+// unheard is the state of silence in flights.
 type unheard struct {
 	timeout time.Duration // of a request
 	silents int           // requests that are not in flight any more, though nobody has answered them
@@ -37,7 +37,7 @@ type unheard struct {
 	hire    func()        // starts one more worker; nil where there are none
 }
 
-// hearing is what the lanes know of it together.
+// hearing is the lanes' common state of silence.
 type hearing struct {
 	hung   int // lanes that hear nothing
 	probes int // of these may be probed at a time
@@ -46,7 +46,7 @@ type hearing struct {
 // MostSilent is how many requests may be silent at a time.
 func MostSilent(workers int) int { return silentRequests*workers + silentProbes }
 
-// patience is for how long a flight is waited for before it is silent.
+// patience is how long a flight is awaited before it counts as silent.
 func (f *flights) patience(n *flight) time.Duration {
 	usual := max(time.Duration(silentMeans*max(f.took, n.lane.health.took)*float64(time.Second)), silentLarge*n.onLink)
 	if n.probe {
@@ -58,7 +58,7 @@ func (f *flights) patience(n *flight) time.Duration {
 	return max(silentFor, f.unheard.timeout/silentShare, usual)
 }
 
-// fallSilent returns the flights that are silent from now on, at most as many as may be. It is to be called again at lookAt.
+// fallSilent returns the flights that become silent now, up to the limit. Call it again at lookAt.
 func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 	if now.Before(f.unheard.lookAt) || f.unheard.hire == nil {
 		return nil
@@ -93,7 +93,7 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 	return silent
 }
 
-// FallSilent continues without the requests that nobody answers. It returns tables, each of which may have other partitions.
+// FallSilent continues without the unanswered requests. It returns tables whose partitions may have changed.
 func (s *Set) FallSilent(now time.Time) (changed []string) {
 	for _, n := range s.flights.fallSilent(now) {
 		s.ceilings.silent(&n.mark)
@@ -109,7 +109,7 @@ func (s *Set) FallSilent(now time.Time) (changed []string) {
 	return changed
 }
 
-// fellSilent notes that a flight of the lane is silent, and reports whether the whole lane is from now on.
+// fellSilent notes that a flight of the lane is silent, and reports whether the whole lane now is.
 func (s *Set) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
 	l.away.requests--
 	l.away.rows -= len(n.Rows)
@@ -121,7 +121,7 @@ func (s *Set) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
 	return !l.health.heard.After(n.left) && s.hang(l, now)
 }
 
-// hang notes that a lane hears nothing, and reports whether that is news.
+// hang notes that a lane hears nothing, and reports whether that is new.
 func (s *Set) hang(l *lane, now time.Time) bool {
 	if l.health.hung || l.gap {
 		return false
@@ -146,7 +146,6 @@ func (s *Set) heardOf(l *lane, n *flight, took time.Duration) {
 	}
 }
 
-// countHung counts the lanes that hear nothing.
 func (s *Set) countHung() {
 	s.hearing.hung = 0
 	for _, l := range s.all {
@@ -156,7 +155,7 @@ func (s *Set) countHung() {
 	}
 }
 
-// mayProbe reports whether one more lane may be probed.
+// mayProbe reports whether another lane may be probed.
 func (s *Set) mayProbe() bool {
 	if s.hearing.hung == 0 {
 		return false
@@ -168,7 +167,7 @@ func (s *Set) mayProbe() bool {
 	return n < s.hearing.probes
 }
 
-// landedLate takes the end of a request into account that was silent. It says nothing of what the partition takes: others have been
+// landedLate takes the end of a silent request into account. It says nothing about capacity, because others have been
 // sent since.
 func (l *lane) landedLate(now time.Time, n *flight, a Answer) {
 	l.turn.stale = true

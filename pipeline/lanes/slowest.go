@@ -9,20 +9,20 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// How lanes are followed to find the slowest.
+// How lanes are sampled to find the slowest.
 const (
 	sampleEvery = 250 * time.Millisecond
 	rateMemory  = 5 * time.Second // about how far the rate of a lane looks back
 )
 
-// A partition is named as the slowest if its rows waited for so much of the load and the others' did not.
+// How long a partition's rows must have waited for it to be named as the slowest.
 const (
 	slowestLeast = time.Second
 	slowestShare = 0.25 // of the load
 	slowestRatio = 2    // of what the median of the others waited
 )
 
-// Count adds to the report which partitions the load has used.
+// Count adds the partitions that the load has used to the report.
 func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
 	r.Partitions = s.Sending()
 	for _, l := range s.all {
@@ -34,7 +34,7 @@ func (s *Set) Count(r *ledger.ReportPartitions, start time.Time) {
 	r.Slowest = s.slowest(time.Since(start))
 }
 
-// Sample looks at what waits for each lane, now and then. It returns for how many seconds the slowest one still needs.
+// Sample looks at the waiting rows of each lane at intervals. It returns how many seconds the slowest one still needs.
 func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	passed := now.Sub(s.sampled)
 	if passed < sampleEvery {
@@ -57,7 +57,7 @@ func (s *Set) Sample(now time.Time) (left float64, ok bool) {
 	return left, true
 }
 
-// backlog is for how long rows have waited for a lane, and how fast they went then.
+// backlog is how long rows have waited for a lane, and how fast they went meanwhile.
 type backlog struct {
 	sampled int64         // rows that were final at the last sample
 	waited  bool          // rows waited then
@@ -65,8 +65,8 @@ type backlog struct {
 	rate    float64       // rows a second while rows waited, lately; 0 is not known
 }
 
-// sample takes how many rows wait for the lane after so much time. Only time in which rows waited tells how fast the
-// partition is; one that accepts nothing at all for a while is expected to come back as it was.
+// sample takes the number of rows waiting for the lane after a time. Only time with waiting rows shows the partition's
+// speed; one that accepts nothing for a while is expected to recover its speed.
 func (l *lane) sample(passed time.Duration, rows int64) {
 	waited := l.backlog.waited
 	l.backlog.waited = rows > 0
@@ -87,8 +87,8 @@ func (l *lane) sample(passed time.Duration, rows int64) {
 	l.backlog.rate += (rate - l.backlog.rate) * (1 - math.Exp(-passed.Seconds()/rateMemory.Seconds()))
 }
 
-// slowest finds the partition that held the load up: the one whose rows waited far longer than those of the others. It is
-// nil if the partitions shared the wait.
+// slowest finds the partition that held the load up: its rows waited far longer than the others'. It is nil if the
+// partitions shared the wait.
 func (s *Set) slowest(elapsed time.Duration) *ledger.ReportSlowest {
 	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.turn.begun.IsZero() })
 	if len(used) < 2 {

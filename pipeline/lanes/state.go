@@ -48,7 +48,7 @@ func (s *Set) Out() (all []checkpoint.Position) {
 	return all
 }
 
-// Ranges returns the lanes, and with allowances how many rows each may send. A gap sends none.
+// Ranges returns the lanes and, with allowances, how many rows each may send; a gap sends none.
 func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	lanes := make([]checkpoint.LaneRange, len(s.all))
 	for i, l := range s.all {
@@ -60,8 +60,8 @@ func (s *Set) Ranges(allowances bool) []checkpoint.LaneRange {
 	return lanes
 }
 
-// Waiting returns what the lanes hold. In source order the rows of a key wait from the first one on to end, which is that of
-// all that was read.
+// Waiting returns what the lanes hold. In source order the rows of a key wait from the first one to end, the end of
+// what was read.
 func (s *Set) Waiting(ordered bool, end checkpoint.Position) (all []checkpoint.Queued) {
 	s.Queues.Describe(func(p shuffle.Part) {
 		keys := s.Partitions.Range(p.Lane)

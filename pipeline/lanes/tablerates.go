@@ -7,10 +7,11 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// tableRates are what tables take from all their lanes together, by name. A load into one table has one, of no name.
+// tableRates are the rates of tables over all their lanes, by name. A load into one table has a single one without a
+// name.
 type tableRates map[string]*tableRate
 
-// tableRate is what one table takes, and what is said of that.
+// tableRate is the rate of one table, and what is reported of it.
 type tableRate struct {
 	ratelimit.Table
 	found  bool // a trial has shown that it is the table that limits, and no later one that it is not
@@ -37,15 +38,15 @@ func (t tableRates) shared(now time.Time) bool {
 	return false
 }
 
-// look notes which tables limit. Lanes of one keep to rates of their own as well, and hardly above their share of the table's, so that
-// which of both a lane waits for changes all the time, and says nothing.
+// look notes which tables limit. A table's lanes also keep to their own rates, barely above their share of the table's,
+// so which rate a lane waits for changes constantly and says nothing.
 func (t tableRates) look(now time.Time) {
 	for _, r := range t {
 		r.note(r.Rate() > 0, r.Trying(), r.Limits(now))
 	}
 }
 
-// note takes whether there is a rate of the table, whether it is on trial, and whether it has held a batch back lately.
+// note takes whether the table has a rate, whether that is on trial, and whether it has held a batch back lately.
 func (r *tableRate) note(on, trying, held bool) {
 	if !trying || !on {
 		r.found = on
@@ -53,7 +54,7 @@ func (r *tableRate) note(on, trying, held bool) {
 	r.limits = r.found && held
 }
 
-// word is for a lane that waits for the rate of its table: until a trial has shown that there is one it is the lane's own.
+// word is for a lane that waits for its table's rate: until a trial has shown that there is one, the lane's own counts.
 func (r *tableRate) word() bottleneck.Word {
 	if r.found {
 		return bottleneck.Table
@@ -61,7 +62,7 @@ func (r *tableRate) word() bottleneck.Word {
 	return bottleneck.Partition
 }
 
-// landed takes an answer to a lane, and notes in it what its table refused: that says nothing of its partition.
+// landed takes an answer to a lane, and notes in it what the table refused: that says nothing about the partition.
 func (t tableRates) landed(l *lane, sent, now time.Time, a *Answer) {
 	p, ok := l.pacer.(*ratelimit.Pacer)
 	switch {

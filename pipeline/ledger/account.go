@@ -10,17 +10,17 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// rejects keeps rejected records. A *rundir.Folder does.
+// rejects keeps rejected records; a *rundir.Folder implements it.
 type rejects interface {
 	Reject(header int, r table.Reject) error
 	Flush() error
 }
 
-// ErrLimit ends a load whose rows are bad.
+// ErrLimit ends a load with too many bad rows.
 var ErrLimit = errors.New("too many rejected rows")
 
-// Ends is told how the records of a load end: each once, by its source and its number, which counts from 0. One goroutine of
-// the load calls it, so it must not block. A record that it is never told of is unfinished.
+// Ends receives how each record of a load ends, once, by its source and its number, which counts from 0. One goroutine
+// of the load calls it, so it must not block. A record that is never reported is unfinished.
 type Ends interface {
 	Written(source int, record int64)
 	Superseded(source int, record int64)
@@ -29,7 +29,7 @@ type Ends interface {
 	Flush()
 }
 
-// Account counts how every record ends, of the load and of each of its tables. The report has its counts.
+// Account counts how every record ends, for the load and for each of its tables. The report holds its counts.
 type Account struct {
 	Counts   *Counted
 	Rejects  rejects
@@ -44,7 +44,7 @@ type Account struct {
 	Hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
 	DryRows  int64                // of a dry run
 	Asides   *asides              // nil if bad inputs end the load
-	// form appends a row whose record was not kept, as rejects have it.
+	// Form appends a row whose record was not kept, in the form of rejects.
 	Form func(dst, body []byte) []byte
 }
 
@@ -93,7 +93,7 @@ func (a *Account) written(r table.Ref, o table.Outcome) {
 	}
 }
 
-// AllWritten is written of rows of which there is nothing more to say.
+// AllWritten enters written rows that need no further treatment.
 func (a *Account) AllWritten(rows []table.Ref) {
 	if a.Ends != nil || a.Tables != nil || a.Options.AutoIncrement != nil {
 		for _, r := range rows {
@@ -119,7 +119,6 @@ func (a *Account) numbered(r table.Ref, o table.Outcome) {
 	}
 }
 
-// refused enters a row that the service refused.
 func (a *Account) refused(r table.Ref, o table.Outcome) {
 	rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message, MaybeApplied: o.MaybeApplied})
 	if o.MaybeApplied {
@@ -172,7 +171,7 @@ func (a *Account) reject(s *table.Split, r table.Reject) {
 	}
 }
 
-// Archived enters a record that is kept in the archive in place of a table.
+// Archived enters a record that goes to the archive instead of a table.
 func (a *Account) Archived(name string) {
 	a.Counts.Archived++
 	a.Tables.named(name).Archived++
@@ -191,7 +190,7 @@ func (a *Account) Dry(b *table.Block) {
 	}
 }
 
-// Flush writes out what was rejected, or says that the ends so far are whole.
+// Flush writes out rejected records, or reports that the ends so far are whole.
 func (a *Account) Flush() {
 	if a.Ends != nil {
 		a.Ends.Flush()
@@ -201,8 +200,8 @@ func (a *Account) Flush() {
 	}
 }
 
-// HotKeys are the partition keys that too many of the final rows have for so many lanes. Of a whole input, which a dry run
-// reads, fewer rows say so.
+// HotKeys returns the partition keys with too many of the final rows for that many lanes. For a whole input, as read by
+// a dry run, fewer rows suffice.
 func (a *Account) HotKeys(lanes int, whole bool) []partitioner.HotKey {
 	hot := a.Hot.Report(lanes)
 	if len(hot) == 0 && whole {

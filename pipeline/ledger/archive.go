@@ -11,15 +11,16 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Archive is where rows go that are too old for a table. A nil archive has none.
+// Archive holds rows that are too old for a table. Nil is no archive.
 type Archive struct {
 	tables *plan.Tables
 	files  *rundir.Archive // nil in a dry run
-	// failed is why not all that is counted as archived is in the files: no checkpoint may say so then.
+	// failed is why the files lack something that is counted as archived: no checkpoint may rely on it then.
 	failed error
 }
 
-// NewArchive opens the files of an archive as the last checkpoint counts on them; nil if the plan has none. A dry run writes none.
+// NewArchive opens the files of an archive in the state that the last checkpoint expects; nil if the plan has none. A
+// dry run writes none.
 func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snapshot, dry bool) (*Archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil
@@ -41,10 +42,10 @@ func NewArchive(planned *plan.Plan, folder *rundir.Folder, from *checkpoint.Snap
 	return a, err
 }
 
-// archivePrefix tells the files of the archive from those of the run folder in a checkpoint.
+// archivePrefix distinguishes archive files from those of the run folder in a checkpoint.
 const archivePrefix = "archive:"
 
-// Keep enters into a checkpoint how far the files go, which are flushed so far.
+// Keep enters into a checkpoint the flushed lengths of the files.
 func (a *Archive) Keep(lengths map[string]int64) error {
 	if a == nil || a.files == nil {
 		return nil
@@ -56,7 +57,7 @@ func (a *Archive) Keep(lengths map[string]int64) error {
 	return a.failed
 }
 
-// Failure is why no checkpoint may be written.
+// Failure returns why no checkpoint may be written.
 func (a *Archive) Failure() error {
 	if a == nil {
 		return nil
@@ -72,14 +73,14 @@ func (a *Archive) close(counts *Counted) error {
 	return a.files.Close()
 }
 
-// Add keeps a record, unless one before it could not be kept.
+// Add keeps a record, unless an earlier one could not be kept.
 func (a *Archive) Add(header int, r *intake.Archived) {
 	if a.files != nil && a.failed == nil {
 		a.failed = a.files.Add(a.tables.Archive(r.Table), r.Table, header, r.Raw)
 	}
 }
 
-// open are the files that were written to.
+// open returns the files that were written to.
 func (a *Archive) open() []*os.File {
 	if a == nil || a.files == nil {
 		return nil

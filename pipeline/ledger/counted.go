@@ -4,7 +4,7 @@ import (
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
-// Counted is what a load counts while it runs. The dispatcher's goroutine keeps it while rows are in flight.
+// Counted holds the counts of a running load. The dispatcher's goroutine keeps it while rows are in flight.
 type Counted struct {
 	ReportBad
 	ReportCounts
@@ -19,13 +19,13 @@ type Counted struct {
 	ReportPartitions
 	ReportMemory
 	ReportCheckpoints
-	// LimitedBy says what kept this attempt from being faster, the longest first (docs/tuning.md).
+	// LimitedBy is what limited the speed of this attempt, the longest first (docs/tuning.md).
 	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
 
 	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight
 }
 
-// Counters are what counts over all attempts.
+// Counters returns the counts over all attempts.
 func (r *Counted) Counters() map[string]int64 {
 	c := map[string]int64{}
 	for name, n := range r.lasting() {
@@ -34,7 +34,7 @@ func (r *Counted) Counters() map[string]int64 {
 	return c
 }
 
-// lasting names the counters that count over all attempts.
+// lasting returns the counters over all attempts by name.
 func (r *Counted) lasting() map[string]*int64 {
 	return map[string]*int64{
 		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived, "condition_failed": &r.ConditionFailed, "maybe_applied": &r.MaybeApplied,
@@ -44,7 +44,7 @@ func (r *Counted) lasting() map[string]*int64 {
 	}
 }
 
-// Resume takes over what the attempts before have counted.
+// Resume takes over the counts of earlier attempts.
 func (r *Counted) Resume(s *checkpoint.Snapshot) {
 	for name, n := range r.lasting() {
 		*n = s.Counters[name]

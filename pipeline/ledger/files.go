@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Files are what a load writes beside rows, all of it below the run folder or where the user says. Those that it does not need
+// Files are what a load writes besides rows, all in the run folder or where the user says. Files that it does not need
 // are nil.
 type Files struct {
 	Folder       *rundir.Folder
@@ -22,13 +22,13 @@ type Files struct {
 	RejectIndex  *rundir.Journal // of a load that reads its inputs by a schedule, perhaps
 }
 
-// BlockBytes is the counter of a checkpoint for how long the journal of blocks is.
+// BlockBytes is the checkpoint counter for the length of the journal of blocks.
 const BlockBytes = "block_bytes"
 
-// IndexBytes is the counter of a checkpoint for how much of the index of rejects it counts on.
+// IndexBytes is the checkpoint counter for the length of the index of rejects.
 const IndexBytes = "index_bytes"
 
-// journals are those of the files that only grow, by the counter of a checkpoint that says how far.
+// journals returns the append-only files, by the checkpoint counter of their length.
 func (f *Files) journals() map[string]*rundir.Journal {
 	all := map[string]*rundir.Journal{}
 	if f.RepeatedRows != nil {
@@ -46,7 +46,7 @@ func (f *Files) journals() map[string]*rundir.Journal {
 	return all
 }
 
-// Keep enters into a checkpoint how far the files go, which are flushed so far. The archive says so for itself.
+// Keep enters the flushed lengths of the files into a checkpoint. The archive enters its own.
 func (f *Files) Keep(s *checkpoint.Snapshot) error {
 	err := f.Folder.Flush()
 	kept := f.Folder.Kept()
@@ -64,7 +64,7 @@ func (f *Files) Keep(s *checkpoint.Snapshot) error {
 	return err
 }
 
-// Open are the files that must be synced before a checkpoint says how far they go.
+// Open returns the files to sync before a checkpoint relies on their lengths.
 func (f *Files) Open() []*os.File {
 	all := append(f.Folder.Files(), f.Archive.open()...)
 	for _, j := range f.journals() {
@@ -76,7 +76,7 @@ func (f *Files) Open() []*os.File {
 	return all
 }
 
-// Close closes the files but the run folder, and notes their paths.
+// Close closes the files except the run folder, and notes their paths.
 func (f *Files) Close(counts *Counted) error {
 	err := f.Stamps.Close()
 	for _, j := range f.journals() {

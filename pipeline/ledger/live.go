@@ -13,33 +13,33 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A live source changes while it is read. What was read of it before an interruption and is not final comes again as other records,
-// or not at all, so that the new attempt matches nothing by number: it counts what it reads as new records, with new numbers, and
-// takes what was not final out of the counts. What was final stays counted, as a row that was written, although it may be read
-// again; ReadAgain says how often. So the ledger adds up at any moment.
+// A live source changes while it is read. Records read before an interruption that are not final come again as other
+// records, or not at all, so the new attempt matches nothing by number: it counts what it reads as new records with new
+// numbers, and removes unfinished records from the counts. Final records stay counted as written rows, although they
+// may be read again; ReadAgain says how often. So the ledger balances at any moment.
 
-// ReportLive is about sources that change while they are read: each row is as it was at some moment from ReadFrom to ReadTo.
+// ReportLive is about sources that change while they are read: each row is from some moment between ReadFrom and
+// ReadTo.
 type ReportLive struct {
 	source.Position // of frozen sources that others write to as well: archives, exports, and changes, of which it is that of the last settled one
 
 	Live bool `json:"live,omitempty"`
-	// ReadAgain are records that were final when an attempt ended and were read again by the next one. Read and the other counts
-	// have them as often as they were read.
+	// ReadAgain counts records that were final when an attempt ended and were read again by the next one. Read and the
+	// other counts include every reading.
 	ReadAgain int64          `json:"read_again,omitempty"`
 	ReadFrom  *time.Time     `json:"read_from,omitempty"` // by this machine's clock, in all attempts
 	ReadTo    *time.Time     `json:"read_to,omitempty"`
 	Moments   []ReportMoment `json:"moments,omitempty"` // of each source, if there are no more than 1,000
 
-	// Consistent says that all rows are of one snapshot of the source; nil where it has none. Snapshots are those that were read, by all
-	// attempts, and which ranges came from each: from a row on, up to where another begins.
+	// Consistent means that all rows are from one snapshot of the source; nil if it has none. Snapshots are those read by
+	// all attempts, with the ranges from each: from a row on, up to where another begins.
 	Consistent *bool             `json:"consistent,omitempty"`
 	Snapshots  []source.Snapshot `json:"snapshots,omitempty"`
-	// Division says where the ranges begin, as the source itself writes it: a comparison with the run reads the same ones.
+	// Division says where the ranges begin, in the form of the source: a comparison with the run reads the same ones.
 	Division []byte `json:"division,omitempty"`
 
-	origin  source.Snapshots // nil if it has none
-	earlier []source.Snapshot
-	// division is what Division becomes.
+	origin   source.Snapshots // nil if it has none
+	earlier  []source.Snapshot
 	division []byte
 	resumed  bool
 	names    []string // of sources
@@ -53,10 +53,10 @@ type ReportMoment struct {
 	To     time.Time `json:"to"`
 }
 
-// maxMoments is how many sources a report has the moments of.
+// maxMoments limits the sources with moments in a report.
 const maxMoments = 1000
 
-// BeginMoments begins the moments of a load, after those of the attempts before.
+// BeginMoments begins the moments of a load, after those of earlier attempts.
 func (r *ReportLive) BeginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 	r.Position = planned.Position
 	if r.Live = planned.Live; !r.Live {
@@ -103,7 +103,7 @@ func (r *ReportLive) ReadMoment(source int, m intake.Moment) {
 	}
 }
 
-// all are the snapshots of all attempts.
+// all returns the snapshots of all attempts.
 func (r *ReportLive) all() []source.Snapshot {
 	if r.origin == nil {
 		return nil
@@ -111,7 +111,7 @@ func (r *ReportLive) all() []source.Snapshot {
 	return append(slices.Clone(r.earlier), r.origin.Snapshots()...)
 }
 
-// KeepMoments returns the moments for the next attempt, each to the end of its millisecond.
+// KeepMoments returns the moments for the next attempt, each extended to the end of its millisecond.
 func (r *ReportLive) KeepMoments() (all []checkpoint.Moment) {
 	for source, m := range r.of {
 		if m != nil {
@@ -137,7 +137,8 @@ func (r *ReportLive) KeepSnapshots() (json.RawMessage, error) {
 func (r *ReportLive) CompleteMoments() {
 	if r.origin != nil {
 		r.Snapshots, r.Division = r.all(), r.division
-		// An attempt that resumes cannot join the snapshot of the one before, which may have been killed before it noted its own.
+		// A resuming attempt cannot join the snapshot of the previous one, which may have been killed before it noted its
+		// own.
 		one := len(r.Snapshots) <= 1 && !r.resumed
 		r.Consistent = &one
 	}
@@ -151,23 +152,24 @@ func (r *ReportLive) CompleteMoments() {
 	}
 }
 
-// Follower knows how far a load of changes has come in the log of their source. The zero value is ready.
+// Follower tracks how far a load of changes is in the log of their source. The zero value is ready.
 type Follower struct{ marks []followMark }
 
-// followMark is what the changes up to a place say of the log.
+// followMark is the place in the log of the changes up to a position.
 type followMark struct {
 	end checkpoint.Position
 	of  source.Followed
 }
 
-// Read notes what a split has said that ends at a place. Splits come in their order.
+// Read notes the place in the log of a split that ends at a position. Splits come in order.
 func (f *Follower) Read(end checkpoint.Position, of source.Followed) {
 	if of.Last != nil {
 		f.marks = append(f.marks, followMark{end, of})
 	}
 }
 
-// Settled returns what the last split has said of which all records are before a place, if one has since the last call.
+// Settled returns the place of the last split whose records all precede a position, if there is a new one since the
+// last call.
 func (f *Follower) Settled(before checkpoint.Position) (last source.Followed, any bool) {
 	n := 0
 	for n < len(f.marks) && f.marks[n].end <= before {

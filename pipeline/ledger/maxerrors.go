@@ -13,7 +13,7 @@ type MaxErrors struct {
 	Share   bool // Percent counts, not Rows
 }
 
-// percentFrom is how many rows a share of errors is measured over at least: the first bad row of a file is 100 %.
+// percentFrom is the minimum of rows for a share of errors: the first bad row of a file would be 100 %.
 const percentFrom = 1000
 
 // ParseMaxErrors reads N or N%.
@@ -32,7 +32,7 @@ func ParseMaxErrors(text string) (MaxErrors, error) {
 	return MaxErrors{Rows: n}, nil
 }
 
-// Exceeded reports whether the load must stop. At the end a share is measured over however few rows were read.
+// Exceeded reports whether the load must stop. At the end a share is measured over any number of rows.
 func (m MaxErrors) Exceeded(rejected, read int64, end bool) bool {
 	if m.Share {
 		return rejected > 0 && (end || read >= percentFrom) && float64(rejected)*100 > m.Percent*float64(read)

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// Progress is how far a load has come, for a user interface that polls. Safe for concurrent use.
+// Progress is the progress of a load, for a user interface that polls. Safe for concurrent use.
 type Progress struct {
 	Ended              Ended
 	Retried, Throttled atomic.Int64
@@ -24,7 +24,7 @@ type Progress struct {
 	Numbers atomic.Pointer[writer.AutoIncrement]
 }
 
-// Wait says until when a load waits that could send rows, or end, and why.
+// Wait is until when, and why, a load waits that could send rows or end.
 type Wait struct {
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
@@ -38,19 +38,19 @@ func (p *Progress) Wait() *Wait {
 	return nil
 }
 
-// Ended are the records that were read, and how those ended that are final.
+// Ended counts the records read, and how the final ones ended.
 type Ended struct {
 	Read, Written, Rejected, Superseded, ConditionFailed, Archived atomic.Int64
 }
 
-// Hindrance is what keeps a load from being faster at the moment.
+// Hindrance is what limits the speed of the load at the moment.
 type Hindrance struct {
 	LimitedBy atomic.Uint32 // bottleneck.Word
 	Trouble   atomic.Value  // string: what the service answers while it takes no row
 }
 
-// Lag returns how many changes that were read are not settled, and how long ago the source made the last one that is; false where records
-// are not changes that say when they were made.
+// Lag returns how many changes read are not settled, and how long ago the source made the last settled one; false if
+// records are not changes with times.
 func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
 	settled := p.Settled.Load()
 	e := &p.Ended
@@ -58,8 +58,8 @@ func (p *Progress) Lag() (changes int64, since time.Duration, known bool) {
 	return changes, max(0, time.Since(time.UnixMilli(settled))), settled > 0
 }
 
-// LookUps returns how many rows were looked for that an earlier attempt may have written, how many of them were there, and
-// the requests that this took.
+// LookUps returns how many rows were looked up that an earlier attempt may have written, how many were found, and how
+// many requests that took.
 func (p *Progress) LookUps() (rows, found, requests int64) {
 	if n := p.Numbers.Load(); n != nil {
 		return n.Searched.Load(), n.Found.Load(), n.Requests.Load()
@@ -67,7 +67,7 @@ func (p *Progress) LookUps() (rows, found, requests int64) {
 	return 0, 0, 0
 }
 
-// Show takes over what has been counted so far.
+// Show publishes the counts so far.
 func (p *Progress) Show(r *Counted) {
 	p.Ended.Read.Store(r.Read)
 	read := r.BytesRead

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// repeatedRows are the rows numbered by the service that were sent more than once, in a file of the run folder: a sweeper looks up
-// whether each is in the table once. A nil one is that of a load to which repeated rows do no harm, or that repeats them
+// repeatedRows are rows numbered by the service that were sent more than once, in a file of the run folder: a sweeper
+// checks that each is in the table only once. Nil is for a load that repeated rows do not harm, or that repeats them
 // blindly.
 type repeatedRows struct {
 	journal *rundir.Journal
@@ -21,16 +21,16 @@ type repeatedRows struct {
 	line    []byte
 }
 
-// DoubtBytes is the counter of a checkpoint for how much of the file it counts on.
+// DoubtBytes is the checkpoint counter for the length of the file.
 const DoubtBytes = "doubt_bytes"
 
-// OpenRepeatedRows opens the file in a run folder, cut to what the last checkpoint counts on.
+// OpenRepeatedRows opens the file in a run folder, cut to the length that the last checkpoint expects.
 func OpenRepeatedRows(folder string, keep int64, numbers *writer.AutoIncrement) (*repeatedRows, error) {
 	j, err := rundir.OpenJournal(filepath.Join(folder, rundir.DoubtsFile), keep)
 	return &repeatedRows{journal: j, numbers: numbers}, err
 }
 
-// add takes a row that is written.
+// add takes a written row.
 func (d *repeatedRows) add(r table.Ref, o table.Outcome) error {
 	if d == nil || !o.Repeated {
 		return nil
@@ -43,10 +43,10 @@ func (d *repeatedRows) add(r table.Ref, o table.Outcome) error {
 	return d.journal.Append(d.line)
 }
 
-// Empty reports whether there is none.
+// Empty reports whether there are none.
 func (d *repeatedRows) Empty() bool { return d == nil || d.journal.Length() == 0 }
 
-// Each calls do with up to so many of them at a time, those of one ordering key together.
+// Each calls do with up to most rows at a time, grouped by ordering key.
 func (d *repeatedRows) Each(most int, do func(byKey [][]writer.Doubt) error) error {
 	return d.journal.Read(func(r *bufio.Reader) error {
 		for more := true; more; {

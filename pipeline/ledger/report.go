@@ -44,7 +44,7 @@ type ReportBad struct {
 	OfInputs int `json:"-"` // all of them, those included
 }
 
-// ReportSource is what was loaded: the command, its inputs and the columns taken from them.
+// ReportSource is what was loaded: the command, its inputs and their loaded columns.
 type ReportSource struct {
 	Command   string            `json:"command,omitempty"`
 	Arguments []string          `json:"arguments,omitempty"` // of that command
@@ -56,27 +56,29 @@ type ReportSource struct {
 	Units     map[string]string `json:"units,omitempty"` // what the table's columns count by their names, as runs before have left them too
 }
 
-// ReportCounts says how the records that were read ended. The account keeps it.
+// ReportCounts counts how the records read ended. The account keeps it.
 type ReportCounts struct {
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
-	// MaybeApplied are rejected rows that may be in the table: the service has never said whether it has written them.
+	// MaybeApplied counts rejected rows that may be in the table: the service never said whether it has written them.
 	MaybeApplied int64 `json:"maybe_applied,omitempty"`
-	// ConditionFailed are rows that were not written, because the row in the table did not pass --when.
+	// ConditionFailed counts rows that were not written because the row in the table did not pass --when.
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
 	Archived        int64 `json:"archived"` // written to files, for their period is too old for a table
 	Unfinished      int64 `json:"unfinished"`
-	// Seams are of Rejected: headers and marks of files that were joined. The data is not at fault, so --max-errors does not count them.
+	// Seams counts those of Rejected that are headers and marks of joined files. The data is not at fault, so --max-errors
+	// does not count them.
 	Seams int64 `json:"seams,omitempty"`
-	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired, Target.Expires). Their rows were written without them.
+	// ExpiredCells counts cells too old for the table, which were left out (--drop-expired, Target.Expires). Their rows
+	// were written without them.
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
 	WrittenBefore int64 `json:"-"` // by earlier attempts
 }
 
-// ReportTables is what several tables and the files of expired ones have got.
+// ReportTables is about several tables and the files of expired ones.
 type ReportTables struct {
 	Created      bool          `json:"created"`                 // the run made the table
 	Tables       []ReportTable `json:"tables,omitempty"`        // where there are several, by name
@@ -84,25 +86,26 @@ type ReportTables struct {
 	ArchiveFiles []string      `json:"archive_files,omitempty"` // with archived rows
 }
 
-// ReportAttempts says how often the run was begun.
+// ReportAttempts counts the attempts of the run.
 type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // of this run, this one included; the counters are those of all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
-	// LateUntil is until when, by the service's clock, a request may still repeat a row (Checkpoint.Repeats); zero if none may.
+	// LateUntil is until when, by the service's clock, a request may still repeat a row (Checkpoint.Repeats); zero if none
+	// may.
 	LateUntil time.Time `json:"-"`
 
 	Since time.Time `json:"-"` // the first attempt
 }
 
-// ReportTraffic is what went over the wire.
+// ReportTraffic is about what went over the wire.
 type ReportTraffic struct {
 	Retried   int64 `json:"retried"`   // rows sent again
 	RowsSent  int64 `json:"rows_sent"` // in all requests, those sent again included
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
 	// UncheckedAnswers counts answers without a checksum, from an endpoint that never sent one.
 	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
-	// ReplayedAnswers counts answers that came for a second request: either of the two may have got the other's.
+	// ReplayedAnswers counts answers that came for a second request: either of the two requests may have got the other's.
 	ReplayedAnswers int64 `json:"replayed_answers,omitempty"`
 	Unavailable     int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
 	BytesRead       int64 `json:"bytes_read"`
@@ -117,12 +120,12 @@ type ReportTraffic struct {
 type ReportIndexes struct {
 	Indexes     []string `json:"indexes,omitempty"`
 	IndexesMade []string `json:"indexes_made,omitempty"` // by this attempt, in a table that the load has made
-	// What they have cost beside WriteCU, or of a dry run would cost, at least: a unit of each kind for each row and index.
+	// The cost of indexes besides WriteCU, or the minimum in a dry run: one unit of each kind for each row and index.
 	IndexWriteCU int64 `json:"index_write_cu,omitempty"`
 	IndexReadCU  int64 `json:"index_read_cu,omitempty"`
 }
 
-// ReportMarks is about rows with a number of the service's.
+// ReportMarks is about rows numbered by the service.
 type ReportMarks struct {
 	MarkColumn     string `json:"mark_column,omitempty"`     // that they are recognised by
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
@@ -138,12 +141,12 @@ type ReportStamps struct {
 	ExtraVersions int64 `json:"extra_versions,omitempty"` // updates that may have left a version more
 	Stamp         int64 `json:"stamp,omitempty"`          // timestamp in milliseconds of updated cells that brought none, at the end
 
-	// ClockBehind is how many seconds this machine's clock was behind the service's, negative if it was ahead; 0 is too
-	// little to tell, or unknown.
+	// ClockBehind is how many seconds this machine's clock was behind the service's, negative if it was ahead; 0 if that
+	// is negligible or unknown.
 	ClockBehind float64 `json:"clock_behind_seconds,omitempty"`
 }
 
-// ReportPartitions says how the rows were spread over the partitions.
+// ReportPartitions is about how the rows were spread over the partitions.
 type ReportPartitions struct {
 	Partitions      int            `json:"partitions"`                  // at the end
 	PartitionsUsed  int            `json:"partitions_used"`             // of those, with rows of this load
@@ -156,7 +159,7 @@ type ReportPartitions struct {
 	PreSplit *ReportPreSplit `json:"pre_split,omitempty"` // of the table that the load has made
 }
 
-// ReportPreSplit is what came of the ranges that a new table was to begin with.
+// ReportPreSplit is about the ranges that a new table was to begin with.
 type ReportPreSplit struct {
 	Ranges  int    `json:"ranges"`            // asked for
 	Heard   int    `json:"heard"`             // that DescribeTable names; 1 if the service has not heard of them, or does not say
@@ -180,7 +183,7 @@ type ReportCheckpoints struct {
 	CheckpointError   string  `json:"checkpoint_error,omitempty"` // why the last one could not be written
 }
 
-// ReportTime says when a load ran and how fast.
+// ReportTime is about when a load ran and how fast.
 type ReportTime struct {
 	FirstStarted  time.Time `json:"first_started"` // the first attempt
 	Started       time.Time `json:"started"`       // this one
@@ -188,17 +191,18 @@ type ReportTime struct {
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 }
 
-// ReportMachine is what the process has used.
+// ReportMachine is about the resources used by the process.
 type ReportMachine struct {
 	CPUSeconds   float64 `json:"cpu_seconds"` // user and system
 	PeakRSSBytes int64   `json:"peak_rss_bytes"`
-	// CPUWaitSeconds is for how long its threads could have run and had no processor: others were using it.
+	// CPUWaitSeconds is how long its threads could have run without getting a processor, because others used it.
 	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
 	Allocations    uint64  `json:"allocations"`     // from the heap
 	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
 }
 
-// OverLimit reports whether too many rows were rejected, over all attempts: else repetition would wear the limit down.
+// OverLimit reports whether too many rows were rejected, over all attempts: otherwise repetition would defeat the
+// limit.
 func (r *ReportCounts) OverLimit(m MaxErrors, end bool) bool {
 	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
 }
@@ -217,7 +221,6 @@ type ReportHotKey struct {
 // ReportField is a column of the input with the type that its values were read as; empty if each has its own.
 type ReportField struct{ Name, Type string }
 
-// ReportColumn is one column of the schema that was loaded.
 type ReportColumn struct {
 	Source     string `json:"source"` // empty if it is computed
 	Expression string `json:"expression,omitempty"`
@@ -243,7 +246,7 @@ func (r *ReportCounts) Balance() error {
 	return nil
 }
 
-// ReportLimit is a word of docs/tuning.md and how long it was true: what kept the load from being faster then.
+// ReportLimit is a word of docs/tuning.md, and how long it limited the speed of the load.
 type ReportLimit struct {
 	By      string  `json:"by"`
 	Seconds float64 `json:"seconds"`
@@ -264,19 +267,19 @@ type ReportSlowest struct {
 
 // ReportOrder is about the order in which inputs were read.
 type ReportOrder struct {
-	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 says that inputs were read from
-	// their beginning to their end.
+	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 means that inputs were
+	// read from beginning to end.
 	Sections int `json:"sections,omitempty"`
 }
 
-// Timeline is how a load went over time.
+// Timeline is the course of a load over time.
 type Timeline struct {
 	Every  time.Duration
 	Points []Point
 	Heat   timeline.Map // rows that became final, by partition
 }
 
-// Point is what happened in one interval.
+// Point is one interval of a timeline.
 type Point struct {
 	Read        int64
 	Final       int64 // rows written or refused

@@ -18,17 +18,17 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returnedKeys are the keys of rows that the service has numbered, in a file of CSV that the user has named. A nil one is
-// that of a load of which nobody wants them.
+// returnedKeys are the keys of rows numbered by the service, in a CSV file named by the user. Nil is for a load without
+// one.
 type returnedKeys struct {
 	journal *rundir.Journal
 	column  int // of the key, that the service numbers
-	// old reads the records of rows that had another key, whose columns come after the new one's; nil if they had none.
+	// old reads the records of rows that had another key; its columns follow the new one's. Nil if they had none.
 	old     *jsonl.Parser
 	columns int // of the old key
 }
 
-// newReturnedKeys is what a plan's load keeps in a journal.
+// newReturnedKeys keeps the keys of a plan's load in a journal.
 func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
 	k := &returnedKeys{journal: j, column: p.Schema.Numbered}
 	if old := p.OldKey(); old != nil {
@@ -37,11 +37,11 @@ func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
 	return k
 }
 
-// ReturnedBytes is the counter of a checkpoint for how much of the file it counts on.
+// ReturnedBytes is the checkpoint counter for the length of the file.
 const ReturnedBytes = "returned_bytes"
 
-// OpenReturnedKeys makes the file, or cuts that of the load that is resumed to what its checkpoint counts on. Another one that
-// is there is not touched: it may be the only place where the keys of an earlier load stand.
+// OpenReturnedKeys creates the file, or cuts that of the resumed load to the length its checkpoint expects. Any other
+// existing file is not touched: it may be the only place with the keys of an earlier load.
 func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
 	place, err := atomicfile.Find(path)
 	if err == nil && place.Stream {
@@ -74,8 +74,8 @@ func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, err
 	return newReturnedKeys(j, p), nil
 }
 
-// begunOnly reports whether a file holds no key: it is not there, or a load was killed when it had written no more than the
-// header, or a part of it.
+// begunOnly reports whether a file holds no key: it does not exist, or a load was killed when it had written at most
+// the header.
 func begunOnly(f *os.File, header []byte) bool {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() > int64(len(header)) {
@@ -86,7 +86,7 @@ func begunOnly(f *os.File, header []byte) bool {
 	return err == nil && bytes.HasPrefix(header, text)
 }
 
-// add takes a row that is written.
+// add takes a written row.
 func (k *returnedKeys) add(r table.Ref, o table.Outcome) error {
 	if k == nil {
 		return nil
@@ -131,7 +131,7 @@ func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error)
 	return fields, nil
 }
 
-// keyField is a value of a key as the file has it.
+// keyField is a key value in the form of the file.
 func keyField(integer, binary bool, n int64, text []byte) string {
 	switch {
 	case integer:

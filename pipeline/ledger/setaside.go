@@ -11,13 +11,14 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// What share of the inputs, and how many, may be bad. Of more, something else is wrong: wrong flags, a place that is half copied.
+// The share and number of inputs that may be bad. Beyond them something else is wrong: wrong flags, or a half-copied
+// folder.
 const (
 	mostBadShare = 10 // one of so many, but always one
 	MostBad      = 100
 )
 
-// bySource is how many records of a source were read and rejected.
+// bySource counts the records read and rejected of a source.
 type bySource struct{ read, rejected int64 }
 
 // asides sets bad inputs aside. It belongs to the dispatcher's goroutine. Nil sets none aside.
@@ -28,12 +29,12 @@ type asides struct {
 	counts  []bySource
 	flow    *intake.Flow
 	once    bool // a row may not be sent twice
-	// added is called when a source is set aside.
+	// Added is called when a source is set aside.
 	Added func()
 }
 
-// NewAsides has what the attempts before have counted. Limit is that of each input, once says that a row may not be sent twice. Nil is a load whose
-// inputs cannot be set aside.
+// NewAsides begins with the counts of earlier attempts. limit applies to each input; once means that a row may not be
+// sent twice. It is nil for a load that cannot set inputs aside.
 func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan, from *checkpoint.Snapshot, flow *intake.Flow) *asides {
 	if planned.Parallel || planned.Live {
 		return nil
@@ -61,7 +62,7 @@ func NewAsides(limit MaxErrors, once bool, counted *Counted, planned *plan.Plan,
 
 func countedOf(what string, source int) string { return fmt.Sprintf("%s of source %d", what, source) }
 
-// Keep enters into the counters of a checkpoint what was counted.
+// Keep enters the counts into those of a checkpoint.
 func (a *asides) Keep(counters map[string]int64) {
 	if a == nil {
 		return
@@ -76,23 +77,23 @@ func (a *asides) Keep(counters map[string]int64) {
 	}
 }
 
-// CountRead counts records of a source, which no attempt has counted before.
+// CountRead counts records of a source that no attempt has counted before.
 func (a *asides) CountRead(source int, n int64) {
 	if a != nil {
 		a.counts[source].read += n
 	}
 }
 
-// check sets a source aside of which too many rows were rejected.
+// check sets a source aside if too many of its rows were rejected.
 func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
 		a.flow.SetAside(source)
-		// It is not tried again as it is: its rows would be sent each night, over those of files that came later.
+		// It is not tried again unchanged: its rows would be sent each night, over those of later files.
 		a.Add(source, fmt.Sprintf("%d of %d rows were rejected, which is more than --max-errors allows", n.rejected, n.read), true)
 	}
 }
 
-// Add notes a source that is set aside. One that is held is tried again only when it, or the limit, has changed.
+// Add notes that a source is set aside. A held one is tried again only when it, or the limit, has changed.
 func (a *asides) Add(source int, reason string, held bool) {
 	if slices.ContainsFunc(a.counted.BadInputs, func(b keep.BadInput) bool { return b.Source == source }) {
 		return
@@ -101,7 +102,7 @@ func (a *asides) Add(source int, reason string, held bool) {
 	a.counted.BadInputs = append(a.counted.BadInputs, keep.BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source})
 }
 
-// End looks at the share of rejected rows of every source, and completes what is said of bad ones.
+// End checks the share of rejected rows of every source, and completes the entries of bad ones.
 func (a *asides) End() {
 	if a == nil {
 		return
@@ -120,7 +121,7 @@ func (a *asides) End() {
 	}
 }
 
-// tooManyBad reports whether so many inputs of all are bad now, and were not before, that it cannot be their fault.
+// tooManyBad reports whether so many inputs are newly bad that it cannot be their fault.
 func (r *ReportBad) tooManyBad() bool {
 	bad, inputs := 0, r.OfInputs
 	for _, b := range r.BadInputs {
@@ -133,7 +134,7 @@ func (r *ReportBad) tooManyBad() bool {
 	return bad >= MostBad || bad > max(1, inputs/mostBadShare)
 }
 
-// BadCode is the exit code of a load that has finished, whose own would be so.
+// BadCode returns the exit code of a finished load: code, unless inputs are bad.
 func (r *ReportBad) BadCode(code int) int {
 	switch {
 	case len(r.BadInputs) == 0:
@@ -144,7 +145,7 @@ func (r *ReportBad) BadCode(code int) int {
 	return exitcode.Rejects
 }
 
-// LeftOut are the names of bad inputs that are not sources of the plan.
+// LeftOut returns the names of bad inputs that are not sources of the plan.
 func LeftOut(bad []keep.BadInput) map[string]bool {
 	names := map[string]bool{}
 	for _, b := range bad {
@@ -155,7 +156,7 @@ func LeftOut(bad []keep.BadInput) map[string]bool {
 	return names
 }
 
-// BadText says how many inputs are bad, and the first of them.
+// BadText says how many inputs are bad, and names the first.
 func BadText(bad []keep.BadInput) string {
 	if len(bad) == 0 {
 		return ""

@@ -20,16 +20,16 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// stamps makes the timestamps of updates and remembers them: an attempt that resumes gives a row that may have been applied
-// the timestamp that it was sent with, so that it leaves one version, and every other row a newer one.
+// stamps makes the timestamps of updates and remembers them: a resuming attempt gives a row that may have been applied its
+// former timestamp, so that it leaves one version, and every other row a newer one.
 //
-// What was sent stands in files below the run folder, written before the request leaves. Each checkpoint begins a file, with
-// the rows that are out at that moment: those that the checkpoint cannot tell from unsent ones are in its file and the later
-// ones. They are not synced for each request. A process that is killed loses nothing of them; after a crash of the machine a
-// row may get a second version, of the same value.
+// The timestamps sent are in files below the run folder, written before the request leaves. Each checkpoint begins a file with
+// the rows that are out at that moment: rows that the checkpoint cannot distinguish from unsent ones are in its file and later
+// ones. They are not synced for each request. A killed process loses none of them; after a crash of the machine a row may get a
+// second version with the same value.
 //
-// A row that deletes columns and was repeated may have deleted what later rows of its key had written, and may hide what they
-// write with their first timestamps. So its key stands in the files of the checkpoints that know it as final.
+// A repeated row that deletes columns may have deleted what later rows of its key had written, and may hide what they write
+// with their first timestamps. So its key is in the files of the checkpoints that know it as final.
 type stamps struct {
 	*writer.Stamps
 	dir  string
@@ -43,7 +43,7 @@ type stamps struct {
 	buf           []byte
 }
 
-// StampFiles is the counter of a checkpoint for the first of the files that it needs.
+// StampFiles is the checkpoint counter for the first of the files that it needs.
 const StampFiles = "stamp_files"
 
 // stamp is the timestamp in milliseconds that a row was sent with.
@@ -52,7 +52,7 @@ type stamp struct {
 	ms int64
 }
 
-// ofKey stands for a key in the place of a position; no source has such an ordinal. Of two keys that share one, both get new timestamps.
+// ofKey represents a key as a position; no source has such an ordinal. If two keys share one, both get new timestamps.
 func ofKey(r table.Ref) checkpoint.Position {
 	h := fnv.New64a()
 	h.Write(r.Key())
@@ -61,7 +61,7 @@ func ofKey(r table.Ref) checkpoint.Position {
 
 const keys = 1 << 63
 
-// OpenStamps opens the folder; need is the first file that counts, 0 in a first attempt.
+// OpenStamps opens the folder; need is the first valid file, 0 in a first attempt.
 func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) {
 	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need, passed: map[checkpoint.Position]int64{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -82,7 +82,7 @@ func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) 
 		}
 		s.earlier = appendStamps(s.earlier, text)
 	}
-	// Of two the later one counts.
+	// Of two stamps the later one counts.
 	slices.Reverse(s.earlier)
 	slices.SortStableFunc(s.earlier, func(a, b stamp) int { return cmp.Compare(a.at, b.at) })
 	s.earlier = slices.CompactFunc(s.earlier, func(a, b stamp) bool { return a.at == b.at })
@@ -96,7 +96,7 @@ func OpenStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) 
 	return s, nil
 }
 
-// files returns the numbers of the files there are, ascending.
+// files returns the numbers of the existing files, ascending.
 func (s *stamps) files() (numbers []int64, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -113,7 +113,8 @@ func (s *stamps) files() (numbers []int64, err error) {
 
 func (s *stamps) path(n int64) string { return filepath.Join(s.dir, strconv.FormatInt(n, 10)) }
 
-// Kept returns the timestamp that an earlier attempt has sent a row with, 0 if it has not or if what it wrote may be hidden.
+// Kept returns the timestamp that an earlier attempt sent a row with, 0 if there is none or if what it wrote may be
+// hidden.
 func (s *stamps) Kept(r table.Ref) int64 {
 	i, found := slices.BinarySearchFunc(s.earlier, keep.PositionOf(r), func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
 	if !found || len(s.passed) > 0 && s.earlier[i].ms <= s.passed[ofKey(r)] {
@@ -122,10 +123,10 @@ func (s *stamps) Kept(r table.Ref) int64 {
 	return s.earlier[i].ms
 }
 
-// Passed notes that a row that may be a repeated one is final, and what its key has up to the timestamp may be hidden.
+// Passed notes that a possibly repeated row is final, and may hide what its key has up to the timestamp.
 func (s *stamps) Passed(r table.Ref, ms int64) { s.passed[ofKey(r)] = ms }
 
-// Sending keeps the timestamps of a flight that is about to be sent.
+// Sending keeps the timestamps of a flight about to be sent.
 func (s *stamps) Sending(f *partitioner.Flight) error {
 	if s == nil {
 		return nil
@@ -150,8 +151,8 @@ func (s *stamps) write(rows []stamp) error {
 	return nil
 }
 
-// Begin begins the file of a checkpoint with the rows that are out. Whole says that it needs no earlier file: nothing is left
-// of earlier attempts.
+// Begin begins the file of a checkpoint with the rows that are out. whole means that it needs no earlier file: nothing
+// is left of earlier attempts.
 func (s *stamps) Begin(c *partitioner.Cutter, whole bool) error {
 	if s == nil {
 		return nil
@@ -178,7 +179,7 @@ func (s *stamps) Begin(c *partitioner.Cutter, whole bool) error {
 	return s.write(rows)
 }
 
-// Forget removes files that no checkpoint needs: neither the one that was written now nor the one before.
+// Forget removes files needed by neither the latest checkpoint nor the previous one.
 func (s *stamps) Forget() error {
 	if s == nil {
 		return nil
@@ -202,7 +203,7 @@ func (s *stamps) Close() error {
 	return err
 }
 
-// Remove removes all of it, of a load that has finished.
+// Remove removes the files of a finished load.
 func (s *stamps) Remove() error {
 	if s == nil {
 		return nil
@@ -230,7 +231,8 @@ func encodeStamps(dst []byte, rows []stamp) []byte {
 	return dst
 }
 
-// appendStamps appends the rows of a file's records. One that is cut off or damaged ends them: it was never sent, or is lost.
+// appendStamps appends the rows of a file's records. A truncated or damaged record ends them: it was never sent, or is
+// lost.
 func appendStamps(dst []stamp, text []byte) []stamp {
 	for len(text) >= 8 {
 		n, sum := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])

@@ -11,7 +11,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// ReportTable says how the rows of one table among several ended. Rows that have no table are rejected and count in none.
+// ReportTable counts how the rows of one table among several ended. Rows without a table are rejected and not counted
+// here.
 type ReportTable struct {
 	Name            string `json:"name"`
 	Class           int    `json:"class,omitempty"` // of the age policy, from 1
@@ -24,13 +25,13 @@ type ReportTable struct {
 	Unfinished      int64  `json:"unfinished,omitempty"` // of a dry run: rows that would have been written
 }
 
-// openTables are the tables of a load that are there.
+// openTables are the existing tables of a load.
 type openTables interface {
 	WasMade(name string) bool // by this attempt
 	Class(name string) int    // of the age policy, from 1
 }
 
-// Tables counts the rows of each table, over all attempts. The dispatcher alone touches it.
+// Tables counts the rows of each table, over all attempts. Only the dispatcher touches it.
 type Tables struct {
 	byName map[string]*ReportTable
 	last   *ReportTable
@@ -42,7 +43,6 @@ func NewTables(most int) *Tables {
 	return &Tables{byName: map[string]*ReportTable{}, Wanted: map[string]bool{}, max: cmp.Or(most, plan.DefaultMaxTables)}
 }
 
-// named returns the counts of a table.
 func (l *Tables) named(name string) *ReportTable {
 	t := l.byName[name]
 	if t == nil {
@@ -61,7 +61,7 @@ func (l *Tables) row(key []byte) *ReportTable {
 	return l.last
 }
 
-// Add notes a table that is new to this attempt. It returns an error for one too many.
+// Add notes a table that is new to this attempt. It returns an error beyond the limit.
 func (l *Tables) Add(name string) (isNew bool, err error) {
 	if l.Wanted[name] {
 		return false, nil
@@ -73,7 +73,7 @@ func (l *Tables) Add(name string) (isNew bool, err error) {
 	return true, nil
 }
 
-// counters of a table in a checkpoint.
+// counters returns the counters of a table in a checkpoint.
 func (t *ReportTable) counters() map[string]*int64 {
 	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived, "condition_failed": &t.ConditionFailed}
 }
@@ -97,7 +97,7 @@ func (l *Tables) Keep(counters map[string]int64, from openTables) {
 
 func tableCounter(name, what string) string { return "table " + name + " " + what }
 
-// Resume takes over what the attempts before have counted.
+// Resume takes over the counts of earlier attempts.
 func (l *Tables) Resume(s *checkpoint.Snapshot) {
 	if l == nil || s == nil {
 		return
@@ -116,7 +116,7 @@ func (l *Tables) Resume(s *checkpoint.Snapshot) {
 	}
 }
 
-// Complete adds the tables to what was counted.
+// Complete adds the tables to the counts of the load.
 func (l *Tables) Complete(r *Counted, from openTables) {
 	if l == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// notOfChanges are the options that a load of changes cannot keep its promise with: that each row is at last as the changes of its key leave
-// it, in their order, however often they are repeated.
+// notOfChanges are the options with which a load of changes cannot keep its promise: each row ends as the changes of
+// its key leave it, in order, however often they are repeated.
 var notOfChanges = []struct{ name, why string }{
 	{"condition", "a change that is repeated would meet what it has written itself"},
 	{"when", "a change that is left out is a row that differs"},
@@ -24,15 +24,15 @@ var notOfChanges = []struct{ name, why string }{
 	{"verify", "a stream of changes is not what its table is in the end; compare the table with its source"},
 }
 
-// ops are what records of changes may do, by the values of --op-column. Programs write the first letter or a word: AWS DMS I, U and D,
-// others r for a row that was there before.
+// ops are the operations of change records, by the values of --op-column. Programs write the first letter or a word:
+// AWS DMS I, U and D, others r for a row that existed before.
 var ops = map[string]table.Mode{
 	"I": table.Put, "i": table.Put, "c": table.Put, "r": table.Put, "insert": table.Put, "INSERT": table.Put, "put": table.Put, "PUT": table.Put, "bootstrap-insert": table.Put,
 	"U": table.Put, "u": table.Put, "update": table.Put, "UPDATE": table.Put,
 	"D": table.Delete, "d": table.Delete, "delete": table.Delete, "DELETE": table.Delete,
 }
 
-// checkChanges refuses what a user has given to a load of changes.
+// checkChanges refuses options that do not fit a load of changes.
 func checkChanges(asked *Request) error {
 	if asked.Mode != "changes" {
 		return nil
@@ -51,7 +51,7 @@ func checkChanges(asked *Request) error {
 	return nil
 }
 
-// parseChanges reads how the records of a load of changes are read.
+// parseChanges parses how the records of a load of changes are read.
 func parseChanges(r *Request, to *plan.Read) error {
 	if r.Mode != "changes" {
 		if r.OpColumn != "" {

@@ -17,7 +17,8 @@ import (
 	"example.com/tsimport/reader/convert"
 )
 
-// parsePolicy reads the policy for tables by period. Ages count from the load's beginning, by the service's clock.
+// parsePolicy parses the policy for tables by period. Ages count from the beginning of the load, by the service's
+// clock.
 func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 	if r.AgePolicy == "" {
 		return nil
@@ -31,7 +32,7 @@ func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 	return err
 }
 
-// Columns reads which columns of the inputs become which columns of the table.
+// Columns parses which input columns become which table columns.
 func Columns(r *Request) (columns plan.Columns, err error) {
 	columns.Known = map[string]plan.Known{"strict": plan.KnownStrict, "infer": plan.KnownIgnored}[r.Types]
 	columns.Only, columns.Exclude, columns.Types = r.Columns, r.Exclude, map[string]plan.Type{}
@@ -69,7 +70,8 @@ func parseType(name string) (t plan.Type, err error) {
 	return t, err
 }
 
-// cutTypes cuts a=double,b=integer, which would else be a column with the name a=double,b: at commas between what are types by themselves.
+// cutTypes cuts a=double,b=integer at commas between parts that are types by themselves; otherwise it would be a column
+// named a=double,b.
 func cutTypes(text string) []string {
 	for i, r := range text {
 		if r != ',' || !strings.Contains(text[i:], "=") {
@@ -83,7 +85,7 @@ func cutTypes(text string) []string {
 	return []string{text}
 }
 
-// cutType cuts name=type. A name may have an equal sign, and so may the layout of a timestamp.
+// cutType cuts name=type. A name may contain an equal sign, and so may a timestamp layout.
 func cutType(text string) (name, of string, ok bool) {
 	i := strings.LastIndexByte(text, '=')
 	if at := strings.Index(text, "=timestamp("); at > 0 {
@@ -95,7 +97,7 @@ func cutType(text string) (name, of string, ok bool) {
 	return text[:i], text[i+1:], true
 }
 
-// timestampSpec returns what stands in timestamp(…).
+// timestampSpec returns the content of timestamp(…).
 func timestampSpec(name string) (string, bool) {
 	spec, ok := strings.CutPrefix(name, "timestamp")
 	if !ok || spec != "" && (spec[0] != '(' || spec[len(spec)-1] != ')') {
@@ -116,7 +118,7 @@ func CutRename(text string) (from, to string, ok bool) {
 	return strings.ReplaceAll(text[1:end], `""`, `"`), text[end+2:], true
 }
 
-// ParseList cuts a list at commas; a name with a comma in it is quoted as in CSV.
+// ParseList cuts a list at commas; a name containing a comma is quoted as in CSV.
 func ParseList(text string) ([]string, error) {
 	if text == "" {
 		return []string{}, nil
@@ -145,7 +147,7 @@ func parseWrite(r *Request, w *pipeline.Write) error {
 	return nil
 }
 
-// Computed reads --pk and --set.
+// Computed parses --pk and --set.
 func Computed(r *Request, target *plan.Target, columns *plan.Columns) error {
 	for _, text := range r.PK {
 		col, err := keyexpr.ParseColumn(text)

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Command is a command as it was asked for: by flags, by the keys of a job file, by a run that is resumed, or by the plan of a load for
-// many machines. It has what a Request has, and what only commands have. It serialises; secrets are left out.
+// Command is a command as requested by flags, the keys of a job file, a resumed run, or the plan of a load for many
+// machines. It has everything a Request has, and what only commands have. It serialises; secrets are left out.
 type Command struct {
 	Name string `json:"command"` // load, copy, sync, verify or export
-	// Zeros are options that were given as zero, which comes before what else would say them, such as the environment.
+	// Zeros are options given as zero, which takes precedence over other sources such as the environment.
 	Zeros []string `json:"zeros,omitempty"`
 	Request
 	Scan
@@ -25,7 +25,7 @@ type Command struct {
 	Own
 }
 
-// Scan is which rows of a table are read, and which cells.
+// Scan is which rows and cells of a table are read.
 type Scan struct {
 	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, inclusive
 	ToKey    string  `json:"to-key,omitempty"`   // exclusive
@@ -37,7 +37,7 @@ type Scan struct {
 	MaxRCU   float64 `json:"max-rcu,omitempty"`  // capacity units a second; 0 means no limit
 }
 
-// Differing is what is compared, and what is done about differences.
+// Differing is what is compared, and how differences are treated.
 type Differing struct {
 	Delete      bool          `json:"delete,omitempty"`       // rows of the table that no record has
 	Range       string        `json:"range,omitempty"`        // FROM..TO or a key
@@ -52,16 +52,16 @@ type Differing struct {
 	Sample      string        `json:"sample,omitempty"`       // share of the keys, 1% or 0.01; "" is all
 }
 
-// Exporting is what an export writes. Its format is that of Text, its columns those of Mapping.
+// Exporting is what an export writes. Its format is in Text, its columns in Mapping.
 type Exporting struct {
 	Typed  bool   `json:"typed,omitempty"`
 	Keys   string `json:"keys,omitempty"`   // a file
 	Output string `json:"output,omitempty"` // "" is standard output
-	// PartSize is how many bytes of rows a file of a lake has, about; 0 is 64 MiB.
+	// PartSize is roughly how many bytes of rows a file of a lake has; 0 means 64 MiB.
 	PartSize int64 `json:"part-size,omitempty"`
 }
 
-// Own is what concerns the process that does the command.
+// Own is about the process that runs the command.
 type Own struct {
 	Profile            string        `json:"profile,omitempty"`
 	Store              string        `json:"store,omitempty"` // folder of an embedded store
@@ -77,7 +77,7 @@ type Own struct {
 	Workers            int           `json:"workers,omitempty"` // 0 is 4
 }
 
-// optionsOf are the options that each command has.
+// optionsOf are the options of each command.
 var optionsOf = map[string]Commands{
 	"load": Load | Ending, "copy": Copy | Ending, "sync": Sync | Ending, "verify": Verify | Ending, "export": Export | Ending,
 	"work": Machine,
@@ -86,13 +86,13 @@ var optionsOf = map[string]Commands{
 // OfCommand returns the options of a command by its name, in the order of help.
 func OfCommand(name string) []*Option { return Of(optionsOf[name]) }
 
-// Having is the set of a command by its name, which is empty for what a Command cannot be.
+// Having is the set of a command by its name, empty for a command that a Command cannot be.
 func Having(name string) Commands { return optionsOf[name] }
 
-// For returns the option of a command, nil if the command does not have it.
+// For returns an option of a command, nil if the command does not have it.
 func For(command, name string) *Option { return optionsOf[command].Option(name) }
 
-// Option returns the option of a name that one of the commands has, nil if none has it.
+// Option returns the option with a name among the commands, or nil.
 func (c Commands) Option(name string) *Option {
 	for _, o := range everyOption {
 		if o.Name == name && o.In&c != 0 {
@@ -110,7 +110,7 @@ func (o *Option) InJobs(command string) bool {
 	return o.Scope != NotInJobs && o.Unused&optionsOf[command] == 0
 }
 
-// Value is what a command says of an option, or what it means if the command does not: a text, a switch, a number, a time or a list.
+// Value is a command's value of an option, or its default: a text, a switch, a number, a time or a list.
 func (o *Option) Value(c *Command) any {
 	f := o.of(c)
 	switch {
@@ -124,7 +124,7 @@ func (o *Option) Value(c *Command) any {
 	return def.Interface()
 }
 
-// Full is the command with what options that are not given mean, of those that it has.
+// Full returns the command with defaults for options that are not given, among those that it has.
 func (c *Command) Full(having Commands) *Command {
 	full := *c
 	for _, o := range Of(having) {
@@ -135,13 +135,12 @@ func (c *Command) Full(having Commands) *Command {
 	return &full
 }
 
-// IsSet reports whether a command has an option.
 func (c *Command) IsSet(name string) bool {
 	o := byName[name]
 	return o != nil && !o.of(c).IsZero() || slices.Contains(c.Zeros, name)
 }
 
-// Clear takes options back. Names of none are ignored.
+// Clear resets options. Unknown names are ignored.
 func (c *Command) Clear(names ...string) {
 	for _, name := range names {
 		if o := byName[name]; o != nil {
@@ -151,7 +150,7 @@ func (c *Command) Clear(names ...string) {
 	c.Zeros = slices.DeleteFunc(slices.Clone(c.Zeros), func(name string) bool { return slices.Contains(names, name) })
 }
 
-// After has what the command does not say as a command before it says it. Lists of both are joined.
+// After fills what the command leaves open from an earlier command. Lists of both are joined.
 func (c *Command) After(before *Command) {
 	for name, o := range byName {
 		now, was := o.of(c), o.of(before)
@@ -174,7 +173,7 @@ func (c *Command) After(before *Command) {
 // flagInText is a flag as messages name it, or a whole command line.
 var flagInText = regexp.MustCompile(`tsimport [a-z][^;]*|--[a-z][a-z0-9-]+`)
 
-// InFields words a message for a program, which sets fields in place of flags: --max-wcu is MaxWCU.
+// InFields rewords a message for a program, which sets fields instead of flags: --max-wcu is MaxWCU.
 func InFields(message string) string {
 	return flagInText.ReplaceAllStringFunc(message, func(text string) string {
 		if o := byName[strings.TrimPrefix(text, "--")]; o != nil && (o.InRequest() || o.part() == reflect.TypeFor[Scan]()) {
@@ -184,7 +183,8 @@ func InFields(message string) string {
 	})
 }
 
-// ReadCommand reads a command that was kept as JSON. What this version does not know is refused: the command would be another one.
+// ReadCommand reads a command from JSON. Fields unknown to this version are refused: without them it would be another
+// command.
 func ReadCommand(text json.RawMessage) (*Command, error) {
 	c := new(Command)
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -9,7 +9,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Config makes the load that the request asks for. Where its table is, what watches it and how it is resumed, the caller adds.
+// Config makes the load that a request describes. The caller adds where its table is, its observers and how it is
+// resumed.
 func Config(asked *Request) (cfg pipeline.Config, err error) {
 	r, err := asked.withDefaults()
 	if err != nil {

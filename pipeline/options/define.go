@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// WantDefine says what --define takes.
+// WantDefine describes the value of --define.
 const WantDefine = "want 'column NAME[:TYPE]' or '[local] index NAME(COLUMN[:TYPE],…) [COLUMN[:TYPE],…]'"
 
 var (
@@ -19,7 +19,8 @@ var (
 	defineIndex  = regexp.MustCompile(`^\s*(local\s+)?index\s+([A-Za-z0-9_]+)\s*\(([^()]+)\)(.*)$`)
 )
 
-// Define reads what a new table has beside its key, predefined columns and secondary indexes. A type that is not given is that of the load's column.
+// Define parses what a new table has besides its key: predefined columns and secondary indexes. A missing type is that
+// of the load's column.
 func Define(texts []string, to *plan.Target) error {
 	if len(texts) > 0 && to.Defined == nil {
 		to.Defined = map[string]table.Type{}
@@ -53,7 +54,7 @@ func Define(texts []string, to *plan.Target) error {
 	return nil
 }
 
-// definedColumns reads names of columns, with their types where they are given.
+// definedColumns parses names of columns, with their types if given.
 func definedColumns(text, list string, to *plan.Target) (names []string, err error) {
 	for _, one := range strings.Split(list, ",") {
 		col, err := keyexpr.ParseColumn(strings.TrimSpace(one))

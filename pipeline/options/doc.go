@@ -1,5 +1,6 @@
-// Package options has every option of a load once: its name, kind, values, default, usage and group, who has it, and the field of a
-// Request that it sets. A Request comes in, a pipeline.Config goes out; a Command has what commands say beside it, and is kept as
-// JSON. It promises that an option means the same wherever it is given, as a flag, a key of a job file or a field of the library, and
-// that what cannot be meant is a usage error. It knows nothing of terminals and flag packages.
+// Package options holds every option of a load once: its name, kind, values, default, usage and group, the commands
+// that have it, and the field of a Request that it sets. A Request comes in, a pipeline.Config goes out; a Command adds
+// what only commands have, and is kept as JSON. The package promises that an option means the same as a flag, a key of
+// a job file or a field of the library, and that meaningless options are usage errors. It knows nothing of terminals
+// and flag packages.
 package options

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Option is one option of a command: its flag, its key in a job file, and its field. It has many fields, since these three and the manual
-// come from it.
+// Option is one option of a command. It has many fields because its flag, its key in a job file, its field and the
+// manual come from it.
 type Option struct {
 	Name, Alias string
 	Kind        Kind   // 0 is Text
@@ -26,18 +26,18 @@ type Option struct {
 	Unused Commands // of those, the ones that do not show it: a load's command line has it, and they ignore or refuse it
 	Hidden bool     // from all help
 	Basic  bool     // a newcomer needs it: a shell that completes -- shows these, and all once a letter is typed
-	// MayChange says that it changes nothing of the rows that a load makes: a run that is resumed may have another, and so may a load of its
-	// rejects.
+	// MayChange means that it does not affect the rows of a load: a resumed run may have another value, and so may a load
+	// of its rejects.
 	MayChange bool
-	// OfInputs says that it is of the inputs of one load, or of its run: a load of its rejects does not take it over.
+	// OfInputs means that it belongs to the inputs or the run of one load: a load of its rejects does not take it over.
 	OfInputs bool
-	// Typed says that it destroys something, or changes what a command means: it does not come from the environment.
+	// Typed means that it destroys something or changes what a command means: it does not come from the environment.
 	Typed bool
-	// ByDialect says that the default depends on the dialect: a field that is zero stays so.
+	// ByDialect means that the default depends on the dialect: a zero field stays zero.
 	ByDialect bool
-	// NotEmpty refuses an empty text or a zero that is given, also without a Default.
+	// NotEmpty refuses an empty text or zero if given, also without a Default.
 	NotEmpty bool
-	// Want says what a number is to be: Least or more and, if it is not 0, Most or less. "" is any.
+	// Want describes a number: Least or more and, if not 0, Most or less. "" is any number.
 	Want        string
 	Least, Most float64
 
@@ -50,7 +50,6 @@ type Option struct {
 // Kind is how the value of an option is written.
 type Kind int
 
-// The kinds of options.
 const (
 	Plain     Kind = iota // text
 	Switch                // true or false
@@ -70,7 +69,7 @@ func (k Kind) Repeated() bool {
 	return k == Texts || k == Lists || k == Renamings || k == Typings
 }
 
-// Wants says what a value is to be.
+// Wants describes the value.
 func (k Kind) Wants() string {
 	return map[Kind]string{Plain: "a text", Size: "a text", List: "a list of names", Texts: "a list of texts", Lists: "a list of texts",
 		Renamings: "a list of texts", Typings: "a list of texts", Switch: "true or false", Whole: "a whole number in digits only, such as 1000", Number: "a number in digits, such as 1000 or 0.5",
@@ -80,7 +79,7 @@ func (k Kind) Wants() string {
 // Commands is a set of commands.
 type Commands int
 
-// The commands that have options in common.
+// The commands with common options.
 const (
 	Load     Commands = 1 << iota
 	Copy              // copy between tables
@@ -95,10 +94,9 @@ const (
 	Ending            // that may run for long
 )
 
-// Scope says how job files have an option.
+// Scope is how job files have an option.
 type Scope int
 
-// The scopes.
 const (
 	OfLoad Scope = iota // each load has its own
 	OfJob               // all loads of a job have it together
@@ -106,10 +104,10 @@ const (
 	NotInJobs
 )
 
-// Find returns the option of a name, that of loads if they have it, nil if there is none.
+// Find returns the option with a name, that of loads if they have it, or nil.
 func Find(name string) *Option { return byName[name] }
 
-// Of returns the options of a command, in the order of help.
+// Of returns the options of a set of commands, in the order of help.
 func Of(c Commands) (all []*Option) {
 	for _, o := range everyOption {
 		if o.In&c != 0 {
@@ -129,7 +127,7 @@ func Names(is func(*Option) bool) (names []string) {
 	return names
 }
 
-// byName has one option of each name, that of loads if they have it: others of the name are of the same kind.
+// byName has one option of each name, that of loads if they have it: others with the name have the same kind.
 var byName = func() map[string]*Option {
 	fields := map[string][]int{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Command]()) {
@@ -151,20 +149,19 @@ var byName = func() map[string]*Option {
 	return all
 }()
 
-// InRequest reports whether the option is a field of a request. Others are of commands alone.
+// InRequest reports whether the option is a field of a request. Other options belong only to commands.
 func (o *Option) InRequest() bool { return o.part() == reflect.TypeFor[Request]() }
 
-// part is the part of Command that has the option's field.
+// part is the part of Command with the option's field.
 func (o *Option) part() reflect.Type { return reflect.TypeFor[Command]().Field(o.field[0]).Type }
 
-// of is the field of the option.
+// of returns the field of the option.
 func (o *Option) of(c *Command) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(o.field) }
 
-// IsSet reports whether a request has the option.
 func (r *Request) IsSet(name string) bool { return (&Command{Request: *r}).IsSet(name) }
 
-// Set reads an option as it is written on a command line, once for each time it is given. What a zero field would say otherwise is
-// refused.
+// Set parses an option from a command line, given once or several times. It refuses an explicit zero if a zero field
+// means the default.
 func (o *Option) Set(c *Command, given []string) error {
 	if err := o.set(o.of(c), given); err != nil {
 		return fmt.Errorf("--%s%w", o.Name, err)
@@ -184,7 +181,7 @@ func (o *Option) Set(c *Command, given []string) error {
 	return nil
 }
 
-// inBounds refuses a number that the option may not be.
+// inBounds refuses a number outside the option's bounds.
 func (o *Option) inBounds(f reflect.Value) error {
 	var n float64
 	switch {
@@ -205,7 +202,7 @@ func (o *Option) inBounds(f reflect.Value) error {
 	return fmt.Errorf("--%s %s: want %s", o.Name, shown, o.Want)
 }
 
-// oneOf is a text as the option's values have it, in upper or lower case. Others are refused.
+// oneOf returns the option's value that equals a text, ignoring case. Others are refused.
 func (o *Option) oneOf(text string) (string, error) {
 	if o.Values == nil || text == "" {
 		return text, nil
@@ -264,7 +261,7 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 	return nil
 }
 
-// pairsOf reads old=new and name=type.
+// pairsOf parses old=new and name=type.
 func pairsOf(kind Kind, given []string) (map[string]string, error) {
 	pairs := map[string]string{}
 	for _, text := range given {
@@ -290,7 +287,7 @@ func pairsOf(kind Kind, given []string) (map[string]string, error) {
 	return pairs, nil
 }
 
-// withDefaults has what zero fields mean in their place. It refuses what an option may not be.
+// withDefaults replaces zero fields by their defaults. It refuses values that an option may not have.
 func (r Request) withDefaults() (Request, error) {
 	c := &Command{Request: r}
 	for _, o := range Of(^Export) {

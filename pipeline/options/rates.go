@@ -21,7 +21,7 @@ const (
 	maxDefaultMemory = pipeline.DefaultMemory
 )
 
-// Speed reads how fast rows are written, and what a load may take of the machine.
+// Speed parses how fast rows are written, and what a load may use of the machine.
 func Speed(r *Request, cfg *pipeline.Config) (err error) {
 	w, l := &cfg.Write, &cfg.Limits
 	if r.Order == plan.OrderNone.String() {
@@ -38,10 +38,10 @@ func Speed(r *Request, cfg *pipeline.Config) (err error) {
 	return nil
 }
 
-// DefaultMemory is what a load takes of this machine's memory.
+// DefaultMemory is a load's default share of this machine's memory.
 func DefaultMemory() int64 { return defaultMemory(machineMemory(os.DirFS("/"))) }
 
-// defaultMemory is what a load takes of a machine's memory; 0 is unknown.
+// defaultMemory is a load's default share of a machine's memory; 0 means unknown.
 func defaultMemory(machine int64) int64 {
 	if machine == 0 {
 		return maxDefaultMemory
@@ -49,8 +49,8 @@ func defaultMemory(machine int64) int64 {
 	return min(max(machine/4, MinMemory), maxDefaultMemory)
 }
 
-// sizeUnits are what may follow a number of bytes, in small letters. A letter alone is a power of two, as ls and dd
-// have it; followed by a B a power of ten, unless an i says otherwise.
+// sizeUnits are the suffixes of sizes in lower case. A single letter is a power of two, as in ls and dd; with a B it is
+// a power of ten, unless an i precedes it.
 var sizeUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
@@ -58,13 +58,13 @@ var sizeUnits = map[string]float64{
 	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
 }
 
-// ParseSize reads a number of bytes such as 512M, 1.5GiB, 10 MB or 4096.
+// ParseSize parses a number of bytes such as 512M, 1.5GiB, 10 MB or 4096.
 func ParseSize(text string) (int64, error) {
 	end := strings.LastIndexAny(text, "0123456789.") + 1
 	number := text[:end]
 	unit, ok := sizeUnits[strings.ToLower(strings.TrimSpace(text[end:]))]
 	n, err := strconv.ParseFloat(number, 64)
-	// ParseFloat also takes signs, exponents, hexadecimals and underscores.
+	// ParseFloat also accepts signs, exponents, hexadecimals and underscores.
 	if !ok || err != nil || strings.Trim(number, "0123456789.") != "" {
 		return 0, fmt.Errorf("%q is not a size: want bytes, such as 128MiB, 1GiB, 512M or 4096", text)
 	}
@@ -74,8 +74,8 @@ func ParseSize(text string) (int64, error) {
 	return int64(n), nil
 }
 
-// machineMemory returns the bytes of memory that this process may use, 0 when nothing says so: what the machine has, or
-// the limit of a control group that the process is in. root is the file system's root.
+// machineMemory returns the bytes of memory that this process may use, 0 if unknown: the machine's memory, or the limit
+// of a control group of the process. root is the file system's root.
 func machineMemory(root fs.FS) int64 {
 	least := memTotal(root)
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup") // absent where there are none
@@ -94,7 +94,7 @@ func machineMemory(root fs.FS) int64 {
 	return least
 }
 
-// memTotal reads MemTotal, which is in kibibytes regardless of its unit.
+// memTotal reads MemTotal, which is in KiB regardless of its unit.
 func memTotal(root fs.FS) int64 {
 	text, _ := fs.ReadFile(root, "proc/meminfo")
 	for line := range strings.Lines(string(text)) {
@@ -106,8 +106,8 @@ func memTotal(root fs.FS) int64 {
 	return 0
 }
 
-// leastLimit returns the smallest limit of a group and those around it. In a container the group's path may be that of
-// the host, of which only the end, or nothing, is there: the walk ends at the mount itself.
+// leastLimit returns the smallest limit of a group and its ancestors. In a container the group's path may be the
+// host's, and exist here only in part or not at all: the walk ends at the mount.
 func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 		text, _ := fs.ReadFile(root, path.Join(mount, dir, file))

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/csv"
 )
 
-// Read reads how inputs are read. The caller adds which files are not data, and the keys of an object store.
+// Read parses how inputs are read. The caller adds which files are not data, and the keys of an object store.
 func Read(r *Request) (to plan.Read, err error) {
 	for _, parse := range []func(*Request, *plan.Read) error{parseHeader, parseDialect, parseValues} {
 		if err := parse(r, &to); err != nil {
@@ -43,7 +43,7 @@ func parseHeader(r *Request, to *plan.Read) error {
 	return nil
 }
 
-// DialectFlags are the options that say how the records of CSV are written.
+// DialectFlags are the options that describe how CSV records are written.
 var DialectFlags = []string{"dialect", "delimiter", "quote", "escape", "comment", "record-end"}
 
 func parseDialect(r *Request, to *plan.Read) (err error) {
@@ -116,7 +116,7 @@ func parseValues(r *Request, to *plan.Read) error {
 		}
 	}
 	if to.Dialect.Escape == '\\' {
-		// Such a text's \N is known to be null where it stands; what reads \N once escapes are undone is text.
+		// The reader of such a text already treats its \N as null; what reads \N after unescaping is text.
 		nulls = slices.DeleteFunc(nulls, func(n string) bool { return n == `\N` })
 	}
 	c := &to.Convert
@@ -130,8 +130,9 @@ func parseValues(r *Request, to *plan.Read) error {
 	return nil
 }
 
-// NotData says which folders and files no glob and no folder makes inputs of: what loads have written. Their rejects are older than
-// the files beside them, and would win over those. Store is the folder of an embedded store.
+// NotData returns a function for folders and files that globs and folders do not include as inputs, because loads wrote
+// them. Their rejects are older than the files beside them, and would overwrite those. store is the folder of an
+// embedded store.
 func NotData(r *Request, store string) func(name string, folder bool) string {
 	outputs := map[string]string{"run-dir": r.RunDir, "returned-keys": r.ReturnedKeys, "store": store}
 	return func(name string, folder bool) string {
@@ -152,7 +153,7 @@ func NotData(r *Request, store string) func(name string, folder bool) string {
 	}
 }
 
-// Same reports whether two names are one file or folder.
+// Same reports whether two names refer to one file or folder.
 func Same(a, b string) bool {
 	if a == "" || b == "" {
 		return false

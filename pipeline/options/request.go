@@ -2,12 +2,12 @@ package options
 
 import "time"
 
-// Request describes a load, and what a comparison or a sync reads and compares with: the flags of a command, the keys of a job file,
-// the fields of the library and the JSON that other machines get say it. A zero field is an option that is not given, and means
-// what its comment says. Options names each field, and Config checks them.
+// Request describes a load, and what a comparison or a sync reads and compares with. It is given by the flags of a
+// command, the keys of a job file, the fields of the library, or JSON sent to other machines. A zero field is an option
+// that is not given; its comment says what that means. Options names each field, and Config checks them.
 type Request struct {
-	// From is what is read: files, folders, globs, "-" for standard input, "@list" with a name on each line, and addresses (http, https,
-	// oss, s3), or one table of a database (postgres, mysql, sqlite).
+	// From lists what is read: files, folders, globs, "-" for standard input, "@list" with a name on each line, and
+	// addresses (http, https, oss, s3), or one table of a database (postgres, mysql, sqlite).
 	From  []string `json:"from,omitzero"`
 	Table string   `json:"table,omitempty"` // with an expression in braces, the table of each row
 
@@ -41,7 +41,7 @@ type Text struct {
 	Ragged      string   `json:"ragged,omitempty"` // reject, pad or truncate; "" is reject
 }
 
-// Values is what fields and nested values of inputs mean.
+// Values is how fields and nested values of inputs are interpreted.
 type Values struct {
 	Trim        bool     `json:"trim,omitempty"`         // drop spaces around unquoted fields
 	Null        []string `json:"null,omitzero"`          // unquoted fields that mean null, beside the empty one
@@ -50,7 +50,7 @@ type Values struct {
 	PathColumns bool     `json:"path-columns,omitempty"` // a column for each folder named name=value
 }
 
-// Mapping is what goes into which columns.
+// Mapping is which input goes into which columns.
 type Mapping struct {
 	PK            []string          `json:"pk,omitzero"`       // NAME[:TYPE][=EXPR], for each column of the primary key in order
 	Set           []string          `json:"set,omitzero"`      // attributes NAME[:TYPE]=EXPR, computed from input columns
@@ -64,7 +64,7 @@ type Mapping struct {
 	VersionColumn string            `json:"version-column,omitempty"`
 }
 
-// NewTable is the table where it is to be made, and the tables of periods.
+// NewTable describes a table to be created, and the tables of periods.
 type NewTable struct {
 	Create      bool              `json:"create,omitempty"`
 	TTL         int               `json:"ttl,omitempty"`          // seconds; 0 and -1 are never
@@ -97,7 +97,7 @@ type Numbered struct {
 	AtLeastOnce  bool   `json:"at-least-once,omitempty"`
 }
 
-// Rates is how fast rows are written, and what that may take.
+// Rates is how fast rows are written, and which resources that may use.
 type Rates struct {
 	Concurrency       int           `json:"concurrency,omitempty"` // requests in flight; 0 is 32
 	BatchBytes        int64         `json:"batch-bytes,omitempty"` // 0 is 4 MiB
@@ -110,7 +110,7 @@ type Rates struct {
 	Settle            time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
 }
 
-// Recurring is about loads that come again (docs/how-to/nightly-files.md).
+// Recurring is about repeated loads (docs/how-to/nightly-files.md).
 type Recurring struct {
 	OnlyNew          bool          `json:"only-new,omitempty"`            // load each input once per table
 	ReloadChanged    bool          `json:"reload-changed,omitempty"`      // with OnlyNew: load a known input whose content has changed, in place of refusing it
@@ -122,7 +122,7 @@ type Recurring struct {
 	State            string        `json:"state,omitempty"`               // a folder, oss://bucket/prefix or s3://bucket/prefix for known files, checkpoints and a lease; "" is ./tsimport-runs
 }
 
-// Database is how a database is read, beside what its address says (docs/sql.md).
+// Database is how a database is read, besides its address (docs/sql.md).
 type Database struct {
 	Query           string `json:"query,omitempty"`            // load the rows of this SELECT in place of a table
 	RequireSnapshot bool   `json:"require-snapshot,omitempty"` // stop if the snapshot is lost that all rows are to be of

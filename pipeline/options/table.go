@@ -12,7 +12,6 @@ import (
 	"example.com/tsimport/reader/csv"
 )
 
-// Groups of options in help.
 const (
 	files     = "Files"
 	databases = "Databases"
@@ -38,7 +37,7 @@ const (
 // everyOption has the options of all commands that a Command can be, in the order of help.
 var everyOption = slices.Concat(ofTables, ofLoads)
 
-// ofLoads has each option of a load, with those that other commands have in common with it.
+// ofLoads has the options of a load, including those it shares with other commands.
 var ofLoads = []*Option{
 	{Name: "endpoint", Basic: true, Group: tables, MayChange: true, In: everything, Unused: Check,
 		Usage: "`URL` of the Tablestore service, http(s)://host[:port] (or TABLESTORE_ENDPOINT)"},

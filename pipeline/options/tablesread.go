@@ -3,7 +3,7 @@ package options
 // defaultReaders is how many ranges of keys an export reads at a time.
 const defaultReaders = "8"
 
-// ofTables has the options of commands that read tables, or compare them, in which they differ from loads.
+// ofTables has the options in which commands that read or compare tables differ from loads.
 var ofTables = []*Option{
 	{Name: "table", Alias: "t", In: Export,
 		Usage: "`TABLE` to read"},

@@ -16,25 +16,26 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Target is an instance of Tablestore, and who asks. The zero value takes all of it from the environment, as the command does.
+// Target is an instance of Tablestore, and the credentials for it. The zero value takes all of it from the environment,
+// as the command does.
 type Target struct {
 	Endpoint string `json:"endpoint,omitempty"` // https://host or https://host:port; "" takes TABLESTORE_ENDPOINT
 	Instance string `json:"instance,omitempty"` // "" takes TABLESTORE_INSTANCE
 
-	// The access key, and the token of a temporary one. Without a key, the environment is asked (TABLESTORE_ACCESS_KEY_ID and so
-	// on), then the provider chain of the official credentials library.
+	// The access key, and the token of a temporary one. Without a key, the environment is asked (TABLESTORE_ACCESS_KEY_ID
+	// and so on), then the provider chain of the official credentials library.
 	AccessKeyID     string `json:"-"`
 	AccessKeySecret string `json:"-"`
 	SecurityToken   string `json:"-"`
-	// Credentials, if it is not nil, is asked for the key of every request in place of those: keys may rotate.
+	// Credentials, if not nil, supplies the key of every request instead: keys may rotate.
 	Credentials common.CredentialsProvider `json:"-"`
 
 	RequestTimeout time.Duration `json:"request-timeout,omitempty"` // of a request without progress; 0 is 30 seconds
-	// Transport replaces the network, for tests against the engine of this module; nil uses the network.
+	// Transport replaces the network in tests against the engine of this module; nil uses the network.
 	Transport http.RoundTripper `json:"-"`
 }
 
-// Open completes the target, and names it.
+// Open completes the target and names it.
 func (t *Target) Open(ctx context.Context) (to client.Target, name string, err error) {
 	to = client.Target{
 		Endpoint: cmp.Or(t.Endpoint, os.Getenv("TABLESTORE_ENDPOINT")), Instance: cmp.Or(t.Instance, os.Getenv("TABLESTORE_INSTANCE")),

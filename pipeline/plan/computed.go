@@ -11,21 +11,21 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Maker says how the value of a column of the schema comes of the fields of a record.
+// Maker says how the value of a schema column is made from the fields of a record.
 type Maker struct {
 	Field   int              // of Plan.Fields; the value as it is, if Program is nil. Negative: there is none, the service makes it
 	Program *keyexpr.Program // computes the value from the fields
 }
 
-// computed returns the expressions, those of key columns first.
+// computed returns the expressions, key columns first.
 func (p *planner) computed() []keyexpr.Column {
 	return slices.Concat(p.request.Columns.Keys, p.request.Columns.Set)
 }
 
-// expression is what a column, or a part of the names of tables, is computed by, and the flag and the name that it is given with.
+// expression computes a column or a part of table names; flag and name are as given.
 type expression struct{ flag, name, text string }
 
-// expressions returns those of columns and then those of the names of tables.
+// expressions returns the expressions of columns, then those of table names.
 func (p *planner) expressions() (all []expression) {
 	for _, col := range p.computed() {
 		all = append(all, expression{p.flagOf(col), col.Name, col.Expr})
@@ -40,7 +40,7 @@ func (p *planner) expressions() (all []expression) {
 	return all
 }
 
-// columnsOf are the columns of the input that an expression names.
+// columnsOf returns the input columns that an expression names.
 func (p *planner) columnsOf(e expression) (names []string, err error) {
 	used, err := keyexpr.Sources(e.text, p.all)
 	if err != nil {
@@ -52,11 +52,11 @@ func (p *planner) columnsOf(e expression) (names []string, err error) {
 	return names, nil
 }
 
-// isComputed reports whether an expression makes the table's column of that name.
+// isComputed reports whether an expression makes the table's column with a name.
 func (p *planner) isComputed(name string) bool { return p.request.Columns.computes(name) }
 
-// findNamed finds which columns of the input expressions name, and so what salt(n) is computed from: the columns that
-// the primary key is made of.
+// findNamed finds the input columns that expressions name, and with them the source of salt(n): the columns that make
+// up the primary key.
 func (p *planner) findNamed() error {
 	p.named = map[string]bool{}
 	sources := map[string][]string{}
@@ -106,8 +106,8 @@ func (p *planner) plainKeys() int {
 	return n
 }
 
-// settleFields finds what records are converted to: the schema's columns that are not computed, and then what
-// expressions name beside those.
+// settleFields finds what records are converted to: the schema's columns that are not computed, then other columns that
+// expressions name.
 func (p *planner) settleFields() {
 	s := p.plan.Schema
 	p.plan.Makers = make([]Maker, len(s.Columns))
@@ -129,7 +129,7 @@ func (p *planner) settleFields() {
 	}
 }
 
-// compute compiles the expressions against the types that the fields have got, and completes the schema.
+// compute compiles the expressions for the types of the fields, and completes the schema.
 func (p *planner) compute() error {
 	s := p.plan.Schema
 	if len(p.computed()) == 0 && p.numbered == 0 && p.plan.Tables == nil {
@@ -139,7 +139,7 @@ func (p *planner) compute() error {
 	for _, f := range p.plan.Fields {
 		p.plan.env.Columns = append(p.plan.env.Columns, keyexpr.Input{Name: f.Source, Type: f.Type})
 	}
-	// What a column must be comes from the user or the table; compiling replaces it by what it is.
+	// The required type of a column comes from the user or the table; compiling replaces it by the actual one.
 	want := map[string]table.Type{}
 	for _, col := range s.Columns {
 		want[col.Name] = col.Type
@@ -181,7 +181,7 @@ func (p *planner) compute() error {
 	return nil
 }
 
-// compile compiles an expression for its column of the schema.
+// compile compiles the expression of a schema column.
 func (p *planner) compile(col keyexpr.Column) (*keyexpr.Program, error) {
 	s := p.plan.Schema
 	i := slices.IndexFunc(s.Columns, func(c table.Column) bool { return c.Name == col.Name })
@@ -205,7 +205,7 @@ func (p *planner) compile(col keyexpr.Column) (*keyexpr.Program, error) {
 	return program, nil
 }
 
-// chooseSeparator shows a sample to the expressions and takes a separator for splice(auto, …) that fits it.
+// chooseSeparator shows a sample to the expressions and chooses a fitting separator for splice(auto, …).
 func (p *planner) chooseSeparator() error {
 	var chooser keyexpr.SeparatorChooser
 	var observers []*keyexpr.Evaluator
@@ -216,7 +216,7 @@ func (p *planner) chooseSeparator() error {
 	}
 	if err := p.plan.Sample(func(row []table.Value) bool {
 		for _, o := range observers {
-			// A row that has no value will be rejected, with its reason, when it is loaded.
+			// A row without a value will be rejected, with its reason, when it is loaded.
 			_, _ = o.Eval(row)
 		}
 		return true
@@ -232,7 +232,7 @@ func (p *planner) chooseSeparator() error {
 	return nil
 }
 
-// KeyFields returns which of Fields the primary key is made of.
+// KeyFields returns which of Fields make up the primary key.
 func (p *Plan) KeyFields() []int {
 	var places []int
 	for i, f := range p.Fields {
@@ -243,8 +243,8 @@ func (p *Plan) KeyFields() []int {
 	return places
 }
 
-// Sample calls each with the fields of the first records of every input, those that can be converted, about as many as
-// types are inferred from, until it returns false. The values are valid until it returns.
+// Sample calls each with the fields of the first convertible records of every input, about as many as types are
+// inferred from, until it returns false. The values are valid until it returns.
 func (p *Plan) Sample(each func([]table.Value) bool) error {
 	share := max(sampleBytes/len(p.Sources), minSampleBytes)
 	more := true
@@ -271,7 +271,7 @@ func (p *Plan) Sample(each func([]table.Value) bool) error {
 	return nil
 }
 
-// Converter returns what makes Fields of the records of a source.
+// Converter returns the converter from records of a source to Fields.
 func (p *Plan) Converter(s *Source) (*convert.Converter, error) {
 	options, about := p.Request.Read.Convert, s.About()
 	options.Decode, options.EncodingHint = about.Decode, about.EncodingHint
@@ -292,7 +292,7 @@ func (p *Plan) Shares() Shares {
 	return s
 }
 
-// sources are the input columns that are read.
+// sources returns the input columns that are read.
 func (p *Plan) sources() (names []string) {
 	for _, c := range p.Fields {
 		names = append(names, c.Source)
@@ -300,7 +300,7 @@ func (p *Plan) sources() (names []string) {
 	return names
 }
 
-// Design returns the key as keyexpr.Explain describes it.
+// Design returns the key in the form of keyexpr.Explain.
 func (p *Plan) Design() (keyexpr.Design, error) {
 	d := keyexpr.Design{Inputs: p.env.Columns}
 	for i, k := range p.Schema.Key {
@@ -326,7 +326,7 @@ func (p *Plan) Design() (keyexpr.Design, error) {
 	return d, nil
 }
 
-// Separator is what splice(auto, …) joins with, empty if nothing asks for it.
+// Separator joins the parts of splice(auto, …); empty if nothing asks for it.
 func (p *Plan) Separator() string {
 	if p.env.Separator == 0 {
 		return ""
@@ -334,7 +334,7 @@ func (p *Plan) Separator() string {
 	return string(p.env.Separator)
 }
 
-// Expression returns what computes a column of the schema, empty for one that is loaded as it is.
+// Expression returns the expression of a schema column, empty for a column that is loaded unchanged.
 func (p *Plan) Expression(column int) string {
 	if p.Makers == nil || p.Makers[column].Program == nil {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Decision is an inference from all inputs together, which holds for every record. Plans and inspect show it.
+// Decision is an inference from all inputs together that holds for every record. Plans and inspect show it.
 type Decision struct {
 	What    string `json:"what"`              // format, encoding, dialect …, or a column
 	As      string `json:"as"`                // what was decided; of several inputs how many are what
@@ -93,7 +93,7 @@ func found(each func(yield func(name string, found []source.Found))) (all []Deci
 	return all
 }
 
-// dispute is the decision on a column's type that some sampled values contradict.
+// dispute is the decision on a column type that some sampled values contradict.
 func dispute(name string, t table.Type, few convert.Minority) Decision {
 	d := Decision{What: "column " + name, As: typeText(t)}
 	if d.Against = fmt.Sprintf("%s others (%s) beside %s", counted(few.Others), quoted(few.Examples), values(few.Most, few.Type)); t != few.Type {
@@ -104,7 +104,7 @@ func dispute(name string, t table.Type, few convert.Minority) Decision {
 	return d
 }
 
-// numbers is the decision on a column whose numbers have trailing zeros or decimal points, which its type keeps or drops.
+// numbers is the decision on a column of numbers with trailing zeros or decimal points, which its type keeps or drops.
 func numbers(in *convert.Inference, at int, name string, t table.Type) (d Decision, ok bool) {
 	example, ok := in.Numbers(at)
 	d = Decision{What: "column " + name, As: t.String()}
@@ -141,7 +141,7 @@ func (p *planner) showDecisions() {
 	p.plan.Decisions = append(all, p.plan.Decisions...)
 }
 
-// together lists in what several inspected inputs differ.
+// together lists the differences between inspected inputs.
 func together(inspected []Inspection) (differ []Decision) {
 	for _, d := range found(func(yield func(string, []source.Found)) {
 		for i := range inspected {

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// takeKey gives a new table the primary key that the sources' own schema declares, if the user names none.
+// takeKey gives a new table the primary key declared by the sources' schema, if the user names none.
 func (p *planner) takeKey() {
 	if len(p.request.Target.Key) > 0 || len(p.request.Columns.Keys) > 0 {
 		return
@@ -47,7 +47,7 @@ func (p *planner) takeKey() {
 	p.plan.Notes = append(p.plan.Notes, "the new table's primary key is that of the source: "+strings.Join(text, " "))
 }
 
-// declaredType is the type that the sources' own schema declares for a column: Null, if they do not all declare the same.
+// declaredType is the type that the sources' schemas declare for a column; Null if they differ or lack one.
 func (p *planner) declaredType(src string) (of table.Type) {
 	for _, s := range p.plan.Sources {
 		about := s.About()
@@ -60,7 +60,8 @@ func (p *planner) declaredType(src string) (of table.Type) {
 	return of
 }
 
-// declaresTable reports whether the sources' own schema gives every column a type, so that a table can be made of it without a record.
+// declaresTable reports whether the sources' schema gives every column a type, so that a table can be created without a
+// record.
 func (p *planner) declaresTable() bool {
 	return !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
 		about := s.About()

@@ -63,7 +63,7 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 		}
 		name := progress.Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: !p.Live}
 		if p.Live {
-			// Its content changes; whether its records still look alike no flag decides.
+			// Its content changes; no flag can accept changed records.
 			facts = append(facts, name, progress.Fact{Name: "schema of " + s.Name, Value: id.Schema})
 			continue
 		}
@@ -76,7 +76,7 @@ func (p *Plan) Facts() ([]progress.Fact, error) {
 	return facts, nil
 }
 
-// cellFacts are the options of cells that no column of the schema shows.
+// cellFacts returns the options of cells that no column of the schema shows.
 func cellFacts(c *Columns) []progress.Fact {
 	types := map[string]string{}
 	for name, t := range c.Types {
@@ -91,7 +91,7 @@ func cellFacts(c *Columns) []progress.Fact {
 	}
 }
 
-// readFacts are the options of reading.
+// readFacts returns the options of reading.
 func readFacts(r *Read) []progress.Fact {
 	o, c := &r.Options, &r.Convert
 	var facts []progress.Fact

@@ -6,7 +6,8 @@ import (
 	"example.com/tsimport/reader"
 )
 
-// AtFault reports whether a source cannot be read for what it holds: a fresh reading meets the same fault at the same place.
+// AtFault reports whether a source's content makes it unreadable: a second reading meets the same fault at the same
+// place.
 func (p *Plan) AtFault(s *Source, err error) bool {
 	if !reader.Damaged(err) {
 		return false
@@ -15,7 +16,7 @@ func (p *Plan) AtFault(s *Source, err error) bool {
 	return again != nil && reader.Damaged(again) && strings.Contains(err.Error(), again.Error())
 }
 
-// ReadAgain reads a file to its end and returns the fault that it meets.
+// ReadAgain reads a file to its end and returns its fault.
 func (p *Plan) ReadAgain(s *Source) error {
 	if file, ok := s.Source.(*reader.File); ok {
 		return file.ReadAgain(p.Shares().Pages)
@@ -23,7 +24,7 @@ func (p *Plan) ReadAgain(s *Source) error {
 	return nil
 }
 
-// StillBad returns why files cannot be read to their end, of those that is reports true for.
+// StillBad returns why files cannot be read to their end, among those selected by is.
 func (p *Plan) StillBad(is func(name string) bool) map[string]string {
 	bad := map[string]string{}
 	for _, s := range p.Sources {

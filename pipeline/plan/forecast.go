@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Forecast is what the inputs of a plan hold, as far as that can be said without reading them.
+// Forecast describes the inputs of a plan as far as possible without reading them.
 type Forecast struct {
 	Found  int // inputs that are files
 	Chosen int // of them, those that are loaded
@@ -24,16 +24,16 @@ type Forecast struct {
 	Exact bool  // Rows is what the files state, or all of them was looked at
 }
 
-// shownNames is how many inputs a Forecast names.
+// shownNames limits the inputs named in a Forecast.
 const shownNames = 10
 
-// inputs are the files that a plan was made for.
+// inputs are the files of a plan.
 type inputs struct {
 	Forecast
 	left []input.Item // that were not opened
 }
 
-// take notes the inputs of a set, and leaves at most so many of them in it, from all over; 0 leaves all.
+// take notes the inputs of a set, and leaves at most most of them in it, evenly chosen; 0 leaves all.
 func (n *inputs) take(set *input.Set, most int) {
 	n.Chosen = len(set.Items)
 	for i := range set.Items {
@@ -62,19 +62,20 @@ func (n *inputs) take(set *input.Set, most int) {
 	set.Items = opened
 }
 
-// looked is what the sample for types has found out about a source.
+// looked is what the sample for types has shown about a source.
 type looked struct {
 	records, bytes int
 	whole          bool // it was all of the source
 }
 
-// Of a compressed text, about so many bytes are decompressed to see what it becomes: of all together, and of each at least.
+// How many bytes of compressed text are decompressed to estimate the ratio: of all inputs together, and the minimum of
+// each.
 const (
 	expandBytes    = 16 << 20
 	minExpandBytes = 1 << 20
 )
 
-// Forecast says what the inputs hold. It may open those that MostInputs has left out, to read what they state.
+// Forecast describes the inputs. It may open those left out by MostInputs to read their stated sizes.
 func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
 	f = p.inputs.Forecast
 	if f.Exact = true; f.Found == 0 {
@@ -109,7 +110,7 @@ func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
 	return f, nil
 }
 
-// stater is a source that may state how many records it has.
+// stater is a source that may state its number of records.
 type stater interface{ Rows() (int64, bool) }
 
 func states(s *Source) bool {
@@ -120,19 +121,19 @@ func states(s *Source) bool {
 	return ok
 }
 
-// ReadThrough reports whether a source can be read from any record on, but does not state where they begin.
+// ReadThrough reports whether a source can be read from any record on, but does not state where records begin.
 func (p *Plan) ReadThrough() bool {
 	return slices.ContainsFunc(p.Sources, func(s *Source) bool {
 		return s.About().Seeking == source.SeeksDirectly && !s.About().Live && !states(s)
 	})
 }
 
-// measured is a source of text that may be compressed.
+// measured is a text source that may be compressed.
 type measured interface {
 	TextBytes(budget int64) (int64, error)
 }
 
-// rowsOf is about how many records a source has, -1 if that is unknown.
+// rowsOf estimates the records of a source, -1 if unknown.
 func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	if states(s) {
 		rows, _ := s.Source.(stater).Rows()
@@ -153,8 +154,8 @@ func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
 	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
 }
 
-// addLeft adds the rows of the inputs that were not opened: what files of this machine state, if all of the others did, and else as many
-// for a byte as the others have.
+// addLeft adds the rows of the unopened inputs: those stated by local files if all opened ones state theirs, else by
+// the ratio of rows to bytes of the others.
 func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
 	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
 		options, known := p.Request.Read.Options, f.Rows
@@ -191,8 +192,8 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with records from all over the sources that are sampled, a few thousand together. Whole says that it is a record
-// for certain: at a place in a text it may be a part of one.
+// Look calls each with a few thousand records from all over the sampled sources. whole means that it is certainly a
+// complete record: at a place in a text it may be part of one.
 func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {
@@ -209,8 +210,8 @@ func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record
 	return nil
 }
 
-// settleCounts refuses what --mode increment cannot do exactly once for each record. At is the auto-increment column of the
-// key, 0 for none.
+// settleCounts refuses what --mode increment cannot do exactly once for each record. at is the auto-increment column of
+// the key, 0 for none.
 func (p *planner) settleCounts(at int) error {
 	r := p.request
 	const mode = "--mode increment: "
@@ -232,7 +233,7 @@ func (p *planner) settleCounts(at int) error {
 	return p.settleMark()
 }
 
-// checkWholeRows refuses updates of a table in which they are something else.
+// checkWholeRows refuses updates of a table in which an update replaces the whole row.
 func (p *planner) checkWholeRows() error {
 	mode := p.request.Mode
 	if p.plan.table == nil || mode != table.Update && mode != table.Increment {
@@ -245,7 +246,7 @@ func (p *planner) checkWholeRows() error {
 	return usagef("--mode %s: in table %s an update removes the columns that it does not name (its option update_full_row); give --mode put and whole rows, or load into a table without the option", modeNames[mode], p.plan.table.Name)
 }
 
-// checkGlobal refuses timestamps for a global table, which takes none.
+// checkGlobal refuses timestamps for a global table, which accepts none.
 func (p *planner) checkGlobal() error {
 	version := p.request.Read.Convert.VersionColumn
 	if p.plan.table == nil || !p.plan.Wide && !p.plan.Restamp && version == "" {

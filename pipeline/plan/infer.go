@@ -13,13 +13,13 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Type inference looks at about sampleBytes of the inputs together, but at minSampleBytes of each at least.
+// Type inference samples about sampleBytes of all inputs together, and at least minSampleBytes of each.
 const (
 	sampleBytes    = 8 << 20
 	minSampleBytes = 64 << 10
 )
 
-// checkMemory refuses inputs that --memory does not suffice for, where that is known before they are read.
+// checkMemory refuses inputs known in advance to need more than --memory.
 func (p *planner) checkMemory() error {
 	for _, s := range p.plan.Sources {
 		if f, ok := s.Source.(interface {
@@ -33,7 +33,7 @@ func (p *planner) checkMemory() error {
 	return nil
 }
 
-// infer gives a type to every column that has none, from a sample of every input.
+// infer gives every untyped column a type, from a sample of every input.
 func (p *planner) infer() error {
 	first := p.columns
 	in := convert.NewInference(len(first), p.request.Read.Convert)
@@ -48,7 +48,7 @@ func (p *planner) infer() error {
 		}
 	}
 	for _, src := range p.plan.Sources {
-		// None of those that were sampled has a record; but whether there are any matters.
+		// No sampled input has a record, but it matters whether there are any.
 		if !p.plan.Empty || p.plan.Live || len(p.plan.sampled()) == len(p.plan.Sources) {
 			break
 		}
@@ -81,10 +81,9 @@ func (p *planner) infer() error {
 	return nil
 }
 
-// maxSampledParts is how many parts of an origin are sampled: they are alike, and there may be thousands.
+// maxSampledParts limits the sampled parts of an origin: they are alike, and there may be thousands.
 const maxSampledParts = 64
 
-// sampled returns the sources that are sampled.
 func (p *Plan) sampled() []*Source {
 	n := len(p.Sources)
 	if p.Request.Read.Sources == nil || n <= maxSampledParts {
@@ -97,7 +96,7 @@ func (p *Plan) sampled() []*Source {
 	return some
 }
 
-// noKeyType is the error of a key column of a new table that no sampled record has a value for.
+// noKeyType is the error for a key column of a new table without a value in any sampled record.
 func (p *planner) noKeyType(name string) error {
 	first := ""
 	if p.sampled.bad != nil {
@@ -107,8 +106,8 @@ func (p *planner) noKeyType(name string) error {
 		name, first, name)
 }
 
-// settleType gives field i a type if it has none: that of an earlier attempt, that which the source's own schema declares, that of the column in
-// the table if all sampled values fit, or that of the values, at.
+// settleType gives field i a type if it has none: that of an earlier attempt, the one declared by the source, that of
+// the table's column if all sampled values fit, or that of the values, at.
 func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
 	col := &p.plan.Fields[i]
 	if col.Type != table.Null {
@@ -167,7 +166,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 	return nil
 }
 
-// settleOwn says which values of a file that gives its values types column i takes, unless the user gave the column a type.
+// settleOwn decides which values column i takes from a file with typed values, unless the user gave the column a type.
 func (p *planner) settleOwn(i int, in *convert.Inference, at int) {
 	col := &p.plan.Fields[i]
 	if !col.Exact || col.Time != nil {
@@ -179,7 +178,7 @@ func (p *planner) settleOwn(i int, in *convert.Inference, at int) {
 	}
 }
 
-// typeText is a type for users.
+// typeText shows a type to users.
 func typeText(t table.Type) string {
 	if t == table.Any {
 		return "of several types"
@@ -187,7 +186,7 @@ func typeText(t table.Type) string {
 	return t.String()
 }
 
-// minorityText says what keeps a column from being of one type.
+// minorityText says what prevents a column from having one type.
 func minorityText(col *table.Column, few convert.Minority) string {
 	text := fmt.Sprintf("column %s: %s, %s others (%s) in the sample; ", col.Name, values(few.Most, few.Type), counted(few.Others), quoted(few.Examples))
 	switch col.Type {
@@ -212,7 +211,7 @@ var plurals = map[table.Type]string{
 	table.Integer: "integers", table.Double: "doubles", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values",
 }
 
-// values is a number of values of a type.
+// values shows a number of values of a type.
 func values(n int, t table.Type) string { return counted(n) + " " + plurals[t] }
 
 func quoted(texts []string) string {
@@ -226,8 +225,8 @@ func quoted(texts []string) string {
 // counted writes a number with commas.
 func counted(n int) string { return words.Grouped(int64(n)) }
 
-// sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, those
-// in the first piece.
+// sample adds the first records of a source, about budget bytes; of a stream, which cannot be read twice, those in the
+// first piece.
 func (p *planner) sample(in *convert.Inference, src *Source, first []string, budget int) error {
 	place := make([]int, len(first))
 	fields := make([]record.Datum, len(first))
@@ -288,7 +287,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 	return src.Suspend()
 }
 
-// places returns the place of every name.
+// places returns the index of every name.
 func places(names []string) map[string]int {
 	at := make(map[string]int, len(names))
 	for i, name := range names {
@@ -312,11 +311,11 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 	p.sampled.fits = values-len(p.key()) <= table.MaxColumns
 }
 
-// mostColumns bounds a header's columns: a sample of more takes long.
+// mostColumns limits the columns of a header: sampling more takes long.
 const mostColumns = 16 * table.MaxColumns
 
-// checkWidth refuses inputs of which no row could be written. A row may lack most of its columns, so those whose sampled
-// records do are not refused.
+// checkWidth refuses inputs of which no row could be written. A row may lack most of its columns, so inputs with such
+// sampled records are not refused.
 func (p *planner) checkWidth() error {
 	n := len(p.plan.Schema.Attributes())
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {
@@ -326,14 +325,14 @@ func (p *planner) checkWidth() error {
 		p.plan.Sources[0].Name, n, table.MaxColumns)
 }
 
-// cellBytes is about what an encoded cell takes beside its name and its value.
+// cellBytes is roughly the size of an encoded cell without its name and value.
 const cellBytes = 24
 
-// blockBytes is about what the rows of one split may take once they are encoded.
+// blockBytes is roughly how large the encoded rows of one split may be.
 const blockBytes = 8 << 20
 
-// sizeSplits makes splits smaller where encoding makes much of little text: every cell travels with its column's name,
-// so a record of a thousand short cells grows a hundredfold, and several splits are in memory at a time.
+// sizeSplits makes splits smaller if little text makes large rows: every cell carries its column's name, so a record of
+// a thousand short cells grows a hundredfold, and several splits are in memory at a time.
 func (p *planner) sizeSplits() error {
 	encoded := 0 // of a row with a value in every column, beside the values
 	for _, c := range p.plan.Schema.Columns {

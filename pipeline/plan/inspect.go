@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Inspection is what an input turned out to be. Its many fields are those of the JSON of `inspect`.
+// Inspection describes an input. Its many fields are those of the JSON of `inspect`.
 type Inspection struct {
 	Path        string            `json:"path"`
 	Error       string            `json:"error,omitempty"` // why not all of it could be read
@@ -43,7 +43,7 @@ type Inspection struct {
 	found []source.Found
 }
 
-// InspectedColumn is a column as the records looked at show it.
+// InspectedColumn is a column as shown by the inspected records.
 type InspectedColumn struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
@@ -55,11 +55,11 @@ type InspectedColumn struct {
 	Example string `json:"example"`
 }
 
-// inspectBytes is how much of an input is looked at without count.
+// inspectBytes is how much of an input is inspected without count.
 const inspectBytes = 4 << 20
 
-// Inspect looks at inputs; with count at every record of them. An input that cannot be read is reported with its error,
-// and the error of the last such is returned too.
+// Inspect inspects inputs; with count, every record of them. An unreadable input is reported with its error, and the
+// last such error is also returned.
 func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspection, error) {
 	find := r.Find
 	if r.Stdin != nil {
@@ -91,7 +91,7 @@ func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspecti
 	return found, last
 }
 
-// inspector collects what the records of one input show.
+// inspector collects the properties of one input's records.
 type inspector struct {
 	in        Inspection
 	names     []string // of its columns
@@ -128,7 +128,7 @@ func inspectOne(ctx context.Context, item input.Item, r Read, count bool) (Inspe
 	return i.in, err
 }
 
-// InspectTable looks at a table of a database: at its first rows, with count at every row.
+// InspectTable inspects a table of a database: its first rows or, with count, every row.
 func InspectTable(ctx context.Context, name string, from source.Origin, r Read, count bool) (Inspection, error) {
 	in := Inspection{Path: name, Bytes: -1, Format: "table", Compression: "none", Columns: []InspectedColumn{}}
 	division, err := from.Divide(ctx)
@@ -184,7 +184,7 @@ func (i *inspector) begin(columns []string) {
 	i.columns = make([]columnRange, len(columns))
 }
 
-// read looks at the records, of the beginning only without count.
+// read inspects the records, without count only at the beginning.
 func (i *inspector) read(from source.Source, count bool) error {
 	used := make([]int, len(i.names))
 	for k := range used {
@@ -285,8 +285,8 @@ func (i *inspector) finish() {
 	}
 }
 
-// shownBytes is how much of a value is kept: a byte more than is shown says that there is more. Which value is the least or the
-// greatest may be left open by that, what is shown of it is not.
+// shownBytes is how much of a value is kept; the byte more than is shown says that there is more. This can leave open
+// which value is the least or the greatest, but not what is shown of it.
 const shownBytes = table.MaxShownBytes + 1
 
 // text is the text of a value, valid until the next call.
@@ -299,7 +299,7 @@ func (c *columnRange) text(d *record.Datum) []byte {
 	return c.scratch
 }
 
-// columnRange is what a column's values were like.
+// columnRange describes a column's values.
 type columnRange struct {
 	nulls      int64
 	longest    int
@@ -314,7 +314,7 @@ type columnRange struct {
 	scratch    []byte
 }
 
-// head returns the first eight bytes of a text as a number that orders texts as they do; missing ones count as zeros.
+// head returns the first eight bytes of a text as a number with the order of texts; missing bytes count as zeros.
 func head(text []byte) uint64 {
 	if cap(text) >= 8 {
 		return binary.BigEndian.Uint64(text[:8]) &^ (math.MaxUint64 >> (8 * min(len(text), 8)))
@@ -324,7 +324,7 @@ func head(text []byte) uint64 {
 	return binary.BigEndian.Uint64(short[:])
 }
 
-// add takes a value, and the number that it is, if it is one.
+// add takes a value, and its number if it is one.
 func (c *columnRange) add(d *record.Datum, n float64, isNumber bool) {
 	text := c.text(d)
 	c.longest = max(c.longest, len(text))
@@ -352,7 +352,7 @@ func (c *columnRange) add(d *record.Datum, n float64, isNumber bool) {
 	c.numbers = true
 }
 
-// lessInteger compares the texts of integers that have the same nearest double. Other texts are not less.
+// lessInteger compares the texts of integers with the same nearest double. Other texts are not less.
 func lessInteger(near float64, a, b []byte) bool {
 	if math.Abs(near) < 1<<53 {
 		return false // they are the same

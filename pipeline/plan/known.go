@@ -9,18 +9,17 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// knownType is the type that a table's column has.
+// knownType is the type of an existing table column.
 type knownType struct {
 	table.Type
 	from string // who says so, for users
 }
 
-// sampleRows is how many rows of the table are looked at from each end.
+// sampleRows is how many rows are sampled at each end of the table.
 const sampleRows = 200
 
-// knownTypes returns the types of the table's columns by their names: as the rows at both ends of the table have them, else as
-// the last run into the table has written them. Of several types that a column has, the
-// last run's counts.
+// knownTypes returns the types of the table's columns by name: from the rows at both ends of the table, else from the
+// last run into the table. If a column has several types, the last run's counts.
 func (p *planner) knownTypes(last map[string]string) (map[string]knownType, error) {
 	if p.plan.table == nil && p.plan.Tables == nil || !p.infers() {
 		return nil, nil
@@ -36,7 +35,7 @@ func (p *planner) knownTypes(last map[string]string) (map[string]knownType, erro
 	}
 	found, rows, err := p.admin.CellTypes(p.request.Target.Table, p.plan.table.Key, sampleRows)
 	if err != nil {
-		// Who may not read the table can still load it.
+		// Without permission to read the table, a load can still write to it.
 		if p.admin.Context != nil && p.admin.Context.Err() != nil {
 			return nil, context.Cause(p.admin.Context)
 		}
@@ -70,8 +69,8 @@ func (p *planner) infers() bool {
 	return false
 }
 
-// lastColumns returns the types and units of the table's columns as the last runs left them: a run beside the planned one, else one in the
-// default folder. A table that does not exist has none.
+// lastColumns returns the types and units of the table's columns from its last run: one beside the planned run, else
+// one in the default folder. A missing table has none.
 func (p *planner) lastColumns() (types, units map[string]string) {
 	if p.plan.table == nil && p.plan.Tables == nil {
 		return nil, nil

@@ -8,9 +8,9 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkLive refuses what a load cannot promise of sources that change while they are read. A row that is read again after an
-// interruption may be another row by then, or be gone: what was written of it before must leave no trace that a reading of the
-// source at one moment would not leave.
+// checkLive refuses what a load cannot promise of sources that change while they are read. A row that is read again
+// after an interruption may have changed or disappeared: what was written of it before must leave no trace that reading
+// the source at one moment would not leave.
 func (p *planner) checkLive() error {
 	r := p.request
 	for _, s := range p.plan.Sources {
@@ -60,7 +60,8 @@ func (p *planner) lacking() bool {
 	})
 }
 
-// settleKeys decides whether sources are read in parallel, and refuses live ones whose rows could be written under two keys.
+// settleKeys decides whether sources are read in parallel, and refuses live ones with rows that could be written under
+// two keys.
 func (p *planner) settleKeys() error {
 	if p.plan.Live {
 		p.plan.Empty = false // by the time that it is read it may have rows
@@ -76,9 +77,9 @@ func (p *planner) settleKeys() error {
 	return nil
 }
 
-// checkLiveKeys refuses a load that makes a row's key, or the name of its table, of more than what tells the source's rows apart: if
-// the rest had changed when the row was read again, the row would be in the table twice. Cells that get their timestamps here
-// would leave a version for each reading.
+// checkLiveKeys refuses a load that makes a row's key or table name of more than the source's unique key: if the rest
+// changed before a second reading, the row would be in the table twice. Cells that get their timestamps here would
+// leave a version for each reading.
 func (p *planner) checkLiveKeys() error {
 	if p.numbered > 0 && !p.request.Written && !p.request.Read.Archived {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: which rows were written no one could tell after an interruption; load a copy that does not change",
@@ -121,8 +122,8 @@ func namesOf(columns []source.KeyColumn) (names []string) {
 	return names
 }
 
-// parallel reports whether the sources can be read at the same time: the order of their rows must not matter, because the user says
-// so or because no two rows have the same key.
+// parallel reports whether the sources can be read at the same time: the order of their rows must not matter, because
+// the user says so or because no two rows have the same key.
 func (p *planner) parallel() bool {
 	r := p.request
 	if len(p.plan.Sources) < 2 || r.Records > 0 || p.numbered > 0 || r.Mode == table.Increment {
@@ -131,12 +132,13 @@ func (p *planner) parallel() bool {
 	return p.plan.Distinct || r.Order == OrderNone && p.unique(func([]source.KeyColumn) bool { return true })
 }
 
-// distinct reports whether no two records have the same key in the table: what tells the sources' records apart is in it.
+// distinct reports whether no two records have the same key in the table: the table's key contains the source's unique
+// key.
 func (p *planner) distinct() bool {
 	return p.unique(func(columns []source.KeyColumn) bool { return len(p.lost(columns)) == 0 })
 }
 
-// unique reports whether all sources say what tells their records apart, and that is as asked.
+// unique reports whether all sources have a unique key with a property.
 func (p *planner) unique(are func(columns []source.KeyColumn) bool) bool {
 	return !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
 		columns := s.About().Unique
@@ -144,7 +146,7 @@ func (p *planner) unique(are func(columns []source.KeyColumn) bool) bool {
 	})
 }
 
-// keyColumns are the columns that the primary key is made of, and those that names of tables are.
+// keyColumns returns the columns that make up the primary key, and those that make up table names.
 func (p *planner) keyColumns() (made, named []string, err error) {
 	made = slices.Clone(p.salt)
 	for _, f := range p.plan.Fields[:p.plainKeys()] {

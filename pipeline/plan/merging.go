@@ -23,7 +23,7 @@ func (m *Merging) Text() string {
 	return fmt.Sprintf("rows of %s that differ only in %s may become one row: their own key is %s", m.Source, strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
-// SameKeys is the refusal after all rows were read: so many share a key with another row, such as these.
+// SameKeys is the refusal after all rows were read: rows of of share a key with another row, such as these.
 func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	such := ""
 	if len(keys) > 0 {
@@ -33,8 +33,9 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 		rows, of, strings.Join(r.ShownInputs(), ", "), such)
 }
 
-// merging decides whether two rows of a source can become one row of a table; nil means none can. They cannot if the table's key, or its name,
-// has all columns of a key of the source, unchanged or computed so that different values give different results.
+// merging decides whether two rows of a source can become one row of a table; nil means none can. They cannot if the
+// table's key, or its name, has all columns of a key of the source, unchanged or computed so that different values give
+// different results.
 func (p *planner) merging() (found *Merging) {
 	r := p.request
 	if p.numbered > 0 || r.Mode == table.Delete || r.Mode == table.Increment {
@@ -60,7 +61,7 @@ func (p *planner) merging() (found *Merging) {
 	return nil
 }
 
-// declaredKey is the key that a dump says its table has.
+// declaredKey is the key that a dump declares for its table.
 func declaredKey(about *source.About) (key []source.KeyColumn) {
 	if about.Declared == nil {
 		return nil
@@ -78,7 +79,7 @@ func declaredKey(about *source.About) (key []source.KeyColumn) {
 	return key
 }
 
-// lost are the columns of a source's key in which rows with the same key in the table may differ.
+// lost returns the columns of a source's key in which rows with the same table key may differ.
 func (p *planner) lost(key []source.KeyColumn) []source.KeyColumn {
 	var told []string
 	for i := range p.plan.Schema.Key {
@@ -117,7 +118,8 @@ func (p *planner) takesAsItIs(c *table.Column, kind record.Kind) bool {
 	return false
 }
 
-// keepRows refuses a load in which several rows of a source may become one, unless all rows are read first, by Read.Look or by the caller.
+// keepRows refuses a load in which several rows of a source may become one, unless all rows are read first, by
+// Read.Look or by the caller.
 func (p *planner) keepRows(ctx context.Context) error {
 	r, m := p.request, p.merging()
 	p.plan.Merging = m

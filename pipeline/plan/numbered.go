@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// DefaultMarkColumn is the attribute that rows with a number of the service's are recognised by.
+// DefaultMarkColumn is the attribute that identifies rows numbered by the service.
 const DefaultMarkColumn = "_tsimport"
 
-// key is the primary key of the table, or of the one to be made.
+// key is the primary key of the table, existing or to be created.
 func (p *planner) key() []table.KeyColumn {
 	if p.plan.table != nil {
 		return p.plan.table.Key
@@ -21,8 +21,8 @@ func (p *planner) key() []table.KeyColumn {
 	return p.request.Target.Key
 }
 
-// settleNumbers decides whether the service makes the values of an auto-increment column. Where the input has them, rows
-// can be changed that are there already, but none be made: the service takes no chosen number.
+// settleNumbers decides whether the service makes the values of an auto-increment column. If the input has them,
+// existing rows can be changed, but none created: the service accepts no chosen number.
 func (p *planner) settleNumbers() error {
 	r := p.request
 	if err := table.CheckKey(p.key()); err != nil {
@@ -67,12 +67,12 @@ func (p *planner) settleNumbers() error {
 	return p.settleMark()
 }
 
-// hasOldKey reports whether rows come with the whole key that they had in another table, which no other row has.
+// hasOldKey reports whether rows come with the whole key of another table, unique to each row.
 func (p *planner) hasOldKey() bool {
 	return p.plan.Wide && !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return len(s.About().Unique) == 0 })
 }
 
-// OldKey names the columns of the key that rows had in the table that they come from, where the service makes a new one; nil if they have none.
+// OldKey names the key columns of the rows' former table, if the service makes a new key; nil if they have none.
 func (p *Plan) OldKey() (names []string) {
 	if p.Schema.Numbered == 0 || !p.Wide {
 		return nil
@@ -80,7 +80,8 @@ func (p *Plan) OldKey() (names []string) {
 	return namesOf(p.Sources[0].About().Unique)
 }
 
-// ReturnedHeader is the first line of the file of returned keys: the columns of an old key have a prefix that no column of the new one shares.
+// ReturnedHeader is the first line of the file of returned keys. The columns of an old key have a prefix that no column
+// of the new one shares.
 func (p *Plan) ReturnedHeader() []string {
 	header := []string{"file", "record"}
 	for _, k := range p.Schema.Key {
@@ -97,7 +98,7 @@ func (p *Plan) ReturnedHeader() []string {
 	return header
 }
 
-// refuseNumbering refuses flags that mean nothing where the service makes no part of a key.
+// refuseNumbering refuses flags that mean nothing if the service makes no part of a key.
 func (p *planner) refuseNumbering(why string) error {
 	r := p.request
 	markColumn := r.MarkColumn != "" && r.Mode != table.Increment
@@ -116,7 +117,7 @@ func (p *planner) refuseNumbering(why string) error {
 
 var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete", table.Increment: "increment", table.Changes: "changes"}
 
-// settleMark sees to it that no column of the input is treated as the marks.
+// settleMark ensures that no column of the input is treated as marks.
 func (p *planner) settleMark() error {
 	r := p.request
 	if r.AtLeastOnce && (r.LookFirst || r.MarkColumn != "") {
@@ -142,16 +143,16 @@ func (p *planner) settleMark() error {
 	return nil
 }
 
-// isNumbered reports whether the table's column of that name gets its values from the service.
+// isNumbered reports whether the service makes the values of the table's column with a name.
 func (p *planner) isNumbered(name string) bool {
 	return p.numbered > 0 && p.key()[p.numbered].Name == name
 }
 
-// jobBytes is how much of a job's hash its marks have.
+// jobBytes is how many bytes of a job's hash are in its marks.
 const jobBytes = 9
 
-// Job names the load in the marks of its rows: the same for the same table, columns and inputs, wherever it runs. That an
-// input was changed shows in the mark of each row, which has a checksum of its own.
+// Job names the load in the marks of its rows: the same for the same table, columns and inputs, wherever it runs. A
+// changed input shows in the mark of each row, which has its own checksum.
 func (p *Plan) Job() string {
 	r := p.Request
 	h := sha256.New()
@@ -165,7 +166,7 @@ func (p *Plan) Job() string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:jobBytes])
 }
 
-// checkVersions refuses a load that would keep one version of each cell where the user has asked for several, and says
+// checkVersions refuses a load that would keep one version of each cell if the user has asked for several, and decides
 // whether cells without a timestamp need one so that a repeated update leaves no second version.
 func (p *planner) checkVersions() error {
 	versions := p.request.Target.Define.MaxVersions
@@ -185,7 +186,7 @@ func (p *planner) checkVersions() error {
 	return nil
 }
 
-// checkChanged refuses tables whose rows cannot be what changes leave.
+// checkChanged refuses tables that cannot hold the result of changes.
 func (p *planner) checkChanged() error {
 	versions := p.request.Target.Define.MaxVersions
 	if t := p.plan.table; t != nil {

@@ -6,8 +6,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A sample from places has a few records from each of some places all over the inputs: those of a sorted file are in one place
-// each. Where all inputs have only a beginning that can be read, it is longer.
+// A sample from places has a few records from each of some places all over the inputs, because each place of a sorted
+// file has its own records. If only the beginning of every input can be read, that sample is longer.
 const (
 	samplePlaces     = 64
 	placeRecords     = 40 // from each place
@@ -17,11 +17,11 @@ const (
 	beginningRecords = samplePlaces * placeRecords
 )
 
-// taker takes a record of a sample, or says that it is not one that counts. Whole says that it is a record; at a place in a text it may be
-// a part of one.
+// taker takes a record of a sample, or returns false if it does not count. whole means that it is certainly a complete
+// record; at a place in a text it may be part of one.
 type taker func(rec *record.Record, whole bool) bool
 
-// placesOf is how many places of a source are looked at.
+// placesOf is how many places of a source are sampled.
 func (p *Plan) placesOf(s *Source) int {
 	if s.Anywhere() && p.Bytes > 0 {
 		return int(max(1, samplePlaces*s.About().Bytes/max(p.Bytes, p.Request.ItemsOf)))
@@ -43,7 +43,7 @@ type visitor struct {
 	most, budget int // records and bytes of a source that has one place
 }
 
-// look takes a sample at so many places of the source and leaves it at its beginning.
+// look takes a sample at a number of places of the source and leaves it at its beginning.
 func (v *visitor) look(places int) error {
 	begin := v.source.Begin()
 	if v.source.About().Live { // one of many parts, of which each has the rows of its range
@@ -65,7 +65,7 @@ func (v *visitor) look(places int) error {
 	return nil
 }
 
-// places are places all over the source. A record need not begin at those of a text.
+// places returns places all over the source. In a text, records need not begin there.
 func (v *visitor) places(begin source.Place, n int) (places []source.Place) {
 	size, rows := v.source.About().Bytes, v.rows()
 	for i := range int64(n) {
@@ -80,7 +80,7 @@ func (v *visitor) places(begin source.Place, n int) (places []source.Place) {
 	return places
 }
 
-// rows is how many rows a source states that it has, 0 if it states none.
+// rows is how many rows a source states, 0 if it states none.
 func (v *visitor) rows() (rows int64) {
 	defer v.source.Suspend()
 	for {
@@ -98,7 +98,7 @@ func (v *visitor) rows() (rows int64) {
 	}
 }
 
-// at takes a sample of at most so many records from a place on.
+// at takes a sample of at most most records from a place on.
 func (v *visitor) at(place source.Place, budget, skip, most int) error {
 	if v.source.Anywhere() {
 		v.source.Seek(place, source.Chain{})
@@ -124,8 +124,8 @@ func (v *visitor) at(place source.Place, budget, skip, most int) error {
 	return v.source.Suspend()
 }
 
-// Part is the plan of reading one source, from a place on, in its own order. Of the plans that Part makes for a source one may be used at a
-// time; the source is left at its beginning by Suspend.
+// Part is the plan for reading one source from a place on, in its own order. Only one of a source's plans may be used
+// at a time; Suspend leaves the source at its beginning.
 func (p *Plan) Part(ordinal int, from source.Place) (*Plan, error) {
 	part, request, s := *p, *p.Request, p.Sources[ordinal]
 	if err := s.Suspend(); err != nil {
@@ -140,8 +140,8 @@ func (p *Plan) Part(ordinal int, from source.Place) (*Plan, error) {
 	return &part, nil
 }
 
-// KeySample returns values of the first key column of rows from some places all over the inputs, or from their beginnings; those of each place
-// in their order. It leaves the sources at their beginnings.
+// KeySample returns values of the first key column of rows from some places all over the inputs, or from their
+// beginnings, in order within each place. It leaves the sources at their beginnings.
 func (p *Plan) KeySample() (places [][]table.Value, err error) {
 	for _, s := range p.sampled() {
 		one, err := p.newKeySampler(s)

@@ -18,8 +18,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Plan is what a load will do, worked out before its first write. It has many fields because it is the one answer to all that is asked
-// before the first row; each stage reads its own few. Nothing of it changes afterwards but the state of Sources.
+// Plan is what a load will do, worked out before its first write. It has many fields because it answers all questions
+// before the first row; each stage reads its own few. Only the state of Sources changes afterwards.
 type Plan struct {
 	Schema    *table.Schema
 	Fields    []table.Column // what a record is converted to; the schema's columns, unless some are computed
@@ -61,7 +61,7 @@ type Plan struct {
 	table *client.Table // nil when it does not exist yet
 }
 
-// Source is an input whose columns fit the schema.
+// Source is an input with columns that fit the schema.
 type Source struct {
 	source.Source
 	Name    string
@@ -77,13 +77,12 @@ type Source struct {
 	beginning source.Place
 }
 
-// Anywhere reports whether the source is a source.Random whose splits are read in any order.
+// Anywhere reports whether the source is a source.Random with splits that are read in any order.
 func (s *Source) Anywhere() bool {
 	r, ok := s.Source.(source.Random)
 	return ok && !s.About().Live && r.Anywhere()
 }
 
-// planner works out a Plan.
 type planner struct {
 	request *Request
 	plan    *Plan
@@ -94,13 +93,13 @@ type planner struct {
 		whole, fits    bool          // a record was counted, and one has few enough values for a row
 		cells          int           // bytes that cells of records that describe themselves take beside their values
 	}
-	// dialects tell how the records under each of Plan.Headers are read.
+	// dialects describe how the records under each of Plan.Headers are read.
 	dialects []string
 	all      []string          // columns of all inputs, in the order in which they first come
 	owner    map[string]string // the first input that has each
 	columns  []string          // of them, those that are read
 	named    map[string]bool   // of them, those that expressions name
-	// numbered is which key column the service makes the values of; 0 is none.
+	// numbered is the key column whose values the service makes; 0 means none.
 	numbered int
 	salt     []string                    // what salt(n) is computed from
 	measures map[string]map[string]tally // of columns, by paths of record.Measures: what inputs count in them
@@ -117,8 +116,8 @@ type InputsError struct {
 
 func (e *InputsError) Unwrap() error { return e.error }
 
-// Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
-// the request and must be closed.
+// Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is created. The plan
+// keeps the request and must be closed.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin, measures: map[string]map[string]tally{}}
 	steps := []func() error{
@@ -166,7 +165,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	return p.plan, nil
 }
 
-// looking is a step that waits for the inputs.
+// looking marks a step that waits for the inputs.
 func (p *planner) looking(step func() error) func() error {
 	if p.request.OnLook == nil {
 		return step
@@ -220,7 +219,7 @@ func (p *planner) checkFlags() error {
 	return nil
 }
 
-// notData adds the archive of the policy to the paths that are not data: records in it are too old for every table.
+// notData adds the archive of the policy to the paths that are not data: its records are too old for every table.
 func (p *planner) notData(more func(name string, folder bool) string) func(name string, folder bool) string {
 	if p.request.Target.Policy == nil {
 		return more
@@ -279,7 +278,7 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 	return nil
 }
 
-// addSource adds a source to the plan, and what it has to say.
+// addSource adds a source to the plan, with its notes.
 func (p *planner) addSource(s source.Source) {
 	about := s.About()
 	p.plan.Sources = append(p.plan.Sources, &Source{
@@ -302,7 +301,7 @@ func (p *planner) addSource(s source.Source) {
 	}
 }
 
-// find finds the inputs and chooses those that are opened.
+// find finds the inputs and chooses those to open.
 func (p *planner) find(ctx context.Context) error {
 	find := p.request.Read.Find
 	find.Stdin = p.request.Read.Stdin
@@ -383,8 +382,8 @@ func (p *planner) openFiles(ctx context.Context) error {
 	return nil
 }
 
-// cannotLoad makes a usage error of an error about an input: nothing has been written, and what was given cannot be
-// loaded. An interruption stays what it is, and so does a server that does not answer: the same command may find it later.
+// cannotLoad turns an error about an input into a usage error: nothing has been written, and the given inputs cannot be
+// loaded. An interruption and a server that does not answer remain what they are: the same command may succeed later.
 func cannotLoad(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -435,8 +434,8 @@ func (p *planner) findColumns() error {
 	return p.findNamed()
 }
 
-// joinColumns finds the columns that are loaded. An input that lacks one is refused; but an object of JSON lines need not
-// have every member.
+// joinColumns finds the columns to load. An input that lacks one is refused, but a JSON Lines object need not have
+// every member.
 func (p *planner) joinColumns() error {
 	for _, c := range p.all {
 		if p.isNumbered(p.rename(c)) {
@@ -461,7 +460,8 @@ func (p *planner) joinColumns() error {
 	return nil
 }
 
-// checkColumns refuses a source that has not all columns of the load. With --missing null it may lack those that a row may lack.
+// checkColumns refuses a source that lacks columns of the load. With --missing null it may lack those that a row may
+// lack.
 func (p *planner) checkColumns(s *Source) error {
 	has := places(s.About().Columns)
 	if c := p.request.Read.Convert.VersionColumn; c != "" && p.owner[c] == "" {

@@ -15,18 +15,17 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// PreSplit says into how many ranges of its keys a new table is split before its first row: PreSplitAuto, PreSplitOff, or a
-// number from 2 to client.MaxRanges, which is for sources that know their partitions.
+// PreSplit is the number of key ranges a new table is split into before its first row: PreSplitAuto, PreSplitOff, or
+// from 2 to client.MaxRanges, for sources that know their partitions.
 type PreSplit int
 
-// The choices that are not numbers.
 const (
 	PreSplitAuto PreSplit = 0  // as the size of the inputs suggests
 	PreSplitOff  PreSplit = -1 // the table begins with one partition
 )
 
-// With PreSplitAuto a table gets a range for each autoRangeRecords of its inputs, from autoRanges ranges on: one partition takes
-// so many rows in about a minute.
+// With PreSplitAuto a table gets a range for each autoRangeRecords of its inputs, if that makes at least autoRanges:
+// one partition takes that many rows in about a minute.
 const (
 	autoRangeRecords = 250_000
 	autoRanges       = 2
@@ -100,7 +99,6 @@ func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
 	return k, nil
 }
 
-// begin begins a place.
 func (k *keySampler) begin() { k.places = append(k.places, nil) }
 
 // take takes the value of a record, if it has one.
@@ -131,7 +129,7 @@ func (k *keySampler) value(rec *record.Record) (v table.Value, ok bool) {
 	return v, true
 }
 
-// rangeBounds cuts values into ranges that hold about as many each, and returns the first value of every range but the first.
+// rangeBounds cuts values into ranges of about equal size, and returns the first value of every range but the first.
 func rangeBounds(values []table.Value, ranges int) (bounds []table.Value) {
 	slices.SortFunc(values, table.Compare)
 	last := 0
@@ -148,10 +146,10 @@ func rangeBounds(values []table.Value, ranges int) (bounds []table.Value) {
 	return bounds
 }
 
-// maxBoundBytes is how long a bound of the service may be.
+// maxBoundBytes is the maximum length of a bound of the service.
 const maxBoundBytes = 64
 
-// asBound returns what the service takes as a bound near a value: of a long one the beginning.
+// asBound returns a valid bound near a value: the beginning of a long one.
 func asBound(v table.Value) (bound table.Value, ok bool) {
 	switch {
 	case v.Type == table.Integer:
@@ -166,7 +164,7 @@ func asBound(v table.Value) (bound table.Value, ok bool) {
 	return v, len(v.Bytes) > 0
 }
 
-// ShowKey shows a key value: text as it is, binary in hexadecimal.
+// ShowKey shows a key value: text unchanged, binary in hexadecimal.
 func ShowKey(v table.Value) string {
 	switch v.Type {
 	case table.Integer:

@@ -20,8 +20,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Request is what is asked of a load, as far as it matters before the first row. It has many fields, each of which the
-// user may set.
+// Request is what the user asks of a load, as far as it matters before the first row. Each of its many fields may be
+// set by the user.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read
@@ -37,46 +37,48 @@ type Request struct {
 	Memory     int64  // bytes of memory of the process
 	Reading    int64  // memory that the limits of one input follow; 0 is Memory
 	RunDir     string // its files are not inputs; "" if there is none
-	// Written says that the rows are in the table already, to be compared with it: their timestamps may be as old as
-	// they like.
+	// Written means that the rows are already in the table, to be compared with it: their timestamps may have any age.
 	Written bool
-	// Service returns the range in which the service's clock is now, which timestamps are compared with; nil takes this
+	// Service returns the range in which the service's clock is now, for comparison with timestamps; nil means this
 	// machine's time.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
-	// OnLook is called before the inputs are opened or sampled, and what it returns afterwards: they may take their time. May be nil.
+	// OnLook is called before the inputs are opened or sampled, which may take time; the function it returns is called
+	// afterwards. May be nil.
 	OnLook func() (looked func())
-	// RejectedKeys says that the keys of rejected records are wanted, where they can be read.
+	// RejectedKeys means that the keys of rejected records are wanted if they can be read.
 	RejectedKeys bool
-	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
-	// that they are repeated blindly and have none; whether they are looked for before they are written; and whether the keys
-	// that the service makes are wanted.
+	// For tables with an auto-increment key column: the attribute that identifies rows ("" means DefaultMarkColumn), or
+	// that they are repeated blindly without one; whether they are looked up before they are written; and whether the keys
+	// made by the service are wanted.
 	MarkColumn  string
 	AtLeastOnce bool
 	LookFirst   bool
 	Returned    bool
-	// KeysAlone says that the table may be asked for single rows only, not for ranges: not for the types of its columns either.
+	// KeysAlone means that the table may be read only by single rows, not by ranges: not for the types of its columns
+	// either.
 	KeysAlone bool
-	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
+	// Inferred are the types that an earlier attempt inferred, by input column: a later one must not infer others.
 	Inferred map[string]Inferred
-	// Divided says that Division is what an earlier attempt got of Read.Sources, which is not asked again.
+	// Divided means that Division is the division of Read.Sources by an earlier attempt; it is not made again.
 	Divided  bool
 	Division []byte
-	// Selection chooses from the inputs found; nil takes all. Chosen are those that an earlier attempt has chosen, nil in the first.
+	// Selection chooses from the inputs found; nil takes all. Chosen are the choices of an earlier attempt, nil in the
+	// first.
 	Selection Selection
 	Chosen    []string
-	// Without are the names of inputs that are not loaded, although they are found: they were set aside.
+	// Without names inputs that are found but not loaded, because they were set aside.
 	Without map[string]bool
-	// Items, if not nil, are loaded of what an earlier plan has found and chosen, which has so many bytes.
+	// Items, if not nil, are the inputs to load, found and chosen by an earlier plan, with their size in bytes.
 	Items   []input.Item
 	ItemsOf int64
-	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
+	// Separator is the choice of an earlier attempt for splice(auto, …); 0 chooses one.
 	Separator rune
-	// MostInputs is how many files are opened at most, from all over the inputs, of a plan that nothing is loaded by; 0 opens all.
+	// MostInputs limits how many files, from all over the inputs, are opened for a plan that loads nothing; 0 opens all.
 	MostInputs int
 }
 
-// Inferred is a type that was found by samples.
+// Inferred is a type inferred from samples.
 type Inferred struct {
 	table.Type
 	Zeros bool       // as in table.Column
@@ -84,20 +86,18 @@ type Inferred struct {
 	Asked bool       // the column takes what it would with --type
 }
 
-// Known says what the types of columns that the table has already mean for those of the input.
+// Known is how the types of existing table columns affect those of the input.
 type Known uint8
 
-// The kinds.
 const (
 	KnownDefault Known = iota // they are the default; where values do not fit, another type is inferred and said
 	KnownStrict               // another type is refused; of any column, the few values that are not of the type of nearly all are rejected
 	KnownIgnored              // nothing: types come from the input alone
 )
 
-// Keep is what stays with a row of the record that it was made of.
+// Keep is what a row retains of its record.
 type Keep uint8
 
-// The kinds.
 const (
 	KeepRecord    Keep = iota // the record as it stands in the input, for rejects
 	KeepNothing               // nobody asks for it
@@ -110,28 +110,31 @@ type Read struct {
 	reader.Options                 // but Stream
 	Convert        convert.Options // but Decode, which each source has of its own
 	Find           input.Options   // how arguments are understood, but Stdin
-	// Sources is where rows come from, if that is not files; nil opens Request.Inputs, which name the sources otherwise.
+	// Sources is the origin of rows if they do not come from files; nil opens Request.Inputs, which otherwise name the
+	// sources.
 	Sources source.Origin
-	// Archived says that a live source stands for an archive of it, which is what will be loaded: nothing is written of the source itself.
+	// Archived means that a live source stands for an archive of it, which will be loaded: nothing of the source itself is
+	// written.
 	Archived bool
-	// Merges says that a live source is merged into the table, with --mode update: a cell that the source has lost stays.
+	// Merges means that a live source is merged into the table, with --mode update: a cell that the source has lost stays.
 	Merges bool
-	// Look looks at all rows of Sources before the first is written, and fails if several would become one; nil is where that cannot be exact.
+	// Look reads all rows of Sources before the first is written, and fails if several would become one; nil if that
+	// cannot be exact.
 	Look    func(context.Context) error
 	Parsers int       // workers; 0 takes one a processor
 	Stdin   io.Reader // what - names; nil is os.Stdin. A read of it is left behind when the load stops
 }
 
-// Workers is how many parsers there are.
+// Workers is the number of parsers.
 func (r *Read) Workers() int { return cmp.Or(r.Parsers, runtime.GOMAXPROCS(0)) }
 
-// AskedOptions are the options of a new table that a user has given, to be told when the table exists already.
+// AskedOptions are the user's options for a new table, reported if the table already exists.
 type AskedOptions struct {
 	Any     bool
 	Columns string // predefined ones, and indexes
 }
 
-// Target says where rows go.
+// Target is where rows go.
 type Target struct {
 	Client   client.Target
 	Name     string // of the target, for reports
@@ -145,21 +148,21 @@ type Target struct {
 	Aging    Aging
 	Asked    AskedOptions
 	PreSplit PreSplit // ranges that a new table begins with
-	// Policy says what tables of each age are, whose name is made of a period; nil is none. PolicyNow is the time that ages
-	// are counted from.
+	// Policy describes tables of each age that are named after a period; nil means none. PolicyNow is the time from which
+	// ages are counted.
 	Policy    *lifecycle.Policy
 	PolicyNow time.Time
-	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
+	// Absent means that the store does not exist yet and need not be asked (a dry run creates no store).
 	Absent bool
 }
 
-// Aging says which cells are left out and counted that are older than the table takes, and no reason to reject their record.
+// Aging says which cells too old for the table are left out and counted, instead of rejecting their record.
 type Aging struct {
 	Expires     bool // rows are those of a table or of an archive: cells that the time to live ends during the load
 	DropExpired bool // all
 }
 
-// Columns says which input columns become which table columns.
+// Columns maps input columns to table columns.
 type Columns struct {
 	Only    []string          // input columns to load as attributes; nil loads all
 	Exclude []string          // input columns to leave out
@@ -170,14 +173,14 @@ type Columns struct {
 	Known   Known             // what the types of the table's columns mean
 }
 
-// Type is a type the user asked for.
+// Type is a type requested by the user.
 type Type struct {
 	Type table.Type
 	Hex  bool        // binary: text is hexadecimal, otherwise base64
 	Time *table.Time // integer: of a time
 }
 
-// ShownInputs are the inputs as they may be shown and kept: without the secrets of addresses.
+// ShownInputs returns the inputs in a form that may be shown and kept: without the secrets of addresses.
 func (r *Request) ShownInputs() []string {
 	shown := make([]string, 0, len(r.Inputs))
 	for _, arg := range r.Inputs {
@@ -186,10 +189,9 @@ func (r *Request) ShownInputs() []string {
 	return shown
 }
 
-// Order says in which order the rows of a key are written.
+// Order is the order in which the rows of a key are written.
 type Order uint8
 
-// The orders.
 const (
 	LastWins  Order = iota // as they stand in the input: the last one stays
 	OrderNone              // in any: keys are unique, or it does not matter
@@ -197,7 +199,7 @@ const (
 
 func (o Order) String() string { return [...]string{"last-wins", "none"}[o] }
 
-// UsageError says that the load was asked for wrongly; nothing was written.
+// UsageError means that the request was wrong; nothing was written.
 type UsageError struct {
 	Message string
 	NoTable bool // the table does not exist
@@ -217,7 +219,7 @@ func (e *UsageError) Exit() int {
 
 func (e *UsageError) Error() string { return e.Message }
 
-// Usagef is bad usage, in one line.
+// Usagef returns a UsageError of one line.
 func Usagef(format string, a ...any) error { return usagef(format, a...) }
 
 func usagef(format string, a ...any) error {

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// settleSchema finds the table's key among the input's columns and decides which other columns are attributes.
-// Types are still those the user or the table gave; Null ones are inferred later.
+// settleSchema finds the table's key among the input's columns and decides which other columns are attributes. Types
+// are still those given by the user or the table; Null ones are inferred later.
 func (p *planner) settleSchema() error {
 	columns := p.columns
 	if err := p.checkNamed(p.all); err != nil {
@@ -130,7 +130,7 @@ func (p *planner) unknownColumn(flag, name string, columns []string) error {
 	return usagef("%s names column %q, which %s does not have (it has %q)%s", flag, name, p.plan.Sources[0].Name, firstOf(columns), suggest.Hint(name, columns))
 }
 
-// firstOf bounds the columns that a message lists.
+// firstOf limits the columns listed in a message.
 func firstOf(columns []string) []string { return columns[:min(len(columns), 20)] }
 
 func (p *planner) isKeyName(name string) bool {
@@ -141,7 +141,7 @@ func (p *planner) rename(column string) string { return p.request.Columns.To(col
 
 func (p *planner) wanted(column string) bool { return p.request.Columns.Takes(column) }
 
-// column starts a table column with the type the user asked for, if any.
+// column starts a table column with the type requested by the user, if any.
 func (p *planner) column(src, name string) (table.Column, error) {
 	col := table.Column{Source: src, Name: name}
 	if err := table.CheckColumnName(name); err != nil {
@@ -168,8 +168,8 @@ func (p *planner) checkSchema() error {
 	return nil
 }
 
-// Indexes are the secondary indexes of the table, or of one of several. Each takes a write unit and a read unit, or more, of every row
-// that is written.
+// Indexes are the secondary indexes of the table, or of one of several. Each costs at least one write unit and one read
+// unit for every row written.
 func (p *Plan) Indexes() []string {
 	if p.table != nil {
 		return p.table.Indexes
@@ -177,7 +177,7 @@ func (p *Plan) Indexes() []string {
 	return nil
 }
 
-// indexText warns of what indexes take.
+// indexText warns of the cost of indexes.
 func indexText(name string, names []string) string {
 	n := len(names)
 	indexes, them := fmt.Sprintf("%d secondary indexes", n), "them"

@@ -8,11 +8,11 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Selection chooses which of the inputs that were found are loaded.
+// Selection chooses the inputs to load among those found.
 type Selection interface {
-	// Select returns those that are loaded into the table that was made then, in their order, and notes for the user. created is as in
-	// client.Table, and 0 if the table is yet to be made. earlier are the names that the first attempt of a resumed load has chosen, nil
-	// in the first. Those of without are left out.
+	// Select returns the inputs to load into the table created then, in order, and notes for the user. created is as in
+	// client.Table, 0 if the table is not yet created. earlier are the names chosen by the first attempt of a resumed
+	// load, nil in the first. Inputs in without are left out.
 	Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error)
 }
 
@@ -22,7 +22,7 @@ type Units interface {
 	KeepUnits(units map[string]string)
 }
 
-// NothingNew says that no input is to be loaded, although some were found.
+// NothingNew means that no input is to be loaded, although some were found.
 type NothingNew struct {
 	Found int      // inputs
 	Notes []string // why
@@ -30,7 +30,7 @@ type NothingNew struct {
 
 func (*NothingNew) Error() string { return "nothing new to load" }
 
-// choose leaves the chosen items in a set.
+// choose keeps only the chosen items in a set.
 func (p *planner) choose(ctx context.Context, set *input.Set) error {
 	r := p.request
 	if r.Selection == nil {

@@ -15,10 +15,10 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// DefaultMaxTables is how many tables a load goes to at most: as many as an instance has, unless the service is asked for more.
+// DefaultMaxTables is how many tables a load may go to: the limit of an instance, unless the service has raised it.
 const DefaultMaxTables = 64
 
-// Tables says which table each row goes to, where --table has expressions in braces. What it says of a name does not
+// Tables decides which table each row goes to if --table has expressions in braces. Its answer for a name does not
 // change, and several goroutines may ask it.
 type Tables struct {
 	Text string // as the user gave it
@@ -29,17 +29,17 @@ type Tables struct {
 	now    time.Time           // of the policy
 }
 
-// namePart is a piece of a table's name: text, or what an expression gives.
+// namePart is a part of a table's name: text, or the result of an expression.
 type namePart struct {
 	text    string
 	expr    string // as keyexpr has it
 	program *keyexpr.Program
 }
 
-// IsTemplate reports whether the name of a table has expressions in it.
+// IsTemplate reports whether a table's name contains expressions.
 func IsTemplate(name string) bool { return strings.ContainsAny(name, "{}") }
 
-// FileName is the name of a table, or of tables, as a part of a file's name.
+// FileName is the name of a table, or of tables, as part of a file name.
 func FileName(name string) string {
 	if !IsTemplate(name) {
 		return name
@@ -55,10 +55,11 @@ func FileName(name string) string {
 	}, name), "-")
 }
 
-// layouts are what the periods of tables' names are written as; they sort as the periods do.
+// layouts are the formats of periods in table names; they sort like the periods.
 var layouts = map[string]string{"year": "2006", "month": "200601", "day": "20060102"}
 
-// parseTables reads the name of tables with expressions in braces. Periods that name no zone are of that of the policy, which may be nil.
+// parseTables parses the name of tables with expressions in braces. Periods without a zone use that of the policy,
+// which may be nil.
 func parseTables(text string, policy *lifecycle.Policy) (*Tables, error) {
 	t := &Tables{Text: text}
 	for rest := text; rest != ""; {
@@ -86,8 +87,8 @@ func parseTables(text string, policy *lifecycle.Policy) (*Tables, error) {
 	return t, nil
 }
 
-// cutBraces cuts text at its first expression in braces. Braces in texts of the expression do not count, and those of its
-// own are balanced.
+// cutBraces cuts text at its first expression in braces. Braces in strings of the expression do not count, and its own
+// must be balanced.
 func cutBraces(text string) (before, inner, after string, err error) {
 	before, rest, open := strings.Cut(text, "{")
 	if strings.Contains(before, "}") {
@@ -103,7 +104,7 @@ func cutBraces(text string) (before, inner, after string, err error) {
 	return before, strings.TrimSpace(rest[:end]), rest[end+1:], nil
 }
 
-// indexOutside returns where a character first stands outside of quotes and brackets, -1 if nowhere.
+// indexOutside returns the first place of a character outside quotes and brackets, or -1.
 func indexOutside(text string, want rune) int {
 	depth, quote, escaped := 0, rune(0), false
 	for i, r := range text {
@@ -127,8 +128,8 @@ func indexOutside(text string, want rune) int {
 	return -1
 }
 
-// nameExpression makes an expression that gives text. A period of a time, which is a number elsewhere, is written so that
-// names sort as their periods do: month(t) is 202403.
+// nameExpression makes an expression that gives text. A period of a time, elsewhere a number, is written so that names
+// sort like their periods: month(t) is 202403.
 func nameExpression(inner string, policy *lifecycle.Policy) (string, error) {
 	if inner == "" {
 		return "", errors.New("the braces are empty; want an expression, as in consume_{month(PaidAt)}")
@@ -154,7 +155,7 @@ func nameExpression(inner string, policy *lifecycle.Policy) (string, error) {
 	return fmt.Sprintf("format_time(%s, %q%s)", moment, layout, options), nil
 }
 
-// settleTables reads what names of tables are made of, and the policy for them.
+// settleTables parses the parts of table names, and the policy for the tables.
 func (p *planner) settleTables() error {
 	target := &p.request.Target
 	if !IsTemplate(target.Table) {
@@ -196,7 +197,7 @@ func (p *planner) settleTables() error {
 	return nil
 }
 
-// compileTables compiles what names of tables are made of.
+// compileTables compiles the expressions in table names.
 func (p *planner) compileTables() error {
 	t := p.plan.Tables
 	if t == nil {
@@ -219,7 +220,7 @@ func (p *planner) compileTables() error {
 	return nil
 }
 
-// Namer makes the names of rows' tables. It is not safe for concurrent use.
+// Namer makes the table names of rows. It is not safe for concurrent use.
 type Namer struct {
 	tables     *Tables
 	evaluators []*keyexpr.Evaluator
@@ -239,7 +240,7 @@ func (t *Tables) NewNamer() *Namer {
 	return n
 }
 
-// Of returns the name of the table of a record by its fields, valid until the next call, and whether its rows go to the
+// Of returns the table name of a record by its fields, valid until the next call, and whether its rows go to the
 // archive; or why it has none.
 func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table.Reason) {
 	n.name = n.name[:0]
@@ -267,8 +268,8 @@ func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table
 	return n.last, n.archived, nil
 }
 
-// warnOfAges warns if no record of a sample is young enough for a table: nobody wants a load that writes none, and the
-// counts at its end look like those of a load that did its work.
+// warnOfAges warns if no record of a sample is young enough for a table: a load that writes nothing is hardly intended,
+// and its final counts look like those of a useful one.
 func (p *planner) warnOfAges() error {
 	t := p.plan.Tables
 	if !t.Archives() {
@@ -306,7 +307,7 @@ func (p *planner) warnOfAges() error {
 	return nil
 }
 
-// class is what the policy wants of a table, nil if there is none.
+// class returns the policy's class for a table, nil if there is none.
 func (t *Tables) class(name string) *lifecycle.Class {
 	if t.policy == nil {
 		return nil
@@ -318,7 +319,7 @@ func (t *Tables) class(name string) *lifecycle.Class {
 	return t.policy.ClassOf(period, t.now)
 }
 
-// Class is the number of the policy's class of a table, from 1; 0 is none.
+// Class is the number of the policy's class for a table, from 1; 0 means none.
 func (t *Tables) Class(name string) int {
 	if c := t.class(name); c != nil {
 		return c.Number
@@ -326,7 +327,7 @@ func (t *Tables) Class(name string) int {
 	return 0
 }
 
-// Archive is the folder that rows of a table go to instead, empty if they go to the table.
+// Archive is the folder that receives a table's rows instead; empty if they go to the table.
 func (t *Tables) Archive(name string) string {
 	if c := t.class(name); c != nil {
 		return c.Archive
@@ -334,12 +335,12 @@ func (t *Tables) Archive(name string) string {
 	return ""
 }
 
-// Archives reports whether rows of some table may go to the archive.
+// Archives reports whether rows of any table may go to the archive.
 func (t *Tables) Archives() bool {
 	return t != nil && t.policy != nil && t.policy.Classes[len(t.policy.Classes)-1].Archives()
 }
 
-// definition is what a table is made as: what the user has asked for, and for its age what the policy says.
+// definition is how a table is created: as requested by the user and, for its age, by the policy.
 func (t *Tables) definition(name string, d table.Definition) table.Definition {
 	c := t.class(name)
 	if c == nil {
@@ -356,7 +357,7 @@ func (t *Tables) definition(name string, d table.Definition) table.Definition {
 	return d
 }
 
-// maxVersions is how many versions of a cell any of the tables that a load makes keeps.
+// maxVersions is the highest number of cell versions kept by the tables that a load creates.
 func (t *Tables) maxVersions(versions int) int {
 	if t.policy != nil {
 		for _, c := range t.policy.Classes {
@@ -368,7 +369,7 @@ func (t *Tables) maxVersions(versions int) int {
 	return versions
 }
 
-// policyText says all of a policy that a load's outcome depends on.
+// policyText describes everything in a policy that affects a load's outcome.
 func policyText(p *lifecycle.Policy) string {
 	if p == nil {
 		return "none"
@@ -386,7 +387,7 @@ func policyText(p *lifecycle.Policy) string {
 	return text
 }
 
-// matches reports whether a name may be one of the tables'. Only the text around the expressions is known before a row.
+// matches reports whether a name may belong to the tables. Before a row only the text around the expressions is known.
 func (t *Tables) matches(name string) bool {
 	if t.period != nil {
 		_, ok := t.period.Period(name)
@@ -406,7 +407,7 @@ func (t *Tables) matches(name string) bool {
 	return regexp.MustCompile(pattern + "$").MatchString(name)
 }
 
-// describeTables takes the key of a table that is there already, if there is one: the types of its key are those of all.
+// describeTables takes the key of an existing table, if there is one: its types are those of all.
 func (p *planner) describeTables() error {
 	target := &p.request.Target
 	if !target.Absent {
@@ -430,7 +431,7 @@ func (p *planner) describeTables() error {
 	return nil
 }
 
-// OpenTable makes sure that one of the tables is there, with the key of all: it is made, if it is missing and may be.
+// OpenTable ensures that one of the tables exists, with the common key; a missing one is created if that is allowed.
 func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, made bool, err error) {
 	target := &p.Request.Target
 	t, err = admin.Describe(name)

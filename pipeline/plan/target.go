@@ -77,9 +77,9 @@ func keyText(key []table.KeyColumn) string {
 	return text
 }
 
-// MakeTable makes the table of a plan that says Create, and returns it as the service describes it. One that somebody else
-// has made meanwhile is as good if it has the same key and keeps as many versions; made is false then. Refused is why the service
-// refuses to make it with the plan's Bounds; it has one partition then.
+// MakeTable creates the table of a plan that says Create, and returns its description by the service. A table created
+// by somebody else meanwhile is accepted if it has the same key and keeps as many versions; made is then false. refused
+// is why the service refused to create it with the plan's Bounds; it then has one partition.
 func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refused, err error) {
 	target := &p.Request.Target
 	if len(p.Bounds) > 0 {
@@ -112,9 +112,9 @@ func (p *Plan) Table() *client.Table {
 	return p.table
 }
 
-// Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive. The
-// service has the last word, for it alone knows its time: what one of the times takes that its clock may show is let pass.
-// It is nil for rows that were written before.
+// Window returns a function for the timestamps that the table accepts at the moment: milliseconds, from inclusive, to
+// exclusive. It passes anything acceptable at any possible time of the service, which alone knows its clock and
+// decides. It is nil for rows that were already written.
 func (p *Plan) Window() func() (from, to int64) {
 	if p.Request.Written {
 		return nil
@@ -131,8 +131,8 @@ func (p *Plan) Window() func() (from, to int64) {
 	}
 }
 
-// Expiry returns the maximum age of cells that the table takes, its time to live (0 without one), and whether cells that grow older are left
-// out: they are expired in the source, too.
+// Expiry returns the maximum age of cells that the table takes, its time to live (0 without one), and whether older
+// cells are left out because they are expired in the source, too.
 func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
 	to := p.Request.Target
 	seconds := to.Define.TimeToLive
@@ -147,7 +147,7 @@ func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
 	return reach, live, p.Tables == nil && (to.Aging.DropExpired || to.Aging.Expires && ages)
 }
 
-// Deviation is how far from the service's time a timestamp may be.
+// Deviation is how far a timestamp may be from the service's time.
 func (p *Plan) Deviation() time.Duration {
 	seconds := p.Request.Target.Define.MaxDeviation
 	if p.table != nil {
@@ -159,8 +159,8 @@ func (p *Plan) Deviation() time.Duration {
 // maxDeviation is more than any clock shows, in seconds, and fits a time.Duration.
 const maxDeviation = 1 << 33
 
-// settleDefined completes what a new table has beside its key: types of predefined columns are those of the load's where none is given. What
-// the service would refuse is refused before the first row, for it would be refused after the last.
+// settleDefined completes what a new table has besides its key: predefined columns without a type take that of the
+// load's column. What the service would refuse after the last row is refused before the first.
 func (p *planner) settleDefined() error {
 	t := &p.request.Target
 	switch asked := t.Asked.Columns != ""; {
@@ -197,7 +197,7 @@ func (p *planner) settleDefined() error {
 	return p.namesAreFree(t.Indexes)
 }
 
-// namesAreFree refuses indexes whose names the instance has.
+// namesAreFree refuses indexes with names already used in the instance.
 func (p *planner) namesAreFree(indexes []table.Index) error {
 	for _, i := range indexes {
 		if _, err := p.admin.Describe(i.Name); err == nil || i.Name == p.request.Target.Table {
@@ -216,7 +216,7 @@ const (
 	maxDefined = 32 // predefined columns
 )
 
-// CheckIndexes refuses indexes that a table with such a key cannot have. Types are known.
+// CheckIndexes refuses indexes that a table with such a key cannot have. Types must be known.
 func CheckIndexes(t *Target, key []table.KeyColumn) error {
 	if len(t.Indexes) > maxIndexes {
 		return usagef("--define: %d indexes; a table has at most %d", len(t.Indexes), maxIndexes)
@@ -243,7 +243,8 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 	return nil
 }
 
-// CheckIndexable refuses an index of a table that keeps several versions, or whose data expire although they may be updated.
+// CheckIndexable refuses an index of a table that keeps several versions, or whose data expires although it may be
+// updated.
 func CheckIndexable(d *table.Definition, index string) error {
 	switch {
 	case d.MaxVersions != 1:

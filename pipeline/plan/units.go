@@ -14,8 +14,8 @@ import (
 // lastRun names the runs that wrote the table's values.
 const lastRun = "the last run"
 
-// noteMeasures tallies the measure of each column in a source, and of the parts of its values, from its schema or else its sample. A column
-// without values has none if the sample was the whole source.
+// noteMeasures tallies the measure of each column in a source, and of the parts of its values, from its schema or else
+// its sample. A column without values has none if the sample was the whole source.
 func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
 	about := src.About()
 	if p.request.Read.Sources != nil || about.Declared != nil || p.plan.Wide {
@@ -45,11 +45,11 @@ func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []strin
 	}
 }
 
-// use is a measure, and who has it.
+// use is a measure and who uses it.
 type use struct{ unit, by string }
 
-// settleUnit refuses inputs that would mix units, scales, instants and local times, or bytes and texts in one column or in a part of its values,
-// where readers of the table could not tell them apart. Else it sets the column's unit.
+// settleUnit refuses inputs that would mix units, scales, instants and local times, or bytes and texts in one column or
+// in a part of its values, where readers of the table could not distinguish them. Otherwise it sets the column's unit.
 func (p *planner) settleUnit(i int) error {
 	col := &p.plan.Fields[i]
 	last := func(path string) use {
@@ -67,7 +67,7 @@ func (p *planner) settleUnit(i int) error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(parts)) {
 		uses, unit := []use{last(""), last(path)}, last(path).unit
-		// A file whose schema does not know the part may have it in its texts.
+		// A file whose schema lacks the part may have it in its texts.
 		for _, of := range slices.Compact([]string{"", path}) {
 			for _, measure := range parts[of].as {
 				one := use{p.kept(i, path, measure), parts[of].first[measure]}
@@ -90,8 +90,8 @@ func (p *planner) settleUnit(i int) error {
 	return nil
 }
 
-// kept is the part of a measure that values of the field's type do not show; of nested values, JSON does not. In a key, the texts of one value
-// would be several rows.
+// kept is the part of a measure that values of the field's type do not show, as JSON does not for nested values. In a
+// key, different texts of one value would be different rows.
 func (p *planner) kept(i int, path, measure string) string {
 	col := &p.plan.Fields[i]
 	of, decimal, duration := col.Type, strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")
@@ -150,7 +150,7 @@ func (p *planner) mixed(i int, path string, a, b use) error {
 	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold together; %s", col.Name+path, a.by, a.unit, b.by, b.unit, way)
 }
 
-// family is what measures have in common that one type of a column can hold.
+// family is what is common to measures that one column type can hold.
 func family(measure string) string {
 	switch what, _, _ := strings.Cut(measure, ", "); what {
 	case "timestamp", "local timestamp", "date":
@@ -163,7 +163,7 @@ func family(measure string) string {
 	return "" // durations, which no type makes one of
 }
 
-// Units returns the units of the table's columns by their names, also of those that this load lacks.
+// Units returns the units of the table's columns by name, including columns not in this load.
 func (p *Plan) Units() map[string]string {
 	units := maps.Clone(p.units)
 	for _, c := range p.Schema.Columns {
@@ -174,7 +174,7 @@ func (p *Plan) Units() map[string]string {
 	return units
 }
 
-// UnitText is the unit as lists of columns show it after the type; empty without one.
+// UnitText is the unit as column lists show it after the type; empty without one.
 func UnitText(of, unit string) string {
 	_, short, ok := strings.Cut(unit, ", ")
 	if !ok {

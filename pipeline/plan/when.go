@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/tablestore/condition"
 )
 
-// checkWhen refuses what a condition on columns cannot be combined with, and columns that it cannot compare.
+// checkWhen refuses options that cannot be combined with a condition on columns, and columns that it cannot compare.
 func (p *planner) checkWhen() error {
 	r := p.request
 	if r.When == nil {
@@ -55,7 +55,7 @@ func (p *planner) checkWhen() error {
 	return nil
 }
 
-// Lacks returns why a row cannot be compared as Request.When asks, or nil: has reports whether it has a value in a column.
+// Lacks returns why a row cannot be compared for Request.When, or nil; has reports whether it has a value in a column.
 func (p *Plan) Lacks(has func(column string) bool) *table.Reason {
 	for _, name := range p.whenNew {
 		if !has(name) {

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/convert"
 )
 
-// checkWide sees to it that all sources describe their records themselves, or none.
+// checkWide ensures that either all or no sources have self-describing records.
 func (p *planner) checkWide() error {
 	for i, s := range p.plan.Sources {
 		wide := s.About().Wide
@@ -24,8 +24,8 @@ func (p *planner) checkWide() error {
 	return nil
 }
 
-// askForColumns adds the columns that the load names to those of sources whose records describe themselves: what keys,
-// expressions, tables and versions are made of. Which columns a record has nobody knows before it is read.
+// askForColumns adds the columns that the load names to those of sources with self-describing records: for keys,
+// expressions, tables and versions. The columns of such a record are unknown before it is read.
 func (p *planner) askForColumns() error {
 	ask := func(names ...string) {
 		for _, name := range names {
@@ -83,7 +83,7 @@ func (p *planner) joinWide() error {
 	return nil
 }
 
-// warnOfDescribed says which columns of the sources themselves, keys for the most part, are not loaded: they are not cells.
+// warnOfDescribed names the sources' own columns, mostly keys, that are not loaded because they are not cells.
 func (p *planner) warnOfDescribed() {
 	for _, c := range p.all {
 		if p.plan.described[c] && !slices.Contains(p.columns, c) && !p.isNumbered(p.rename(c)) && p.wanted(c) && !p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {
@@ -93,7 +93,7 @@ func (p *planner) warnOfDescribed() {
 	}
 }
 
-// warnOfUnseen says which columns that the load names no sampled record has: their names may be wrong.
+// warnOfUnseen names the columns of the load that no sampled record has: their names may be wrong.
 func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	for _, c := range p.columns {
 		if p.plan.Wide && !p.plan.described[c] && !in.Seen(place[c]) && !p.plan.Empty {
@@ -102,18 +102,19 @@ func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
 	}
 }
 
-// Described reports whether a column is one that sources whose records describe themselves list of their own: it is not one of the
-// columns that they were asked for.
+// Described reports whether sources with self-describing records list a column themselves, without having been asked
+// for it.
 func (p *Plan) Described(column string) bool { return p.described[column] }
 
-// AsItIs reports whether rows are what their records are: no key is computed and no cell changed on the way.
+// AsItIs reports whether rows equal their records: no key is computed and no cell is changed.
 func (p *Plan) AsItIs() bool {
 	c := &p.Request.Columns
 	return p.Makers == nil && p.Tables == nil && p.Schema.Numbered == 0 && len(c.Rename) == 0 && len(c.Types) == 0 && p.Request.Read.Convert.VersionColumn == ""
 }
 
-// Cell returns the table's column for cells of a name, in a load of records that describe themselves. Loaded is false for cells
-// that the load leaves out: it was asked to, an expression makes the table's column of that name, or it is what a key column is made of.
+// Cell returns the table's column for cells of a name, in a load of self-describing records. loaded is false for cells
+// that are left out: on request, because an expression makes the table's column of that name, or because a key column
+// is made of them.
 func (p *Plan) Cell(name string) (col table.Column, loaded bool) {
 	c := &p.Request.Columns
 	col = table.Column{Source: name, Name: c.To(name), Type: table.Any}
@@ -156,10 +157,10 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 	return nil
 }
 
-// Column is a column that is computed.
+// Column is a computed column.
 type Column = keyexpr.Column
 
-// To is the name in the table of a column that is loaded as it is.
+// To is the name in the table of a column that is loaded unchanged.
 func (c *Columns) To(column string) string {
 	if to, ok := c.Rename[column]; ok {
 		return to
@@ -172,7 +173,7 @@ func (c *Columns) Takes(column string) bool {
 	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
 }
 
-// computes reports whether an expression makes the table's column of that name.
+// computes reports whether an expression makes the table's column with a name.
 func (c *Columns) computes(name string) bool {
 	is := func(col keyexpr.Column) bool { return col.Name == name }
 	return slices.ContainsFunc(c.Keys, is) || slices.ContainsFunc(c.Set, is)

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Write writes the page into the run folder, and returns its path.
+// Write writes the page into the run folder and returns its path.
 func Write(r *pipeline.Report) (path string, err error) {
 	path = filepath.Join(r.RunDir, rundir.PageFile)
 	err = atomicfile.Write(path, atomicfile.Options{Perm: 0o600}, func(w io.Writer) error { return page.Write(w, Page(r)) })
@@ -28,7 +28,7 @@ func Write(r *pipeline.Report) (path string, err error) {
 	return path, nil
 }
 
-// Page is the report as a page.
+// Page returns the report as a page.
 func Page(r *pipeline.Report) *page.Page {
 	p := &page.Page{Title: "Load into " + r.Table, State: r.State, Tone: toneOf(r), Facts: facts(r)}
 	p.Lead = append(p.Lead, fmt.Sprintf("%s to %s.", inputs(r.Inputs), r.Target))
@@ -61,7 +61,7 @@ func toneOf(r *pipeline.Report) page.Tone {
 	return page.Warning
 }
 
-// shownInputs bounds the names of inputs.
+// shownInputs limits the names of inputs.
 const shownInputs = 5
 
 func inputs(names []string) string {
@@ -140,7 +140,7 @@ func limitSeries(r *pipeline.Report, over func(string, func(*ledger.Point) float
 	return all
 }
 
-// limits says what limited the load.
+// limits lists what limited the load.
 func limits(r *pipeline.Report) page.Table {
 	t := page.Table{Title: "What limited the load", Columns: []string{"", "share of the time", "", "to load faster"}, Numbers: []bool{false, true}}
 	for _, l := range r.LimitedBy {

@@ -17,9 +17,9 @@ import (
 // ArchiveFile lists the files of archived rows that a run has made.
 const ArchiveFile = "archived.jsonl"
 
-// Archive keeps rows of tables that are too old to be loaded: for each table a file in a folder of the user's. A file that is
-// there belongs to somebody else, so each run makes files of its own; which ones is listed in the run folder before they are
-// made. It is not safe for concurrent use.
+// Archive keeps rows of tables that are too old to be loaded: for each table a file in a folder of the user. An
+// existing file belongs to somebody else, so each run makes its own files, and lists them in the run folder beforehand.
+// It is not safe for concurrent use.
 type Archive struct {
 	run     string
 	headers []Header
@@ -39,8 +39,8 @@ type archiveEntry struct {
 	File string `json:"file"`
 }
 
-// OpenArchive opens the archive of the run in a folder. Of a resumed run, lengths are what counts of its files, as
-// Lengths returned them: they are cut back to that, and what they do not name is removed.
+// OpenArchive opens the archive of the run in a folder. For a resumed run, lengths are the valid lengths of its files,
+// from Lengths: the files are cut to them, and files not in it are removed.
 func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archive, error) {
 	a := &Archive{run: run, headers: headers, files: map[archiveKey]*Journal{}}
 	entries, err := a.listed()
@@ -105,7 +105,7 @@ func (a *Archive) append(j *Journal, header int, text []byte) error {
 	return nil
 }
 
-// make makes the file of a table under the first name that is free.
+// make makes the file of a table under the first free name.
 func (a *Archive) make(key archiveKey) (*Journal, error) {
 	if err := os.MkdirAll(key.Dir, 0o700); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 	}
 }
 
-// enlist notes that a file is about to be made, safe from a crash.
+// enlist notes, safe from a crash, that a file is about to be made.
 func (a *Archive) enlist(e archiveEntry) (err error) {
 	if a.list == nil {
 		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
@@ -165,7 +165,7 @@ func (a *Archive) Flush() error {
 	return err
 }
 
-// Lengths are how many bytes the files have, by their paths.
+// Lengths returns the lengths of the files in bytes, by path.
 func (a *Archive) Lengths() map[string]int64 {
 	lengths := map[string]int64{}
 	for _, j := range a.files {
@@ -174,7 +174,7 @@ func (a *Archive) Lengths() map[string]int64 {
 	return lengths
 }
 
-// Open are the open files, to be synced by whoever says how long they are.
+// Open returns the open files, to be synced before their lengths are relied on.
 func (a *Archive) Open() (files []*os.File) {
 	for _, j := range a.files {
 		files = append(files, j.File())
@@ -182,7 +182,7 @@ func (a *Archive) Open() (files []*os.File) {
 	return files
 }
 
-// Paths are the files that there are, in order.
+// Paths returns the existing files in order.
 func (a *Archive) Paths() []string { return slices.Sorted(maps.Keys(a.Lengths())) }
 
 // Close syncs and closes the files.

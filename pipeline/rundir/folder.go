@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Version is that of the format of a run folder: SummaryFile and run.json say it for all files.
+// Version is the format version of a run folder, stated in SummaryFile and run.json for all files.
 const Version = 1
 
 // Names of the files in a run folder.
@@ -30,15 +30,15 @@ const (
 	SummaryFile = "summary.json"
 	ReasonsFile = "rejects.jsonl"
 	PageFile    = "report.html"
-	// DoubtsFile is the journal of rows with a number of the service's that were sent more than once.
+	// DoubtsFile is the journal of rows numbered by the service that were sent more than once.
 	DoubtsFile = "repeated.bin"
-	// StampsDir is the folder with the timestamps that updates were sent with.
+	// StampsDir is the folder with the timestamps sent with updates.
 	StampsDir = "stamps"
-	// BlocksFile is the journal of what was hashed of the inputs.
+	// BlocksFile is the journal of hashes of the inputs.
 	BlocksFile = "blocks.bin"
 )
 
-// Root is where runs go that name no folder.
+// Root holds the runs without a named folder.
 const Root = "tsimport-runs"
 
 // DefaultPath returns the folder of a run that begins at start: Root, then the time in UTC and the table.
@@ -84,12 +84,13 @@ type Header struct {
 	Text []byte // as it stands in the input, line end included; empty without one
 	Dir  string // below the run folder, of partition folders; empty is the run folder itself
 	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
-	// End ends a record, and Ended reports whether one has its end, which the last of an input may lack. Empty and nil are LF.
+	// End ends a record. Ended reports whether a record has its end, which the last one of an input may lack. Empty and
+	// nil mean LF.
 	End   string
 	Ended func(record []byte) bool
 }
 
-// missingEnd returns what a record lacks of its end.
+// missingEnd returns the missing part of a record's end.
 func (h *Header) missingEnd(record []byte) string {
 	end := cmp.Or(h.End, "\n")
 	if len(record) == 0 || h.Ended != nil && h.Ended(record) || h.Ended == nil && bytes.HasSuffix(record, []byte(end)) {
@@ -106,7 +107,7 @@ func Touches(folder, file string) bool {
 	return SameFile(filepath.Dir(file), folder)
 }
 
-// ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
+// ownFiles are the files of a run besides its rejects, under the names used by the packages that write them.
 var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, BlocksFile, StampsDir, ArchiveFile, "run.json", "division.bin", "order.bin", "order.other.bin", RejectIndexFile, "checkpoint.bin", "checkpoint.prev"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
@@ -115,7 +116,7 @@ const rejectsPrefix = "rejects"
 // rejectsNames are the names that a run gives to files of rejects; others are the user's.
 var rejectsNames = regexp.MustCompile(`^rejects(\.jsonl|(-[1-9][0-9]*)?\.(csv|ndjson))$`)
 
-// Grows reports whether a file of a run folder, by its name below it, only gets longer during the run.
+// Grows reports whether a file of a run folder, by its path below it, only gets longer during the run.
 func Grows(name string) bool {
 	switch base := filepath.Base(name); {
 	case base == DoubtsFile, base == BlocksFile, base == RejectIndexFile, strings.HasPrefix(name, StampsDir+"/"):
@@ -127,7 +128,7 @@ func Grows(name string) bool {
 
 func isRejectsFile(name string) bool { return rejectsNames.MatchString(name) }
 
-// FolderError says that a folder of runs or of locks cannot be made or written to.
+// FolderError means that a folder of runs or of locks cannot be made or written to.
 type FolderError struct {
 	What string
 	Err  error
@@ -142,7 +143,7 @@ func (e *FolderError) Error() string {
 
 func (e *FolderError) Unwrap() error { return e.Err }
 
-// Exit is the code of a command that ends so: the same command does not find another folder.
+// Exit is the exit code: the same command would find the same folder.
 func (e *FolderError) Exit() int {
 	if e.lasts() {
 		return 2
@@ -154,7 +155,7 @@ func (e *FolderError) lasts() bool {
 	return errors.Is(e.Err, fs.ErrPermission) || errors.Is(e.Err, syscall.EROFS) || errors.Is(e.Err, syscall.ENOTDIR) || errors.Is(e.Err, syscall.EEXIST)
 }
 
-// Create makes the folder. When it holds an earlier run, that run's files are moved into attempt-N below it first.
+// Create makes the folder. The files of an earlier run in it are first moved into attempt-N below it.
 func Create(path string, headers []Header) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, &FolderError{"create run folder", err}
@@ -170,7 +171,7 @@ func Create(path string, headers []Header) (*Folder, error) {
 	return f, nil
 }
 
-// KeepEarlier moves the files of a run that a folder holds into attempt-N below it. Nothing need be there.
+// KeepEarlier moves the files of an earlier run in a folder, if any, into attempt-N below it.
 func KeepEarlier(path string) (err error) {
 	defer func() {
 		if err != nil {
@@ -222,8 +223,8 @@ func RejectsFile(i int, kind string) string {
 	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
 }
 
-// RejectsFiles returns the paths of the files with rejected records that this run has made, those that the user has changed
-// meanwhile under their new names, ReasonsFile last.
+// RejectsFiles returns the paths of this run's files with rejected records, those changed meanwhile by the user under
+// their new names, ReasonsFile last.
 func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i := range f.files {
@@ -237,7 +238,7 @@ func (f *Folder) RejectsFiles() []string {
 	return made
 }
 
-// rejectsPath is the path of the file of a header, or of the reasons, which come after those.
+// rejectsPath is the path of the file of a header, or of the reasons, which follow the headers.
 func (f *Folder) rejectsPath(header int) string {
 	if header == len(f.headers) {
 		return filepath.Join(f.Path, ReasonsFile)
@@ -246,8 +247,8 @@ func (f *Folder) rejectsPath(header int) string {
 	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
 }
 
-// Reject keeps a rejected record of the header-th header and its reason. One that could not be kept fails each Flush from then on: a
-// checkpoint must not count on it.
+// Reject keeps a rejected record of the header-th header and its reason. After a failure each Flush fails: a checkpoint
+// must not rely on the record.
 func (f *Folder) Reject(header int, r table.Reject) error {
 	err := f.reject(header, r)
 	f.failed = cmp.Or(f.failed, err)
@@ -272,7 +273,7 @@ func (f *Folder) reject(header int, r table.Reject) error {
 	return f.indexOne(header, r.Location.Source, r.Location.Record, raw, len(line))
 }
 
-// make makes a file, unless it is there, with its header. Only its owner reads it: what a run keeps is data.
+// make makes a file, unless it exists, with its header. Only its owner may read it: a run folder holds data.
 func (f *Folder) make(i int) error {
 	if f.files[i] != nil {
 		return nil
@@ -295,7 +296,7 @@ func (f *Folder) writeRecord(header int, text []byte) {
 	f.write(header, []byte(f.headers[header].missingEnd(text)))
 }
 
-// write writes to a file and counts that.
+// write writes to a file and counts the bytes.
 func (f *Folder) write(i int, text []byte) {
 	file := f.files[i]
 	_, _ = file.text.Write(text) // a bufio.Writer keeps its error for Flush
@@ -319,7 +320,7 @@ func (f *Folder) Flush() error {
 	return f.failed
 }
 
-// WriteSummary replaces the summary, so that a reader never sees half of one.
+// WriteSummary replaces the summary atomically.
 func WriteSummary(folder string, summary any) error {
 	if err := progress.Write(filepath.Join(folder, SummaryFile), 0o600, Version, summary); err != nil {
 		return fmt.Errorf("write summary: %w", err)

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Journal is a file that only grows during a run. What it has beyond the length of the last checkpoint is cut off
-// when the run is continued, and then comes again. It is not safe for concurrent use.
+// Journal is a file that only grows during a run. On resuming, anything beyond the length in the last checkpoint is cut
+// off, and then written again. It is not safe for concurrent use.
 type Journal struct {
 	path   string
 	file   *os.File
@@ -24,8 +24,8 @@ type Journal struct {
 	lock   *flock.Flock // of OpenExclusive
 }
 
-// OpenJournal opens the file, cut to the first keep bytes of what it has. It is made if it is missing, and must have as
-// many. Check, if given, is asked about the file before it is cut.
+// OpenJournal opens the file, cut to its first keep bytes, which must exist. A missing file is made. check, if given,
+// examines the file before it is cut.
 func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -53,7 +53,8 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	return j, nil
 }
 
-// OpenExclusive is OpenJournal for a file that one process at a time may open so. File systems without locks keep nobody out.
+// OpenExclusive is OpenJournal for a file that only one process at a time may open. A file system without locks
+// excludes nobody.
 func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	lock := flock.New(lockOf(path), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))
 	switch err := tryLock(lock); {
@@ -70,7 +71,8 @@ func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Jou
 	return j, nil
 }
 
-// lockOf is the file whose lock is the journal's: itself, except on Windows, where the lock would keep out the journal's own writes.
+// lockOf is the file whose lock is the journal's: itself, except on Windows, where the lock would block the journal's
+// own writes.
 func lockOf(path string) string {
 	if runtime.GOOS == "windows" {
 		return atomicfile.Beside(path, ".lock")
@@ -95,10 +97,10 @@ func (j *Journal) Append(b []byte) error {
 	return nil
 }
 
-// Length is how many bytes there are, those that are not flushed included.
+// Length is the length in bytes, including bytes not yet flushed.
 func (j *Journal) Length() int64 { return j.length }
 
-// File is the open file, to be synced by whoever says how long it is.
+// File is the open file, to be synced before its length is relied on.
 func (j *Journal) File() *os.File { return j.file }
 
 // Path is the path of the file.
@@ -112,7 +114,7 @@ func (j *Journal) Flush() error {
 	return nil
 }
 
-// Sync sees to it that the file survives a crash of the machine as far as it was appended to.
+// Sync makes everything appended so far safe from a crash of the machine.
 func (j *Journal) Sync() error {
 	if err := errors.Join(j.Flush(), j.file.Sync()); err != nil {
 		return fmt.Errorf("write journal %s: %w", j.path, err)
@@ -133,7 +135,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// Read calls f with a reader of all that was appended.
+// Read calls f with a reader of everything appended.
 func (j *Journal) Read(f func(*bufio.Reader) error) error {
 	if err := j.Flush(); err != nil {
 		return err

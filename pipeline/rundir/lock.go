@@ -18,14 +18,14 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// LockFile is the name of the file in a run folder that the process holds which works on the run.
+// LockFile is the name of the file in a run folder that is locked by the process working on the run.
 const LockFile = "lock"
 
-// Lock is held by the one process that works on a run, or on a load.
+// Lock is held by the only process that works on a run or a load.
 type Lock struct {
 	file *flock.Flock
 	free func() error // removes the file that stands for a lock where the file system has none
-	// passing are the file and the folders that go with the lock, the innermost first.
+	// passing are the file and the folders to remove with the lock, the innermost first.
 	passing []string
 }
 
@@ -35,12 +35,12 @@ type Holder struct {
 	Host string `json:"host"`
 }
 
-// HeldError says that another process works on the run.
+// HeldError means that another process works on the run.
 type HeldError struct {
 	Path string // of the run, or of the lock of a load
 	By   Holder
 	Load bool // the load is not known by a run folder yet
-	// Stale is a file that says who has the lock, where the file system has no locks: nobody can tell whether it still has.
+	// Stale is a file that names the holder, if the file system has no locks: whether it still holds the lock is unknown.
 	Stale string
 }
 
@@ -60,14 +60,14 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// What tryLock returns when another process has the lock, and where the file system has none.
+// The errors of tryLock if another process has the lock, and if the file system has none.
 var (
 	errLocked  = errors.New("locked")
 	errNoLocks = errors.New("the file system has no locks")
 )
 
-// TakeLock takes the lock of a run folder, which exists. It is free again when the process ends, however it ends. The error
-// is a *HeldError if another process has it.
+// TakeLock takes the lock of an existing run folder. It is released when the process ends in any way. The error is a
+// *HeldError if another process has it.
 func TakeLock(path string) (*Lock, error) {
 	l, err := take(filepath.Join(path, LockFile))
 	if held := new(HeldError); errors.As(err, &held) {
@@ -76,13 +76,13 @@ func TakeLock(path string) (*Lock, error) {
 	return l, err
 }
 
-// HolderOf returns the process that works on the run in a folder, as far as it has said who it is, and whether there is one. Unlike TakeLock
-// it writes nothing: it takes the lock to read, for a moment for which TakeLock waits.
+// HolderOf returns the process that works on the run in a folder, as far as it has identified itself, and whether there
+// is one. Unlike TakeLock it writes nothing: it takes a read lock for a moment, which TakeLock waits for.
 func HolderOf(path string) (h Holder, held bool) {
 	return holderOfLock(filepath.Join(path, LockFile))
 }
 
-// HeldClaims returns who holds the claims in a folder whose names begin with the prefix.
+// HeldClaims returns the holders of the claims in a folder by a prefix of their names.
 func HeldClaims(folder, prefix string) (map[string]Holder, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -100,7 +100,7 @@ func HeldClaims(folder, prefix string) (map[string]Holder, error) {
 	return claims, nil
 }
 
-// holderOfLock is HolderOf for the file of a lock.
+// holderOfLock is HolderOf for a lock file.
 func holderOfLock(name string) (h Holder, held bool) {
 	if _, err := os.Stat(name); err != nil {
 		return h, false
@@ -122,13 +122,13 @@ func holderOfLock(name string) (h Holder, held bool) {
 	return h, errors.Is(err, errLocked) || h.PID != 0 // of a file that cannot be opened, what it says counts
 }
 
-// toRead is a lock that others may have at the same time, to read.
+// toRead is a shared lock for reading.
 type toRead struct{ *flock.Flock }
 
 func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
-// TakePassing is TakeLock for a folder that may be missing: it is made. Release takes the lock's file away, and the folder if it
-// was made and is empty, unless Keep was called.
+// TakePassing is TakeLock for a folder that is made if missing. Release removes the lock file, and the folder if it was
+// made and is empty, unless Keep was called.
 func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {
@@ -147,8 +147,8 @@ func TakePassing(path string) (*Lock, error) {
 	}
 }
 
-// TakeClaim takes the lock of a load in a folder of such locks, by what identifies the load. The folder is made; Release takes
-// away what is empty. The error is a *HeldError if another process has it.
+// TakeClaim takes the lock of a load in a folder of such locks, by the load's identity. The folder is made if missing;
+// Release removes what is empty. The error is a *HeldError if another process has it.
 func TakeClaim(folder, identity string) (*Lock, error) {
 	name := filepath.Join(folder, identity)
 	made := []string{folder, filepath.Dir(folder)}
@@ -171,8 +171,8 @@ func TakeClaim(folder, identity string) (*Lock, error) {
 	}
 }
 
-// TakeBeside takes the lock of a file that is about to be written: a file beside it stands for the lock, and Release takes that away. The error is
-// a *HeldError if another process has it.
+// TakeBeside takes the lock of a file about to be written: a file beside it stands for the lock, and Release removes
+// that. The error is a *HeldError if another process has it.
 func TakeBeside(path, suffix string) (*Lock, error) {
 	name := atomicfile.Beside(path, suffix)
 	l, err := take(name)
@@ -185,10 +185,10 @@ func TakeBeside(path, suffix string) (*Lock, error) {
 	return l, err
 }
 
-// mostAbandoned bounds how many locks are looked at for one that is taken.
+// mostAbandoned limits how many lock files are checked when a lock is taken.
 const mostAbandoned = 100
 
-// removeAbandoned takes away the files of locks whose processes were killed.
+// removeAbandoned removes lock files of killed processes.
 func removeAbandoned(folder, own string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -208,7 +208,7 @@ func removeAbandoned(folder, own string) {
 	}
 }
 
-// makeFolders makes a folder and those above it, which other processes may take away meanwhile.
+// makeFolders makes a folder and its parents, which other processes may remove meanwhile.
 func makeFolders(path string) (err error) {
 	for range 100 {
 		err = os.MkdirAll(path, 0o700)
@@ -219,7 +219,7 @@ func makeFolders(path string) (err error) {
 	return err
 }
 
-// missingFolders returns the folder and those above it that are missing.
+// missingFolders returns the missing ones of the folder and its parents.
 func missingFolders(path string) (missing []string) {
 	for path = filepath.Clean(path); ; path = filepath.Dir(path) {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -229,7 +229,7 @@ func missingFolders(path string) (missing []string) {
 	}
 }
 
-// take takes the lock that a file stands for.
+// take takes the lock of a file.
 func take(name string) (*Lock, error) {
 	for {
 		l := &Lock{file: flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))}
@@ -260,7 +260,8 @@ func take(name string) (*Lock, error) {
 	}
 }
 
-// tryLock locks the file until it is unlocked or the process ends. It returns errLocked, errNoLocks, or an error that names the file.
+// tryLock locks the file until it is unlocked or the process ends. It returns errLocked, errNoLocks, or an error that
+// names the file.
 func tryLock(f interface {
 	TryLock() (bool, error)
 	Path() string
@@ -283,16 +284,16 @@ func tryLock(f interface {
 	}
 }
 
-// isStill reports whether the name of a locked file still stands for it.
+// isStill reports whether the name of a locked file still refers to it.
 func isStill(f *flock.Flock) bool {
 	locked, err1 := f.Stat()
 	named, err2 := os.Stat(f.Path())
 	return err1 == nil && err2 == nil && os.SameFile(locked, named)
 }
 
-// removeAndUnlock removes names from the first until one cannot be removed, and unlocks. Elsewhere than on Windows the names are
-// removed under the lock: a process that opens the file in between finds that its name is gone. Windows removes no file that is open:
-// there a file that can be removed after it is unlocked is one that nobody else has opened.
+// removeAndUnlock removes names in order until one cannot be removed, and unlocks. Except on Windows, the names are
+// removed under the lock: a process that opens the file in between finds its name gone. Windows removes no open file:
+// there, a file that can be removed after unlocking is open in no other process.
 func removeAndUnlock(f *flock.Flock, names ...string) error {
 	var err error
 	if runtime.GOOS == "windows" {
@@ -311,8 +312,8 @@ func thisProcess() Holder {
 	return Holder{PID: os.Getpid(), Host: host}
 }
 
-// note writes into a locked file who has the lock. Windows refuses every other handle the byte that is locked, the first, and the
-// library keeps its own handle to itself: there the first byte stays empty. holderOf does not read it.
+// note writes the holder into a locked file. Windows denies every other handle the locked byte, the first, and the
+// library does not share its handle: there the first byte stays empty. holderOf does not read it.
 func (h Holder) note(name string) error {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -329,7 +330,7 @@ func (h Holder) note(name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// holderOf reads what note has written. It is empty if the process that has the lock has not said yet who it is.
+// holderOf reads the holder from a lock file. It is empty if the holder has not identified itself yet.
 func holderOf(name string) (h Holder) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -343,10 +344,10 @@ func holderOf(name string) (h Holder) {
 	return h
 }
 
-// Keep lets the lock's file and folder stay.
+// Keep keeps the lock's file and folder at Release.
 func (l *Lock) Keep() { l.passing = nil }
 
-// Release gives the lock back. The file of a run folder's lock stays.
+// Release releases the lock. The lock file of a run folder stays.
 func (l *Lock) Release() error {
 	if l == nil || l.file == nil {
 		return nil

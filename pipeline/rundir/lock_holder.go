@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// holderSuffix ends the name of a file that stands for a lock where the file system has none: who makes it has the lock.
+// holderSuffix ends the name of a file that stands for a lock if the file system has none: its creator holds the lock.
 const holderSuffix = ".holder"
 
-// holdFile makes the file, or finds out who has made it. The file of a process of this machine that has ended is replaced;
-// that of another machine's is not, for nobody can tell whether it still runs.
+// holdFile makes the file, or returns who has made it. The file of an ended process of this machine is replaced; that
+// of another machine is not, because its process may still run.
 func holdFile(name string) (free func() error, err error) {
 	for range 3 {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -38,7 +38,7 @@ func holdFile(name string) (free func() error, err error) {
 		if json.Unmarshal(text, &held.By) != nil || held.By.Host != thisProcess().Host || alive(held.By.PID) {
 			return nil, held
 		}
-		// Two processes may both see that it is stale: the one that finds another content in what it has moved away puts it back.
+		// Two processes may both find it stale: the one that has moved away different content puts it back.
 		aside := name + "." + strconv.Itoa(os.Getpid())
 		if err := os.Rename(name, aside); err != nil {
 			continue
@@ -53,7 +53,7 @@ func holdFile(name string) (free func() error, err error) {
 	return nil, fmt.Errorf("make %s: other processes do so too", name)
 }
 
-// alive reports whether a process of this machine runs.
+// alive reports whether a process of this machine is running.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -12,10 +12,11 @@ import (
 	"example.com/tsimport/internal/progress"
 )
 
-// IsRoot reports whether a folder is that of the runs that name none.
+// IsRoot reports whether a folder is the default folder of runs.
 func IsRoot(folder string) bool { return SameFile(Root, folder) }
 
-// Folders are the folders below a root of runs that are this user's: another one may have put there what is to be found. Nothing need be there.
+// Folders returns this user's folders below a root of runs; those of another user may be planted. The root need not
+// exist.
 func Folders(root string) (own []string, err error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +30,7 @@ func Folders(root string) (own []string, err error) {
 	return own, err
 }
 
-// SameFile reports whether two names are those of one file or folder, which exists.
+// SameFile reports whether two names refer to one existing file or folder.
 func SameFile(a, b string) bool {
 	x, err1 := os.Stat(a)
 	y, err2 := os.Stat(b)
@@ -44,8 +45,8 @@ func ReadSummary(folder string, to any) error {
 	return nil
 }
 
-// IsRun reports whether a folder is that of a run, or of an earlier attempt below one. It has a summary, which says a state,
-// and another file of a run: a folder with somebody else's summary.json is not taken for one.
+// IsRun reports whether a folder holds a run, or an earlier attempt of one: a summary with a state, and another file of
+// a run. A folder with a foreign summary.json is not a run.
 func IsRun(folder string) bool {
 	has := func(names ...string) bool {
 		for _, name := range names {

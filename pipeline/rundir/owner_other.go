@@ -2,8 +2,8 @@
 
 package rundir
 
-// CheckOwner refuses nothing: this system has no owners as Unix has.
+// CheckOwner refuses nothing: this system has no Unix owners.
 func CheckOwner(string) error { return nil }
 
-// CheckShared refuses nothing either.
+// CheckShared refuses nothing: this system has no Unix owners.
 func CheckShared(string) error { return nil }

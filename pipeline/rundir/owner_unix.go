@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// CheckOwner refuses a run folder of another user: whoever made it has written the command that a resumed run carries out, and
-// the files that it continues. One that is missing is not refused.
+// CheckOwner refuses a run folder of another user, who wrote the command that a resumed run carries out and the files
+// that it continues. A missing folder is not refused.
 func CheckOwner(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -23,11 +23,12 @@ func CheckOwner(path string) error {
 	return checkOwner(path, info, os.Geteuid())
 }
 
-// SharedVariable is the environment variable that allows shared folders of other users: on some mounts all files belong to one user.
+// SharedVariable is the environment variable that allows shared folders of other users: on some mounts all files belong
+// to one user.
 const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 
-// CheckShared refuses a job directory or state that belongs to another user: its files decide where signed requests go and what is loaded.
-// Root is trusted.
+// CheckShared refuses a job directory or state of another user: its files decide where signed requests go and what is
+// loaded. Root is trusted.
 func CheckShared(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || os.Getenv(SharedVariable) == "trust" {

@@ -23,7 +23,7 @@ type Contents struct {
 
 var attemptNames = regexp.MustCompile(`^attempt-[1-9][0-9]*$`)
 
-// ContentsOf looks at a run folder. Own says what else belongs to the run, by its path below the folder, with slashes.
+// ContentsOf inspects a run folder. own says what else belongs to the run, by its path below the folder, with slashes.
 func ContentsOf(path string, own func(name string, folder bool) bool) (c Contents, err error) {
 	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -58,7 +58,7 @@ func ContentsOf(path string, own func(name string, folder bool) bool) (c Content
 	return c, nil
 }
 
-// isOwn reports whether a run has made what a run folder has under a name.
+// isOwn reports whether a name in a run folder was made by a run.
 func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) bool {
 	if !d.IsDir() && !d.Type().IsRegular() {
 		return false
@@ -74,9 +74,9 @@ func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) 
 	return slices.Contains(ownFiles, base) || isRejectsFile(base) || base == LockFile || base == LockFile+holderSuffix
 }
 
-// Remove removes a run folder with all that is in it, unless another process works on the run: then the error is a *HeldError. Still is
-// asked once none can; if it says no, nothing is removed. What says that the folder is a run's goes last: one that was removed in part is
-// a run that can be removed.
+// Remove removes a run folder with everything in it, unless another process works on the run: then the error is a
+// *HeldError. still is called once none can; if it returns false, nothing is removed. The files that identify the
+// folder as a run go last, so that a partly removed run can still be removed.
 func Remove(path string, still func() bool, last ...string) (removed bool, err error) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		return false, errors.Join(err, fmt.Errorf("remove run %s: it is not a folder", path))

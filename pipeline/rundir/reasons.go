@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Reason is one line of ReasonsFile: where a rejected record stood, and why it was rejected.
+// Reason is one line of ReasonsFile: the place of a rejected record, and why it was rejected.
 type Reason struct {
 	File    string `json:"file"`
 	Record  int64  `json:"record"`
@@ -26,11 +26,11 @@ type Reason struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Value   string `json:"value,omitempty"`
-	// MaybeApplied says that the row may be in the table all the same: the service has never said whether it was written.
+	// MaybeApplied means that the row may still be in the table: the service never said whether it was written.
 	MaybeApplied bool `json:"maybe_applied,omitempty"`
 }
 
-// ReasonOf is why a record was rejected, and where it stood.
+// ReasonOf returns why a record was rejected, and its place.
 func ReasonOf(r *table.Reject) Reason {
 	return Reason{
 		File: r.Location.Source, Record: r.Location.Record, Line: r.Location.Line, Offset: r.Location.Offset, Key: r.Location.Key,
@@ -45,8 +45,8 @@ type ReasonCount struct {
 	First Reason `json:"first"`
 }
 
-// CountReasons counts what the run in a folder has rejected, all its attempts, by code; the most frequent code comes first.
-// A run without rejects has none.
+// CountReasons counts the rejects of all attempts of the run in a folder by code, the most frequent first. A run
+// without rejects has none.
 func CountReasons(path string) ([]ReasonCount, error) {
 	var counts []ReasonCount
 	at := map[string]int{} // by code
@@ -63,7 +63,7 @@ func CountReasons(path string) ([]ReasonCount, error) {
 	return counts, err
 }
 
-// EachReason reads why the run in a folder has rejected records, and calls each with it.
+// EachReason calls each with the reason of every record rejected by the run in a folder.
 func EachReason(path string, each func(*Reason)) error {
 	f, err := os.Open(filepath.Join(path, ReasonsFile))
 	if errors.Is(err, fs.ErrNotExist) {

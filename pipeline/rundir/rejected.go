@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/progress"
 )
 
-// Rejected is which records a run has rejected: their numbers, from 1 and increasing, by input.
+// Rejected holds the numbers of a run's rejected records, from 1 and increasing, by input.
 type Rejected map[string][]int64
 
 // Has reports whether the record was rejected.
@@ -21,7 +21,7 @@ func (r Rejected) Has(file string, record int64) bool {
 	return found
 }
 
-// ReadRejected reads which records the run in a folder has rejected; a run without rejects has no file of them.
+// ReadRejected reads the rejected records of the run in a folder; a run without rejects has no file of them.
 func ReadRejected(path string) (Rejected, error) {
 	var r Rejected
 	if err := EachReason(path, func(line *Reason) {
@@ -38,21 +38,22 @@ func ReadRejected(path string) (Rejected, error) {
 	return r, nil
 }
 
-// Run is what the folder of a run says of it.
+// Run is what the folder of a run says about it.
 type Run struct {
 	Arguments []string `json:"arguments"` // of the command line, the command's name first
-	// Request is the command as it was asked for, nil if it was made by a library.
+	// Request is the original command, nil if a library made it.
 	Request   json.RawMessage `json:"-"`
 	Directory string          `json:"directory"` // in which it was started
 	Started   time.Time       `json:"started"`   // the first attempt
 	Rejected  Rejected        `json:"-"`
 	Inputs    []string        `json:"inputs"`
 	Retried   []string        `json:"-"` // runs that have loaded its rejects
-	// RejectsEncoding and RejectsFlags say how the files of rejects are to be read, as in the summary.
+	// RejectsEncoding and RejectsFlags say how to read the reject files, as in the summary.
 	RejectsEncoding string    `json:"rejects_encoding"`
 	RejectsFlags    []string  `json:"rejects_flags"`
 	PolicyNow       time.Time `json:"policy_now"` // that ages of tables were counted from; zero without a policy
-	// Division and Snapshots are the ranges of a database that it read, and from which snapshots, as in the summary; nil if it read none.
+	// Division and Snapshots are the ranges read from a database, and their snapshots, as in the summary; nil without a
+	// database.
 	Division  []byte          `json:"division"`
 	Snapshots json.RawMessage `json:"snapshots"`
 }
@@ -78,7 +79,7 @@ func ReadRun(path string) (*Run, error) {
 		Retried []string        `json:"retried"`
 		Request json.RawMessage `json:"request"`
 	}
-	// A load that was ended before it began has no such file.
+	// A load that ended before it began has no such file.
 	if err := progress.Read(filepath.Join(path, "run.json"), Version, &job, "name another run"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read run: %w", err)
 	}

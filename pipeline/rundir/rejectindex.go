@@ -14,18 +14,18 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// RejectIndexFile is the journal of where each rejected record is among the files of rejects and in the inputs, of a run that does not
-// read its inputs in their order.
+// RejectIndexFile is the journal of each rejected record's place in the reject files and in the inputs, for a run that
+// does not read its inputs in order.
 const RejectIndexFile = "rejects.index"
 
-// rejectKept is what the journal has of a rejected record: which one it is, and how many bytes it and its reason take.
+// rejectKept is the journal's entry for a rejected record: its identity, and the bytes of it and its reason.
 type rejectKept struct {
 	Source, Header uint32
 	Record         uint64
 	Raw, Reason    uint32
 }
 
-// rejectEntry is a rejected record, and where it and its reason begin.
+// rejectEntry is a rejected record with the places of it and its reason.
 type rejectEntry struct {
 	rejectKept
 	at, reasonAt int64
@@ -33,11 +33,11 @@ type rejectEntry struct {
 
 const entryBytes = 24
 
-// maxSorted is how many rejected records are put into the order of the inputs at most: more would not fit in memory.
+// maxSorted limits how many rejected records are sorted: more would not fit in memory.
 const maxSorted = 4 << 20
 
-// Index keeps a journal of all records that are rejected from now on, by the ordinals that the names of the sources stand for. It is
-// opened at the first of them if it is nil: most runs reject nothing.
+// Index keeps a journal of all records rejected from now on, by the ordinals of their sources' names. A nil journal is
+// opened at the first of them: most runs reject nothing.
 func (f *Folder) Index(j *Journal, open func() (*Journal, error), ordinal map[string]int) {
 	f.index, f.openIndex, f.ordinal = j, open, ordinal
 }
@@ -59,9 +59,9 @@ func (f *Folder) indexOne(header int, source string, record int64, raw, reason i
 	return errors.Join(err, f.index.Append(b))
 }
 
-// SortRejects puts the rejected records and their reasons into the order of the inputs, and reports whether that changed anything. The folder
-// and the journal have been closed, and the run has ended: nothing counts on what is where in the files. It leaves them as they are if the
-// user has changed one.
+// SortRejects sorts the rejected records and their reasons into the order of the inputs, and reports whether anything
+// changed. The folder and the journal must be closed, and the run ended: nothing relies on places in the files. It
+// leaves them unchanged if the user has edited one.
 func (f *Folder) SortRejects() (sorted bool, err error) {
 	name := filepath.Join(f.Path, RejectIndexFile)
 	entries, err := readIndex(name)
@@ -74,7 +74,7 @@ func (f *Folder) SortRejects() (sorted bool, err error) {
 	return sorted, f.RemoveIndex()
 }
 
-// RemoveIndex removes the journal of rejected records, if there is one.
+// RemoveIndex removes the journal of rejected records, if it exists.
 func (f *Folder) RemoveIndex() error {
 	if err := os.Remove(filepath.Join(f.Path, RejectIndexFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the index of rejects: %w", err)
@@ -110,7 +110,7 @@ func readIndex(name string) (entries []rejectEntry, err error) {
 	}
 }
 
-// locate finds where the records and reasons begin. It reports whether they are all that the files have.
+// locate finds where the records and reasons begin. It reports whether they are all that the files hold.
 func (f *Folder) locate(entries []rejectEntry) bool {
 	reasons := int64(0)
 	raw := map[uint32]int64{}

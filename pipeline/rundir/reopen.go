@@ -14,15 +14,15 @@ import (
 	"strings"
 )
 
-// Kept is what counts of a run's files of rejects, by their names below the folder.
+// Kept holds the valid parts of a run's reject files, by their names below the folder.
 type Kept struct {
 	Lengths map[string]int64
 	Sums    map[string]uint32 // of that many bytes; nil if nobody knows
 }
 
-// Reopen opens the folder of a run that was not finished. Files of rejects are cut back to what counts of them. One that the
-// user has changed is kept under another name, and is one of the run's RejectsFiles; one that counts for nothing, made after
-// the last checkpoint or by the user, is kept under another name too. Files of other names are the user's.
+// Reopen opens the folder of an unfinished run. Reject files are cut to their valid parts. One that the user has
+// changed is kept under another name, as one of the run's RejectsFiles; one without a valid part, made after the last
+// checkpoint or by the user, is also renamed. Files with other names are the user's.
 func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	f := newFolder(path, headers)
 	maps.Copy(f.lengths, kept.Lengths)
@@ -41,7 +41,7 @@ func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	return f, WriteSummary(path, map[string]string{"state": "running"})
 }
 
-// setAside gives other names to files of rejects that are not what the run has written.
+// setAside renames reject files that differ from what the run has written.
 func (f *Folder) setAside(sums map[string]uint32) error {
 	var all []string
 	err := filepath.WalkDir(f.Path, func(name string, e fs.DirEntry, err error) error {
@@ -94,7 +94,7 @@ func (f *Folder) setAsideOne(name string, sums map[string]uint32) error {
 	return err
 }
 
-// sumOf is the sum of a file's first bytes; the error of a shorter one is io.EOF.
+// sumOf is the sum of a file's first bytes; the error for a shorter one is io.EOF.
 func sumOf(name string, length int64) (uint32, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -106,8 +106,7 @@ func sumOf(name string, length int64) (uint32, error) {
 	return sum.Sum32(), err
 }
 
-// What is put into the names of files that are moved aside: those that the user has changed, and those that count for
-// nothing.
+// The marks in the names of files that are moved aside: those changed by the user, and those without a valid part.
 const (
 	editedMark = "edited"
 	laterMark  = "later"
@@ -117,7 +116,7 @@ var editedNames = regexp.MustCompile(`^rejects(-[1-9][0-9]*)?\.edited-[1-9][0-9]
 
 func isEdited(name string) bool { return editedNames.MatchString(name) }
 
-// wasEdited reports whether a file of rejects is there under the name of one that the user has changed.
+// wasEdited reports whether a reject file exists under the name of one changed by the user.
 func (f *Folder) wasEdited(name string) bool {
 	begin := strings.TrimSuffix(name, filepath.Ext(name)) + "." + editedMark + "-"
 	return slices.ContainsFunc(f.edited, func(aside string) bool { return strings.HasPrefix(aside, begin) })
@@ -134,7 +133,7 @@ func moveAside(name, mark string) (aside string, err error) {
 	}
 }
 
-// cutBack opens a file of rejects for what is to come after what counts of it; nil if there is none.
+// cutBack opens a reject file for appending to its valid part; nil if it does not exist.
 func (f *Folder) cutBack(name string) (*os.File, error) {
 	length, known := f.lengths[f.below(name)]
 	if !known {
@@ -173,10 +172,10 @@ func (f *Folder) below(name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// Kept returns what counts of the files of rejects. Flush has been called.
+// Kept returns the valid parts of the reject files. Flush has been called.
 func (f *Folder) Kept() Kept { return Kept{maps.Clone(f.lengths), maps.Clone(f.sums)} }
 
-// Files returns the open files of rejects: what Lengths counts is safe from a crash once they are synced.
+// Files returns the open reject files: what Kept counts is safe from a crash once they are synced.
 func (f *Folder) Files() (all []*os.File) {
 	for _, file := range f.files {
 		if file != nil && file.File != nil {

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// lastRuns bounds how many folders are looked at for a run.
+// lastRuns limits how many folders are searched for a run.
 const lastRuns = 1000
 
-// LastColumns returns what the last run into a table said of its columns, by their names in the table: the types that it wrote, and what they
-// count. It looks in the first folder of runs that has one. Runs that wrote nothing do not count.
+// LastColumns returns the types and units that the last run into a table wrote to its columns, by their names in the
+// table. It takes the first folder of runs that has such a run. Runs that wrote nothing do not count.
 func LastColumns(folders []string, tableName, target string) (types, units map[string]string) {
 	for _, runs := range folders {
 		entries, err := os.ReadDir(runs) // by name, which begins with the time

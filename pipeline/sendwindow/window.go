@@ -6,26 +6,26 @@ import (
 )
 
 const (
-	// first is how much may be in flight before the first answer for each second of the time-out: a link of 1 Mbit/s carries it in
-	// an eighth of that.
+	// first is how much may be in flight before the first answer, per second of the time-out: a link of 1 Mbit/s carries
+	// it in an eighth of that.
 	first = 16 << 10
-	// least may be in flight at any time. Less would leave a long way empty, and there would be nothing to measure by.
+	// least may be in flight at any time. Less would leave a long link empty, with nothing to measure by.
 	least = 64 << 10
-	// parts is into how many requests the window is divided. Several on their way keep the link busy while one is prepared or
-	// one stalls; fewer and larger ones cost less.
+	// parts is how many requests the window is divided into. Several requests keep the link busy while one is prepared or
+	// stalls; fewer and larger ones cost less.
 	parts = 8
-	// within is the share of the time-out within which requests are to come back. Pauses of a network are far shorter.
+	// within is the share of the time-out within which requests should come back. Pauses of a network are far shorter.
 	within = 7.5
-	// most is the share that they may take where the service answers so late.
+	// most is the share that they may take if the service answers that late.
 	most = 2
 )
 
 // Window bounds the bytes in flight by what was delivered: at most as many as came back within a fraction of a request's
-// time-out. By Little's law requests then take about that fraction where the link is the bottleneck, and where it is not, the
-// window is many times what is in flight, and does not matter.
+// time-out. By Little's law requests then take about that fraction if the link is the bottleneck; if it is not, the window
+// is many times what is in flight, and does not matter.
 //
-// A limit that grows and shrinks by fixed steps would have to guess when to do so. What was delivered says it at once: the
-// window of a fast link opens with its first answer, and that of a link that breaks down closes with the next.
+// A limit that grows and shrinks by fixed steps would have to guess when to do so. The bytes delivered show it at once: the
+// window of a fast link opens with its first answer, and that of a failing link closes with the next.
 //
 // All calls come from one goroutine.
 type Window struct {
@@ -39,10 +39,10 @@ type Window struct {
 	count   int
 	arrived float64 // bytes, ever
 	base    time.Duration
-	latency float64 // mean seconds of late
+	latency float64 // recent mean in seconds
 }
 
-// Mark is what a request that leaves notes for when it lands.
+// Mark is what a leaving request notes for its landing.
 type Mark struct {
 	sent    time.Time
 	bytes   float64
@@ -57,7 +57,7 @@ func New(timeout time.Duration) *Window {
 	return &Window{aim: usual, usual: usual, cap: timeout / most, size: max(first*timeout.Seconds(), least), base: math.MaxInt64}
 }
 
-// Open reports whether one more request may leave. One may always be in flight.
+// Open reports whether another request may leave. One may always be in flight.
 func (w *Window) Open(now time.Time) bool {
 	if w.count == 0 || w.flying < w.size {
 		return true
@@ -66,20 +66,20 @@ func (w *Window) Open(now time.Time) bool {
 	return false
 }
 
-// RequestBytes is how many bytes a request may have, unless it is a single row. At a time no more than room requests can be in
-// flight: where that is few, they must be large to fill the link.
+// RequestBytes is how many bytes a request of several rows may have. At most room requests can be in flight at a time:
+// if room is small, requests must be large to fill the link.
 func (w *Window) RequestBytes(room int) int {
 	return int(min(max(w.size/float64(max(1, min(room, parts))), least), math.MaxInt32))
 }
 
-// Sent notes that a request of so many bytes has left.
+// Sent notes that a request of a size has left.
 func (w *Window) Sent(now time.Time, bytes int) Mark {
 	w.flying += float64(bytes)
 	w.count++
 	return Mark{sent: now, bytes: float64(bytes), arrived: w.arrived, flying: w.flying}
 }
 
-// Silent notes that a request is not taken to be on its way any more, though it has not come back: the service has it.
+// Silent notes that a request no longer counts as on its way, though it has not come back: the service has it.
 func (w *Window) Silent(m *Mark) {
 	w.gone(m)
 	m.silent = true
@@ -92,7 +92,7 @@ func (w *Window) gone(m *Mark) {
 	}
 }
 
-// Landed notes that a request has come back; without answered nothing says what happened to it.
+// Landed notes that a request has come back; without answered its outcome is unknown.
 func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	if !m.silent {
 		w.gone(&m)
@@ -110,8 +110,9 @@ func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	w.size = max(w.rate.most()*w.aim.Seconds(), least)
 }
 
-// adapt changes what is aimed at. A service that takes long over each request looks like a slow link: the fewer there are in
-// flight, the fewer come back. Only when hardly anything is in flight, and it takes as long, it is known to be the service.
+// adapt changes the target. A service that takes long over each request looks like a slow link: the fewer are in
+// flight, the fewer come back. It is known to be the service only if requests take as long with hardly anything in
+// flight.
 func (w *Window) adapt(m Mark, took time.Duration) {
 	switch {
 	case m.flying <= least && took > w.aim:
@@ -121,11 +122,11 @@ func (w *Window) adapt(m Mark, took time.Duration) {
 	}
 }
 
-// Rate is the bytes a second that come back, 0 while unknown.
+// Rate is the bytes per second that come back, 0 while unknown.
 func (w *Window) Rate() float64 { return w.rate.most() }
 
-// Bound reports whether it is the link that holds the load up: the window was closed within the last moments, or requests take
-// several times as long as the way is.
+// Bound reports whether the link holds the load up: the window was closed within the last moments, or requests take
+// several times the latency of the link.
 func (w *Window) Bound(now time.Time) bool {
 	if w.rate.most() == 0 {
 		return false
@@ -136,10 +137,10 @@ func (w *Window) Bound(now time.Time) bool {
 	return w.latency > max(4*w.base.Seconds(), 0.5)
 }
 
-// late is how much later than the fastest answer they come where something holds them up.
+// late is how much slower than the fastest answer the delayed answers are.
 const late = 0.05 // seconds
 
-// Way is what the fastest answer took, 0 while unknown.
+// Way is the time of the fastest answer, 0 while unknown.
 func (w *Window) Way() time.Duration {
 	if w.base == math.MaxInt64 {
 		return 0
@@ -147,10 +148,10 @@ func (w *Window) Way() time.Duration {
 	return w.base
 }
 
-// Took is what answers take, the mean of late.
+// Took is the recent mean time of answers.
 func (w *Window) Took() time.Duration { return time.Duration(w.latency * float64(time.Second)) }
 
-// Takes is how long the link takes for what is in flight, as far as is known.
+// Takes is how long the link needs for the bytes in flight, as far as is known.
 func (w *Window) Takes() time.Duration {
 	if w.rate.most() == 0 {
 		return 0
@@ -158,10 +159,10 @@ func (w *Window) Takes() time.Duration {
 	return time.Duration(w.flying / w.rate.most() * float64(time.Second))
 }
 
-// Late reports whether answers come later than the way is long: the link or the service holds them up.
+// Late reports whether the link or the service delays answers beyond the link's latency.
 func (w *Window) Late() bool { return w.latency > w.base.Seconds()+late }
 
-// peak is the highest of the rates of the last one to two periods.
+// peak is the highest rate of the last one to two periods.
 type peak struct {
 	now, before float64
 	until       time.Time

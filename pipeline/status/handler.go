@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// Load tells its state; *pipeline.Monitor does. It may block until ctx ends, then it returns an error.
+// Load returns its state, as *pipeline.Monitor does. It may block until ctx ends; then it returns an error.
 type Load interface {
 	State(ctx context.Context) (*pipeline.State, error)
 }
@@ -82,7 +82,6 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, s)
 }
 
-// answer sends a JSON value.
 func answer(w http.ResponseWriter, code int, value any) {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -99,7 +98,7 @@ func answer(w http.ResponseWriter, code int, value any) {
 	_, _ = w.Write(text.Bytes()) // who does not read the answer does not want it
 }
 
-// metrics answers also while there is no state: that the process lives, and what it takes, is worth knowing then.
+// metrics also answers without a state: that the process lives, and what it uses, matters then.
 func (h *handler) metrics(w http.ResponseWriter, r *http.Request) {
 	s, err := h.state(r.Context())
 	if err != nil {

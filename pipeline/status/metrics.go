@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// metric is one number of a T: of a state or of a lane.
+// metric is one number of a T, a state or a lane.
 type metric[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -81,7 +81,7 @@ var stateMetrics = []metric[state]{
 	gauge("partition_map_failing", "1 if the last reading of the partition map failed.", func(s *state) float64 { return number(s.Map.Error != "") }),
 }
 
-// inputSize is left out while the size is unknown.
+// inputSize is omitted while the size is unknown.
 var inputSize = gauge("input_size_bytes", "Size of the input.", func(s *state) float64 { return float64(s.Marks.BytesTotal) })
 
 var laneMetrics = []metric[lane]{
@@ -105,8 +105,8 @@ func laneCounter(name, help string, value func(*lane) float64) metric[lane] {
 	return counter("lane_"+name, help, value, "partition", "from")
 }
 
-// collector gives one state as metrics; without a state it says only that. Being made for one request it need not be
-// described beforehand.
+// collector gives one state as metrics; without a state, only that there is none. It is made for one request and need
+// not be described beforehand.
 type collector struct{ state *pipeline.State }
 
 func (c collector) Describe(chan<- *prometheus.Desc) {}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// How long a client may take. Nothing is uploaded and no answer is long, so these are short.
+// The time limits of a client, short because nothing is uploaded and no answer is long.
 const (
 	headerTimeout   = 5 * time.Second
 	answerTimeout   = 30 * time.Second
@@ -22,14 +22,14 @@ const (
 	maxHeaderBytes  = 16 << 10
 )
 
-// Server answers requests at an address of its own.
+// Server answers requests at its own address.
 type Server struct {
 	listener net.Listener
 	web      *http.Server
 	end      context.CancelFunc // ends requests that wait for the load
 }
 
-// Listen takes the address; port 0 takes a free port. Until Serve runs, clients wait.
+// Listen listens at the address; port 0 takes a free port. Clients wait until Serve runs.
 func Listen(address string, load Load) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -42,7 +42,7 @@ func Listen(address string, load Load) (*Server, error) {
 		web: &http.Server{
 			Handler:     onlyKnownHosts(address, Handler(load)),
 			BaseContext: func(net.Listener) context.Context { return ctx },
-			// What a client does wrong is not worth a line among those of the load.
+			// A client's mistake is not worth a line in the log of the load.
 			ErrorLog:          log.New(io.Discard, "", 0),
 			ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
 			MaxHeaderBytes: maxHeaderBytes,
@@ -50,7 +50,7 @@ func Listen(address string, load Load) (*Server, error) {
 	}, nil
 }
 
-// URL is where the first page is, as this machine reaches it: an address that stands for all is none to connect to.
+// URL is the address of the first page from this machine. An address that stands for all cannot be connected to.
 func (s *Server) URL() string {
 	address := s.listener.Addr().String()
 	if a, ok := s.listener.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
@@ -73,7 +73,7 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Close lets requests in flight finish, but not for long, and gives the address up. Serve need not have run.
+// Close lets requests in flight finish, but not for long, and releases the address. Serve need not have run.
 func (s *Server) Close() {
 	s.end()
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
@@ -84,8 +84,8 @@ func (s *Server) Close() {
 	_ = s.listener.Close() // closed already if Serve has run
 }
 
-// onlyKnownHosts refuses requests for names of elsewhere: a web page whose name an attacker lets point to this machine could
-// read the status through the browser. Addresses, localhost and the name that is listened on are this machine's.
+// onlyKnownHosts refuses requests for foreign host names: a web page whose name an attacker points to this machine
+// could read the status through the browser. Addresses, localhost and the listening name are this machine's.
 func onlyKnownHosts(listen string, next http.Handler) http.Handler {
 	own := hostOf(listen)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
