@@ -120,7 +120,7 @@ func (s *partitionPoller) want(name string) {
 	s.ask()
 }
 
-// readWithin is like read, but returns nil when ctx ends first, leaving the reading behind. The next call waits for
+// readWithin is like read, but returns nil when ctx ends first, abandoning the reading. The next call waits for
 // that reading: only one runs at a time.
 func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	select {

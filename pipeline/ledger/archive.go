@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Archive holds rows that are too old for a table. Nil is no archive.
+// Archive holds rows that are too old for a table. Nil means none.
 type Archive struct {
 	tables *plan.Tables
 	files  *rundir.Archive // nil in a dry run
