@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// covers is how many bytes the sums stand for.
+// covers is the number of bytes that the sums cover.
 func covers(c source.Chain) int64 { return c.Every * int64(len(c.Sums)) }
 
 // sumAt returns the sum of the first n bytes, if there is one.
@@ -26,7 +26,7 @@ const (
 	maxSums           = 512 // when there are more, every other one is dropped
 )
 
-// chainer makes the chain of a stream while it is read, and compares it with that of an earlier reading.
+// chainer makes the chain of a stream while it is read and compares it with an earlier reading's.
 type chainer struct {
 	name string
 	unit int64
@@ -42,7 +42,7 @@ func newChainer(name string, unit int64) *chainer {
 	return &chainer{name: name, unit: unit, sum: sha256.New(), made: source.Chain{Every: unit}}
 }
 
-// Write takes the next bytes of the stream. It fails where they are not what they were.
+// Write takes the next bytes of the stream. It fails where they have changed.
 func (c *chainer) Write(b []byte) (int, error) {
 	n := len(b)
 	for len(b) > 0 {
@@ -59,14 +59,14 @@ func (c *chainer) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// expect says what the stream is to be.
+// expect sets the expected chain.
 func (c *chainer) expect(known source.Chain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.want = known
 }
 
-// note keeps the sum of what was read so far.
+// note keeps the sum of the bytes so far.
 func (c *chainer) note() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *chainer) note() error {
 	return nil
 }
 
-// chain returns what is known of the stream: while it is read again, what was known before.
+// chain returns the known sums of the stream: during a second reading, the earlier ones.
 func (c *chainer) chain() source.Chain {
 	c.mu.Lock()
 	defer c.mu.Unlock()

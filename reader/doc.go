@@ -1,7 +1,7 @@
-// Package reader reads records from input files in all formats, compressions and encodings. Open returns a File, the
-// source.Source of one input. It gives pieces that can be prepared in parallel, from them, in order, splits that can be parsed
-// in parallel, and from each split its records. The records of a source do not depend on where it was cut, and every record is
-// delivered or named in a reason. The package knows nothing of tables, rows and the network. Each room below it knows one
-// thing: input where the bytes come from, compress and charset how they are encoded, csv, jsonl and parquet what they mean,
-// convert which value each cell gets.
+// Package reader reads records from inputs in all formats, compressions and encodings. Open returns a File, the
+// source.Source of one input. It gives pieces that can be prepared in parallel, from them, in order, splits that can be
+// parsed in parallel, and from each split its records. The records do not depend on the cuts; every record is delivered
+// or named in a reason. The package does not know tables, rows or the network. Each room below it knows one thing:
+// input where the bytes come from, compress and charset how they are encoded, csv, jsonl and parquet what they mean,
+// convert the value of each cell.
 package reader

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// The formats of dumps: a table of what pg_dump writes as plain text, and of what mysqldump and mariadb-dump write.
+// Formats of dumps: a table in pg_dump's plain text, or in the dumps of mysqldump and mariadb-dump.
 var (
 	PGDump Format = &dumpFormat{
 		name: "pg_dump", is: pgdump.Is, index: pgdump.Index,
@@ -29,7 +29,7 @@ var (
 	}
 )
 
-// dumpFormat is statements of SQL. The rows of a table are a part of the text, which the data of the source are.
+// dumpFormat is SQL statements. The source's data are the part of the text with a table's rows.
 type dumpFormat struct {
 	name   string
 	is     func(head []byte) bool
@@ -41,10 +41,10 @@ type dumpFormat struct {
 
 func (f *dumpFormat) String() string { return f.name }
 
-// Is goes by the comment that dumps begin with.
+// Is goes by the comment at the start of dumps.
 func (f *dumpFormat) Is(_ string, head []byte) bool { return f.is(head) }
 
-// dumpRows reads the rows of a dump, split by split.
+// dumpRows reads a dump's rows, split by split.
 type dumpRows interface {
 	Reset(data []byte, begun bool) // begun says that the split is not the first
 	Next() (*record.Record, bool)
@@ -52,7 +52,7 @@ type dumpRows interface {
 	Lines() int
 }
 
-// open goes through the dump once, to find its tables, and takes the one that is meant.
+// open reads the dump once to find its tables, and takes the selected one.
 func (f *dumpFormat) open(s *File) error {
 	switch {
 	case s.Stream():
@@ -103,7 +103,6 @@ func (f *dumpFormat) open(s *File) error {
 	return nil
 }
 
-// dumpParser reads the rows of splits.
 type dumpParser struct {
 	source.Plain
 	s    *File
@@ -119,7 +118,7 @@ func (p *dumpParser) Parse(sp source.Split, each func(*record.Record)) (records,
 	return p.rows.Records(), p.rows.Lines(), nil
 }
 
-// refuseTab refuses the schema that mysqldump --tab writes: the rows are in a file beside it.
+// refuseTab refuses the schema written by mysqldump --tab: the rows are in a file beside it.
 func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 	stem, is := strings.CutSuffix(s.item.Name, ".sql")
 	if t.Rows > 0 || !is || !f.tab || !s.item.Local() {
@@ -137,7 +136,7 @@ func (f *dumpFormat) refuseTab(s *File, t *sqldump.Table) error {
 		s.Name, rows, strings.Join(names, ","))
 }
 
-// upToError is a text that ends where it cannot be read further.
+// upToError is a text that can be read only up to an error.
 type upToError struct {
 	r   io.Reader
 	err error
@@ -151,7 +150,7 @@ func (u *upToError) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// textEnd is where the data end in the text of a source that is a file as it is.
+// textEnd is the end of the data in the text of an unencoded source.
 func (s *File) textEnd() int64 {
 	if s.text.part {
 		return s.text.end
@@ -159,7 +158,7 @@ func (s *File) textEnd() int64 {
 	return s.Size
 }
 
-// upToEnd is a text without what follows its data.
+// upToEnd cuts a text at the end of its data.
 func (s *File) upToEnd(text io.ReadCloser) io.ReadCloser {
 	if !s.text.part {
 		return text

@@ -11,14 +11,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// sqlStatement is a line of a MySQL dump that mysqldump does not write.
+// sqlStatement is a line of a MySQL dump that mysqldump did not write.
 var (
 	sqlStatement = regexp.MustCompile("(?im)^(insert into|create table( if not exists)?) [`\"]?\\w")
 	sqlComment   = regexp.MustCompile(`(?i)^\s*(--|/\*|# |insert into |create table |set |drop table )`)
 	sqlProgram   = regexp.MustCompile("phpMyAdmin|HeidiSQL|Sequel Ace|Sequel Pro|Adminer|Navicat|TablePlus|DBeaver")
 )
 
-// refuseSQL returns why a text of statements is not CSV: the dumps of programs whose beginning does not say what is in them.
+// refuseSQL returns why a text of SQL statements is not CSV: a dump whose beginning does not show its program.
 func (s *File) refuseSQL(head []byte) error {
 	begin := string(head[:min(len(head), 4<<10)])
 	if !sqlComment.MatchString(begin) || !sqlStatement.Match(head) {
@@ -34,7 +34,7 @@ func (s *File) refuseSQL(head []byte) error {
 	return fmt.Errorf("read %s: the file is SQL statements%s, which are not CSV: give --format mysqldump, or have the program write CSV%s", s.Name, of, way)
 }
 
-// changes are the members of records that say how a row has changed.
+// changes are the members of change records.
 var changes = []struct {
 	members []string
 	what    string
@@ -48,7 +48,7 @@ var changes = []struct {
 	{[]string{"data", "database", "table", "ts", "type", "xid"}, "changes as Maxwell writes them"},
 }
 
-// refuseChanges returns why records that say how rows have changed are not rows.
+// refuseChanges returns why change records are not rows.
 func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 	var payload map[string]json.RawMessage
 	if _, schema := first["schema"]; schema && json.Unmarshal(first["payload"], &payload) == nil {

@@ -20,8 +20,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// File is one input, a source.Source that has been looked at. It has many fields: what was found out about the input, which its
-// user reads, and the state of reading it. It is not safe for concurrent use.
+// File is one opened input, a source.Source. It has many fields: what its user reads about the input, and the state of
+// reading. It is not safe for concurrent use.
 type File struct {
 	Name    string
 	Size    int64    // of the input in bytes, -1 when unknown
@@ -56,7 +56,7 @@ type File struct {
 	sample   error         // of reading, that the last Sample has met
 }
 
-// text is what is known of a text: its encoding, where its data begin, and what its format says of the records.
+// text describes a text: its encoding, the start of its data, and its format's facts about the records.
 type text struct {
 	bom        int                       // bytes of the byte order mark
 	offset     int64                     // of the first data record in the decompressed text
@@ -74,7 +74,7 @@ type text struct {
 	truncated error // why the text ends before its end
 }
 
-// form is what a format says of the records of one input.
+// form is a format's facts about the records of one input.
 type form struct {
 	parser   func(columns []int) source.Parser // reads the input's own columns; the others may be Null
 	cutter   func(begun bool) recordCutter     // of text that is cut in order; nil: records end as the dialect's do
@@ -87,7 +87,7 @@ type form struct {
 	declared *source.Declared
 }
 
-// Open looks at an input and reads its header. The context bounds every read.
+// Open examines an input and reads its header. The context bounds every read.
 func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	if o.Stream == nil {
 		o.Stream = func(r io.Reader) io.Reader { return r }
@@ -108,7 +108,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	return s, nil
 }
 
-// look finds out what the source is.
+// look finds the source's format.
 func (s *File) look() error {
 	raw, err := s.rawHead(headBytes)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *File) look() error {
 	return nil
 }
 
-// findText finds out which text the input is, and its encoding.
+// findText finds the text's format and encoding.
 func (s *File) findText() (Format, error) {
 	if s.Compression != compress.None {
 		if err := s.refuse(s.text.head, true); err != nil {
@@ -170,7 +170,7 @@ func (s *File) findText() (Format, error) {
 	return s.textFormat(), nil
 }
 
-// rawHead returns the first bytes of the input as they are.
+// rawHead returns the input's first bytes, undecoded.
 func (s *File) rawHead(size int) ([]byte, error) {
 	if s.item.Seekable() {
 		if s.at == nil {
@@ -200,11 +200,11 @@ func (s *File) rawHead(size int) ([]byte, error) {
 	return head[:n], nil
 }
 
-// firstBlock is more than the largest first block of a compression that gives nothing before a block is whole: 8 MiB, in LZ4's legacy
-// format.
+// firstBlock exceeds the largest first block of a compression that gives nothing before a block is complete: 8 MiB, in
+// LZ4's legacy format.
 const firstBlock = 9 << 20
 
-// readHead decompresses the beginning of the text from size bytes, or all of the file.
+// readHead decompresses size bytes of the text, or the whole file if shorter.
 func (s *File) readHead(raw []byte, size int) error {
 	if s.Compression == compress.None {
 		s.text.head = raw
@@ -258,11 +258,11 @@ func (s *File) findEncoding() error {
 	return nil
 }
 
-// minUTF8 is how many characters of several bytes a text needs to be UTF-8 beyond doubt: one common character of GBK is
-// valid UTF-8 by chance with probability .18.
+// minUTF8 is the number of multi-byte characters that make a text UTF-8 beyond doubt: a common GBK character is valid
+// UTF-8 by chance with probability .18.
 const minUTF8 = 8
 
-// contradicts returns an error if the text is plainly not in the encoding that was given for it.
+// contradicts returns an error if the text is clearly not in the given encoding.
 func (s *File) contradicts(given charset.Encoding) error {
 	if mark, _, marked := charset.DetectBOM(s.text.head); marked && !compatible(given, mark) {
 		return fmt.Errorf("read %s: it begins with the byte order mark of %s, which contradicts --encoding %s; leave out --encoding, or give --encoding '%s!' to read it that way anyway",
@@ -280,8 +280,8 @@ func (s *File) contradicts(given charset.Encoding) error {
 	return nil
 }
 
-// decodesWell reports whether lines beyond ASCII are text in the encoding. A few may be so by chance, more of them if they have
-// one character of UTF-8.
+// decodesWell reports whether non-ASCII lines are text in the encoding. A few may be so by chance, more of them if they
+// have one character of UTF-8.
 func decodesWell(e charset.Encoding, text []byte) bool {
 	well, not := 0, 0
 	var scratch []byte
@@ -303,8 +303,8 @@ func decodesWell(e charset.Encoding, text []byte) bool {
 	return well*20 > not
 }
 
-// looksLike returns advice for text that is not in its encoding; empty is none. An encoding that would change records that are read well is
-// never advised.
+// looksLike returns advice for text that is not in its encoding; empty: none. It never advises an encoding that would
+// change records that decode.
 func (s *File) looksLike(text []byte) string {
 	if s.decodes {
 		return ""
@@ -315,8 +315,8 @@ func (s *File) looksLike(text []byte) string {
 	return ""
 }
 
-// EncodingHint returns advice about a value that is not in the source's encoding, to be put after what is wrong: what the beginning of
-// the source looks like, or, where that is fine, the value.
+// EncodingHint returns advice about a value that cannot be decoded, to append to the error: the likely encoding of the
+// source's beginning or, if that decodes, of the value.
 func (s *File) EncodingHint(value []byte) string {
 	if s.rowwise() || s.text.part {
 		return "" // it is UTF-8 by definition
@@ -327,12 +327,13 @@ func (s *File) EncodingHint(value []byte) string {
 	return s.looksLike(value)
 }
 
-// compatible reports whether a byte order mark only makes more exact what was asked for.
+// compatible reports whether a byte order mark only narrows the given encoding.
 func compatible(given, mark charset.Encoding) bool {
 	return given.Name() == mark.Name() || given.Name() == "utf-16" || given.Name() == "gbk" && mark.Name() == "gb18030"
 }
 
-// cutPlan decides whether the raw text can be cut, its fields decoded later if they may be, or must be made UTF-8 first.
+// cutPlan decides whether the raw text can be cut (and its fields decoded later if fields is set) or must be transcoded
+// first.
 func (s *File) cutPlan(fields bool) {
 	if s.Encoding.IsUTF8() {
 		return
@@ -359,7 +360,7 @@ func (s *File) utf8Head() []byte {
 	return text
 }
 
-// Decode returns what makes UTF-8 of a field's text, where fields are delivered in the source's own encoding; else nil.
+// Decode returns the decoder of fields delivered in the source's own encoding; else nil.
 func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	if !s.text.decode {
 		return nil
@@ -367,7 +368,7 @@ func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	return s.Encoding.Decode
 }
 
-// addColumns adds columns that other inputs have to those of JSON lines, whose objects need not have them.
+// addColumns adds other inputs' columns to those of JSON lines, whose objects may lack them.
 func (s *File) addColumns(names []string) {
 	own := s.Columns[:len(s.Columns)-len(s.fixed)]
 	fixed := slices.Clone(s.Columns[len(own):])
@@ -384,7 +385,7 @@ func (s *File) addColumns(names []string) {
 	s.Columns = append(own, fixed...)
 }
 
-// About says what the source is.
+// About describes the source.
 func (s *File) About() source.About {
 	r := s.form.rejects
 	r.Kind, r.Folder, r.Encoding, r.Raw = cmp.Or(r.Kind, ".ndjson"), s.folder(), s.rejectsEncoding(), s.Raw
@@ -411,7 +412,7 @@ func (s *File) found() []source.Found {
 	return append(all, s.form.found...)
 }
 
-// folder returns the partition folders that give the source columns, as a path: where its rejected records are kept they
+// folder returns the partition folders that give the source columns, as a path: in the folder of rejected records they
 // give them again.
 func (s *File) folder() string {
 	var parts []string
@@ -425,13 +426,13 @@ func (s *File) folder() string {
 	return strings.Join(parts, "/")
 }
 
-// SetSplitBytes changes the size of splits not read yet.
+// SetSplitBytes sets the size of splits not read yet.
 func (s *File) SetSplitBytes(n int) { s.o.SplitBytes = n }
 
-// SplitBytes returns the size of splits.
+// SplitBytes is the size of splits.
 func (s *File) SplitBytes() int { return s.o.SplitBytes }
 
-// rejectsEncoding returns the encoding of the source's records as they are delivered; empty for plain UTF-8.
+// rejectsEncoding returns the encoding of records as delivered; empty for UTF-8.
 func (s *File) rejectsEncoding() string {
 	switch {
 	case s.text.transcode:
@@ -445,7 +446,7 @@ func (s *File) rejectsEncoding() string {
 	return ""
 }
 
-// Rows returns the number of records where the source states it, as Parquet and Arrow files do.
+// Rows returns the number of records if the source states it, as Parquet and Arrow files do.
 func (s *File) Rows() (int64, bool) {
 	if s.file == nil {
 		return 0, false
@@ -477,8 +478,7 @@ func (s *File) Close() error {
 	return err
 }
 
-// Suspend releases what an idle source need not hold: a seekable one is opened again by Next and begins at its first
-// record. A stream is kept as it is.
+// Suspend releases an idle source's resources: Next opens a seekable one again at its first record. A stream is kept.
 func (s *File) Suspend() error {
 	if !s.item.Seekable() {
 		return nil
@@ -490,7 +490,7 @@ func (s *File) Suspend() error {
 // Stream reports whether the source can be read only once.
 func (s *File) Stream() bool { return !s.item.Seekable() }
 
-// lazy opens its input when it is first read: opening a pipe waits for a writer.
+// lazy opens its input at the first read: opening a pipe waits for a writer.
 type lazy struct {
 	open func() (io.ReadCloser, error)
 	r    io.ReadCloser
@@ -507,6 +507,5 @@ func (l *lazy) Read(p []byte) (int, error) {
 	return l.r.Read(p)
 }
 
-// Close closes the input if it was opened. A read that was left behind may still be opening it; the process's end does
-// the rest.
+// Close closes the input if it is open. An abandoned read may still be opening it; the process's end does the rest.
 func (l *lazy) Close() error { return nil }

@@ -13,11 +13,11 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// ErrEmpty is in the chain of an error about a source that has no record and no columns.
+// ErrEmpty is in the chain of an error about a source without records and columns.
 var ErrEmpty = errors.New("the file is empty")
 
-// Skips returns what to tell the user when an input that could not be opened is to be passed over: an empty file that was found
-// in a folder. Spark and Hive write such for parts without rows.
+// Skips returns the warning if an input that could not be opened is to be skipped: an empty file found in a folder.
+// Spark and Hive write such files for parts without rows.
 func Skips(item input.Item, err error) (warning string, ok bool) {
 	if !item.Found || !errors.Is(err, ErrEmpty) {
 		return "", false
@@ -25,20 +25,20 @@ func Skips(item input.Item, err error) (warning string, ok bool) {
 	return item.Name + " is empty and is skipped", true
 }
 
-// Format is a kind of inputs. All that is known of one is its value: nothing beside it asks which format an input has.
+// Format is a kind of inputs. All knowledge of it is in its value: nothing else asks for an input's format.
 type Format interface {
 	fmt.Stringer // as --format names it
-	// Is reports whether an input is of the format for certain, by its name and how it begins: decompressed, and as UTF-8 if it is a
-	// text. One that only --format names is of none.
+	// Is reports whether an input certainly has the format, by its name and its beginning: decompressed, and in UTF-8 if
+	// it is text. A format that only --format selects returns false.
 	Is(name string, head []byte) bool
-	// open looks at an input: it names the columns and says how records are cut, parsed, described and kept.
+	// open examines an input: it names the columns and says how records are cut, parsed, described and kept.
 	open(s *File) error
 }
 
-// Formats are all of them. The last that an input is of is taken: CSV is what no other is.
+// Formats are all formats. The last one that matches is taken: CSV matches everything.
 var Formats = []Format{CSV, JSONLines, Parquet, Arrow, DynamoDB, MongoDB, PGDump, MySQLDump, Debezium, Canal, Maxwell, DynamoDBExport}
 
-// ParseFormat reads the name of a format: nil is auto, by content and name.
+// ParseFormat reads a format's name; nil is auto, by content and name.
 func ParseFormat(name string) (Format, error) {
 	if strings.EqualFold(name, auto) {
 		return nil, nil
@@ -53,7 +53,7 @@ func ParseFormat(name string) (Format, error) {
 
 const auto = "auto"
 
-// FormatNames are what ParseFormat reads.
+// FormatNames returns the names that ParseFormat reads.
 func FormatNames() []string {
 	names := []string{auto}
 	for _, f := range Formats {
@@ -62,7 +62,7 @@ func FormatNames() []string {
 	return names
 }
 
-// rowFormat is the format of rows that an input has which begins with head; nil if it is a text.
+// rowFormat returns the row format of an input that begins with head; nil for text.
 func (s *File) rowFormat(head []byte) *RowFormat {
 	if s.o.Format != nil {
 		given, _ := s.o.Format.(*RowFormat)
@@ -76,7 +76,7 @@ func (s *File) rowFormat(head []byte) *RowFormat {
 	return nil
 }
 
-// textFormat is the format of a text.
+// textFormat returns a text's format.
 func (s *File) textFormat() Format {
 	if s.o.Format != nil {
 		return s.o.Format
@@ -90,8 +90,8 @@ func (s *File) textFormat() Format {
 	return CSV
 }
 
-// Extension returns what an input's name ends with, in lower case, without the endings of compression and what follows in
-// an address: ".csv" of "http://host/a/Orders.CSV.gz?version=2".
+// Extension returns an input's extension in lower case, without those of compression and an address's query: ".csv" of
+// "http://host/a/Orders.CSV.gz?version=2".
 func Extension(name string) string {
 	if _, rest, address := strings.Cut(name, "://"); address {
 		name, _, _ = strings.Cut(rest, "?")
@@ -100,8 +100,8 @@ func Extension(name string) string {
 	return path.Ext(input.Unpacked(strings.ToLower(path.Base(filepath.ToSlash(name)))))
 }
 
-// nameColumns sets the names. A column without a name is named for its place, a name that comes again gets a number, so
-// that no column hides another; both are reported. Columns of partition folders come last.
+// nameColumns sets the names. A column without a name is named for its place, a repeated name gets a number, so no
+// column hides another; both are reported. Columns of partition folders come last.
 func (s *File) nameColumns(given []string) {
 	taken, used := make(map[string]bool, len(given)), make(map[string]bool, len(given))
 	for _, name := range given {

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// The formats of changes: records say what has happened to rows.
+// Formats of changes: a record describes a change of a row.
 var (
 	Debezium       Format = &changeFormat{"debezium", jsonl.DebeziumChanges, "changes as Debezium writes them"}
 	Canal          Format = &changeFormat{"canal", jsonl.CanalChanges, "changes as canal writes them"}
@@ -23,7 +23,7 @@ var (
 	DynamoDBExport Format = &changeFormat{"dynamodb-changes", jsonl.DynamoDBChanges, "an incremental export of DynamoDB"}
 )
 
-// Changes say how the records of a load of changes are read.
+// Changes are the options for reading changes.
 type Changes struct {
 	Column  string                   // that says what each record does; "" is a format of changes
 	Values  map[string]table.Mode    // of that column
@@ -40,10 +40,11 @@ type changeFormat struct {
 
 func (f *changeFormat) String() string { return f.name }
 
-// Is takes nothing: a load of changes asks for their format itself.
+// Is matches nothing: a load of changes asks for the format itself.
 func (*changeFormat) Is(string, []byte) bool { return false }
 
-// changesOf is the format of the changes that a text begins with, nil if there are none, or why the first cannot be read.
+// changesOf returns the format of the changes at the start of a text, nil if there are none, or why the first cannot be
+// read.
 func (s *File) changesOf() (f *changeFormat, table, why string) {
 	head, given := s.utf8Head(), jsonl.NoChanges
 	if of, ok := s.o.Format.(*changeFormat); ok {
@@ -110,7 +111,7 @@ func (f *changeFormat) open(s *File) error {
 	return nil
 }
 
-// checkChanges refuses a load of changes whose input does not say what each record does.
+// checkChanges refuses an input for changes whose records do not say what they do.
 func (s *File) checkChanges() error {
 	c := s.o.Changes
 	if c == nil {
@@ -139,10 +140,9 @@ func (s *File) noChanges(why string) error {
 	return fmt.Errorf("read %s: --mode changes: its records do not say how rows have changed; %s", s.Name, wantChanges)
 }
 
-// changeParser reads the records of splits.
 type changeParser struct{ jsonParser }
 
-// maxMillis is the last moment that RFC 3339 can write.
+// maxMillis is the last moment in RFC 3339.
 const maxMillis = 253_402_300_799_999
 
 // Followed implements source.Follows.
@@ -168,13 +168,13 @@ func (p *changeParser) Followed() source.Followed {
 
 const wantChanges = "want JSON as canal, Maxwell, a connector of Debezium or an incremental export of DynamoDB writes it, or name the column that says what each record does with --op-column"
 
-// opColumn is where a parser finds what a record does.
+// opColumn is where a parser finds a record's operation.
 type opColumn struct {
 	field int // -1 is nowhere
 	of    *Changes
 }
 
-// opOf says what a record does, or refuses it.
+// opOf sets a record's operation, or refuses the record.
 func (o *opColumn) opOf(rec *record.Record) {
 	if rec.Bad != nil || o.field >= len(rec.Fields) {
 		return

@@ -11,12 +11,11 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// CSV is the format of texts of delimited fields.
+// CSV is delimited text.
 var CSV Format = &csvFormat{}
 
 type csvFormat struct{}
 
-// csvText is a text of CSV.
 type csvText struct {
 	*File
 	preamble int    // bytes before the header that name the delimiter
@@ -25,7 +24,7 @@ type csvText struct {
 
 func (*csvFormat) String() string { return "csv" }
 
-// Is takes what no other format does.
+// Is matches everything: other formats come first.
 func (*csvFormat) Is(string, []byte) bool { return true }
 
 func (*csvFormat) open(f *File) error {
@@ -44,7 +43,7 @@ func (*csvFormat) open(f *File) error {
 		return err
 	}
 	d := &s.Dialect
-	// An empty line of one column is a record without a value. Programs say themselves what it is.
+	// With one column, an empty line is a record without a value. Dialects of programs define it themselves.
 	d.Blank = d.Blank || d.Name == "" && len(s.Columns)-len(s.fixed) == 1
 	r := &s.form.rejects
 	r.Kind, r.Flags, r.End, r.Ended = ".csv", d.Flags(), d.End(), d.Ended
@@ -61,11 +60,10 @@ func (*csvFormat) open(f *File) error {
 	return nil
 }
 
-// surplusFields is how many fields a record of CSV may have beyond its columns before the rest is dropped: a field takes many
-// times the memory of its delimiter. Such a record is ragged either way.
+// surplusFields is how many fields a CSV record may have beyond its columns before the rest is dropped: a field takes
+// many times the memory of its delimiter. Such a record is ragged either way.
 const surplusFields = 64 << 10
 
-// csvParser reads the records of splits.
 type csvParser struct {
 	source.Plain
 	s   *csvText
@@ -97,7 +95,6 @@ func (p *csvParser) Parse(sp source.Split, each func(*record.Record)) (records, 
 // EmptyLines implements source.Skips.
 func (p *csvParser) EmptyLines() int { return p.csv.Empty() }
 
-// findDialect settles the dialect.
 func (s *csvText) findDialect(head []byte) error {
 	s.Dialect = s.o.Dialect
 	start := skipLines(head, s.o.HeaderLine-1)
@@ -135,7 +132,7 @@ func (s *csvText) findDialect(head []byte) error {
 	return nil
 }
 
-// delimiterOf returns the delimiter that an input's name promises.
+// delimiterOf returns the delimiter that an input's name implies.
 func delimiterOf(name string) string {
 	switch Extension(name) {
 	case ".tsv", ".tab":
@@ -160,7 +157,7 @@ func skipLines(text []byte, n int) []byte {
 	return text
 }
 
-// readHeader takes the names from the header, which must be in the head, and finds where the data begin.
+// readHeader takes the names from the header, which must be in the head, and finds the start of the data.
 func (s *csvText) readHeader() error {
 	text := s.text.head[min(s.text.bom, len(s.text.head)):]
 	at := int64(s.text.bom)
@@ -265,7 +262,7 @@ func (s *csvText) typesRow(p *csv.Parser, columns int) (bool, error) {
 	return true, nil
 }
 
-// hintAtDelimiter notes that the one column there is looks like several.
+// hintAtDelimiter notes that the only column looks like several.
 func (s *csvText) hintAtDelimiter(names []string) {
 	if end := s.o.Dialect.RecordEnd; end != "" && !bytes.Contains(s.utf8Head(), []byte(end)) {
 		s.Hint = fmt.Sprintf("the record end %q of --record-end does not occur in the beginning of %s", end, s.Name)
@@ -283,7 +280,8 @@ func (s *csvText) hintAtDelimiter(names []string) {
 	}
 }
 
-// hintAtComment notes that the header, which begins with #, seems to be a comment: what follows has other fields, or begins so too.
+// hintAtComment notes that the header, which begins with #, seems to be a comment: the records after it have other
+// fields, or begin with # too.
 func (s *csvText) hintAtComment(after []byte, names int) {
 	p := csv.NewParser(s.Dialect)
 	p.Reset(after)
@@ -311,8 +309,8 @@ func (s *csvText) headerNames(first *record.Record) (names []string, err error) 
 	return names, nil
 }
 
-// refuseLoneCR returns an error if the first record, which is a header or all there is, has a carriage return outside quotes.
-// Then most lines probably end with CR, but one with LF, and all that come before it would be one record.
+// refuseLoneCR returns an error if the first record (a header, or the only one) has a carriage return outside quotes.
+// Then most lines probably end with CR and one with LF, and all lines before it would be one record.
 func (s *csvText) refuseLoneCR(first *record.Record) error {
 	for _, f := range first.Fields {
 		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(f.Bytes, '\r') < 0 {
@@ -324,8 +322,8 @@ func (s *csvText) refuseLoneCR(first *record.Record) error {
 	return nil
 }
 
-// numberColumns finds how many columns there are without a header. A bad first record will be rejected when it is
-// loaded; if it can, a later one tells the number of fields.
+// numberColumns counts the columns without a header. A bad first record is rejected when loaded; a later one then gives
+// the count, if it can.
 func (s *csvText) numberColumns(p *csv.Parser, first *record.Record) error {
 	width := len(first.Fields)
 	for rec, ok := first, true; ok; rec, ok = p.Next() {

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// The formats of JSON.
+// Formats of JSON.
 var (
 	JSONLines Format = &jsonFormat{name: "jsonl"}
 	DynamoDB  Format = &jsonFormat{"dynamodb", jsonl.DynamoDB, "an item in DynamoDB JSON", // as exports write it
@@ -23,7 +23,7 @@ var (
 		"want lines or an array of mongoexport, or of bsondump"}
 )
 
-// jsonFormat is JSON whose values may say their types.
+// jsonFormat is JSON, perhaps with type tags.
 type jsonFormat struct {
 	name string
 	tags jsonl.Tags
@@ -31,7 +31,6 @@ type jsonFormat struct {
 	want string
 }
 
-// jsonText is a text of JSON.
 type jsonText struct {
 	*File
 	as     *jsonFormat
@@ -42,8 +41,8 @@ type jsonText struct {
 
 func (f *jsonFormat) String() string { return f.name }
 
-// Is tells JSON from CSV by its name, then by the first character; what is called CSV must be JSON for certain. Whether values say their types
-// the first records show.
+// Is recognises JSON by its name, then by the first character; a file named as CSV must be JSON for certain. The first
+// records show whether values have type tags.
 func (f *jsonFormat) Is(name string, head []byte) bool {
 	table := false
 	switch Extension(name) {
@@ -84,7 +83,7 @@ func (f *jsonFormat) open(file *File) error {
 	return nil
 }
 
-// oneLine makes a line of a record: a line end in it means no more than a space.
+// oneLine makes a record one line: a line end in JSON is only white space.
 func oneLine(record []byte) []byte {
 	if bytes.IndexByte(record, '\n') < 0 && bytes.IndexByte(record, '\r') < 0 {
 		return record
@@ -98,7 +97,6 @@ func oneLine(record []byte) []byte {
 	return line
 }
 
-// jsonParser reads the records of splits.
 type jsonParser struct {
 	source.Plain
 	s     *jsonText
@@ -203,7 +201,7 @@ func (s *jsonText) discover(head []byte) error {
 	return nil
 }
 
-// jsonHead finds the layout and returns the whole records of the beginning, which is read on until one of them is an object.
+// jsonHead finds the layout and returns the complete records of the beginning, reading on until one is an object.
 func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error) {
 	for size, most := headBytes, max(s.o.Memory.record(), headBytes); ; {
 		whole := len(s.text.head) < size
@@ -231,7 +229,7 @@ func (s *jsonText) jsonHead(head []byte) (records []byte, whole bool, err error)
 	}
 }
 
-// findTags finds out whether values say their types.
+// findTags finds out whether values have type tags.
 func (s *jsonText) findTags(head []byte) {
 	if s.o.Format == nil {
 		tags := jsonl.GuessTags(head, s.Layout)
@@ -247,12 +245,12 @@ func (s *jsonText) findTags(head []byte) {
 	s.inItem = s.as.tags == jsonl.DynamoDB && jsonl.Wrapped(head, s.Layout)
 }
 
-// mayHaveTags reports whether the source is JSON of which only the sample says that values have no type tags.
+// mayHaveTags reports whether only the sample of JSON says that values have no type tags.
 func (s *File) mayHaveTags() bool {
 	return s.Format == JSONLines && s.o.Format == nil && !s.form.wide
 }
 
-// ShareTags has all JSON of a load be read with type tags if a sample of one of its files has them.
+// ShareTags reads all JSON of a load with type tags if one file's sample has them.
 func ShareTags(files []*File) error {
 	at := slices.IndexFunc(files, func(s *File) bool {
 		f, ok := s.Format.(*jsonFormat)
@@ -278,7 +276,7 @@ func ShareTags(files []*File) error {
 	return nil
 }
 
-// wholeRecords returns how much of a text's beginning is whole records.
+// wholeRecords returns the length of a beginning's complete records.
 func wholeRecords(head []byte, l jsonl.Layout) int {
 	if l == jsonl.Lines {
 		return bytes.LastIndexByte(head, '\n') + 1

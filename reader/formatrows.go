@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Parquet is read at many places.
+// Parquet needs random access.
 var Parquet Format = &RowFormat{
 	Name:   "parquet",
 	Begins: func(head []byte) bool { return bytes.HasPrefix(head, []byte("PAR1")) },
@@ -33,7 +33,7 @@ var Parquet Format = &RowFormat{
 	},
 }
 
-// Arrow is files, which are read anywhere, and streams.
+// Arrow is files with random access, and streams.
 var Arrow Format = &RowFormat{
 	Name:   "arrow",
 	Begins: isArrow,
@@ -52,14 +52,14 @@ var Arrow Format = &RowFormat{
 	},
 }
 
-// largePage is from how many bytes on a page of Parquet is too large to be read again for a few hundred rows of it.
+// largePage is the size of a Parquet page too large to read again for a few hundred of its rows.
 const largePage = 8 << 20
 
 func arrowOptions(in RowInput) arrow.Options {
 	return arrow.Options{Flatten: in.Flatten, MaxMetadata: in.Memory / 8, MaxDictionary: in.Memory / 4, MaxBody: in.Memory}
 }
 
-// addDurations adds the units of durations, which Parquet has no type for: the schema of Arrow that a file keeps has them.
+// addDurations adds the units of durations from the Arrow schema in the file: Parquet has no type for them.
 func addDurations(all []record.Measures, f *parquet.File, in RowInput) {
 	schema, err := base64.StdEncoding.DecodeString(f.ArrowSchema())
 	if err != nil || len(schema) == 0 {
@@ -79,7 +79,7 @@ func addDurations(all []record.Measures, f *parquet.File, in RowInput) {
 	}
 }
 
-// isArrow reports whether a text is an Arrow file or stream for certain.
+// isArrow reports whether a text is certainly an Arrow file or stream.
 func isArrow(head []byte) bool {
 	return bytes.HasPrefix(head, []byte(arrow.Magic+"\x00\x00")) || isArrowStream(head)
 }

@@ -39,7 +39,7 @@ func likeness(text []byte) int {
 	return likeText
 }
 
-// lookedAt is how many records after the header are looked at.
+// lookedAt is the number of records examined after the header.
 const lookedAt = 1000
 
 // lookAtRecords checks the header and the dialect against the first records.
@@ -78,14 +78,14 @@ func (s *csvText) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	}
 }
 
-// blankQuote reports whether a field has blanks before its quote. Of a ragged record, a delimiter may have cut it.
+// blankQuote reports whether a field has blanks before its quote. In a ragged record, a delimiter may have cut it.
 func (s *csvText) blankQuote(text []byte, whole bool) bool {
 	bare, q := bytes.Trim(text, " \t"), s.Dialect.Quote
 	return q != 0 && len(bare) > 1 && bare[0] == q && text[0] != q && (!whole || bare[len(bare)-1] == q)
 }
 
-// doubtHeader notes that the first record may be data: a name looks like the values of its column. It must be data if, besides, a name is
-// implausible and all columns that are not text have names like their values.
+// doubtHeader notes that the first record may be data: a name looks like its column's values. It must be data if also a
+// name is implausible and all non-text columns have names like their values.
 func (s *csvText) doubtHeader(names []string, columns []int, gaps []bool) {
 	years, rising := namedByNumbers(names)
 	suspect, gap, odd, all := "", false, false, true
@@ -112,7 +112,7 @@ func (s *csvText) doubtHeader(names []string, columns []int, gaps []bool) {
 	s.Notes = append(s.Notes, fmt.Sprintf("%s: %s; then give --no-header", s.Name, text))
 }
 
-// namedByNumbers reports whether the integers among names may be names: they are years, or they rise.
+// namedByNumbers reports whether integers may be names: they are years, or they rise.
 func namedByNumbers(names []string) (years, rise bool) {
 	last, count := 0, 0
 	years, rise = true, true

@@ -15,10 +15,10 @@ import (
 
 // Joined files, and files with their folders.
 
-// seam is a header, which is not data wherever it appears.
+// seam is a header, which is never data.
 type seam [][]byte
 
-// addSeam notes a header. In a file of one column it may be a value, and is one.
+// addSeam notes a header. In a file of one column it may be a value, and counts as one.
 func (s *csvText) addSeam(header *record.Record) {
 	if len(header.Fields) < 2 {
 		return
@@ -50,7 +50,7 @@ func (s *csvText) seamAt(text []byte, rec *record.Record) *table.Reason {
 	return nil
 }
 
-// noteRepeated notes that the name of the only column comes again as a value.
+// noteRepeated notes that the only column's name occurs as a value.
 func (s *csvText) noteRepeated(header, text []byte) {
 	line, end := bytes.TrimRight(header, "\r\n"), []byte(s.Dialect.End())
 	for one := range bytes.SplitSeq(text, end) {
@@ -61,10 +61,9 @@ func (s *csvText) noteRepeated(header, text []byte) {
 	}
 }
 
-// inBoth is a column that records have themselves and that their folder gives them.
+// inBoth is a column that both the records and their folder have.
 type inBoth struct{ own, folder int }
 
-// inBoth returns such columns among those used.
 func (s *File) inBoth(used []int) (list []inBoth) {
 	for i := len(s.Columns) - len(s.fixed); i < len(s.Columns); i++ {
 		own := slices.Index(s.Columns, s.Columns[i])
@@ -75,8 +74,8 @@ func (s *File) inBoth(used []int) (list []inBoth) {
 	return list
 }
 
-// sameValue reports whether a record's own value equals its folder's as text, number or moment, which programs write in several ways. A
-// missing value equals any.
+// sameValue reports whether a record's value equals its folder's as text, number or moment, which programs write in
+// several ways. A missing value equals any.
 func (s *File) sameValue(own, folder *record.Datum) bool {
 	switch {
 	case own.None() || own.Kind == record.Text && !own.Quoted && len(own.Bytes) == 0:
@@ -108,7 +107,7 @@ func sameNumber(a, b string) bool {
 	return ok && too && x.Cmp(y) == 0
 }
 
-// moment brings a date and time to RFC 3339 without trailing zeros; other texts stay.
+// moment converts a date and time to RFC 3339 without trailing zeros; other texts are unchanged.
 func moment(text string) string {
 	if t, err := time.Parse("2006-01-02 15:04:05", strings.Replace(text, "T", " ", 1)); err == nil {
 		return t.Format(time.RFC3339Nano)

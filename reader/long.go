@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// maxLongBytes is how long a record may be that is read over to its end. What is longer is treated as a quote that never closes.
+// maxLongBytes is the longest record whose end is sought. A longer one counts as an unclosed quote.
 const maxLongBytes = 1 << 30
 
-// longRecord is a record that is longer than may be held: of all its text only the beginning is kept.
+// longRecord is a record longer than the limit: only the beginning of its text is kept.
 type longRecord struct {
 	offset int64 // in the text
 	bytes  int64
@@ -22,13 +22,12 @@ type longRecord struct {
 	limit  int
 }
 
-// add takes more of the record's text.
 func (l *longRecord) add(text []byte, d *csv.Dialect) {
 	l.bytes += int64(len(text))
 	l.lines += d.Lines(text)
 }
 
-// record is the rejected record.
+// record returns the rejected record.
 func (l *longRecord) record() *record.Record {
 	message := fmt.Sprintf("the record has %d bytes, and %d MiB are the limit; its text is not kept", l.bytes, l.limit>>20)
 	if l.limit < MaxRecordBytes {
@@ -43,8 +42,8 @@ func (l *longRecord) record() *record.Record {
 	}
 }
 
-// raw stands for the record in a file of rejected ones: text that is a broken record, so that it cannot be loaded as if it were
-// the record. Where nothing is broken for certain there is no text.
+// raw replaces the record in a file of rejected ones by a broken record, so it cannot be loaded as if it were the
+// record. Formats without a certainly broken text get none.
 func (l *longRecord) raw(s *File) []byte {
 	if s.form.broken == nil {
 		return []byte{}
@@ -52,8 +51,8 @@ func (l *longRecord) raw(s *File) []byte {
 	return s.form.broken(fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset))
 }
 
-// longIn returns the record of a split if it is longer than may be held: whether such a record is read over or happens to fit a
-// split must make no difference.
+// longIn returns the record of a split if it is longer than the limit: it must make no difference whether such a record
+// is skipped or happens to fit a split.
 func (s *File) longIn(sp source.Split, m table.Span) *longRecord {
 	limit := s.o.Memory.record()
 	if int(m.End-m.Start) <= limit || !s.parallel() {
@@ -65,7 +64,7 @@ func (s *File) longIn(sp source.Split, m table.Span) *longRecord {
 	return l
 }
 
-// shorten returns the record, rejected if it is longer than may be held.
+// shorten rejects a record longer than the limit.
 func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	if l := s.longIn(sp, rec.Span); l != nil {
 		rec.Bad = l.record().Bad
@@ -73,8 +72,8 @@ func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	return rec
 }
 
-// addScanned puts a scanned piece after the others and returns the splits that are whole now. A record that becomes longer than
-// may be held is read over to its end.
+// addScanned puts a scanned piece after the others and returns the splits that are complete now. A record that becomes
+// longer than the limit is skipped.
 func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	s := r.s
 	var splits []source.Split
@@ -117,7 +116,7 @@ func (r *textReader) endLong() []source.Split {
 	return []source.Split{sp}
 }
 
-// unending says that the long record has no end.
+// unending is the error for a long record without an end.
 func (r *textReader) unending() error {
 	return fmt.Errorf("read %s: the record at byte %d has no end within %d bytes; look for a quote that never closes, or use --quote none",
 		r.s.Name, r.long.offset, r.long.bytes)

@@ -14,7 +14,7 @@ const (
 	MaxRecordBytes    = 64 << 20 // a longer record is treated as a quote that never closes, however much memory there is
 )
 
-// Options say how sources are read. The zero Options find out everything that can be found out.
+// Options say how sources are read. With the zero value everything is detected that can be.
 type Options struct {
 	Format     Format      // nil finds it by content and name
 	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default. Without a delimiter it is a comma, a tab in files named .tsv or .tab
@@ -30,11 +30,11 @@ type Options struct {
 	SplitBytes int      // 0 takes DefaultSplitBytes
 	ChainBytes int64    // of a stream between the sums by which it is known again; 0 takes 8 MiB
 	Memory     Memory
-	// Stream wraps what is read of a stream, which may block forever; nil leaves it as it is.
+	// Stream wraps the reader of a stream, which may block forever; nil leaves it unchanged.
 	Stream func(io.Reader) io.Reader
 }
 
-// FormatName is what --format is given for the format.
+// FormatName is the format's name for --format.
 func (o *Options) FormatName() string {
 	if o.Format == nil {
 		return auto
@@ -42,15 +42,15 @@ func (o *Options) FormatName() string {
 	return o.Format.String()
 }
 
-// Named is what the user named of what is in an input.
+// Named are the user's names of parts of an input.
 type Named struct {
 	Known   []string // members of JSON lines: they need not be in the sample
 	Missing bool     // a member that an object of JSON lacks is absent, not null
 	Table   string   // of a dump, with or without its schema; empty is the only one that has rows
 }
 
-// Memory bounds what is held of one input at a time, in bytes. What needs more is refused. The zero value is for inputs that
-// are trusted not to need much.
+// Memory limits the bytes held of one input at a time. Inputs that need more are refused. The zero value is for trusted
+// inputs.
 type Memory struct {
 	RecordBytes int   // text of a record; 0 takes MaxRecordBytes
 	PageBytes   int64 // pages and dictionaries of Parquet, columns of Arrow that one parser holds; 0 leaves only that of a page

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// parser adds the columns of partition folders to the records of a format, and knows those that are too long to be read.
+// parser adds the columns of partition folders to a format's records, and rejects records that are too long.
 type parser struct {
 	source.Parser // of the input's own columns
 	s             *File
@@ -20,7 +20,7 @@ type parser struct {
 	both          []inBoth
 }
 
-// NewParser makes a parser that reads the columns used, by their places; what else a record has may be Null.
+// NewParser returns a parser of the used columns, by their places; other fields may be Null.
 func (s *File) NewParser(used []int) source.Parser {
 	p := &parser{s: s, both: s.inBoth(used), op: opColumn{field: -1}}
 	if c := s.o.Changes; c != nil && c.Column != "" {
@@ -43,7 +43,7 @@ func (s *File) NewParser(used []int) source.Parser {
 	return p
 }
 
-// Parse calls each with every record of the split, in order. It returns how many records and lines there were.
+// Parse calls each with every record of the split, in order. It returns the number of records and lines.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	long := longOf(sp)
 	if p.long = long != nil; p.long {
@@ -80,7 +80,8 @@ func (p *parser) Followed() (of source.Followed) {
 	return of
 }
 
-// complete adds the columns of partition folders to a record, in their places also if it has too few or too many fields.
+// complete adds the columns of partition folders to a record, in their places even if it has too few or too many
+// fields.
 func (p *parser) complete(rec *record.Record) *record.Record {
 	own := len(p.s.Columns) - len(p.s.fixed)
 	if rec.Bad != nil {
@@ -108,7 +109,8 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 	return &p.rec
 }
 
-// Raw returns the text of a record for a file of rejected ones, nil if the source's records have none, empty if it is not kept.
+// Raw returns a record's text for a file of rejected ones, nil if the source's records have none, empty if it is not
+// kept.
 func (s *File) Raw(sp source.Split, m table.Span) []byte {
 	if long := longOf(sp); long != nil {
 		return long.raw(s)

@@ -33,14 +33,14 @@ type piece struct {
 	batch  *arrow.Batch
 }
 
-// longOf returns the record that a split stands for without data, nil if it has data.
+// longOf returns the record of a split without data, nil if it has data.
 func longOf(sp source.Split) *longRecord {
 	long, _ := sp.Part.(*longRecord)
 	return long
 }
 
-// textReader reads the text of a source piece by piece and stitches it into splits. It has many fields because they are one state,
-// which each of three ways to cut a text moves on.
+// textReader reads a source's text piece by piece and stitches it into splits. Its many fields are one state, shared by
+// three ways to cut a text.
 type textReader struct {
 	s       *File
 	stream  io.ReadCloser         // of pieces that are read in order
@@ -66,13 +66,13 @@ type textReader struct {
 	blank    int64 // bytes of empty lines, up to the last piece
 }
 
-// recordCutter finds where records end in text that is read in order.
+// recordCutter finds the ends of records in text read in order.
 type recordCutter interface {
 	Cut(data []byte) (end int, err error) // where the last record ends that ends in data, -1 if none does
 	End() (record bool, err error)        // what the text lacks when it ends here, or whether what is left is a record
 }
 
-// Next returns the next piece, as source.Source says.
+// Next implements source.Source.
 func (s *File) Next() (source.Piece, error) {
 	p, err := s.nextPiece()
 	if err != nil {
@@ -81,13 +81,12 @@ func (s *File) Next() (source.Piece, error) {
 	return p, nil
 }
 
-// Damaged reports whether an error of reading lies in what the input holds, so that reading it again meets it again. Errors of a disk, a
-// server, of too little memory or of a file that is still being written are temporary.
+// Damaged reports whether a read error comes from the input's content, so that reading again would fail again. Errors
+// of a disk or a server, too little memory, or a file still being written are temporary.
 func Damaged(err error) bool {
 	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory) && !input.OfTransport(err)
 }
 
-// lasting marks the error of a damaged file.
 func lasting(err error) error {
 	passes := err == nil || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, input.ErrChanged) ||
 		errors.Is(err, fs.ErrClosed) || errors.As(err, new(syscall.Errno)) || errors.As(err, new(interface{ Exit() int })) || input.Passing(err)
@@ -122,7 +121,7 @@ func (s *File) nextPiece() (*piece, error) {
 	return s.reader.nextPiece()
 }
 
-// end returns io.EOF, unless the input was changed while it was read.
+// end returns io.EOF, unless the input has changed while it was read.
 func (s *File) end() error {
 	if err := s.item.Check(); err != nil {
 		return err
@@ -133,7 +132,7 @@ func (s *File) end() error {
 	return io.EOF
 }
 
-// openText decides how the text is read: ranges of the file, blocks that can be inflated alone, or one stream.
+// openText decides how to read the text: ranges of the file, blocks that can be inflated alone, or one stream.
 func (s *File) openText() (*textReader, error) {
 	r := &textReader{s: s, next: s.text.offset, offset: s.text.offset}
 	if s.item.Seekable() && s.Compression == compress.None && !s.text.transcode {
@@ -161,7 +160,7 @@ func (s *File) openText() (*textReader, error) {
 	return r, nil
 }
 
-// unpacked is an input, decompressed, from its beginning. Closing it closes the input.
+// unpacked is a decompressed input from its beginning. Closing it closes the input.
 type unpacked struct {
 	io.ReadCloser
 	packed *metered // what it comes from
@@ -199,7 +198,7 @@ func (s *File) independent() (bool, error) {
 	return compress.Independent(s.Compression, head), nil
 }
 
-// transcoded returns the text of a stream in UTF-8 and unfolded, where it must be made that, without the byte order mark then.
+// transcoded returns a stream's text in UTF-8 and unfolded if necessary, then without the byte order mark.
 func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
 	if !s.text.transcode {
 		return r
@@ -207,7 +206,7 @@ func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
 	return &closing{s.lines(&skipping{r: r, n: s.text.bom}), r}
 }
 
-// lines is the text as it is cut.
+// lines returns the text as it is cut.
 func (s *File) lines(r io.Reader) io.Reader {
 	if s.text.unfold != nil {
 		return s.text.unfold(r)
@@ -215,7 +214,6 @@ func (s *File) lines(r io.Reader) io.Reader {
 	return s.Encoding.NewReader(r)
 }
 
-// skipping drops the first n bytes.
 type skipping struct {
 	r io.Reader
 	n int
@@ -231,7 +229,7 @@ func (s *skipping) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// closing is a reader of what is to be closed after it.
+// closing is a reader with another value's Close.
 type closing struct {
 	io.Reader
 	io.Closer
@@ -250,7 +248,7 @@ func (r *textReader) close() (err error) {
 // slack is room after a chunk for the head of the next one.
 const slack = 64 << 10
 
-// room returns a buffer for the text of a piece of n bytes: one that was used before, if there is one.
+// room returns a buffer for the text of a piece of n bytes, a used one if possible.
 func room(n int) []byte {
 	if used, _ := usedTexts.Get().(*[]byte); used != nil && cap(*used) >= n+slack/2 { // of a split's text, the head of its first piece is missing
 		return (*used)[:n]
@@ -258,13 +256,13 @@ func room(n int) []byte {
 	return make([]byte, n, n+min(n, slack)) // a small file has no next piece
 }
 
-// usedTexts are buffers to be used again.
 var usedTexts sync.Pool
 
 // reuse gives back text that nothing points into.
 func reuse(data []byte) { usedTexts.Put(&data) }
 
-// giveBack has later pieces take the memory of a split's text. The first one may be text that was put back after sampling.
+// giveBack reuses the memory of a split's text for later pieces. The first split may be text that was put back after
+// sampling.
 func (s *File) giveBack(sp source.Split) {
 	if n := cap(sp.Data); sp.Number > 0 && n >= s.o.SplitBytes && n <= 2*(s.o.SplitBytes+slack) {
 		reuse(sp.Data)
@@ -312,7 +310,7 @@ func (r *textReader) nextBlocks(p *piece) (*piece, error) {
 	return p, nil
 }
 
-// nextChunk reads the next chunk of a stream. An error comes after the bytes before it.
+// nextChunk reads a stream's next chunk. An error comes after the bytes before it.
 func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	if r.skip > 0 || p.first && r.s.text.part {
 		if err := r.pass(p); err != nil {
@@ -352,16 +350,15 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	return p, nil
 }
 
-// failing is a reader that has met an error.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// inflaters are kept from piece to piece: each has buffers of its own.
+// inflaters are kept from piece to piece for their buffers.
 var inflaters = sync.Pool{New: func() any { return new(compress.Inflater) }}
 
-// Prepare reads the piece's bytes, inflates them and scans them for record ends. With an error, what came before it is
-// kept and Add gives it on.
+// Prepare reads the piece's bytes, inflates them and scans them for record ends. With an error, Add returns the records
+// before it.
 func (p *piece) Prepare() (err error) {
 	s := p.source
 	switch {
@@ -391,13 +388,13 @@ func (p *piece) Prepare() (err error) {
 	return err
 }
 
-// parallel reports whether pieces of the text are scanned for record ends before those in front of them.
+// parallel reports whether pieces are scanned for record ends before those in front of them.
 func (s *File) parallel() bool { return s.inLines() && s.Dialect.Parallel() }
 
-// inLines reports whether the dialect says where records end; else a cutter does.
+// inLines reports whether the dialect defines record ends; else a cutter does.
 func (s *File) inLines() bool { return s.form.cutter == nil }
 
-// Add puts the next piece, in the order of Next, after the others and returns the splits that are whole now.
+// Add puts the next piece, in the order of Next, after the others and returns the splits that are complete now.
 func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 	defer func() { err = lasting(err) }()
 	p := next.(*piece)
@@ -441,7 +438,7 @@ func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
 	return r.split(data), nil
 }
 
-// maxBlank bounds the empty lines that no record interrupts: a small compressed file may hold gigabytes of them.
+// maxBlank limits consecutive empty lines: a small compressed file may hold gigabytes of them.
 const maxBlank = 64 << 20
 
 // checkBlank counts pieces of empty lines, unless those are records or parts of one.
@@ -456,7 +453,7 @@ func (r *textReader) checkBlank(data []byte) error {
 	return nil
 }
 
-// Whole returns the records that are whole so far when what follows them cannot be read; the one that is cut is left out.
+// Whole returns the complete records so far if the rest cannot be read; the incomplete one is left out.
 func (s *File) Whole() []source.Split {
 	r := s.reader
 	if s.rowwise() || r == nil || r.long != nil {
@@ -470,7 +467,7 @@ func (s *File) Whole() []source.Split {
 	return r.split(rest[:s.Dialect.LastEnd(rest)])
 }
 
-// Finish returns the last splits when there are no more pieces, and what the text lacks at its end.
+// Finish returns the last splits after the last piece, and what the text lacks at its end.
 func (s *File) Finish() (splits []source.Split, err error) {
 	defer func() { err = lasting(err) }()
 	r := s.reader
@@ -500,7 +497,7 @@ func (s *File) Finish() (splits []source.Split, err error) {
 	return r.split(rest), nil
 }
 
-// lastEnd returns where the last record ends that is whole in what is pending.
+// lastEnd returns the end of the last complete record in the pending text.
 func (r *textReader) lastEnd() (int, error) {
 	s := r.s
 	if s.inLines() {
@@ -531,7 +528,8 @@ func (r *textReader) split(data []byte) []source.Split {
 	return []source.Split{sp}
 }
 
-// inputBytes is the share of the input's bytes in the next split of so much text. All splits and the header never exceed the input.
+// inputBytes is the share of the input's bytes in the next split of that text. All splits and the header never exceed
+// the input.
 func (r *textReader) inputBytes(text int64) int64 {
 	if r.packed == nil {
 		return text
@@ -544,7 +542,7 @@ func (r *textReader) inputBytes(text int64) int64 {
 	return n
 }
 
-// pieceBytes is about how many bytes the next piece has.
+// pieceBytes is the size of the next piece, about.
 func (s *File) pieceBytes() int64 {
 	if s.rowwise() {
 		return 0
@@ -552,7 +550,7 @@ func (s *File) pieceBytes() int64 {
 	return int64(s.o.SplitBytes)
 }
 
-// Bytes is how many bytes the piece takes in memory, once it is prepared.
+// Bytes is the piece's memory once it is prepared.
 func (p *piece) Bytes() int64 {
 	n := int64(max(len(p.data), p.length))
 	if p.batch != nil {

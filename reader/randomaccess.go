@@ -12,9 +12,9 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Anywhere reports whether splits can be read in any order once it is known where they are: rows of Parquet and Arrow, and files of
-// text that are neither compressed nor in an encoding that must be read from the beginning. To find splits of text all of it
-// is read, so one that comes over a network is not worth it.
+// Anywhere reports whether splits can be read in any order once their places are known: rows of Parquet and Arrow, and
+// text files that are not compressed and need not be transcoded from the beginning. Finding splits of text means
+// reading all of it, which does not pay over a network.
 func (s *File) Anywhere() bool {
 	if !s.item.Seekable() {
 		return false
@@ -22,7 +22,7 @@ func (s *File) Anywhere() bool {
 	return s.file != nil || s.inOrder == nil && s.item.Local() && s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
 }
 
-// Reopen makes the source ready for LoadStretch. It is not safe for concurrent use.
+// Reopen prepares the source for LoadStretch. It is not safe for concurrent use.
 func (s *File) Reopen() error {
 	at, err := s.item.OpenAt(s.ctx)
 	if err != nil {
@@ -47,13 +47,14 @@ func (s *File) readText(sp source.Split) (source.Split, error) {
 	return sp, nil
 }
 
-// Divisible reports whether LoadStretch loads any records, at no great cost: of Parquet whose pages are not large, Arrow, CSV and lines of JSON.
+// Divisible reports whether LoadStretch loads any records cheaply: of Parquet without large pages, Arrow, CSV and JSON
+// lines.
 func (s *File) Divisible() bool {
 	return s.Anywhere() && (s.file == nil && s.inLines() || s.file != nil && !s.file.Large)
 }
 
-// LoadStretch returns the records of a stretch: of text as one split, else as one of each group that has some of them. Safe
-// for concurrent use, between Reopen and Finished.
+// LoadStretch returns the records of a stretch: text as one split, else one split for each group with some of them.
+// Safe for concurrent use, between Reopen and Finished.
 func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	number := int(min(to.Record, 1)) // 0 is the beginning
 	if s.file == nil {
@@ -74,7 +75,7 @@ func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	return all, nil
 }
 
-// Finished closes a source of which every split was loaded, and reports whether it was changed meanwhile.
+// Finished closes a source after all splits were loaded, and reports whether it has changed.
 func (s *File) Finished() error {
 	err := s.item.Check()
 	if closeErr := s.Close(); err == nil {
@@ -83,8 +84,8 @@ func (s *File) Finished() error {
 	return err
 }
 
-// ReadAgain opens the input again and reads all its records, the pages of formats that have them in so much memory. It returns the error
-// that this reading meets, nil if it comes to the end.
+// ReadAgain opens the input again and reads all its records, pages within that much memory. It returns the read error,
+// nil at the end.
 func (s *File) ReadAgain(memory int64) error {
 	again, err := Open(s.ctx, s.item, s.o)
 	if err != nil {

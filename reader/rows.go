@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// RowFormat is a format of files of rows that have types, and never were text.
+// RowFormat is a format of files of typed rows, never text.
 type RowFormat struct {
 	Name   string                 // as --format gives it
 	Begins func(head []byte) bool // reports whether a file is of the format for certain
@@ -23,7 +23,7 @@ type RowFormat struct {
 	inOrder func(RowInput, io.Reader) (*arrow.Stream, error) // of streams, and of files about which Open says arrow.ErrReplaced; nil refuses them
 }
 
-// RowInput is a file to be opened.
+// RowInput is a file to open.
 type RowInput struct {
 	At      io.ReaderAt
 	Size    int64
@@ -32,26 +32,27 @@ type RowInput struct {
 	Memory  int64  // bytes that one parser may hold; 0 means no bound
 }
 
-// RowFile is a file of rows that can be read anywhere.
+// RowFile is a file of rows with random access.
 type RowFile struct {
 	Columns []string
 	Rows    int64
 	Splits  []record.Rows // all rows, in their order
-	// NewParser makes a parser that reads the columns by their places in Columns; the others may be Null.
+	// NewParser makes a parser of columns, by their places in Columns; the others may be Null.
 	NewParser func(columns []int) RowParser
 
-	// What follows may be left out.
+	// The rest is optional.
 
 	Large    bool                     // reading a few hundred rows of a split costs reading all of it
 	Measures func() []record.Measures // what columns count
 	Forget   func()                   // what is kept between splits and can be read again
-	// CheckMemory returns why the columns cannot be read with so many bytes, if that is known before: an ErrMemory. Of a file that is not
-	// read to its end the first rows count.
+	// CheckMemory returns the ErrMemory if it is known that the columns cannot be read in that many bytes. For a file that
+	// is not read to its end only the first rows count.
 	CheckMemory func(columns []int, bytes int64, whole bool, open func() (io.ReaderAt, error)) error
 }
 
-// RowParser reads the rows of a RowFile, as source.Parser says. It calls each with every row of a split, in order: exactly as many as the split
-// has, or it returns an error that names the file. Which record of the split one is need not be said.
+// RowParser reads the rows of a RowFile like a source.Parser. It calls each with every row of a split, in order:
+// exactly as many as the split has, or it returns an error that names the file. It need not set a record's place in the
+// split.
 type RowParser interface {
 	Parse(rows record.Rows, each func(*record.Record) error) error
 	LimitMemory(int64)
@@ -61,10 +62,10 @@ type RowParser interface {
 
 func (f *RowFormat) String() string { return f.Name }
 
-// Is goes by how a file begins.
+// Is goes by a file's beginning.
 func (f *RowFormat) Is(_ string, head []byte) bool { return f.Begins(head) }
 
-// open opens a file to be read anywhere, all else to be read in order.
+// open opens a file for random access, everything else to be read in order.
 func (f *RowFormat) open(s *File) error {
 	if len(s.text.head) == 0 {
 		return fmt.Errorf("read %s: %w, which a file of %v never is", s.Name, ErrEmpty, f)
@@ -90,7 +91,7 @@ func (f *RowFormat) open(s *File) error {
 	return nil
 }
 
-// batches is Arrow that is read in order.
+// batches is Arrow read in order.
 type batches struct {
 	stream  *arrow.Stream
 	from    *unpacked
@@ -99,7 +100,7 @@ type batches struct {
 	counted int64 // of the input's bytes, up to the end of the last batch
 }
 
-// batchRows is what a split of Arrow that is read in order stands for.
+// batchRows is a split of Arrow read in order.
 type batchRows struct {
 	batch *arrow.Batch
 	rows  record.Rows
@@ -109,7 +110,7 @@ func splitOf(rows *record.Rows, part any) source.Split {
 	return source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow, Group: rows.Group + 1, Part: part}
 }
 
-// splits returns the splits of a batch, which share the bytes of the input that it has taken.
+// splits returns the splits of a batch, which share its bytes of the input.
 func (b *batches) splits(p *piece) (all []source.Split) {
 	taken := float64(p.taken-b.counted) / float64(max(p.batch.Rows(), 1))
 	b.counted = p.taken
@@ -120,14 +121,14 @@ func (b *batches) splits(p *piece) (all []source.Split) {
 	return all
 }
 
-// rowwise reports whether records are rows of a file that has types, and never were text.
+// rowwise reports whether records are rows of a typed file, never text.
 func (s *File) rowwise() bool { return s.file != nil || s.inOrder != nil }
 
 func (s *File) rowInput() RowInput {
 	return RowInput{At: s.at, Size: s.Size, Name: s.Name, Flatten: s.o.Flatten, Memory: s.o.Memory.PageBytes}
 }
 
-// openRows opens the file for a reading of its rows.
+// openRows opens the file to read its rows.
 func (s *File) openRows() (err error) {
 	f, err := s.Format.(*RowFormat).Open(s.rowInput())
 	if err == nil {
@@ -136,8 +137,8 @@ func (s *File) openRows() (err error) {
 	return err
 }
 
-// CheckMemory returns why the columns cannot be read with so many bytes for pages, if that is known before they are read: an ErrMemory. Of a file
-// that is not read to its end the first rows count.
+// CheckMemory returns the ErrMemory if it is known before reading that the columns cannot be read with that many bytes
+// for pages. For a file that is not read to its end only the first rows count.
 func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error) {
 	if s.file == nil || s.file.CheckMemory == nil {
 		return nil
@@ -160,7 +161,7 @@ func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error
 	return err
 }
 
-// measures are what columns of a file with types count.
+// measures are the units of a typed file's columns.
 func (s *File) measures() []record.Measures {
 	switch {
 	case s.measured != nil:
@@ -199,7 +200,7 @@ func (b *batches) close() error {
 	return b.from.Close()
 }
 
-// nextBatch returns the next record batch, from the place on that is sought.
+// nextBatch returns the next record batch from the sought place.
 func (s *File) nextBatch() (*piece, error) {
 	if !s.inOrder.open {
 		if err := s.openBatches(); err != nil {
@@ -256,7 +257,7 @@ func (s *File) nextRows() (*piece, error) {
 	return &piece{source: s, rows: &s.file.Splits[s.next-1]}, nil
 }
 
-// seekRows finds the split that holds the record that is sought.
+// seekRows finds the split with the sought record.
 func (s *File) seekRows() {
 	if s.begin == nil {
 		return
@@ -269,7 +270,6 @@ func (s *File) seekRows() {
 	}
 }
 
-// rowParser reads the rows of splits.
 type rowParser struct {
 	RowParser
 	s *File

@@ -12,9 +12,9 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Sample calls each with the first records of the source, about budget bytes of them, and returns how many bytes it
-// looked at: 0 only if there are no records. What a record has beside the named columns may be Null. Errors of reading are left for the load to meet, after the records before
-// them; SampleError returns them. Suspend goes back to the start.
+// Sample calls each with the source's first records, about budget bytes, and returns the bytes examined: 0 only if
+// there are no records. Fields outside the named columns may be Null. The load will meet read errors, after the records
+// before them; SampleError returns them. Suspend goes back to the start.
 func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
 	s.sample = nil
 	wanted := make(map[string]bool, len(columns))
@@ -61,11 +61,11 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 	return read, nil
 }
 
-// SampleError is the error of reading that the last Sample has met after the records that it found; nil is none. A load that reads from
-// the same place meets it too.
+// SampleError is the read error that the last Sample met after its records, or nil. A load that reads from the same
+// place meets it too.
 func (s *File) SampleError() error { return s.sample }
 
-// sampleStream looks at the first chunk of a stream and puts it back.
+// sampleStream examines a stream's first chunk and puts it back.
 func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (int, error) {
 	if p.batch != nil {
 		s.inOrder.back = p
@@ -106,8 +106,8 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 	return read
 }
 
-// TextBytes returns about how many bytes of text the records of the source take, decompressed, as Sample counts them; -1 is unknown. Of
-// a source that is not text as it is it decompresses about budget bytes, and takes the rest to be like them.
+// TextBytes returns about how many bytes of decompressed text the source's records take, as Sample counts them; -1 is
+// unknown. If the source is not plain text it decompresses about budget bytes and extrapolates.
 func (s *File) TextBytes(budget int64) (int64, error) {
 	if s.text.part {
 		return s.textEnd() - s.text.offset, nil
@@ -147,7 +147,7 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	return max(0, int64(float64(n)*float64(s.Size)/float64(taken))-s.text.offset), nil
 }
 
-// metered counts what is read, perhaps by a goroutine of a decompressor.
+// metered counts the bytes read, perhaps by a decompressor's goroutine.
 type metered struct {
 	r io.Reader
 	n atomic.Int64

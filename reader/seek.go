@@ -12,9 +12,9 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Seek makes Next begin at a place that an earlier reading of the same input came to. It is to be called before the load's
-// first Next. A file that is not compressed begins there, Parquet and Arrow with the rows of a group that hold the record; of all others
-// what comes before is read and dropped. Known is what a stream was; reading fails where it differs.
+// Seek makes Next begin at a place that an earlier reading of the same input reached. Call it before the load's first
+// Next. An uncompressed file begins there, Parquet and Arrow with the rows of a group that hold the record; other
+// inputs are read and dropped up to it. known is a stream's earlier content; reading fails where it differs.
 func (s *File) Seek(to source.Place, known source.Chain) {
 	s.begin = &to
 	if s.chain != nil {
@@ -24,7 +24,7 @@ func (s *File) Seek(to source.Place, known source.Chain) {
 	if r == nil {
 		return
 	}
-	// A stream, whose first chunk was looked at.
+	// A stream whose first chunk was sampled.
 	skip := to.Offset - s.text.offset
 	r.offset, r.number = to.Offset, 1
 	if p := r.back; p != nil {
@@ -39,7 +39,7 @@ func (s *File) Seek(to source.Place, known source.Chain) {
 	r.skip = skip
 }
 
-// seeking is what Seek costs.
+// seeking is the cost of Seek.
 func (s *File) seeking() source.Seeking {
 	if s.file != nil || s.inOrder == nil && s.Compression == compress.None && s.item.Seekable() && !s.text.transcode {
 		return source.SeeksDirectly
@@ -47,7 +47,7 @@ func (s *File) seeking() source.Seeking {
 	return source.SeeksByReading
 }
 
-// Begin returns the place with which Next begins. Of a source that was sought it is known when the first piece is there.
+// Begin returns the place where Next begins. After Seek it is known once the first piece is there.
 func (s *File) Begin() source.Place {
 	if s.begin != nil {
 		return *s.begin
@@ -55,7 +55,7 @@ func (s *File) Begin() source.Place {
 	return source.Place{Line: int64(s.text.lines), Offset: s.text.offset}
 }
 
-// seekText begins a new reading of the text at the place that is sought.
+// seekText begins a new reading of the text at the sought place.
 func (r *textReader) seekText() {
 	s := r.s
 	if s.begin == nil {
@@ -72,7 +72,7 @@ func (r *textReader) seekText() {
 	}
 }
 
-// pass reads over what comes before the place that is sought.
+// pass skips everything before the sought place.
 func (r *textReader) pass(p *piece) error {
 	n := r.skip
 	if p.first {
@@ -96,7 +96,7 @@ func (s *File) endsBefore() error {
 	return fmt.Errorf("read %s: it ends before the position that the run has reached; give the same input, or "+source.StartOver, s.Name)
 }
 
-// dropped drops what a piece has of the text before the place that is sought, and reports whether that is all of it.
+// dropped drops a piece's text before the sought place, and reports whether that is all of it.
 func (r *textReader) dropped(p *piece) bool {
 	n := min(r.drop, int64(len(p.data)))
 	if n == 0 {
@@ -110,22 +110,21 @@ func (r *textReader) dropped(p *piece) bool {
 	return len(p.data) == 0
 }
 
-// Sizes of the parts of a file that its fingerprint is made of.
+// Sizes of the parts of a file in its fingerprint.
 const (
 	printEnds    = 64 << 10 // at the beginning and the end
 	printSamples = 16
 	printSample  = 4 << 10
 )
 
-// Identity says what the source is. Version is the time of a file's last change, or what a server says.
+// Identity identifies the source. Version is the time of a file's last change, or a server's version.
 func (s *File) Identity() (source.Identity, error) {
 	content, err := s.fingerprint()
 	return source.Identity{Bytes: s.Size, Version: s.item.Version, Content: content}, err
 }
 
-// fingerprint returns a hash of the source's content that is cheap to make: of a file that can be read anywhere of its
-// head, its tail and a sample, of all others of their head. Remote files state a version, which says more; of them too
-// nothing but the head is read.
+// fingerprint returns a cheap hash of the source's content: of a file with random access its head, its tail and a
+// sample, of all others the head. Remote files state a version, which says more; only their head is read, too.
 func (s *File) fingerprint() (string, error) {
 	sum := sha256.New()
 	switch {

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/compress"
 )
 
-// notRows is a kind of file that holds no rows that can be read here: taken for CSV, some of it would load as garbage.
+// notRows is a kind of file without readable rows: read as CSV, some of it would load as garbage.
 type notRows struct {
 	magic string                 // that the file begins with
 	is    func(head []byte) bool // beside it, or in its place
@@ -68,8 +68,8 @@ func isTar(head []byte) bool {
 
 var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
 
-// refuse returns why a text that begins with head is not one of rows, unless the user has said what it is. Inner says that
-// head came out of a decompressor.
+// refuse returns why a text that begins with head has no rows, unless the user has named its format. inner means that
+// head was decompressed.
 func (s *File) refuse(head []byte, inner bool) error {
 	if s.o.Format != nil {
 		return nil
@@ -102,7 +102,7 @@ func (s *File) refusal(what, way string, inner bool) error {
 	return fmt.Errorf("read %s: the file is %s, which cannot be loaded; %s", s.Name, what, strings.ReplaceAll(way, "FILE", s.shellName()))
 }
 
-// shellName is the source's name as it stands in a command.
+// shellName is the source's name in a shell command.
 func (s *File) shellName() string {
 	if s.Name == "-" || strings.ContainsAny(s.Name, " '\"$`\\|&;<>()*?[]#~%\t\n!{}") {
 		return "FILE"
@@ -110,7 +110,7 @@ func (s *File) shellName() string {
 	return s.Name
 }
 
-// refuseBinary returns why a text is none: it holds NULs as binary data does, or as UTF-16 does without a mark. A text with a
+// refuseBinary returns why an input is not text: it has NULs, as in binary data or UTF-16 without a mark. A text with a
 // few NULs in its values is read.
 func (s *File) refuseBinary(head []byte) error {
 	if s.o.Format != nil {
@@ -135,8 +135,8 @@ func (s *File) refuseBinary(head []byte) error {
 	return nil
 }
 
-// strange is the share of bytes that a text of rows does not have: control characters that neither separate nor move, and
-// what is not UTF-8.
+// strange is the share of bytes unusual in a text of rows: control characters that neither separate nor move, and bytes
+// that are not UTF-8.
 func strange(text []byte, isUTF8 bool) float64 {
 	n := 0
 	for i := 0; i < len(text); {
@@ -152,7 +152,7 @@ func strange(text []byte, isUTF8 bool) float64 {
 	return float64(n) / float64(len(text))
 }
 
-// isWide reports whether a text is UTF-16, by its mark or because the user said so.
+// isWide reports whether a text is UTF-16, by its mark or by the user's option.
 func (s *File) isWide(head []byte) bool {
 	e, _, marked := charset.DetectBOM(head)
 	if !marked {
@@ -164,20 +164,21 @@ func (s *File) isWide(head []byte) bool {
 	return strings.HasPrefix(e.Name(), "utf-16")
 }
 
-// isBinary reports whether control characters that no text has are among the first bytes, for magics made of letters. White
-// space is text, so are the separators of Hive and of ASCII; bytes that are not UTF-8 may be another encoding.
+// isBinary reports whether control characters that no text has are among the first bytes, for magics made of letters.
+// White space is text, and so are the separators of Hive and of ASCII; bytes that are not UTF-8 may be another
+// encoding.
 func isBinary(head []byte) bool {
 	return bytes.ContainsFunc(head[:min(len(head), 256)], func(r rune) bool {
 		return r == 0 || r > 3 && r < ' ' && r != '\t' && r != '\n' && r != '\r' && r < 0x1b
 	})
 }
 
-// isDuckDB wants the version after the magic, a small number of 64 bits: a text may have the letters at that place.
+// isDuckDB wants the version after the magic, a small 64-bit number: a text may have the letters at that place.
 func isDuckDB(head []byte) bool {
 	return len(head) >= 20 && string(head[8:12]) == "DUCK" && binary.LittleEndian.Uint64(head[12:]) < 1<<16
 }
 
-// isBSON looks at the length of the first document and the type and name of its first element.
+// isBSON checks the length of the first document and the type and name of its first element.
 func isBSON(head []byte) bool {
 	if len(head) < 5 {
 		return false
@@ -198,8 +199,9 @@ func isWorkbook(head []byte) bool {
 	return bytes.Contains(head, []byte("[Content_Types].xml")) || bytes.Contains(head, []byte("_rels/.rels")) || bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument"))
 }
 
-// isZlib checks the two bytes of the header and what follows: either it inflates to its end and has the right checksum, or much
-// of it inflates. Texts may begin with the header ("x^2", or "x\x01" of Hive's), and a few of their bytes may inflate.
+// isZlib checks the two bytes of the header and the data after them: either it inflates to its end with the right
+// checksum, or much of it inflates. Texts may begin with the header ("x^2", or "x\x01" of Hive's), and a few of their
+// bytes may inflate.
 func isZlib(head []byte) bool {
 	if len(head) < 8 || head[1]&0x20 != 0 || binary.BigEndian.Uint16(head)%31 != 0 {
 		return false
@@ -214,7 +216,7 @@ func isZlib(head []byte) bool {
 	return err == nil || err == io.EOF && n > 0 || errors.Is(err, io.ErrUnexpectedEOF) && n >= 512
 }
 
-// isHadoopBlocks looks at the sizes of the first block, inflated and compressed, both big endian.
+// isHadoopBlocks checks the sizes of the first block, inflated and compressed, both big endian.
 func isHadoopBlocks(head []byte) bool {
 	if len(head) < 10 || head[0] != 0 {
 		return false

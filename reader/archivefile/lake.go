@@ -21,18 +21,18 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// What the manifest of a lake begins with: files of one schema, which other programs read as one table.
+// Format and version in a lake's manifest. A lake is files of one schema that other programs read as one table.
 const (
 	LakeFormat  = "tsimport-lake"
 	LakeVersion = 1
 )
 
-// LakeManifestName is the file that says what a lake is. Programs that read folders pass over names with an underscore.
+// LakeManifestName is the file that describes a lake. Programs that read folders skip names with an underscore.
 const LakeManifestName = "_manifest.json"
 
 var lakeName = regexp.MustCompile(`^([^/=]+=[^/]*/)*part-\d{5,}-\d{5,}\.(csv|csv\.gz|csv\.zst|parquet)$`)
 
-// Layout says how rows are in the files of a lake.
+// Layout is the format and the folders of a lake's files.
 type Layout struct {
 	Format  string `json:"format"`            // csv, csv.gz, csv.zst or parquet
 	Folders string `json:"folders,omitempty"` // as they were given, such as dt={day(at)}
@@ -42,13 +42,13 @@ func (l *Layout) facts() []progress.Fact {
 	return []progress.Fact{{Name: "--format", Value: l.Format}, {Name: "the folders of -o", Value: l.Folders}}
 }
 
-// FileColumn is an attribute column and the types that its values have; none is known of one that was asked for by name and that no row has.
+// FileColumn is an attribute column and the types of its values; a column asked for by name that no row has, has none.
 type FileColumn struct {
 	Name  string       `json:"name"`
 	Types []table.Type `json:"types"`
 }
 
-// growth is what of columns is not in a beginning of them, which had fewer columns or types.
+// growth returns the columns that before lacks or has with fewer types.
 func growth(before, columns []FileColumn) (grown []FileColumn) {
 	for i, c := range columns {
 		if i >= len(before) || len(before[i].Types) < len(c.Types) {
@@ -58,7 +58,7 @@ func growth(before, columns []FileColumn) (grown []FileColumn) {
 	return grown
 }
 
-// LakeManifest is what a lake is.
+// LakeManifest describes a lake.
 type LakeManifest struct {
 	Format  string            `json:"format"`
 	Version int               `json:"version"`
@@ -84,14 +84,14 @@ type LakeFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Columns are those that the journal has.
+// Columns returns the journal's columns.
 func (w *Writer) Columns() []FileColumn { return w.columns }
 
-// Grows has the journal note the columns that the files have by then: it asks for all of them, which only grow.
+// Grows sets columns, which returns all columns of the files so far; they only grow. The journal notes them.
 func (w *Writer) Grows(columns func() []FileColumn) { w.grown = columns }
 
-// Owed are the files of a range that an interrupted export was putting. A store may carry that out late. So what continues it puts files
-// of these names, if need be without rows: a late put replaces nothing.
+// Owed returns the files of a range that an interrupted export was putting. A store may carry that out late, so its
+// continuation puts files of these names, without rows if need be: a late put replaces nothing.
 func (w *Writer) Owed(rng int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,7 +102,7 @@ func (w *Writer) Owed(rng int) []string {
 type Encoded struct {
 	Body []byte
 	Rows int64
-	// Width is how many of the columns it has.
+	// Width is the number of columns.
 	Width int
 }
 
@@ -111,7 +111,8 @@ func (f *Encoded) part(rng int, name string) *Part {
 	return &Part{Name: name, Range: rng, Rows: f.Rows, Bytes: int64(len(f.Body)), SHA256: hex.EncodeToString(sum[:]), Width: f.Width}
 }
 
-// Put puts files with the next rows of a range, each as encode makes it. The range has come to next when all of them are there; nil is its end.
+// Put puts files with the next rows of a range, each made by encode. The range has come to next when all are there; nil
+// ends it.
 func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded, error), next []byte) error {
 	at := w.Range(rng)
 	if err := cmp.Or(w.note(entry{Range: rng, At: at, Puts: names}), w.step("files announced")); err != nil {
@@ -135,7 +136,7 @@ func (w *Writer) Put(rng int, names []string, encode func(name string) (*Encoded
 	return cmp.Or(w.note(e), w.step("files noted"))
 }
 
-// Rewrite rewrites the files that have fewer columns than others, several at a time. All ranges must be whole.
+// Rewrite rewrites the files that have fewer columns than others, several at a time. All ranges must be complete.
 func (w *Writer) Rewrite(ctx context.Context, atATime int, rewrite func(body []byte, width int, rows int64) (*Encoded, error)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
@@ -182,7 +183,7 @@ func (w *Writer) rewrite(ctx context.Context, p *Part, rewrite func(body []byte,
 	return cmp.Or(w.note(entry{Range: p.Range, At: w.Range(p.Range), Files: []*Part{f.part(p.Range, p.Name)}}), w.step("rewriting noted"))
 }
 
-// Discard removes what was written: the same export would fail again.
+// Discard removes everything written: the same export would fail again.
 func (w *Writer) Discard() error {
 	w.subject = Subject{}
 	return cmp.Or(w.clear(func(string) bool { return false }), w.place.clean())

@@ -25,20 +25,20 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// What a manifest begins with.
+// The first field of a manifest.
 const (
 	Format = "tsimport-archive"
-	// Version is that of the format; a reader refuses another one. Version 1, of before the first release, had lines of another form.
+	// Version is the format's version; readers refuse any other. Version 1, before the first release, had other lines.
 	Version = 2
 )
 
 // ManifestName is the file that makes a folder an archive.
 const ManifestName = "manifest.json"
 
-// partName is what parts are called, and no other file of a user's is by accident.
+// partName matches names of parts, and by accident no other file.
 var partName = regexp.MustCompile(`^archive-\d{5,}-\d{5,}\.jsonl\.zst$`)
 
-// Manifest is what an archive is. Its many fields are those of a file of JSON.
+// Manifest describes an archive. Its many fields are those of a JSON file.
 type Manifest struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
@@ -50,10 +50,10 @@ type Manifest struct {
 	Options table.Definition  `json:"options"`
 	Defined []Column          `json:"defined_columns"`
 	Indexes []string          `json:"indexes"`
-	// IndexesAre says of each of Indexes what it is.
+	// IndexesAre defines each of Indexes.
 	IndexesAre []table.Index `json:"index_definitions,omitempty"`
 	Holds      Selection     `json:"holds"`
-	// Columns are the names of all attributes that rows have; nil if they are more than maxColumns or not known.
+	// Columns names all attributes of the rows; nil if there are more than maxColumns or they are not known.
 	Columns []string `json:"columns"`
 
 	Began    time.Time `json:"scan_began"`
@@ -67,7 +67,7 @@ type Manifest struct {
 	Ranges   []Range   `json:"ranges"`
 	Parts    []Part    `json:"parts"`
 
-	// SHA256 is of the manifest's own text with 64 zeros in its place. It comes last.
+	// SHA256 is the sum of the manifest's text with 64 zeros in its place. It comes last.
 	SHA256 string `json:"sha256"`
 
 	files Files
@@ -75,14 +75,13 @@ type Manifest struct {
 
 // Files are the files of an archive.
 type Files interface {
-	// Path is where a file is; "" asks for the place of all.
+	// Path returns a file's place; "" the folder's.
 	Path(name string) string
 	// Size returns fs.ErrNotExist if there is no such file.
 	Size(name string) (int64, error)
 	Open(ctx context.Context, name string) (io.ReadCloser, error)
 }
 
-// localFiles are in a folder of the file system.
 type localFiles string
 
 func (l localFiles) Path(name string) string { return filepath.Join(string(l), name) }
@@ -110,7 +109,7 @@ type Column struct {
 	Type table.Type `json:"type"`
 }
 
-// Selection is what of a table an archive holds. Its zero value is all of it.
+// Selection is the part of a table that an archive holds. The zero value is the whole table.
 type Selection struct {
 	From     string   `json:"from_key,omitempty"`
 	To       string   `json:"to_key,omitempty"`
@@ -121,7 +120,7 @@ type Selection struct {
 	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
 }
 
-// Facts are what must be the same when an export of the selection is continued.
+// Facts returns what must not change when an export of the selection is resumed.
 func (s *Selection) Facts() []progress.Fact {
 	columns := "all"
 	if s.Columns != nil {
@@ -133,7 +132,7 @@ func (s *Selection) Facts() []progress.Fact {
 	}
 }
 
-// Range is a range of keys that was scanned by itself. Parts of a range follow each other.
+// Range is a key range that was scanned alone. Its parts follow each other.
 type Range struct {
 	Name  string          `json:"name"`
 	First json.RawMessage `json:"first_key,omitempty"` // of its rows, as in PK; absent if it has none
@@ -160,11 +159,10 @@ type Part struct {
 	Width    int             `json:"width,omitempty"`   // of a lake: how many of the columns, in their order, the file has
 }
 
-// maxColumns is how many names of columns are noted.
+// maxColumns limits the column names that are noted.
 const maxColumns = 1024
 
-// TableOf is the table as the manifest has it, but for its columns.
-// DefinedTypes are the predefined columns.
+// TableOf is the table in the manifest, without its columns. DefinedTypes returns the predefined columns.
 func (m *Manifest) DefinedTypes() map[string]table.Type {
 	types := map[string]table.Type{}
 	for _, c := range m.Defined {
@@ -173,10 +171,10 @@ func (m *Manifest) DefinedTypes() map[string]table.Type {
 	return types
 }
 
-// Dir is where the archive is.
+// Dir returns the archive's place.
 func (m *Manifest) Dir() string { return m.files.Path("") }
 
-// Path is where a part is.
+// Path returns a part's place.
 func (m *Manifest) Path(p *Part) string { return m.files.Path(p.Name) }
 
 // Open opens a part.
@@ -186,7 +184,7 @@ func (m *Manifest) Open(ctx context.Context, p *Part) (io.ReadCloser, error) {
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// text is the manifest with its own sum.
+// text returns the manifest with its own sum.
 func (m *Manifest) text() ([]byte, error) {
 	m.SHA256 = noSum
 	text, err := json.MarshalIndent(m, "", " ")
@@ -200,12 +198,13 @@ func (m *Manifest) text() ([]byte, error) {
 	return text, nil
 }
 
-// DamagedError says that an archive is not what was written.
+// DamagedError says that an archive differs from what was written.
 type DamagedError struct{ Path, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Why) }
 
-// Is reports whether a path is an archive, whole or not: a folder with a manifest, parts or traces of ours, or such a manifest.
+// Is reports whether a path is an archive, complete or not: a folder with a manifest, parts or traces of ours, or a
+// manifest.
 func Is(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil || Lake.in(context.Background(), localFiles(path)) {
@@ -224,7 +223,7 @@ func Is(path string) bool {
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == journalName || IsPart(e.Name()) })
 }
 
-// IsPart reports whether a file's name is that of a part of an archive.
+// IsPart reports whether a name is that of an archive's part.
 func IsPart(name string) bool { return partName.MatchString(name) }
 
 // HasFormat reports whether there is a manifest that begins as ours do.
@@ -241,10 +240,11 @@ func (k *Kind) in(ctx context.Context, files Files) bool {
 	return bytes.Contains(start[:n], []byte(`"`+k.format+`"`))
 }
 
-// maxManifest is more than the manifest of any archive has.
+// maxManifest is larger than any archive's manifest.
 const maxManifest = 1 << 30
 
-// Read reads and checks the manifest of an archive: its folder, or the manifest itself. It does not look at the parts.
+// Read reads and checks the manifest of an archive, given its folder or the manifest itself. It does not look at the
+// parts.
 func Read(path string) (*Manifest, error) {
 	dir := path
 	info, err := os.Stat(path)
@@ -263,7 +263,7 @@ func Read(path string) (*Manifest, error) {
 	return m, err
 }
 
-// ReadFrom is Read of files that are anywhere.
+// ReadFrom is Read of any Files.
 func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
 	file := files.Path(ManifestName)
 	size, err := files.Size(ManifestName)
@@ -372,7 +372,7 @@ func (m *Manifest) Check(ctx context.Context) error {
 	return group.Wait()
 }
 
-// isNot says that a part is not what was written, and which other one it is if it is one.
+// isNot returns the error for a part that differs, and names the other part if it is one.
 func (m *Manifest) isNot(ctx context.Context, p *Part, why string) error {
 	if sum, err := m.sumOf(ctx, p); err == nil {
 		for i := range m.Parts {

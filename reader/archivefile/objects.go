@@ -16,14 +16,14 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// What stands in a store beside an archive while it is written, below a name that lists of inputs leave out. The lease stays.
+// What is in a store beside an archive while it is written, under a name that lists of inputs omit. The lease stays.
 const (
 	besideName  = ".tsimport-archive"
 	entryPrefix = besideName + "/entry-"
 )
 
-// objects is a place in a store of objects. A process that was killed may have sent a put that is carried out later. So every put is one that
-// replaces nothing, and what stands in its way came from such a process: it is removed, after which that put is done.
+// objects is a place in an object store. A killed process may have sent a put that is carried out late. So puts never
+// replace; an object in the way came from such a process and is removed, after which that put is done.
 type objects struct {
 	ctx     context.Context
 	store   jobdir.Store
@@ -46,7 +46,7 @@ func (o *objects) lock() (err error) {
 	return err
 }
 
-// unlock does not fail if the lease cannot be given back: it is taken over after a while.
+// unlock does not fail if the lease cannot be given back: it expires.
 func (o *objects) unlock() error {
 	_ = o.held.Release()
 	return nil
@@ -67,7 +67,7 @@ func (o *objects) sizes() (map[string]int64, error) {
 	return sizes, err
 }
 
-// Size and Open are for what is small: they get the object.
+// Size and Open get the whole object: they are for small ones.
 func (o *objects) Size(name string) (int64, error) {
 	body, err := o.store.Get(o.ctx, name)
 	return int64(len(body)), err
@@ -101,10 +101,10 @@ func (o *objects) put(name string, body []byte) (err error) {
 	return fmt.Errorf("%s: %w", o.Path(name), err)
 }
 
-// FilesIn are the files of an archive in a store of objects. Each is in memory as it is read, as when it is written.
+// FilesIn returns an archive's files in an object store. Each is in memory while it is read or written.
 func FilesIn(ctx context.Context, s jobdir.Store) Files { return &objects{ctx: ctx, store: s} }
 
-// replace may be carried out late, too: what it puts is always the same for a name.
+// replace may be carried out late, too: it always puts the same content for a name.
 func (o *objects) replace(name string, body []byte) error {
 	if err := o.held.Check(); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (o *objects) appendJournal(line []byte) error {
 	return nil
 }
 
-// each calls do with the names, several at a time.
+// each calls do for every name, several at a time.
 func (o *objects) each(names []string, do func(ctx context.Context, i int, name string) error) error {
 	group, ctx := errgroup.WithContext(o.ctx)
 	group.SetLimit(16)
@@ -180,7 +180,7 @@ func (o *objects) clean() error {
 	return o.store.Delete(o.ctx, entryName(0))
 }
 
-// remote are the files of an archive in a store of objects, each as it was when it was found.
+// remote is an archive's files in an object store, each as it was found.
 type remote struct {
 	place string // its address, without a / at the end
 	items map[string]*input.Item
@@ -204,8 +204,8 @@ func (r *remote) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 	return item.Open(ctx)
 }
 
-// Find returns the files of the archive at an address, such as oss://bucket/kept or that of its manifest, and nil if there is none, neither a
-// whole one nor a part of one. Files of a lake that is not whole are an error.
+// Find returns the files of the archive at an address, such as oss://bucket/kept or its manifest; nil if there is none,
+// not even an incomplete one. Files of an incomplete lake are an error.
 func Find(ctx context.Context, address string, o input.Options) (Files, error) {
 	r := &remote{place: strings.TrimRight(strings.TrimSuffix(address, "/"+ManifestName), "/"), items: map[string]*input.Item{}}
 	o.PathColumns, o.Extensions = false, nil

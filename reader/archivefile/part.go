@@ -21,7 +21,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// part is a part of an archive.
 type part struct {
 	source.Pages
 	source.TableRows
@@ -35,10 +34,9 @@ type part struct {
 	splits int
 }
 
-// splitBytes is about how much text a split has.
+// splitBytes is the text of a split, about.
 const splitBytes = 1 << 20
 
-// reading is a part that is being read.
 type reading struct {
 	file   io.ReadCloser
 	sum    hash.Hash
@@ -50,27 +48,27 @@ type reading struct {
 	ended  bool
 }
 
-// About says what the part is.
+// About describes the part.
 func (p *part) About() source.About {
 	return p.Keyed(p.of.key, source.About{
 		Name: p.name, Bytes: p.entry.Bytes, Pieces: 2 * int64(p.size()), Seeking: source.SeeksByReading,
 	})
 }
 
-// Identity is the sum of the part.
+// Identity is the part's sum.
 func (p *part) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: p.entry.Bytes, Content: p.entry.SHA256}, nil
 }
 
 func (p *part) size() int { return cmp.Or(p.bytes, splitBytes) }
 
-// SetSplitBytes asks for pieces of so much text.
+// SetSplitBytes sets the text bytes of a piece.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
-// sampleBytes is how much text is read at a time for a sample.
+// sampleBytes is the text that a sample reads at a time.
 const sampleBytes = 64 << 10
 
-// Sample looks at the first rows.
+// Sample calls each with the first rows.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	look := &part{ctx: p.ctx, of: p.of, entry: p.entry, name: p.name, TableRows: p.TableRows, bytes: min(max(budget, 1), sampleBytes)}
 	defer func() { err = errors.Join(err, look.Close()) }()
@@ -92,7 +90,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// Seek begins at the first row: what comes before the place is next to nothing, as a part is small.
+// Seek begins at the first row: a part is small.
 func (p *part) Seek(source.Place, source.Chain) {}
 
 // Begin is the first row.
@@ -108,7 +106,7 @@ type piece struct {
 // Prepare has nothing to do.
 func (*piece) Prepare() error { return nil }
 
-// Bytes is the text's.
+// Bytes is the memory of the text.
 func (pc *piece) Bytes() int64 { return int64(cap(pc.text)) }
 
 // Read reads the file for the decoder.
@@ -133,7 +131,7 @@ func (p *part) open() error {
 	return nil
 }
 
-// Next returns the next whole rows.
+// Next returns the next complete rows.
 func (p *part) Next() (source.Piece, error) {
 	if p.in == nil {
 		if err := p.open(); err != nil {
@@ -172,7 +170,7 @@ func (p *part) Next() (source.Piece, error) {
 	return pc, nil
 }
 
-// whole checks at the end of a part that it is still what it was.
+// whole checks at the end of a part that it has not changed.
 func (p *part) whole(r *reading) error {
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return fmt.Errorf("read %s: %w", p.name, err)
@@ -199,7 +197,7 @@ func (p *part) Add(next source.Piece) ([]source.Split, error) {
 	}}, nil
 }
 
-// Suspend goes back to the beginning.
+// Suspend returns to the beginning.
 func (p *part) Suspend() error { return p.Close() }
 
 // Close closes the file.
@@ -212,12 +210,11 @@ func (p *part) Close() error {
 	return r.file.Close()
 }
 
-// NewParser makes a parser of all columns.
+// NewParser returns a parser of all columns.
 func (p *part) NewParser([]int) source.Parser {
 	return &parser{Parser: jsonl.NewParser(jsonl.Options{Columns: p.About().Columns, Archive: len(p.of.key)})}
 }
 
-// parser parses lines.
 type parser struct {
 	source.Plain // a row takes little more than its text
 	*jsonl.Parser
@@ -235,23 +232,23 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	}
 }
 
-// Origin is the parts of an archive.
+// Origin is an archive's parts.
 type Origin struct {
 	m       *Manifest
 	key     []table.KeyColumn
 	checked bool
 }
 
-// New makes an Origin.
 func New(m *Manifest) *Origin { return &Origin{m: m, key: m.Key} }
 
-// ByParts is for a process that reads some of the parts, after another has checked them all: each is checked as it is read to its end.
+// ByParts is for a process that reads some of the parts after another has checked all: each is checked while it is
+// read.
 func (o *Origin) ByParts() { o.checked = true }
 
-// Divide keeps nothing: an archive has the parts that it has.
+// Divide keeps nothing: an archive has fixed parts.
 func (o *Origin) Divide(context.Context) ([]byte, error) { return nil, nil }
 
-// Position is of a little before the export began, by the clock of the machine that made it.
+// Position is just before the export began, by the clock of its machine.
 func (o *Origin) Position() (p source.Position) {
 	if !o.m.Began.IsZero() {
 		p.ResumeFrom = source.ResumeAt(o.m.Began.Add(-source.Lead))

@@ -14,28 +14,28 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// place is where a Writer writes. What it puts is complete or absent. Its methods are called by one goroutine at a time, but put, replace, Open
-// and Path.
+// place is where a Writer writes. What it puts is complete or absent. Only put, replace, Open and Path may be called
+// concurrently.
 type place interface {
 	Files
 	String() string
-	// lock excludes other writers; the error is an OccupiedError if there is one.
+	// lock excludes other writers; the error is an OccupiedError if there is another.
 	lock() error
 	unlock() error
-	// sizes are those of what is there by name, -1 if they are not known: parts, what is left of them, the manifest, the journal, what is
-	// not ours.
+	// sizes returns the size of each file by name, -1 if unknown: parts, their remains, the manifest, the journal, foreign
+	// files.
 	sizes() (map[string]int64, error)
 	remove(name string) error
 	put(name string, body []byte) error
-	// replace puts a file in place of one that is there.
+	// replace replaces a file.
 	replace(name string, body []byte) error
 
-	// beginJournal begins one with its first line. continueJournal takes the lines that are whole.
+	// beginJournal writes the first line of a journal. continueJournal returns the complete lines.
 	beginJournal(line []byte) error
 	continueJournal() (whole []byte, err error) // fs.ErrNotExist if there is none
 	appendJournal(line []byte) error            // lasting
 	closeJournal() error
-	// clean removes the journal, and what only writing needs.
+	// clean removes the journal and everything else that only writing needs.
 	clean() error
 }
 
@@ -111,7 +111,7 @@ func (f *folder) beginJournal(line []byte) (err error) {
 	return err
 }
 
-// continueJournal cuts off a last line that is not whole: it was never relied on.
+// continueJournal cuts off an incomplete last line: nothing relied on it.
 func (f *folder) continueJournal() ([]byte, error) {
 	text, err := os.ReadFile(f.Path(journalName))
 	if err != nil {
@@ -127,7 +127,7 @@ func (f *folder) continueJournal() ([]byte, error) {
 	return whole, err
 }
 
-// appendJournal writes nothing after a part of a line.
+// appendJournal writes nothing after an incomplete line.
 func (f *folder) appendJournal(line []byte) error {
 	if f.torn != nil {
 		return f.torn

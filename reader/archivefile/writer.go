@@ -27,13 +27,13 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// What stands in the folder while an archive is written. The journal goes last.
+// Files in the folder while an archive is written. The journal is removed last.
 const (
 	journalName = ".tsimport-archive.jsonl" // what is archived, and each part that is complete
 	lockName    = ".tsimport-archive.lock"
 )
 
-// Kind is what a Writer writes.
+// Kind is the kind of files that a Writer writes.
 type Kind struct {
 	noun     string // in messages
 	format   string
@@ -42,13 +42,13 @@ type Kind struct {
 	part     *regexp.Regexp // names of parts, and of no other file of a user's by accident
 }
 
-// The kinds: an exact archive, and files for other programs.
+// The kinds: an exact archive; files for other programs.
 var (
 	Exact = &Kind{"archive", Format, Version, ManifestName, partName}
 	Lake  = &Kind{"export", LakeFormat, LakeVersion, LakeManifestName, lakeName}
 )
 
-// Subject is what is archived: the first line of the journal.
+// Subject is the first line of the journal: what is archived.
 type Subject struct {
 	Format  string            `json:"format"`
 	Version int               `json:"version"`
@@ -57,14 +57,14 @@ type Subject struct {
 	Created int64             `json:"creation_time"`
 	Key     []table.KeyColumn `json:"primary_key"`
 	Holds   Selection         `json:"holds"`
-	// Division says how the table is cut into ranges; Ranges are their names.
+	// Division is how the table is cut into ranges; Ranges are their names.
 	Division []byte    `json:"division"`
 	Ranges   []string  `json:"ranges"`
 	Began    time.Time `json:"scan_began"`
 	Layout   Layout    `json:"layout,omitzero"` // of a lake
 }
 
-// facts are what must be the same when the export is continued, after one of a table that was made then.
+// facts returns what must not change when the export is resumed, after one of a table created at that time.
 func (s *Subject) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
 		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table}, {Name: "the table's primary key", Value: fmt.Sprint(s.Key)}, progress.Made(s.Created, created),
@@ -79,7 +79,7 @@ type Progress struct {
 	Ended bool   `json:"ended"`
 }
 
-// entry is a line of the journal: a range has come further, unless Puts says which files will take it there.
+// entry is a line of the journal: a range's progress or, with Puts, the files that will make it.
 type entry struct {
 	Part  *Part        `json:"part,omitempty"`  // absent for the end of a range without rows
 	Files []*Part      `json:"files,omitempty"` // one that is there already has been rewritten
@@ -89,7 +89,7 @@ type entry struct {
 	At    Progress     `json:"at"`
 }
 
-// ChangedError says that an export to a place cannot continue the one that was interrupted.
+// ChangedError says that an export cannot continue the interrupted one at its place.
 type ChangedError struct {
 	Place   string
 	Changes []string
@@ -99,17 +99,17 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("an interrupted export to %s cannot be continued: %s; repeat the same command, or "+progress.StartOver, e.Place, strings.Join(e.Changes, ", and "))
 }
 
-// UnusableError says that what an interrupted export has left cannot be continued.
+// UnusableError says that an interrupted export cannot be continued.
 type UnusableError struct{ error }
 
-// OccupiedError says that a folder is not free for an archive.
+// OccupiedError says that a folder cannot take an archive.
 type OccupiedError struct{ Dir, Why string }
 
 func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%s %s; name a new folder", e.Dir, e.Why)
 }
 
-// Writer writes an archive. Its methods but Close may be called by several goroutines, a range by one at a time.
+// Writer writes an archive. All methods but Close may be called concurrently, for a range by one goroutine at a time.
 type Writer struct {
 	Resumed int64 // rows that an interrupted export has left
 
@@ -128,8 +128,8 @@ type Writer struct {
 	grown   func() []FileColumn // of a lake: all columns so far
 }
 
-// Open makes a folder ready for an archive. If an interrupted export to it has left a journal, Subject says what it was, and Begin continues it;
-// fresh removes what it has left.
+// Open prepares a folder for an archive. If an interrupted export to it left a journal, Subject describes that export
+// and Begin continues it; fresh removes its files.
 func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	f, err := newFolder(dir)
 	if err != nil {
@@ -138,8 +138,8 @@ func (k *Kind) Open(dir string, fresh bool) (*Writer, error) {
 	return k.open(f, fresh)
 }
 
-// OpenIn is Open for an archive in a store of objects. The context bounds all that is done there.
-// OnWait is told of another process that may write there.
+// OpenIn is Open for an archive in an object store. The context bounds all operations. onWait is told of another
+// process that may write there.
 func (k *Kind) OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
 	return k.open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
 }
@@ -165,7 +165,7 @@ func (k *Kind) open(at place, fresh bool) (w *Writer, err error) {
 	return w, nil
 }
 
-// files are the sizes of what is there. It is an OccupiedError if that is not what an interrupted export has left.
+// files returns the sizes of all files; an OccupiedError if an interrupted export did not leave them.
 func (w *Writer) files() (map[string]int64, error) {
 	sizes, err := w.place.sizes()
 	if err != nil {
@@ -186,7 +186,7 @@ func (w *Writer) files() (map[string]int64, error) {
 	return sizes, nil
 }
 
-// clear removes what an export has left but the parts that are kept; the journal last, if there is no subject.
+// clear removes an export's files except the kept parts; the journal last, if there is no subject.
 func (w *Writer) clear(kept func(part string) bool) error {
 	sizes, err := w.files()
 	if err != nil {
@@ -210,10 +210,10 @@ func (w *Writer) clear(kept func(part string) bool) error {
 	return nil
 }
 
-// Subject is what an interrupted export has archived, and false if there was none.
+// Subject returns the subject of an interrupted export, false if there was none.
 func (w *Writer) Subject() (Subject, bool) { return w.subject, w.subject.Format != "" }
 
-// readJournal takes over what an interrupted export has left.
+// readJournal takes over an interrupted export's state.
 func (w *Writer) readJournal() error {
 	text, err := w.place.continueJournal()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,7 +263,6 @@ func (w *Writer) readJournal() error {
 	return w.clear(func(part string) bool { return known[part] })
 }
 
-// apply takes over an entry of the journal.
 func (w *Writer) apply(e *entry) {
 	for _, c := range e.Grown {
 		if i := slices.IndexFunc(w.columns, func(known FileColumn) bool { return known.Name == c.Name }); i >= 0 {
@@ -290,13 +289,13 @@ func (w *Writer) apply(e *entry) {
 	}
 }
 
-// ended reports whether all ranges are whole.
+// ended reports whether all ranges are complete.
 func (w *Writer) ended() bool {
 	return !slices.ContainsFunc(w.ranges, func(at Progress) bool { return !at.Ended })
 }
 
-// Begin begins a new archive, or continues an interrupted one: then it fails with a ChangedError if that is another one, and takes its
-// division, ranges and beginning.
+// Begin begins a new archive, or continues an interrupted one with its division, ranges and start. It fails with a
+// ChangedError if that one differs.
 func (w *Writer) Begin(s Subject) error {
 	s.Format, s.Version, w.key = w.kind.format, w.kind.version, nil
 	for _, c := range s.Key {
@@ -322,14 +321,14 @@ func (w *Writer) Begin(s Subject) error {
 	return nil
 }
 
-// Range is how far a range has come.
+// Range returns a range's progress.
 func (w *Writer) Range(i int) Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ranges[i]
 }
 
-// note adds an entry to the journal, safely.
+// note adds an entry to the journal and syncs it.
 func (w *Writer) note(e entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -347,14 +346,14 @@ func (w *Writer) note(e entry) error {
 	return nil
 }
 
-// End says that a range has no rows after those in its parts.
+// End says that a range has no more rows.
 func (w *Writer) End(i int) error {
 	at := w.Range(i)
 	at.Next, at.Ended = nil, true
 	return w.note(entry{Range: i, At: at})
 }
 
-// Rows is how many rows are in parts.
+// Rows is the number of rows in parts.
 func (w *Writer) Rows() (n int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -364,12 +363,12 @@ func (w *Writer) Rows() (n int64) {
 	return n
 }
 
-// Close leaves the archive to be continued, unless it is finished.
+// Close leaves an unfinished archive to be continued.
 func (w *Writer) Close() error {
 	return errors.Join(w.place.closeJournal(), w.place.unlock())
 }
 
-// Finish writes the manifest and removes the journal. Of m it takes what the writer does not know: the table's options, columns and indexes.
+// Finish writes the manifest and removes the journal. Of m it takes the table's options, columns and indexes.
 func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -418,7 +417,6 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	return &m, nil
 }
 
-// end writes the manifest and removes the journal.
 func (w *Writer) end(manifest []byte) error {
 	if err := w.step("before the manifest"); err != nil {
 		return err
@@ -435,7 +433,7 @@ func (w *Writer) end(manifest []byte) error {
 	return nil
 }
 
-// columnsOf takes the columns of parts together.
+// columnsOf merges the columns of parts.
 func columnsOf(parts []Part) []string {
 	names, known := map[string]bool{}, true
 	for i := range parts {
@@ -452,7 +450,7 @@ func columnsOf(parts []Part) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(names))...)
 }
 
-// widen makes an interval hold a timestamp.
+// widen extends an interval to a timestamp.
 func widen(smallest, largest **int64, at *int64) {
 	if at == nil {
 		return
@@ -465,7 +463,7 @@ func widen(smallest, largest **int64, at *int64) {
 	}
 }
 
-// PartWriter writes a part, which is in memory until it is complete. It is for one goroutine.
+// PartWriter writes a part in memory until it is complete. It is for one goroutine.
 type PartWriter struct {
 	w           *Writer
 	part        Part
@@ -518,10 +516,11 @@ func (p *PartWriter) Row(rec *record.Record) error {
 	return nil
 }
 
-// Text is how many bytes of text the part has.
+// Text is the part's text in bytes.
 func (p *PartWriter) Text() int64 { return p.part.Text }
 
-// Commit makes the part one of the archive: complete, on disk, and in the journal. Next is the place of the first row after it; nil is the range's end.
+// Commit adds the part to the archive: complete, on disk, and in the journal. next is the place of the first row after
+// it; nil ends the range.
 func (p *PartWriter) Commit(next []byte) error {
 	if err := p.packer.Close(); err != nil {
 		return fmt.Errorf("write part of the archive: %w", err)
@@ -549,8 +548,9 @@ func (p *PartWriter) Commit(next []byte) error {
 	return p.w.step("part noted")
 }
 
-// Abandon gives up a part that is not complete.
+// Abandon gives up an incomplete part.
 func (p *PartWriter) Abandon() error { return p.packer.Close() }
 
-// Step is for tests: step is called after each thing that the writer has done, and an error of it ends the writing as the end of the process would.
+// Step is for tests: step is called after each step of the writer; its error ends the writing as a killed process
+// would.
 func (w *Writer) Step(step func(name string) error) { w.step = step }

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// Magic begins and ends a file.
+// Magic is at the start and the end of a file.
 const Magic = "ARROW1"
 
-// File is an open Arrow file or stream that can be read anywhere. Any number of Parsers may read it at once.
+// File is an open Arrow file or stream with random access. Any number of Parsers may read it at once.
 type File struct {
 	layout
 	r         io.ReaderAt
@@ -29,12 +29,12 @@ type File struct {
 	dicts map[int64]*dictionary // nil until they are needed
 }
 
-// block is where a message is in a file.
+// block is the place of a message in a file.
 type block struct {
 	at, metadata, body int64 // where it begins; bytes of the prefix with the metadata, and of the body
 }
 
-// Open finds the record batches of the size bytes in r. Name stands in errors.
+// Open finds the record batches of the size bytes in r. Errors mention name.
 func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
 	f = &File{r: r, size: size, o: o}
 	f.name = name
@@ -67,7 +67,7 @@ func (f *File) open() (err error) {
 	return f.replaced()
 }
 
-// readFooter reads the list of the batches at the end of a file.
+// readFooter reads the list of batches at the end of a file.
 func (f *File) readFooter() error {
 	var end [4 + len(Magic)]byte
 	if f.size < int64(len(end)+8) {
@@ -113,7 +113,7 @@ func (f *File) readFooter() error {
 	return nil
 }
 
-// versionBefore returns the version of the schema that stands before the first batch, 0 if there is none that can be read.
+// versionBefore returns the version of the schema before the first batch, 0 if none can be read.
 func (f *File) versionBefore() int64 {
 	b, _, err := nextMetadata(bufio.NewReaderSize(io.NewSectionReader(f.r, 8, f.size-8), scanned), f.o.metadata())
 	if err != nil || b == nil {
@@ -125,7 +125,6 @@ func (f *File) versionBefore() int64 {
 	return 0
 }
 
-// blocks reads a list of the footer.
 func blocks(t flatTable, i int) []block {
 	at, n := t.list(i, 24)
 	words := t.in.words(at, 3*n)
@@ -136,7 +135,7 @@ func blocks(t flatTable, i int) []block {
 	return all
 }
 
-// apart checks that the blocks are in the file and have no byte in common: a batch that is listed twice would be read twice.
+// apart checks that the blocks are in the file and do not overlap: a batch listed twice would be read twice.
 func apart(all []block, size int64) error {
 	slices.SortFunc(all, func(a, b block) int {
 		if a.at < b.at {
@@ -154,7 +153,6 @@ func apart(all []block, size int64) error {
 	return nil
 }
 
-// message reads the metadata of a block.
 func (f *File) message(at block) (message, error) {
 	if at.metadata > f.o.metadata() {
 		return message{}, fmt.Errorf("the metadata of a message take %d bytes, %d are the limit; give more memory with --memory", at.metadata, f.o.metadata())
@@ -196,7 +194,7 @@ func (f *File) addBatch(at block, m message) error {
 
 func (f *File) inBatch(i int, err error) error { return fmt.Errorf("record batch %d: %w", i, err) }
 
-// scanned is how much is read to find the metadata of a message, which most of them fit.
+// scanned is the first read for a message's metadata; most fit.
 const scanned = 16 << 10
 
 // scan finds the messages of a stream, which has no footer.
@@ -240,7 +238,7 @@ func (f *File) scan() error {
 	}
 }
 
-// mayBegin reports whether a stream may begin so: with a mark, or, before version 0.15, with the length of a schema.
+// mayBegin reports whether a stream may begin with head: a mark, or the length of a schema (before version 0.15).
 func mayBegin(head []byte) bool {
 	return len(head) >= 4 && (binary.LittleEndian.Uint32(head) == continuation || binary.LittleEndian.Uint32(head) < 1<<24)
 }
@@ -252,7 +250,7 @@ var (
 	errOrder   = errors.New("the schema is not the first message, or there are two")
 )
 
-// dictionaries returns the values of all dictionaries. They are kept until Forget.
+// dictionaries returns all dictionaries. They are kept until Forget.
 func (f *File) dictionaries() (map[int64]*dictionary, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -276,7 +274,7 @@ func (f *File) dictionaries() (map[int64]*dictionary, error) {
 	return all, nil
 }
 
-// replaced returns ErrReplaced if the file cannot be read anywhere.
+// replaced returns ErrReplaced if the file must be read in order.
 func (f *File) replaced() error {
 	seen := map[int64]bool{}
 	for _, at := range f.described {
@@ -293,14 +291,14 @@ func (f *File) replaced() error {
 	return nil
 }
 
-// Forget gives back the dictionaries; they are read again when they are needed.
+// Forget frees the dictionaries; they are read again when needed.
 func (f *File) Forget() {
 	f.mu.Lock()
 	f.dicts = nil
 	f.mu.Unlock()
 }
 
-// Rows returns the rows of all record batches.
+// Rows is the number of rows of all record batches.
 func (f *File) Rows() int64 { return f.rows }
 
 // Splits returns the splits in the order of the rows.

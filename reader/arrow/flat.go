@@ -7,18 +7,18 @@ import (
 
 var errMetadata = errors.New("damaged metadata")
 
-// flat reads FlatBuffers, the encoding of the metadata. Each offset and length is checked against the bytes that there
-// are; one that is wrong is a failure. Tables may be shared, and in damaged metadata be their own descendants: budget is
-// how many more may be read.
+// flat reads FlatBuffers, the encoding of the metadata. Each offset and length is checked against the bytes; a wrong
+// one is a failure. Tables may be shared and, in damaged metadata, be their own descendants: budget limits the tables
+// still to be read.
 type flat struct {
 	b      []byte
 	budget int
 }
 
-// newFlat reads a buffer. No table of a sound one takes less than 8 bytes.
+// newFlat limits the tables: each takes at least 8 bytes in sound metadata.
 func newFlat(b []byte) *flat { return &flat{b: b, budget: len(b)/8 + 1} }
 
-// table is a table in a buffer; the zero one has no fields.
+// flatTable is a table in a buffer; the zero value has no fields.
 type flatTable struct {
 	in     *flat
 	at     int // of the table
@@ -50,7 +50,7 @@ func (f *flat) table(at int) flatTable {
 	return t
 }
 
-// field returns where the i-th field of a table is, and false if the table does not have it.
+// field returns the place of a table's i-th field, false if it has none.
 func (t flatTable) field(i, width int) (at int, ok bool) {
 	slot := 4 + 2*i
 	if slot+2 > t.listed {
@@ -66,7 +66,6 @@ func (t flatTable) field(i, width int) (at int, ok bool) {
 	return t.at + offset, true
 }
 
-// number returns an integer of 1, 2, 4 or 8 bytes.
 func (t flatTable) number(i, width int, otherwise int64) int64 {
 	at, ok := t.field(i, width)
 	if !ok {
@@ -86,7 +85,6 @@ func (t flatTable) number(i, width int, otherwise int64) int64 {
 
 func (t flatTable) flag(i int) bool { return t.number(i, 1, 0) != 0 }
 
-// child returns a table that is a field.
 func (t flatTable) child(i int) (flatTable, bool) {
 	at, ok := t.field(i, 4)
 	if !ok {
@@ -95,7 +93,7 @@ func (t flatTable) child(i int) (flatTable, bool) {
 	return t.in.table(at + t.in.u32(at)), true
 }
 
-// list returns where the elements of a vector begin and how many there are.
+// list returns the start of a vector's elements and their number.
 func (t flatTable) list(i, width int) (at, n int) {
 	at, ok := t.field(i, 4)
 	if !ok {
@@ -109,7 +107,6 @@ func (t flatTable) list(i, width int) (at, n int) {
 	return at + 4, n
 }
 
-// tables returns the tables of a vector.
 func (t flatTable) tables(i int) []flatTable {
 	at, n := t.list(i, 4)
 	var all []flatTable
@@ -120,7 +117,6 @@ func (t flatTable) tables(i int) []flatTable {
 	return all
 }
 
-// numbers returns the integers of a vector.
 func (t flatTable) numbers(i, width int) []int64 {
 	at, n := t.list(i, width)
 	all := make([]int64, n)

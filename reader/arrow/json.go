@@ -13,7 +13,6 @@ import (
 
 var errLong = errors.New("JSON text is longer than 4 MiB")
 
-// jsonText writes nested values as JSON text.
 type jsonText struct {
 	jsontext.Nested
 	scratch scratch
@@ -37,7 +36,6 @@ func (a *jsonText) datum(d *record.Datum, v *vector, i int64) (bad *table.Reason
 	return a.Bad
 }
 
-// value writes a value, null or not.
 func (a *jsonText) value(v *vector, i int64) {
 	if len(a.Out) > jsontext.MaxNested {
 		panic(errLong)
@@ -80,7 +78,7 @@ func (a *jsonText) value(v *vector, i int64) {
 	}
 }
 
-// maxElements is how many elements a text has at most: each takes two bytes.
+// maxElements limits the elements of a text: each takes two bytes.
 const maxElements = jsontext.MaxNested / 2
 
 func (a *jsonText) list(v *vector, from, to int64) {
@@ -90,7 +88,7 @@ func (a *jsonText) list(v *vector, from, to int64) {
 	a.each('[', ']', from, to, func(i int64) { a.value(v, i) })
 }
 
-// each writes what one writes of each number, with commas between them.
+// each writes the elements from..to with commas between them.
 func (a *jsonText) each(before, after byte, from, to int64, one func(i int64)) {
 	a.Out = append(a.Out, before)
 	for i := from; i < to; i++ {
@@ -112,7 +110,7 @@ func (a *jsonText) object(v *vector, i int64) {
 	})
 }
 
-// mapping writes an object when the keys are text, else an array of pairs.
+// mapping writes an object if the keys are text, else an array of pairs.
 func (a *jsonText) mapping(v *vector, from, to int64) {
 	pairs := v.fields[0]
 	keys, others := pairs.fields[0], pairs.fields[1]
@@ -160,7 +158,7 @@ func (a *jsonText) interval(v *vector, i int64) {
 	a.Out = append(a.Out, '}')
 }
 
-// plain writes a value that is not nested.
+// plain writes a scalar.
 func (a *jsonText) plain(v *vector, i int64) {
 	var d record.Datum
 	if bad := a.scratch.scalar(&d, v, i); a.Bad == nil {

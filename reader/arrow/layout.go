@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Options of a file or stream. The zero value is a good choice.
+// Options of a file or stream. The zero value is the default.
 type Options struct {
 	Flatten       bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
 	SplitRows     int64 // rows of a split at most; 0 means 65,536
@@ -21,10 +21,9 @@ type Options struct {
 
 func (o Options) metadata() int64 { return cmp.Or(o.MaxMetadata, 64<<20) }
 
-// Split is a range of rows of one record batch, its Group. Splits come in the order of the rows.
+// Split is a range of rows of one record batch, its Group. Splits are in row order.
 type Split = record.Rows
 
-// layout is what the columns are.
 type layout struct {
 	name    string
 	schema  *schema
@@ -38,7 +37,7 @@ func newLayout(name string, s *schema, flatten bool) layout {
 	return l
 }
 
-// collect lists the columns: the fields of the schema, or with flatten those of its structs.
+// collect lists the columns: the schema's fields, or with flatten those of its structs.
 func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) {
 	for _, f := range fields {
 		path := append(parents[:len(parents):len(parents)], f)
@@ -52,10 +51,11 @@ func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) 
 	}
 }
 
-// Columns returns the names of the columns in the order of the schema. Names need not be unique.
+// Columns returns the column names in schema order. Names may repeat.
 func (l *layout) Columns() []string { return l.names }
 
-// Measures returns of each column, and of the parts of nested ones, a value without content: the kind, unit, scale and zone that all have.
+// Measures returns, for each column and the parts of nested ones, a value without content: their common kind, unit,
+// scale and zone.
 func (l *layout) Measures() (all []record.Measures) {
 	for _, path := range l.columns {
 		of := record.Measures{}
@@ -88,7 +88,7 @@ func (f *field) measure(all record.Measures, path string) {
 	}
 }
 
-// takeDictionary returns the dictionaries with the values of one message. They are a new map: what has the old one keeps it.
+// takeDictionary returns the dictionaries with one message's values in a new map: owners of the old one keep it.
 func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, limit int64) (map[int64]*dictionary, error) {
 	id := m.head.number(0, 8, 0)
 	f := l.schema.byID[id]
@@ -138,8 +138,8 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 	return all, nil
 }
 
-// ErrReplaced is in the chain of an error about a dictionary that is said twice: which one counts depends on the place in the stream, so that
-// it is to be read in order.
+// ErrReplaced is in the chain of an error about a dictionary that occurs twice: which one counts depends on the place
+// in the stream, which must be read in order.
 var ErrReplaced = errors.New("it is replaced within the file")
 
 // damaged turns a panic while bytes are decoded into an error.
@@ -153,7 +153,7 @@ func damaged(err *error) {
 	}
 }
 
-// unexpected says that there should be more.
+// unexpected explains an end of the file within a message.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it ends within a message: it is cut short")

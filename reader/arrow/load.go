@@ -8,16 +8,15 @@ import (
 	"math"
 )
 
-// body is the bytes after the metadata of a batch: in memory, or in a file.
+// body is the bytes after a batch's metadata, in memory or in a file.
 type body struct {
 	data []byte
 	r    io.ReaderAt // nil if they are in memory
 	at   int64
 }
 
-// loader makes vectors of the fields of one batch, a range of rows of each. It reads what they need and nothing else.
-// It walks the schema: next is where it has come to in the lists of the batch, and at the field that it is in. What is
-// wrong it panics with, as a failure.
+// loader makes vectors of the fields of one batch, a range of rows of each. It reads only what they need. It walks the
+// schema: next is its place in the lists of the batch, and at its current field. For damage it panics with a failure.
 type loader struct {
 	*batch
 	body     body
@@ -29,10 +28,10 @@ type loader struct {
 	hold     func(bytes int64) error // is told of memory before it is taken
 }
 
-// failure is what a panic has that is for catch.
+// failure is the panic that catch recovers.
 type failure struct{ error }
 
-// catch makes an error of a failure. It is deferred by those who call a loader or make values of vectors.
+// catch makes an error of a failure. Callers of a loader or of vectors' values defer it.
 func catch(err *error) {
 	switch x := recover().(type) {
 	case nil:
@@ -43,7 +42,7 @@ func catch(err *error) {
 	}
 }
 
-// fail fails for an error about the field; nil is none.
+// fail panics with an error about the field, unless it is nil.
 func (f *field) fail(err error) {
 	if f != nil {
 		err = fmt.Errorf("column %s: %w", f.path, err)
@@ -63,7 +62,7 @@ func (l *loader) failf(format string, a ...any) { l.at.failf(format, a...) }
 
 var errShort = errors.New("it has fewer values than its batch has rows")
 
-// node returns the length of the next field and how many of its values are null.
+// node returns the next field's length and null count.
 func (l *loader) node() (length, nulls int64) {
 	i := 2 * l.next.node
 	if i+2 > len(l.nodes) {
@@ -76,7 +75,6 @@ func (l *loader) node() (length, nulls int64) {
 	return length, nulls
 }
 
-// buffer returns the next buffer's number.
 func (l *loader) buffer() int {
 	if 2*l.next.buffer+2 > len(l.buffers) {
 		l.failf("the batch has fewer buffers than the schema needs")
@@ -85,10 +83,9 @@ func (l *loader) buffer() int {
 	return l.next.buffer - 1
 }
 
-// empty reports whether a buffer has no bytes.
 func (l *loader) empty(i int) bool { return l.buffers[2*i+1] == 0 }
 
-// window returns count items of a buffer from one on, each of width bytes.
+// window returns count items of width bytes of a buffer, starting at from.
 func (l *loader) window(i int, from, count, width int64) []byte {
 	if count == 0 || width == 0 {
 		return nil
@@ -110,7 +107,6 @@ func (l *loader) window(i int, from, count, width int64) []byte {
 	return l.read(l.buffers[2*i]+from, n)
 }
 
-// read returns bytes of the body.
 func (l *loader) read(from, n int64) []byte {
 	if l.body.r == nil {
 		if from+n > int64(len(l.body.data)) {
@@ -126,7 +122,7 @@ func (l *loader) read(from, n int64) []byte {
 	return b
 }
 
-// unpack returns all bytes of a compressed buffer, which are kept for later ranges of the batch.
+// unpack returns a compressed buffer whole; later ranges of the batch use it again.
 func (l *loader) unpack(i int) []byte {
 	if all, ok := l.unpacked[i]; ok || l.empty(i) {
 		return all
@@ -142,7 +138,7 @@ func (l *loader) unpack(i int) []byte {
 	return all
 }
 
-// buffersOf is how many buffers a field has, without those of data of views and of its fields.
+// buffersOf is the number of a field's buffers, without the data of views and child fields.
 func (l *loader) buffersOf(f *field) int {
 	if f.dict != nil {
 		return 2
@@ -167,7 +163,6 @@ func (l *loader) buffersOf(f *field) int {
 	return 2
 }
 
-// skip passes over a field.
 func (l *loader) skip(f *field) {
 	l.next.node++
 	l.next.buffer += l.buffersOf(f)
@@ -190,7 +185,7 @@ func (l *loader) viewBuffers() int {
 	return int(l.views[l.next.view-1])
 }
 
-// vector loads count values of the next field, which is f, from one on.
+// vector loads count values of the next field, f, starting at from.
 func (l *loader) vector(f *field, from, count int64) *vector {
 	length, nulls := l.node()
 	if from > length || count > length-from {
@@ -209,13 +204,12 @@ func (l *loader) vector(f *field, from, count int64) *vector {
 	return v
 }
 
-// alone loads the only field of a batch.
 func (l *loader) alone(f *field) (v *vector, err error) {
 	defer catch(&err)
 	return l.vector(f, 0, l.rows), nil
 }
 
-// column is vector for a field whose path errors have.
+// column is vector with the field's path in errors.
 func (l *loader) column(f *field, from, count int64) *vector {
 	outer := l.at
 	l.at = f
@@ -224,7 +218,7 @@ func (l *loader) column(f *field, from, count int64) *vector {
 	return v
 }
 
-// validity loads the bits that say which values are there.
+// validity loads the validity bits.
 func (l *loader) validity(v *vector, from, count, length, nulls int64) {
 	i := l.buffer()
 	if l.empty(i) && nulls > 0 {
@@ -290,7 +284,7 @@ func (l *loader) values(v *vector, from, count int64) {
 	}
 }
 
-// child loads values of the next field, which is one of v's.
+// child loads values of v's next child field.
 func (l *loader) child(v *vector, f *field, from, count int64) {
 	v.fields, v.base = append(v.fields, l.column(f, from, count)), append(v.base, from)
 }
@@ -299,8 +293,7 @@ func (l *loader) fixed(v *vector, from, count, width int64) {
 	v.data = l.window(l.buffer(), from, count, width)
 }
 
-// offsets loads where values begin and end, and returns where the first one begins and how many bytes or elements they
-// have together.
+// offsets loads the bounds of values; it returns the first start and the bytes or elements of all.
 func (l *loader) offsets(v *vector, from, count int64, wide bool) (start, n int64) {
 	i := l.buffer()
 	if count == 0 {
@@ -327,7 +320,7 @@ func (l *loader) integers(i int, from, count int64, wide bool) integers {
 	return integers{b: l.window(i, from, count, width), wide: wide}
 }
 
-// reach is the part of a buffer or of a field that values use.
+// reach is the used part of a buffer or a field.
 type reach struct{ from, to int64 }
 
 func (r *reach) add(from, n int64) {
@@ -360,10 +353,10 @@ func (l *loader) viewed(v *vector, from, count int64) {
 	}
 }
 
-// inlined is how long a view is at most that has its bytes in it.
+// inlined is the longest view that contains its bytes.
 const inlined = 12
 
-// view reads a view: its length, the number of the buffer that has it, where it begins there.
+// view reads a view: its length, its buffer's number and its start there.
 func view(b []byte) (size, buffer, at int32) {
 	word := func(i int) int32 { return int32(binary.LittleEndian.Uint32(b[i:])) }
 	return word(0), word(8), word(12)
@@ -415,7 +408,7 @@ func (l *loader) union(v *vector, from, count int64) {
 	}
 }
 
-// runs loads values that are said once for a run of rows. All ends of runs are read.
+// runs loads run-end encoded values. All run ends are read.
 func (l *loader) runs(v *vector, from, count int64) {
 	if 2*l.next.node+2 > len(l.nodes) {
 		l.check(errShort)

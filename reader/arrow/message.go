@@ -7,21 +7,20 @@ import (
 	"io"
 )
 
-// Kinds of messages, numbered as in the format.
+// Kinds of messages, by the format's numbers.
 const (
 	messageSchema     = 1
 	messageDictionary = 2
 	messageBatch      = 3
 )
 
-// Codecs of bodies, numbered as in the format.
+// Codecs of bodies, by the format's numbers.
 const (
 	codecNone = -1
 	codecLZ4  = 0
 	codecZstd = 1
 )
 
-// message is the metadata of one message.
 type message struct {
 	kind   int64
 	head   flatTable
@@ -29,7 +28,7 @@ type message struct {
 	schema *schema
 }
 
-// batch is the metadata of a batch of records, or of the values of a dictionary.
+// batch is the metadata of a record batch or of a dictionary's values.
 type batch struct {
 	rows    int64
 	nodes   []int64 // length and count of nulls of each field, in the order of the schema, parents first
@@ -39,7 +38,6 @@ type batch struct {
 	version int64
 }
 
-// readMessage reads the metadata of a message.
 func readMessage(b []byte) (m message, err error) {
 	defer catch(&err)
 	t := newFlat(b).root()
@@ -64,7 +62,7 @@ func readMessage(b []byte) (m message, err error) {
 	return m, fmt.Errorf("a message of kind %d is none of a table", m.kind)
 }
 
-// readBatch reads the head of a batch of a body with so many bytes.
+// readBatch reads the head of a batch with a body of that many bytes.
 func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 	defer catch(&err)
 	b = &batch{rows: t.number(0, 8, 0), codec: codecNone, version: version, views: t.numbers(4, 8)}
@@ -96,10 +94,9 @@ func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
 	return b, nil
 }
 
-// maxRows is more than any batch has; rows of all batches can be added up without an overflow.
+// maxRows is above any batch's rows; the rows of all batches can be added without overflow.
 const maxRows = 1 << 48
 
-// words returns numbers of 64 bits that follow each other.
 func (f *flat) words(at, n int) []int64 {
 	raw := f.bytes(at, 8*n)
 	all := make([]int64, n)
@@ -111,7 +108,7 @@ func (f *flat) words(at, n int) []int64 {
 
 const continuation = 0xffffffff
 
-// nextMetadata reads the metadata of the next message of a stream, and how many bytes it took. At the end mark there are none and err is nil.
+// nextMetadata reads the next message's metadata and the bytes it took. At the end mark metadata is nil and err is nil.
 func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:4]); err != nil {
@@ -135,7 +132,7 @@ func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err e
 	return metadata, taken + int64(n), err
 }
 
-// readBytes reads n bytes. Memory grows with what really comes: the length is not believed.
+// readBytes reads n bytes. Memory grows with the data read: the length is not trusted.
 func readBytes(r io.Reader, n int64) ([]byte, error) {
 	const step = 1 << 20
 	b := make([]byte, 0, min(n, step))
@@ -153,7 +150,7 @@ func readBytes(r io.Reader, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// noEOF is for an end where more has to come.
+// noEOF makes io.EOF an unexpected end.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -8,8 +8,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Parser reads splits of one File or Stream, one at a time. Where a split follows one of the same record batch, what was decompressed for that
-// one serves again.
+// Parser reads splits of one File or Stream, one at a time. Splits of the same record batch share its decompressed
+// buffers.
 type Parser struct {
 	layout *layout
 	file   *File // nil of a stream
@@ -24,15 +24,15 @@ type Parser struct {
 	source.Memory // of all but the batches of a stream
 }
 
-// NewParser returns a Parser that reads the columns given by their indices in Columns. The fields of the others stay Null, and their bytes
-// are not read.
+// NewParser returns a Parser of the columns at these indices in Columns. Other fields stay Null; their bytes are not
+// read.
 func (f *File) NewParser(columns []int) *Parser {
 	p := newParser(&f.layout, columns)
 	p.file = f
 	return p
 }
 
-// NewParser returns a Parser, as that of a File does, for the batches of the stream.
+// NewParser is File.NewParser for the stream's batches.
 func (s *Stream) NewParser(columns []int) *Parser { return newParser(&s.layout, columns) }
 
 func newParser(l *layout, columns []int) *Parser {
@@ -48,8 +48,8 @@ func newParser(l *layout, columns []int) *Parser {
 	return p
 }
 
-// Parse calls each for every row of a split of the file, in order; an error of each ends it and is returned as it is. It delivers exactly
-// s.Rows records or returns an error that names file, record batch and column.
+// Parse calls each for every row of a split, in order; an error of each ends it and is returned unchanged. It delivers
+// exactly s.Rows records or returns an error that names file, record batch and column.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
 	return p.parse(s, each, func() error {
 		if p.group == s.Group {
@@ -73,10 +73,10 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
 	})
 }
 
-// maxAtOnce is how large a batch is that is read at once if all of it is needed.
+// maxAtOnce is the largest batch read at once if all of it is needed.
 const maxAtOnce = 8 << 20
 
-// readAll reads the body of a batch of which all rows and columns are needed, where memory allows it: a file may be far away.
+// readAll reads a batch's whole body if all rows and columns are needed and memory allows it: a file may be far away.
 func (p *Parser) readAll(s Split, size int64) error {
 	if s.Rows != p.load.rows || len(p.used) < len(p.layout.names) || size > maxAtOnce || p.Hold(size) != nil {
 		return nil
@@ -99,7 +99,6 @@ func (p *Parser) ParseBatch(b *Batch, s Split, each func(*record.Record) error) 
 	})
 }
 
-// open prepares for another batch.
 func (p *Parser) open(group int, meta *batch, b body, dicts map[int64]*dictionary) {
 	p.Release()
 	p.load = loader{batch: meta, body: b, dicts: dicts, wanted: p.wanted, unpacked: map[int][]byte{}, hold: p.Hold}
@@ -147,10 +146,9 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 	return nil
 }
 
-// column is the values of one column: those of its field, and of the structs that it is in.
+// column is a column's values: its field's and those of the enclosing structs.
 type column []*vector
 
-// vectors loads the rows of a split.
 func (p *Parser) vectors(s Split) []column {
 	l := &p.load
 	l.next, l.at = struct{ node, buffer, view int }{}, nil
@@ -199,10 +197,10 @@ columns:
 	}
 }
 
-// Release gives back the memory that is kept from split to split.
+// Release frees the memory kept between splits.
 func (p *Parser) Release() { p.load, p.group, p.Held = loader{}, -1, 0 }
 
-// Close gives the Parser's memory back. The File stays open.
+// Close frees the Parser's memory. The File stays open.
 func (p *Parser) Close() error {
 	p.Release()
 	return nil

@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// The types, numbered as in the format.
+// The types, by the format's numbers.
 const (
 	typeNull = iota + 1
 	typeInt
@@ -61,7 +61,7 @@ type field struct {
 	twice  string    // a name that two of its fields have
 }
 
-// flavor tells fields of one type apart.
+// flavor distinguishes fields of one type.
 type flavor uint8
 
 const (
@@ -76,20 +76,19 @@ const (
 	monthsDaysNanos
 )
 
-// encoding says that the values of a field are indexes into a dictionary.
+// encoding says that a field's values are dictionary indexes.
 type encoding struct {
 	id    int64
 	index *field
 }
 
-// schema is what a file or stream says of its columns.
 type schema struct {
 	fields  []*field
 	version int64
 	byID    map[int64]*field // what the values of each dictionary are
 }
 
-// Versions of the metadata, as the format numbers them.
+// Metadata versions, by the format's numbers.
 const (
 	version4 = 3
 	version5 = 4
@@ -141,7 +140,7 @@ func (s *schema) field(t flatTable, prefix string, depth int) *field {
 	return f
 }
 
-// encode notes that the values of f are in a dictionary.
+// encode marks f as dictionary-encoded.
 func (s *schema) encode(f *field, t flatTable) {
 	index := &field{name: f.name, path: f.path, typ: typeInt, kind: record.Integer, width: 4, flavor: signed}
 	if it, ok := t.child(1); ok {
@@ -156,7 +155,7 @@ func (s *schema) encode(f *field, t flatTable) {
 	s.byID[f.dict.id] = &values
 }
 
-// same reports whether values of two fields look the same.
+// same reports whether two fields' values look the same.
 func (f *field) same(g *field) bool {
 	if f.typ != g.typ || f.kind != g.kind || f.width != g.width || f.scale != g.scale || f.unit != g.unit || f.flavor != g.flavor || f.local != g.local || len(f.fields) != len(g.fields) {
 		return false
@@ -178,7 +177,7 @@ func (f *field) setUnit(n int64) {
 	f.unit = units[n]
 }
 
-// interpret decides what the field's values are.
+// interpret decides the kind of the field's values.
 func (f *field) interpret(t flatTable) {
 	switch f.typ {
 	case typeNull, typeRuns:
@@ -276,7 +275,7 @@ func (f *field) fixed(n int64) {
 	f.width = int(n)
 }
 
-// checkFields checks that a field has the fields that its type needs.
+// checkFields checks that a field has the children its type needs.
 func (f *field) checkFields(t flatTable) {
 	n := len(f.fields)
 	wrong := n != 0
@@ -330,7 +329,7 @@ func (f *field) union(t flatTable) {
 	}
 }
 
-// extend applies the extension types that say more of a value than its storage does. All others come as they are stored.
+// extend applies extension types that add meaning to the storage type. All others are read as stored.
 func (f *field) extend(t flatTable) {
 	for _, pair := range t.tables(6) {
 		if pair.text(0) != "ARROW:extension:name" {

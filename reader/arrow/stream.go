@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Stream is an Arrow stream, or a file, that is read in order.
+// Stream is an Arrow stream or file that is read in order.
 type Stream struct {
 	layout
 	r       *bufio.Reader
@@ -29,7 +29,7 @@ type Batch struct {
 	first int64
 }
 
-// NewStream reads up to the schema. Name stands in errors.
+// NewStream reads up to the schema. Errors mention name.
 func NewStream(r io.Reader, name string, o Options) (*Stream, error) {
 	s := &Stream{r: bufio.NewReaderSize(r, 64<<10), o: o}
 	s.name = name
@@ -51,7 +51,7 @@ func (s *Stream) begin() (err error) {
 		if _, err := s.r.Discard(8); err != nil {
 			return unexpected(noEOF(err))
 		}
-		// Neither writes a mark that says where the batches end and the footer begins; Polars does not write the length of the schema either.
+		// Neither writes a mark between the batches and the footer; Polars omits the schema's length, too.
 		if mark, err := s.r.Peek(4); err == nil && binary.LittleEndian.Uint32(mark) != continuation {
 			return errors.New("a file of Arrow before 0.15, or of Polars, cannot be read in order, as from a pipe or decompressed: save it to a file first and load that, " +
 				"or write a stream (in Polars write_ipc_stream)")
@@ -137,7 +137,7 @@ func (s *Stream) next() (_ *Batch, err error) {
 	}
 }
 
-// readBody reads a body. Where memory bounds it it is taken at once, else it grows with what really comes.
+// readBody reads a body: at once if memory bounds it, else growing with the data.
 func (s *Stream) readBody(n int64) ([]byte, error) {
 	if s.o.MaxBody == 0 {
 		return readBytes(s.r, n)
@@ -147,7 +147,7 @@ func (s *Stream) readBody(n int64) ([]byte, error) {
 	return b, err
 }
 
-// end reads what is after the end mark: nothing, or the footer of a file. It returns io.EOF if that is right.
+// end reads to the end: nothing, or a file's footer, may follow the end mark. It returns io.EOF if that is so.
 func (s *Stream) end() error {
 	if !s.file {
 		if _, err := s.r.Peek(1); err != io.EOF {
@@ -172,20 +172,20 @@ func (s *Stream) end() error {
 	return io.EOF
 }
 
-// Splits returns the batch's rows, in order.
+// Splits returns the batch's rows in order.
 func (b *Batch) Splits() []Split { return b.rows }
 
-// Bytes is how much memory the batch takes.
+// Bytes is the batch's memory.
 func (b *Batch) Bytes() int64 { return int64(len(b.body)) }
 
-// Rows is how many records it has.
+// Rows is the number of records.
 func (b *Batch) Rows() int64 { return b.meta.rows }
 
-// First is how many records come before it.
+// First is the number of records before it.
 func (b *Batch) First() int64 { return b.first }
 
-// Release gives back what only Next needs. Parsers can be made all the same.
+// Release frees what only Next needs. Parsers can still be made.
 func (s *Stream) Release() { s.r, s.dicts = nil, nil }
 
-// Rows is how many records Next has returned.
+// Rows is the number of records that Next has returned.
 func (s *Stream) Rows() int64 { return s.rows }

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// vector is values of one field, counted from 0. What of it counts depends on the field's type.
+// vector is values of one field, counted from 0. The field's type decides which fields are used.
 type vector struct {
 	f       *field
 	valid   bitmap
@@ -29,7 +29,7 @@ type vector struct {
 	dict    *dictionary
 }
 
-// bitmap is a bit for each value; without bits each is true.
+// bitmap is a bit for each value; without bits all are true.
 type bitmap struct {
 	bits  []byte
 	first int64 // bits before that of value 0
@@ -40,7 +40,7 @@ func (m bitmap) is(i int64) bool {
 	return m.bits == nil || m.bits[i/8]>>(i%8)&1 == 1
 }
 
-// integers are signed ones of 32 or 64 bits.
+// integers are signed integers of 32 or 64 bits.
 type integers struct {
 	b    []byte
 	wide bool
@@ -55,7 +55,7 @@ func (n integers) at(i int64) int64 {
 
 func (v *vector) null(i int64) bool { return !v.valid.is(i) }
 
-// integer reads an integer as a field of integers says.
+// integer reads an integer of the field's width and sign.
 func (v *vector) integer(i int64, f *field) int64 {
 	b := v.data[i*int64(f.width):]
 	switch {
@@ -104,7 +104,7 @@ func (v *vector) find(i int64) (*vector, int64) {
 	}
 }
 
-// dictionary is the values of a dictionary. It does not change: a delta makes a new one.
+// dictionary is a dictionary's values. It does not change: a delta makes a new one.
 type dictionary struct {
 	chunks []*vector
 	ends   []int64 // how many values there are up to the end of each chunk
@@ -137,16 +137,16 @@ func (d *dictionary) with(v *vector, n, bytes int64) *dictionary {
 	return &dictionary{append(slices.Clone(d.chunks), v), append(slices.Clone(d.ends), last+n), d.bytes + bytes}
 }
 
-// values delivers values of vectors, with memory for what is not a view of them.
+// values delivers values of vectors; scratch holds those that are not views.
 type values struct {
 	scratch scratch
 	text    jsonText
 }
 
-// scratch is memory for a value that is not a view of its vector.
 type scratch []byte
 
-// datum sets d to a value. Bytes are valid until the next call. Of a value that is refused d is what is stored, for the rejected record.
+// datum sets d to a value. Bytes are valid until the next call. For a refused value d is the stored one, for the
+// rejected record.
 func (s *values) datum(d *record.Datum, v *vector, i int64) *table.Reason {
 	v, i = v.find(i)
 	if v.f.typ == typeNull || v.null(i) {
@@ -159,7 +159,7 @@ func (s *values) datum(d *record.Datum, v *vector, i int64) *table.Reason {
 	return s.scratch.scalar(d, v, i)
 }
 
-// scalar sets d to a value that is there and is not nested.
+// scalar sets d to a value that is not null and not nested.
 func (s *scratch) scalar(d *record.Datum, v *vector, i int64) *table.Reason {
 	f := v.f
 	*d = record.Datum{Kind: f.kind}
@@ -207,7 +207,7 @@ const (
 	maxSeconds = 1 << 53 // since 1970: 285 million years, which milliseconds of 64 bits reach too
 )
 
-// time sets d to a date, a time of day or a timestamp. One that would have to be changed to be shown is refused.
+// time sets d to a date, a time of day or a timestamp. It refuses a value that cannot be shown unchanged.
 func (v *vector) time(d *record.Datum, i int64) *table.Reason {
 	f := v.f
 	n := v.integer(i, f)
@@ -232,7 +232,6 @@ func (v *vector) time(d *record.Datum, i int64) *table.Reason {
 
 var errBytes = errors.New("a value is not where it is said to be")
 
-// bytes returns the bytes of a text or a binary value.
 func (v *vector) bytes(i int64) []byte {
 	switch v.f.typ {
 	case typeFixedBinary:

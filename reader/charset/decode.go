@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Decode appends src, one field or record, to dst as UTF-8. bad is the offset of the first bytes that are not
-// a character, up to which dst was filled, or -1. U+FFFD in the result was U+FFFD in src. Without a BOM before it,
-// "utf-16" decodes nothing: its byte order is for NewReader to find.
+// Decode appends src, one field or record, to dst as UTF-8. bad is the offset of the first undecodable bytes, where it
+// stops, or -1. U+FFFD in the result was U+FFFD in src. Without a BOM before it, "utf-16" decodes nothing: NewReader
+// finds its byte order.
 func (e Encoding) Decode(dst, src []byte) (out []byte, bad int) {
 	if e.form == utf8Form {
 		n := len(src)
@@ -38,7 +38,7 @@ func (e Encoding) Decode(dst, src []byte) (out []byte, bad int) {
 	return dst, -1
 }
 
-// one appends the character at the start of src, which takes n bytes; 0 if there is none.
+// one appends the character at the start of src, of n bytes; n is 0 if there is none.
 func (e Encoding) one(dst, src []byte) (_ []byte, n int) {
 	if e.form != legacy {
 		r, n := e.utf16(src)
@@ -58,7 +58,7 @@ func (e Encoding) one(dst, src []byte) (_ []byte, n int) {
 	return dst, n
 }
 
-// utf16 decodes a unit or a pair of surrogates.
+// utf16 decodes a unit or a surrogate pair.
 func (e Encoding) utf16(src []byte) (r rune, n int) {
 	unit := func(at int) rune {
 		if at+2 > len(src) || e.form == utf16Any {
@@ -82,7 +82,7 @@ func (e Encoding) utf16(src []byte) (r rune, n int) {
 	return 0, 0
 }
 
-// asciiRun returns the length of the run of ASCII at the start of src, where such bytes are characters.
+// asciiRun returns the length of the ASCII run at the start of src if its bytes are characters there.
 func (e Encoding) asciiRun(src []byte) int {
 	if e.form != legacy || !e.table.ascii {
 		return 0
@@ -108,16 +108,16 @@ func validPrefix(b []byte) int {
 	return len(b)
 }
 
-// Undecodable stands in NewReader's output for each byte that is not a character. It never occurs in UTF-8, so that the
-// check of the value it stands in refuses that value, and nothing else.
+// Undecodable replaces each undecodable byte in NewReader's output. It never occurs in UTF-8, so the check of values
+// refuses exactly the values with such bytes.
 const Undecodable = 0xFF
 
 var errNoBOM = errors.New("decode utf-16: no byte order mark; say utf-16le or utf-16be")
 
 const readerBytes = 64 << 10
 
-// NewReader transcodes a whole stream, for encodings in which raw bytes cannot be split. A BOM of the encoding at the
-// start is dropped; "utf-16" needs one. UTF-8 is passed on as it is.
+// NewReader transcodes a stream, for encodings whose raw bytes cannot be split. It drops a BOM; "utf-16" needs one.
+// UTF-8 is unchanged.
 func (e Encoding) NewReader(r io.Reader) io.Reader {
 	if e.IsUTF8() {
 		return r
@@ -157,7 +157,7 @@ func (t *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// begin looks at the first four bytes; false says that more are needed or that the stream is refused.
+// begin looks at the first four bytes; false: more are needed or the stream is refused.
 func (t *reader) begin() bool {
 	if len(t.in) < 4 && t.err == nil {
 		return false
@@ -183,7 +183,7 @@ func (t *reader) begin() bool {
 	return true
 }
 
-// decode moves what it can from in to out; the last bytes may be the beginning of a character.
+// decode moves characters from in to out; the last bytes may be an incomplete one.
 func (t *reader) decode() {
 	t.out, t.given = t.out[:0], 0
 	rest := t.in

@@ -31,7 +31,7 @@ const (
 
 var formNames = [...]string{utf8Form: "utf-8", utf16LE: "utf-16le", utf16BE: "utf-16be", utf16Any: "utf-16"}
 
-// aliases come before the indexes: names that those lack, or, as latin1, read as something else.
+// aliases are names that the indexes lack or, as latin1, read as something else.
 var aliases = map[string]string{
 	"latin1": "iso-8859-1", "l1": "iso-8859-1", "latin-1": "iso-8859-1", "ansi": "windows-1252",
 	"ascii": "us-ascii", "cp936": "gbk", "ms936": "gbk", "windows-936": "gbk", "gb2312": "gbk", "euc-cn": "gbk", "gb18030-2005": "gb18030",
@@ -43,8 +43,8 @@ var aliases = map[string]string{
 
 const some = "utf-8, gb18030, gbk, utf-16, utf-16le, utf-16be, big5, shift-jis, euc-jp, euc-kr, iso-8859-1 to -16, windows-1250 to -1258, koi8-r, macintosh"
 
-// Find returns the encoding of a name; case, and _ or - in it, do not count. latin1 is ISO 8859-1, not the
-// windows-1252 that web browsers take it for.
+// Find returns the encoding of a name, ignoring case, _ and -. latin1 is ISO 8859-1, not windows-1252 as in web
+// browsers.
 func Find(name string) (Encoding, error) {
 	label := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
 	if to, ok := aliases[label]; ok {
@@ -88,7 +88,7 @@ func lookup(label string) encoding.Encoding {
 	return nil
 }
 
-// tables keeps what is costly to make, by canonical name: a *table each.
+// tables caches a *table by canonical name: they are costly to make.
 var tables sync.Map
 
 func tableOf(name string, enc encoding.Encoding) *table {
@@ -99,8 +99,7 @@ func tableOf(name string, enc encoding.Encoding) *table {
 	return t.(*table)
 }
 
-// DetectBOM looks for a signature in the first bytes of a file: its encoding and its length. That of UTF-32 is none: ask
-// IsUTF32 about it.
+// DetectBOM looks for a byte order mark in the first bytes of a file: its encoding and length. For UTF-32 ask IsUTF32.
 func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
@@ -118,8 +117,8 @@ func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
 	return Encoding{}, 0, false
 }
 
-// IsUTF32 says whether a file begins with the signature of UTF-32, which is to be refused by name. In UTF-16 those
-// bytes would be a NUL character after the signature.
+// IsUTF32 reports whether a file begins with UTF-32's byte order mark, which is refused by name. In UTF-16 those bytes
+// are the mark and a NUL.
 func IsUTF32(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0xFF, 0xFE, 0, 0}) || bytes.HasPrefix(head, []byte{0, 0, 0xFE, 0xFF})
 }
@@ -132,13 +131,14 @@ func (e Encoding) Name() string {
 	return formNames[e.form]
 }
 
-// IsUTF8 says whether text needs no decoding.
+// IsUTF8 reports whether text needs no decoding.
 func (e Encoding) IsUTF8() bool { return e.form == utf8Form }
 
-// MultiByte says whether it is neither a form of Unicode nor an encoding of a byte a character.
+// MultiByte reports whether it is neither a form of Unicode nor a single-byte encoding.
 func (e Encoding) MultiByte() bool { return e.form == legacy && e.table.pairs != nil }
 
-// CountUTF8 returns how many characters beyond ASCII the beginning of a text has, 0 if it is not UTF-8. Its last character may be cut.
+// CountUTF8 returns the number of non-ASCII characters at the start of a text, 0 if it is not UTF-8. The last one may
+// be cut.
 func CountUTF8(head []byte) (wide int) {
 	for i := 0; i < len(head); {
 		r, n := utf8.DecodeRune(head[i:])
@@ -156,10 +156,10 @@ func CountUTF8(head []byte) (wide int) {
 	return wide
 }
 
-// SafeBytes says whether each of set, ASCII characters, stands for itself wherever it occurs: it is never the second
-// or a later byte of a character. All are in UTF-8, EUC-JP and the encodings of one byte. Line ends, commas, quotes and
-// tabs are safe in all but UTF-16 and EBCDIC; '|' and '\' are not in GB18030, GBK, Big5 and Shift-JIS, and letters not
-// in EUC-KR, read as its superset CP949.
+// SafeBytes reports whether each of the ASCII characters in set stands for itself everywhere: it is never a later byte
+// of a character. All are safe in UTF-8, EUC-JP and single-byte encodings. Line ends, commas, quotes and tabs are safe
+// in all but UTF-16 and EBCDIC; '|' and '\' are not in GB18030, GBK, Big5 and Shift-JIS, nor letters in EUC-KR, read as
+// its superset CP949.
 func (e Encoding) SafeBytes(set []byte) bool {
 	return !slices.ContainsFunc(set, func(b byte) bool {
 		return b >= 0x80 || e.form != utf8Form && (e.form != legacy || !e.table.ascii || e.table.trail[b])

@@ -2,9 +2,9 @@ package charset
 
 import "unicode/utf8"
 
-// Guess returns the name of the encoding that a text looks like that is not UTF-8; empty if it is UTF-8, or none is likely. It
-// may be wrong: it is for advice to a user. What it goes by is which characters are common in each language, not only which
-// bytes are possible; nearly every text is possible Latin-1.
+// Guess returns the likely encoding of a text that is not UTF-8; empty if it is UTF-8 or none is likely. It may be
+// wrong: it is for advice to users. It goes by which characters are common in each language, not only by which bytes
+// are possible: nearly every text is possible Latin-1.
 func Guess(text []byte) string {
 	wide, bad := 0, 0 // characters of UTF-8 of several bytes, and bytes that are none
 	for i := 0; i < len(text); {
@@ -31,13 +31,12 @@ func Guess(text []byte) string {
 	return best
 }
 
-// candidate is an encoding that a text may be in.
 type candidate struct {
 	name  string
 	share func(text []byte) float64 // of its characters beyond ASCII that are common; 0 if it cannot be the encoding
 }
 
-// candidates are in order of preference where shares are equal.
+// candidates are in order of preference for equal shares.
 var candidates = []candidate{
 	{"euc-kr", shareKorean},
 	{"euc-jp", shareEUCJP},
@@ -51,17 +50,17 @@ var candidates = []candidate{
 
 func isTrail(b byte) bool { return b >= 0x40 && b != 0x7F && b != 0xFF }
 
-// commonChinese is about GB 2312's first level, 3,755 characters by their sound, and its punctuation.
+// commonChinese is roughly GB 2312's first level, 3,755 characters in order of sound, and its punctuation.
 func commonChinese(a, b byte) bool {
 	return b >= 0xA1 && (a >= 0xB0 && a <= 0xD7 || a == 0xA1 || a == 0xA3)
 }
 
-// commonBig5 is about Big5's first level, 5,401 characters by their strokes, and its punctuation.
+// commonBig5 is roughly Big5's first level, 5,401 characters in order of strokes, and its punctuation.
 func commonBig5(a, b byte) bool {
 	return (b <= 0x7E || b >= 0xA1) && (a >= 0xA4 && a <= 0xC6 || a == 0xA1 || a == 0xA2)
 }
 
-// sharePairs is the share of common characters among the pairs of a text; four says that there are characters of four bytes.
+// sharePairs is the share of common characters among a text's pairs; four allows characters of four bytes.
 func sharePairs(text []byte, four bool, trail func(byte) bool, common func(a, b byte) bool) float64 {
 	pairs, good := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -103,7 +102,7 @@ func ratio(good, all int) float64 {
 
 func isHigh(b byte) bool { return b >= 0xA1 && b != 0xFF }
 
-// shareKorean goes by Hangul, which fills the first half of what Chinese uses: enough of it is never Chinese.
+// shareKorean goes by Hangul, the first half of the Chinese area: enough of it is never Chinese.
 func shareKorean(text []byte) float64 {
 	pairs := 0
 	share := sharePairs(text, false, isHigh, func(a, _ byte) bool {
@@ -116,7 +115,7 @@ func shareKorean(text []byte) float64 {
 	return share
 }
 
-// shareEUCJP goes by kana, of which Japanese has more than any other text.
+// shareEUCJP goes by kana, which is most frequent in Japanese.
 func shareEUCJP(text []byte) float64 {
 	kana, pairs := 0, 0
 	share := sharePairs(text, false, isHigh, func(a, _ byte) bool {
@@ -162,7 +161,7 @@ func shareShiftJIS(text []byte) float64 {
 	return 0.9
 }
 
-// shareCyrillic is the share of letters among the bytes beyond ASCII, if most are small ones, which are the 32 from small on.
+// shareCyrillic is the share of letters among the non-ASCII bytes if most are lower case (32 from small on).
 func shareCyrillic(text []byte, small byte) float64 {
 	high, letters, smalls, words := 0, 0, 0, 0
 	for i, b := range text {
@@ -186,7 +185,7 @@ func shareCyrillic(text []byte, small byte) float64 {
 	return 0.95 * ratio(letters, high)
 }
 
-// shareLatin is the share of bytes beyond ASCII that stand alone among letters, as accents do.
+// shareLatin is the share of non-ASCII bytes that stand alone among letters, as accented letters do.
 func shareLatin(text []byte) float64 {
 	high, alone := 0, 0
 	for i, b := range text {
@@ -202,8 +201,8 @@ func shareLatin(text []byte) float64 {
 	return 0.9 * ratio(alone, high)
 }
 
-// GuessUTF16 returns utf-16le or utf-16be if a text without a byte order mark looks like it: the zero bytes of its ASCII stand
-// all at odd, or all at even places.
+// GuessUTF16 returns utf-16le or utf-16be if a text without a byte order mark looks like it: the zero bytes of its
+// ASCII are all at odd or all at even places.
 func GuessUTF16(text []byte) string {
 	var nul [2]int
 	for i, b := range text {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// table is an encoding spelt out: every sequence of bytes that is a character. It is made by asking x/text about
-// each, which is the way to tell its replacements from characters; asking for each field would cost a second pass.
+// table lists every byte sequence of an encoding that is a character. It is made by asking x/text about each, which
+// distinguishes its replacements from characters; asking for each field would cost a second pass.
 type table struct {
 	name   string
 	single [256]rune         // none where there is no character of this byte alone
@@ -26,7 +26,7 @@ const (
 	twice rune = -2 // look into wide
 )
 
-// gbPlanes is the linear index of U+10000 in GB18030, gbEnd that after U+10FFFF, gbBMP that after U+FFFF.
+// Linear indexes in GB18030: gbPlanes of U+10000, gbEnd after U+10FFFF, gbBMP after U+FFFF.
 const (
 	gbBMP    = 39420
 	gbPlanes = 189000
@@ -68,7 +68,7 @@ func newTable(name string, enc encoding.Encoding) *table {
 	return t
 }
 
-// one returns the single character of s, which was not replaced.
+// one returns the single character of s, unless it was replaced.
 func one(s string) rune {
 	r, n := utf8.DecodeRuneInString(s)
 	if n == 0 || n != len(s) || r == utf8.RuneError {
@@ -143,8 +143,7 @@ func (t *table) addFours(ask func(...byte) string) {
 	}
 }
 
-// addUserDefined adds the three areas of GB18030 for characters of one's own, which other systems write and x/text
-// lacks: U+E000 to U+E765.
+// addUserDefined adds GB18030's three user-defined areas, U+E000 to U+E765, which other systems write and x/text lacks.
 func (t *table) addUserDefined() {
 	r := rune(0xE000)
 	for _, area := range [...][4]int{{0xAA, 0xAF, 0xA1, 0xFE}, {0xF8, 0xFE, 0xA1, 0xFE}, {0xA1, 0xA7, 0x40, 0xA0}} {
@@ -162,8 +161,8 @@ func (t *table) addUserDefined() {
 	}
 }
 
-// addLastPairs adds the pairs that x/text lacks: 174 have a place in the private use area, in its order, of which those of
-// GB 18030-2022 have since become characters (https://encoding.spec.whatwg.org/#index-gb18030).
+// addLastPairs adds the pairs that x/text lacks: 174 have a place in the private use area, in its order; those of GB
+// 18030-2022 have since become characters (https://encoding.spec.whatwg.org/#index-gb18030).
 func (t *table) addLastPairs() {
 	since := map[int]rune{
 		0xA6D9: 0xFE10, 0xA6DA: 0xFE12, 0xA6DB: 0xFE11, 0xA6DC: 0xFE13, 0xA6DD: 0xFE14, 0xA6DE: 0xFE15, 0xA6DF: 0xFE16,
@@ -195,7 +194,7 @@ func replaced(s string) bool {
 	return strings.ContainsRune(s, utf8.RuneError)
 }
 
-// next decodes the character at the start of src, which is not empty. n is 0 when there is none; with twice, the
+// next decodes the character at the start of src, which is not empty. n is 0 if there is none; with twice, the
 // character is in wide.
 func (t *table) next(src []byte) (r rune, n int) {
 	a := src[0]
@@ -222,7 +221,6 @@ func (t *table) next(src []byte) (r rune, n int) {
 	return none, 0
 }
 
-// gb decodes four bytes of GB18030.
 func (t *table) gb(s []byte) rune {
 	a, b, c, d := int(s[0])-0x81, int(s[1])-0x30, int(s[2])-0x81, int(s[3])-0x30
 	if a < 0 || a > 125 || b < 0 || b > 9 || c < 0 || c > 125 || d < 0 || d > 9 {

@@ -12,12 +12,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrDependent is what Next gives where the file no longer consists of blocks that can be inflated one by one; Rest
-// reads on.
+// ErrDependent is returned by Next where blocks can no longer be inflated one by one; Rest reads on.
 var ErrDependent = errors.New("the next block cannot be inflated alone")
 
-// Sizes of pieces. A piece ends once it reaches pieceBytes compressed or pieceOut decompressed; a single zstd frame
-// may be larger, up to maxFrame compressed and maxOut decompressed.
+// Sizes of pieces. A piece ends once it reaches pieceBytes compressed or pieceOut decompressed; a single zstd frame may
+// have up to maxFrame compressed and maxOut decompressed.
 const (
 	pieceBytes = 256 << 10
 	pieceOut   = 4 << 20
@@ -34,21 +33,21 @@ type Piece struct {
 	Bound  int // what it inflates to at most; exact for BGZF, unless damaged
 }
 
-// Independent tells from the beginning of a file whether it consists of blocks that can be inflated one by one, which makes a
-// BlockCutter worthwhile: BGZF, or zstd with a first frame that ends within head. For zstd give it a megabyte or more. It may
-// be wrong about what follows: the BlockCutter then gives ErrDependent.
+// Independent reports whether a file seems to consist of blocks that can be inflated one by one, so that a BlockCutter
+// pays: BGZF, or zstd with a first frame that ends within head (give it a megabyte or more). If it is wrong about the
+// rest, the BlockCutter returns ErrDependent.
 func Independent(k Kind, head []byte) bool {
 	of := blocksOf(k)
 	return of != nil && of.begin(newSource(bytes.NewReader(head), 0))
 }
 
-// blocks are the independent blocks of a kind of container.
+// blocks is a container of independent blocks.
 type blocks interface {
-	// begin reports whether a file that begins so consists of them.
+	// begin reports whether a file that begins with head has such blocks.
 	begin(head *source) bool
-	// cut appends the next block, which inflates to most bytes at most, to data. With an error it appends what it took of the block.
+	// cut appends the next block, which inflates to at most most bytes, to data. With an error it appends the bytes taken.
 	cut(src *source, data []byte, most int) (_ []byte, bound int, err error)
-	// inflate appends what a piece holds to dst.
+	// inflate appends a piece's content to dst.
 	inflate(f *Inflater, dst []byte, p Piece) ([]byte, error)
 }
 
@@ -63,7 +62,7 @@ func blocksOf(k Kind) blocks {
 	return nil
 }
 
-// bgzf is gzip whose members say how long they are.
+// bgzf is gzip whose members state their length.
 type bgzf struct{}
 
 func (bgzf) begin(head *source) bool {
@@ -83,7 +82,7 @@ func (bgzf) cut(src *source, data []byte, _ int) (_ []byte, bound int, err error
 	if err != nil {
 		return data, 0, err
 	}
-	// The last four bytes of a member are its size. More than BGZF allows is not BGZF, and not bounded.
+	// A member's last four bytes are its size. A size above BGZF's limit is not BGZF, and not bounded.
 	bound = int(binary.LittleEndian.Uint32(data[len(data)-4:]))
 	if bound > 64<<10 {
 		return data, 0, ErrDependent
@@ -104,13 +103,13 @@ type BlockCutter struct {
 	offset  int64     // of rest
 }
 
-// NewBlockCutter reads r, a file of which Independent said yes.
+// NewBlockCutter reads r, a file for which Independent returned true.
 func NewBlockCutter(k Kind, r io.Reader, name string) *BlockCutter {
 	return &BlockCutter{kind: k, name: name, src: newSource(r, 0), out: pieceOut, frame: maxOut}
 }
 
-// Limit bounds the bytes that a block inflates to, and the window of what is not cut. Larger blocks are left to Rest. A limit
-// of 0 is the largest.
+// Limit bounds the inflated bytes of a block, and the window of Rest. Larger blocks are left to Rest. 0 is the largest
+// limit.
 func (c *BlockCutter) Limit(block, window int) {
 	if block > 0 {
 		c.frame = max(min(block, maxOut), 128<<10)
@@ -119,8 +118,8 @@ func (c *BlockCutter) Limit(block, window int) {
 	c.src.limit(window)
 }
 
-// Next returns the next piece, io.EOF at the end of the file. ErrDependent is not about damage alone: what cannot be
-// cut, for any reason, is left to Rest, which gives its bytes and then the reason.
+// Next returns the next piece, io.EOF at the end of the file. ErrDependent need not mean damage: anything that cannot
+// be cut is left to Rest, which gives its bytes and then the reason.
 func (c *BlockCutter) Next() (Piece, error) {
 	if c.rest != nil {
 		return Piece{}, ErrDependent
@@ -153,7 +152,7 @@ func (c *BlockCutter) Next() (Piece, error) {
 	return p, io.EOF
 }
 
-// leave keeps what was read of a block for Rest.
+// leave keeps the bytes read of a block for Rest.
 func (c *BlockCutter) leave(part []byte) {
 	if c.rest == nil {
 		c.offset = c.src.offset() - int64(len(part))
@@ -161,7 +160,7 @@ func (c *BlockCutter) leave(part []byte) {
 	}
 }
 
-// Rest decompresses, in one go, what follows the last piece, after ErrDependent.
+// Rest decompresses everything after the last piece, after ErrDependent.
 func (c *BlockCutter) Rest() io.ReadCloser {
 	if c.rest == nil {
 		c.leave(nil)
@@ -171,7 +170,7 @@ func (c *BlockCutter) Rest() io.ReadCloser {
 	return newReader(c.kind, src, c.name, c.started)
 }
 
-// bgzfSize returns the bytes of the gzip member at src as its BGZF field gives them.
+// bgzfSize returns the size of the gzip member at src by its BGZF field.
 func bgzfSize(src *source) (int, error) {
 	head, err := src.Peek(12)
 	if err != nil {
@@ -202,7 +201,6 @@ func bgzfSize(src *source) (int, error) {
 	return 0, ErrDependent
 }
 
-// zstdFrames are the frames of zstd.
 type zstdFrames struct{}
 
 func (zstdFrames) begin(head *source) bool {
@@ -223,8 +221,8 @@ func (zstdFrames) cut(src *source, data []byte, most int) (_ []byte, bound int, 
 	return data, bound, err
 }
 
-// zstdFrame appends the next frame to data, walking over its blocks; a skippable frame is appended too. What was taken
-// of a frame is appended also when err is not nil.
+// zstdFrame appends the next frame to data by walking its blocks, also a skippable one. With an error it appends the
+// bytes taken.
 func zstdFrame(src *source, data []byte, out int) (_ []byte, bound int, skipped bool, err error) {
 	f := frameWalk{src: src, data: data, start: len(data), out: out}
 	bound, skipped, err = f.frame()
@@ -238,7 +236,6 @@ type frameWalk struct {
 	out   int // bytes that it may inflate to
 }
 
-// take appends the next n bytes.
 func (f *frameWalk) take(n int) ([]byte, error) {
 	at := len(f.data)
 	if at-f.start+n > min(maxFrame, f.out+128<<10) {
@@ -289,7 +286,7 @@ func (f *frameWalk) frame() (bound int, skipped bool, err error) {
 	return bound, false, nil
 }
 
-// block takes a block; bound is the most that it decompresses to.
+// block takes a block; bound is its largest decompressed size.
 func (f *frameWalk) block() (bound int, last bool, err error) {
 	b, err := f.take(3)
 	if err != nil {
@@ -316,7 +313,7 @@ type Inflater struct {
 	in   byteReader
 }
 
-// Inflate appends what p holds to dst. With an error it has appended the blocks before the damaged one, whose check sums
+// Inflate appends p's content to dst. With an error it has appended the blocks before the damaged one, whose checksums
 // are right.
 func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	defer func() {
@@ -344,7 +341,7 @@ func (zstdFrames) inflate(f *Inflater, dst []byte, p Piece) (out []byte, err err
 	return out, nil
 }
 
-// inflate inflates the blocks one by one: only with its check sum is a block known to be right.
+// inflate inflates block by block: only its checksum proves a block.
 func (bgzf) inflate(f *Inflater, dst []byte, p Piece) ([]byte, error) {
 	dst = slices.Grow(dst, p.Bound+1)
 	limit := len(dst) + p.Bound
@@ -374,7 +371,7 @@ func (bgzf) inflate(f *Inflater, dst []byte, p Piece) ([]byte, error) {
 	return dst, nil
 }
 
-// Close releases the memory of the decoders.
+// Close frees the decoders' memory.
 func (f *Inflater) Close() {
 	if f.zstd != nil {
 		f.zstd.Close()
@@ -382,7 +379,7 @@ func (f *Inflater) Close() {
 	}
 }
 
-// byteReader is a bytes.Reader that can be peeked into.
+// byteReader is a bytes.Reader with Peek.
 type byteReader struct {
 	bytes.Reader
 	data []byte

@@ -7,15 +7,15 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// byteSource is what a gzip decoder reads from without taking more than it needs.
+// byteSource lets a gzip decoder take no more than it needs.
 type byteSource interface {
 	io.Reader
 	io.ByteReader
 	Peek(int) ([]byte, error)
 }
 
-// gzipReader reads members one after the other. The library's own multistream mode takes any data after a member for the next
-// one, so zeros, which tape and block devices leave behind, would give an error without a position.
+// gzipReader reads members one after the other. The library's multistream mode treats any data after a member as the
+// next one, so zeros, as tapes and block devices leave behind, would give an error without a position.
 type gzipReader struct {
 	src       byteSource
 	member    *gzip.Reader
@@ -40,7 +40,7 @@ func (z *gzipReader) Read(p []byte) (int, error) {
 	}
 }
 
-// next begins the next member; io.EOF says that there is none.
+// next begins the next member; io.EOF if there is none.
 func (z *gzipReader) next() error {
 	head, err := z.src.Peek(1)
 	if err != nil {

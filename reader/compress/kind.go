@@ -15,7 +15,7 @@ import (
 // Kind is a container of compressed data.
 type Kind uint8
 
-// The kinds. Those from Zip on are known by name only, so that they can be refused by it.
+// The kinds. Those from Zip on are only recognised, to be refused by name.
 const (
 	None      Kind = iota
 	Gzip           // RFC 1952, several members; BGZF is gzip
@@ -38,7 +38,7 @@ const (
 	Lzip
 )
 
-// kind is what is known of a container. Those whose blocks can be inflated alone are in blocks.go too.
+// kind describes a container. blocks.go has those whose blocks can be inflated alone.
 type kind struct {
 	name   string
 	magics []string                         // a file begins with one of them
@@ -82,16 +82,15 @@ var kinds = [...]kind{
 		way: "decompress it: lzip -dc FILE | tsimport load -"},
 }
 
-// String returns the name of the container.
 func (k Kind) String() string { return kinds[k].name }
 
-// Supported says whether NewReader reads the kind.
+// Supported reports whether NewReader reads the kind.
 func (k Kind) Supported() bool { return k == None || kinds[k].open != nil }
 
-// Way is how to read a file of a kind that is not supported, by its name FILE; empty for others.
+// Way says how to read FILE of an unsupported kind; empty for others.
 func (k Kind) Way() string { return kinds[k].way }
 
-// HeadBytes is how much of a file Detect can make use of; less will do for most kinds.
+// HeadBytes is the most of a file that Detect uses; less will do for most kinds.
 const HeadBytes = 4096
 
 const (
@@ -101,8 +100,8 @@ const (
 	skippableMagic = 0x184D2A50 // the low 4 bits vary
 )
 
-// Detect tells the container from the first bytes of a file; whole says that they are all of it. What no container begins
-// with is None.
+// Detect finds the container by the first bytes of a file; whole says that they are all of it. Unknown beginnings are
+// None.
 func Detect(head []byte, whole bool) Kind {
 	for k := range kinds {
 		of := &kinds[k]
@@ -116,7 +115,7 @@ func Detect(head []byte, whole bool) Kind {
 	return None
 }
 
-// detectFrame knows lz4 and zstd, which share their skippable frames: what counts is the first other frame.
+// detectFrame distinguishes lz4 and zstd, which share skippable frames, by the first other frame.
 func detectFrame(head []byte) Kind {
 	skipped := false
 	for len(head) >= 4 {
@@ -165,7 +164,7 @@ func isLzma(head []byte) bool {
 	return lzmaDictSize(binary.LittleEndian.Uint32(head[1:])) && (size == 1<<64-1 || size < 1<<38)
 }
 
-// lzmaDictSize says whether n is a size that encoders use: 2^k or 2^k + 2^(k-1).
+// lzmaDictSize reports whether encoders use size n: 2^k or 2^k + 2^(k-1).
 func lzmaDictSize(n uint32) bool {
 	if n == 1<<32-1 {
 		return true
@@ -177,12 +176,12 @@ func lzmaDictSize(n uint32) bool {
 	return n == low || n == low*3
 }
 
-// minRawElements is how many elements of a snappy block must be possible to take the beginning of a file for one.
+// minRawElements is the number of possible elements that make a file's beginning a snappy block.
 const minRawElements = 16
 
-// isRawSnappy walks over the elements of a block, which has no magic. All of them must be possible: the first is a literal,
-// copies reach back to what was produced before, and the whole of a file produces exactly what it promises. Of less than
-// minRawElements it must hold JSON, as the vendor's log service ships it. A text is never taken for one.
+// isRawSnappy walks over the elements of a block, which has no magic. All must be possible: the first is a literal,
+// copies reach back to earlier output, and a whole file produces exactly the promised size. With fewer than
+// minRawElements it must hold JSON, as the vendor's log service ships it. Text never passes.
 func isRawSnappy(head []byte, whole bool) bool {
 	total, n := binary.Uvarint(head)
 	if n < 1 || total == 0 || total >= 1<<32 || n > 1 && head[n-1] == 0 || isText(head) {
@@ -236,8 +235,7 @@ func isRawSnappy(head []byte, whole bool) bool {
 	return elements >= minRawElements
 }
 
-// isText reports whether bytes look like the text of any encoding without NULs: no control characters but white space, and
-// UTF-8.
+// isText reports whether bytes look like text without NULs: UTF-8 with no control characters but white space.
 func isText(head []byte) bool {
 	head = head[:min(len(head), HeadBytes)]
 	for _, b := range head {

@@ -9,11 +9,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// MaxWindow bounds what a decoder keeps of the bytes already delivered: the zstd window and the xz
-// dictionary, in bytes. It is what `zstd --long=27` and twice what `xz -9` need; zstd(1) has the same limit.
+// MaxWindow bounds a decoder's history, in bytes: the zstd window and the xz dictionary. `zstd --long=27` needs it, `xz
+// -9` half; zstd(1) has the same limit.
 const MaxWindow = 128 << 20
 
-// windowError says that a file needs a larger window than it may take.
+// windowError says that a file needs a larger window than allowed.
 type windowError struct{ limit int }
 
 func (e *windowError) Error() string {
@@ -23,13 +23,13 @@ func (e *windowError) Error() string {
 	return fmt.Sprintf("a window of more than %d MiB is not supported", MaxWindow>>20)
 }
 
-// ErrTrailing is data after the last member that is not a member itself.
+// ErrTrailing is data after the last member that is not a member.
 var ErrTrailing = errors.New("data after the end of the compressed stream")
 
 const bufferBytes = 128 << 10
 
-// source reads the compressed bytes and counts them. Decoders take bytes one by one or exactly as many as they need,
-// so that the position is right and what follows a member can be looked at.
+// source reads and counts the compressed bytes. Decoders take bytes singly or exactly as many as they need, so the
+// position is right and the bytes after a member can be examined.
 type source struct {
 	*bufio.Reader
 	in     *counter
@@ -56,17 +56,15 @@ func newSource(r io.Reader, offset int64) *source {
 	return &source{Reader: bufio.NewReaderSize(in, bufferBytes), in: in, window: MaxWindow}
 }
 
-// limit sets the window, MaxWindow at most; 0 is that.
+// limit sets the window, at most MaxWindow, which is also the meaning of 0.
 func (s *source) limit(window int) {
 	if window > 0 {
 		s.window = min(window, MaxWindow)
 	}
 }
 
-// offset is the position of the next byte.
 func (s *source) offset() int64 { return s.in.n - int64(s.Buffered()) }
 
-// atEnd says whether no byte is left.
 func (s *source) atEnd() (bool, error) {
 	_, err := s.Peek(1)
 	if err == io.EOF {
@@ -75,8 +73,9 @@ func (s *source) atEnd() (bool, error) {
 	return false, err
 }
 
-// NewLimitedReader decompresses r, which holds a file of kind k; name is for errors. None is passed through. An empty r is an error for every other
-// kind. A file that needs a window of more than so many bytes is refused; 0 is MaxWindow. Close releases memory; it does not close r.
+// NewLimitedReader decompresses r, a file of kind k; name is for errors. None passes through. An empty r is an error
+// for every other kind. A file that needs a window above the limit is refused; 0 is MaxWindow. Close frees memory; it
+// does not close r.
 func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadCloser, error) {
 	if k == None {
 		return io.NopCloser(r), nil
@@ -89,7 +88,7 @@ func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadClos
 	return newReader(k, src, name, false), nil
 }
 
-// Taken returns how many compressed bytes a reader of NewReader has taken for what it has given, -1 for any other.
+// Taken returns the compressed bytes that a reader of NewReader has consumed for its output, -1 for any other.
 func Taken(r io.Reader) int64 {
 	if r, ok := r.(*reader); ok {
 		return r.src.offset()
@@ -97,12 +96,12 @@ func Taken(r io.Reader) int64 {
 	return -1
 }
 
-// newReader begins at a member, or, when continued, at what follows one.
+// newReader begins at a member or, if continued, after one.
 func newReader(k Kind, src *source, name string, continued bool) *reader {
 	return &reader{kind: k, name: name, src: src, continued: continued}
 }
 
-// reader guards a decoder: it gives errors their place and keeps a decoder's panic from ending the run.
+// reader adds the position to a decoder's errors and keeps its panic from ending the run.
 type reader struct {
 	kind      Kind
 	name      string
@@ -171,8 +170,7 @@ func (r *reader) open() error {
 	return nil
 }
 
-// newZstd makes a decoder that works in the goroutine of its caller. With a source it streams; without, DecodeAll is
-// meant.
+// newZstd makes a decoder that works in its caller's goroutine. With a source it streams; without, use DecodeAll.
 func newZstd(src io.Reader, window int) (*zstd.Decoder, error) {
 	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(uint64(window)))
@@ -207,7 +205,7 @@ func (r *reader) release() {
 	r.decoder = nil
 }
 
-// Close releases the decoder's memory.
+// Close frees the decoder's memory.
 func (r *reader) Close() error {
 	r.release()
 	if r.err == nil {

@@ -7,12 +7,12 @@ import (
 	"io"
 )
 
-// snappyWindow is how far back a copy of a block without framing may reach, in bytes. Most encoders compress fragments of
-// 64 KiB, some blocks of 4 MiB; the format itself would allow 4 GiB, which would have to be kept.
+// snappyWindow limits, in bytes, how far back a copy of an unframed block reaches. Most encoders compress fragments of
+// 64 KiB, some blocks of 4 MiB; the format allows 4 GiB, which would have to be kept.
 const snappyWindow = 4 << 20
 
-// snappyRawReader decompresses one snappy block that is the whole file, as the vendor's log service ships them, without
-// holding all of it. https://github.com/google/snappy/blob/main/format_description.txt
+// snappyRawReader streams one snappy block that is the whole file, as the vendor's log service ships them.
+// https://github.com/google/snappy/blob/main/format_description.txt
 type snappyRawReader struct {
 	src    *source
 	window int
@@ -60,7 +60,7 @@ func (r *snappyRawReader) end() error {
 	return io.EOF
 }
 
-// element decodes the next literal, or a part of it, or the next copy.
+// element decodes the next literal, a part of it, or the next copy.
 func (r *snappyRawReader) element() error {
 	if r.text > 0 {
 		return r.literal()
@@ -110,7 +110,6 @@ func (r *snappyRawReader) element() error {
 	return nil
 }
 
-// take accounts for bytes of the block.
 func (r *snappyRawReader) take(length uint64) error {
 	if length > r.left {
 		return errors.New("it holds more than it promises")
@@ -129,7 +128,7 @@ func (r *snappyRawReader) literal() error {
 	return err
 }
 
-// little reads n bytes, the lowest first.
+// little reads a little-endian number of n bytes.
 func (r *snappyRawReader) little(n int) (v uint64, err error) {
 	for i := range n {
 		b, err := r.src.ReadByte()

@@ -12,9 +12,8 @@ import (
 	"io"
 )
 
-// xzReader reads the .xz container; only the LZMA2 data inside goes through the library. The library's own container
-// reader skips checks that damaged files need: here the index, the footer, every size, every padding byte and every
-// check sum must be right.
+// xzReader reads the .xz container; the library decodes only the LZMA2 data. The library's container reader skips
+// checks that damaged files need: here the index, the footer, every size, padding byte and checksum must be right.
 type xzReader struct {
 	src     *source
 	streams int
@@ -24,8 +23,7 @@ type xzReader struct {
 	seen    xzRecords
 }
 
-// xzRecords sums up the sizes of a stream's blocks. The index repeats them; comparing digests needs no memory for
-// each block.
+// xzRecords sums the sizes of a stream's blocks. The index repeats them; comparing digests needs no memory per block.
 type xzRecords struct {
 	count  uint64
 	digest hash.Hash
@@ -63,7 +61,7 @@ func (z *xzReader) Read(p []byte) (int, error) {
 	}
 }
 
-// advance goes to the next block, over the ends and beginnings of streams.
+// advance goes to the next block, across streams.
 func (z *xzReader) advance() error {
 	if !z.open {
 		return z.header()
@@ -79,7 +77,7 @@ func (z *xzReader) advance() error {
 	return err
 }
 
-// header reads the header of a stream, after the padding of the one before.
+// header reads a stream's header, after the padding of the one before.
 func (z *xzReader) header() error {
 	if z.streams > 0 {
 		if end, err := z.padding(); err != nil {
@@ -192,7 +190,7 @@ func (z *xzReader) index() error {
 	return nil
 }
 
-// summed counts and sums up what is read byte by byte.
+// summed counts and sums bytes as they are read.
 type summed struct {
 	r   io.ByteReader
 	n   int64
@@ -243,7 +241,7 @@ func newXzCheck(id byte) (hash.Hash, error) {
 	return nil, fmt.Errorf("check type %d is not supported", id)
 }
 
-// littleEndian turns the sum of a CRC around, which xz stores low byte first.
+// littleEndian reverses a CRC, which xz stores low byte first.
 type littleEndian struct{ hash.Hash }
 
 func (h *littleEndian) Sum(b []byte) []byte {

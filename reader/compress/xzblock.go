@@ -12,7 +12,7 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// xzBlock reads one block of an xz stream up to and with its check.
+// xzBlock reads one block of an xz stream, including its check.
 type xzBlock struct {
 	src      *source
 	data     io.Reader     // after the filters
@@ -64,7 +64,7 @@ func newXzBlock(src *source, size, check byte) (*xzBlock, error) {
 	return b, b.chain(filters)
 }
 
-// parse reads the fields of a block header. A number that runs into the end of the header is damage, not a short file.
+// parse reads a block header's fields. A number that exceeds the header is damage, not a short file.
 func (b *xzBlock) parse(body []byte) (filters []xzFilter, err error) {
 	flags := body[1]
 	if flags&0x3C != 0 {
@@ -103,7 +103,7 @@ func (b *xzBlock) parse(body []byte) (filters []xzFilter, err error) {
 	return filters, nil
 }
 
-// chain builds the filters, LZMA2 being the last in the header and the first to decode.
+// chain builds the filters; LZMA2 is the last in the header and the first to decode.
 func (b *xzBlock) chain(filters []xzFilter) error {
 	last := filters[len(filters)-1]
 	if last.id != filterLZMA2 || len(last.props) != 1 || last.props[0] > 40 {
@@ -156,7 +156,6 @@ func (b *xzBlock) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish checks the sizes, the padding and the check of a block.
 func (b *xzBlock) finish() error {
 	if !b.lzma2.EOS() {
 		return io.ErrUnexpectedEOF

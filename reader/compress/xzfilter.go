@@ -23,8 +23,8 @@ func (d *delta) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// arm64 undoes the xz filter that makes the targets of ARM64 branches absolute. It works on words of four bytes; what
-// is left at the end stays as it is.
+// arm64 undoes the xz filter that makes ARM64 branch targets absolute. It works on four-byte words; a rest at the end
+// is unchanged.
 type arm64 struct {
 	r    io.Reader
 	pos  uint32

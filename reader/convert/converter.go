@@ -11,10 +11,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Ragged says what to do with a record that has more or fewer fields than the header.
+// Ragged is the policy for a record with more or fewer fields than the header.
 type Ragged uint8
 
-// The policies.
 const (
 	RejectRagged   Ragged = iota
 	PadRagged             // missing fields are null, too many are still refused
@@ -28,19 +27,18 @@ type Options struct {
 	QuotedNulls []string // texts of quoted fields that mean no value
 	Trim        bool     // spaces and tabs around unquoted fields are dropped
 	Ragged      Ragged
-	// Decode makes UTF-8 of the text of a field; nil when it is that already. It returns the offset of the first byte
-	// that cannot be decoded, or -1.
+	// Decode decodes a field's text to UTF-8; nil if it is UTF-8. It returns the offset of the first undecodable byte, or
+	// -1.
 	Decode func(dst, src []byte) (out []byte, bad int)
-	// EncodingHint returns advice about text that is not in its encoding, to be put after what is wrong with it; nil gives none.
+	// EncodingHint returns advice to append to a decoding error; nil gives none.
 	EncodingHint func(text []byte) string
-	// VersionColumn names the input column that gives the row's cell timestamps in milliseconds; empty is none.
+	// VersionColumn is the input column with the row's cell timestamps in milliseconds; empty: none.
 	VersionColumn string
-	// Missing lets a source lack columns of the schema: its rows have no cell of them.
+	// Missing allows sources without some columns of the schema: their rows lack those cells.
 	Missing bool
 }
 
-// Converter makes typed values of a source's records, in the order of the schema's columns. It is not safe for
-// concurrent use.
+// Converter makes typed values of a source's records, in schema order. It is not safe for concurrent use.
 type Converter struct {
 	o       Options
 	columns []table.Column
@@ -56,8 +54,7 @@ type Converter struct {
 	scratch []byte
 }
 
-// New maps the names of a source's columns onto the schema's. It fails with the first column that the source does not
-// have.
+// New maps a source's column names to the schema's. It fails with the first column that the source lacks.
 func New(names []string, columns []table.Column, o Options) (*Converter, error) {
 	place := make(map[string]int, len(names))
 	for i, n := range names {
@@ -90,7 +87,7 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 	return c, nil
 }
 
-// Only makes the values of the other columns null from now on, without looking at them.
+// Only makes the values of all other columns null from now on, unread.
 func (c *Converter) Only(columns []int) {
 	for i := range c.index {
 		if !slices.Contains(columns, i) {
@@ -100,13 +97,13 @@ func (c *Converter) Only(columns []int) {
 	c.version = -1
 }
 
-// Fields of columns that no record has: one that is not looked at, and one that the source lacks.
+// Fields of columns that no record has: one that is not read, and one that the source lacks.
 const (
 	unread  = math.MaxInt
 	missing = unread - 1
 )
 
-// Fields returns the fields of the record that are used, in ascending order and once each.
+// Fields returns the fields of the record that are used, in ascending order, once each.
 func (c *Converter) Fields() []int {
 	used := make([]bool, c.width)
 	for _, i := range c.index {
@@ -126,8 +123,8 @@ func (c *Converter) Fields() []int {
 	return list
 }
 
-// Convert returns the record's values, or why it is refused. The values are valid until the next call, and as long as
-// the record is.
+// Convert returns the record's values, or why it is refused. The values are valid until the next call, while the record
+// is.
 func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	if rec.Bad != nil {
 		return nil, rec.Bad
@@ -148,8 +145,8 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	return c.values, nil
 }
 
-// Stamps returns the timestamps of the record's cells in milliseconds, by the schema's columns, negative for none: from
-// the version column, else those the file itself gives. Nil is none at all.
+// Stamps returns the timestamps of the record's cells in milliseconds, in schema order, negative for none: from the
+// version column, else from the file. Nil: no cell has one.
 func (c *Converter) Stamps(rec *record.Record) ([]int64, *table.Reason) {
 	if c.version < 0 && rec.Timestamps == nil {
 		return nil, nil
@@ -185,7 +182,7 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 	return v.Int, nil
 }
 
-// Check returns why a record is refused for its number of fields; nil if it has width of them, or what is ragged is taken.
+// Check returns why a record is refused for its number of fields; nil if it has width fields or the policy allows it.
 func (r Ragged) Check(rec *record.Record, width int) *table.Reason {
 	n := len(rec.Fields) - rec.Short
 	if n == width || n > width && r == TruncateRagged || n < width && r == PadRagged {
@@ -232,14 +229,13 @@ func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Recor
 	return nil
 }
 
-// blame makes a reason name column and value.
 func blame(why *table.Reason, col *table.Column, d *record.Datum) *table.Reason {
 	why.Column, why.Value = col.Name, show(d)
 	return why
 }
 
-// Cell makes the value of a datum that has a type, or returns why it is refused; the reason names column and value. The value is
-// valid until the next Convert, and as long as the datum is.
+// Cell makes the value of a typed datum, or says why it is refused, with column and value. The value is valid until the
+// next Convert, while the datum is.
 func (c *Converter) Cell(v *table.Value, col *table.Column, d *record.Datum) *table.Reason {
 	if why := c.value(v, col, d); why != nil {
 		return blame(why, col, d)
@@ -247,7 +243,7 @@ func (c *Converter) Cell(v *table.Value, col *table.Column, d *record.Datum) *ta
 	return nil
 }
 
-// text applies what the options say of fields without a type: trimming, nulls, decoding.
+// text applies the options for untyped fields: trimming, nulls, decoding.
 func (c *Converter) text(d *record.Datum) (record.Datum, *table.Reason) {
 	t := *d
 	if c.o.Trim && !t.Quoted {
@@ -289,7 +285,7 @@ func (c *Converter) isNull(d *record.Datum) bool {
 	return false
 }
 
-// Value returns what a column makes of a datum that is not a text without a type, or why it refuses it.
+// Value returns a column's value of a datum that is not untyped text, or why it is refused.
 func Value(col *table.Column, d *record.Datum) (table.Value, *table.Reason) {
 	var v table.Value
 	if d.None() {
@@ -340,8 +336,8 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	panic("convert: column of type " + col.Type.String())
 }
 
-// Natural returns the type that a datum has of itself: what a file's own types become without a --type. A number that
-// neither an integer of 64 bits nor a double holds exactly is a string.
+// Natural returns a datum's own type: the type of file values without --type. A number that neither a 64-bit integer
+// nor a double holds exactly is a string.
 func Natural(d *record.Datum) table.Type {
 	switch d.Kind {
 	case record.Integer:
@@ -382,10 +378,9 @@ func naturalNumber(text []byte) table.Type {
 	return table.Integer
 }
 
-// maxShown is more bytes of a value than a message shows.
+// maxShown limits a value in a message, in bytes.
 const maxShown = 4 << 10
 
-// show returns a datum's text for a message.
 func show(d *record.Datum) string {
 	short := *d
 	if d.Kind != record.Decimal && len(d.Bytes) > maxShown {

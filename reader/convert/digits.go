@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Digits are read eight at a time, from words whose lowest byte is the first one of a text.
+// Digits are read eight at a time, from words whose lowest byte is a text's first.
 const (
 	zeros  = 0x3030303030303030 // eight digits 0
 	points = 0x2e2e2e2e2e2e2e2e
@@ -14,7 +14,7 @@ const (
 	highs  = 0x8080808080808080
 )
 
-// word returns the first eight bytes of a text; missing ones are zero.
+// word returns the first eight bytes of a text, filled with zeros.
 func word(text []byte) uint64 {
 	n := len(text)
 	switch {
@@ -28,9 +28,9 @@ func word(text []byte) uint64 {
 	return 0
 }
 
-// eightDigits returns the number that the digits of a word are, and false if one is something else.
+// eightDigits returns the number in a word's digits, false if a byte is not a digit.
 func eightDigits(word uint64) (uint64, bool) {
-	// Each byte is 0x30 to 0x39: its upper half is 3, and is that still when 6 is added.
+	// Each byte is 0x30 to 0x39: its upper half is 3, also after adding 6.
 	if (word&0xf0f0f0f0f0f0f0f0 | (word+0x0606060606060606)&0xf0f0f0f0f0f0f0f0>>4) != 0x3333333333333333 {
 		return 0, false
 	}
@@ -48,7 +48,7 @@ func fewDigits(word uint64, n int) (uint64, bool) {
 // safeDigits always fit in 64 bits.
 const safeDigits = 18
 
-// parseDigits reads digits and nothing else. They fit if the number, or its negative, is a 64-bit integer.
+// parseDigits reads only digits. They fit if the number, or its negative, is a 64-bit integer.
 func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	if len(digits) > safeDigits {
 		return manyDigits(digits, negative)
@@ -87,7 +87,8 @@ func manyDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	return n, fits, true
 }
 
-// usualWhole returns the integer that a text is, if it is the text of that integer and of its double too: it has 15 digits at most.
+// usualWhole returns the integer of a text that is the canonical text of that integer and of its double: at most 15
+// digits.
 func usualWhole(text []byte) (n int64, ok bool) {
 	digits := text
 	negative := len(digits) > 0 && digits[0] == '-'
@@ -111,9 +112,9 @@ func usualWhole(text []byte) (n int64, ok bool) {
 	return int64(u), ok
 }
 
-// plainDecimal reads the usual numbers, which have at most 15 digits and no exponent: their digits and the power of ten are
-// doubles without loss, so one division rounds once, as it must. Such a text is what its double prints as if it has no
-// zeros to spare; a leading one, as in 0.5 and 0.0000001, is left to the exact way.
+// plainDecimal reads numbers of at most 15 digits without an exponent: the digits and the power of ten are exact
+// doubles, so one division rounds once, as it must. The text is canonical if it has no superfluous zeros; a leading
+// one, as in 0.5 and 0.0000001, takes the exact path.
 func plainDecimal(text []byte) (f float64, canonical, ok bool) {
 	digits, negative := text, false
 	if len(digits) > 0 && digits[0] == '-' {
@@ -144,7 +145,7 @@ func plainDecimal(text []byte) (f float64, canonical, ok bool) {
 	return f, canonical, ok
 }
 
-// decimalDigits reads at most 16 digits with at most one point among them, and returns where it is, -1 without one.
+// decimalDigits reads at most 16 digits with at most one point, and returns its place, -1 without one.
 func decimalDigits(digits []byte) (mantissa uint64, point int, ok bool) {
 	n := len(digits)
 	if n > 8 {
@@ -183,7 +184,7 @@ func longDecimal(digits []byte) (mantissa uint64, point int, ok bool) {
 
 var powersOfTen = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// integral reports whether a number of JSON is written as an integer: without a point or an exponent.
+// integral reports whether a JSON number is written without a point or an exponent.
 func integral(text []byte) bool {
 	for _, c := range text {
 		if c == '.' || c == 'e' || c == 'E' {

@@ -10,26 +10,26 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Inference finds the types of a source's columns from sampled records. A column of text gets a type other than string
-// only if every sampled value is the canonical text of its value in that type: 007, +5, 1e3 and 10.50 stay text,
-// because storing them as numbers would not give them back. Values that the file itself gives a type keep it, and texts beside them join that
-// type if all of them survive as it.
+// Inference finds the types of a source's columns from sampled records. A text column gets a type other than string
+// only if every sampled value is the canonical text of its value in that type: 007, +5, 1e3 and 10.50 stay text because
+// numbers would not give them back. Values with a type in the file keep it; texts beside them join that type if all of
+// them survive as it.
 type Inference struct {
 	columns   []columnGuess
 	converter *Converter
 
-	// Of the last record that Texts was given.
+	// Of the last record given to Texts.
 	decoded []record.Datum // its texts as they count, unless that is as they are
 	counts  bool           // it has a field for each column
 }
 
-// number is the value of a text, if it is known; of an integer that a double does not keep it is the nearest one.
+// number is the value of a text, if known; the nearest double for an integer that a double cannot hold.
 type number struct {
 	value float64
 	known bool
 }
 
-// columnGuess counts what the values of a column are, nulls apart.
+// columnGuess counts the values of a column by kind, without nulls.
 type columnGuess struct {
 	usual                    usual
 	text                     tally // all texts without a type
@@ -62,7 +62,7 @@ func (t *tally) add(text []byte) {
 
 const maxExamples = 3
 
-// NewInference starts an inference over n columns; the options say what is null.
+// NewInference starts an inference over n columns; the options define nulls.
 func NewInference(n int, o Options) *Inference {
 	in := &Inference{columns: make([]columnGuess, n)}
 	o.VersionColumn = ""
@@ -70,7 +70,7 @@ func NewInference(n int, o Options) *Inference {
 	return in
 }
 
-// Add takes one record into account. Records that will be rejected anyway say nothing.
+// Add takes one record into account, unless it will be rejected.
 func (in *Inference) Add(rec *record.Record) {
 	if rec.Bad != nil || len(rec.Fields)-rec.Short != len(in.columns) {
 		return
@@ -80,9 +80,9 @@ func (in *Inference) Add(rec *record.Record) {
 	}
 }
 
-// AddField takes field i of the record into account that Texts was given. It returns the value as it counts, nil for none, and the number that it
-// is, if it is one: the nearest one for an integer that a double does not keep. Where the column's type can no longer be that of a number it may
-// leave the number out.
+// AddField takes field i of the record given to Texts into account. It returns the value, nil for none, and its number,
+// if it is one: the nearest double for an integer that a double cannot hold. It may omit the number once the column
+// cannot be numeric.
 func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
 	d = &rec.Fields[i]
 	c := in.converter
@@ -146,7 +146,7 @@ func (g *columnGuess) addTyped(c *Converter, d *record.Datum) {
 	}
 }
 
-// addUsual is addText for a text that is like those before it, and reports whether it was.
+// addUsual is addText for a text like those before it; ok reports whether it was.
 func (g *columnGuess) addUsual(text []byte) (n float64, isNumber, ok bool) {
 	switch g.usual {
 	case usualString:
@@ -186,7 +186,7 @@ func (g *columnGuess) settleUsual() {
 	}
 }
 
-// addText returns the number that the text is, if it has met it.
+// addText returns the text's number, if it has met it.
 func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	var v table.Value
 	g.text.n++
@@ -218,14 +218,14 @@ func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	return n
 }
 
-// miss counts a text of n that is not of a type.
+// miss counts a text, of n, that is not of a type.
 func (t *tally) miss(text []byte, n int) {
 	t.add(text)
 	t.most = t.n >= 64 && 2*t.n > n
 }
 
-// Plain returns a datum as it counts: a field's text trimmed and decoded, Null where it means no value. It is valid until
-// the next call.
+// Plain returns a datum as it is counted: a field's text trimmed and decoded, Null for no value. It is valid until the
+// next call.
 func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	if d.Kind != record.Text {
 		return d
@@ -238,7 +238,7 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	return &t
 }
 
-// Texts prepares for AddField. If the text of a field is not in its encoding, it returns which one and why.
+// Texts prepares for AddField. It returns the first field that cannot be decoded, and why.
 func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	c := in.converter
 	in.counts = len(rec.Fields)-rec.Short == len(in.columns)
@@ -268,8 +268,8 @@ func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	return 0, nil
 }
 
-// Type returns the type of column i: string for a column of text without a value, Any for one in which the file itself has
-// values of several types, or nothing but nulls, so that what comes after the sample keeps its type.
+// Type returns the type of column i: string for text without a value; Any if the file has values of several types or
+// only nulls, so values after the sample keep their types.
 func (in *Inference) Type(i int) table.Type {
 	g := &in.columns[i]
 	switch {
@@ -290,7 +290,7 @@ func (in *Inference) Type(i int) table.Type {
 	return table.Any
 }
 
-// texts returns how many texts at least survive in a column of the type: zeros at the end of a decimal number do not count.
+// texts returns the least number of texts that survive in a column of the type, ignoring trailing zeros of decimals.
 func (g *columnGuess) texts(t table.Type) int {
 	switch t {
 	case table.Integer:
@@ -305,11 +305,11 @@ func (g *columnGuess) texts(t table.Type) int {
 	return 0
 }
 
-// Joins reports whether column i has texts beside values that the file gives a type, so that zeros at the end of a decimal number do not count.
+// Joins reports whether column i has texts beside typed values; trailing zeros of decimals are then ignored.
 func (in *Inference) Joins(i int) bool { return in.columns[i].typed() && in.columns[i].text.n > 0 }
 
-// KeyType returns the type of a key column of a new table. Of values of several types that no key type takes together it is that of the many;
-// then mixed says how many and what others are rejected.
+// KeyType returns the type of a key column of a new table. If no key type takes all values, it is the majority's; then
+// mixed is true and few counts the others, which are rejected.
 func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 	g := &in.columns[i]
 	if t = in.Type(i); t.KeyType() {
@@ -334,7 +334,7 @@ func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
 	return few.Type, few, true
 }
 
-// examples are of values that a column of the type does not take.
+// examples returns values that a column of the type refuses.
 func (g *columnGuess) examples(t table.Type) []string {
 	all := slices.Clone(g.long.examples)
 	switch t {
@@ -351,8 +351,8 @@ func (g *columnGuess) examples(t table.Type) []string {
 	return all[:min(len(all), maxExamples)]
 }
 
-// Numbers reports whether column i is of texts that are numbers which a double holds, though not all as it prints them; or are whole and have
-// points. Example is such a text.
+// Numbers reports whether column i is texts that are numbers of doubles but not all canonical, or whole numbers with
+// points. example is one of them.
 func (in *Inference) Numbers(i int) (example string, ok bool) {
 	g := &in.columns[i]
 	switch {
@@ -366,7 +366,8 @@ func (in *Inference) Numbers(i int) (example string, ok bool) {
 	return "", false
 }
 
-// Merge adds what another inference over the same columns has seen to one that nothing was added to by itself. In which order inferences are merged does not matter, but for examples.
+// Merge adds another inference over the same columns to one without samples of its own. The order of merges affects
+// only examples.
 func (in *Inference) Merge(o *Inference) {
 	for i := range in.columns {
 		g, h := &in.columns[i], &o.columns[i]
@@ -395,13 +396,13 @@ func (t *tally) merge(o *tally) {
 	}
 }
 
-// typed reports whether the file itself gives values of the column types.
+// typed reports whether the file types the column's values.
 func (g *columnGuess) typed() bool {
 	_, kinds := g.ownType()
 	return kinds > 0 || g.long.n > 0
 }
 
-// allTaken reports whether a column of the type own would take all values that the file itself gives a type.
+// allTaken reports whether a column of type own takes all typed values.
 func (g *columnGuess) allTaken(own table.Type) bool {
 	for t := range g.own {
 		if g.own[t].n > 0 && !takes(own, table.Type(t), false) {
@@ -411,8 +412,8 @@ func (g *columnGuess) allTaken(own table.Type) bool {
 	return g.long.n == 0 || own != table.Integer && takes(own, table.String, true)
 }
 
-// Own returns what column i, which is to be loaded as type t, has as Own: the one type that the file itself gives its
-// values, else t; of Any the type of the texts beside them. Numbers are of one type here.
+// Own returns the Own of column i, to be loaded as type t: the one type that the file gives its values, else t; for Any
+// the type of the texts beside them. Integers and doubles are one type here.
 func (in *Inference) Own(i int, t table.Type) table.Type {
 	g := &in.columns[i]
 	if t == table.Any && g.typed() && g.text.n > 0 {
@@ -429,7 +430,7 @@ func (in *Inference) Own(i int, t table.Type) table.Type {
 	return t
 }
 
-// ownType returns the type that the file itself gives the values, and how many there are; integers among doubles are doubles.
+// ownType returns the file's type of the values and the number of types; integers among doubles are doubles.
 func (g *columnGuess) ownType() (own table.Type, kinds int) {
 	for t := range g.own {
 		if g.own[t].n > 0 && (table.Type(t) != table.Integer || g.own[table.Double].n == 0) {
@@ -458,8 +459,8 @@ func (in *Inference) Seen(i int) bool {
 	return kinds > 0 || in.columns[i].text.n > 0 || in.columns[i].long.n > 0
 }
 
-// Fits reports whether all sampled values of column i can be of a type that was not inferred from them. A text must be the
-// canonical one of its value, but zeros at the end of a decimal number do not count: 10.20 is the double 10.2.
+// Fits reports whether all sampled values of column i fit a type that was not inferred from them. Texts must be
+// canonical except for trailing zeros of decimals: 10.20 is the double 10.2.
 func (in *Inference) Fits(i int, t table.Type) bool {
 	g := &in.columns[i]
 	own, kinds := g.ownType()
@@ -472,7 +473,7 @@ func (in *Inference) Fits(i int, t table.Type) bool {
 	return g.texts(t) == g.text.n
 }
 
-// Minority is about a column of which nearly all values are of a type that a few are not.
+// Minority describes a column with nearly all values of one type.
 type Minority struct {
 	Type     table.Type // of most
 	Most     int
@@ -480,14 +481,14 @@ type Minority struct {
 	Examples []string // of the others
 }
 
-// A column is nearly one type if at most one value in minorityShare is not, of minorityLeast values at least.
+// A column is nearly one type if at most one value in minorityShare differs, among at least minorityLeast.
 const (
 	minorityShare = 10
 	minorityLeast = 10
 )
 
-// Minority returns the type that column i would have but for a few values, and false if there is none. Zeros says that those at the end of a
-// decimal number do not count.
+// Minority returns the type of column i without a few values, false if there is none. zeros ignores trailing zeros of
+// decimals.
 func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 	g := &in.columns[i]
 	double := &g.double
@@ -536,7 +537,7 @@ func (g *columnGuess) ownMinority() (m Minority, ok bool) {
 	return m, m.Others > 0 && own != table.Null && total >= minorityLeast && m.Others*minorityShare <= total
 }
 
-// PlainNumber reports whether a text is a decimal number without a plus sign or zeros in front: 10.50, but not 007.
+// PlainNumber reports whether a text is a decimal number without a plus sign or leading zeros: 10.50, but not 007.
 func PlainNumber(text []byte) bool {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {

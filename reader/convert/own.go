@@ -7,10 +7,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// takes reports whether a column whose values are of the type own in the file takes a value that is of itself of another
-// type. Long says that it is a number that neither a 64-bit integer nor a double holds: by itself a string, but whether a
-// column of numbers holds it is for the conversion to say. Inference and Converter both ask here, so that a
-// sample and the load after it cannot disagree.
+// takes reports whether a column whose file values have type own takes a value of another natural type. long marks a
+// number that neither a 64-bit integer nor a double holds: a string by itself, but the conversion decides whether a
+// number column holds it. Inference and Converter both ask here, so a sample and its load cannot disagree.
 func takes(own, natural table.Type, long bool) bool {
 	switch {
 	case own == table.Any || own == natural:
@@ -21,7 +20,7 @@ func takes(own, natural table.Type, long bool) bool {
 	return own == table.Double && natural == table.Integer
 }
 
-// ownFits reports whether a column takes a value that the file gives a type.
+// ownFits reports whether a column takes a typed value.
 func ownFits(own table.Type, d *record.Datum) bool {
 	if d.Kind == record.Number && own != table.String {
 		switch own {
@@ -44,7 +43,7 @@ var owns = map[table.Type]string{
 	table.Integer: "integers", table.Double: "numbers", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values",
 }
 
-// kindOf names what the file says that a value is.
+// kindOf names the file's type of a value.
 func kindOf(d *record.Datum) string {
 	switch d.Kind {
 	case record.Number:

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// appendTime appends a date, time or timestamp as RFC 3339 writes it, with as many digits as its unit has. A timestamp
-// that names no zone has none.
+// appendTime appends a date, time or timestamp in RFC 3339, with its unit's digits. A timestamp without a zone gets
+// none.
 func appendTime(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Date:
@@ -28,7 +28,7 @@ func appendTime(dst []byte, d *record.Datum) []byte {
 
 var fractions = map[record.Unit]string{record.Millis: ".000", record.Micros: ".000000", record.Nanos: ".000000000"}
 
-// timestampValue makes an integer of a time: the units of the column since 1970-01-01T00:00:00Z.
+// timestampValue converts a time to the column's units since 1970-01-01T00:00:00Z.
 func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Reason {
 	var at time.Time
 	local := false // at is a wall-clock time yet, in UTC
@@ -67,7 +67,7 @@ func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Re
 	return nil
 }
 
-// layouts are names for usual layouts; everything else is a layout of Go or of strptime.
+// layouts names common layouts; all others are layouts of Go or of strptime.
 var layouts = map[string]string{
 	"": time.RFC3339, "rfc3339": time.RFC3339, "datetime": time.DateTime, "date": time.DateOnly, "rfc1123": time.RFC1123,
 }
@@ -109,7 +109,7 @@ func ParseTime(text string) (*table.Time, error) {
 	return &table.Time{Layout: layout, Zone: location, Unit: timeUnits[unit], Zoned: namesZone(layout)}, nil
 }
 
-// namesZone reports whether texts of a layout say in which zone they are.
+// namesZone reports whether a layout's texts contain their zone.
 func namesZone(layout string) bool {
 	in := func(name string, offset int) string {
 		return time.Date(2001, 2, 3, 4, 5, 6, 0, time.FixedZone(name, offset)).Format(layout)

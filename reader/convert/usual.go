@@ -8,9 +8,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Most texts are the canonical ones of short numbers, or are strings. They are taken without a look at what else they could be.
+// Most texts are canonical short numbers or strings. They are taken without trying other types.
 
-// usual is what the texts of a column usually are.
+// usual is the usual kind of a column's texts.
 type usual uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	usualBoolean              // not of an inference
 )
 
-// usualOf returns what the texts of a column usually are, unless the options say that some count as another value.
+// usualOf returns the usual kind of a column's texts, unless the options replace some values.
 func (c *Converter) usualOf(col *table.Column) usual {
 	if !c.asItIs || len(c.nulls)+len(c.o.QuotedNulls) > 0 || col.Time != nil {
 		return unusual
@@ -39,7 +39,7 @@ func (c *Converter) usualOf(col *table.Column) usual {
 	return unusual
 }
 
-// usualValue makes the value of a usual text, and reports whether it was one. The value had the column's type before, or none.
+// usualValue makes the value of a usual text, false if it is not one. The value had the column's type before, or none.
 func (c *Converter) usualValue(v *table.Value, of usual, d *record.Datum) (ok bool) {
 	if d.Kind != record.Text || len(d.Bytes) == 0 {
 		return false
@@ -79,7 +79,8 @@ const (
 
 var unitNames = map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs", record.Nanos: "ns", record.Months: "months"}
 
-// Measure names the kind, unit, scale and zone of values by the source's schema, such as "timestamp, µs"; empty if unknown.
+// Measure names the kind, unit, scale and zone of values by the source's schema, such as "timestamp, µs"; empty if
+// unknown.
 func Measure(d record.Datum) string {
 	unit := unitNames[d.Unit]
 	switch d.Kind {

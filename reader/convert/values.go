@@ -54,7 +54,8 @@ func (c *Converter) notUTF8(text []byte) *table.Reason {
 // Text returns a datum's exact text.
 func Text(d *record.Datum) string { return string(appendText(nil, d)) }
 
-// Number returns a datum's value as a number, if it is one: the nearest one for an integer that a double does not keep.
+// Number returns a datum's value as a number, if it is one: the nearest double for an integer that a double cannot
+// hold.
 func Number(d *record.Datum) (float64, bool) {
 	var v table.Value
 	var c Converter
@@ -73,7 +74,7 @@ func Number(d *record.Datum) (float64, bool) {
 	return 0, false
 }
 
-// mayBeNumber reports whether a text has only what decimal numbers have. To say why one is not a number costs an allocation.
+// mayBeNumber reports whether a text has only characters of decimal numbers. A parse error costs an allocation.
 func mayBeNumber(text []byte) bool {
 	for _, b := range text {
 		if (b < '0' || b > '9') && b != '.' && b != '-' && b != '+' && b != 'e' && b != 'E' {
@@ -83,7 +84,6 @@ func mayBeNumber(text []byte) bool {
 	return len(text) > 0
 }
 
-// Integer returns the integer that a datum becomes.
 func Integer(d *record.Datum) (int64, bool) {
 	var v table.Value
 	if integerValue(&v, d, false) != nil {
@@ -92,7 +92,7 @@ func Integer(d *record.Datum) (int64, bool) {
 	return v.Int, true
 }
 
-// appendText appends a datum's exact text: times as in RFC 3339, decimals with all their digits.
+// appendText appends a datum's exact text: times in RFC 3339, decimals with all digits.
 func appendText(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Integer:
@@ -198,7 +198,7 @@ func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *ta
 	return wrong("not a number")
 }
 
-// numberAsDouble makes a double of a JSON number, whose value must be kept though its text need not be.
+// numberAsDouble makes a double of a JSON number: the value must survive, its text need not.
 func (c *Converter) numberAsDouble(v *table.Value, d *record.Datum) *table.Reason {
 	if !integral(d.Bytes) {
 		return c.parseDouble(v, d.Bytes, false)
@@ -233,7 +233,7 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 			return wrong("not a decimal number")
 		}
 	}
-	// ParseFloat keeps its argument only in errors, which are dropped here.
+	// ParseFloat keeps its argument only in errors, which are dropped.
 	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
 	if math.IsInf(f, 0) {
 		return outOfRange("the number does not fit in a double")

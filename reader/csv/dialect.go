@@ -10,22 +10,22 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Dialect says how a text is read. The zero value is not usable; begin with Default or Named. Dialects compare with ==.
+// Dialect describes a text. The zero value is not usable; begin with Default or Named. Dialects compare with ==.
 type Dialect struct {
-	// Name is that of the program whose dumps are read (see Named); empty for a dialect made of flags alone.
+	// Name is the program whose dumps are read (see Named); empty for a dialect made of flags alone.
 	Name      string `json:",omitempty"`
 	Delimiter string // between fields, one or several bytes
 	Quote     byte   // around fields that hold delimiters, quotes or line ends; 0 is none
-	// Escape begins an escape sequence, inside and outside quotes; 0 is none. A quote inside quotes is doubled either way.
+	// Escape begins an escape sequence, inside and outside quotes; 0: none. A quote inside quotes is doubled either way.
 	Escape  byte
 	Comment string // lines that begin with it are not records; empty is none
 	// EOL ends a record: LF, with all CRs before it, or CR. 0 is LF.
 	EOL byte
-	// RecordEnd, when given, ends a record in place of EOL, exactly as it stands: a CR before it is data.
+	// RecordEnd, if set, ends a record in place of EOL, exactly: a CR before it is data.
 	RecordEnd string  `json:",omitempty"`
 	Escapes   Escapes `json:",omitempty"` // what an escape sequence means
 	Null      string  `json:",omitempty"` // the raw text of an unquoted field that has no value
-	// Doubt is the raw text of an unquoted field that may or may not mean no value: it rejects its record.
+	// Doubt is an unquoted text that may or may not mean no value: it rejects its record.
 	Doubt   string `json:",omitempty"`
 	EndMark string `json:",omitempty"` // a line that is not a record and marks the end of the data
 	Blank   bool   `json:",omitempty"` // an empty line is a record with one empty field
@@ -37,7 +37,6 @@ type Dialect struct {
 // Types says whether the record after the header is data.
 type Types uint8
 
-// The answers.
 const (
 	NoTypes   Types = iota // it is data
 	FindTypes              // it may name ClickHouse types
@@ -99,7 +98,7 @@ func Unescape(text string) (string, error) {
 	return plain, nil
 }
 
-// escaped writes text so that Unescape gives it back.
+// escaped is the inverse of Unescape.
 func escaped(text string) string {
 	if text == `\` {
 		return text
@@ -124,7 +123,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// Flags are the arguments of the command line that name the dialect exactly, so that nothing is left to find out.
+// Flags returns command-line arguments that name the dialect exactly.
 func (d *Dialect) Flags() []string {
 	one := func(c byte) string {
 		if c == 0 {
@@ -156,7 +155,7 @@ func (d *Dialect) eol() byte {
 	return d.EOL
 }
 
-// End is what ends a record, without the CRs that may stand before an LF.
+// End returns a record's end, without the CRs that may come before an LF.
 func (d *Dialect) End() string {
 	if d.RecordEnd != "" {
 		return d.RecordEnd
@@ -164,10 +163,10 @@ func (d *Dialect) End() string {
 	return string([]byte{d.eol()})
 }
 
-// dropsCR reports whether the CRs before a record end belong to it.
+// dropsCR reports whether CRs before a record end belong to it.
 func (d *Dialect) dropsCR() bool { return d.RecordEnd == "" && d.eol() == '\n' }
 
-// lineByte is what editors count lines by.
+// lineByte is the byte by which editors count lines.
 func (d *Dialect) lineByte() byte {
 	if d.RecordEnd == "" && d.EOL == '\r' || d.RecordEnd == "\r" {
 		return '\r'
@@ -178,7 +177,7 @@ func (d *Dialect) lineByte() byte {
 // Lines counts the line ends of a text.
 func (d *Dialect) Lines(text []byte) int { return bytes.Count(text, []byte{d.lineByte()}) }
 
-// Ended reports whether a record, as it stands in the text, has its end.
+// Ended reports whether a raw record has its end.
 func (d *Dialect) Ended(record []byte) bool {
 	before, ended := bytes.CutSuffix(record, []byte(d.End()))
 	if !ended || d.Escape == 0 || !d.Escapes.coverEnds() {
@@ -188,19 +187,20 @@ func (d *Dialect) Ended(record []byte) bool {
 	return run%2 == 0 // else the end is escaped: it is data
 }
 
-// Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes and blanks beside
-// quotes, and long delimiters or record ends, would multiply the states a chunk can begin in; such texts are scanned in order.
+// Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes and
+// blanks beside quotes, and long delimiters or record ends, would multiply the states a chunk can begin in; such texts
+// are scanned in order.
 func (d *Dialect) Parallel() bool { return d.plain() && (!d.Trim || d.Quote == 0) }
 
-// plain reports whether a line without quotes and escapes is cut at its delimiters by the fast parser.
+// plain reports whether the fast parser cuts a line without quotes and escapes at its delimiters.
 func (d *Dialect) plain() bool {
 	return len(d.Delimiter) == 1 && len(d.RecordEnd) <= 1 && d.Comment == "" && (d.Escape == 0 || d.Quote == 0)
 }
 
-// simple reports whether records with quotes are read by the fast parser.
+// simple reports whether the fast parser reads records with quotes.
 func (d *Dialect) simple() bool { return d.Parallel() && d.Escape == 0 }
 
-// clickHouseFamilies are the families of the types of ClickHouse, without their parameters.
+// clickHouseFamilies are the families of ClickHouse's types, without parameters.
 // https://clickhouse.com/docs/sql-reference/data-types
 var clickHouseFamilies = func() map[string]bool {
 	known := map[string]bool{}
@@ -216,7 +216,7 @@ var clickHouseFamilies = func() map[string]bool {
 	return known
 }()
 
-// NamesTypes reports whether every field of a record is the name of a ClickHouse type, as in the second line of
+// NamesTypes reports whether every field names a ClickHouse type, as in the second line of
 // TabSeparatedWithNamesAndTypes.
 func NamesTypes(rec *record.Record) bool {
 	if rec.Bad != nil {

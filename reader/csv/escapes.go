@@ -7,30 +7,28 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Escapes says what an escape character and what follows it mean. Each program is read as the program itself reads its
-// files, so that a dump comes out as it went in.
+// Escapes says what an escape sequence means. Each program's dumps are read as the program itself reads them.
 type Escapes uint8
 
-// The meanings.
 const (
-	// EscapesText makes the next byte text. With a backslash, a letter or a digit after it is refused: in most files that have
-	// such pairs they mean something else.
+	// EscapesText makes the next byte text. After a backslash, letters and digits are refused: in most files such pairs
+	// mean something else.
 	EscapesText Escapes = iota
-	// EscapesMySQL are those of LOAD DATA: \0 \b \n \r \t \Z; any other byte is itself.
+	// EscapesMySQL is LOAD DATA: \0 \b \n \r \t \Z; any other byte is itself.
 	// https://dev.mysql.com/doc/refman/8.4/en/load-data.html
 	EscapesMySQL
-	// EscapesPostgres are those of COPY's text format: \b \f \n \r \t \v, \ with one to three octal digits, \x with one or two
+	// EscapesPostgres is COPY's text format: \b \f \n \r \t \v, \ with one to three octal digits, \x with one or two
 	// hexadecimal ones; any other byte is itself. https://www.postgresql.org/docs/current/sql-copy.html
 	EscapesPostgres
-	// EscapesClickHouse are those of TabSeparated: \a \b \e \f \n \r \t \v \0, \x with two hexadecimal digits. The backslash
-	// stays before all others but quotes, slashes and control characters, as ClickHouse itself reads them.
+	// EscapesClickHouse is TabSeparated: \a \b \e \f \n \r \t \v \0, \x with two hexadecimal digits. As in ClickHouse, the
+	// backslash stays before all others but quotes, slashes and control characters.
 	// https://clickhouse.com/docs/interfaces/formats/TabSeparated
 	EscapesClickHouse
-	// EscapesHive are those of LazySimpleSerDe with ESCAPED BY: \n, \r, the escape character and the separators, which are the
+	// EscapesHive is LazySimpleSerDe with ESCAPED BY: \n, \r, the escape character and the separators, which are the
 	// control characters 1 to 8 and the delimiter. A line end always ends the record.
 	// https://cwiki.apache.org/confluence/display/Hive/LanguageManual+DDL
 	EscapesHive
-	// EscapesUnknown means that a file may have escapes or not: every pair is refused.
+	// EscapesUnknown means that a file may or may not have escapes: every pair is refused.
 	EscapesUnknown
 )
 
@@ -39,8 +37,8 @@ func (e Escapes) coverEnds() bool { return e != EscapesHive && e != EscapesUnkno
 
 const escapesAdvice = "say which program wrote the file: --dialect mysql, postgres, clickhouse or hive (docs/dumps.md)"
 
-// pair appends what the escape sequence at the start of text means; text has at least two bytes. It returns how many of its
-// bytes the sequence takes, and why it means nothing for certain.
+// pair appends the meaning of the escape sequence at the start of text, which has at least two bytes. It returns the
+// sequence's length, and why it has no certain meaning.
 func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 	c := text[1]
 	switch d.Escapes {
@@ -69,14 +67,14 @@ func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 	return append(dst, c), 2, ""
 }
 
-// What a byte after a backslash means.
+// Meanings of a byte after a backslash.
 var (
 	mysqlEscapes      = escapes("0bnrtZ", "\x00\b\n\r\t\x1a")
 	postgresEscapes   = escapes("bfnrtv", "\b\f\n\r\t\v")
 	clickHouseEscapes = escapes("abefnrtv0", "\a\b\x1b\f\n\r\t\v\x00")
 )
 
-// escapes are the meanings of letters; any other byte means itself.
+// escapes maps letters to meanings; any other byte means itself.
 func escapes(letters, meanings string) (all [256]byte) {
 	for i := range all {
 		all[i] = byte(i)
@@ -122,7 +120,7 @@ func clickHouseEscape(dst, text []byte) (_ []byte, n int, why string) {
 	return append(dst, meaning), 2, ""
 }
 
-// digitsOf reads up to most digits. A value beyond a byte keeps its low bits, as PostgreSQL does.
+// digitsOf reads up to most digits. A value beyond a byte keeps its low bits, as in PostgreSQL.
 func digitsOf(text []byte, most, base int) (value byte, digits int) {
 	n := 0
 	for digits < most && digits < len(text) {
@@ -146,7 +144,7 @@ func digitsOf(text []byte, most, base int) (value byte, digits int) {
 	return byte(n), digits
 }
 
-// settle gives an unquoted field whose raw text has a meaning its kind, and fields of a typed dialect theirs.
+// settle sets the kind of an unquoted field by its raw text, and of a typed dialect's fields.
 func (p *Parser) settle(f *record.Datum, raw []byte) {
 	d := &p.d
 	switch {
@@ -170,7 +168,7 @@ func doubtMessage(d *Dialect) string {
 	return "NULL means null in the output of mysql --batch, and text in that of SELECT INTO OUTFILE and mysqldump --tab: give --dialect mysql-batch or mysql-tab"
 }
 
-// typed reads an unquoted field of SQL: a blob X'…' or a number.
+// typed reads an unquoted SQL field: a blob X'…' or a number.
 func (p *Parser) typed(f *record.Datum, raw []byte) {
 	f.Kind = record.Number
 	if len(raw) < 3 || raw[0]|0x20 != 'x' || raw[1] != '\'' || raw[len(raw)-1] != '\'' {

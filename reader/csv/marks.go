@@ -9,11 +9,11 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// windowBlocks is how many blocks of 64 bytes are marked at a time.
+// windowBlocks is the number of 64-byte blocks marked at a time.
 const windowBlocks = 64
 
-// window is a part of a split's text in which the bytes are marked that end a field or a record, or that a record with which is read in another
-// way. The processor's vector instructions find them.
+// window is a part of a split's text with marks at bytes that end a field or a record, or that send the record to
+// another parser. Vector instructions find them.
 type window struct {
 	used     bool                 // lines without quotes and escapes are read by their marks
 	wanted   [4]byte              // the bytes that are marked
@@ -42,7 +42,6 @@ func (w *window) mark(text []byte, at int) {
 	w.high = any != 0
 }
 
-// ascii reports whether no byte of a part of the window is beyond 127.
 func (w *window) ascii(from, to int) bool {
 	if !w.high || from >= to {
 		return true
@@ -63,14 +62,13 @@ func (w *window) ascii(from, to int) bool {
 	return true
 }
 
-// findMarks sets which bytes are marked, and whether.
+// findMarks decides which bytes are marked, if any.
 func (p *Parser) findMarks() {
 	end := p.end[0]
 	p.window.wanted = [4]byte{p.d.Delimiter[0], end, cmp.Or(p.d.Quote, end), cmp.Or(p.d.Escape, end)}
 	p.window.used = p.plain && p.lineEnd && p.d.EndMark == "" && marked
 }
 
-// What a line is.
 type lineKind uint8
 
 const (
@@ -115,7 +113,7 @@ func (p *Parser) markedLine() lineKind {
 	}
 }
 
-// lastField ends the record at pos with the field of the text from a place to another, unless it is an empty line.
+// lastField ends the record at pos with a field, unless it is an empty line.
 func (p *Parser) lastField(fields []record.Datum, from, to, next int, ascii bool) lineKind {
 	start, line := p.pos, p.passed.lines
 	text := p.withoutCR(p.data[from:to])

@@ -5,7 +5,7 @@ import (
 	"cmp"
 )
 
-// LastEnd returns where the last whole record of data ends, 0 when none does. Data begins at a record.
+// LastEnd returns the end of data's last complete record, 0 if there is none. Data begins at a record.
 func (d *Dialect) LastEnd(data []byte) int {
 	g := general{d: d, end: d.End(), data: data}
 	last := 0
@@ -26,7 +26,7 @@ type general struct {
 	pos  int
 }
 
-// skip moves past the next record or comment and reports whether its end was seen.
+// skip moves past the next record or comment and reports whether it saw its end.
 func (g *general) skip() bool {
 	if g.d.Comment != "" && bytes.HasPrefix(g.data[g.pos:], []byte(g.d.Comment)) {
 		return g.line()
@@ -41,7 +41,6 @@ func (g *general) skip() bool {
 	}
 }
 
-// line moves past the next line end.
 func (g *general) line() bool {
 	n := bytes.Index(g.data[g.pos:], []byte(g.end))
 	if n < 0 {
@@ -52,7 +51,6 @@ func (g *general) line() bool {
 	return true
 }
 
-// What ended a field.
 type fieldEnd uint8
 
 const (
@@ -61,7 +59,7 @@ const (
 	endData
 )
 
-// fieldText is a field while it is read: its text is appended to buf.
+// fieldText is a field being read: its text is appended to buf.
 type fieldText struct {
 	buf     []byte
 	quoted  bool
@@ -72,7 +70,7 @@ type fieldText struct {
 	stop    int    // where its raw text ends in the data
 }
 
-// field reads a field and what ends it. With f nil its text is not kept.
+// field reads a field and its end. If f is nil its text is not kept.
 func (g *general) field(f *fieldText) fieldEnd {
 	begin := g.pos
 	if g.blanks(); g.pos < len(g.data) && g.data[g.pos] != g.d.Quote {
@@ -94,14 +92,14 @@ func (g *general) field(f *fieldText) fieldEnd {
 	return g.plain(f)
 }
 
-// blanks moves past the blanks around a quote that belong to the delimiter.
+// blanks moves past the blanks around a quote, which belong to the delimiter.
 func (g *general) blanks() {
 	for g.d.Trim && g.pos < len(g.data) && (g.data[g.pos] == ' ' || g.data[g.pos] == '\t') && g.data[g.pos] != g.d.Delimiter[0] {
 		g.pos++
 	}
 }
 
-// inQuotes reads up to and over the closing quote.
+// inQuotes reads past the closing quote.
 func (g *general) inQuotes(f *fieldText) (closed bool) {
 	for g.pos < len(g.data) {
 		c := g.data[g.pos]
@@ -123,8 +121,8 @@ func (g *general) inQuotes(f *fieldText) (closed bool) {
 	return false
 }
 
-// escapes reports whether the byte at pos begins an escape sequence. One at the very end does not, nor does one before a
-// record end that it does not cover.
+// escapes reports whether the byte at pos begins an escape sequence. At the very end it does not, nor before a record
+// end that it does not cover.
 func (g *general) escapes(c byte) bool {
 	if g.d.Escape == 0 || c != g.d.Escape || g.pos+1 >= len(g.data) {
 		return false
@@ -132,7 +130,7 @@ func (g *general) escapes(c byte) bool {
 	return g.d.Escapes.coverEnds() || !g.ends(g.pos+1)
 }
 
-// ends reports whether a record end stands at pos, with the CRs that belong to it.
+// ends reports whether a record end is at pos, with its CRs.
 func (g *general) ends(pos int) bool {
 	if g.d.dropsCR() {
 		for pos < len(g.data) && g.data[pos] == '\r' {
@@ -142,7 +140,6 @@ func (g *general) ends(pos int) bool {
 	return bytes.HasPrefix(g.data[pos:], []byte(g.end))
 }
 
-// pair reads an escape sequence.
 func (g *general) pair(f *fieldText) {
 	if f == nil {
 		g.pos += 2 // digits that may belong to it neither separate fields nor end records
@@ -154,7 +151,7 @@ func (g *general) pair(f *fieldText) {
 	f.why = cmp.Or(f.why, why)
 }
 
-// plain reads up to and over a delimiter or record end.
+// plain reads past a delimiter or record end.
 func (g *general) plain(f *fieldText) fieldEnd {
 	start := 0
 	if f != nil {
@@ -198,7 +195,7 @@ func (f *fieldText) add(c byte) {
 	}
 }
 
-// finish ends the text of a field before pos, without the CRs that belong to the record end.
+// finish ends a field's text before pos, without the CRs of the record end.
 func (f *fieldText) finish(g *general, start, crs int) {
 	if f == nil {
 		return

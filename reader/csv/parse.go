@@ -9,10 +9,10 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Parser reads the records of one split after another. Line ends inside quotes belong to the field and are kept as they
-// are; comments are not records, nor are empty lines unless the dialect says so. A quote opens a field only as its first
-// byte; elsewhere in a field that has none it is text. Text after a closing quote, a quote that never closes and an escape
-// sequence without a certain meaning make a record Bad.
+// Parser reads the records of one split after another. Line ends inside quotes are data, unchanged; comments are not
+// records, nor are empty lines unless the dialect says so. A quote opens a field only as its first byte; elsewhere it
+// is text. Text after a closing quote, an unclosed quote and an escape sequence without a certain meaning make a record
+// Bad.
 type Parser struct {
 	d       Dialect
 	end     []byte // of a record
@@ -28,18 +28,17 @@ type Parser struct {
 	lineEnd bool // each record ends its line
 	window  window
 
-	// MaxFields is how many fields of a record are kept at most; 0 is all.
+	// MaxFields limits the fields kept of a record; 0 is all.
 	MaxFields int
 }
 
-// passed is what the parser has passed since Reset.
+// passed counts what the parser has passed since Reset.
 type passed struct {
 	records uint32
 	lines   uint32
 	empty   int // lines, which are skipped
 }
 
-// NewParser makes a parser for the dialect.
 func NewParser(d Dialect) *Parser {
 	p := &Parser{d: d, end: []byte(d.End()), null: d.Null, simple: d.simple(), plain: d.plain()}
 	if p.null == "" && d.Escape == '\\' {
@@ -51,25 +50,25 @@ func NewParser(d Dialect) *Parser {
 	return p
 }
 
-// Reset starts a split. Data is not changed.
+// Reset starts a split. It does not change data.
 func (p *Parser) Reset(data []byte) {
 	p.data, p.pos, p.passed = data, 0, passed{}
 	p.window.from, p.window.to = 0, 0
 }
 
-// Records returns the records delivered since Reset.
+// Records is the number of records delivered since Reset.
 func (p *Parser) Records() int { return int(p.passed.records) }
 
-// Lines returns the lines passed since Reset.
+// Lines is the number of lines passed since Reset.
 func (p *Parser) Lines() int { return int(p.passed.lines) }
 
-// Empty returns the empty lines skipped since Reset.
+// Empty is the number of empty lines skipped since Reset.
 func (p *Parser) Empty() int { return p.passed.empty }
 
-// End returns where the last record delivered ends in the split.
+// End returns the end of the last record in the split.
 func (p *Parser) End() uint32 { return p.rec.Span.End }
 
-// Next returns the next record, or false at the end of the split.
+// Next returns the next record, false at the end of the split.
 func (p *Parser) Next() (*record.Record, bool) {
 	for p.pos < len(p.data) {
 		if p.window.used {
@@ -111,7 +110,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	return nil, false
 }
 
-// line returns the text up to the next record end, escaped or quoted as it may be, and how many bytes they take together.
+// line returns the text up to the next record end, escaped or quoted or not, and the bytes of both.
 func (p *Parser) line() (line []byte, next int) {
 	rest := p.data[p.pos:]
 	var n int
@@ -129,7 +128,6 @@ func (p *Parser) line() (line []byte, next int) {
 	return p.withoutCR(rest[:n]), n + len(p.end)
 }
 
-// pass moves over one line of n bytes.
 func (p *Parser) pass(n int) {
 	start := p.pos
 	p.pos += n
@@ -157,7 +155,6 @@ func (p *Parser) field(text []byte, quoted bool) {
 	p.rec.Fields = p.appendField(p.rec.Fields, text, quoted)
 }
 
-// appendField appends a field of text to those of a record.
 func (p *Parser) appendField(fields []record.Datum, text []byte, quoted bool) []record.Datum {
 	n := len(fields)
 	if p.MaxFields > 0 && n >= p.MaxFields {
@@ -166,8 +163,7 @@ func (p *Parser) appendField(fields []record.Datum, text []byte, quoted bool) []
 	if n == cap(fields) {
 		fields = append(fields, record.Datum{})
 	}
-	// What a field of a CSV file does not use is zero since the memory was made: writing all of it costs more than finding
-	// the field.
+	// Unused members of a CSV field are zero from the start: writing all of it costs more than finding the field.
 	fields = fields[:n+1]
 	d := &fields[n]
 	d.Kind, d.Quoted, d.Bytes = record.Text, quoted, text
@@ -214,7 +210,7 @@ func (p *Parser) split(line []byte) {
 	}
 }
 
-// settleAll settles fields whose text is as it stands in the data.
+// settleAll settles fields with raw text.
 func (p *Parser) settleAll() {
 	for i := range p.rec.Fields {
 		f := &p.rec.Fields[i]
@@ -222,7 +218,6 @@ func (p *Parser) settleAll() {
 	}
 }
 
-// afterQuote says what is wrong with what follows a closing quote.
 func afterQuote(text []byte) string {
 	if len(bytes.Trim(text, " \t")) == 0 {
 		return "blanks after the closing quote; --trim drops them"
@@ -241,7 +236,6 @@ func (p *Parser) reject(code, message string, text []byte) {
 	}
 }
 
-// countLines counts the lines of the text from start to pos.
 func (p *Parser) countLines(start int) {
 	p.passed.lines += uint32(p.d.Lines(p.data[start:p.pos]))
 	if p.lineEnd && p.data[p.pos-1] != p.end[0] {
@@ -249,7 +243,7 @@ func (p *Parser) countLines(start int) {
 	}
 }
 
-// quoted reads the record at pos field by field and moves pos past it. It ends the record where Scan does, even if
+// quoted reads the record at pos field by field and moves past it. It ends the record where Scan does, even if
 // something is wrong inside.
 func (p *Parser) quoted() {
 	p.scratch = p.scratch[:0]
@@ -302,7 +296,7 @@ func (p *Parser) quotedField() {
 	}
 }
 
-// plainField reads up to and over the delimiter or record end, and reports whether the record continues.
+// plainField reads past the delimiter or record end; more is true if the record continues.
 func (p *Parser) plainField() (text []byte, more bool) {
 	start, delimiter := p.pos, p.d.Delimiter[0]
 	for ; p.pos < len(p.data); p.pos++ {
@@ -318,7 +312,7 @@ func (p *Parser) plainField() (text []byte, more bool) {
 	return p.withoutCR(p.data[start:]), false
 }
 
-// withoutCR drops the CRs that belong to the record end.
+// withoutCR drops the CRs of the record end.
 func (p *Parser) withoutCR(text []byte) []byte {
 	n := len(text)
 	for n > 0 && text[n-1] == '\r' && p.d.dropsCR() {
@@ -327,7 +321,7 @@ func (p *Parser) withoutCR(text []byte) []byte {
 	return text[:n]
 }
 
-// general reads the record at pos of a dialect that needs more care.
+// general reads the record at pos of any dialect.
 func (p *Parser) general() {
 	g := general{d: &p.d, end: string(p.end), data: p.data, pos: p.pos}
 	f := fieldText{buf: p.scratch[:0]}

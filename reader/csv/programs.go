@@ -9,7 +9,6 @@ import (
 	"strings"
 )
 
-// Names of the dialects of programs.
 const (
 	mysql         = "mysql"
 	mysqlBatch    = "mysql-batch"
@@ -26,7 +25,7 @@ const (
 	sqliteQuote   = "sqlite-quote"
 )
 
-// programs are the dialects in which programs write their dumps, those first that users need first.
+// programs are the dialects of programs' dumps, the most used first.
 var programs = []Dialect{
 	text(mysql, EscapesMySQL, Dialect{Doubt: "NULL"}),
 	text(postgres, EscapesPostgres, Dialect{EndMark: `\.`}),
@@ -47,14 +46,14 @@ var programs = []Dialect{
 	{Name: hivePlain, Delimiter: "\x01", Null: `\N`, EOL: '\n', Blank: true},
 }
 
-// text is a dialect without quotes, with what d says beside what all have.
+// text is d without quotes, with what all have in common.
 func text(name string, e Escapes, d Dialect) Dialect {
 	d.Name, d.Escapes, d.Escape, d.EOL, d.Blank = name, e, '\\', '\n', true
 	d.Delimiter, d.Null = cmp.Or(d.Delimiter, "\t"), cmp.Or(d.Null, `\N`)
 	return d
 }
 
-// Programs are the names of the dialects that Named knows, those that users need first.
+// Programs are the names that Named knows, the most used first.
 var Programs = func() (names []string) {
 	for _, d := range programs {
 		names = append(names, d.Name)
@@ -62,8 +61,8 @@ var Programs = func() (names []string) {
 	return names
 }()
 
-// Named returns the dialect in which a program writes its dumps, and whether an unquoted empty field is an empty string in
-// it. Some leave something open that a file itself tells: Settle finds it out.
+// Named returns the dialect of a program's dumps, and whether an unquoted empty field is an empty string in it. Settle
+// finds the rest of it by a file's content.
 func Named(name string) (d Dialect, emptyIsText, ok bool) {
 	i := slices.Index(Programs, name)
 	if i < 0 {
@@ -72,8 +71,8 @@ func Named(name string) (d Dialect, emptyIsText, ok bool) {
 	return programs[i], programs[i].Quote == 0, true
 }
 
-// SetEscape changes the escape character that the program uses by default; 0 is none. With Hive it also says whether the
-// table has ESCAPED BY.
+// SetEscape replaces the program's default escape character; 0: none. For Hive it also means that the table has ESCAPED
+// BY.
 func (d *Dialect) SetEscape(escape byte) {
 	d.Escape = escape
 	switch {
@@ -87,8 +86,8 @@ func (d *Dialect) SetEscape(escape byte) {
 	}
 }
 
-// Settle finds out, by the beginning of a text, what the dialect of a program leaves open. Header says that the text has
-// one. It returns how many bytes come before the header, and what was decided, for users.
+// Settle finds, by a text's beginning, what a program's dialect leaves open. header says that the text has one. It
+// returns the bytes before the header, and a note for users on its decision.
 func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, err error) {
 	switch d.Name {
 	case mysql:
@@ -104,9 +103,8 @@ func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, e
 	return 0, note, err
 }
 
-// settleMySQL tells what mysql --batch writes from what the server writes (SELECT INTO OUTFILE, mysqldump --tab). The first
-// has \t and \n for tabs and line ends and NULL for no value; the second has a backslash before them, and \N. Only the first
-// has a header.
+// settleMySQL distinguishes mysql --batch from the server's files (SELECT INTO OUTFILE, mysqldump --tab). The first
+// writes \t and \n for tabs and line ends, NULL for no value, and a header; the second a backslash before them, and \N.
 func (d *Dialect) settleMySQL(head []byte, header bool) (note string) {
 	server, batch := false, false
 	special := d.Delimiter[0]
@@ -141,8 +139,8 @@ func (d *Dialect) as(name, null, doubt string) Dialect {
 	return made
 }
 
-// settleCR finds out whether a CR before a line end is data. MySQL does not escape it, so it is the last column's, unless
-// the file was made on Windows or went through a tool that changes line ends.
+// settleCR finds out whether a CR before a line end is data. MySQL does not escape it, so it is the last column's,
+// unless the file was made on Windows or a tool changed its line ends.
 func (d *Dialect) settleCR(head []byte, header bool) error {
 	lines, crs := 0, 0
 	for rest := head; ; lines++ {
@@ -166,8 +164,8 @@ func (d *Dialect) settleCR(head []byte, header bool) error {
 	return errors.New(`every line ends with CR LF; the CR may belong to the last column, which is written as it is, or to the line end: give --record-end '\n' or '\r\n'`)
 }
 
-// settleHive finds out whether the table has ESCAPED BY. A backslash that no writer puts there is text in a table that has
-// not; an escaped backslash or separator, without such, shows one that has.
+// settleHive finds out whether the table has ESCAPED BY. A backslash that no writer would put there shows a table
+// without it; otherwise an escaped backslash or separator shows one with it.
 func (d *Dialect) settleHive(head []byte) (note string) {
 	if d.Escapes != EscapesUnknown {
 		return ""
@@ -199,7 +197,7 @@ func (d *Dialect) settleHive(head []byte) (note string) {
 	return ""
 }
 
-// settleExcel takes the delimiter from a first line sep=;, else finds it: Excel takes the list separator of the machine.
+// settleExcel takes the delimiter from a first line sep=;, else finds it: Excel uses the machine's list separator.
 func (d *Dialect) settleExcel(head []byte, header bool) (preamble int, note string, err error) {
 	delimiter, n, ok := Separator(head)
 	if ok {
@@ -231,7 +229,7 @@ func (d *Dialect) settleExcel(head []byte, header bool) (preamble int, note stri
 	return 0, fmt.Sprintf("with the delimiter %q", d.Delimiter), nil
 }
 
-// Separator reads the first line sep=; with which Excel names the delimiter. It returns the bytes of that line.
+// Separator reads Excel's first line sep=;, which names the delimiter. n is the line's length.
 func Separator(head []byte) (delimiter string, n int, ok bool) {
 	end := bytes.IndexByte(head, '\n')
 	if end < 0 {

@@ -2,10 +2,9 @@ package csv
 
 import "bytes"
 
-// State is what a chunk can begin in.
+// State is a state in which a chunk can begin.
 type State uint8
 
-// The states.
 const (
 	AtField   State = iota // at the start of a field or record
 	InField                // in a field, not in quotes
@@ -15,7 +14,7 @@ const (
 	states
 )
 
-// Scan is what a chunk does to each state it may begin in.
+// Scan is the effect of a chunk on each state it may begin in.
 type Scan struct {
 	First [states]int // position after the first record end, -1 when no record ends
 	End   [states]State
@@ -45,7 +44,7 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	s.First[InField], s.End[InField] = plain.first, plain.end
 	s.First[InQuotes], s.End[InQuotes] = quoted.first, quoted.end
 	if chunk[0] == d.Quote {
-		// A quote at the start of a field opens it, one after a quote makes text: either way it continues in quotes.
+		// A quote at the start of a field opens it, one after a quote makes text: either way the chunk continues in quotes.
 		plain = cursor{i: 1, quoted: true, first: -1}
 		plain.run(d, chunk)
 	}
@@ -54,7 +53,8 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	return s
 }
 
-// scanEscapes scans a chunk of a dialect with escapes and no quotes: the two states it can begin in differ in its first byte.
+// scanEscapes scans a chunk of a dialect with escapes and no quotes: its two start states differ only in the first
+// byte.
 func (d *Dialect) scanEscapes(chunk []byte) (s Scan) {
 	first, end := d.scanFrom(chunk, 0)
 	for i := range s.First {
@@ -64,7 +64,7 @@ func (d *Dialect) scanEscapes(chunk []byte) (s Scan) {
 	return s
 }
 
-// scanFrom scans a chunk of which the bytes before from are data.
+// scanFrom scans a chunk in which the bytes before from are data.
 func (d *Dialect) scanFrom(chunk []byte, from int) (first int, end State) {
 	escaped := func(at int) bool { // by an odd number of escapes before it
 		run := 0
@@ -89,8 +89,8 @@ func (d *Dialect) scanFrom(chunk []byte, from int) (first int, end State) {
 	return first, end
 }
 
-// scanBoth scans a chunk that begins in a field and one that begins in quotes. In most texts the two soon stand in the
-// same place in the same state; the rest is then scanned once.
+// scanBoth scans a chunk from inside a field and from inside quotes. In most texts both soon reach the same place in
+// the same state; the rest is then scanned once.
 func (d *Dialect) scanBoth(chunk []byte) (plain, quoted cursor) {
 	plain, quoted = cursor{first: -1}, cursor{quoted: true, first: -1}
 	for !plain.done && !quoted.done {
@@ -127,7 +127,7 @@ func (c *cursor) run(d *Dialect, chunk []byte) {
 	}
 }
 
-// meet takes over what another cursor found from where both stood.
+// meet takes over another cursor's results from their common place.
 func (c *cursor) meet(other cursor) {
 	if c.first < 0 {
 		c.first = other.first
@@ -157,7 +157,7 @@ func (c *cursor) step(d *Dialect, chunk []byte) {
 			c.first = c.i + n + 1
 		}
 	}
-	// In front of the chunk's first byte stands, for this cursor, the middle of a field.
+	// For this cursor, the chunk's first byte follows the middle of a field.
 	starts := q > 0 && (chunk[q-1] == d.Delimiter[0] || chunk[q-1] == d.eol())
 	if q == len(chunk) {
 		c.done, c.end = true, InField
@@ -169,8 +169,8 @@ func (c *cursor) step(d *Dialect, chunk []byte) {
 	c.i, c.quoted = q+1, starts // elsewhere in a field a quote is text
 }
 
-// closingQuote returns the position after the quote that closes the field whose text continues at i. When the chunk ends
-// before that is known it returns -1 and the state.
+// closingQuote returns the position after the quote that closes the field that continues at i. If the chunk ends first
+// it returns -1 and the state.
 func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 	for {
 		n := bytes.IndexByte(chunk[i:], d.Quote)
@@ -188,15 +188,14 @@ func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 	}
 }
 
-// Stitcher makes splits of chunks that come in order.
 type Stitcher struct {
 	state   State
 	pending []byte // from the last record end on
 	begun   bool
 }
 
-// Add takes the next chunk and its scan. It returns the records that are whole now, nil if the chunk ends none. The
-// chunk is the stitcher's from now on; spare capacity after it saves a copy of it later.
+// Add takes the next chunk and its scan. It returns the records that are complete now, nil if the chunk ends none. The
+// stitcher owns the chunk; spare capacity after it saves a copy later.
 func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]
@@ -217,7 +216,7 @@ func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	return split
 }
 
-// Pass takes the next chunk while the record that is pending is dropped. It returns how much of the chunk belongs to that record,
+// Pass takes the next chunk while the pending record is dropped. It returns the bytes of the chunk that belong to it,
 // and whether it ends there.
 func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
 	first := scan.First[s.state]
@@ -235,10 +234,10 @@ func (s *Stitcher) Keep(pending []byte) { s.pending = pending }
 // Quoted reports whether the chunks so far end in quotes.
 func (s *Stitcher) Quoted() bool { return s.state == InQuotes }
 
-// Pending returns how many bytes wait for the end of their record.
+// Pending is the number of bytes that wait for the end of their record.
 func (s *Stitcher) Pending() int { return len(s.pending) }
 
-// Rest returns what is left when there are no more chunks.
+// Rest returns the rest after the last chunk.
 func (s *Stitcher) Rest() []byte {
 	rest := s.pending
 	s.pending = nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// DetectEOL returns what ends the records of a text that begins with head: CR only if line ends outside quotes are lone CRs
-// throughout, as old Macintosh programs wrote them; otherwise LF. Quote 0 is none.
+// DetectEOL returns the record end of a text that begins with head: CR only if all line ends outside quotes are lone
+// CRs, as old Macintosh programs wrote them; otherwise LF. Quote 0 is none.
 func DetectEOL(head []byte, quote byte) byte {
 	quoted, lone := false, false
 	for i, c := range head {
@@ -29,7 +29,7 @@ func DetectEOL(head []byte, quote byte) byte {
 	return '\n'
 }
 
-// String describes the dialect to a user.
+// String describes the dialect to users.
 func (d Dialect) String() string {
 	quote := "no quotes"
 	if d.Quote != 0 {
@@ -54,7 +54,7 @@ func (d Dialect) String() string {
 	return text
 }
 
-// reading is how well a dialect reads a sample.
+// reading measures how well a dialect reads a sample.
 type reading struct {
 	d       Dialect
 	fields  int            // in most records
@@ -62,7 +62,7 @@ type reading struct {
 	misfits int            // records that are bad or have another number of fields
 	first   bool           // the first record has several fields
 	texts   map[int]string // of the other records, by where they begin
-	// What speaks for the quote, in records that fit.
+	// Evidence for the quote, in records that fit.
 	enclosed int  // fields that it opens and closes
 	needed   int  // of them, those that hold a delimiter, a line end or a quote
 	stray    int  // fields without quotes that hold it
@@ -71,14 +71,14 @@ type reading struct {
 	all      bool // it encloses every field that is not empty
 }
 
-// maxFault is how many records one fault spoils at most: a line end too many makes two of one.
+// maxFault is how many records one fault spoils: an extra line end makes two of one.
 const maxFault = 2
 
-// Sniff finds the dialect of a text by its beginning, which ends anywhere. It tries the usual delimiters, quotes and
-// escapes and takes the reading in which nearly all records have the same number of fields. A quote that stands at no field's edge
-// is not tried. One faulty record does not decide: of readings that differ in other records, and of which a fault may have
-// spoiled the better one, it takes what the quotes speak for, else it refuses to guess and names them.
-// A header names the columns, so that it has to hold the delimiter.
+// Sniff finds the dialect of a text by its beginning, cut anywhere. It tries the usual delimiters, quotes and escapes
+// and takes the reading in which nearly all records have the same number of fields. A quote that is never at a field's
+// edge is not tried. One faulty record does not decide: if readings differ in other records and a fault may have
+// spoiled the better one, the quotes decide, else it refuses to guess and names the readings. A header must contain the
+// delimiter, because it names the columns.
 func Sniff(sample []byte, header bool) (Dialect, error) {
 	eol := DetectEOL(sample, '"')
 	if n := bytes.LastIndexByte(sample, eol); n >= 0 {
@@ -146,10 +146,10 @@ func (r *reading) good(header bool) bool {
 	return r.fields >= 2 && (r.first || !header) && 2*r.misfits < r.records && r.misfits <= max(maxFault, r.records/5)
 }
 
-// likely reports whether there are few enough misfits for the reading to be the right one of a small file.
+// likely reports whether the misfits are few enough for a small file.
 func (r *reading) likely() bool { return 2*r.misfits <= r.records || r.misfits <= maxFault }
 
-// edges reports whether a quote stands at the beginning of a field, and at the end of one.
+// edges reports whether the quote is at the start of a field and at the end of one.
 func edges(sample []byte, delimiter string, quote byte) bool {
 	q, opens, closes := string([]byte{quote}), false, false
 	for _, end := range []string{delimiter, "\n", "\r"} {
@@ -159,7 +159,7 @@ func edges(sample []byte, delimiter string, quote byte) bool {
 	return closes && (opens || bytes.HasPrefix(sample, []byte(q)))
 }
 
-// contradicts reports whether two readings differ in more than a record that one of them rejects.
+// contradicts reports whether two readings differ in more than one record that one of them rejects.
 func (r *reading) contradicts(o *reading) bool {
 	both := 0
 	for at, text := range r.texts {
@@ -172,7 +172,7 @@ func (r *reading) contradicts(o *reading) bool {
 	return len(r.texts)+len(o.texts) > 2*both+1
 }
 
-// choose returns the best reading, or several if nothing decides between them.
+// choose returns the best reading, or several if nothing decides.
 func choose(all []reading) []reading {
 	slices.SortStableFunc(all, func(a, b reading) int { return a.misfits - b.misfits })
 	var plausible, best []reading
@@ -192,7 +192,7 @@ func choose(all []reading) []reading {
 	return best
 }
 
-// beats reports whether quotes and escapes speak for a reading and against another that differs in nothing else.
+// beats reports whether quotes and escapes favour a reading over another that is otherwise equal.
 func (r *reading) beats(o *reading) bool {
 	switch against := o.stray + o.misfits; {
 	case r.d.Delimiter != o.d.Delimiter:
@@ -205,7 +205,7 @@ func (r *reading) beats(o *reading) bool {
 	return r.d.Quote != 0 && r.convinces() && r.enclosed >= 10*o.enclosed
 }
 
-// convinces reports whether what the quote encloses can hardly be text.
+// convinces reports whether the quoted parts can hardly be text.
 func (r *reading) convinces() bool {
 	against := r.stray + r.misfits
 	switch {

@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Column is a value that a partition folder gives to every record below it.
+// Column is a value that a partition folder gives to every record in it.
 type Column struct {
 	Name  string
 	Value string // "" when Null
 	Null  bool
 }
 
-// hiveNull is what Hive and Spark call the folder of records whose partition column is null.
+// hiveNull is the folder of a null partition column in Hive and Spark.
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
 
 // columns returns the columns of the file at below under base, both with slashes. All k=v folders of below count, and
-// those at the end of base up to the first folder that is not one: so data/dt=*/x.csv gives the same columns whether the
-// shell or Expand matched it, and a k=v above the data does not.
+// those at the end of base down from the last folder of another form: so data/dt=*/x.csv gives the same columns whether
+// the shell or Expand matched it, and a k=v above the data does not count.
 func (e *expander) columns(name, base, below string) ([]Column, error) {
 	if !e.options.PathColumns {
 		return nil, nil
@@ -54,7 +54,7 @@ func (e *expander) columns(name, base, below string) ([]Column, error) {
 	return columns, nil
 }
 
-// partition understands one folder name.
+// partition parses one folder name.
 func partition(folder string) (Column, bool) {
 	key, value, ok := strings.Cut(folder, "=")
 	if !ok || key == "" {
@@ -66,7 +66,7 @@ func partition(folder string) (Column, bool) {
 	return Column{Name: unescape(key), Value: unescape(value)}, true
 }
 
-// unescape undoes Hive's %XX. A % that begins no escape stands for itself, as Hive reads it.
+// unescape undoes Hive's %XX. As in Hive, a % that begins no escape stands for itself.
 func unescape(s string) string {
 	if t, err := url.PathUnescape(s); err == nil {
 		return t

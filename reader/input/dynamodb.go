@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// An export of DynamoDB to S3 is a folder with these lists beside the folder data, which has its parts.
+// A DynamoDB export to S3 is a folder with these lists and the folder data with its parts.
 const (
 	exportSummary = "manifest-summary.json"
 	exportFiles   = "manifest-files.json"
@@ -30,7 +30,7 @@ type exportPart struct {
 	Key   string `json:"dataFileS3Key"`
 }
 
-// listsExport reports whether a file of a folder is a list of an export, which is not data, and notes it.
+// listsExport reports whether a file is an export's list, which is not data, and notes it.
 func (e *expander) listsExport(name string) bool {
 	if !slices.Contains(exportLists, path.Base(filepath.ToSlash(name))) {
 		return false
@@ -44,8 +44,8 @@ func (e *expander) listsExport(name string) bool {
 	return true
 }
 
-// exported adds the parts of the export that an argument names by one of its lists, and reports whether it is one. Every part must be there,
-// and the two lists must agree.
+// exported adds the parts of the export one of whose lists is the argument, and reports whether it is a list. All parts
+// must be there, and the two lists must agree.
 func (e *expander) exported(ctx context.Context, arg string) (is bool, err error) {
 	folder, name := path.Split(filepath.ToSlash(arg))
 	if scheme, _, address := strings.Cut(arg, "://"); name != exportSummary && name != exportFiles || address && !strings.EqualFold(scheme, "s3") && !strings.EqualFold(scheme, "oss") {
@@ -109,7 +109,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 	return true, nil
 }
 
-// readSummary reads the list of an export that says what it is, how many items it has and of when they are, zero if it does not say that.
+// readSummary reads the list that describes an export: its number of items and their time, zero if not stated.
 func readSummary(text []byte) (items int64, at time.Time, is bool, err error) {
 	var s struct {
 		Time   string `json:"exportTime"`
@@ -133,10 +133,9 @@ func readSummary(text []byte) (items int64, at time.Time, is bool, err error) {
 	return *s.Items, at, true, nil
 }
 
-// maxListBytes is the longest list of an export: it has a line of some 200 bytes for each part.
+// maxListBytes is the longest list of an export: each part has a line of some 200 bytes.
 const maxListBytes = 64 << 20
 
-// list reads a list of an export.
 func (e *expander) list(ctx context.Context, name string) ([]byte, error) {
 	sub := newExpander(e.options)
 	sub.plain = true

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// localFile is the source of a regular file.
+// localFile is a regular file.
 type localFile struct {
 	name     string
 	size     int64
@@ -19,7 +19,7 @@ type localFile struct {
 
 func (l *localFile) seekable() bool { return true }
 
-// openSame opens the file and refuses one that is not what Expand found: sizes were told and splits cut by it.
+// openSame opens the file and refuses one that is not what Expand found: sizes and splits rely on it.
 func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -35,8 +35,7 @@ func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// check says whether the file is still what Expand found. Reads by ranges do not notice what is written after the size
-// that was found.
+// check reports whether the file is still what Expand found. Reads by ranges miss bytes appended later.
 func (l *localFile) check() error {
 	if err := l.same(os.Stat(l.name)); err != nil {
 		return fmt.Errorf("read %s: %w; run again when nothing writes to it", l.name, bare(err))
@@ -67,7 +66,7 @@ func (l *localFile) open(ctx context.Context) (io.ReadCloser, error) {
 	return &wholeFile{ctx: ctx, localFile: l, file: f}, nil
 }
 
-// partFile reads a file at any offset, up to the size that was found.
+// partFile reads a file at any offset, up to the size found.
 type partFile struct {
 	*localFile
 	ctx  context.Context
@@ -95,7 +94,7 @@ func (p *partFile) ReadAt(b []byte, off int64) (int, error) {
 	}
 }
 
-// clamp cuts what ReadAt is to fill at the end of an input. The error is what ReadAt returns once that is full.
+// clamp cuts ReadAt's buffer at the end of an input. The error is ReadAt's result once the buffer is full.
 func clamp(b []byte, off, size int64) ([]byte, error) {
 	if rest := max(size-off, 0); int64(len(b)) > rest {
 		return b[:rest], io.EOF
@@ -103,7 +102,7 @@ func clamp(b []byte, off, size int64) ([]byte, error) {
 	return b, nil
 }
 
-// wholeFile reads a file from its start and answers for its size at the end.
+// wholeFile reads a file from its start and checks its size at the end.
 type wholeFile struct {
 	*localFile
 	ctx  context.Context
@@ -137,7 +136,7 @@ func (inOrder) seekable() bool { return false }
 
 func (inOrder) openAt(context.Context) (ReaderAtCloser, error) { return nil, errors.ErrUnsupported }
 
-// streamFile is the source of a named pipe or a device.
+// streamFile is a named pipe or a device.
 type streamFile struct {
 	inOrder
 	name string
@@ -154,14 +153,14 @@ func (s *streamFile) open(ctx context.Context) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// standardInput is the source of Stdin.
+// standardInput is Stdin.
 type standardInput struct {
 	inOrder
 	reader io.Reader
 	taken  atomic.Bool
 }
 
-// open hands the reader out once: who reads it again would get what the first left over.
+// open hands the reader out once: a second reader would get the rest of the first.
 func (s *standardInput) open(context.Context) (io.ReadCloser, error) {
 	if s.taken.Swap(true) {
 		return nil, errors.New("open standard input: it was read before and cannot be read twice")

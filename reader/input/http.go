@@ -13,15 +13,14 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// defaultHTTPClient keeps more idle connections to one server than the standard library's two: splits are read by many.
+// defaultHTTPClient keeps more idle connections to a server than the standard library's two: many readers read splits.
 var defaultHTTPClient = &http.Client{Transport: manyConnections()}
 
-// maxRedirects is how many are followed.
 const maxRedirects = 10
 
-// followSafely lets a client follow redirects without telling where it comes from, which is a signed address, without
-// continuing in the clear what was encrypted, and from a public server to none of this network. A user and password of the address
-// go to its own host only; net/http sees to that.
+// followSafely lets a client follow redirects without a Referer (a signed address), from https to http never, and from
+// a public server never into this network. A user and password of the address go only to its own host; net/http ensures
+// that.
 func followSafely(c *http.Client) *http.Client {
 	if c.CheckRedirect != nil {
 		return c
@@ -48,7 +47,7 @@ func manyConnections() http.RoundTripper {
 	return t
 }
 
-// address adds what an http or https address gives and returns its name.
+// address adds the object at an http or https address and returns its name.
 func (e *expander) address(ctx context.Context, arg string) (name string, err error) {
 	scheme, rest, _ := strings.Cut(arg, "://")
 	before, fragment, _ := strings.Cut(rest, "#")
@@ -77,8 +76,8 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		e.unread("%s: the server tells neither the size nor the end, so a broken connection would look like the end; download it first", name)
 	}
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
-		// Ranges of two contents of one length could not be distinguished. What is read in one go is of one content, and a run that
-		// is resumed compares it with what was read before.
+		// Ranges of two contents of one length could not be distinguished. One read is of one content, and a resumed run
+		// compares it with the earlier reading.
 		r.ranges = false
 		e.warn("%s: the server sends neither an ETag nor a modification time, so it is read in one go and a broken connection ends the load; "+
 			"download it first if it is large", name)
@@ -95,15 +94,15 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	return name, nil
 }
 
-// httpObject fetches from an http or https address. Redirects are followed.
+// httpObject fetches from an http or https address and follows redirects.
 type httpObject struct {
 	client  *http.Client
 	address *url.URL
 	match   string // the ETag the object must have; "" any
 }
 
-// probe learns an object's version, whether the server gives ranges of it, and whether the end of its body is unmarked. It
-// asks for the first byte: HEAD is often forbidden where GET is not, always by addresses that are signed for GET.
+// probe learns an object's version, whether the server gives ranges, and whether the end of its body is unmarked. It
+// asks for the first byte: HEAD is often forbidden where GET is not, always by addresses signed for GET.
 func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked bool, err error) {
 	rep, err := h.fetch(ctx, 0, 1, true)
 	if status, ok := errors.AsType[*statusError](err); ok && status.code == http.StatusRequestedRangeNotSatisfiable {
@@ -127,7 +126,7 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 	if err != nil {
 		return nil, unusable{bare(err)}
 	}
-	// Else the transport asks for gzip and unpacks it: sizes and ranges would be of the packed bytes.
+	// Otherwise the transport asks for gzip and unpacks it: sizes and ranges would be of the packed bytes.
 	req.Header.Set("Accept-Encoding", "identity")
 	if ranges {
 		req.Header.Set("Range", objectstore.RangeOf(off, n))

@@ -16,13 +16,13 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// Stdin is the argument that means standard input.
+// Stdin is the argument for standard input.
 const Stdin = "-"
 
-// ErrChanged is in the chain of an error about an input that is no longer what it was when it was found.
+// ErrChanged is in the chain of an error about an input that has changed since it was found.
 var ErrChanged = errors.New("changed since it was found")
 
-// Item is one input: a file, an object, what an address gives, or standard input. Copies of an item are the same input.
+// Item is one input: a file, an object, an address, or standard input. Copies of an item are the same input.
 type Item struct {
 	Name     string    // for users: the path, the address without its secrets, oss://bucket/key, s3://bucket/key, or "-"
 	Size     int64     // bytes, -1 unknown
@@ -35,26 +35,25 @@ type Item struct {
 	observe func(off int64, p []byte) // nil is nobody
 }
 
-// Others returns the items that do not have one of the names.
+// Others returns the items with other names.
 func Others(items []Item, names map[string]bool) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return names[i.Name] })
 }
 
-// Observed returns the item with an observer, who is told of every byte that is read, while it is read and by many at once. The
-// observer must not keep or change the bytes.
+// Observed returns the item with an observer, which is called concurrently with every byte that is read. It must not
+// keep or change the bytes.
 func (i *Item) Observed(by func(off int64, p []byte)) Item {
 	o := *i
 	o.observe = by
 	return o
 }
 
-// ReaderAtCloser reads any part of an item. ReadAt may be called by many at once; a ReadAt that Close overtakes fails.
+// ReaderAtCloser reads any part of an item. ReadAt may be called concurrently; it fails if Close overtakes it.
 type ReaderAtCloser interface {
 	io.ReaderAt
 	io.Closer
 }
 
-// source is where an item's bytes are.
 type source interface {
 	seekable() bool
 	openAt(ctx context.Context) (ReaderAtCloser, error) // only if seekable
@@ -64,14 +63,14 @@ type source interface {
 // Seekable reports whether OpenAt works; Size is then known.
 func (i *Item) Seekable() bool { return i.src.seekable() }
 
-// Local reports whether the item is a file of this machine, which may be read twice at no cost to speak of.
+// Local reports whether the item is a file of this machine, cheap to read twice.
 func (i *Item) Local() bool {
 	_, ok := i.src.(*localFile)
 	return ok
 }
 
-// OpenAt opens an item for reading at any offset. The context bounds every read. Reads of remote items are repeated when
-// the server or the connection fails, each goes to the server: read in large pieces. Bytes beyond Size do not exist.
+// OpenAt opens an item for reading at any offset. The context bounds every read. Reads of remote items are repeated if
+// the server or the connection fails; each goes to the server, so read large pieces. Bytes beyond Size do not exist.
 func (i *Item) OpenAt(ctx context.Context) (ReaderAtCloser, error) {
 	if !i.Seekable() {
 		return nil, fmt.Errorf("open %s: its source has no ranges; read it from its start: %w", i.Name, errors.ErrUnsupported)
@@ -83,7 +82,6 @@ func (i *Item) OpenAt(ctx context.Context) (ReaderAtCloser, error) {
 	return &observedAt{at, i.observe}, nil
 }
 
-// observedAt tells what is read.
 type observedAt struct {
 	ReaderAtCloser
 	observe func(off int64, p []byte)
@@ -95,7 +93,6 @@ func (o *observedAt) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// observedStream tells what is read.
 type observedStream struct {
 	io.ReadCloser
 	off     int64
@@ -109,8 +106,8 @@ func (o *observedStream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Check returns an error of ErrChanged when the item is known to be no longer what it was when it was found: to be asked
-// when it has been read to its end. Remote items are checked with every read.
+// Check returns an ErrChanged if the item is known to have changed since it was found: call it after reading to the
+// end. Remote items are checked with every read.
 func (i *Item) Check() error {
 	if c, ok := i.src.(interface{ check() error }); ok {
 		return c.check()
@@ -118,9 +115,9 @@ func (i *Item) Check() error {
 	return nil
 }
 
-// Open opens an item for reading from its start. The context bounds every read. io.EOF comes only where the input ends;
-// where its size is known, that is after exactly Size bytes. Standard input can be opened once. Opening a named pipe waits
-// for its writer, even after the context has ended.
+// Open opens an item for reading from its start. The context bounds every read. io.EOF comes only at the input's end:
+// if its size is known, after exactly Size bytes. Standard input can be opened once. Opening a named pipe waits for its
+// writer, even after the context has ended.
 func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	r, err := i.src.open(ctx)
 	if err != nil || i.observe == nil {
@@ -129,7 +126,7 @@ func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	return &observedStream{ReadCloser: r, observe: i.observe}, nil
 }
 
-// Options say how arguments are understood. The zero Options are good.
+// Options say how arguments are understood. The zero value is usable.
 type Options struct {
 	Stdin       io.Reader    // what Stdin reads; nil is os.Stdin
 	HTTPClient  *http.Client // nil is one that uses the environment's proxy; its Transport serves oss:// too
@@ -138,14 +135,15 @@ type Options struct {
 	PathColumns bool     // folders k=v become columns
 	Extensions  []string // of files taken from folders and prefixes, such as ".csv"; nil takes all
 	Retry       Retry
-	// NotData says what a folder or file is that holds no data, such as "run folder"; "" is data. It is asked about those that
-	// a walk or a glob reaches, not about those that an argument names. Nil is data everywhere.
+	// NotData names a folder or file without data, such as "run folder"; "" is data. It is asked about paths that a walk
+	// or a glob reaches, not about arguments. Nil: everything is data.
 	NotData func(name string, folder bool) string
-	// Unread says how to get at an address that does not name files, such as one in a list; nil if it has nothing to say. May be nil.
+	// Unread explains how to read an address that does not name files, such as one in a list; its nil result means nothing
+	// to say. May be nil.
 	Unread func(address string) error
 }
 
-// Set is what arguments mean.
+// Set is the meaning of arguments.
 type Set struct {
 	Items    []Item   // in the order of the arguments, below one argument by name
 	Warnings []string // for users, a sentence each
@@ -155,12 +153,12 @@ type Set struct {
 }
 
 // Expand finds the inputs that arguments name, in their order. An input named twice is taken once, with a warning. An
-// argument that names nothing is an error that is fs.ErrNotExist. Addresses are asked one after the other.
+// argument that names nothing is an fs.ErrNotExist. Addresses are asked one after the other.
 //
-// A name that exists is that file or folder even if it reads like a glob; @list always means a manifest and - always
-// standard input (for files so named write ./@list and ./-). A folder means the files below it; hidden ones, whose names
-// begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not followed. What
-// NotData knows is left out too, with one warning, and so are leftovers such as a.csv~ and b.csv.tmp.
+// An existing name is that file or folder even if it looks like a glob; @list is always a manifest and - always standard
+// input (for files with such names write ./@list and ./-). A folder means the files below it; hidden ones, whose names
+// begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not followed.
+// NotData's paths are left out too, with one warning, and so are leftovers such as a.csv~ and b.csv.tmp.
 func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	e := newExpander(o)
 	if len(args) == 0 {
@@ -198,10 +196,9 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	return &e.set, nil
 }
 
-// ErrNothing is what an error of Expand is if all arguments are globs, folders and prefixes, and match nothing.
+// ErrNothing is Expand's error if all arguments are globs, folders and prefixes, and match nothing.
 var ErrNothing = errors.New("there is no input")
 
-// expander collects the items of one Expand.
 type expander struct {
 	options  Options
 	set      Set
@@ -210,7 +207,7 @@ type expander struct {
 	seen     map[string]int                 // identity to the number of the argument that named it
 	repeats  []string                       // names in the current argument that an earlier one had
 	services map[string]objectstore.Service // by scheme, made when first needed
-	// listedBy is the server whose list is read; nil is none.
+	// listedBy is the server whose list is read, or nil.
 	listedBy *remote
 	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
 	asked    map[string]string   // what NotData said of a path
@@ -219,7 +216,7 @@ type expander struct {
 	plain    bool                // a list of an export of DynamoDB is a file like any other
 }
 
-// passed is what no argument names and is left out by its name.
+// passed are files left out by their names that no argument names.
 type passed struct {
 	left       []string // leftovers
 	unfinished bool     // one of them belongs to a file that is not whole yet
@@ -237,8 +234,8 @@ func newExpander(o Options) *expander {
 		services: map[string]objectstore.Service{}, tables: map[string]*tableAt{}}
 }
 
-// argument adds what one argument means. A relative name that is not in the working directory is looked for in dir, if
-// there is one.
+// argument adds the inputs of one argument. A relative name that is not in the working directory is looked up in dir,
+// if set.
 func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	e.number++
 	e.repeats = nil
@@ -276,7 +273,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	return nil
 }
 
-// SchemeOf is what stands before the :// of an address, in small letters; "" for a path.
+// SchemeOf returns the scheme of an address in lower case; "" for a path.
 func SchemeOf(arg string) string {
 	scheme, _, found := strings.Cut(arg, "://")
 	if !found || strings.ContainsAny(scheme, "/*?[{") {
@@ -285,7 +282,7 @@ func SchemeOf(arg string) string {
 	return strings.ToLower(scheme)
 }
 
-// Path is the path that a file:// address of this machine spells as it is, and any other argument unchanged.
+// Path returns the path of a literal file:// address of this machine, and any other argument unchanged.
 func Path(arg string) string {
 	if SchemeOf(arg) != "file" {
 		return arg
@@ -297,8 +294,8 @@ func Path(arg string) string {
 	return path
 }
 
-// add takes an item unless its identity was taken before. Twice in one argument is not reported: a glob may match a folder and
-// what is in it.
+// add takes an item unless its identity was taken before. Twice in one argument is not reported: a glob may match a
+// folder and its files.
 func (e *expander) add(i Item, identity string) {
 	if number, ok := e.seen[identity]; ok {
 		if number != e.number {
@@ -308,7 +305,7 @@ func (e *expander) add(i Item, identity string) {
 	}
 	e.seen[identity] = e.number
 	if r, ok := i.src.(*remote); ok {
-		// Two addresses may differ in nothing that is shown. The place of a name among its equals is the same in every run.
+		// Two addresses may differ only in hidden parts. A name's place among its equals is the same in every run.
 		e.alike[i.Name]++
 		if n := e.alike[i.Name]; n > 1 {
 			i.Name = fmt.Sprintf("%s#%d", i.Name, n)
@@ -335,7 +332,7 @@ func (e *expander) warn(format string, a ...any) {
 	}
 }
 
-// unread keeps a warning of data that may be missing.
+// unread keeps a warning that data may be missing.
 func (e *expander) unread(format string, a ...any) {
 	e.warn(format, a...)
 	if w := fmt.Sprintf(format, a...); !slices.Contains(e.set.Unread, w) {
@@ -343,7 +340,7 @@ func (e *expander) unread(format string, a ...any) {
 	}
 }
 
-// wanted reports whether Extensions let a file found in a folder through.
+// wanted reports whether Extensions admit a file found in a folder.
 func (e *expander) wanted(name string) bool {
 	for _, x := range e.options.Extensions {
 		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(x)) {
@@ -353,7 +350,7 @@ func (e *expander) wanted(name string) bool {
 	return len(e.options.Extensions) == 0
 }
 
-// isData reports whether NotData lets a path through that nobody named; it notes the others.
+// isData reports whether NotData admits a path that is not an argument; it notes the others.
 func (e *expander) isData(name string, folder bool) bool {
 	if e.options.NotData == nil {
 		return true
@@ -369,7 +366,7 @@ func (e *expander) isData(name string, folder bool) bool {
 	return what == ""
 }
 
-// shownSkipped bounds how many of the skipped are named.
+// shownSkipped limits the skipped names shown.
 const shownSkipped = 5
 
 func someOf(names []string) string {
@@ -381,7 +378,7 @@ func someOf(names []string) string {
 }
 
 // hidden reports whether a name is not data by the custom of Hadoop and of shells: .part.crc, _SUCCESS, _temporary. A
-// partition folder may begin with _. The names . and .. are of keys, in which they mean nothing.
+// partition folder may begin with _. The names . and .. occur in keys, where they mean nothing.
 func hidden(name string, folder bool) bool {
 	if name == "." || name == ".." {
 		return false

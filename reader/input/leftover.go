@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// Programs leave unfinished parts, earlier versions and locks beside their files. Read with them they would come later, and their rows would win.
+// Programs leave unfinished parts, earlier versions and locks beside their files. Loaded with them they would come
+// later, and their rows would win.
 var (
 	transfers = []string{".tmp", ".part", ".partial", ".crdownload", ".filepart", "._copying_", ".inprogress"}
 	leftovers = append(transfers[:len(transfers):len(transfers)], "~", ".bak", ".orig", ".swp")
 	locks     = []string{"~$", ".~lock."} // which names begin with
 )
 
-// Unpacked is a name without the endings of compression.
+// Unpacked is a name without extensions of compression.
 func Unpacked(name string) string {
 	for _, packed := range []string{".gz", ".zst", ".bz2", ".xz", ".lz4", ".sz", ".snappy", ".lzma", ".lz"} {
 		if n := len(name) - len(packed); n > 0 && strings.EqualFold(name[n:], packed) {
@@ -24,8 +25,8 @@ func Unpacked(name string) string {
 	return name
 }
 
-// isLeftover reports whether a file that was not named is a leftover, and notes it. A glob whose last part has the leftover's mark, perhaps in
-// braces, asks for it.
+// isLeftover reports whether a file that was not named is a leftover, and notes it. A glob whose last part has the
+// leftover's mark, perhaps in braces, asks for it.
 func (e *expander) isLeftover(name, pattern string) bool {
 	base := strings.ToLower(path.Base(filepath.ToSlash(name)))
 	i := slices.IndexFunc(leftovers, func(end string) bool { return strings.HasSuffix(base, end) || strings.HasSuffix(Unpacked(base), end) })

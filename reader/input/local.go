@@ -15,10 +15,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// metaBytes make a name a glob. A backslash takes the meaning from the next byte.
+// metaBytes make a name a glob. A backslash escapes the next byte.
 const metaBytes = `*?[{\`
 
-// local adds what a path or a glob means, first in the working directory, then in dir.
+// local adds the files of a path or a glob, first in the working directory, then in dir.
 func (e *expander) local(ctx context.Context, arg, dir string) error {
 	found, err := e.localIn(ctx, arg, arg)
 	if !found && err == nil && dir != "" && !filepath.IsAbs(arg) {
@@ -36,7 +36,7 @@ func (e *expander) local(ctx context.Context, arg, dir string) error {
 	}
 }
 
-// localIn adds what is at the path name, or what pattern matches. It reports whether there was anything.
+// localIn adds the files at the path name, or matching pattern. It reports whether there were any.
 func (e *expander) localIn(ctx context.Context, name, pattern string) (found bool, err error) {
 	info, err := os.Stat(name)
 	if err == nil {
@@ -57,7 +57,7 @@ func (e *expander) localIn(ctx context.Context, name, pattern string) (found boo
 	return true, fmt.Errorf("open input %s: %w", name, bare(err))
 }
 
-// namedFolder adds the files below a folder that an argument names.
+// namedFolder adds the files of a folder that an argument names.
 func (e *expander) namedFolder(ctx context.Context, name string) error {
 	before, repeats := len(e.set.Items), len(e.repeats)
 	if err := e.folder(ctx, name, name, ""); err != nil {
@@ -69,7 +69,7 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 	return nil
 }
 
-// alsoSkipped says what NotData left out and which leftovers, after a word that leads to it.
+// alsoSkipped names the paths left out by NotData and the leftovers, after lead.
 func (e *expander) alsoSkipped(lead string) string {
 	if all := slices.Concat(e.skipped, e.passed.left, e.passed.dotted); len(all) > 0 {
 		return lead + someOf(all)
@@ -77,7 +77,7 @@ func (e *expander) alsoSkipped(lead string) string {
 	return ""
 }
 
-// besides says what else may have left a folder's files out.
+// besides names the extensions that a folder's files need.
 func (e *expander) besides() string {
 	if len(e.options.Extensions) == 0 {
 		return ""
@@ -85,8 +85,8 @@ func (e *expander) besides() string {
 	return " and end in " + strings.Join(e.options.Extensions, " or ")
 }
 
-// folder adds the files of the folder name, which is at below under base, and of its folders, by name. It does not use
-// filepath.WalkDir, which does not enter a folder that is named by a link.
+// folder adds the files of the folder name, which is at below under base, and of its folders, by name. Unlike
+// filepath.WalkDir it enters a folder named by a link.
 func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	return nil
 }
 
-// found adds a file that nobody named, but a glob may have matched, unless it is not one. A link to a folder could lead in a circle; what is not a
-// regular file could block forever.
+// found adds a file that is not an argument (a glob may have matched it), unless it is not one. A link to a folder
+// could lead in a circle; other files could block forever.
 func (e *expander) found(name, base, below, pattern string) error {
 	if !e.wanted(name) || e.isLeftover(name, pattern) {
 		return nil
@@ -166,8 +166,8 @@ func (e *expander) file(name string, info fs.FileInfo, base, below string) error
 	return nil
 }
 
-// glob adds what a pattern matches; a folder means the files below it, as if the shell had matched the pattern. With **
-// links to folders are not followed. Errors of the file system are errors: the folder that cannot be read may hold data.
+// glob adds the matches of a pattern; a folder means the files below it, as if the shell had matched the pattern. With
+// ** links to folders are not followed. File system errors are returned: an unreadable folder may hold data.
 func (e *expander) glob(ctx context.Context, pattern string) (found bool, err error) {
 	options := []doublestar.GlobOption{doublestar.WithFailOnIOErrors(), doublestar.WithNoHidden()}
 	deep := strings.Contains(pattern, "**")
@@ -198,7 +198,6 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 	return len(e.set.Items) > before || len(e.repeats) > repeats, nil
 }
 
-// match is a path that a glob matched.
 type match struct {
 	name, base, below string // below is under base, where the glob's first special byte is
 	pattern           string
@@ -206,7 +205,7 @@ type match struct {
 	marks             bool // the glob asks for hidden names
 }
 
-// matched adds what a glob matched.
+// matched adds a match of a glob.
 func (e *expander) matched(ctx context.Context, m match) error {
 	info, err := os.Lstat(m.name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !m.deep {
@@ -229,7 +228,7 @@ func (e *expander) matched(ctx context.Context, m match) error {
 	return e.found(m.name, m.base, m.below, m.pattern)
 }
 
-// isDataBelow is isData for each part of a path below base: the glob's special bytes stand in the first of them.
+// isDataBelow is isData for each part of a path below base: the glob's special bytes begin in the first of them.
 func (e *expander) isDataBelow(base, below string, folder bool) bool {
 	parts := strings.Split(below, "/")
 	name := filepath.FromSlash(base)
@@ -241,7 +240,8 @@ func (e *expander) isDataBelow(base, below string, folder bool) bool {
 	return true
 }
 
-// hiddenPath reports whether a name in a path is hidden. Dots were left to the glob, which knows which of them it spells.
+// hiddenPath reports whether a name in a path is hidden. The glob decides about dots, since it knows which of them it
+// spells.
 func hiddenPath(below string, folder bool) bool {
 	parts := strings.Split(below, "/")
 	for i, part := range parts {
@@ -258,7 +258,7 @@ func spellsMark(pattern string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return hidden(part, false) })
 }
 
-// metaEscaper makes of a name the glob that matches it alone.
+// metaEscaper turns a name into the glob that matches only it.
 var metaEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
 
 // missing is an error about an input that does not exist.

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// maxLineBytes is the longest line of a manifest: beyond it the file is treated as something else.
+// maxLineBytes is the longest line of a manifest; a longer one means another kind of file.
 const maxLineBytes = 1 << 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// manifest adds the inputs a manifest names, one argument a line: what is true of an argument is true of a line, but that
-// it cannot name another manifest. Blank lines and those that begin with # are skipped, blanks at both ends of a line
-// removed. A relative name is meant from the working directory, as on the command line, so that the output of find can be
-// used; if it names nothing there, from the manifest's folder, so that a list may lie beside its files.
+// manifest adds the inputs that a manifest names, one argument per line; lines are like arguments, but cannot name
+// another manifest. Blank lines and lines that begin with # are skipped, blanks at both ends removed. A relative name
+// is looked up in the working directory, as on the command line, so the output of find can be used, then in the
+// manifest's folder, so a list may lie beside its files.
 func (e *expander) manifest(ctx context.Context, name string) error {
 	if name == Stdin || name == "" || strings.HasPrefix(name, "@") {
 		return fmt.Errorf("read manifest @%s: name a file that lists inputs, one a line", Redact(name))
@@ -40,7 +40,7 @@ func (e *expander) manifest(ctx context.Context, name string) error {
 	}
 	defer body.Close()
 
-	// A list of another machine says what of that or of others is to be read, never what of this one.
+	// Another machine's list names inputs of that or of other machines, never of this one.
 	if r, ok := item.src.(*remote); ok {
 		e.listedBy = r
 		defer func() { e.listedBy = nil }()
@@ -85,8 +85,8 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 	return e.argument(ctx, arg, dir)
 }
 
-// mayName refuses what a list that comes from a server may not name: files and devices of this machine, and, unless the
-// server is one itself, addresses that only this machine or its network reaches.
+// mayName refuses names that a server's list may not contain: files and devices of this machine and, unless the server
+// is such an address, addresses that only this machine or its network reaches.
 func (r *remote) mayName(arg string) error {
 	switch SchemeOf(arg) {
 	case "oss", "s3":
@@ -113,7 +113,7 @@ func internal(host string) bool {
 	}
 	a, err := netip.ParseAddr(host)
 	if err != nil {
-		// Resolvers of some systems take 2130706433, 0x7f.1 and 127.1 for 127.0.0.1; public names do not end in a number.
+		// Resolvers of some systems treat 2130706433, 0x7f.1 and 127.1 as 127.0.0.1; public names do not end in a number.
 		last := host[strings.LastIndexByte(host, '.')+1:]
 		return last != "" && last[0] >= '0' && last[0] <= '9'
 	}
@@ -121,7 +121,7 @@ func internal(host string) bool {
 	return (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedAddresses.Contains(a))
 }
 
-// sharedAddresses are those of carriers and clouds; one of them answers with the machine's credentials.
+// sharedAddresses belong to carriers and clouds; one of them answers with the machine's credentials.
 var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
 // one returns the only input that a name means, without taking it.

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// service returns the object store of a scheme, made when it is first needed.
+// service returns a scheme's object store, made on first use.
 func (e *expander) service(ctx context.Context, scheme string) (objectstore.Service, error) {
 	if s := e.services[scheme]; s != nil {
 		return s, nil
@@ -26,7 +26,7 @@ func (e *expander) service(ctx context.Context, scheme string) (objectstore.Serv
 	return s, nil
 }
 
-// plainObject makes an error of an object store one that Retry understands.
+// plainObject converts an object store's error for Retry.
 func plainObject(err error) error {
 	var (
 		answer  *objectstore.Error
@@ -45,7 +45,7 @@ func plainObject(err error) error {
 	return bare(err)
 }
 
-// storedObject fetches an object of a store.
+// storedObject fetches an object from a store.
 type storedObject struct {
 	service     objectstore.Service
 	bucket, key string

@@ -14,9 +14,9 @@ import (
 	"example.com/tsimport/internal/objectstore"
 )
 
-// objects adds what an address such as oss://bucket/key means. In this order: the object of this very key; the objects in the
-// folder key/; those that key matches as a glob; those whose keys begin with key. The folder goes before the prefix so
-// that oss://b/data does not take data-old/ along; a prefix is still what oss://b/data/part- means.
+// objects adds the objects of an address such as oss://bucket/key. In this order: the object with this key; the objects
+// in the folder key/; those that key matches as a glob; those whose keys begin with key. The folder precedes the prefix
+// so that oss://b/data omits data-old/; oss://b/data/part- is still a prefix.
 func (e *expander) objects(ctx context.Context, scheme, address string) error {
 	bucket, key, _ := strings.Cut(address, "/")
 	name := objectName(scheme, bucket, key)
@@ -53,7 +53,7 @@ func wrapOpen(name string, err error) error {
 	return err
 }
 
-// matchesFolder reports whether the key is below a folder that the listing means.
+// matchesFolder reports whether the key is below a folder of the listing.
 func (w listing) matchesFolder(key string) bool {
 	if w.pattern == "" {
 		return true
@@ -66,20 +66,18 @@ func (w listing) matchesFolder(key string) bool {
 	return false
 }
 
-// lister lists objects of one bucket.
 type lister struct {
 	*expander
 	service objectstore.Service
 	bucket  string
 }
 
-// listing is a set of keys.
 type listing struct {
 	prefix  string
 	pattern string // "" takes all below prefix
 }
 
-// meanings returns what else than an object a key may mean, the first that there is counts.
+// meanings returns the other meanings of a key; the first with objects counts.
 func (l *lister) meanings(key string) []listing {
 	if key == "" || strings.HasSuffix(key, "/") {
 		return []listing{{prefix: key}}
@@ -91,8 +89,8 @@ func (l *lister) meanings(key string) []listing {
 	return append(all, listing{prefix: key})
 }
 
-// exact adds the object key if there is one. It asks by listing, which tells a missing object from a folder in one
-// request, and where listing is forbidden by HEAD.
+// exact adds the object key if it exists. It lists, which distinguishes a missing object from a folder in one request,
+// or uses HEAD where listing is forbidden.
 func (l *lister) exact(ctx context.Context, key string) (done bool, err error) {
 	page, err := l.page(ctx, listing{prefix: key}, "", 1)
 	if errors.Is(err, fs.ErrPermission) {
@@ -121,7 +119,7 @@ func (l *lister) exactly(ctx context.Context, o objectstore.Object) error {
 	return l.object(o, path.Dir("/"+o.Key), path.Base(o.Key))
 }
 
-// below adds the objects of a listing and reports whether there was one. Those whose keys end in / stand for folders.
+// below adds the objects of a listing and reports whether there was one. Keys that end in / are folders.
 func (l *lister) below(ctx context.Context, what listing) (found bool, err error) {
 	base := what.prefix[:strings.LastIndex(what.prefix, "/")+1]
 	before, repeats := len(l.set.Items), len(l.repeats)
@@ -179,7 +177,7 @@ func (l *lister) take(ctx context.Context, what listing, base string, o objectst
 	return l.object(o, base, rest)
 }
 
-// hiddenBelow reports whether a name in rest is hidden. What the argument spelled of the first is not held against it.
+// hiddenBelow reports whether a name in rest is hidden. A mark that the argument spelled in the first is allowed.
 func hiddenBelow(rest, spelled string) bool {
 	parts := strings.Split(rest, "/")
 	for i, part := range parts {
@@ -190,7 +188,7 @@ func hiddenBelow(rest, spelled string) bool {
 	return false
 }
 
-// followed returns an object, and of a link the object that it leads to.
+// followed returns an object or, for a link, the object it leads to.
 func (l *lister) followed(ctx context.Context, o objectstore.Object) (objectstore.Object, error) {
 	if o.Link {
 		return l.head(ctx, o.Key)
@@ -198,7 +196,7 @@ func (l *lister) followed(ctx context.Context, o objectstore.Object) (objectstor
 	return o, nil
 }
 
-// page asks for one page of a listing, of at most maxKeys, 0 for what the service gives at most.
+// page asks for one page of a listing, of at most maxKeys; 0 is the service's limit.
 func (l *lister) page(ctx context.Context, what listing, token string, maxKeys int) (page objectstore.Page, err error) {
 	err = l.options.Retry.attempt(ctx, func(ctx context.Context) error {
 		page, err = l.service.List(ctx, l.bucket, what.prefix, token, maxKeys)

@@ -9,54 +9,56 @@ import (
 	tableaddress "example.com/tsimport/internal/tablestore/address"
 )
 
-// withheld stands for a secret in an address.
+// withheld replaces a secret in an address.
 const withheld = "xxxxx"
 
-// harmless are the parameters of a query whose values are shown. Every other value is withheld: a list of secret names would
+// harmless are the query parameters whose values are shown. Every other value is withheld: a list of secret names would
 // miss the next vendor's.
 var harmless = strings.Fields(`page pagesize page_size per_page limit offset count part partnumber chunk split shard format type version versionid
 	v sv sr ver alt file filename table dataset sheet gid tab year month day hour date from to start end region lang locale encoding charset
 	compression delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
 	x-oss-signature-version`)
 
-// ofDatabases are the parameters of addresses of databases whose values are shown whole, so that a load can be resumed by its run folder alone.
+// ofDatabases are the parameters of database addresses whose values are shown whole, so that a run folder suffices to
+// resume a load.
 var ofDatabases = strings.Fields(`table key host hostaddr port user dbname service servicefile passfile connect_timeout application_name options client_encoding timezone datestyle
 	search_path target_session_attrs load_balance_hosts require_auth channel_binding gssencmode krbsrvname krbspn min_protocol_version max_protocol_version
 	sslmode sslrootcert sslcert sslkey sslsni sslnegotiation sslinline ssl_min_protocol_version ssl_max_protocol_version
 	socket defaults-file ssl-mode ssl-ca ssl-cert ssl-key`)
 
-// database is an address of a database, which is shown with its user: the password alone is a secret.
+// database is the address of a database, shown with its user: only the password is secret.
 var database = regexp.MustCompile(`(?i)^(?:postgres|postgresql|mysql|mariadb)$`)
 
-// sqliteFile is the address of a table of a file, which has no secret.
+// sqliteFile is the address of a table in a file, which has no secret.
 var sqliteFile = regexp.MustCompile(`(?i)^sqlite:/[^?#@]*\?table=[^&#@]*$`)
 
-// shortestToken is the length in base64 from which the name of a parameter without a value is treated as a token.
+// shortestToken is the base64 length from which a parameter name without a value counts as a token.
 const shortestToken = 16
 
-// mostShown is how long a name or a value of a parameter is at most that is shown.
+// mostShown is the longest parameter name or value shown.
 const mostShown = 40
 
-// Grammar of addresses, and of what is shown of them.
+// Grammar of addresses, and of their shown parts.
 var (
-	// harmlessValue is a value that can hold no address, no query and no signature, if it is not longer than mostShown.
+	// harmlessValue, up to mostShown, cannot hold an address, a query or a signature.
 	harmlessValue = regexp.MustCompile(`^[A-Za-z0-9._/+:, -]*$`)
 	parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\[\]-]*$`)
-	// wholeAddress is an argument that is an address to its end, perhaps after @ of a list or after --flag=.
+	// wholeAddress is an argument that is an address to its end, perhaps after the @ of a list or after --flag=.
 	wholeAddress = regexp.MustCompile(`(?is)^(@|--?[a-z-]+=@?)?((?:[a-z][a-z0-9+.-]+:/|(?:https?|oss|s3):).*)$`)
-	// addressInText ends where a text continues.
+	// addressInText is an address within a text.
 	addressInText = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]+:/|(?:https?|oss|s3):)[^\s"'<>` + "`" + `]+`)
 	userInText    = regexp.MustCompile(`//[^/\s"]*:[^/\s"]*@`) // of an address without a scheme
 	ordinal       = regexp.MustCompile(`^[0-9]{1,3}$`)
 	jsonWebToken  = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
 )
 
-// secretWords in the name of a part of a path, as in /token=…/, make its value a secret. Other such parts are folders of partitions.
+// secretWords in the name of a path segment such as /token=…/ make its value a secret. Other such segments are
+// partition folders.
 var secretWords = []string{
 	"sign", "sig", "token", "secret", "pass", "pwd", "key", "credential", "auth", "code", "session", "hdn", "hmac", "jwt", "sid", "acl",
 }
 
-// Redact returns an argument as it may be shown and kept: addresses without their secrets. What it returns, it leaves as it is.
+// Redact returns an argument with the secrets of addresses removed, to show and keep. It is idempotent.
 func Redact(arg string) string {
 	if m := wholeAddress.FindStringSubmatch(arg); m != nil {
 		return m[1] + redact(m[2])
@@ -64,7 +66,7 @@ func Redact(arg string) string {
 	return RedactText(arg)
 }
 
-// RedactText returns a text without the secrets of addresses in it.
+// RedactText removes the secrets of addresses in a text.
 func RedactText(text string) string {
 	if !strings.Contains(text, ":") {
 		return text
@@ -76,7 +78,7 @@ func RedactText(text string) string {
 	return userInText.ReplaceAllString(text, "//"+withheld+"@")
 }
 
-// RedactError returns an error without the secrets of addresses in its text.
+// RedactError removes the secrets of addresses in an error's text.
 func RedactError(err error) error {
 	if err == nil {
 		return nil
@@ -87,8 +89,8 @@ func RedactError(err error) error {
 	return err
 }
 
-// redact returns an address as it may be shown: without user, password and fragment, and with the values of those parameters
-// only that are known to be harmless. A number after # is not a fragment but ours, see expander.add.
+// redact removes an address's user, password and fragment, and all parameter values not known to be harmless. A number
+// after # is not a fragment but ours, see expander.add.
 func redact(address string) string {
 	if _, err := tableaddress.Parse(address); err == nil {
 		return address // what stands before its @ is a profile
@@ -131,7 +133,8 @@ func cutOrdinal(address string) (rest, number string) {
 	return address, ""
 }
 
-// splitByPassword reports whether a /, ? or # of a password was treated as the end of the host, as in http://user:12/3@host.
+// splitByPassword reports whether a /, ? or # of a password was parsed as the end of the host, as in
+// http://user:12/3@host.
 func splitByPassword(u *url.URL) bool {
 	if u.Path == "" && u.RawQuery == "" && strings.Contains(u.Fragment, "@") {
 		return u.User == nil
@@ -139,7 +142,7 @@ func splitByPassword(u *url.URL) bool {
 	return u.User == nil && u.Port() != "" && (strings.Contains(u.EscapedPath(), "@") || u.Path == "" && strings.Contains(u.RawQuery, "@"))
 }
 
-// redactObject is for oss:// and s3://, which have no user and no query: ? is a letter of a glob.
+// redactObject is for oss:// and s3://, which have no user and no query: ? is part of a glob.
 func redactObject(scheme, rest string) string {
 	bucket, key, slash := strings.Cut(rest, "/")
 	if i := strings.LastIndexByte(bucket, '@'); i >= 0 {
@@ -154,7 +157,7 @@ func redactObject(scheme, rest string) string {
 	return scheme + "://" + bucket
 }
 
-// redactQueryOf is for a key with what looks like the query of a signed address.
+// redactQueryOf is for a key with an apparent query of a signed address.
 func redactQueryOf(key string) string {
 	if i := strings.IndexByte(key, '?'); i >= 0 && strings.Contains(key[i:], "=") {
 		return key[:i+1] + redactQuery(key[i+1:], redactParameter)
@@ -162,7 +165,8 @@ func redactQueryOf(key string) string {
 	return key
 }
 
-// redactPath withholds what carries secrets in paths: parameters of a segment (;jsessionid=…), segments such as token=…, and JSON web tokens.
+// redactPath withholds secrets in paths: parameters of a segment (;jsessionid=…), segments such as token=…, and JSON
+// web tokens.
 func redactPath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -191,7 +195,7 @@ func redactQuery(query string, parameter func(string) string) string {
 	return strings.Join(parts, "&")
 }
 
-// redactSetting is redactParameter for an address of a database.
+// redactSetting is redactParameter for database addresses.
 func redactSetting(part string) string {
 	name, value, _ := strings.Cut(part, "=")
 	if slices.Contains(ofDatabases, strings.ToLower(name)) && !strings.Contains(value, "@") && !jsonWebToken.MatchString(value) {
@@ -223,7 +227,7 @@ func redactParameter(part string) string {
 	return part
 }
 
-// redactUnparsed is for text that is not an address: with no grammar to go by, all that may be a secret is left out.
+// redactUnparsed is for text that is not an address: without a grammar it drops everything that may be a secret.
 func redactUnparsed(address string) string {
 	scheme, rest, _ := strings.Cut(address, ":")
 	slashes := rest[:len(rest)-len(strings.TrimLeft(rest, "/"))]
@@ -237,10 +241,10 @@ func redactUnparsed(address string) string {
 	return scheme + ":" + slashes + rest
 }
 
-// queryInText is part of an address without its beginning.
+// queryInText is an address's query without its beginning.
 var queryInText = regexp.MustCompile(`\?[^\s"]*`)
 
-// scrub takes secrets out of the text of an error of net/http, which quotes the target of a redirect it cannot follow.
+// scrub removes secrets from the text of a net/http error, which quotes the target of a redirect it cannot follow.
 func scrub(err error) error {
 	text := queryInText.ReplaceAllString(err.Error(), "?"+withheld)
 	if text = RedactText(text); text == err.Error() {

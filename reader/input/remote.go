@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// version tells one content of an object from another.
+// version distinguishes contents of an object.
 type version struct {
 	size     int64  // bytes, -1 unknown
 	etag     string // "" unknown
@@ -25,7 +25,7 @@ func (v version) String() string {
 	return v.modified
 }
 
-// differs says in what another version differs, "" in nothing. Equal ETags outweigh different times: servers that
+// differs names the difference to another version, "" for none. Equal ETags outweigh different times: servers that
 // share the work may have copied a file at different times.
 func (v version) differs(w version) string {
 	switch {
@@ -41,7 +41,7 @@ func (v version) differs(w version) string {
 	return ""
 }
 
-// matchable returns the ETag for If-Match, which weak ones never meet (RFC 9110, 13.1.1).
+// matchable returns the ETag for If-Match, which weak ones never match (RFC 9110, 13.1.1).
 func (v version) matchable() string {
 	if strings.HasPrefix(v.etag, "W/") {
 		return ""
@@ -49,7 +49,6 @@ func (v version) matchable() string {
 	return v.etag
 }
 
-// reply is a part of an object on its way.
 type reply struct {
 	body    io.ReadCloser
 	version version // of the whole object
@@ -59,13 +58,13 @@ type reply struct {
 	unmarked bool // only the end of the connection is the end of the body, as in HTTP/1.0
 }
 
-// fetcher asks a server for a part of one object, once. The part is n bytes from off, with n < 0 all from off; without
-// ranges it is the object. An error is as the library gives it, or a statusError, or unusable, or ErrChanged.
+// fetcher asks a server once for a part of one object: n bytes from off, all from off if n < 0, the whole object
+// without ranges. The error is the library's, a statusError, an unusable, or ErrChanged.
 type fetcher interface {
 	fetch(ctx context.Context, off, n int64, ranges bool) (*reply, error)
 }
 
-// remote is the source of an object that a server gives.
+// remote is an object that a server gives.
 type remote struct {
 	fetcher
 	name    string
@@ -76,7 +75,7 @@ type remote struct {
 
 func (r *remote) seekable() bool { return r.ranges }
 
-// request fetches once, under watch, and checks that the reply is of the same object and from off on.
+// request fetches once, under watch, and checks that the reply is of the same object from off on.
 func (r *remote) request(ctx context.Context, off, n int64) (*reply, error) {
 	w := newWatch(ctx, r.retry.Stall)
 	w.start()
@@ -138,8 +137,8 @@ func (r *remote) openAt(ctx context.Context) (ReaderAtCloser, error) {
 	return &partReader{remote: r, ctx: ctx, cancel: cancel}, nil
 }
 
-// partReader reads a remote object at any offset. It has no state but its context, which io.ReaderAt leaves no other
-// way to pass, so any number may read.
+// partReader reads a remote object at any offset. Its only state is its context, since io.ReaderAt takes none, so it
+// can be shared.
 type partReader struct {
 	*remote
 	ctx    context.Context
@@ -151,7 +150,7 @@ func (p *partReader) Close() error {
 	return nil
 }
 
-// ReadAt asks for the part and, when the connection is cut, for what is still missing.
+// ReadAt asks for the part and, if the connection is cut, for the missing rest.
 func (p *partReader) ReadAt(b []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, fmt.Errorf("read %s at byte %d: before its start", p.name, off)
@@ -209,7 +208,7 @@ type stream struct {
 	err      error // the last, once there is one
 }
 
-// connect makes a request for what is missing, if anything is.
+// connect requests the missing part, if any.
 func (s *stream) connect() (err error) {
 	if s.ranges && s.off == s.version.size {
 		s.err = io.EOF // an empty range cannot be asked for
@@ -256,7 +255,7 @@ func (s *stream) Read(b []byte) (n int, err error) {
 	return 0, s.err
 }
 
-// failed decides what an error, or the end of a body, means: the end, another attempt, or an error that stands.
+// failed decides what an error, or the end of a body, means: the end, another attempt, or a final error.
 func (s *stream) failed(err error) {
 	s.disconnect()
 	size := s.version.size
@@ -284,7 +283,7 @@ func ofSize(size int64) string {
 	return fmt.Sprintf(" of %d", size)
 }
 
-// newReply understands an answer that has a body. It takes the body over only if there is no error.
+// newReply interprets an answer with a body. It owns the body unless it returns an error.
 func newReply(status int, h http.Header, length int64, body io.ReadCloser, off int64) (*reply, error) {
 	rep := &reply{body: body, version: version{size: length, etag: h.Get("ETag"), modified: h.Get("Last-Modified")}}
 	if status != http.StatusPartialContent {

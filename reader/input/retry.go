@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Retry says how a request that failed is repeated. All requests of this package only read.
+// Retry says how failed requests are repeated. All requests of this package only read.
 type Retry struct {
 	Attempts int               // in a row that give no byte, until the last error stands; 0 is 5
 	Backoff  ratelimit.Backoff // between attempts; the zero Backoff is from 200 ms to 5 s
@@ -38,13 +38,13 @@ func (r Retry) withDefaults() Retry {
 // errStalled is the cause of requests that watch cancelled.
 var errStalled = errors.New("no byte came for too long")
 
-// leastRate is the least bytes a second of a body while a reader waits for it, over Retry.Stall. Typing is faster.
+// leastRate is the least bytes per second of a body while a reader waits for it, over Retry.Stall. Typing is faster.
 const leastRate = 50
 
 // errSlow ends a body below leastRate; another request would be no faster.
 var errSlow = fmt.Errorf("the server sends less than %d bytes a second; try again when it is faster", leastRate)
 
-// statusError is the answer of a server that does not give what was asked for.
+// statusError is a server's unsuccessful answer.
 type statusError struct {
 	code       int
 	text       string // "" takes the code's
@@ -90,15 +90,15 @@ type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// otherScheme reports whether a server that speaks TLS was asked by http, or the other way round. Of some net/http has but
-// a text.
+// otherScheme reports whether a server that speaks TLS was asked by http, or vice versa. For some cases net/http has
+// only a text.
 func otherScheme(err error) bool {
 	return errors.As(err, new(tls.RecordHeaderError)) ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") || strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
 }
 
-// again reports whether another attempt may do better. What is not known to last counts as passing: errors of broken
-// connections have many types, and of HTTP/2 unexported ones.
+// again reports whether another attempt may succeed. An error not known to last counts as temporary: broken connections
+// have many error types, in HTTP/2 unexported ones.
 func again(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.passing()
@@ -128,10 +128,9 @@ type patience struct {
 	failures int
 }
 
-// progress notes that something came.
 func (p *patience) progress() { p.failures = 0 }
 
-// wait returns nil when it is time for another attempt, or the error that stands.
+// wait returns nil when it is time for another attempt, or the final error.
 func (p *patience) wait(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
@@ -155,13 +154,13 @@ func (p *patience) wait(ctx context.Context, err error) error {
 	return nil
 }
 
-// exhausted is an error of which all attempts failed, although any of them might have succeeded.
+// exhausted is an error that all attempts returned although each might have succeeded.
 type exhausted struct{ error }
 
 func (e *exhausted) Unwrap() error { return e.error }
 
-// Passing reports whether the same command may succeed later: a server did not answer, or was too busy. It is asked of errors of databases, too, whose
-// drivers keep the error of the network.
+// Passing reports whether the same command may succeed later: a server did not answer, or was too busy. It also takes
+// errors of databases, whose drivers keep the network's error.
 func Passing(err error) bool {
 	var (
 		all *exhausted
@@ -178,13 +177,13 @@ func Passing(err error) bool {
 	return errors.As(err, &op)
 }
 
-// OfTransport reports whether an error is one of getting at an input, and says nothing of what it holds.
+// OfTransport reports whether an error is about reaching an input, not about its content.
 func OfTransport(err error) bool {
 	return errors.As(err, new(*statusError)) || errors.As(err, new(unusable)) || errors.As(err, new(*url.Error)) || errors.As(err, new(*objectstore.Error)) ||
 		errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrChanged) || Passing(err)
 }
 
-// ended returns why a context ended: closed by its reader, or the error of the context.
+// ended returns why a context ended: closed by its reader, or the context's error.
 func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, fs.ErrClosed) {
 		return cause
@@ -192,8 +191,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// errCut replaces io.EOF, which is what a connection that is cut before the answer gives and which a reader would take for
-// the end of the input.
+// errCut replaces io.EOF of a connection cut before the answer, which a reader would take for the end of the input.
 var errCut = fmt.Errorf("the connection was cut: %w", io.ErrUnexpectedEOF)
 
 func plainEOF(err error) error {
@@ -220,8 +218,8 @@ func (r Retry) attempt(ctx context.Context, f func(context.Context) error) error
 	}
 }
 
-// watch cancels a request that stalls. Only the time in which somebody waits for the request counts: a slow
-// consumer is not a stall.
+// watch cancels a request that stalls. Only time in which somebody waits for the request counts: a slow consumer is not
+// a stall.
 type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -253,8 +251,8 @@ func (w *watch) explain(err error) error {
 	return plainEOF(bare(err))
 }
 
-// bare takes off an error what the libraries put around it: the path or address, which the caller says itself and
-// without its secrets, and the name of the operation.
+// bare unwraps the libraries' errors: they add the operation and the path or address, which the caller names itself,
+// without secrets.
 func bare(err error) error {
 	for {
 		switch e := err.(type) {
@@ -268,8 +266,8 @@ func bare(err error) error {
 	}
 }
 
-// stoppable makes each read in a goroutine, into a buffer of its own: a read of a terminal or a pipe cannot be broken off.
-// The last one stays until the process ends or data comes.
+// stoppable makes each read in a goroutine, into a buffer of its own: a read of a terminal or a pipe cannot be
+// interrupted. The last one stays until the process ends or data comes.
 type stoppable struct {
 	ctx     context.Context
 	r       io.Reader
@@ -284,8 +282,8 @@ type readResult struct {
 	err error
 }
 
-// Stoppable returns a reader of r whose reads end with ctx, with its cause as the error. It may read ahead of what is asked
-// for, and one read of r may be in progress when ctx has ended: r is the reader's alone from then on.
+// Stoppable returns a reader of r whose reads end with ctx, with its cause as the error. It may read ahead, and one
+// read of r may be in progress when ctx has ended: r is the reader's alone from then on.
 func Stoppable(ctx context.Context, r io.Reader) io.Reader {
 	return &stoppable{ctx: ctx, r: r, buf: make([]byte, 256<<10), pending: make(chan readResult, 1)}
 }

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Formats of tables keep, beside the files of a table, a log of which of them count. Files that were removed or replaced
-// stay for a while: loading all files of such a folder would load rows that the table no longer has.
+// Table formats keep, beside a table's files, a log of the current ones. Removed or replaced files stay for a while:
+// loading all files of such a folder would load rows that the table no longer has.
 
-// tableKind is a format of tables whose folders are not what they hold.
+// tableKind is a format of tables whose rows are not simply the files of their folder.
 type tableKind struct {
 	name   string
 	folder string                 // in the table's folder
@@ -39,31 +39,31 @@ func isPaimonSnapshot(name string) bool {
 	return name == "LATEST" || found && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// refuse says why input name is not taken, which is in the table at folder.
+// refuse returns why input name, in the table at folder, is refused.
 func (k *tableKind) refuse(name, folder string) error {
 	return fmt.Errorf("open input %s: it is in %s (%s has %s), whose folder keeps files that are no longer part of it; load what the table "+
 		"holds: write that with a program that reads its log, for example %s, and load the result. A file copied elsewhere is read as it is",
 		name, k.name, folder, k.folder, strings.ReplaceAll(k.export, "TABLE", folder))
 }
 
-// tableData reports whether a file's name is one that the files of tables have.
+// tableData reports whether a table's file may have this name.
 func tableData(name string) bool {
 	return slices.Contains([]string{".parquet", ".parq", ".orc", ".avro"}, strings.ToLower(path.Ext(name)))
 }
 
-// tableAt is a folder that holds a table.
+// tableAt is a folder with a table.
 type tableAt struct {
 	kind   *tableKind
 	folder string
 }
 
-// logs reports whether the table's own log holds name, rather than its rows.
+// logs reports whether name is in the table's log, not its rows.
 func (t *tableAt) logs(name string) bool {
 	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(name, t.folder), "/"), t.kind.folder+"/")
 }
 
-// checkTable refuses a file that is part of a table. Above base, which the argument names, only what looks like a table's
-// file is: anything else may stand anywhere.
+// checkTable refuses a file that is part of a table. Above base, the argument, only a name like a table's file counts:
+// other files may be anywhere.
 func (e *expander) checkTable(name, base string) error {
 	folder, err := realFolder(filepath.Dir(name))
 	if err != nil {
@@ -82,7 +82,7 @@ func (e *expander) checkTable(name, base string) error {
 	return t.kind.refuse(name, t.folder)
 }
 
-// realFolder is a folder's place, links followed.
+// realFolder follows a folder's links.
 func realFolder(name string) (string, error) {
 	full, err := filepath.Abs(name)
 	if err != nil {
@@ -94,7 +94,7 @@ func realFolder(name string) (string, error) {
 	return filepath.ToSlash(full), nil
 }
 
-// localTable returns the table that a folder is or is part of, nil if none.
+// localTable returns the table that a folder is in, nil if none.
 func (e *expander) localTable(folder string) *tableAt {
 	if t, known := e.tables[folder]; known {
 		return t
@@ -113,7 +113,7 @@ func (e *expander) localTable(folder string) *tableAt {
 	return found
 }
 
-// isLocal reports whether a folder holds a table of this kind. A log that cannot be read is left for its files to tell.
+// isLocal reports whether a folder holds a table of this kind. An unreadable log is left to the reading of its files.
 func (k *tableKind) isLocal(folder string) bool {
 	log := filepath.Join(folder, k.folder)
 	info, err := os.Stat(log)
@@ -127,7 +127,7 @@ func (k *tableKind) isLocal(folder string) bool {
 	return slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return k.file(entry.Name()) })
 }
 
-// tableOfKey returns the table to which the log belongs that a key is part of, nil for all other keys.
+// tableOfKey returns the table whose log contains the key, nil if none.
 func tableOfKey(key string) *tableAt {
 	for _, k := range tableKinds {
 		at := strings.LastIndex("/"+key, "/"+k.folder+"/")
@@ -142,8 +142,8 @@ func tableOfKey(key string) *tableAt {
 	return nil
 }
 
-// checkTables refuses the objects that a listing has added since before if they are part of a table: of one whose log was
-// listed too, or of one whose folder is base or above it.
+// checkTables refuses the objects that a listing has added since before if they are part of a table: one whose log was
+// listed too, or whose folder is base or above it.
 func (l *lister) checkTables(ctx context.Context, before int, base string, listed []*tableAt) error {
 	for _, i := range l.set.Items[before:] {
 		key := strings.TrimPrefix(i.Name, l.name(""))
@@ -183,7 +183,7 @@ func (l *lister) checkAbove(ctx context.Context, name, folder string) error {
 	}
 }
 
-// remoteTable returns the table that the folder of a bucket is, nil if none. Who may not list it does not know.
+// remoteTable returns the table in a bucket's folder, nil if there is none or the folder may not be listed.
 func (l *lister) remoteTable(ctx context.Context, folder string) (*tableAt, error) {
 	if folder != "" {
 		folder += "/"

@@ -16,19 +16,19 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Messages of canal, as its FlatMessage and its LogEventConvert (1.1) write them, and programs that write the same form (DTS, TiCDC):
+// Messages of canal, as its FlatMessage and its LogEventConvert (1.1) write them, and programs with the same form (DTS, TiCDC):
 //
-//	{"data":[{"id":"7","v":"a"}],"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint","v":"text"},
-//	 "old":[{"v":"b"}],"pkNames":["id"],"sql":"","table":"orders","ts":1589373560798,"type":"UPDATE"}
+// 	{"data":[{"id":"7","v":"a"}],"database":"shop","es":1589373560000,"id":9,"isDdl":false,"mysqlType":{"id":"bigint","v":"text"},
+// 	 "old":[{"v":"b"}],"pkNames":["id"],"sql":"","table":"orders","ts":1589373560798,"type":"UPDATE"}
 //
-// Maxwell's are of one row and know no types, so that the user says them:
+// Maxwell's messages have one row and no types; the user names them:
 //
-//	{"database":"shop","table":"orders","type":"update","ts":1589373560,"xid":23,"commit":true,"primary_key_columns":["id"],"data":{"id":7,"v":"a"},"old":{"v":"b"}}
+// 	{"database":"shop","table":"orders","type":"update","ts":1589373560,"xid":23,"commit":true,"primary_key_columns":["id"],"data":{"id":7,"v":"a"},"old":{"v":"b"}}
 //
-// Every value of canal is a text, or null. Values become what a load of the same table from the database makes of them: what a message does not tell
-// exactly is refused, unless the user has said the column's type, which then reads canal's text.
+// Every value of canal is a text, or null. Values become what a load of the same table from the database would give; a value that a message
+// does not give exactly is refused, unless the user has named the column's type, which then reads canal's text.
 
-// canalRows is what of a message says how many rows it has.
+// canalRows are the members of a message that tell its number of rows.
 type canalRows struct {
 	Data rowList  `json:"data"`
 	Old  rowList  `json:"old"`
@@ -38,7 +38,7 @@ type canalRows struct {
 	MaxwellKeys []string `json:"primary_key_columns"`
 }
 
-// rowList is an array of rows, or the only one.
+// rowList is an array of rows, or a single one.
 type rowList []json.RawMessage
 
 func (l *rowList) UnmarshalJSON(text []byte) error {
@@ -49,8 +49,9 @@ func (l *rowList) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]json.RawMessage)(l))
 }
 
-// UnfoldCanal returns a text of lines in which each message has one row: those of canal have all rows that an event of the log has. An update
-// of the primary key is a deletion and a new row there. A line that is not a message, or longer than so many bytes, stays as it is.
+// UnfoldCanal returns a text of lines with one row per message: canal's messages have all rows of an event of the log.
+// An update of the primary key becomes a deletion and a new row. A line that is not a message, or longer than longest
+// bytes, is unchanged.
 func UnfoldCanal(r io.Reader, longest int) io.Reader {
 	return &unfolding{lines: bufio.NewReaderSize(r, 64<<10), longest: longest}
 }
@@ -86,7 +87,7 @@ func (u *unfolding) Read(p []byte) (int, error) {
 	return u.unfolded.Read(p)
 }
 
-// rows writes the rows of a message that is not one row as it is.
+// rows writes the rows of a message that must be divided.
 func (u *unfolding) rows() bool {
 	var m canalRows
 	if err := json.Unmarshal(u.line, &m); err != nil || len(m.Data) == 0 || len(m.Old) > 0 && len(m.Old) != len(m.Data) {
@@ -126,8 +127,8 @@ func (u *unfolding) rows() bool {
 	return true
 }
 
-// movedRow is a row before an update that has changed its primary key, nil if that stays. Where the message has nothing but what has changed
-// (binlog_row_image=MINIMAL), what else the row has is unknown: then the update stays one, and is refused.
+// movedRow is the row before an update of its primary key, nil if the key stays. If the message has only the changes
+// (binlog_row_image=MINIMAL), the rest of the row is unknown: then the update stays one, and is refused.
 func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 	var before, old map[string]json.RawMessage
 	if json.Unmarshal(m.Data[i], &before) != nil || json.Unmarshal(m.Old[i], &old) != nil ||
@@ -141,7 +142,7 @@ func movedRow(m *canalRows, i int) map[string]json.RawMessage {
 	return before
 }
 
-// canalMessage is where the members of a message are.
+// canalMessage has the places of a message's members.
 type canalMessage struct {
 	kind, sql string
 	ddl       bool
@@ -233,7 +234,7 @@ func (p *Parser) canalChange(start int) bool {
 	return ok && p.members(m.data, func(key []byte, from, to int) bool { return p.changedValue(columns, key, from, to) }) && p.changesAny()
 }
 
-// firstRow is the place of the first object of an array, and whether more come after it.
+// firstRow returns the place of an array's first object, and whether there are more.
 func (p *Parser) firstRow(from, to int) (at int, more bool) {
 	s := &p.scan
 	switch s.data[from] {
@@ -251,16 +252,16 @@ func (p *Parser) firstRow(from, to int) (at int, more bool) {
 	return at, s.token() == ','
 }
 
-// harmless are the statements that change no row: of tables that are new, and of indexes.
+// harmless are statements that change no row: of new tables, and of indexes.
 var harmless = []string{"CREATE", "CINDEX", "DINDEX", "table-create", "database-create"}
 
-// changesRows are words of statements that canal writes as they are, with the type QUERY.
+// changesRows are statements that canal copies with the type QUERY.
 var changesRows = regexp.MustCompile(`(?i)^\s*(/\*.*?\*/\s*)*(insert|update|delete|replace|load|truncate|drop|alter|rename|call)\b`)
 
-// beside is what stands beside a name.
+// beside is a character next to a name.
 const beside = `[^\p{L}\p{N}_$]`
 
-// canalDefinition passes over a statement that changes nothing of the table whose changes are loaded.
+// canalDefinition skips a statement that does not change the loaded table.
 func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 	named := p.options.Changes.Table
 	if whole := p.options.Changes.Whole; named == "" && whole != nil {
@@ -276,7 +277,7 @@ func (p *Parser) canalDefinition(m *canalMessage, name []string, at int) bool {
 	return p.pass(true)
 }
 
-// canalColumns returns the columns as the member mysqlType between two places describes them; nil is none.
+// canalColumns returns the columns in the member mysqlType between two places; nil if there are none.
 func (p *Parser) canalColumns(from, to int) (map[string]*changedColumn, bool) {
 	if from < 0 || p.scan.data[from] != '{' {
 		return nil, true
@@ -298,7 +299,7 @@ func (p *Parser) canalColumns(from, to int) (map[string]*changedColumn, bool) {
 
 var mysqlTypes = regexp.MustCompile(`^([a-z]+)\s*(?:\((\d+)(?:,\d+)?\))?`)
 
-// canalColumn says how the texts of a column of such a type are read.
+// canalColumn says how to read the texts of a column of that type.
 func canalColumn(of string) *changedColumn {
 	c := &changedColumn{digits: -1}
 	base, length := "", ""
@@ -366,7 +367,7 @@ func readDatetime(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) str
 	return ""
 }
 
-// readLatin1 reads bytes, each of which is the character of its number.
+// readLatin1 reads bytes, each as the character with its number.
 func readLatin1(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	if p.scan.data[from] != '"' {
 		return noText

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// cell is what {"C":…,"V":…} says of a value, in rows that describe themselves and in those that the vendor's tool exports.
+// cell is a value's {"C":…,"V":…} in self-describing rows and in the vendor's exports.
 type cell struct {
 	vendors              bool // of the tool: the case of members does not count, they are few, and TS may be null or 0
 	name                 []byte
@@ -23,14 +23,14 @@ type cell struct {
 	at, unit, scale      int64
 }
 
-// vendorsMembers are those that the vendor's tool knows, vendorsKinds what T names there.
+// vendorsMembers are the members of the vendor's tool, vendorsKinds the names of its kinds in T.
 var (
 	vendorsMembers = []string{"C", "V", "T", "IsInt", "TS"}
 	vendorsKinds   = map[record.Kind]bool{record.Integer: true, record.Double: true, record.Binary: true, record.String: true, record.Boolean: true}
 )
 
-// cell reads an object with a value, under PK or not, and returns the value. False says that bad is set. Members that are not known might
-// change the meaning of the value, so they are refused.
+// cell reads an object with a value, under PK or not. False: bad is set. Unknown members might change the value's
+// meaning, so they are refused.
 func (p *Parser) cell(c *cell, pk bool) (d record.Datum, ok bool) {
 	s := &p.scan
 	from := s.pos
@@ -110,8 +110,8 @@ const (
 	tooPrecise = "more digits than a double keeps"
 )
 
-// datum is the value that the members say, or what is wrong with it. A number without a type is a double; under PK of the vendor's tool, which
-// marks none there, it stays a number.
+// datum returns the value of the members, or what is wrong with it. A number without a type is a double; under PK of
+// the vendor's tool, which marks none there, it stays a number.
 func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 	v := &c.value
 	kind, known := kindNamed(c.kind.Bytes)
@@ -163,7 +163,7 @@ func (c *cell) datum(pk bool, s *scanner) (d record.Datum, why string) {
 	return d, why
 }
 
-// because is what is wrong with a value that must be of some kind and was parsed; "" is nothing.
+// because returns what is wrong with a parsed value that must be of some kind; "" for nothing.
 func because(err error, is bool, otherwise string) string {
 	switch {
 	case is && err == nil:

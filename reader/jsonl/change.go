@@ -13,10 +13,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// ChangeForm is how a program writes that a row has changed.
+// ChangeForm is a program's form of a row change.
 type ChangeForm uint8
 
-// The forms.
 const (
 	NoChanges       ChangeForm = iota
 	DebeziumChanges            // events of Debezium's connectors, as its JSON converter writes their values: with schema and payload, or the payload alone
@@ -25,7 +24,7 @@ const (
 	DynamoDBChanges            // incremental exports of DynamoDB, which have the last change of each item
 )
 
-// Codes of a change that ends a load: what comes after it may rest on it.
+// Codes of a change that ends a load: later changes may rely on it.
 const (
 	CodeChange = "BadChange"   // the line is not a change of the form, or lacks what it needs
 	CodeDDL    = "TableChange" // the table was altered, truncated or dropped
@@ -36,14 +35,14 @@ const (
 type Changes struct {
 	Form  ChangeForm
 	Table string // whose changes are records: its name, with any of what stands before it ("schema.orders", "shop.schema.orders"); "" is the only one
-	// Whole is that table's whole name, of all that read one load; nil keeps it for the parser alone.
+	// Whole is the table's full name, shared by all readers of a load; nil keeps it for the parser alone.
 	Whole *TableOnce
-	// Without says which columns are not loaded; nil is none.
+	// Without reports whether a column is not loaded; nil: all are.
 	Without func(column string) bool
 	Typed   func(column string) bool // of which columns the user has said the types, where events have no schema
 }
 
-// changed is what the parser keeps from change to change.
+// changed is the parser's state between changes.
 type changed struct {
 	passes bool     // no record comes of the line
 	others int      // such lines in the split
@@ -53,7 +52,7 @@ type changed struct {
 	schema changedSchema
 }
 
-// LogPlace is where a change stands in the log of its source; zeros are unknown.
+// LogPlace is the place of a change in its source's log; zeros are unknown.
 type LogPlace struct {
 	File     string // of a binary log
 	Position uint64
@@ -61,7 +60,7 @@ type LogPlace struct {
 	Millis   int64  // since 1970, when it was made
 }
 
-// Followed returns how many changes of other tables the split has so far, and where its last change stands.
+// Followed returns the number of other tables' changes in the split so far, and the place of its last change.
 func (p *Parser) Followed() (others int, last LogPlace) { return p.changed.others, p.changed.at }
 
 // natural returns the natural number at a place, 0 if there is none.
@@ -74,7 +73,7 @@ func (p *Parser) natural(at int) uint64 {
 	return n
 }
 
-// change parses a change, from the first byte of its value on.
+// change parses a change, from the first byte of its value.
 func (p *Parser) change() bool {
 	s := &p.scan
 	p.record.Cells, p.record.Mode = p.record.Cells[:0], table.Put
@@ -90,7 +89,7 @@ func (p *Parser) change() bool {
 	}
 	end := s.pos
 	p.keys.reset()
-	// From here on the text is known to be an object of JSON in which no key occurs twice.
+	// From here on the text is a JSON object in which no key occurs twice.
 	ok := false
 	switch p.options.Changes.Form {
 	case DynamoDBChanges:
@@ -107,7 +106,7 @@ func (p *Parser) change() bool {
 	return ok
 }
 
-// pass says that no record comes of the line.
+// pass says that the line gives no record.
 func (p *Parser) pass(other bool) bool {
 	p.changed.passes = true
 	if other {
@@ -116,8 +115,8 @@ func (p *Parser) pass(other bool) bool {
 	return true
 }
 
-// ofTable passes over changes of other tables, or refuses them. Name has the table's name last, and before it what it is in, as far as the
-// form says that.
+// ofTable passes over changes of other tables, or refuses them. name ends with the table's name; before it are the
+// parents that the form gives.
 func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	c := &p.options.Changes
 	if c.Table != "" && !IsTable(c.Table, name) {
@@ -133,13 +132,13 @@ func (p *Parser) ofTable(name []string, at int) (mine, ok bool) {
 	return true, true
 }
 
-// TableOnce is the whole name of a table, which whoever meets it first says. Any goroutine may ask.
+// TableOnce is a table's full name, set by its first user. It is safe for concurrent use.
 type TableOnce struct {
 	mu   sync.Mutex
 	name string
 }
 
-// Is returns the name that was said first, which may be this one.
+// Is returns the first name, which may be this one.
 func (t *TableOnce) Is(name string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +146,7 @@ func (t *TableOnce) Is(name string) string {
 	return t.name
 }
 
-// IsTable reports whether a table, by its parts, is the one that is named.
+// IsTable reports whether a table, by its parts, is the named one.
 func IsTable(named string, name []string) bool {
 	last := len(name) - 1
 	for i := range name {
@@ -158,7 +157,7 @@ func IsTable(named string, name []string) bool {
 	return false
 }
 
-// members calls each with the key and the place of the value of every member of the object at a place, in text that was checked.
+// members calls each with the key and the value's place of every member of the object at a place, in checked text.
 func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool {
 	s := &p.scan
 	s.pos = at + 1
@@ -183,7 +182,7 @@ func (p *Parser) members(at int, each func(key []byte, from, to int) bool) bool 
 	return true
 }
 
-// past goes past the value at scan's place, in text that was checked.
+// past skips the value at scan's place, in checked text.
 func (s *scanner) past() {
 	depth := 0
 	for ; s.pos < len(s.data); s.pos++ {
@@ -226,7 +225,6 @@ func (p *Parser) textAt(at int) string {
 	return string(text)
 }
 
-// cell adds a cell.
 func (p *Parser) addCell(name []byte, d record.Datum) {
 	p.record.Cells = append(p.record.Cells, record.Cell{Name: name, Datum: d, At: -1})
 }
@@ -235,7 +233,7 @@ func (p *Parser) addCell(name []byte, d record.Datum) {
 //
 //	{"Metadata":{"WriteTimestampMicros":{"N":"1680109764000000"}},"Keys":{"id":{"S":"x"}},"OldImage":{…},"NewImage":{…}}
 //
-// An item that was deleted has no NewImage.
+// A deleted item has no NewImage.
 func (p *Parser) dynamoChange(start int) bool {
 	keys, image := -1, -1
 	if !p.members(start, func(name []byte, from, _ int) bool {
@@ -273,14 +271,14 @@ func (p *Parser) dynamoChange(start int) bool {
 	})
 }
 
-// changeMarks are what the first records of each form have.
+// changeMarks are members of each form's first records.
 var changeMarks = []struct {
 	form  ChangeForm
 	marks [2]string
 }{{DebeziumChanges, [2]string{`"op"`, `"source"`}}, {CanalChanges, [2]string{`"isDdl"`, `"database"`}}, {MaxwellChanges, [2]string{`"xid"`, `"database"`}}, {DynamoDBChanges, [2]string{`"Keys"`, `Image"`}}}
 
-// GuessChanges returns the form of the changes that a text begins with, and the table of the first one where it says which. Without any that
-// can be read it says why the first that looks like one cannot. A form that is given is the only one.
+// GuessChanges returns the form of the changes at a text's beginning, and the first one's table if stated. If none can
+// be read it says why the first that looks like one cannot. A given form is the only one tried.
 func GuessChanges(head []byte, layout Layout, given ChangeForm) (form ChangeForm, name, why string) {
 	for _, of := range changeMarks {
 		form := of.form

@@ -16,10 +16,11 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Events of Debezium, as its documentation of the connectors for PostgreSQL, MySQL and MariaDB (3.x) describes them. Values become what a load
-// of the same table from the database makes of them (docs/sql.md): what an event does not tell exactly is refused.
+// Events of Debezium, by its documentation of the connectors for PostgreSQL, MySQL and MariaDB (3.x). Values become
+// what a load of the same table from the database would give (docs/sql.md); a value that an event does not give exactly
+// is refused.
 
-// debeziumEvent is what stands in the payload of an event.
+// debeziumEvent is an event's payload.
 type debeziumEvent struct {
 	op            string
 	before, after int // places of the objects; -1 is null
@@ -29,7 +30,6 @@ type debeziumEvent struct {
 	ddl           string
 }
 
-// debeziumChange parses an event.
 func (p *Parser) debeziumChange(start int) bool {
 	s := &p.scan
 	payload, schema, schemaEnd := start, -1, -1
@@ -88,7 +88,7 @@ func (p *Parser) debeziumChange(start int) bool {
 	return p.changesAny()
 }
 
-// changesAny passes over an update of nothing that is logged and loaded.
+// changesAny skips an update that changes no loaded column.
 func (p *Parser) changesAny() bool {
 	if p.record.Mode == table.Update && !slices.ContainsFunc(p.record.Cells, func(c record.Cell) bool { _, key := p.index[string(c.Name)]; return !key }) {
 		return p.pass(false)
@@ -96,8 +96,8 @@ func (p *Parser) changesAny() bool {
 	return true
 }
 
-// sameKey refuses an update of what the table's key is made of, where the event has the row before it: a connector writes a deletion and a
-// new row only when the database's own key changes.
+// sameKey refuses an update of the table's key if the event has the row before it: a connector writes a deletion and a
+// new row only if the database's own key changes.
 func (p *Parser) sameKey(e *debeziumEvent) bool {
 	if e.op != "u" || e.before < 0 {
 		return true
@@ -116,7 +116,7 @@ func (p *Parser) sameKey(e *debeziumEvent) bool {
 	})
 }
 
-// readEvent reads what stands in a payload. It reports whether that is a heartbeat, or the beginning or end of a transaction.
+// readEvent reads a payload. It reports whether that is a heartbeat, or the beginning or end of a transaction.
 func (p *Parser) readEvent(payload int) (other bool) {
 	e := &p.changed.event
 	*e = debeziumEvent{before: -1, after: -1, table: e.table[:0]}
@@ -187,7 +187,7 @@ func (p *Parser) readEvent(payload int) (other bool) {
 
 var drops = regexp.MustCompile(`(?i)^\s*(truncate|drop)\b`)
 
-// definition passes over a statement about other tables. What it does to this one nobody has done here.
+// definition skips a statement about other tables. A statement about this table was not applied here.
 func (p *Parser) definition(payload int) bool {
 	var of struct {
 		Changes []struct {
@@ -215,14 +215,14 @@ func (p *Parser) definition(payload int) bool {
 	return p.pass(true)
 }
 
-// changedSchema is the columns of the table that the last schema has described.
+// changedSchema is the columns of the last schema.
 type changedSchema struct {
 	text      []byte
 	connector string
 	columns   map[string]*changedColumn
 }
 
-// changedColumn is how the values of a column are read.
+// changedColumn says how a column's values are read.
 type changedColumn struct {
 	read   func(p *Parser, c *changedColumn, d *record.Datum, from, to int) (why string)
 	refuse string // why they are not
@@ -234,7 +234,7 @@ type changedColumn struct {
 	instead []byte
 }
 
-// columnsOf returns the columns as the schema between two places describes them; nil is none.
+// columnsOf returns the columns of the schema between two places; nil if there are none.
 func (p *Parser) columnsOf(from, to int) (map[string]*changedColumn, bool) {
 	if from < 0 || p.scan.data[from] != '{' {
 		return nil, true
@@ -273,7 +273,7 @@ type debeziumMember struct {
 	Default    json.RawMessage   `json:"default"`
 }
 
-// Parameters of a column that the connector's column.propagate.source.type adds.
+// Column parameters that the connector's column.propagate.source.type adds.
 const (
 	sourceType   = "__debezium.source.column.type"
 	sourceLength = "__debezium.source.column.length"
@@ -377,12 +377,12 @@ func (m *debeziumMember) column(connector string) *changedColumn {
 	return c
 }
 
-// unavailable is what stands in place of a value that the database has not logged, since it did not change.
+// unavailable replaces a value that the database did not log because it did not change.
 const unavailable = "__debezium_unavailable_value"
 
 var unavailableBytes = base64.StdEncoding.EncodeToString([]byte(unavailable))
 
-// changedValue reads the value of a column between two places.
+// changedValue reads a column's value between two places.
 func (p *Parser) changedValue(columns map[string]*changedColumn, name []byte, from, to int) bool {
 	s := &p.scan
 	value := s.data[from:to]
@@ -449,7 +449,7 @@ func readWhole(p *Parser, _ *changedColumn, d *record.Datum, from, to int) strin
 	return ""
 }
 
-// readUnwrapped reads an unsigned number, of which events have the bits as those of a signed one.
+// readUnwrapped reads an unsigned number, whose bits events write as a signed one.
 func readUnwrapped(p *Parser, c *changedColumn, d *record.Datum, from, to int) string {
 	why := readWhole(p, c, d, from, to)
 	d.Kind = record.Unsigned
@@ -532,7 +532,7 @@ func readScaled(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) strin
 	return ""
 }
 
-// decimal makes the text of a decimal with all of its digits.
+// decimal makes a decimal's text with all digits.
 func (p *Parser) decimal(d *record.Datum, unscaled []byte, scale int32) {
 	n := record.Datum{Kind: record.Decimal, Bytes: unscaled, Scale: scale}
 	p.text(d, func(dst []byte) []byte { return n.AppendDecimal(dst) })
@@ -546,7 +546,7 @@ func (p *Parser) text(d *record.Datum, write func(dst []byte) []byte) {
 	*d = record.Datum{Kind: record.String, Bytes: s.scratch[from:len(s.scratch):len(s.scratch)]}
 }
 
-// readBits reads the bits of MySQL, the lowest byte first, as a number.
+// readBits reads MySQL's bits, lowest byte first, as a number.
 func readBits(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string {
 	bits, ok := p.bytesAt(from)
 	if !ok || len(bits) > 8 {
@@ -560,7 +560,7 @@ func readBits(p *Parser, _ *changedColumn, d *record.Datum, from, _ int) string 
 	return ""
 }
 
-// readBitText reads the bits of PostgreSQL as digits, as the server writes them.
+// readBitText reads PostgreSQL's bits as digits, as the server writes them.
 func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) string {
 	bits, ok := p.bytesAt(from)
 	switch p.scan.data[from] {
@@ -587,7 +587,8 @@ func readBitText(p *Parser, c *changedColumn, d *record.Datum, from, _ int) stri
 
 const noTime = "the time is before 1582-10-15 or after the year 9999, or infinite, and the event does not tell it exactly"
 
-// told reports whether events tell a time: their library counts days before the Gregorian calendar began in another one.
+// told reports whether events give a time exactly: before the Gregorian calendar their library counts days in another
+// one.
 func told(at time.Time) bool { return at.Unix() >= -12_219_292_800 && at.Year() <= 9999 }
 
 func readDate(p *Parser, _ *changedColumn, d *record.Datum, from, to int) string {
@@ -653,7 +654,7 @@ func readTimeOfDay(p *Parser, c *changedColumn, d *record.Datum, from, to int) s
 	return ""
 }
 
-// appendFraction writes so many digits of a fraction of a second, or those that it has.
+// appendFraction writes that many digits of a fraction of a second; if negative, those it has.
 func appendFraction(dst []byte, nanos int64, digits int) []byte {
 	text := fmt.Appendf(nil, ".%09d", nanos)
 	if digits < 0 {

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Columns collects the names of columns in the order in which they first appear.
+// Columns collects column names in order of first appearance.
 type Columns struct {
 	Why string // the first record that is refused is
 
@@ -25,8 +25,8 @@ type Columns struct {
 	pendingKeys []string
 }
 
-// Names returns the names so far. With flatten an object may be null or empty in some records: its own name is left
-// out if other records showed what is in it and none a value.
+// Names returns the names so far. With flatten an object may be null or empty in some records: its own name is left out
+// if other records showed its members and none a value.
 func (c *Columns) Names() []string {
 	out := make([]string, 0, len(c.names))
 	for i, name := range c.names {
@@ -38,7 +38,7 @@ func (c *Columns) Names() []string {
 	return out
 }
 
-// Keys returns the names of the values under PK in exported rows.
+// Keys returns the names of values under PK in exported rows.
 func (c *Columns) Keys() []string { return c.keys }
 
 func (c *Columns) note(name []byte, d record.Datum) {
@@ -47,7 +47,7 @@ func (c *Columns) note(name []byte, d record.Datum) {
 	c.pendingWeak = append(c.pendingWeak, c.flatten && (empty || d.Kind == record.Null))
 }
 
-// take makes the pending names columns, or drops them.
+// take turns the pending names into columns, or drops them.
 func (c *Columns) take(ok bool) {
 	if ok {
 		for i, name := range c.pending {
@@ -72,8 +72,8 @@ func (c *Columns) take(ok bool) {
 	c.pending, c.pendingWeak, c.pendingKeys = c.pending[:0], c.pendingWeak[:0], c.pendingKeys[:0]
 }
 
-// Discover adds to into the columns of data, a sample of whole lines. Columns of o do not count.
-// It returns the records of the sample and how many of them are refused; those name no column.
+// Discover adds the columns of data, a sample of complete lines, to into. Columns of o do not count. It returns the
+// number of records and of refused ones, which name no column.
 func Discover(data []byte, o Options, into *Columns) (records, bad int) {
 	o.Columns = nil
 	p := NewParser(o)

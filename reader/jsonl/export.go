@@ -7,12 +7,12 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// isExport says whether the line, at its brace, has the shape of a row that the vendor's command line tool exports:
+// isExport reports whether the line, at its brace, looks like a row exported by the vendor's command-line tool:
 //
 //	{"PK":{"Values":["a",7]},"Attr":{"Values":[{"C":"name","V":"b","TS":1626860469000},{"C":"n","V":1,"IsInt":true}]}}
 //
-// PK and optionally Attr and nothing else, each an object of Values and nothing else, which is an array. Anything
-// else is an ordinary object, also when it is broken.
+// It has only PK and optionally Attr, each an object with only Values, an array. Anything else, also if broken, is an
+// ordinary object.
 func (p *Parser) isExport() bool {
 	s := &p.scan
 	s.pos++
@@ -63,7 +63,7 @@ func (p *Parser) openValues() bool {
 	return ok && string(key) == "Values" && s.token() == '['
 }
 
-// export parses the line, which isExport has seen, from its brace on.
+// export parses the line that isExport has seen, from its brace.
 func (p *Parser) export() bool {
 	s := &p.scan
 	s.pos = bytes.IndexByte(s.data, '{') + 1
@@ -91,7 +91,7 @@ func (p *Parser) export() bool {
 	}
 }
 
-// exported reads the n-th value and puts it into its field. Under PK the tool writes bare values; their names are the table's.
+// exported reads the n-th value into its field. Under PK the tool writes bare values; their names are the table's.
 func (p *Parser) exported(pk bool, n int) bool {
 	s := &p.scan
 	c := cell{vendors: true, at: NoTimestamp}
@@ -126,7 +126,7 @@ func (p *Parser) exported(pk bool, n int) bool {
 	return ok
 }
 
-// scalars reads an object of values that are neither objects nor arrays, and gives each member, until one is refused.
+// scalars reads an object of scalars and gives each member, until one is refused.
 func (p *Parser) scalars(each func(key []byte, d record.Datum) bool) bool {
 	s := &p.scan
 	s.pos++
@@ -143,7 +143,7 @@ func (p *Parser) scalars(each func(key []byte, d record.Datum) bool) bool {
 	return true
 }
 
-// scalar reads a value that is neither object nor array.
+// scalar reads a value that is not an object or an array.
 func (p *Parser) scalar(d *record.Datum) bool {
 	s := &p.scan
 	switch c := s.token(); {

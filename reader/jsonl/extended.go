@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// extendedTags read what their tags hold in MongoDB Extended JSON; nil refuses the tag by name. Names that are not here, as those of
-// $ref and $id, are members of documents like any other.
+// extendedTags read the values of tags in MongoDB Extended JSON; nil refuses the tag by name. Other names, such as $ref
+// and $id, are ordinary members of documents.
 var extendedTags map[string]extendedTag
 
 type extendedTag struct {
@@ -34,7 +34,7 @@ func init() { // the functions read extendedTags
 	}
 }
 
-// strayTag refuses the tag of a value that is not the first member of its object.
+// strayTag refuses a tag that is not the first member of its object.
 func (t *tagged) strayTag(tags Tags, key []byte) {
 	if tags != MongoDB || len(key) < 2 || key[1] != '$' {
 		return
@@ -44,7 +44,6 @@ func (t *tagged) strayTag(tags Tags, key []byte) {
 	}
 }
 
-// extended reads a value of MongoDB.
 func (t *tagged) extended() *leaf {
 	s := &t.scan
 	switch c := s.data[s.pos]; c {
@@ -87,7 +86,7 @@ func (t *tagged) objectID() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
-// symbol reads a text: of $symbol, and of $code, whose scope no value has a place for.
+// symbol reads a text: of $symbol, or of $code; a scope has no place in a value.
 func (t *tagged) symbol() *leaf {
 	text, raw := t.text("the tag")
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
@@ -129,7 +128,7 @@ func mantissa(text []byte) []byte {
 	return text
 }
 
-// decimal reads a decimal number, whose digits are all kept: in a column it is a text.
+// decimal reads a decimal number with all digits: in a column it is a text.
 func (t *tagged) decimal() *leaf {
 	text, _ := t.text("$numberDecimal")
 	raw := text
@@ -181,7 +180,7 @@ func (t *tagged) moment(text string) time.Time {
 	return at
 }
 
-// binary reads bytes: {"base64":…,"subType":…}, or base64 and $type beside it. Those of the subtype 04 are a UUID.
+// binary reads bytes: {"base64":…,"subType":…}, or base64 with $type beside it. Subtype 04 is a UUID.
 func (t *tagged) binary() *leaf {
 	s := &t.scan
 	var packed, raw, kind []byte
@@ -210,14 +209,13 @@ func (t *tagged) binary() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, quoted(text))
 }
 
-// isHex reports whether a text is hexadecimal digits.
 func isHex(text []byte) bool {
 	return !bytes.ContainsFunc(text, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F')
 	})
 }
 
-// pair reads an object with two members that are strings, in any order. Raw is the first one as JSON.
+// pair reads an object with two strings, in any order. raw is the first one as JSON.
 func (t *tagged) pair(tag, a, b string) (first, raw, second []byte) {
 	s := &t.scan
 	has := [2]bool{}
@@ -257,7 +255,7 @@ func (t *tagged) uuid() *leaf {
 	return t.leaf(record.Datum{Kind: record.String, Bytes: lower}, quoted(lower))
 }
 
-// timestamp reads the internal clock of MongoDB, seconds and a count, which stay an object of both.
+// timestamp reads MongoDB's internal clock, seconds and a count, which stay an object of both.
 func (t *tagged) timestamp() *leaf {
 	const wrong = `$timestamp does not hold {"t":…,"i":…}, of 32 bits each`
 	s := &t.scan

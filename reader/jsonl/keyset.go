@@ -6,8 +6,8 @@ import (
 )
 
 // keySet finds keys that occur twice in one object of a record. One open table serves all objects of all records:
-// entries carry the object they belong to, and the turn, so that nothing is ever cleared. Its hash is seeded, so no
-// file can make its keys collide.
+// entries carry their object and the turn, so nothing is ever cleared. Its hash is seeded, so no file can make its keys
+// collide.
 type keySet struct {
 	seed    maphash.Seed
 	slots   []keySlot // a power of two
@@ -22,14 +22,13 @@ type keySlot struct {
 	key          []byte
 }
 
-// reset begins a record.
 func (k *keySet) reset() {
 	if k.turn++; k.turn == 0 || k.slots == nil {
 		k.seed = maphash.MakeSeed()
 		k.slots = make([]keySlot, 64)
 		k.turn = 1
 	}
-	// A record with very many keys must not hold on to its memory, nor make those after it slow.
+	// A record with very many keys must not keep its memory, nor slow down those after it.
 	if len(k.slots) > 1<<16 && k.used < len(k.slots)/16 {
 		k.slots = make([]keySlot, 64)
 	}
@@ -42,7 +41,7 @@ func (k *keySet) object() uint32 {
 	return k.objects
 }
 
-// add says whether the key is new in the object. It keeps the key until the end of the record.
+// add reports whether the key is new in the object. It keeps the key until the end of the record.
 func (k *keySet) add(object uint32, key []byte) bool {
 	if k.used*2 >= len(k.slots) {
 		k.grow()

@@ -9,7 +9,6 @@ import (
 // Layout is how the records of a JSON text follow each other.
 type Layout uint8
 
-// The layouts.
 const (
 	Lines   Layout = iota // one object a line; a line that is broken ends with the line
 	Objects               // objects one after the other, each over any number of lines
@@ -18,8 +17,8 @@ const (
 
 func (l Layout) String() string { return [...]string{"one object a line", "objects", "an array"}[l] }
 
-// Guess finds the layout of a text by its beginning; whole says that head is all of it. A text is lines unless it has an object over
-// several of them, or reads better as something else: a broken line must not make one text of all that follows it.
+// Guess finds a text's layout by its beginning; whole says that head is all of it. A text is lines unless it has an
+// object over several of them, or reads better as something else: a broken line must not merge all text after it.
 func Guess(head []byte, whole bool) Layout {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if len(text) > 0 && text[0] == '[' {
@@ -55,8 +54,9 @@ func Guess(head []byte, whole bool) Layout {
 	return Lines
 }
 
-// spansLines reports whether a text, cut by its brackets, has an object of several lines, or the beginning of one. Nested objects on lines of
-// their own do not matter. Consecutive broken lines do not make one. A broken object counts if its first line is a bracket alone.
+// spansLines reports whether a text, cut by its brackets, has an object of several lines, or the beginning of one.
+// Nested objects on lines of their own do not matter. Consecutive broken lines do not make one. A broken object counts
+// if its first line is a bracket alone.
 func spansLines(text []byte) bool {
 	p := NewParser(Options{Layout: Objects})
 	p.Reset(text)
@@ -71,7 +71,7 @@ func spansLines(text []byte) bool {
 	return false
 }
 
-// First returns the first record that is an object that can be read, nil if none is, and whether it is the only record.
+// First returns the first readable object, nil if there is none, and whether it is the only record.
 func First(data []byte, l Layout) (object []byte, only bool) {
 	p := NewParser(Options{Layout: l})
 	p.Reset(data)
@@ -83,7 +83,7 @@ func First(data []byte, l Layout) (object []byte, only bool) {
 	return object, p.Records() == 1
 }
 
-// count returns how many records are good and bad, and whether the first is good.
+// count returns the number of good and bad records, and whether the first is good.
 func count(data []byte, o Options) (good, bad int, first bool) {
 	p := NewParser(o)
 	p.Reset(data)
@@ -98,9 +98,9 @@ func count(data []byte, o Options) (good, bad int, first bool) {
 	return good, bad, first
 }
 
-// Cutter finds where the records of a text end that is not one object a line. It follows brackets and strings from the
-// text's beginning, or from between any two records, and reads what is between records strictly. What is in a record is
-// the parser's to judge.
+// Cutter finds the ends of records in a text that is not one object per line. It follows brackets and strings from the
+// text's beginning, or from between any two records, and reads the text between records strictly. The parser judges the
+// records.
 type Cutter struct {
 	Array bool // the text is arrays, else objects one after the other
 	Begun bool // the text is read from between two records
@@ -113,7 +113,7 @@ type Cutter struct {
 	place   place
 }
 
-// place is where the text is between records.
+// place is the state between records.
 type place uint8
 
 const (
@@ -135,8 +135,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("want %s, found %s", e.Want, printable(e.Got))
 }
 
-// Cut continues with the text and returns where in data the last record that ends there ends, -1 if none does. Data must begin
-// where the data before ended; a number that goes to its end ends with what follows.
+// Cut continues with the text and returns the end of the last record that ends in data, -1 if none does. Data must
+// begin where the data before ended; a number at its very end is ended by the bytes after it.
 func (c *Cutter) Cut(data []byte) (end int, err error) {
 	end = -1
 	if c.Begun && c.Array {
@@ -162,10 +162,9 @@ func (c *Cutter) Cut(data []byte) (end int, err error) {
 	return end, nil
 }
 
-// inside reports whether the text is in a record.
 func (c *Cutter) inside() bool { return len(c.open) > 0 || c.text || c.word }
 
-// record returns where the record ends that has begun before from.
+// record returns the end of the record that has begun before from.
 func (c *Cutter) record(data []byte, from int) (end int, err error) {
 	for i := from; i < len(data); {
 		b := data[i]
@@ -200,7 +199,7 @@ var errCut = errors.New("the last record has no end; look for a bracket or a quo
 // maxOpen bounds the brackets that a cutter remembers. No record nests so deep.
 const maxOpen = 1 << 20
 
-// inText goes to the end of a string and returns how far that is.
+// inText goes to the end of a string and returns its place.
 func (c *Cutter) inText(data []byte) int {
 	for i, b := range data {
 		switch b {
@@ -215,7 +214,7 @@ func (c *Cutter) inText(data []byte) int {
 	return len(data)
 }
 
-// inRecord takes a byte that is in a record and in no string; false says that it closes the wrong bracket.
+// inRecord takes a byte in a record outside strings; false: it closes the wrong bracket.
 func (c *Cutter) inRecord(b byte) bool {
 	switch b {
 	case '"':
@@ -232,7 +231,7 @@ func (c *Cutter) inRecord(b byte) bool {
 	return true
 }
 
-// between takes a byte that is in no record.
+// between takes a byte between records.
 func (c *Cutter) between(b byte, pos int) error {
 	switch {
 	case c.marked == 0 && (b == ' ' || b == '\t' || b == '\r' || b == '\n'):
@@ -274,7 +273,7 @@ func (c *Cutter) begin(b byte) {
 	c.inRecord(b)
 }
 
-// End says what the text lacks when it ends here, nil if nothing, and whether it ends with a record that only this ends.
+// End returns what the text lacks if it ends here, nil if nothing, and whether its last record ends only with it.
 func (c *Cutter) End() (record bool, err error) {
 	if len(c.open) > 0 || c.text {
 		return false, errCut

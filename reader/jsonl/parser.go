@@ -9,19 +9,18 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// CodeJSON is the code of a record that is not one JSON object.
+// CodeJSON is the code of a record that is not a JSON object.
 const CodeJSON = "BadJSON"
 
-// CodeUnknown is the code of a record with a member that is not a column, when Strict.
+// CodeUnknown is the code of a record with a member that is not a column, if Strict.
 const CodeUnknown = "UnknownColumn"
 
-// MaxDepth is how deep objects and arrays may nest, the record itself included.
+// MaxDepth limits the nesting of objects and arrays, including the record itself.
 const MaxDepth = 200
 
-// NoTimestamp is what Timestamps has for a field without a time stamp.
+// NoTimestamp is in Timestamps for a field without a timestamp.
 const NoTimestamp = -1
 
-// Options say what to make of a line.
 type Options struct {
 	Columns []string // the fields of a record, in this order; other keys are read and dropped
 	Keys    []string // names of the values under PK in lines of the vendor's tool that name none; pk1, pk2 … for those missing
@@ -42,8 +41,8 @@ type Options struct {
 	Wrapped bool // of DynamoDB: items stand in {"Item":…}
 }
 
-// Parser parses splits. It is for one goroutine. It has many fields because in steady state it does not allocate: they are the
-// memory that one record leaves to the next.
+// Parser parses splits. It is for one goroutine. It has many fields because in steady state it does not allocate: each
+// record reuses the memory of the last.
 type Parser struct {
 	unknown []byte // name of a member that is not a column, Strict
 	strange bool   // there is one; its name may be empty
@@ -94,7 +93,8 @@ func NewParser(o Options) *Parser {
 	return p
 }
 
-// Reset begins a split: whole lines, the last of which may lack its end, or the text between two places where a Cutter cuts. Offsets are uint32: a split is below 4 GiB.
+// Reset begins a split: complete lines, the last perhaps without its end, or the text between two cuts of a Cutter.
+// Offsets are uint32: a split is below 4 GiB.
 func (p *Parser) Reset(data []byte) {
 	p.data, p.next, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Array: p.options.Layout == Array, open: p.cutter.open[:0]}
@@ -108,21 +108,21 @@ func (p *Parser) Continue(data []byte) {
 	p.cutter.place = anywhere
 }
 
-// Records returns the records parsed of this split so far.
+// Records is the number of records of this split so far.
 func (p *Parser) Records() int { return p.records }
 
-// Lines returns the lines read of this split so far, blank ones included.
+// Lines is the number of lines of this split so far, including blank ones.
 func (p *Parser) Lines() int { return p.lines }
 
-// Stamped reports whether the record has a time stamp that counts.
+// Stamped reports whether the record has a valid timestamp.
 func (p *Parser) Stamped() bool { return p.stamped }
 
-// Timestamps returns the time stamps of the record's fields in milliseconds, NoTimestamp where there is none. It is
-// valid until the next record.
+// Timestamps returns the timestamps of the record's fields in milliseconds, NoTimestamp for none. It is valid until the
+// next record.
 func (p *Parser) Timestamps() []int64 { return p.timestamps }
 
-// Next parses the next record: in lines the next that is not blank. The record and what its fields point to are valid until
-// the next call.
+// Next parses the next record (in lines, the next non-blank one). The record and its fields are valid until the next
+// call.
 func (p *Parser) Next() (*record.Record, bool) {
 	for {
 		rec, ok := p.nextText()
@@ -135,7 +135,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	}
 }
 
-// nextText parses the next text of a record. Not every change makes one.
+// nextText parses the next text of a record. Some changes make none.
 func (p *Parser) nextText() (*record.Record, bool) {
 	if p.options.Layout != Lines {
 		return p.nextValue()
@@ -161,8 +161,8 @@ func (p *Parser) nextText() (*record.Record, bool) {
 	return nil, false
 }
 
-// nextValue parses the next value of a text whose records are cut by their brackets. What is between them has been judged by a
-// Cutter.
+// nextValue parses the next value of a text whose records are cut by brackets. A Cutter has judged the text between
+// them.
 func (p *Parser) nextValue() (*record.Record, bool) {
 	c := &p.cutter
 	start, n := -1, p.next
@@ -197,7 +197,7 @@ var (
 	mark    = []byte("\xef\xbb\xbf") // U+FEFF, where files were joined
 )
 
-// parse parses the text in scan, which is a record's.
+// parse parses a record's text, in scan.
 func (p *Parser) parse(span table.Span) *record.Record {
 	p.record.Span = span
 	p.record.Span.Record = uint32(p.records)
@@ -210,7 +210,6 @@ func (p *Parser) parse(span table.Span) *record.Record {
 	return &p.record
 }
 
-// begin forgets the record before.
 func (p *Parser) begin() {
 	p.turn++
 	if p.turn == 0 {
@@ -229,7 +228,7 @@ func (p *Parser) begin() {
 	p.tags.reset()
 }
 
-// line parses the line in scan; false says that bad is set.
+// line parses the line in scan; false: bad is set.
 func (p *Parser) line() bool {
 	s := &p.scan
 	if p.options.Changes.Form != NoChanges {
@@ -271,13 +270,13 @@ func (p *Parser) line() bool {
 	return true
 }
 
-// ended refuses what comes after the record in its text.
+// ended refuses text after the record.
 func (p *Parser) ended() bool {
 	p.scan.space()
 	return p.scan.pos == len(p.scan.data) || p.broken("want nothing after the object")
 }
 
-// column returns the field for a name, -1 for none. Keys mostly come in the order of the columns.
+// column returns the field for a name, -1 for none. Keys mostly come in column order.
 func (p *Parser) column(name []byte) int {
 	if p.guess < len(p.options.Columns) && string(name) == p.options.Columns[p.guess] {
 		p.guess++
@@ -290,7 +289,7 @@ func (p *Parser) column(name []byte) int {
 	return -1
 }
 
-// broken refuses the record for its syntax, at scan's place.
+// broken refuses the record for its syntax at scan's place.
 func (p *Parser) broken(want string) bool {
 	s := &p.scan
 	if s.pos >= len(s.data) {
@@ -303,7 +302,7 @@ func (p *Parser) broken(want string) bool {
 	return p.refuse("", CodeJSON, fmt.Sprintf("%s at byte %d, found %s", want, s.pos+1, printable(s.data[s.pos])), s.pos)
 }
 
-// failed refuses the record for what scan found.
+// failed refuses the record for scan's fault.
 func (p *Parser) failed(column []byte) bool {
 	s := &p.scan
 	if s.fault.utf8 {

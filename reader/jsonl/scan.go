@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads tokens of one line. Its methods return false when the line is broken, and fault then says how.
+// scanner reads tokens of one line. Its methods return false if the line is broken, and set fault.
 type scanner struct {
 	data    []byte
 	pos     int
@@ -32,7 +32,7 @@ func (s *scanner) failUTF8(pos int, why string) bool {
 	return false
 }
 
-// space skips white space. A line holds no line feed, a record of a text that is not lines may.
+// space skips white space, including line feeds of records that are not lines.
 func (s *scanner) space() {
 	for s.pos < len(s.data) {
 		if c := s.data[s.pos]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
@@ -42,7 +42,6 @@ func (s *scanner) space() {
 	}
 }
 
-// token skips white space and returns the byte after it, 0 at the end of the line.
 func (s *scanner) token() byte {
 	s.space()
 	if s.pos < len(s.data) {
@@ -56,7 +55,8 @@ const (
 	highs = 0x8080808080808080
 )
 
-// plain returns the length of the run at pos that needs no look in a string: printable ASCII but quote and backslash.
+// plain returns the length of the run at pos that a string needs no checks for: printable ASCII but quote and
+// backslash.
 func (s *scanner) plain(pos int) int {
 	start := pos
 	data := s.data
@@ -64,7 +64,7 @@ func (s *scanner) plain(pos int) int {
 		w := binary.LittleEndian.Uint64(data[pos:])
 		quote, escape := w^(lows*'"'), w^(lows*'\\')
 		// Each term has the high bit of a byte that is a control character, a quote or a backslash, or (in w) not ASCII;
-		// borrows can only mark bytes above the first that is marked, and the loop below looks at every byte.
+		// borrows can only mark bytes above the first marked one, and the loop below looks at every byte.
 		if ((w-lows*0x20)|(quote-lows)|(escape-lows)|w)&highs != 0 {
 			break
 		}
@@ -105,7 +105,7 @@ func (s *scanner) text() (out []byte, ok bool) {
 	return s.scratch[at:len(s.scratch):len(s.scratch)], true
 }
 
-// skipText checks a string whose quote is at pos, and goes past it. end is the place of the closing quote.
+// skipText checks and skips a string whose quote is at pos. end is the place of the closing quote.
 func (s *scanner) skipText() (end int, escaped, ok bool) {
 	start := s.pos + 1
 	ascii := true
@@ -184,7 +184,6 @@ func (s *scanner) escape(pos int) (rune, int) {
 	return loneSurrogate, pos + 6
 }
 
-// hex reads \uXXXX at pos.
 func (s *scanner) hex(pos int) (r rune, ok bool) {
 	if pos+6 > len(s.data) || s.data[pos] != '\\' || s.data[pos+1] != 'u' {
 		return 0, false
@@ -205,7 +204,6 @@ func (s *scanner) hex(pos int) (r rune, ok bool) {
 	return r, true
 }
 
-// number goes past the number at pos.
 func (s *scanner) number() bool {
 	if s.data[s.pos] == '-' {
 		s.pos++
@@ -242,7 +240,7 @@ func (s *scanner) digits() bool {
 	return s.pos > start
 }
 
-// word goes past true, false or null.
+// word skips true, false or null.
 func (s *scanner) word(w string) bool {
 	if len(s.data)-s.pos >= len(w) && string(s.data[s.pos:s.pos+len(w)]) == w {
 		s.pos += len(w)

@@ -9,21 +9,21 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Tags is a vocabulary of objects that stand for values and say their types, such as {"N":"7"}.
+// Tags is a vocabulary of objects for typed values, such as {"N":"7"}.
 type Tags uint8
 
-// The vocabularies.
 const (
 	NoTags   Tags = iota // JSON as it is
 	DynamoDB             // DynamoDB JSON: every value of an item is an object with one type tag
 	MongoDB              // MongoDB Extended JSON v2, canonical and relaxed, and what mongoexport wrote before
 )
 
-// CodeTag is the code of a record with a value whose type tag cannot be right.
+// CodeTag is the code of a record with a wrong type tag.
 const CodeTag = "BadTypeTag"
 
-// GuessTags finds out whether a text that begins with head has type tags for certain: a record can be read with them and has some, wherever it is.
-// The items of DynamoDB count only inside of {"Item":…}, as exports write them. Of two vocabularies the one of more records counts.
+// GuessTags finds out whether a text that begins with head certainly has type tags: a record can be read with them and
+// has some, anywhere. DynamoDB items count only inside {"Item":…}, as exports write them. The vocabulary with more
+// records wins.
 func GuessTags(head []byte, layout Layout) (guess Tags) {
 	most := 0
 	for mark, o := range map[string]Options{`"Item"`: {Tags: DynamoDB, Wrapped: true}, `"$`: {Tags: MongoDB}} {
@@ -58,7 +58,7 @@ func (p *Parser) unexpected(name, value []byte, at int) bool {
 	return p.refuse(string(name), CodeTag, "the value has a type tag of MongoDB, and no record in the sample of all inputs has one; --format mongodb reads all records with their tags, --format jsonl keeps them as objects", at)
 }
 
-// Wrapped reports whether the items of a text of DynamoDB stand in {"Item":…} each.
+// Wrapped reports whether a DynamoDB text wraps each item in {"Item":…}.
 func Wrapped(head []byte, layout Layout) bool {
 	in, _, _ := count(head, Options{Tags: DynamoDB, Wrapped: true, Layout: layout})
 	out, _, _ := count(head, Options{Tags: DynamoDB, Layout: layout})
@@ -94,7 +94,7 @@ func (p *Parser) notItem(at int) bool {
 	return p.refuse("", CodeTag, `want {"Item":{…}} and nothing beside Item, as in the records before`, at)
 }
 
-// untag makes the value that a tagged one stands for.
+// untag replaces a tagged value by the one it stands for.
 func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 	if _, is := extendedTags[string(name)]; is && p.options.Tags == MongoDB {
 		return p.refuse(string(name), CodeTag, fmt.Sprintf("%s is a type tag, and the record is not a document", name), at)
@@ -115,7 +115,7 @@ func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
 	return true
 }
 
-// tagged reads values that have type tags. Their text is JSON without white space that was checked.
+// tagged reads values with type tags. Their text is checked JSON without white space.
 type tagged struct {
 	scan  scanner
 	out   []byte // JSON and bytes that are values of this record
@@ -131,20 +131,19 @@ type leaf struct {
 	raw []byte // as JSON; nil says that JSON cannot hold it, or that it is a Timestamp
 }
 
-// leaf returns a leaf, until the next one.
+// leaf returns a leaf, valid until the next one.
 func (t *tagged) leaf(d record.Datum, raw []byte) *leaf {
 	t.one = leaf{d, raw}
 	return &t.one
 }
 
-// tagError is why a value cannot be what its tags say. It is what reading panics with.
+// tagError is why a value's tags are wrong. Reading panics with it.
 type tagError string
 
 func (e tagError) Error() string { return string(e) }
 
 func (t *tagged) failf(format string, a ...any) { panic(tagError(fmt.Sprintf(format, a...))) }
 
-// value reads the value of a column.
 func (t *tagged) value(tags Tags) (d record.Datum, err error) {
 	defer func() {
 		switch x := recover().(type) {
@@ -162,7 +161,7 @@ func (t *tagged) value(tags Tags) (d record.Datum, err error) {
 	return record.Datum{Kind: record.JSON, Bytes: t.out[from:len(t.out):len(t.out)]}, nil
 }
 
-// read reads the value at scan's place: a leaf, or one that it appends to out as JSON; then it returns nil.
+// read reads the value at scan's place: it returns a leaf, or appends JSON to out and returns nil.
 func (t *tagged) read(tags Tags) *leaf {
 	if tags == DynamoDB {
 		return t.attribute()
@@ -170,7 +169,6 @@ func (t *tagged) read(tags Tags) *leaf {
 	return t.extended()
 }
 
-// inner appends the value at scan's place to out, as JSON.
 func (t *tagged) inner(tags Tags) {
 	keep := len(t.out)
 	switch l := t.read(tags); {
@@ -185,7 +183,7 @@ func (t *tagged) inner(tags Tags) {
 }
 
 // members appends an object whose values have tags to out. The scan is after its bracket and, if key is not nil, after
-// its first key. It returns nil, as read does.
+// its first key. Like read it returns nil.
 func (t *tagged) members(tags Tags, key []byte) *leaf {
 	s := &t.scan
 	t.out = append(t.out, '{')
@@ -208,7 +206,7 @@ func (t *tagged) members(tags Tags, key []byte) *leaf {
 	return nil
 }
 
-// elements appends an array to out; each appends one of its elements. The scan is at its bracket.
+// elements appends an array to out; each appends one element. The scan is at its bracket.
 func (t *tagged) elements(each func()) {
 	s := &t.scan
 	if s.data[s.pos] != '[' {
@@ -227,14 +225,14 @@ func (t *tagged) elements(each func()) {
 	t.out = append(t.out, ']')
 }
 
-// literal goes past the string at scan's place and returns it as it is written.
+// literal skips the string at scan's place and returns it unparsed.
 func (t *tagged) literal() []byte {
 	from := t.scan.pos
 	t.scan.skipText()
 	return t.scan.data[from:t.scan.pos]
 }
 
-// text reads the string that a tag must have.
+// text reads a tag's string.
 func (t *tagged) text(tag string) (text, raw []byte) {
 	s := &t.scan
 	if s.data[s.pos] != '"' {
@@ -245,7 +243,7 @@ func (t *tagged) text(tag string) (text, raw []byte) {
 	return text, s.data[from:s.pos]
 }
 
-// end goes past the bracket that closes a tagged value.
+// end skips the bracket that closes a tagged value.
 func (t *tagged) end(tag string) {
 	if t.scan.data[t.scan.pos] != '}' {
 		t.failf("a member beside %s", tag)
@@ -254,7 +252,6 @@ func (t *tagged) end(tag string) {
 	t.found++
 }
 
-// number makes a leaf of the text of a number.
 func (t *tagged) number(tag string, text []byte) *leaf {
 	if !isNumber(text) {
 		t.failf("%s holds %.40q, which is not a number", tag, text)
@@ -262,7 +259,7 @@ func (t *tagged) number(tag string, text []byte) *leaf {
 	return t.leaf(record.Datum{Kind: record.Number, Bytes: text}, text)
 }
 
-// isNumber reports whether a text is a number as JSON writes it.
+// isNumber reports whether a text is a JSON number.
 func isNumber(text []byte) bool {
 	s := scanner{data: text}
 	return len(text) > 0 && (text[0] == '-' || text[0]-'0' <= 9) && s.number() && s.pos == len(text)
@@ -287,10 +284,10 @@ var strictBase64 = base64.StdEncoding.Strict()
 // As JSON.
 var jsonTrue, jsonFalse, jsonNull = []byte("true"), []byte("false"), []byte("null")
 
-// attributeTypes are those of DynamoDB.
+// attributeTypes are DynamoDB's.
 var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BOOL", "NULL": "NULL", "M": "M", "L": "L", "SS": "SS", "NS": "NS", "BS": "BS"}
 
-// attribute reads a value of DynamoDB.
+// attribute reads a DynamoDB value.
 func (t *tagged) attribute() (l *leaf) {
 	s := &t.scan
 	if s.data[s.pos] != '{' || s.data[s.pos+1] != '"' {
@@ -340,7 +337,6 @@ func (t *tagged) attribute() (l *leaf) {
 	return l
 }
 
-// member appends an element of a set to out.
 func (t *tagged) member(tag string) {
 	if t.scan.data[t.scan.pos] != '"' {
 		t.failf("%s holds an element that is not a string", tag)

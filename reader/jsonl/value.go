@@ -6,8 +6,8 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// object parses the object at scan's place into fields. With Flatten it is called for every object, path being the
-// names so far.
+// object parses the object at scan's place into fields. With Flatten it is called for every object; path is the names
+// so far.
 func (p *Parser) object(depth int) bool {
 	s := &p.scan
 	if depth > MaxDepth {
@@ -50,7 +50,6 @@ func (p *Parser) object(depth int) bool {
 	}
 }
 
-// key reads a key and its colon.
 func (p *Parser) key() ([]byte, bool) {
 	s := &p.scan
 	if s.token() != '"' {
@@ -67,8 +66,8 @@ func (p *Parser) key() ([]byte, bool) {
 	return key, true
 }
 
-// member parses the value of a key into the field called name. A name in fields is marked by its field; the others
-// are in keys. In a flattened record a.b may come about in two ways, so its names count, not its keys.
+// member parses a value into the field called name. A field marks its own name as used, keys all other names. In a
+// flattened record two paths may give a.b, so its names count, not its keys.
 func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 	s := &p.scan
 	i := p.column(name)
@@ -95,7 +94,7 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 		}
 		return p.value(i, name, depth)
 	}
-	// An object: its members are columns. It is a value itself where a column has its name, or when it is empty.
+	// An object's members are columns. It is a value itself if a column has its name, or if it is empty.
 	if start := s.pos; i >= 0 || p.columns != nil && s.emptyObject() {
 		if !p.value(i, name, depth) {
 			return false
@@ -182,8 +181,8 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 	return true
 }
 
-// skip checks the object or array at scan's place and goes past it. spaced says that it holds white space, so that
-// its text is not compact.
+// skip checks and skips the object or array at scan's place. spaced: it contains white space, so its text is not
+// compact.
 func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	s := &p.scan
 	if depth > MaxDepth {
@@ -196,7 +195,7 @@ func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	if open == '{' {
 		id = p.keys.object()
 	}
-	// blank continues to a token and notes white space before it.
+	// blank goes to a token and notes white space before it.
 	blank := func() byte {
 		at := s.pos
 		c := s.token()
@@ -263,7 +262,7 @@ func (p *Parser) skipValue(column []byte, depth int, c byte) (spaced, ok bool) {
 	return false, ok || p.failed(column)
 }
 
-// emptyObject looks whether the object at pos has no members.
+// emptyObject reports whether the object at pos has no members.
 func (s *scanner) emptyObject() bool {
 	at := s.pos
 	s.pos++
@@ -272,7 +271,7 @@ func (s *scanner) emptyObject() bool {
 	return empty
 }
 
-// compact copies a checked value to scratch without the white space outside of its strings.
+// compact copies a checked value to scratch without white space outside strings.
 func (s *scanner) compact(start, end int) []byte {
 	at := len(s.scratch)
 	for pos := start; pos < end; {

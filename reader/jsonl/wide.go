@@ -6,27 +6,27 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// A row that describes itself is a line much like that of the vendor's tool, but that every value says its name and type, and that
-// one column may have several versions:
+// A row that describes itself is a line like the vendor's tool's, but every value states its name and type, and a column may have several
+// versions:
 //
 //	{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"IsInt":true}]},"Attr":{"Values":[{"C":"n","V":1.5,"TS":1626860469000},{"C":"n","V":"x"}]}}
 //
-// PK has what the record's Fields are, Attr what its Cells are. A string, true, false and null stand for themselves. A number is a
-// double or, with IsInt, an integer. T names any other type, by the names below; V then is
+// PK has the record's Fields, Attr its Cells. A string, true, false and null stand for themselves. A number is a double or, with IsInt, an
+// integer. T names any other type, by the names below; V is then
 //
-//	binary, decimal                bytes in base64; of a decimal beside Scale, its digits after the point
+//	binary, decimal                bytes in base64; a decimal has Scale beside it, its digits after the point
 //	double                         a number, or the 64 bits of a NaN or an infinity, in hexadecimal
 //	unsigned, integer, boolean     an integer, true or false
-//	date, time, timestamp          an integer, of which Unit make a second; Local says that no zone is known
-//	text, number, json, string     text; with Base64 in base64, as what is not UTF-8 must be
+//	date, time, timestamp          an integer in units of Unit per second; Local: the zone is unknown
+//	text, number, json, string     text; with Base64 in base64, if it is not UTF-8
 //
-// A name that is not UTF-8 stands in base64 as C64.
+// A name that is not UTF-8 is in base64 as C64.
 var kindNames = [...]string{
 	record.Text: "text", record.Number: "number", record.Integer: "integer", record.Boolean: "boolean", record.Unsigned: "unsigned", record.Double: "double", record.String: "string", record.Binary: "binary", record.JSON: "json",
 	record.Decimal: "decimal", record.Date: "date", record.TimeOfDay: "time", record.Timestamp: "timestamp", record.Absent: "",
 }
 
-// kindNamed returns the kind of a name that T may have.
+// kindNamed returns the kind that T names.
 func kindNamed(name []byte) (record.Kind, bool) {
 	for k, n := range kindNames {
 		if n != "" && n == string(name) {
@@ -41,7 +41,7 @@ const (
 	wantArchive = `want {"Wide":true,"PK":{"Values":[…]},"Attr":{"Values":[…]}} with a value for each key column`
 )
 
-// IsWide reports whether the first object of a text has the shape of a row that describes itself, as far as its first value.
+// IsWide reports whether a text's first object looks like a row that describes itself, up to its first value.
 func IsWide(text []byte) bool {
 	for _, token := range []string{"{", `"Wide"`, ":", "true", ",", `"PK"`, ":", "{", `"Values"`, ":", "["} {
 		var ok bool
@@ -52,7 +52,7 @@ func IsWide(text []byte) bool {
 	return true
 }
 
-// wide parses a row that describes itself, from its brace on.
+// wide parses a row that describes itself, from its brace.
 func (p *Parser) wide() bool {
 	s := &p.scan
 	p.record.Cells = p.record.Cells[:0]
@@ -69,7 +69,7 @@ func (p *Parser) wide() bool {
 	}
 	end := s.pos
 	p.keys.reset()
-	// From here on the text is known to be an object of JSON in which no key occurs twice.
+	// From here on the text is a JSON object in which no key occurs twice.
 	s.pos = start + bytes.IndexByte(s.data[start:], ',')
 	values := 0 // under PK
 	for s.token() == ',' {
@@ -108,7 +108,7 @@ func (p *Parser) wide() bool {
 	return true
 }
 
-// wideCell reads a value and puts it into its field or among the cells.
+// wideCell reads a value into its field or the cells.
 func (p *Parser) wideCell(pk bool) bool {
 	var c cell
 	d, ok := p.cell(&c, pk)
@@ -123,7 +123,7 @@ func (p *Parser) wideCell(pk bool) bool {
 	return ok
 }
 
-// setField puts a value of an exported row into the field i of its name, -1 is none; false says that bad is set.
+// setField puts a value of an exported row into the field i of its name, -1 for none; false: bad is set.
 func (p *Parser) setField(name []byte, d record.Datum) (i int, ok bool) {
 	i = p.column(name)
 	if i >= 0 && p.seen[i] == p.turn || i < 0 && !p.keys.add(0, name) {
@@ -140,14 +140,13 @@ func (p *Parser) setField(name []byte, d record.Datum) (i int, ok bool) {
 	return i, true
 }
 
-// notColumn notes the first member that is not a column.
 func (p *Parser) notColumn(name []byte) {
 	if !p.strange {
 		p.unknown, p.strange = append(p.unknown, name...), true
 	}
 }
 
-// fillFields gives the fields that PK did not have the newest cell of their name: one without a timestamp is the newest.
+// fillFields fills fields missing in PK with the newest cell of their name; a cell without a timestamp is the newest.
 func (p *Parser) fillFields() {
 	missing := false
 	for i := range p.record.Fields {

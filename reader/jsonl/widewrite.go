@@ -13,31 +13,31 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Bounds of a line that AppendWide makes: a longer one could not be read.
+// Limits of AppendWide's lines: a longer one could not be read.
 const (
 	maxWideLine  = 56 << 20 // what comes after that many bytes is left out
 	longWideLine = 32 << 20 // after that many, longer values are
 	longValue    = 1 << 10
 )
 
-// AppendWide appends a record that describes itself as a line. Columns name its fields; those that have no name are left out: they are
-// what the cells say again. Values longer than a row can be, and what comes after many megabytes, are left out: in their place stands how much that
-// was, which is not JSON, so that the line cannot be loaded as if that were the record.
+// AppendWide appends a record that describes itself as a line. columns name its fields; those without a name are left
+// out: the cells repeat them. Values longer than a row can be, and everything after many megabytes, are left out: their
+// size replaces them, which is not JSON, so the line cannot be loaded as if it were the record.
 func AppendWide(dst []byte, columns []string, rec *record.Record) []byte {
 	return wideLine{len(dst), true}.append(dst, columns, rec)
 }
 
-// AppendWhole is AppendWide for a row of an archive, whose lines may have any length: nothing is left out.
+// AppendWhole is AppendWide for a row of an archive, whose lines have no limit: nothing is left out.
 func AppendWhole(dst []byte, columns []string, rec *record.Record) []byte {
 	return wideLine{}.append(dst, columns, rec)
 }
 
-// AppendKey appends fields as they stand under PK.
+// AppendKey appends fields as under PK.
 func AppendKey(dst []byte, columns []string, fields []record.Datum) []byte {
 	return wideLine{}.fields(dst, columns, fields)
 }
 
-// wideLine is a line that is being written.
+// wideLine is a line being written.
 type wideLine struct {
 	start   int // of the line in what it is appended to
 	bounded bool
@@ -94,7 +94,7 @@ func (l wideLine) cell(dst, name []byte, d *record.Datum, at int64) []byte {
 	return append(dst, '}')
 }
 
-// appendWideValue appends V and the members that say what it is.
+// appendWideValue appends V and the members that describe it.
 func appendWideValue(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Null, record.Absent:

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Quoted writes text as a JSON string. The text need not be UTF-8.
+// Quoted writes text, which need not be UTF-8, as a JSON string.
 func Quoted(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -36,8 +36,8 @@ func Quoted(dst, text []byte) []byte {
 	return append(append(dst, text[start:]...), '"')
 }
 
-// Float writes a number with the fewest digits that give it back. NaN and infinity, which JSON does not have, become texts: nested values
-// use them for what is empty, as the points of GeoArrow do.
+// Float writes a number with the fewest digits that round-trip. NaN and infinity, which JSON lacks, become strings:
+// nested values use them for empty ones, as the points of GeoArrow do.
 func Float(dst []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -54,8 +54,8 @@ func Float(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, bits)
 }
 
-// Append writes any datum but a string, exactly: integers and decimals with all their digits, times as RFC 3339
-// says, without a zone when the file names none, bytes as base64.
+// Append writes any datum but a string, exactly: integers and decimals with all digits, times in RFC 3339, without a
+// zone if the file names none, bytes as base64.
 func Append(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Integer:
@@ -84,7 +84,7 @@ func Append(dst []byte, d *record.Datum) []byte {
 	return append(dst, "null"...)
 }
 
-// Half is a floating-point number of 16 bits.
+// Half decodes a 16-bit floating-point number.
 func Half(h uint16) float64 {
 	exponent, fraction := int(h>>10&31), float64(h&1023)
 	var f float64

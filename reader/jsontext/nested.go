@@ -8,23 +8,23 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// MaxNested bounds the text of a nested value: what is longer fits no table.
+// MaxNested limits the text of a nested value: longer ones fit no table.
 const MaxNested = 4 << 20
 
-// Nested is the text of a nested value that is being written.
+// Nested is the text of a nested value being written.
 type Nested struct {
 	record.Refusal
 	Out  []byte
 	Keys []Span // of maps that have not ended
 }
 
-// Span is where in a text something stands.
+// Span is a part of a text.
 type Span struct{ From, To int }
 
-// Reset begins another value in the memory of the last.
+// Reset begins another value in the same memory.
 func (n *Nested) Reset() { n.Out, n.Bad, n.Keys = n.Out[:0], nil, n.Keys[:0] }
 
-// Name writes the name of a member.
+// Name writes a member's name.
 func (n *Nested) Name(name string) {
 	if n.Out = Quoted(n.Out, []byte(name)); !utf8.ValidString(name) {
 		n.RefuseUTF8("", "field name")
@@ -32,7 +32,7 @@ func (n *Nested) Name(name string) {
 	n.Out = append(n.Out, ':')
 }
 
-// Scalar writes a value of a column that is not nested. Single says that a double was one of 32 bits.
+// Scalar writes a scalar of a column. single marks a 32-bit float.
 func (n *Nested) Scalar(column string, d *record.Datum, single bool) {
 	switch {
 	case d.Kind == record.Double && single:
@@ -46,13 +46,13 @@ func (n *Nested) Scalar(column string, d *record.Datum, single bool) {
 	}
 }
 
-// Key notes that the text from a place on is a key of a map, whose value follows.
+// Key notes that the text after from is a key of a map; its value follows.
 func (n *Nested) Key(from int) {
 	n.Keys = append(n.Keys, Span{from, len(n.Out)})
 	n.Out = append(n.Out, ':')
 }
 
-// EndKeys ends a map, whose keys are those from the first on, and refuses it if one of them occurs twice.
+// EndKeys ends a map whose keys begin at first, and refuses it if one occurs twice.
 func (n *Nested) EndKeys(first int, column string) {
 	if n.Bad == nil {
 		if key := n.twice(n.Keys[first:]); key != nil {

@@ -30,7 +30,7 @@ type Address struct {
 	lockAfter time.Time
 }
 
-// How long it is waited for a connection, and how often the network is asked whether the server is there.
+// The time to wait for a connection, and between checks that the server is there.
 const (
 	connectTimeout = 10 * time.Second
 	keepAlive      = 15 * time.Second
@@ -39,8 +39,8 @@ const (
 // maxRowBytes is the most that a server sends in one row.
 const maxRowBytes = 1 << 30
 
-// Parse reads an address: mysql://USER@HOST:PORT/DATABASE?table=TABLE. What it leaves out comes from the servers' own option file and from
-// MYSQL_PWD, as for their programs. No error shows a secret.
+// Parse reads an address: mysql://USER@HOST:PORT/DATABASE?table=TABLE. The rest comes from the servers' own option file
+// and from MYSQL_PWD, as for their programs. No error shows a secret.
 func Parse(arg string) (*Address, error) {
 	a, p, err := parse(arg)
 	if err != nil {
@@ -65,13 +65,12 @@ func (a *Address) needDatabase() error {
 	return nil
 }
 
-// named is what an address says of what is read.
+// named is an address's table or key.
 type named struct {
 	table string
 	key   []string
 }
 
-// parse reads an address, and what it names.
 func parse(arg string) (a *Address, of named, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
@@ -169,7 +168,7 @@ func (a *Address) secure(o map[string]string) error {
 	return nil
 }
 
-// certificates are those of a file, or of the machine.
+// certificates returns a file's certificates, or the machine's.
 func certificates(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return x509.SystemCertPool()
@@ -185,5 +184,5 @@ func certificates(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// quote writes a name as SQL does.
+// quote writes a name in SQL.
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

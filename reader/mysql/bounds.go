@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Bounds cuts by the server's own estimates where the key begins with a whole number; else it goes through the key once, at the server.
+// Bounds uses the server's own estimates if the key begins with a whole number; else the server reads the key once.
 func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable.Table) ([][][]byte, error) {
 	s := look.(*session)
 	if t.Columns[t.Key[0]].Kind == record.Integer {
@@ -22,13 +22,13 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return s.counted(ctx, t)
 }
 
-// piece is the numbers from from up to to, and about how many rows have them.
+// piece is the numbers from from up to to, and the estimated rows with them.
 type piece struct {
 	from, to int64 // to is not one of them
 	rows     int64
 }
 
-// pieces is a heap, with the piece first that has most rows and can be divided.
+// pieces is a heap; first is the divisible piece with the most rows.
 type pieces []piece
 
 func (p pieces) Len() int           { return len(p) }
@@ -44,11 +44,11 @@ func (p piece) weight() int64 {
 	return p.rows
 }
 
-// finer is how many pieces there are for each range.
+// finer is the number of pieces per range.
 const finer = 4
 
-// estimated halves the key's numbers until there are enough pieces of about as many rows, and makes ranges of them. Each begins at the key of
-// a row.
+// estimated halves the key's numbers until there are enough pieces with similar numbers of rows, and makes ranges of
+// them. Each begins at a row's key.
 func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][][]byte, err error) {
 	first := quote(t.Columns[t.Key[0]].Name)
 	ends, err := s.query(ctx, "SELECT MIN("+first+"), MAX("+first+")"+from(t))
@@ -107,7 +107,7 @@ func (s *session) estimated(ctx context.Context, t *sqltable.Table) (bounds [][]
 	return bounds, nil
 }
 
-// explain is about how many rows a statement reads, as the server estimates it.
+// explain returns the server's estimate of the rows that a statement reads.
 func (s *session) explain(ctx context.Context, sql string) (int64, error) {
 	r, err := s.rows(ctx, "EXPLAIN "+sql)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *session) explain(ctx context.Context, sql string) (int64, error) {
 	return n, r.Close()
 }
 
-// key is the key of the row that is so many after the first one that passes, nil if there is none.
+// key returns the key of the row that many after the first match, nil if there is none.
 func (s *session) key(ctx context.Context, t *sqltable.Table, where string, after int64) (key [][]byte, err error) {
 	r, err := s.rows(ctx, fmt.Sprintf("SELECT %s%s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", keyNames(t), from(t), where, after))
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *session) key(ctx context.Context, t *sqltable.Table, where string, afte
 	return key, r.Close()
 }
 
-// counted goes from bound to bound. It reads the key of every row, at the server.
+// counted goes from bound to bound. The server reads the key of every row.
 func (s *session) counted(ctx context.Context, t *sqltable.Table) (bounds [][][]byte, err error) {
 	rows, err := s.explain(ctx, "SELECT "+keyNames(t)+from(t))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database is what the tables of one snapshot have in common.
+// Database is what the tables of one snapshot share.
 func (a *Address) Database() string {
 	if a.query != "" {
 		return ""
@@ -21,14 +21,15 @@ func (a *Address) Database() string {
 	return fmt.Sprintf("mysql://%s@%s/%s", a.config.User, a.config.Addr, a.config.DBName)
 }
 
-// lockAll holds all commits up. LOCK TABLES of many would wait for each transaction that is open, while those wait for each other's tables.
+// lockAll holds up all commits. LOCK TABLES of many would wait for each open transaction, while those wait for each
+// other's tables.
 const lockAll = "FLUSH TABLES WITH READ LOCK"
 
-// heldAtOnce is how many tables a statement keeps from being altered.
+// heldAtOnce is the number of tables that a statement protects from ALTER.
 const heldAtOnce = 50
 
-// SnapshotOf opens sessions while nothing is committed at the server, for the moment that this takes: their read views are then of one state of it.
-// A user who may not hold commits up gets one session, whose view needs no lock.
+// SnapshotOf opens sessions while nothing is committed at the server, for a moment: their read views are then of one
+// state of it. A user who may not hold up commits gets one session, whose view needs no lock.
 func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	h := &snapshot{}
 	o := &opening{of: a, snapshot: h}
@@ -71,7 +72,7 @@ func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sess
 	return h, p, nil
 }
 
-// Describe describes the table by a session of the snapshot.
+// Describe describes the table in a session of the snapshot.
 func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.Table, error) {
 	s := by.(*session)
 	t, err := a.describe(ctx, s)
@@ -84,7 +85,7 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t, err
 }
 
-// Twice looks for a key that several tables have.
+// Twice returns a key that several tables have.
 func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
 	var columns, from []string
 	for _, k := range tables[0].Key {

@@ -28,10 +28,11 @@ func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 	return &watch{session: s}, nil
 }
 
-// asking are statements that ask for the state of replication: of MariaDB, which may have several sources, of MySQL, and of older ones of both.
+// asking are statements for the state of replication: of MariaDB, which may have several sources, of MySQL, and of
+// older versions of both.
 var asking = []string{"SHOW ALL REPLICAS STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"}
 
-// Lag is that of the server. How far its own replicas lag no MySQL knows.
+// Lag is the server's. No MySQL knows how far its own replicas lag.
 func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
 	if w.ask == "" {
 		if w.ask, err = w.findAsk(ctx); err != nil {

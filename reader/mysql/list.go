@@ -12,7 +12,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List says which tables and views the address's database has: those that its parameter table matches, a pattern such as o*, or all.
+// List returns the tables and views of the address's database that match its parameter table, a pattern such as o*, or
+// all.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, of, err := parse(arg)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readOptions reads the options of clients in a file, or in ~/.my.cnf, which need not be there: those of [client], and of the server's
-// kind after them. Their grammar is that of the servers' programs; files that it includes are not read.
+// readOptions reads the client options in a file, or in ~/.my.cnf if it exists: those of [client], then of the server's
+// kind. The grammar is that of the servers' programs; included files are not read.
 func readOptions(file string) (map[string]string, error) {
 	options := map[string]string{}
 	given := file != ""

@@ -14,28 +14,31 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// A transaction is in the binary log before read views see it. MariaDB and Percona Server say where the log was when a read view began. MySQL
-// does not: its sets of GTIDs have what is visible, and its places in the log are safe while nobody who has written to the table is left.
+// A transaction is in the binary log before read views see it. MariaDB and Percona Server report the log's place when a
+// read view began. MySQL does not: its GTID sets contain the visible transactions, and its places in the log are safe
+// once nobody who has written to the table is left.
 
 const needsReplicas = "needs the right REPLICA MONITOR (MariaDB) or REPLICATION CLIENT (MySQL), to see whether the server is a replica"
 
-// ofStatements is when the oldest statement that runs began, which may not have begun its transaction yet. The rows that it writes have that time.
+// ofStatements is the start of the oldest running statement, whose transaction may not have begun. Its rows have that
+// time.
 const ofStatements = `SELECT DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL COALESCE(MAX(TIME), 0) + 1 SECOND, '%Y-%m-%dT%H:%i:%sZ') FROM information_schema.PROCESSLIST
 	WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Connect', 'Binlog Dump', 'Binlog Dump GTID') AND ID <> CONNECTION_ID()`
 
-// ofOpen is when the oldest open transaction began, how many are this session's, and how many belong to no session: prepared ones. Of two moments
-// that one local time of the machine may be, by which InnoDB writes times, the earlier one counts. Seconds are whole, so that one less is safe.
+// ofOpen is when the oldest open transaction began, how many are this session's, and how many are of no session:
+// prepared ones. InnoDB writes times in the machine's local time; of two moments with one local time the earlier
+// counts. Seconds are whole, so one less is safe.
 const ofOpen = `SELECT DATE_FORMAT(MIN(LEAST(CONVERT_TZ(trx_started, 'SYSTEM', '+00:00'), CONVERT_TZ(trx_started - INTERVAL 1 HOUR, 'SYSTEM', '+00:00') + INTERVAL 1 HOUR))
 		- INTERVAL 1 SECOND, '%Y-%m-%dT%H:%i:%sZ'), COALESCE(SUM(trx_mysql_thread_id = CONNECTION_ID()), 0), COALESCE(SUM(trx_mysql_thread_id = 0), 0)
 	FROM information_schema.INNODB_TRX`
 
-// What InnoDB says of its transactions is old if it was asked for less than a tenth of a second before, by anybody.
+// InnoDB's list of transactions is old if anyone asked for it within the last tenth of a second.
 const (
 	askAgain = 120 * time.Millisecond
 	askFor   = 3 * time.Second
 )
 
-// Position says where the binary log is, and since when transactions are open.
+// Position returns the binary log's place, and since when transactions are open.
 func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltable.Table, sessions int) (p source.Position, err error) {
 	s := look.(*session)
 	replica, deaf, err := a.isReplica(ctx, s)
@@ -77,7 +80,7 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, t *sqltab
 	return p, err
 }
 
-// openSince says since when transactions are open, as InnoDB knows once it knows of that of the session.
+// openSince returns since when transactions are open, once InnoDB's list contains the session's own.
 func (a *Address) openSince(ctx context.Context, s *session) (since, unknown string, err error) {
 	for end := time.Now().Add(askFor); ; {
 		rows, unknown, err := a.asked(ctx, s, ofOpen, "PROCESS")
@@ -98,7 +101,8 @@ func (a *Address) openSince(ctx context.Context, s *session) (since, unknown str
 	}
 }
 
-// isReplica says whether the server is a replica, nil if the user may not know, and whether its binary log lacks what it replicates.
+// isReplica reports whether the server is a replica, nil if the user may not know, and whether its binary log lacks
+// replicated changes.
 func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf bool, err error) {
 	vars, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')")
 	if err != nil {
@@ -123,7 +127,7 @@ func (a *Address) isReplica(ctx context.Context, s *session) (is *bool, deaf boo
 	return &replica, deaf && (replica || follows), err
 }
 
-// resumeFrom says where the binary log is, or was when a read view began, if the server knows that.
+// resumeFrom returns the binary log's place, or its place when a read view began if the server knows that.
 func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table, sessions int, status map[string]string) (_ *source.Resume, err error) {
 	const none = "the server writes no binary log (log_bin)"
 	if len(status) > 0 {
@@ -177,7 +181,7 @@ func (a *Address) resumeFrom(ctx context.Context, s *session, t *sqltable.Table,
 	return r, err
 }
 
-// beginView begins a read view and returns what the server says of its moment in the binary log; nothing if it does not know.
+// beginView begins a read view and returns the server's report of its moment in the binary log, nothing if it has none.
 func (s *session) beginView(ctx context.Context) (map[string]string, error) {
 	for _, sql := range []string{"COMMIT", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
 		if err := s.exec(ctx, sql); err != nil {
@@ -192,7 +196,7 @@ func (s *session) beginView(ctx context.Context) (map[string]string, error) {
 	return status, err
 }
 
-// asked asks for what a right is needed for. What a server says that does not answer is not an error: other kinds of servers speak the protocol.
+// asked runs a query that needs a right. A refusal is not an error: other kinds of servers speak the protocol.
 func (a *Address) asked(ctx context.Context, s *session, sql, right string) (rows [][]string, unknown string, err error) {
 	rows, err = s.query(ctx, sql)
 	e := new(mysql.MySQLError)

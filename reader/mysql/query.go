@@ -27,16 +27,16 @@ func ParseQuery(arg, query string) (*Address, error) {
 	return a, nil
 }
 
-// maxKeyText is how much of a text the server compares when it sorts.
+// maxKeyText is the length of text that the server compares when it sorts.
 const maxKeyText = 1024
 
-// sortedKinds are the types that the key of a query may be made of: each value of theirs has one text.
+// sortedKinds are the possible types of a query's key: each of their values has one text.
 var sortedKinds = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "year", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "binary", "varbinary", "date", "datetime", "timestamp"}
 
-// source is the query in the place of a table. What it says may end in a comment.
+// source is the query in place of a table. The query may end in a comment.
 func (a *Address) source() string { return " FROM (" + a.query + "\n) AS query" }
 
-// describeQuery asks for the columns of a query. Its key is what the address says.
+// describeQuery asks for a query's columns. The address names the key.
 func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Table, error) {
 	types, err := s.columnTypes(ctx, "SELECT *"+a.source()+" LIMIT 0")
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 			return nil, refusef("column %s of the query's key is of the type %s, of which different texts may be one value; cast it, such as CAST(%s AS CHAR), or let key= name another", c.Name, of.of, quote(c.Name))
 		}
 		if c.Kind == record.String && of.charset != "" {
-			// A collation may equate texts that differ: they are sorted by their bytes.
+			// A collation may equate different texts: they are sorted by their bytes.
 			of.sort = "CAST(CONVERT(" + quote(c.Name) + " USING utf8mb4) AS BINARY)"
 		}
 		fmt.Fprintf(&schema, ", key %q", c.Name)
@@ -91,7 +91,7 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 // answered is a column of an answer.
 type answered struct{ name, of string }
 
-// columnTypes returns the columns of the answer to a statement.
+// columnTypes returns the columns of a statement's answer.
 func (s *session) columnTypes(ctx context.Context, sql string) (all []answered, err error) {
 	r, err := s.rows(ctx, sql)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *session) columnTypes(ctx context.Context, sql string) (all []answered, 
 	return all, r.Close()
 }
 
-// charsets returns the character set of each column, before it is made the session's; empty is none.
+// charsets returns each column's character set before conversion to the session's; empty: none.
 func (s *session) charsets(ctx context.Context, columns []answered, source string) ([]string, error) {
 	ask := []string{"COUNT(*)"} // it makes one row of none
 	for _, c := range columns {
@@ -129,7 +129,7 @@ func (s *session) charsets(ctx context.Context, columns []answered, source strin
 	return rows[0][1:], nil
 }
 
-// checkEngines refuses a query that names a table whose engine has no snapshots, by itself or through a view.
+// checkEngines refuses a query that uses a table whose engine has no snapshots, directly or through a view.
 func (a *Address) checkEngines(ctx context.Context, s *session) error {
 	rows, err := s.query(ctx, `SELECT t.TABLE_NAME, COALESCE(t.ENGINE, ''), COALESCE(v.VIEW_DEFINITION, ''), t.TABLE_TYPE FROM information_schema.TABLES t
 		LEFT JOIN information_schema.VIEWS v ON v.TABLE_SCHEMA = t.TABLE_SCHEMA AND v.TABLE_NAME = t.TABLE_NAME
@@ -158,7 +158,7 @@ func (a *Address) checkEngines(ctx context.Context, s *session) error {
 	return nil
 }
 
-// names reports whether a text of SQL has a name as a word, in upper or lower case.
+// names reports whether SQL text has a name as a word, in any case.
 func names(text, name string) bool {
 	text, name = strings.ToLower(text), strings.ToLower(name)
 	for from := 0; ; {

@@ -16,13 +16,12 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages. A proxy may give the
-// session to others afterwards, as it is: none of them is refused anything.
+// settings make texts of values exact and the same everywhere, and keep a read from being stopped between two pages. A
+// proxy may give the session to others afterwards, unchanged: none of the settings refuses anything.
 var settings = []string{
 	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615, max_sort_length = 1024, wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
 }
 
-// session is a connection.
 type session struct {
 	conn interface {
 		driver.Conn
@@ -80,7 +79,7 @@ func (a *Address) refused(err error) error {
 	return tlsWords.Explain(cut(err))
 }
 
-// timeouts lifts the limits of how long a statement may take, which have a name of each kind of server.
+// timeouts lifts the time limits of statements, which each kind of server names differently.
 func timeouts(ctx context.Context, s *session) (sql []string) {
 	rows, err := s.query(ctx, "SHOW VARIABLES WHERE Variable_name IN ('max_statement_time', 'max_execution_time')")
 	if err != nil {
@@ -100,7 +99,7 @@ func (s *session) exec(ctx context.Context, sql string) error {
 	return cut(err)
 }
 
-// cut says in words what the driver says of a connection that ended.
+// cut explains the driver's error for a connection that ended.
 func cut(err error) error {
 	if errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) {
 		return sqltable.ErrCut
@@ -133,8 +132,8 @@ func (s *session) rows(ctx context.Context, sql string) (*rows, error) {
 	return &rows{rows: r, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
 }
 
-// rows are those of an answer. Their values become text, of which the memory of the last row is used again, but for numbers of the columns in
-// plain: those are eight bytes, as the driver has read them.
+// rows are an answer's rows. Their values become text in the memory of the last row, except numbers of the columns in
+// plain: those are the driver's eight bytes.
 type rows struct {
 	rows   driver.Rows
 	plain  []bool // by column; nil is none
@@ -144,13 +143,12 @@ type rows struct {
 	err    error
 }
 
-// Next takes the next row.
 func (r *rows) Next() bool {
 	r.err = r.rows.Next(r.values)
 	return r.err == nil
 }
 
-// Values are the texts of the row.
+// Values are the row's texts.
 func (r *rows) Values() [][]byte {
 	r.room = r.room[:0]
 	for i, v := range r.values {
@@ -190,7 +188,7 @@ func (r *rows) Values() [][]byte {
 	return r.texts
 }
 
-// Close says why there are no more.
+// Close returns why there are no more.
 func (r *rows) Close() error {
 	err := r.err
 	if errors.Is(err, io.EOF) {
@@ -202,7 +200,6 @@ func (r *rows) Close() error {
 	return cut(err)
 }
 
-// Page asks for a page.
 func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
 	if s.stream != nil && !q.Once {
 		return s.stream.Page(ctx, t, q)
@@ -210,7 +207,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return s.ask(ctx, t, q)
 }
 
-// ask asks for rows: all from the lower bound on in a stream.
+// ask asks for all rows from the lower bound, in a stream.
 func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
 	var sql bytes.Buffer
 	sql.WriteString("SELECT ")
@@ -243,7 +240,7 @@ func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) 
 
 func from(t *sqltable.Table) string { return " FROM " + t.Name + " FORCE INDEX (PRIMARY)" }
 
-// keyNames are the columns of the key, as rows are sorted by them.
+// keyNames are the key's columns in sort order.
 func keyNames(t *sqltable.Table) string {
 	var b bytes.Buffer
 	for i, k := range t.Key {
@@ -255,8 +252,8 @@ func keyNames(t *sqltable.Table) string {
 	return b.String()
 }
 
-// where writes the bounds of a page. Keys are compared as the primary key's index has them. Rows in brackets would be shorter, but the server finds
-// no range of the index by them.
+// where writes the bounds of a page. Keys compare as in the primary key's index. Row comparisons would be shorter, but
+// the server does not use the index for them.
 func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
 	word := " WHERE "
 	bound := func(key [][]byte, op, last string) {
@@ -297,7 +294,7 @@ func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
 	}
 }
 
-// Lost reports whether an error is about the session, or about the moment.
+// Lost reports whether an error is about the session, or temporary.
 func (a *Address) Lost(err error) bool {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {

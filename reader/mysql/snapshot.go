@@ -15,7 +15,7 @@ import (
 // Shown is the address.
 func (a *Address) Shown() string { return a.shown }
 
-// Name is the table's.
+// Name is the table's name.
 func (a *Address) Name() string { return a.table }
 
 // Look opens a session outside any snapshot.
@@ -35,7 +35,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	return s, t, nil
 }
 
-// passing marks what a server says that is too busy.
+// passing marks the errors of a server that is too busy.
 func (a *Address) passing(err error) error {
 	if errors.As(err, new(*mysql.MySQLError)) && a.Lost(err) {
 		return sqltable.Passing(err)
@@ -43,17 +43,17 @@ func (a *Address) passing(err error) error {
 	return err
 }
 
-// snapshot is the read views of sessions that were opened at one moment. A session cannot join it later.
+// snapshot is the read views of sessions opened at one moment. No session can join later.
 type snapshot struct {
 	sqltable.Together
 	lacks error // why there are not more; nil if there are as many as were asked for
 }
 
-// Lacks is why it has fewer sessions than were asked for.
+// Lacks is why it has fewer sessions than requested.
 func (h *snapshot) Lacks() error { return h.lacks }
 
-// Snapshot opens sessions while the table is locked against writers, for the moment that this takes: their read views are then of one state
-// of it. A user who may not lock tables gets one session, whose view needs no lock.
+// Snapshot opens sessions while the table is locked against writers, for a moment: their read views are then of one
+// state of it. A user who may not lock tables gets one session, whose view needs no lock.
 func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot, t *sqltable.Table, err error) {
 	h := &snapshot{}
 	if a.query != "" {
@@ -82,7 +82,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	return h, t, nil
 }
 
-// opening is a snapshot that is not there yet.
+// opening is a snapshot being made.
 type opening struct {
 	of *Address
 	*snapshot
@@ -95,7 +95,7 @@ func (o *opening) close() {
 	}
 }
 
-// connect opens as many sessions as there are, before the lock, which is to be short.
+// connect opens as many sessions as possible before the lock, which must be short.
 func (o *opening) connect(ctx context.Context, sessions int) error {
 	for len(o.open) < sessions {
 		s, err := o.of.connect(ctx)
@@ -111,8 +111,8 @@ func (o *opening) connect(ctx context.Context, sessions int) error {
 	return nil
 }
 
-// begin begins the read views of the sessions while a statement holds writers up, or that of one session. What follows in each keeps tables from
-// being altered until its view ends.
+// begin begins the read views of the sessions while a statement holds up writers, or that of one session. The
+// statements then, in each session, protect the tables from ALTER until its view ends.
 func (o *opening) begin(ctx context.Context, lock, what string, then ...string) (err error) {
 	a := o.of
 	if len(o.open) > 1 {
@@ -157,7 +157,8 @@ func (o *opening) begin(ctx context.Context, lock, what string, then ...string) 
 	return err
 }
 
-// sameServer refuses sessions of several servers, as a proxy hands them out: a lock of one holds up no writer of another.
+// sameServer refuses sessions of several servers, as a proxy may give: a lock on one does not hold up writers of
+// another.
 func (a *Address) sameServer(ctx context.Context, all []*session) error {
 	first, err := all[0].server(ctx)
 	for _, s := range all[1:] {
@@ -172,7 +173,7 @@ func (a *Address) sameServer(ctx context.Context, all []*session) error {
 	return err
 }
 
-// server says which server the session is at.
+// server returns the session's server.
 func (s *session) server(ctx context.Context) (string, error) {
 	rows, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', 'hostname', 'port', 'version')")
 	text := ""
@@ -182,11 +183,11 @@ func (s *session) server(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// A transaction that has written to the table keeps it from being locked, and writers queue while the lock is waited for: so that is not
-// done for long, and not soon again.
+// A transaction that has written to the table blocks the lock, and writers queue while the lock is waited for: so waits
+// are short and far apart.
 const lockWait = "SET SESSION lock_wait_timeout = 1"
 
-// lock holds writers up by a statement.
+// lock holds up writers by a statement.
 func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	timer := time.NewTimer(time.Until(a.lockAfter))
 	defer timer.Stop()
@@ -205,13 +206,12 @@ func (a *Address) lock(ctx context.Context, s *session, sql string) error {
 	return err
 }
 
-// Full reports whether an error says that the server, or what it allows the user, has no session left.
+// Full reports whether the server, or the user's limit, has no session left.
 func (a *Address) Full(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && (e.Number == 1040 || e.Number == 1203 || e.Number == 1226)
 }
 
-// mayNot reports whether the user lacks a privilege.
 func mayNot(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && (e.Number == 1044 || e.Number == 1142 || e.Number == 1143 || e.Number == 1227)

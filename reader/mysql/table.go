@@ -24,7 +24,7 @@ func (e *refusal) Error() string { return e.says }
 
 func refusef(format string, a ...any) error { return &refusal{fmt.Sprintf(format, a...)} }
 
-// column is what the server knows a column by.
+// column is the server's description of a column.
 type column struct {
 	base       string // the name of its type
 	of         string // its type, as SQL writes it
@@ -34,13 +34,13 @@ type column struct {
 	plain      bool   // its values are numbers as the driver has read them
 }
 
-// unicode are the charsets of which every text has its own in Unicode.
+// unicode are the charsets with a unique Unicode text for every text.
 var unicode = []string{"", "utf8", "utf8mb3", "utf8mb4", "ascii", "latin1", "ucs2", "utf16", "utf16le", "utf32"}
 
-// keyTypes are the types that a key may be made of: their texts compare as their values do.
+// keyTypes are the possible types of a key: their texts compare like their values.
 var keyTypes = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "char", "varchar", "binary", "varbinary", "decimal", "date", "datetime", "timestamp", "time", "year", "uuid", "inet4", "inet6"}
 
-// kinds are what values of types become whose text is not what they are. All others stay the text that the server writes.
+// kinds are the kinds of values whose text is not kept. All others stay the server's text.
 var kinds = map[string]record.Kind{
 	"tinyint": record.Integer, "smallint": record.Integer, "mediumint": record.Integer, "int": record.Integer, "bigint": record.Integer, "year": record.Integer,
 	"float": record.Double, "double": record.Double,
@@ -49,7 +49,7 @@ var kinds = map[string]record.Kind{
 	"multilinestring": record.Binary, "multipolygon": record.Binary, "geometrycollection": record.Binary, "geomcollection": record.Binary, "vector": record.Binary,
 }
 
-// describe asks for a table's columns and key. What cannot be read exactly is refused.
+// describe asks for a table's columns and key. It refuses all that cannot be read exactly.
 func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, error) {
 	if a.query != "" {
 		return a.describeQuery(ctx, s)
@@ -71,7 +71,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, refusef("%s is of the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])
 	}
 	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
-	// What the user may not read the server's list of columns leaves out.
+	// The server's list of columns omits those that the user may not read.
 	if _, err := s.query(ctx, "SELECT * FROM "+t.Name+" LIMIT 0"); mayNot(err) {
 		return nil, refusef("the user may not SELECT from all columns of %s", t.Name)
 	} else if err != nil {
@@ -112,7 +112,7 @@ func describeColumns(ctx context.Context, s *session, t *sqltable.Table, schema 
 	return nil
 }
 
-// column is the column of a name.
+// column returns the column with a name.
 func (of *column) column(name string) sqltable.Column {
 	c := sqltable.Column{Name: name, Kind: record.String, Of: of}
 	if kind, ok := kinds[of.base]; ok {
@@ -123,7 +123,7 @@ func (of *column) column(name string) sqltable.Column {
 	return c
 }
 
-// choose decides which numbers do not become texts on their way: those of a key do, for bounds are made of them.
+// choose decides which numbers do not become texts: not those of a key, because bounds are made of its texts.
 func choose(t *sqltable.Table) {
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -142,7 +142,7 @@ func choose(t *sqltable.Table) {
 	}
 }
 
-// sorted is what a column of the key is compared by.
+// sorted is the expression by which a key column is compared.
 func sorted(c *sqltable.Column) string {
 	if by := c.Of.(*column).sort; by != "" {
 		return by
@@ -170,7 +170,7 @@ func (of *column) settle(c *sqltable.Column) {
 		c.Read = readUTC
 	}
 	if c.Kind == record.String && !slices.Contains(unicode, of.charset) {
-		// A text that is not the same again after it was Unicode makes no valid UTF-8, so that the row is rejected.
+		// A text that does not survive conversion to Unicode and back gives invalid UTF-8, so the row is rejected.
 		name := of.expression
 		of.expression = fmt.Sprintf("IF(BINARY CONVERT(CONVERT(%s USING utf8mb4) USING %s) <=> BINARY %[1]s, CAST(CONVERT(%[1]s USING utf8mb4) AS BINARY), CAST(x'ff' AS BINARY))", name, of.charset)
 	}
@@ -207,7 +207,8 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 	return err
 }
 
-// keyedQuery says how a table is loaded by a query, with the values of its key as texts and numbers; where there are none for them, by a file.
+// keyedQuery says how to load a table by a query with its key's values as texts and numbers, or by a file if they have
+// none.
 func keyedQuery(t *sqltable.Table, key [][]string) string {
 	columns, names := "*", []string{}
 	for _, r := range key {
@@ -231,13 +232,13 @@ func keyedQuery(t *sqltable.Table, key [][]string) string {
 	return sqltable.ByQuery(columns, t.Name, names...)
 }
 
-// castable are the types of which each value has a text of its own, by which a query can be sorted.
+// castable are types whose values have unique texts, by which a query can be sorted.
 var castable = []string{"enum", "set", "decimal", "time", "uuid", "inet4", "inet6"}
 
-// text writes a text of SQL.
+// text writes a text in SQL.
 func text(s string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(s)) + "'" }
 
-// literal writes the value of a key's column, as its text was read.
+// literal writes a key column's value from its text.
 func (of *column) literal(sql *bytes.Buffer, value []byte) {
 	switch {
 	case kinds[of.base] == record.Integer || of.base == "decimal":
@@ -283,7 +284,7 @@ func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// readUTC is readTime of a time in UTC.
+// readUTC is readTime for UTC.
 func readUTC(d *record.Datum, text []byte, scratch *[]byte) error {
 	if err := readTime(d, text, scratch); err != nil || len(d.Bytes) < 19 || d.Bytes[10] != 'T' {
 		return err
@@ -294,7 +295,7 @@ func readUTC(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// MayHold reports whether a value of a key can have that text: no other one makes a literal.
+// MayHold reports whether a key value can have that text: others have no literal.
 func (a *Address) MayHold(c *sqltable.Column, text []byte) bool {
 	return c.Kind != record.String || utf8.Valid(text)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Cutter finds where rows end in INSERT statements that follow each other.
+// Cutter finds the ends of rows in consecutive INSERT statements.
 type Cutter struct {
 	Begun bool // the text is read from between two rows of a statement
 
@@ -29,10 +29,10 @@ const (
 	nextRow               // after the comma
 )
 
-// maxHead is how long the beginning of an INSERT may be, up to its first row.
+// maxHead is the longest beginning of an INSERT, before its first row.
 const maxHead = 1 << 20
 
-// SyntaxError says what is wrong in the text of rows.
+// SyntaxError is a fault in the text of rows.
 type SyntaxError struct {
 	Pos  int // in the data given to Cut
 	Want string
@@ -50,13 +50,11 @@ func (e *SyntaxError) Error() string {
 	return text
 }
 
-// wantRow is what a row begins with.
 const wantRow = "'(' of a row"
 
-// wantInsert is what a statement of rows begins with.
 const wantInsert = "INSERT INTO a table (columns) VALUES and a row"
 
-// Cut continues with the text and returns where in data the last row that ends there ends, -1 if none does.
+// Cut continues with the text and returns the end of the last row that ends in data, -1 if none does.
 func (c *Cutter) Cut(data []byte) (end int, err error) {
 	end = -1
 	for from := 0; from < len(data); {
@@ -75,7 +73,7 @@ func (c *Cutter) Cut(data []byte) (end int, err error) {
 	return end, nil
 }
 
-// End says what the text lacks when it ends here, nil if nothing; what is left is not a row.
+// End returns what the text lacks if it ends here, nil if nothing; the rest is not a row.
 func (c *Cutter) End() (row bool, err error) {
 	if c.state != between && !c.Begun {
 		return false, errors.New("the last statement has no end")
@@ -83,7 +81,8 @@ func (c *Cutter) End() (row bool, err error) {
 	return false, nil
 }
 
-// statement continues with a statement, to its end at most. It returns how much it took, and where the last row ends, -1 if none does.
+// statement continues with a statement, at most to its end. It returns the bytes taken, and the last row's end, -1 if
+// none ends.
 func (c *Cutter) statement(data []byte) (n, last int, err error) {
 	last = -1
 	if c.Begun {
@@ -145,7 +144,7 @@ func (c *Cutter) inHead(b byte, pos int) error {
 	return nil
 }
 
-// isValues reports whether the head of a statement ends with VALUES.
+// isValues reports whether a statement's head ends with VALUES.
 func isValues(head []byte) bool {
 	head = bytes.TrimRight(head, " \t\r\n")
 	const word = "VALUES"
@@ -153,7 +152,7 @@ func isValues(head []byte) bool {
 	return n > 0 && bytes.EqualFold(head[n:], []byte(word)) && (isSpace(head[n-1]) || head[n-1] == '`' || head[n-1] == ')')
 }
 
-// inRow goes to the end of the row, or of data, and returns how far that is.
+// inRow goes to the end of the row, or of data, and returns that place.
 func (c *Cutter) inRow(data []byte) int {
 	for i := 0; i < len(data); {
 		switch {
@@ -184,7 +183,7 @@ func (c *Cutter) inRow(data []byte) int {
 	return len(data)
 }
 
-// textEnd returns the place of the next byte of a text that has a meaning, the quote or a backslash, -1 if none is there.
+// textEnd returns the place of the next quote or backslash, -1 if there is none.
 func textEnd(data []byte, quote byte) int {
 	end := bytes.IndexByte(data, quote)
 	if end < 0 {

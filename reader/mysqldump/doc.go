@@ -1,4 +1,5 @@
-// Package mysqldump reads what mysqldump and mariadb-dump write. Index goes through a dump once and finds its tables, with their columns, primary keys
-// and where the rows of their INSERT statements are. A Cutter finds where rows end in such text, a Parser makes records of them, with values as
-// those of a live server. The scanner is strict: what it does not know as a part of a dump it refuses with the byte.
+// Package mysqldump reads dumps of mysqldump and mariadb-dump. Index goes through a dump once and finds its tables,
+// with their columns, primary keys and the places of the rows in their INSERT statements. A Cutter finds the ends of
+// rows in such text, a Parser makes records of them, with the values of a live server. The scanner is strict: anything
+// unknown in a dump is refused with its byte.
 package mysqldump

@@ -20,7 +20,7 @@ func Is(head []byte) bool {
 
 var syntax = sqldump.Syntax{Quote: '`', Backslash: true, Hash: true}
 
-// Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
+// Index goes through a dump. It fails for a text that cannot be read, such as an incomplete dump.
 func Index(r io.Reader) (*sqldump.Dump, error) {
 	x := &index{Indexing: sqldump.NewIndexing(r), delimiter: ";"}
 	for {
@@ -41,7 +41,7 @@ type index struct {
 	last      *sqldump.Table // that the statement before had rows of
 }
 
-// next takes the next line, or the next statement that has rows.
+// next takes the next line, or the next statement with rows.
 func (x *index) next() error {
 	if len(x.Text) == 0 && x.delimiter == ";" {
 		word, err := x.In.Peek(len("REPLACE "))
@@ -63,7 +63,7 @@ func begins(text []byte, word string) bool {
 	return len(text) >= len(word) && strings.EqualFold(string(text[:len(word)]), word)
 }
 
-// statement takes a line, and what it ends.
+// statement takes a line, and the statement that it ends.
 func (x *index) statement(line []byte) error {
 	if len(x.Text) == 0 {
 		trimmed := bytes.TrimSpace(line)
@@ -115,7 +115,7 @@ func (x *index) comment(line string) {
 	}
 }
 
-// take takes a whole statement that has no rows.
+// take takes a complete statement without rows.
 func (x *index) take(statement []byte) error {
 	x.Dump.Statements++
 	x.last = nil
@@ -146,10 +146,10 @@ func (x *index) take(statement []byte) error {
 	return nil
 }
 
-// unicode are the charsets in which a dump's texts are UTF-8. Those of binary are what they are.
+// unicode are the charsets in which a dump's texts are UTF-8. Texts in binary are kept as bytes.
 var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 
-// set takes what follows SET.
+// set takes the rest of SET.
 func (x *index) set(tokens []sqldump.Token) error {
 	for i, t := range tokens {
 		if t.Quoted && strings.Contains(strings.ToUpper(t.Text), "NO_BACKSLASH_ESCAPES") {
@@ -167,7 +167,6 @@ func (x *index) set(tokens []sqldump.Token) error {
 	return nil
 }
 
-// insert takes an INSERT statement.
 func (x *index) insert() error {
 	from, lines := x.Offset, x.Count
 	c := new(Cutter)

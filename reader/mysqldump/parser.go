@@ -22,19 +22,18 @@ type Parser struct {
 	bad     table.Reason
 }
 
-// NewParser makes a parser.
 func NewParser(columns []sqldump.Column) *Parser { return &Parser{columns: columns} }
 
-// Reset begins a split: the text between two places where a Cutter cuts. Begun says that it is not the first.
+// Reset begins a split: the text between two cuts of a Cutter. begun: it is not the first.
 func (p *Parser) Reset(data []byte, begun bool) {
 	p.data, p.pos, p.records, p.lines = data, 0, 0, 0
 	p.cutter = Cutter{Begun: begun}
 }
 
-// Records returns the records since Reset.
+// Records is the number of records since Reset.
 func (p *Parser) Records() int { return p.records }
 
-// Lines returns the lines since Reset.
+// Lines is the number of lines since Reset.
 func (p *Parser) Lines() int { return p.lines }
 
 // Next returns the next record, valid until the next call.
@@ -59,7 +58,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	return &p.rec, true
 }
 
-// findRow goes to the bracket of the next row.
+// findRow goes to the next row's bracket.
 func (p *Parser) findRow() (start int, ok bool) {
 	c := &p.cutter
 	for p.pos < len(p.data) {
@@ -81,7 +80,7 @@ func (p *Parser) findRow() (start int, ok bool) {
 	return 0, false
 }
 
-// row reads the values of a row; false says that bad is set.
+// row reads a row's values; false: bad is set.
 func (p *Parser) row(text []byte) bool {
 	v := values{text: text}
 	for i := 0; ; i++ {

@@ -22,7 +22,7 @@ const (
 	asUTC
 )
 
-// forms are those of types whose text is not what they become. All others stay the text that the server writes.
+// forms are the forms of types whose text is not kept. All others stay the server's text.
 var forms = map[string]struct {
 	kind record.Kind
 	form int
@@ -37,10 +37,10 @@ var forms = map[string]struct {
 	"geometrycollection": {record.Binary, asBytes}, "geomcollection": {record.Binary, asBytes},
 }
 
-// others are words that begin what is not a column. A column's name is in quotes, unless the dump was made without.
+// others begin items that are not columns. A column's name is quoted, unless the dump was made without quotes.
 var others = []string{"PRIMARY", "KEY", "UNIQUE", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "CHECK", "FOREIGN", "PERIOD"}
 
-// create takes what follows CREATE TABLE.
+// create takes the rest of CREATE TABLE.
 func (x *index) create(tokens []sqldump.Token) {
 	tokens, _ = sqldump.Words(tokens, "IF", "NOT", "EXISTS")
 	name, after := sqldump.Name(tokens)
@@ -62,7 +62,7 @@ func (x *index) create(tokens []sqldump.Token) {
 	}
 }
 
-// key reads the columns of a primary key: nil, if one counts with its beginning only.
+// key reads a primary key's columns: nil if one is only a prefix.
 func key(tokens []sqldump.Token) (names []string) {
 	items, _ := sqldump.Items(tokens)
 	for _, i := range items {

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/sqldump"
 )
 
-// form is how a value is written.
+// form is the notation of a value.
 type form uint8
 
 const (
@@ -23,13 +23,12 @@ const (
 	packed      // bytes: hexadecimal digits, bits, or a text after _binary
 )
 
-// value is a value of a row.
 type value struct {
 	form form
 	text []byte
 }
 
-// values reads the values of a row.
+// values reads a row's values.
 type values struct {
 	text []byte
 	pos  int
@@ -37,7 +36,7 @@ type values struct {
 
 var errValue = errors.New("want NULL, a number, a text or bytes")
 
-// next reads a value and goes to the comma after it, or to the end. What it makes it appends to the scratch.
+// next reads a value and goes to the comma after it, or to the end. It appends new bytes to scratch.
 func (v *values) next(scratch *[]byte) (one value, err error) {
 	v.space()
 	rest := v.text[v.pos:]
@@ -117,7 +116,7 @@ func (v *values) plain(scratch *[]byte) (one value, err error) {
 	return value{number, rest[:n:n]}, nil
 }
 
-// string reads a text whose quote is at pos, without its escapes.
+// string reads a text whose quote is at pos, and unescapes it.
 func (v *values) string(scratch *[]byte) ([]byte, error) {
 	v.pos++
 	from := len(*scratch)
@@ -142,7 +141,7 @@ func (v *values) string(scratch *[]byte) ([]byte, error) {
 	}
 }
 
-// appendEscaped appends what a byte after a backslash means.
+// appendEscaped appends the meaning of a byte after a backslash.
 func appendEscaped(dst []byte, b byte) []byte {
 	if b == '%' || b == '_' {
 		return append(dst, '\\', b)
@@ -167,7 +166,7 @@ func unhex(scratch *[]byte, digits []byte) ([]byte, error) {
 	return out[from:len(out):len(out)], nil
 }
 
-// unbits makes bytes of binary digits; the first byte has those that are more than whole ones.
+// unbits makes bytes of binary digits; the first byte has the odd ones.
 func unbits(scratch *[]byte, digits []byte) ([]byte, error) {
 	from := len(*scratch)
 	for len(digits) > 0 {
@@ -181,7 +180,7 @@ func unbits(scratch *[]byte, digits []byte) ([]byte, error) {
 	return (*scratch)[from:len(*scratch):len(*scratch)], nil
 }
 
-// numberEnd returns where the number ends that text begins with; 0 is none.
+// numberEnd returns the end of the number at the start of text, 0 if there is none.
 func numberEnd(text []byte) int {
 	digits := func(i int) int {
 		for i < len(text) && text[i] >= '0' && text[i] <= '9' {
@@ -276,7 +275,7 @@ func bits(text []byte, one bool) (n int64, err error) {
 	return n, nil
 }
 
-// rfc3339 writes a time as RFC 3339 does, where it can: dates with zeros, which are none, stay as they are.
+// rfc3339 writes a time in RFC 3339 if it can: dates with zeros, which are not dates, are unchanged.
 func rfc3339(scratch *[]byte, text []byte, utc bool) []byte {
 	if len(text) < 19 || text[10] != ' ' || string(text[:4]) == "0000" || string(text[5:7]) == "00" || string(text[8:10]) == "00" {
 		return text

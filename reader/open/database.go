@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database is how the tables of a kind of databases are read.
+// Database reads the tables of a kind of databases.
 type Database struct {
 	Table func(address string) (sqltable.Server, error)
 	Query func(address, query string) (sqltable.Server, error)
@@ -45,7 +45,7 @@ func IsDatabase(address string) bool {
 var ErrNoDatabase = errors.New("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; " +
 	"tsimport table list lists the tables of a Tablestore")
 
-// Tables lists the tables of a database, or those that a pattern in its address finds. Each has an address that Database reads.
+// Tables lists a database's tables, or those that match a pattern in its address. Each has an address for Config.
 func Tables(ctx context.Context, address string) ([]sqltable.Listed, error) {
 	if err := Check(address, ""); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func Tables(ctx context.Context, address string) ([]sqltable.Listed, error) {
 	return all, err
 }
 
-// Config reads the address of a table of a database, or, if there is a query, of a server that answers it.
+// Config reads the address of a table of a database or, with a query, of a server that answers it.
 func Config(address, query string) (*sqltable.Config, error) {
 	address, reading := cutReading(address)
 	cfg, err := readingOf(reading)
@@ -102,10 +102,10 @@ func Config(address, query string) (*sqltable.Config, error) {
 	return cfg, nil
 }
 
-// readingNames are what the address of a database says of how it is read, beside what its driver takes.
+// readingNames are the address parameters for reading; the driver takes the others.
 var readingNames = []string{"sessions", "max-lag"}
 
-// cutReading cuts what readingNames say, such as "&sessions=1", from an address.
+// cutReading cuts the parameters in readingNames, such as "&sessions=1", from an address.
 func cutReading(arg string) (address, reading string) {
 	address, query, _ := strings.Cut(arg, "?")
 	sep := "?"
@@ -120,7 +120,7 @@ func cutReading(arg string) (address, reading string) {
 	return address, reading
 }
 
-// readingOf reads what cutReading has cut.
+// readingOf parses the parameters that cutReading has cut.
 func readingOf(reading string) (*sqltable.Config, error) {
 	cfg := &sqltable.Config{Sessions: sqltable.DefaultSessions}
 	said, err := url.ParseQuery(reading)

@@ -12,12 +12,12 @@ import (
 	"example.com/tsimport/reader/sqlite"
 )
 
-// Scheme is a kind of addresses: of files unless it is a Database, or is not read and has a Way.
+// Scheme is a kind of addresses: of files, unless it is a Database or has a Way because it is not read.
 type Scheme struct {
 	Begins string // what its addresses begin with, such as "mysql:// mariadb://"
 	Database
-	// Way says how to get at what is not read. ADDRESS stands for the address, BARE for it without jdbc: and parameters,
-	// REST for what follows its ://, and TARGET for the table that a load writes.
+	// Way says how to load what is not read. ADDRESS is the address, BARE the address without jdbc: and parameters, REST
+	// the part after ://, and TARGET the table that a load writes.
 	Way string
 }
 
@@ -57,7 +57,7 @@ var Schemes = []Scheme{
 	{Begins: "jdbc:", Way: "have the database write CSV, JSON lines or Parquet, and load that"},
 }
 
-// schemeOf is the scheme of an address, and what of it the address begins with: nothing if it is a path, or unknown.
+// schemeOf returns an address's scheme, and the beginning by which it was found: nothing for a path or an unknown one.
 func schemeOf(address string) (of *Scheme, begin string) {
 	for i := range Schemes {
 		for begin := range strings.FieldsSeq(Schemes[i].Begins) {
@@ -69,7 +69,7 @@ func schemeOf(address string) (of *Scheme, begin string) {
 	return new(Scheme), ""
 }
 
-// Check refuses an address whose rows are not read, and says how to get them into the table target; "" is not known.
+// Check refuses an address whose rows are not read, and says how to load them into the table target; "" if unknown.
 func Check(address, target string) error {
 	address = input.Path(strings.TrimPrefix(address, "@"))
 	of, begin := schemeOf(address)

@@ -10,16 +10,16 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 in the Julian calendar: its 0001-01-01 is 0000-12-30 in
-// the proleptic Gregorian calendar of Parquet. The date that was written is read. Keys and versions are those of Spark's DataSourceUtils,
-// the arithmetic that of its RebaseDateTime.
+// Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 in the Julian calendar: its
+// 0001-01-01 is 0000-12-30 in Parquet's proleptic Gregorian calendar. The written date is read. Keys and versions are
+// from Spark's DataSourceUtils, the arithmetic from its RebaseDateTime.
 
 const (
 	sparkPrefix  = "org.apache.spark."
 	maxSparkText = 256 // of a version or a zone
 )
 
-// calendar is the one in which a leaf's values count.
+// calendar is the calendar of a leaf's values.
 type calendar struct {
 	hybrid bool   // Julian up to 1582-10-04
 	zone   string // of the timestamps, "" where the file does not name one
@@ -28,8 +28,8 @@ type calendar struct {
 
 var utcNames = []string{"UTC", "GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "+00:00", "UTC+00:00", "GMT+00:00"}
 
-// settleCalendar sets the calendar by what Spark says in the footer. Versions are compared as Spark does, as texts; those before 2.4.1 do not say
-// which they are.
+// settleCalendar sets the calendar by Spark's entries in the footer. As in Spark, versions are compared as texts; those
+// before 2.4.1 are not stated.
 func (l *leaf) settleCalendar(f *footer) {
 	first, key := "3.0.0", "legacyDateTime"
 	switch {
@@ -54,8 +54,8 @@ const (
 	year1900       = -25567  // from which on all zones have the same offsets in both
 )
 
-// rebase makes a date or time of the hybrid calendar the same one of the proleptic Gregorian calendar. Before 1900 zones but UTC moved by minutes and
-// seconds in ways that differ from machine to machine, so such a timestamp is refused.
+// rebase converts a date or time from the hybrid to the proleptic Gregorian calendar. Before 1900 zones but UTC moved
+// by minutes and seconds in ways that differ between machines, so such a timestamp is refused.
 func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	day := int64(1)
 	if d.Kind == record.Timestamp {
@@ -74,8 +74,8 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	return nil
 }
 
-// gregorian returns the day with the same date in the proleptic Gregorian calendar as a day has in the Julian one; for a 29 February that does
-// not exist there, the day after the 28th.
+// gregorian returns the proleptic Gregorian day with the same date as a Julian day; for a 29 February that does not
+// exist there, the day after the 28th.
 func gregorian(days int64) int64 {
 	year := floorDiv(4*(days+719470)+3, 1461) // of the Julian calendar, begun on 1 March
 	return days + 2 - floorDiv(year, 100) + floorDiv(year, 400)

@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// readAhead is how much of a column is read at a time. While rows are stepped over only headers are wanted.
+// readAhead is the bytes of a column read at a time. Skipped rows need only headers.
 const (
 	readAhead   = 256 << 10
 	headerBytes = 1 << 10
@@ -49,8 +49,8 @@ func (w *window) peek(n int64) ([]byte, error) {
 	return w.buf[:n], nil
 }
 
-// largeAlloc is from how many bytes on memory is made only after the garbage was collected. The collector sees a page when it is there: a large
-// one beside one that was let go would take twice its size.
+// largeAlloc is the size in bytes from which memory is allocated only after a garbage collection. The collector notices
+// a page only once it exists: a large one beside a dropped one would take twice its size.
 const largeAlloc = 32 << 20
 
 func allocate(n int64) []byte {
@@ -70,7 +70,6 @@ func (w *window) skip(n int64) {
 
 func (w *window) left() int64 { return int64(len(w.buf)) + w.end - w.off }
 
-// The page types.
 const (
 	pageData       = 0
 	pageIndex      = 1
@@ -78,7 +77,6 @@ const (
 	pageDataV2     = 3
 )
 
-// pageHeader is what a page says of itself.
 type pageHeader struct {
 	kind       int32
 	size       int32 // decompressed
@@ -129,7 +127,7 @@ func parseHeader(c *compact) *pageHeader {
 	return h
 }
 
-// check refuses what would go wrong later; left is what the column has after the header.
+// check refuses impossible headers; left is the column's bytes after the header.
 func (h *pageHeader) check(left int64) error {
 	bodies := map[int32]int16{pageData: 5, pageDictionary: 7, pageDataV2: 8}
 	want, known := bodies[h.kind]
@@ -147,7 +145,7 @@ func (h *pageHeader) check(left int64) error {
 	return nil
 }
 
-// load reads the page's bytes, checks them and decompresses what is compressed. They are a view into the window or mem.
+// load reads the page's bytes, checks and decompresses them. The result is a view into the window or mem.
 func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, levels []byte, err error) {
 	b, err := w.peek(int64(h.stored))
 	if err != nil {
@@ -182,7 +180,7 @@ func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, lev
 	return b, levels, err
 }
 
-// needs is how many bytes a page takes, and what is made of it, beside what is stored of it.
+// needs is the memory of a page and its values, beside the stored bytes.
 func (h *pageHeader) needs(codec int32) (n int64) {
 	if codec != codecNone || h.kind == pageDictionary {
 		n = int64(h.size)

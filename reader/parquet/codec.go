@@ -16,7 +16,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The codecs, numbered as in the format.
+// The codecs, by the format's numbers.
 const (
 	codecNone   = 0
 	codecSnappy = 1
@@ -28,8 +28,8 @@ const (
 	codecLZ4Raw = 7
 )
 
-// maxPageBytes is the largest page that is decompressed. Writers aim at 1 MiB; a page is never larger than its row
-// group, and those are a few hundred MiB at most.
+// maxPageBytes is the largest page decompressed. Writers aim at 1 MiB; a page is never larger than its row group, a few
+// hundred MiB at most.
 const maxPageBytes = 1 << 30
 
 var errPageSize = errors.New("page does not decompress to the size its header says")
@@ -53,8 +53,8 @@ var zstdDecoders = sync.Pool{New: func() any {
 	return d
 }}
 
-// decompress gives the size bytes that src expands to, in dst when it is large enough. The header's size is not
-// believed: memory grows with what really comes out.
+// decompress expands src to size bytes, in dst if it is large enough. Memory grows with the output: the header's size
+// is not trusted.
 func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
 	if size > maxPageBytes {
 		return nil, fmt.Errorf("page of %d bytes is larger than %d", size, maxPageBytes)
@@ -103,7 +103,7 @@ func grow(b []byte, n int) []byte {
 	return b[:0]
 }
 
-// step is the memory given to a page at first: enough for usual data, little for a header that lies.
+// step is a page's first allocation: enough for usual data, little for a header that lies.
 func step(in, size int) int { return min(size, max(1<<16, 16*in)) }
 
 func inflateZstd(dst, src []byte, size int) ([]byte, error) {
@@ -152,11 +152,11 @@ func atEnd(r io.Reader) error {
 	}
 }
 
-// writer is what a file says of the program that wrote it. Pages hold nothing beyond their values, except what some programs
-// are known to leave there.
+// writer is the program that wrote a file, by its own account. Pages hold nothing beyond their values, except padding
+// of some known programs.
 type writer string
 
-// group is how many values of a packed run belong together: the last of them may be padding, and need not be zeros.
+// group is the number of values per group in a packed run: the last may be padding, and need not be zeros.
 func (w writer) group() uint64 {
 	if strings.HasPrefix(string(w), "DuckDB") {
 		return 256
@@ -169,7 +169,6 @@ func (w writer) padding(rest []byte) bool {
 	return strings.HasPrefix(string(w), "fastparquet") && bytes.Equal(rest, make([]byte, 8))
 }
 
-// inflateLZ4 expands one block of LZ4.
 func inflateLZ4(dst, src []byte, size int) ([]byte, error) {
 	if size > 256*len(src)+64 {
 		return nil, errPageSize
@@ -179,9 +178,9 @@ func inflateLZ4(dst, src []byte, size int) ([]byte, error) {
 	return dst[:max(n, 0)], err
 }
 
-// inflateOldLZ4 expands a page of the deprecated codec LZ4, which the format does not define. Java writes the blocks of
-// Hadoop with it, C++ one bare block, others a frame of LZ4. Each is told by its lengths: what expands to the page's size,
-// with no byte left, is what was meant.
+// inflateOldLZ4 expands a page of the deprecated codec LZ4, which the format does not define. Java writes Hadoop blocks
+// with it, C++ one bare block, others an LZ4 frame. Lengths distinguish them: the right one expands to the page's size
+// with no byte left.
 func inflateOldLZ4(dst, src []byte, size int) ([]byte, error) {
 	if out, ok := inflateHadoop(dst, src, size); ok {
 		return out, nil
@@ -194,8 +193,8 @@ func inflateOldLZ4(dst, src []byte, size int) ([]byte, error) {
 
 const lz4FrameMagic = 0x184D2204
 
-// inflateHadoop expands blocks of Hadoop: the size of a block, then the length of each part of it and the part. It reports
-// false if src is anything else.
+// inflateHadoop expands Hadoop blocks: the size of a block, then each part's length and the part. It returns false if
+// src is anything else.
 func inflateHadoop(dst, src []byte, size int) (out []byte, ok bool) {
 	if size > 256*len(src)+64 {
 		return nil, false

@@ -11,8 +11,8 @@ var (
 	errLongColumn  = errors.New("column holds more than the row group's rows")
 )
 
-// column is a cursor over one leaf's entries in one row group. An entry is a value or a null, with its levels. Its
-// many fields are memory that one page leaves to the next.
+// column is a cursor over one leaf's entries in one row group. An entry is a value or a null, with its levels. Its many
+// fields are memory reused from page to page.
 type column struct {
 	leaf  *leaf
 	win   window
@@ -61,19 +61,18 @@ func (c *column) open(r io.ReaderAt, m *chunkMeta, end int64) error {
 	c.fresh, c.last = true, start+m.bytes
 	c.dropDictionary()
 	c.win.r, c.win.buf, c.win.off = r, nil, start
-	// Old versions of parquet-mr leave the dictionary page's header out of the size (PARQUET-816).
+	// Old versions of parquet-mr omit the dictionary page's header from the size (PARQUET-816).
 	c.win.end = min(end, start+m.bytes+100)
 	return nil
 }
 
-// dropDictionary lets the dictionary go.
 func (c *column) dropDictionary() {
 	c.values.dictionary, c.values.dictInts, c.values.dictBins = false, nil, nil
 	c.owner.Held -= c.held
 	c.held = 0
 }
 
-// release lets all memory go; the column must be opened again.
+// release frees all memory; the column must be opened again.
 func (c *column) release() {
 	c.dropDictionary()
 	c.owner.Held -= int64(cap(c.win.mem)) + c.pageHeld
@@ -81,16 +80,16 @@ func (c *column) release() {
 	c.forget()
 }
 
-// forget lets go what looks into a page.
+// forget drops the views into a page.
 func (c *column) forget() {
 	c.repLevels, c.defLevels = hybrid{}, hybrid{}
 	c.values.forget()
 }
 
-// failure is what a panic has of which Parse makes an error.
+// failure is the panic that Parse turns into an error.
 type failure struct{ error }
 
-// fail fails for an error about the column; Parse adds the rest.
+// fail panics with an error about the column; Parse adds the rest.
 func (c *column) fail(err error) { panic(failure{fmt.Errorf("column %s: %w", c.leaf.path, err)}) }
 
 func (c *column) check(err error) {
@@ -105,7 +104,7 @@ func (c *column) checkPage(err error) {
 	}
 }
 
-// advance makes sure that the cursor is on an entry. It returns false after the last.
+// advance moves to an entry if necessary. It returns false after the last.
 func (c *column) advance() bool {
 	if c.at < c.have {
 		return true
@@ -121,14 +120,13 @@ func (c *column) advance() bool {
 	return true
 }
 
-// need is advance where an entry has to be, and otherwise the error is what is wrong.
+// need is advance where an entry must follow; otherwise it fails with the given error.
 func (c *column) need(otherwise error) {
 	if !c.advance() {
 		c.fail(otherwise)
 	}
 }
 
-// fill decodes the next batch of the page.
 func (c *column) fill() {
 	n := min(c.n, c.values.batch())
 	if c.leaf.maxRep > 0 {
@@ -181,7 +179,7 @@ func readLevels(h *hybrid, dst []uint32, top uint32) error {
 	return nil
 }
 
-// next steps past the entry and returns the index of its value in values, or -1 when it has none.
+// next steps past the entry and returns the index of its value in values, -1 for a null.
 func (c *column) next() int {
 	def := c.defs[c.at]
 	c.at++
@@ -192,8 +190,8 @@ func (c *column) next() int {
 	return c.val - 1
 }
 
-// nextPage opens the next data page, whose entries are then in n. Pages that lie within the next skip rows are stepped
-// over instead, and skip is lowered.
+// nextPage opens the next data page and sets n to its entries. Pages within the next skip rows are skipped instead, and
+// skip is lowered.
 func (c *column) nextPage(skip *int64) {
 	c.win.want = c.owner.readAhead()
 	if *skip > 0 {
@@ -238,8 +236,9 @@ func (c *column) nextPage(skip *int64) {
 	}
 }
 
-// rowsOf returns how many rows begin in the page, which is not opened; 0 where that cannot be told. The header's own count of
-// rows is not believed: Arrow before version 12 writes the count of entries there. The levels of a v2 page are not compressed.
+// rowsOf returns the number of rows that begin in the page, which is not opened; 0 if unknown. The header's row count
+// is not trusted: Arrow before version 12 writes the count of entries there. The levels of a v2 page are not
+// compressed.
 func (c *column) rowsOf(h *pageHeader) (rows int64) {
 	if c.leaf.maxRep == 0 {
 		return int64(h.values)
@@ -268,7 +267,7 @@ func (c *column) readDictionary(h *pageHeader) error {
 	if c.values.dictionary {
 		return errors.New("column has two")
 	}
-	// A value of the dictionary takes an integer, or a slice, beside its bytes.
+	// A dictionary value takes an integer, or a slice, beside its bytes.
 	each := int64(8)
 	if c.values.bins != nil {
 		each = 24
@@ -289,7 +288,7 @@ func (c *column) readDictionary(h *pageHeader) error {
 	return c.values.setDictionary(h.encoding, int(h.values), b)
 }
 
-// holdPage counts the memory of a page before it is decompressed.
+// holdPage reserves a page's memory before it is decompressed.
 func (c *column) holdPage(h *pageHeader) error {
 	need := h.needs(c.codec)
 	if need <= c.pageHeld {
@@ -314,7 +313,7 @@ func (c *column) openPage(h *pageHeader) error {
 	}
 	rep, def := widthOf(c.leaf.maxRep), widthOf(c.leaf.maxDef)
 	if h.kind == pageDataV2 {
-		// Levels of a column that needs none may be there all the same.
+		// A column may have levels without needing them.
 		if err := c.repLevels.reset(levels[:h.repLevels], rep); err != nil {
 			return err
 		}
@@ -338,7 +337,7 @@ func (c *column) openPage(h *pageHeader) error {
 	return c.values.open(h.encoding, b)
 }
 
-// skip steps over whole rows; after it the cursor is before the first entry of a row.
+// skip skips whole rows; then the cursor is before the first entry of a row.
 func (c *column) skip(rows int64) {
 	for {
 		if c.at == c.have && c.n == 0 && c.left > 0 {
@@ -357,7 +356,7 @@ func (c *column) skip(rows int64) {
 	}
 }
 
-// done checks that nothing is left when the last row has been read.
+// done checks that nothing is left after the last row.
 func (c *column) done() error {
 	if c.at < c.have || c.n > 0 || c.left > 0 {
 		return errLongColumn

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// The element types of Thrift's compact protocol.
+// Element types of Thrift's compact protocol.
 const (
 	thriftTrue   = 1
 	thriftFalse  = 2
@@ -27,9 +27,9 @@ const maxThriftDepth = 64
 
 var errThrift = errors.New("metadata is not a Thrift structure")
 
-// compact reads Thrift's compact protocol. It takes what it is asked for and steps over everything else, so that a
-// damaged statistic or a missing field nobody needs does not make a file unreadable; parquet-go's decoder refuses
-// those. It allocates nothing that the bytes at hand do not pay for. The first error sticks.
+// compact reads Thrift's compact protocol. It skips everything not asked for, so a damaged statistic or a missing
+// unused field does not make a file unreadable; parquet-go's decoder refuses those. Allocations are bounded by the
+// bytes at hand. The first error sticks.
 type compact struct {
 	b     []byte
 	i     int
@@ -132,7 +132,7 @@ func (c *compact) list(t byte, element func(t byte)) {
 	c.depth--
 }
 
-// structure calls field for each field of a structure; what field does not take is stepped over.
+// structure calls field for each field of a structure; fields that it does not take are skipped.
 func (c *compact) structure(field func(id int16, t byte) bool) {
 	if !c.enter() {
 		return
@@ -164,14 +164,14 @@ func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	c.structure(field)
 }
 
-// field says where the value of a field of a structure goes: an *int32, an *int64 (of an integer of any width), a *bool, a
-// *string, or a func(byte) that takes it, by its type.
+// field is the target of a structure's field: an *int32, an *int64 (of an integer of any width), a *bool, a *string, or
+// a func(byte) that takes it, by its type.
 type field struct {
 	id   int16
 	into any
 }
 
-// fields reads the fields of a structure that are wanted, and steps over all others.
+// fields reads the wanted fields of a structure and skips all others.
 func (c *compact) fields(t byte, wanted ...field) {
 	c.nested(t, func(id int16, t byte) bool {
 		for _, f := range wanted {
@@ -204,7 +204,7 @@ func (c *compact) enter() bool {
 	return true
 }
 
-// skip steps over a value. A boolean is part of its field's head but a byte of its own in a list.
+// skip skips a value. A boolean is part of its field's head but a byte in a list.
 func (c *compact) skip(t byte, element bool) {
 	switch t {
 	case thriftTrue, thriftFalse:

@@ -15,8 +15,8 @@ import (
 // julianEpoch is 1970-01-01 as a Julian day.
 const julianEpoch = 2440588
 
-// datum sets d to the i-th value of the batch. Bytes are views, valid until the cursor moves. Of a value that is refused d is
-// what is stored, for the rejected record.
+// datum sets d to the i-th value of the batch. Bytes are views, valid until the cursor moves. For a refused value d is
+// the stored one, for the rejected record.
 func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	l := c.leaf
 	*d = record.Datum{Kind: l.kind}
@@ -51,11 +51,11 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	return nil
 }
 
-// maxDecimalBytes bounds decimals: their digits cost more than their bytes. 16 hold what other programs read.
+// maxDecimalBytes limits decimals: their digits cost more than their bytes. Other programs read 16 bytes.
 const maxDecimalBytes = 1 << 10
 
-// number sets d to a value that is stored as a number. One that its annotation does not allow is refused, for it would have to
-// be changed to be shown: 24:00:00 would be midnight, 300 in eight bits 44.
+// number sets d to a value stored as a number. It refuses one outside its annotation, which could not be shown
+// unchanged: 24:00:00 would be midnight, 300 in eight bits 44.
 func (c *column) number(d *record.Datum, v int64) *table.Reason {
 	l := c.leaf
 	switch l.kind {
@@ -96,8 +96,8 @@ func (l *leaf) outside(v int64, what string) *table.Reason {
 
 const secondsOfDay = 86400
 
-// int96 reads a legacy timestamp: nanoseconds of the day, then the Julian day. In nanoseconds it spans 1677 to 2262;
-// farther dates come in microseconds. Which zone it is in the file does not say: some writers put UTC there, some local time.
+// int96 reads a legacy timestamp: nanoseconds of the day, then the Julian day. Nanoseconds span 1677 to 2262; dates
+// beyond come in microseconds. The file does not name its zone: some writers use UTC, some local time.
 func int96(d *record.Datum, b []byte, column string) *table.Reason {
 	nanos := int64(binary.LittleEndian.Uint64(b))
 	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch

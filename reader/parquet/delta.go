@@ -9,7 +9,7 @@ import (
 var errDelta = errors.New("damaged DELTA_BINARY_PACKED header")
 
 // delta reads DELTA_BINARY_PACKED: blocks of a smallest delta and miniblocks of packed differences to it. Values come
-// one batch at a time, for a block may claim any number of values of no bits.
+// one batch at a time, because a block may claim any number of values of no bits.
 type delta struct {
 	b      []byte
 	per    uint64 // values of a miniblock
@@ -65,7 +65,6 @@ func (d *delta) varint() (int64, error) {
 	return int64(u>>1) ^ -int64(u&1), err
 }
 
-// next begins a miniblock.
 func (d *delta) next() error {
 	d.b = d.b[min((d.bit+7)/8, uint64(len(d.b))):]
 	d.bit = 0
@@ -90,7 +89,6 @@ func (d *delta) next() error {
 	return nil
 }
 
-// read fills dst.
 func (d *delta) read(dst []int64) error {
 	if uint64(len(dst)) > d.left {
 		return errShort
@@ -131,7 +129,7 @@ func (d *delta) unpack(dst []int64) {
 	d.last = last
 }
 
-// rest returns what stands after the values not given yet; d is used up. Miniblocks are stepped over, not read.
+// rest returns the bytes after the remaining values; d is used up. Miniblocks are skipped, not read.
 func (d *delta) rest() ([]byte, error) {
 	if d.first && d.left > 0 {
 		d.first = false

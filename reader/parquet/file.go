@@ -9,14 +9,14 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Options of a file. The zero value is a good choice.
+// Options of a file. The zero value is the default.
 type Options struct {
 	Flatten   bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
 	SplitRows int64 // rows of a split at most; 0 means 65,536
 	MaxFooter int64 // bytes of the footer at most; 0 is all that the file can hold
 }
 
-// Split is a range of rows of one row group, its Group. Splits come in the order of the rows.
+// Split is a range of rows of one row group, its Group. Splits are in row order.
 type Split = record.Rows
 
 // File is an open Parquet file. Any number of Parsers may read it at once.
@@ -31,8 +31,8 @@ type File struct {
 	rows   int64
 }
 
-// Open reads the footer of the size bytes in r and checks what can be checked without reading pages. Name stands in
-// errors.
+// Open reads the footer of the size bytes in r and checks all that can be checked without reading pages. Errors mention
+// name.
 func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -71,14 +71,14 @@ func (f *File) prepare(o Options) error {
 		}
 		f.rows += g.rows
 	}
-	// Writers that stream leave the total at 0; any other total that is not the sum means that something is lost.
+	// Streaming writers leave the total at 0; any other total that is not the sum means lost rows.
 	if f.footer.rows != f.rows && f.footer.rows != 0 {
 		return fmt.Errorf("footer says %d rows, its row groups have %d", f.footer.rows, f.rows)
 	}
 	return nil
 }
 
-// collect lists the columns: the fields of the schema, or with flatten those of its structs.
+// collect lists the columns: the schema's fields, or with flatten those of its structs.
 func (f *File) collect(n *node, prefix string, flatten bool) {
 	for _, field := range n.fields {
 		name := prefix + field.element.name
@@ -126,11 +126,11 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 	return nil
 }
 
-// mostLooked is how many chunks LargePages and CheckMemory look at.
+// mostLooked limits the chunks that LargePages and CheckMemory examine.
 const mostLooked = 16
 
-// LargePages reports whether a page has more than so many bytes, decompressed: rows from the middle of it cost reading all of it. It looks
-// at the first page of some columns; what cannot be read there is not large.
+// LargePages reports whether a page has more than most bytes, decompressed: rows in its middle cost reading all of it.
+// It examines the first page of some columns; unreadable ones are not large.
 func (f *File) LargePages(most int64) bool {
 	looked := 0
 	for i := range f.footer.groups {
@@ -151,9 +151,9 @@ func (f *File) LargePages(most int64) bool {
 	return false
 }
 
-// CheckMemory returns the error of a Parser of the columns that may hold limit bytes, if the first pages of a row group take more: an ErrMemory.
-// Of a file that is read to its end all row groups count, else the first. It looks at some chunks, and only at those of row groups that have so
-// much in them, as the footer says; these it reads by what open returns. Nil does not promise that they fit.
+// CheckMemory returns the ErrMemory of a Parser of the columns limited to limit bytes, if the first pages of a row
+// group take more. With whole all row groups count, else the first. It examines some chunks of row groups that are
+// large enough by the footer, through the reader that open returns. Nil does not promise that they fit.
 func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (io.ReaderAt, error)) (err error) {
 	var r io.ReaderAt
 	p, looked := f.NewParser(columns), 0
@@ -193,10 +193,10 @@ func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (
 	return nil
 }
 
-// most is what the pages of a chunk take at most, by the footer.
+// most is the largest size of a chunk's pages, by the footer.
 func (m *chunkMeta) most() int64 { return m.bytes + max(m.bytes, m.unpacked) }
 
-// firstPages is what a Parser holds for the dictionary and the first page of a chunk, at least.
+// firstPages is the least that a Parser holds for a chunk's dictionary and first page.
 func (f *File) firstPages(r io.ReaderAt, m *chunkMeta) (n int64) {
 	stored := int64(0)
 	for _, at := range [...]int64{m.dict, m.data} {
@@ -211,7 +211,7 @@ func (f *File) firstPages(r io.ReaderAt, m *chunkMeta) (n int64) {
 	return n + stored
 }
 
-// pageAt reads the header of a page, nil if there is none that can be read.
+// pageAt reads a page's header, nil if it cannot be read.
 func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
 	w := &window{r: r, off: at, end: min(f.footer.start, at+m.bytes+100), want: headerBytes, owner: &Parser{}} // as column.open
 	h, err := readHeader(w)
@@ -221,13 +221,14 @@ func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
 	return h
 }
 
-// Columns returns the names of the columns in the order of the schema. Names need not be unique.
+// Columns returns the column names in schema order. Names may repeat.
 func (f *File) Columns() []string { return f.names }
 
-// ArrowSchema returns the schema of Arrow that the file was written from, in base64; empty if it does not say.
+// ArrowSchema returns the Arrow schema that the file was written from, in base64; empty if unknown.
 func (f *File) ArrowSchema() string { return f.footer.arrow }
 
-// Measures returns of each column, and of the parts of nested ones, a value without content: the kind, unit, scale and zone that all have.
+// Measures returns, for each column and the parts of nested ones, a value without content: their common kind, unit,
+// scale and zone.
 func (f *File) Measures() []record.Measures {
 	all := make([]record.Measures, len(f.roots))
 	for i, n := range f.roots {
@@ -261,7 +262,7 @@ func (n *node) measure(all record.Measures, path string) {
 	}
 }
 
-// Rows returns the rows of all row groups, as the footer says.
+// Rows is the number of rows of all row groups, by the footer.
 func (f *File) Rows() int64 { return f.rows }
 
 // Splits returns the splits in the order of the rows.

@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// physical is how a leaf's values are stored.
+// physical is the storage type of a leaf's values.
 type physical int32
 
-// The physical types, numbered as in the format.
+// The physical types, by the format's numbers.
 const (
 	physBoolean physical = iota
 	physInt32
@@ -34,10 +34,10 @@ func (p physical) String() string {
 	return physicalNames[p]
 }
 
-// annotation is what a column means, numbered like the fields of the format's LogicalType.
+// annotation is a column's meaning, by the field numbers of the format's LogicalType.
 type annotation int16
 
-// The annotations. The last has a ConvertedType only.
+// The annotations. The last has only a ConvertedType.
 const (
 	annNone      annotation = 0
 	annString    annotation = 1
@@ -63,7 +63,7 @@ const (
 	repeated = 2
 )
 
-// element is one node of the schema as the footer lists them.
+// element is one node of the schema in the footer's list.
 type element struct {
 	name       string
 	physical   physical
@@ -80,7 +80,7 @@ type element struct {
 	signed     bool
 }
 
-// chunkMeta says where a column's values of a row group are.
+// chunkMeta is the place of a column's values in a row group.
 type chunkMeta struct {
 	physical physical
 	codec    int32
@@ -115,7 +115,7 @@ var (
 	errNoParquet = errors.New("not a Parquet file")
 )
 
-// readFooter reads the end of a file. A length the file cannot hold is refused before anything is allocated.
+// readFooter reads the end of a file. It refuses an impossible length before allocating.
 func readFooter(r io.ReaderAt, size, limit int64) (*footer, error) {
 	if size < 12 {
 		return nil, fmt.Errorf("%w: %d bytes are too few", errNoParquet, size)
@@ -196,7 +196,7 @@ func parseFooter(b []byte) (*footer, error) {
 	return f, nil
 }
 
-// encrypts steps over a field that an encrypted file has.
+// encrypts skips a field of encrypted files.
 func (f *footer) encrypts(c *compact) func(byte) {
 	return func(t byte) {
 		f.encrypted = true
@@ -206,7 +206,7 @@ func (f *footer) encrypts(c *compact) func(byte) {
 
 const arrowKey = "ARROW:schema"
 
-// note keeps a key of the metadata that is Spark's or Arrow's. Some writers leave keys that are not texts.
+// note keeps a metadata key of Spark or Arrow. Some writers leave keys that are not texts.
 func (f *footer) note(c *compact, t byte) {
 	var pair [3][]byte
 	c.nested(t, func(id int16, t byte) bool {
@@ -235,7 +235,7 @@ func parseElement(c *compact, t byte) element {
 	return e
 }
 
-// parseLogical reads the union; a type it does not know leaves the element as it is.
+// parseLogical reads the union; an unknown type leaves the element unchanged.
 func parseLogical(c *compact, t byte, e *element) {
 	c.nested(t, func(kind int16, t byte) bool {
 		e.ann = annotation(kind)

@@ -14,8 +14,8 @@ var (
 	errLeft  = errors.New("page holds more than the values its header says")
 )
 
-// hybrid reads the runs of the RLE and bit-packing hybrid, which holds levels, dictionary indices and booleans. Runs
-// are expanded only as far as asked for.
+// hybrid reads the runs of the RLE and bit-packing hybrid: levels, dictionary indices and booleans. Runs are expanded
+// only as needed.
 type hybrid struct {
 	b      []byte
 	width  uint
@@ -43,7 +43,6 @@ func (h *hybrid) resetPacked(b []byte, width uint) {
 
 func widthOf(maximum int) uint { return uint(bits.Len(uint(maximum))) }
 
-// read fills dst.
 func (h *hybrid) read(dst []uint32) error {
 	for len(dst) > 0 {
 		switch {
@@ -100,7 +99,7 @@ func (h *hybrid) next() error {
 		return nil
 	}
 	if head&1 == 1 {
-		// A last run cut short is common and harmless: what is missing is noticed when it is asked for.
+		// A last run cut short is common and harmless: missing values are noticed when they are read.
 		groups := min(head>>1, uint64(len(h.b))/uint64(h.width)+1)
 		h.packed = min(groups*uint64(h.width), uint64(len(h.b))) * 8
 		if h.packed < uint64(h.width) {
@@ -121,8 +120,8 @@ func (h *hybrid) next() error {
 	return nil
 }
 
-// finish checks that no values are left. A last packed run may be padded, with anything to a whole group of values (8, with
-// some writers more), with zeros beyond that.
+// finish checks that no values are left. A last packed run may have any padding up to a whole group of values (8, more
+// with some writers), then zeros.
 func (h *hybrid) finish(group uint64) error {
 	if h.sole {
 		return nil
@@ -149,8 +148,8 @@ func (h *hybrid) finish(group uint64) error {
 	return nil
 }
 
-// finishLevels is finish for levels, which may hold one more: Impala before 2.6 leaves the level of the next page's first entry there. A missing
-// entry still shows in the page's values and the column's number of entries.
+// finishLevels is finish for levels, which may hold one more: Impala before 2.6 leaves the level of the next page's
+// first entry there. A missing entry still shows in the page's values and the column's number of entries.
 func (h *hybrid) finishLevels(group uint64) error {
 	one := *h
 	err := h.finish(group)
@@ -160,7 +159,7 @@ func (h *hybrid) finishLevels(group uint64) error {
 	return err
 }
 
-// repeated reports whether what is left is the last run once more: DuckDB 1.3 writes it twice when a page ends with it.
+// repeated reports whether the rest is the last run again: DuckDB 1.3 writes it twice at a page's end.
 func (h *hybrid) repeated(rest []byte) bool {
 	n := len(h.last) - len(rest)
 	return !h.big && n > 0 && bytes.Equal(h.last[:n], rest)

@@ -11,14 +11,14 @@ import (
 
 var errLevels = errors.New("levels of the columns of one group do not go together")
 
-// maxTexts times as long as the text of a value may be is a record that is not even read to its end: a few bytes of
-// levels can stand for billions of nulls.
+// maxTexts times the longest text is the limit of a record that is read to its end: a few bytes of levels can stand for
+// billions of nulls.
 const maxTexts = 64
 
 var errLongRecord = errors.New("one record has more than 256 MiB of JSON text")
 
-// nested puts the entries of a group's leaves together again, one record at a time, as JSON text. Each leaf has one
-// entry for each time the group around it repeats, and one that says at which level there is nothing.
+// nested assembles the entries of a group's leaves, one record at a time, as JSON text. Each leaf has one entry for
+// each repetition of its enclosing group, and one that gives the level of a null.
 type nested struct {
 	jsontext.Nested
 	root    *node
@@ -50,13 +50,13 @@ func (a *nested) datum(d *record.Datum) *table.Reason {
 
 func (a *nested) column(l *leaf) *column { return a.columns[l.index] }
 
-// absent says whether the entry at hand ends above n.
+// absent reports whether the current entry ends above n.
 func (a *nested) absent(n *node) bool {
 	c := a.column(n.first)
 	return c.defs[c.at] < uint32(n.def)
 }
 
-// pass steps over the entry that says that n is absent, in all leaves below n, which must agree.
+// pass skips the entry that says that n is absent, in all leaves below n, which must agree.
 func (a *nested) pass(n *node) { a.passBelow(n, uint32(n.def)) }
 
 func (a *nested) passBelow(n *node, def uint32) {
@@ -73,14 +73,14 @@ func (a *nested) passBelow(n *node, def uint32) {
 	c.next()
 }
 
-// ready makes sure that there is an entry to look at.
+// ready ensures that there is a current entry.
 func (a *nested) ready(n *node) {
 	if n.first != nil {
 		a.column(n.first).need(errLevels)
 	}
 }
 
-// field writes what stands at n: null, a value, or for a repeated field an array.
+// field writes n: null, a value, or an array for a repeated field.
 func (a *nested) field(n *node) {
 	a.ready(n)
 	switch {
@@ -94,7 +94,7 @@ func (a *nested) field(n *node) {
 	}
 }
 
-// repeat calls one for each time n repeats.
+// repeat calls one for each repetition of n.
 func (a *nested) repeat(n *node, before, after byte, one func()) {
 	a.Out = append(a.Out, before)
 	if n.first == nil || a.absent(n) {
@@ -120,7 +120,7 @@ func (a *nested) repeat(n *node, before, after byte, one func()) {
 	}
 }
 
-// overflow drops the text: it is longer than any table takes. The rest is read, for the next record begins after it.
+// overflow drops the text, which is too long for any table. The rest is read because the next record begins after it.
 func (a *nested) overflow(l *leaf) {
 	a.Refuse(l.path, table.CodeValueTooLong, "JSON text is longer than 4 MiB")
 	a.Out = a.Out[:0]
@@ -129,7 +129,7 @@ func (a *nested) overflow(l *leaf) {
 	}
 }
 
-// value writes n, which is there.
+// value writes n, which is not null.
 func (a *nested) value(n *node) {
 	switch {
 	case n.leaf != nil:
@@ -164,7 +164,7 @@ func (a *nested) value(n *node) {
 	a.Out = append(a.Out, '}')
 }
 
-// mapping writes an object when the keys are text, else an array of pairs.
+// mapping writes an object if the keys are text, else an array of pairs.
 func (a *nested) mapping(n *node) {
 	pair := n.item
 	a.ready(pair)

@@ -10,15 +10,14 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// output fills one field of the records.
 type output struct {
 	index int
 	flat  *column
 	tree  *nested
 }
 
-// Parser reads splits of a File, one at a time. Where a split follows one that it has read it continues instead of
-// beginning again, so that each worker opens each page of a row group once at most.
+// Parser reads splits of a File, one at a time. If a split follows the last one it continues there, so each worker
+// opens each page of a row group at most once.
 type Parser struct {
 	file    *File
 	columns []*column
@@ -32,8 +31,8 @@ type Parser struct {
 	source.Memory // of pages and dictionaries
 }
 
-// NewParser returns a Parser that reads the columns given by their indices in Columns. The fields of the others stay
-// Null, and their pages are not read.
+// NewParser returns a Parser of the columns at these indices in Columns. Other fields stay Null; their pages are not
+// read.
 func (f *File) NewParser(columns []int) *Parser {
 	p := &Parser{file: f, group: -1, Memory: source.Memory{What: "pages"}}
 	p.rec.Fields = make([]record.Datum, len(f.names))
@@ -66,7 +65,7 @@ func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
 	return own
 }
 
-// Parse calls each for every row of the split, in order; an error of each ends it and is returned as it is. It
+// Parse calls each for every row of the split, in order; an error of each ends it and is returned unchanged. It
 // delivers exactly s.Rows records or returns an error that names file, row group and column. A panic while pages are
 // decoded becomes such an error.
 func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
@@ -116,7 +115,7 @@ func (p *Parser) where(s Split, err error) error {
 	return fmt.Errorf("read %s: row group %d: %w", p.file.name, s.Group, err)
 }
 
-// seek brings every column to the split's first row.
+// seek moves every column to the split's first row.
 func (p *Parser) seek(s Split) {
 	g := &p.file.footer.groups[s.Group]
 	if p.group != s.Group || p.row > s.First {
@@ -133,7 +132,7 @@ func (p *Parser) seek(s Split) {
 	p.group, p.row = s.Group, s.First
 }
 
-// read reads one record. A bad value does not end it, for every column must be brought past the row.
+// read reads one record. A bad value does not end it: every column must move past the row.
 func (p *Parser) read() {
 	for i := range p.outputs {
 		o := &p.outputs[i]
@@ -156,7 +155,7 @@ func (p *Parser) read() {
 	}
 }
 
-// Release gives back the memory that is kept from split to split. The next one is read from the beginning of its row group.
+// Release frees the memory kept between splits. The next split is read from the beginning of its row group.
 func (p *Parser) Release() {
 	for _, c := range p.columns {
 		c.release()
@@ -165,7 +164,7 @@ func (p *Parser) Release() {
 	p.group = -1
 }
 
-// readAhead is how much of a column is read at a time: less of each where many columns share little memory.
+// readAhead is the bytes of a column read at a time: less when many columns share little memory.
 func (p *Parser) readAhead() int {
 	if p.Limit == 0 {
 		return readAhead
@@ -173,7 +172,7 @@ func (p *Parser) readAhead() int {
 	return int(min(max(p.Limit/4/int64(len(p.columns)), 4<<10), readAhead))
 }
 
-// Close gives the Parser's memory back. The File stays open.
+// Close frees the Parser's memory. The File stays open.
 func (p *Parser) Close() error {
 	p.columns, p.outputs, p.group, p.Held = nil, nil, -1, 0
 	return nil

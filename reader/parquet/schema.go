@@ -12,7 +12,7 @@ import (
 
 const maxSchemaDepth = 100
 
-// shape is how a group reads as JSON.
+// shape is the JSON form of a group.
 type shape uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	shapeMap          // the repeated child holds key and, perhaps, value
 )
 
-// node is one element of the schema with its place in it.
+// node is an element of the schema with its place in it.
 type node struct {
 	element element
 	fields  []*node
@@ -34,7 +34,6 @@ type node struct {
 	twice   string // a name that two of fields have
 }
 
-// leaf is a column of values.
 type leaf struct {
 	index    int // in each row group's columns
 	path     string
@@ -52,7 +51,7 @@ type leaf struct {
 	calendar calendar
 }
 
-// integers says how many bits the integers of a column have, and what they lie between.
+// integers is the width and range of a column's integers.
 type integers struct {
 	bits        int32
 	least, most int64
@@ -62,7 +61,7 @@ func (l *leaf) numeric() bool {
 	return l.physical <= physDouble && l.physical != physInt96
 }
 
-// tree builds nodes out of the footer's list.
+// tree builds nodes from the footer's list.
 type tree struct {
 	elements []element
 	leaves   []*leaf
@@ -136,8 +135,8 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 	return nil
 }
 
-// reshape recognises lists and maps, with the rules for files older than the rules. A group that says it is one and is
-// not built like one is read as the struct it is.
+// reshape recognises lists and maps, also by the rules for older files. A group annotated as one but not built like one
+// is read as a struct.
 func (n *node) reshape() {
 	if len(n.fields) != 1 || n.fields[0].element.repetition != repeated {
 		return
@@ -188,8 +187,8 @@ var converted = map[int32]element{
 	19: {ann: annJSON}, 20: {ann: annBSON}, 21: {ann: annInterval},
 }
 
-// interpret decides what the leaf's values are. An annotation that does not fit the physical type is refused, for
-// there is no saying which of the two is wrong; one that is not known leaves the physical type.
+// interpret decides the kind of the leaf's values. An annotation that does not fit the physical type is refused,
+// because either may be wrong; an unknown one leaves the physical type.
 func (l *leaf) interpret(from *element) error {
 	e := *from
 	if e.ann < annString || e.ann > annFloat16 || e.ann == 9 {
@@ -240,8 +239,8 @@ func (l *leaf) interpret(from *element) error {
 	return nil
 }
 
-// bound sets what integers of some bits lie between. They are compared as they are shown: an unsigned one of 64 bits as what a
-// signed one of them is.
+// bound sets the range of integers of some bits. They are compared as shown: unsigned 64-bit ones as the signed number
+// of the same bits.
 func (l *leaf) bound(bits int32) {
 	l.integers.bits, l.integers.least, l.integers.most = bits, math.MinInt64, math.MaxInt64
 	switch {
@@ -253,10 +252,10 @@ func (l *leaf) bound(bits int32) {
 	}
 }
 
-// maxScale bounds the zeros that a decimal's text may need. No known program writes more than 76 digits.
+// maxScale limits the zeros in a decimal's text. No known program writes more than 76 digits.
 const maxScale = 4096
 
-// plain is for a leaf that says nothing of what its values are.
+// plain is for a leaf without an annotation.
 func (l *leaf) plain() {
 	switch l.physical {
 	case physBoolean:

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// The encodings, numbered as in the format.
+// The encodings, by the format's numbers.
 const (
 	encPlain           = 0
 	encPlainDictionary = 2
@@ -19,8 +19,8 @@ const (
 	encSplit           = 9
 )
 
-// batch is how many values are decoded at a time: few enough to stay in the cache and to keep a page of nothing but a
-// large count from costing memory.
+// batch is the number of values decoded at a time: few enough for the cache and to keep a page with only a large count
+// from costing memory.
 const batch = 512
 
 var (
@@ -28,9 +28,9 @@ var (
 	errByteArray        = errors.New("length of a value goes beyond its page")
 )
 
-// values decodes the values of one page that are not null, a batch at a time. Numbers come as ints (a FLOAT or DOUBLE as
-// its bits), all else as bins, which are views into the page, its dictionary, or scratch. It has many fields because each encoding
-// needs a few, and their memory is used again.
+// values decodes the non-null values of one page, a batch at a time. Numbers come as ints (a FLOAT or DOUBLE as its
+// bits), all else as bins, which are views into the page, its dictionary, or scratch. It has many fields because each
+// encoding needs a few, and their memory is reused.
 type values struct {
 	physical physical
 	length   int // of FIXED_LEN_BYTE_ARRAY
@@ -65,7 +65,7 @@ func (v *values) init(l *leaf) {
 	}
 }
 
-// open begins a page. An empty body is fine as long as no value is taken.
+// open begins a page. An empty body is valid if no value is taken.
 func (v *values) open(encoding int32, b []byte) error {
 	v.encoding, v.b, v.body, v.bit, v.at, v.stride = encoding, b, len(b), 0, 0, 0
 	switch encoding {
@@ -80,7 +80,7 @@ func (v *values) open(encoding int32, b []byte) error {
 			return v.levels.reset(nil, 1)
 		}
 		err := v.levels.reset(b[1:], uint(b[0]))
-		// Some writers leave the runs out where there is only one value to choose from.
+		// Some writers omit the runs if there is only one value.
 		v.levels.sole = len(b) == 1 && b[0] == 0 && v.dictionarySize() == 1
 		return err
 	case encRLE:
@@ -145,7 +145,7 @@ func (v *values) openDeltaBytes() (err error) {
 	return err
 }
 
-// finish checks that a page of which all values were taken holds no more.
+// finish checks that a page holds no more after its last value.
 func (v *values) finish() error {
 	left := false
 	switch v.encoding {
@@ -184,7 +184,7 @@ func (v *values) finish() error {
 
 func (v *values) dictionarySize() int { return max(len(v.dictInts), len(v.dictBins)) }
 
-// width is the size of a value of fixed size, else 0.
+// width is the size of a fixed-size value, else 0.
 func (v *values) width() int {
 	switch v.physical {
 	case physInt32, physFloat:
@@ -199,7 +199,7 @@ func (v *values) width() int {
 	return 0
 }
 
-// batch is how many values may be taken at once: fewer where each may repeat all of the one before.
+// batch is the number of values that may be taken at once: fewer if each may repeat all of the one before.
 func (v *values) batch() int {
 	if v.encoding == encDeltaByteArray {
 		return min(max(deltaScratch/max(v.body, 1), 1), batch/8)
@@ -207,10 +207,10 @@ func (v *values) batch() int {
 	return batch
 }
 
-// deltaScratch bounds the memory of a batch of values that repeat one another: no value is longer than its page.
+// deltaScratch limits the memory of a batch of values that repeat one another: no value is longer than its page.
 const deltaScratch = 4 << 20
 
-// forget lets the memory of pages and their values go.
+// forget frees the memory of pages and their values.
 func (v *values) forget() {
 	v.b, v.scratch, v.last, v.kept, v.levels, v.lengths, v.prefixes = nil, nil, nil, nil, hybrid{}, delta{}, delta{}
 	clear(v.bins)

@@ -1,4 +1,5 @@
-// Package pgdump reads what pg_dump and pg_dumpall write as plain text. Index goes through a dump once and finds its tables, with their columns, primary keys
-// and where the rows of their COPY statements are. A Parser makes records of such rows, with values as those of a live PostgreSQL. The scanner
-// is strict: what it does not know as a part of a dump it refuses with the byte.
+// Package pgdump reads plain-text dumps of pg_dump and pg_dumpall. Index goes through a dump once and finds its tables,
+// with their columns, primary keys and the places of the rows in their COPY statements. A Parser makes records of such
+// rows, with the values of a live PostgreSQL. The scanner is strict: anything unknown in a dump is refused with its
+// byte.
 package pgdump

@@ -19,10 +19,10 @@ func Is(head []byte) bool {
 	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })
 }
 
-// syntax is how statements are written with standard_conforming_strings.
+// syntax is that of statements with standard_conforming_strings.
 var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
 
-// Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
+// Index goes through a dump. It fails for a text that cannot be read, such as an incomplete dump.
 func Index(r io.Reader) (*sqldump.Dump, error) {
 	x := &index{Indexing: sqldump.NewIndexing(r), domains: map[string]string{}}
 	for {
@@ -44,7 +44,7 @@ type index struct {
 	domains          map[string]string // the types of domains
 }
 
-// statement takes a line, and what it ends.
+// statement takes a line, and the statement that it ends.
 func (x *index) statement(line []byte) error {
 	start := x.Offset - int64(len(line))
 	if len(x.Text) == 0 {
@@ -93,7 +93,7 @@ func (x *index) comment(line string) {
 	}
 }
 
-// command takes a command of psql.
+// command takes a psql command.
 func (x *index) command(line []byte, at int64) error {
 	word, _, _ := strings.Cut(string(line), " ")
 	if !slices.Contains([]string{`\connect`, `\restrict`, `\unrestrict`}, word) {
@@ -103,7 +103,7 @@ func (x *index) command(line []byte, at int64) error {
 	return nil
 }
 
-// take takes a whole statement; rest is what follows it on its last line.
+// take takes a complete statement; rest follows it on its last line.
 func (x *index) take(statement, rest []byte) error {
 	const enough = 4 << 10 // of a statement that may be long, to tell which it is
 	tokens := sqldump.Tokens(statement[:min(len(statement), enough)], syntax)
@@ -146,13 +146,13 @@ func (x *index) set(tokens []sqldump.Token) error {
 	return nil
 }
 
-// name reads the full name of a table, as --source-table names it; empty if there is none.
+// name reads a table's full name as in --source-table; empty if there is none.
 func (x *index) name(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	parts, rest := sqldump.Name(tokens)
 	return x.Named(parts), rest
 }
 
-// insert counts the rows of a dump that was made with --inserts.
+// insert counts the rows of a dump made with --inserts.
 func (x *index) insert(tokens []sqldump.Token) bool {
 	after, ok := sqldump.Words(tokens, "INSERT", "INTO")
 	if !ok {
@@ -165,7 +165,7 @@ func (x *index) insert(tokens []sqldump.Token) bool {
 	return true
 }
 
-// copy takes COPY NAME (COLUMNS) FROM stdin; and reads over its rows.
+// copy takes COPY NAME (COLUMNS) FROM stdin; and skips its rows.
 func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	name, after := x.name(tokens)
 	var columns []string
@@ -200,7 +200,7 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	return x.rows(t)
 }
 
-// rows reads over the rows of a COPY.
+// rows skips the rows of a COPY.
 func (x *index) rows(t *sqldump.Table) error {
 	for {
 		at := x.Offset

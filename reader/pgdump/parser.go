@@ -21,16 +21,15 @@ type Parser struct {
 	bad     table.Reason
 }
 
-// NewParser makes a parser.
 func NewParser(columns []sqldump.Column) *Parser { return &Parser{columns: columns} }
 
-// Reset begins a split: whole lines.
+// Reset begins a split: complete lines.
 func (p *Parser) Reset(data []byte, _ bool) { p.data, p.pos, p.records = data, 0, 0 }
 
-// Records returns the records since Reset.
+// Records is the number of records since Reset.
 func (p *Parser) Records() int { return p.records }
 
-// Lines returns the lines since Reset. Each row is one.
+// Lines is the number of lines since Reset, one per row.
 func (p *Parser) Lines() int { return p.records }
 
 // Next returns the next record, valid until the next call.
@@ -53,7 +52,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 	return &p.rec, true
 }
 
-// row reads the values of a row; false says that bad is set.
+// row reads a row's values; false: bad is set.
 func (p *Parser) row(line []byte) bool {
 	escaped := bytes.IndexByte(line, '\\') >= 0
 	for i, rest, more := 0, line, true; ; i++ {
@@ -92,7 +91,7 @@ func (p *Parser) row(line []byte) bool {
 	}
 }
 
-// escapes are the bytes that a backslash stands before, and what both mean.
+// escapes are the bytes after a backslash and their meanings.
 var escapes = func() (of [256]byte) {
 	for i, b := range []byte(`bfnrtv\`) {
 		of[b] = "\b\f\n\r\t\v\\"[i]
@@ -100,7 +99,7 @@ var escapes = func() (of [256]byte) {
 	return of
 }()
 
-// unescape returns a field without its escapes; false says that one of them is none.
+// unescape returns an unescaped field, false for an invalid escape.
 func (p *Parser) unescape(field []byte) ([]byte, bool) {
 	n := bytes.IndexByte(field, '\\')
 	if n < 0 {
@@ -119,7 +118,7 @@ func (p *Parser) unescape(field []byte) ([]byte, bool) {
 	return p.scratch[from:len(p.scratch):len(p.scratch)], true
 }
 
-// value makes a value of the column's type of a text.
+// value makes a value of the column's type from a text.
 func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	if c.Kind == record.Text {
 		d.Kind, d.Quoted = record.Text, len(d.Bytes) == 0 // no value is \N
@@ -157,7 +156,7 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	return err
 }
 
-// keep is what was appended to scratch.
+// keep returns the bytes appended to scratch.
 func (p *Parser) keep(out []byte) []byte {
 	from := len(p.scratch)
 	p.scratch = out

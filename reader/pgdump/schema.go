@@ -21,7 +21,7 @@ const (
 	asInterval
 )
 
-// forms are those of types whose text is not what they become. All others stay the text that the server writes.
+// forms are the forms of types whose text is not kept. All others stay the server's text.
 var forms = map[string]struct {
 	kind record.Kind
 	form int
@@ -31,7 +31,7 @@ var forms = map[string]struct {
 	"timestamp without time zone": {record.String, asTime}, "timestamp with time zone": {record.String, asZoned}, "interval": {record.String, asInterval},
 }
 
-// create takes what follows CREATE.
+// create takes the rest of CREATE.
 func (x *index) create(tokens []sqldump.Token) {
 	if after, ok := sqldump.Words(tokens, "DOMAIN"); ok {
 		parts, after := sqldump.Name(after)
@@ -63,7 +63,7 @@ func (x *index) create(tokens []sqldump.Token) {
 	}
 }
 
-// constraints are words that begin what is not a column.
+// constraints begin items that are not columns.
 var constraints = []string{"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE", "LIKE"}
 
 // column reads an item of CREATE TABLE.
@@ -96,7 +96,7 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	return c, true
 }
 
-// withoutSize is a type without what stands in parentheses.
+// withoutSize is a type without its parentheses.
 func withoutSize(name string) string {
 	if open := strings.IndexByte(name, '('); open >= 0 {
 		end := strings.IndexByte(name, ')')
@@ -105,10 +105,10 @@ func withoutSize(name string) string {
 	return name
 }
 
-// afterType are words that follow the type of a column.
+// afterType are words that follow a column's type.
 var afterType = []string{"NOT", "NULL", "DEFAULT", "COLLATE", "GENERATED", "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "STORAGE", "COMPRESSION", "OPTIONS", ";"}
 
-// typeName is the name of the type at the beginning of tokens, with one space between its words.
+// typeName is the type's name at the beginning of tokens, with one space between its words.
 func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	tight := true
 	for len(tokens) > 0 && !slices.ContainsFunc(afterType, tokens[0].Is) {
@@ -124,7 +124,7 @@ func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	return name, tokens
 }
 
-// alter takes what follows ALTER TABLE: the primary key.
+// alter takes the rest of ALTER TABLE: the primary key.
 func (x *index) alter(tokens []sqldump.Token) {
 	tokens, _ = sqldump.Words(tokens, "ONLY")
 	name, after := x.name(tokens)

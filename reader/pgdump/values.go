@@ -16,7 +16,7 @@ var (
 	errInterval = errors.New("want an interval, such as 1 year 2 days 03:04:05")
 )
 
-// appendBytes appends the bytes of a text: hexadecimal, or escaped where the database has bytea_output = escape.
+// appendBytes appends a text's bytes: hexadecimal, or escaped with bytea_output = escape.
 func appendBytes(dst, text []byte) ([]byte, error) {
 	if digits, is := bytes.CutPrefix(text, []byte(`\x`)); is {
 		out, err := hex.AppendDecode(dst, digits)
@@ -47,7 +47,7 @@ func appendBytes(dst, text []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendTime appends a time as RFC 3339 writes it, where it can: infinity and years before 1 stay as they are.
+// appendTime appends a time in RFC 3339 if it can: infinity and years before 1 are unchanged.
 func appendTime(dst, text []byte) []byte {
 	space := bytes.IndexByte(text, ' ')
 	if space < 0 || bytes.HasSuffix(text, []byte("BC")) {
@@ -56,7 +56,7 @@ func appendTime(dst, text []byte) []byte {
 	return append(append(append(dst, text[:space]...), 'T'), text[space+1:]...)
 }
 
-// appendZoned appends a time with an offset in UTC, as a live server gives it.
+// appendZoned appends a time with an offset in UTC, as from a live server.
 func appendZoned(dst, text []byte) ([]byte, error) {
 	if utc, is := bytes.CutSuffix(text, []byte("+00")); is && isTime(utc) {
 		return append(appendTime(dst, utc), 'Z'), nil
@@ -109,7 +109,8 @@ func appendZoned(dst, text []byte) ([]byte, error) {
 	return append(dst, 'Z'), nil
 }
 
-// isTime reports whether a text has the form of a time: YYYY-MM-DD HH:MM:SS, with years of more digits and a fraction of a second.
+// isTime reports whether a text looks like YYYY-MM-DD HH:MM:SS, perhaps with more digits of the year and a fraction of
+// a second.
 func isTime(text []byte) bool {
 	const form = "-01-31 23:59:59"
 	at := bytes.IndexByte(text, '-')
@@ -131,7 +132,6 @@ func isTime(text []byte) bool {
 	return string(month) >= "01" && string(month) <= "12" && string(day) >= "01" && string(day) <= "31" && string(hour) <= "23" && string(minute) <= "59" && text[at+13] <= '5' && text[len(text)-1] != '.'
 }
 
-// offset reads an offset: +01, +05:30, -00:01:15.
 func offset(text string) (seconds int, err error) {
 	unit := 3600
 	for i, part := range strings.Split(text[1:], ":") {
@@ -148,7 +148,7 @@ func offset(text string) (seconds int, err error) {
 	return seconds, nil
 }
 
-// appendInterval appends an interval as ISO 8601 writes it, which is how a live server gives it. Dumps have them in the style postgres.
+// appendInterval appends an interval in ISO 8601, as from a live server. Dumps have the style postgres.
 func appendInterval(dst, text []byte) ([]byte, error) {
 	var months, days int64
 	fields := strings.Fields(string(text))

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Address names a table of a server.
+// Address is a table of a server.
 type Address struct {
 	shown  string // for users; it has no password
 	config *pgconn.Config
@@ -29,10 +29,10 @@ type Address struct {
 	maxRow int64    // bytes of a row; 0 is any number
 }
 
-// LimitRow fails the reading of larger rows before they take memory.
+// LimitRow makes reads of larger rows fail before they take memory.
 func (a *Address) LimitRow(bytes int64) { a.maxRow = bytes }
 
-// frontend reads what a server sends.
+// frontend reads a server's messages.
 func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	f := pgproto3.NewFrontend(r, w)
 	if a.maxRow > 0 {
@@ -41,14 +41,16 @@ func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return f
 }
 
-// rowOverhead is what a message may have beside the values of a row: the length of each, of at most 1,600 columns, and of other messages all.
+// rowOverhead is a message's bytes beside the values of a row: a length for each of at most 1,600 columns. Other
+// messages fit in it.
 const rowOverhead = 64 << 10
 
-// secrets are the parameters of an address that would be kept with the command: in the history of a shell, in run folders and in jobs.
+// secrets are the parameters of an address that would be kept with the command: in a shell's history, in run folders
+// and in jobs.
 var secrets = []string{"password", "sslpassword"}
 
-// Parse reads an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with the parameters that libpq has. What it leaves out comes
-// from the variables that psql reads, and the password from PGPASSWORD or a file of passwords only.
+// Parse reads an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with libpq's parameters. The rest
+// comes from psql's variables, and the password only from PGPASSWORD or a password file.
 func Parse(arg string) (*Address, error) {
 	a, name, err := parse(arg)
 	if err != nil {
@@ -76,7 +78,7 @@ func ParseQuery(arg, query string) (*Address, error) {
 	return a, nil
 }
 
-// parse reads an address, and what it says of a table.
+// parse reads an address and its table parameter.
 func parse(arg string) (a *Address, name string, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
@@ -111,7 +113,7 @@ func parse(arg string) (a *Address, name string, err error) {
 	return a, name, nil
 }
 
-// unparsed says what the driver does not understand, without the address, which its text has again.
+// unparsed returns the driver's error without the address, which its text repeats.
 func unparsed(err error) string {
 	text := err.Error()
 	if _, after, ok := strings.Cut(text, "`: "); ok && errors.As(err, new(*pgconn.ParseConfigError)) {
@@ -120,7 +122,7 @@ func unparsed(err error) string {
 	return text + "; want the parameters of libpq, such as sslmode=verify-full and sslrootcert=FILE"
 }
 
-// How long a server may take to answer a new session, and how often a silent one is asked whether it is still there.
+// The time for a server to answer a new session, and between checks that a silent one is there.
 const (
 	connectTimeout = 10 * time.Second
 	keepAlive      = 15 * time.Second
@@ -143,5 +145,4 @@ func tableName(text string) (schema, table string, err error) {
 	return "", "", fmt.Errorf("table=%s: want TABLE or SCHEMA.TABLE; a name with a dot stands in double quotes", text)
 }
 
-// quote makes an identifier of a name.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

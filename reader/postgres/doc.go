@@ -1,3 +1,3 @@
-// Package postgres is what differs between PostgreSQL and other servers of SQL: Parse makes an address, which is a sqltable.Server. Its
-// sessions share an exported snapshot. Values come as the server writes them, so that none is rounded.
+// Package postgres is what differs between PostgreSQL and other SQL servers: Parse returns an address, a
+// sqltable.Server. Its sessions share an exported snapshot. Values are the server's texts, so none is rounded.
 package postgres

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Database is what the tables of one snapshot have in common.
+// Database is what the tables of one snapshot share.
 func (a *Address) Database() string {
 	if a.query != "" {
 		return ""
@@ -23,8 +23,8 @@ func (a *Address) Database() string {
 	return fmt.Sprintf("postgres://%s@%s/%s", a.config.User, net.JoinHostPort(a.config.Host, strconv.Itoa(int(a.config.Port))), a.config.Database)
 }
 
-// SnapshotOf exports a snapshot of several tables. The session that keeps it has locked them all before, so that none is emptied or altered
-// while it lives.
+// SnapshotOf exports a snapshot of several tables. The session that keeps it has locked them all before, so none is
+// truncated or altered while it lives.
 func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sessions int, before sqltable.Snapshot) (_ sqltable.Snapshot, p source.Position, err error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *Address) SnapshotOf(ctx context.Context, tables []sqltable.Server, sess
 	return h, p, nil
 }
 
-// lockAll begins a transaction with those of the tables locked that can be read.
+// lockAll begins a transaction and locks the readable tables in it.
 func (h *snapshot) lockAll(ctx context.Context, tables []sqltable.Server) error {
 	var values, names []string
 	for i, one := range tables {
@@ -80,7 +80,7 @@ func (h *snapshot) lockAll(ctx context.Context, tables []sqltable.Server) error 
 	return begin(ctx, h.conn, beginSnapshot, then)
 }
 
-// Describe describes the table by a session of the snapshot.
+// Describe describes the table in a session of the snapshot.
 func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.Table, error) {
 	s := by.(*session)
 	s.prepared = ""
@@ -97,13 +97,14 @@ func (a *Address) Describe(ctx context.Context, by sqltable.Session) (*sqltable.
 	return t.Table, s.enter(ctx, t)
 }
 
-// mostEntered is how many tables a session keeps locked: a server remembers max_locks_per_transaction (64) for each, of tables and their indexes.
+// mostEntered limits the tables that a session locks: a server remembers max_locks_per_transaction (64) per session, of
+// tables and their indexes.
 const mostEntered = 16
 
 var errKeeper = sqltable.Passing(errors.New("the session that keeps the snapshot has ended"))
 
-// enter locks a table of several before it is first read by the session. It is what it was only if the session that keeps the snapshot has it locked
-// until then: one that was emptied later would have no rows.
+// enter locks one of several tables before the session first reads it. The table is unchanged only if the session that
+// keeps the snapshot has locked it until then: a truncated one would have no rows.
 func (s *session) enter(ctx context.Context, t *described) error {
 	if s.joins == nil || s.conn == s.joins.conn || slices.Contains(s.entered, t.from()) {
 		return nil
@@ -128,7 +129,7 @@ func (s *session) enter(ctx context.Context, t *described) error {
 	return nil
 }
 
-// Twice looks for a key that several tables have.
+// Twice returns a key that several tables have.
 func (a *Address) Twice(ctx context.Context, by sqltable.Session, tables []*sqltable.Table) (key []string, err error) {
 	s := by.(*session)
 	s.prepared = ""

@@ -17,7 +17,7 @@ type watch struct {
 	seen bool // it had standbys
 }
 
-// Watch opens a session that asks how far the server lags, or its standbys.
+// Watch opens a session that asks how far the server or its standbys lag.
 func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
@@ -29,16 +29,16 @@ func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
 // Close ends the session.
 func (w *watch) Close() { hangUp(w.conn) }
 
-// ofStandby is how far a standby lags, in seconds. One that has replayed all that it has received lags not at all, while it is connected: the
-// last transaction of a quiet server may be of long ago.
+// ofStandby is a standby's lag in seconds. A connected one that has replayed all it received does not lag: the last
+// transaction of a quiet server may be old.
 const ofStandby = `SELECT CASE WHEN EXISTS (SELECT FROM pg_stat_wal_receiver) AND pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN '0'
 	ELSE coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::text, '') END`
 
-// ofStandbys is how many standbys a server has, of how many the user may see nothing, and how far the last one lags.
+// ofStandbys returns the number of a server's standbys, the number hidden from the user, and the largest lag.
 const ofStandbys = `SELECT count(*)::text, count(*) FILTER (WHERE state IS NULL)::text, coalesce(extract(epoch FROM max(replay_lag)), 0)::text FROM pg_stat_replication
 	WHERE state IS NULL OR state IN ('streaming', 'catchup')`
 
-// Lag is that of the server, if it is a standby, else of its standbys.
+// Lag is the server's if it is a standby, else its standbys'.
 func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
 	err = within(ctx, w.conn, func() (err error) { lag, known, err = w.lag(ctx); return err })
 	return lag, known, err
@@ -71,7 +71,7 @@ func (w *watch) lag(ctx context.Context) (lag time.Duration, known bool, err err
 	return seconds(rows[0][2])
 }
 
-// seconds reads a lag; empty is not known.
+// seconds reads a lag; empty is unknown.
 func seconds(text string) (lag time.Duration, known bool, err error) {
 	if text == "" {
 		return 0, false, nil

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List says which tables a database has: those that the address's parameter table matches, a pattern such as public.o*, or all but the
-// server's own. A pattern without a schema is one for the tables of the search path. Partitions and temporary tables are left out.
+// List returns a database's tables that match the address's parameter table, a pattern such as public.o*, or all but
+// the server's own. A pattern without a schema is for the search path. Partitions and temporary tables are left out.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, pattern, err := parse(arg)
 	if err != nil {

@@ -13,30 +13,30 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// A transaction is in the log before snapshots see it: for as long as it takes to be flushed, or to reach a synchronous standby. So an LSN is
-// safe only if none of the transactions that were open when it was read was being committed.
+// A transaction is in the log before snapshots see it: until it is flushed, or has reached a synchronous standby. So an
+// LSN is safe only if none of the transactions open when it was read was being committed.
 
 const (
-	// ofLSN is where the log is, as far as it was replayed on a standby, which does that before it counts it.
+	// ofLSN is the log's place; on a standby the replayed one, which it counts after replaying.
 	ofLSN = `SELECT pg_is_in_recovery()::text, CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text, pg_has_role('pg_read_all_stats', 'USAGE')::text`
 
 	ofDatabase = `(SELECT oid FROM pg_database WHERE datname = current_database())`
 
-	// mayCommit are the transactions that have written and may be on their way to be committed, with the name of a prepared one. Each holds the lock
-	// of its number until snapshots see it. One that waits for its client or for a lock is not on its way.
+	// mayCommit are the transactions that have written and may be committing, with the name of a prepared one. Each holds
+	// the lock of its number until snapshots see it. One that waits for its client or for a lock is not committing.
 	mayCommit = `SELECT l.transactionid::text, coalesce(p.gid, '') FROM pg_locks l LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
 		WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND coalesce(p.database, current_database()) = current_database()
 			AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = l.pid AND (a.datid <> ` + ofDatabase + ` OR a.state LIKE 'idle in transaction%' OR a.wait_event_type IN ('Client', 'Lock')))`
 
-	// ofOpen is when the oldest open transaction of the database began, how many sessions do not say it, and how many transactions are prepared,
-	// which say only since when. One that begins at this moment may not say it yet: hence the second.
+	// ofOpen is when the database's oldest open transaction began, how many sessions hide it, and how many transactions
+	// are prepared, which state only when they were prepared. One that begins now may not state it yet: hence the second.
 	ofOpen = `SELECT to_char(least(statement_timestamp() - interval '1 second', min(a.xact_start)) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
 			(count(*) FILTER (WHERE NOT pg_has_role(a.usesysid, 'USAGE') AND NOT pg_has_role('pg_read_all_stats', 'USAGE')))::text,
 			(count(*) FILTER (WHERE a.state = 'disabled'))::text, (SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database())::text
 		FROM pg_stat_activity a WHERE a.datid = ` + ofDatabase + ` AND a.backend_type IS DISTINCT FROM 'autovacuum worker' AND a.pid <> pg_backend_pid()`
 )
 
-// Transactions that were open are looked at again, for commitWait at most, until none of them may have been on its way.
+// Open transactions are examined again, for at most commitWait, until none of them may have been committing.
 const (
 	commitWait  = time.Second
 	commitAgain = 20 * time.Millisecond
@@ -47,7 +47,7 @@ const (
 	isPrepared = "a prepared transaction is open (pg_prepared_xacts), which does not say when it began or is committed; end it, and load again"
 )
 
-// Position says where the log is, and since when transactions are open.
+// Position returns the log's place, and since when transactions are open.
 func (a *Address) Position(ctx context.Context, look sqltable.Session, _ *sqltable.Table, _ int) (p source.Position, err error) {
 	conn := look.(*session).conn
 	rows, unknown, err := asked(ctx, conn, ofLSN)
@@ -85,7 +85,7 @@ func (a *Address) Position(ctx context.Context, look sqltable.Session, _ *sqltab
 	return p, nil
 }
 
-// noneCommitting returns "" when no transaction may have been on its way to be committed when it was called: it has ended, or was seen to be open
+// noneCommitting returns "" once no transaction can have been committing at the call: each has ended, or was seen open
 // since. Else it says why that is not known.
 func noneCommitting(ctx context.Context, conn *pgconn.PgConn, sees bool) (unknown string, err error) {
 	first := map[string]bool{}
@@ -119,7 +119,7 @@ func noneCommitting(ctx context.Context, conn *pgconn.PgConn, sees bool) (unknow
 	}
 }
 
-// asked asks in a transaction of its own. What a server says that does not answer is not an error: other kinds of servers speak the protocol.
+// asked runs a query in its own transaction. A refusal is not an error: other kinds of servers speak the protocol.
 func asked(ctx context.Context, conn *pgconn.PgConn, sql string) (rows [][]string, unknown string, err error) {
 	err = within(ctx, conn, func() (err error) { rows, err = query(ctx, conn, sql); return err })
 	if pg := new(pgconn.PgError); errors.As(err, &pg) && !lost(err) {

@@ -11,14 +11,15 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// sortedTypes are the types that the key of a query may be made of, and how it is sorted: so that equal keys have equal texts.
+// sortedTypes are the possible types of a query's key, and the expressions to sort them so that equal keys have equal
+// texts.
 var sortedTypes = map[string]string{
 	"int2": "", "int4": "", "int8": "", "oid": "", "uuid": "", "bytea": "", "date": "", "timestamp": "", "timestamptz": "", "text": ` COLLATE "C"`, "varchar": ` COLLATE "C"`,
 }
 
-// describeQuery asks for the columns of a query. Its key is what the address says.
+// describeQuery asks for a query's columns. The address names the key.
 func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
-	// What the query says may end in a comment.
+	// The query may end in a comment.
 	t := &described{Table: &sqltable.Table{Name: "the query"}, query: "(" + a.query + "\n) AS query"}
 	prepared, err := conn.Prepare(ctx, "", "SELECT * FROM "+t.from(), nil)
 	if err != nil {
@@ -65,8 +66,9 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 	return t, nil
 }
 
-// hold begins a transaction of which the tables of the query are locked against changes of their schema. They can be locked no earlier
-// than its snapshot is taken: a table that was emptied between the two, or made again, would be empty in the snapshot.
+// hold begins a transaction in which the query's tables are locked against changes of their schema. They can be locked
+// only after its snapshot is taken: a table truncated between the two, or created again, would be empty in the
+// snapshot.
 func (t *described) hold(ctx context.Context, conn *pgconn.PgConn) error {
 	if err := begin(ctx, conn, beginSnapshot, "SELECT 1"); err != nil {
 		return err
@@ -78,7 +80,7 @@ func (t *described) unmoved(ctx context.Context, conn *pgconn.PgConn) error {
 	if _, err := query(ctx, conn, "EXPLAIN SELECT * FROM "+t.from()); err != nil {
 		return err
 	}
-	// The catalogue is that of the snapshot, and the function says what is true now.
+	// The catalogue is the snapshot's; the function gives the current state.
 	moved, err := query(ctx, conn, `SELECT coalesce(c.relname::text, 'one that is new') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
 		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 			AND (c.oid IS NULL OR c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND c.relfilenode <> pg_relation_filenode(c.oid))`)

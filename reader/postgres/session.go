@@ -18,20 +18,21 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages. A policy of row
-// security that would hide rows fails the reading. They are of a transaction: a pooler gives the session to others after it, who are to find
-// nothing of ours, also if this process is killed. For the same reason no statement is prepared under a name.
+// settings make texts of values exact and the same everywhere, and keep a read from being stopped between two pages. A
+// row security policy that would hide rows makes the read fail. They belong to a transaction: a pooler gives the
+// session to others after it, who must find nothing of ours, even if this process is killed. For the same reason no
+// statement is prepared under a name.
 const settings = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 3;
 	SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '10s';
 	SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL application_name = 'tsimport'`
 
-// How transactions begin: one that sees what is committed when each of its statements begins, and one that is of a snapshot.
+// How transactions begin: one sees what is committed when each of its statements begins, one is in a snapshot.
 const (
 	beginLoose    = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
 	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 )
 
-// connect opens a session, in which nothing may be asked outside a transaction.
+// connect opens a session for use only in transactions.
 func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, a.config)
 	if err != nil {
@@ -40,7 +41,7 @@ func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	return conn, nil
 }
 
-// begin begins a transaction with the settings, and then does what follows.
+// begin begins a transaction with the settings, and runs then.
 func begin(ctx context.Context, conn *pgconn.PgConn, how, then string) error {
 	encoding := "UTF8"
 	if conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
@@ -62,7 +63,7 @@ func within(ctx context.Context, conn *pgconn.PgConn, do func() error) error {
 
 var tlsWords = sqltable.TLSWords{Off: "sslmode=disable", CA: "sslrootcert", AnyName: "sslmode=verify-ca", Own: "sslcert=FILE and sslkey=FILE"}
 
-// refused says why there is no connection: the driver's error, which has no password, names each attempt in a line of its own.
+// refused says why there is no connection: the driver's error has no password and names each attempt in its own line.
 func refused(err error) error {
 	if pg := new(pgconn.PgError); errors.As(err, &pg) {
 		text := fmt.Sprintf("the server refuses the session: %s (SQLSTATE %s)", pg.Message, pg.Code)
@@ -83,7 +84,7 @@ func refused(err error) error {
 	return sqltable.Said("no connection: "+strings.Join(slices.Compact(attempts), "; "), err)
 }
 
-// full reports that the server, or what it allows the user or the database, has no session left.
+// full reports whether the server, or the limit of the user or the database, has no session left.
 func full(err error) bool {
 	pg := new(pgconn.PgError)
 	return errors.As(err, &pg) && pg.Code == "53300"
@@ -91,7 +92,7 @@ func full(err error) bool {
 
 func (a *Address) Full(err error) bool { return full(err) }
 
-// closing bounds how long a server is told that a session ends.
+// closing limits the time for telling a server that a session ends.
 const closing = time.Second
 
 func hangUp(conn *pgconn.PgConn) {
@@ -103,7 +104,7 @@ func hangUp(conn *pgconn.PgConn) {
 // Shown is the address.
 func (a *Address) Shown() string { return a.shown }
 
-// Name is the table's.
+// Name is the table's name.
 func (a *Address) Name() string { return a.table }
 
 // Look opens a session outside any snapshot.
@@ -120,7 +121,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	return &session{conn: conn, loose: true}, t.Table, nil
 }
 
-// passing marks what a server says that is too busy, and a connection that ended.
+// passing marks the errors of a server that is too busy and of a connection that ended.
 func passing(err error) error {
 	switch {
 	case errors.As(err, new(*pgconn.PgError)) && lost(err):
@@ -131,10 +132,10 @@ func passing(err error) error {
 	return err
 }
 
-// samplePages is how many pages of the server are looked at to find where ranges begin.
+// samplePages is the number of the server's pages sampled for the starts of ranges.
 const samplePages = 512
 
-// Bounds takes keys of a sample.
+// Bounds returns keys of a sample.
 func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable.Table) (bounds [][][]byte, err error) {
 	s, of := look.(*session), t.Of.(*described)
 	ranges := of.Ranges()
@@ -156,13 +157,14 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, t *sqltable
 	return bounds, err
 }
 
-// Lost reports whether an error is about the session, or about a snapshot that cannot be joined because nothing holds it any more.
+// Lost reports whether an error is about the session, or about a snapshot that cannot be joined because nothing holds
+// it any more.
 func (a *Address) Lost(err error) bool {
 	pg := new(pgconn.PgError)
 	return lost(err) || errors.As(err, &pg) && (pg.Code == "22023" || pg.Code == "42704" || pg.Code == "55000")
 }
 
-// snapshot is an exported one, and the session that keeps it.
+// snapshot is an exported snapshot and the session that keeps it.
 type snapshot struct {
 	of   *Address
 	t    *described
@@ -170,14 +172,15 @@ type snapshot struct {
 	name string
 	next uint64 // the first transaction that it cannot see
 
-	// joint are the tables of one of several, by their names with ONLY where they have it; nil of one table.
+	// joint are the tables of a joint snapshot, by their names, with ONLY if they have it; nil for one table.
 	joint map[string]bool
 	mu    sync.Mutex // of asking the session that keeps it
 
 	alone *session // reads by the session that keeps it, where there is to be no other; nil without
 }
 
-// Snapshot exports a snapshot, and sees to it that the table is what it was, and its rows are none that are older than those read before.
+// Snapshot exports a snapshot, and ensures that the table is unchanged and its rows are not older than those read
+// before.
 func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot, *sqltable.Table, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
@@ -200,14 +203,14 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Sn
 	return h, h.t.Table, nil
 }
 
-// Alone makes the session that keeps the snapshot read it: no other can join then.
+// Alone lets the session that keeps the snapshot read it: no other can join then.
 func (h *snapshot) Alone() sqltable.Session {
 	h.alone = h.reader(h.conn)
 	return h.alone
 }
 
 func (h *snapshot) begin(ctx context.Context) (err error) {
-	// What the table is called has to be known before it can be locked.
+	// The table's name must be known before it can be locked.
 	if err := within(ctx, h.conn, func() (err error) { h.t, err = describe(ctx, h.conn, h.of); return err }); err != nil {
 		return err
 	}
@@ -217,7 +220,7 @@ func (h *snapshot) begin(ctx context.Context) (err error) {
 	return h.t.lock(ctx, h.conn, "")
 }
 
-// export gives the snapshot of the session's transaction a name, by which others join.
+// export names the snapshot of the session's transaction so that others can join.
 func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	rows, err := query(ctx, h.conn, "SELECT pg_export_snapshot(), pg_snapshot_xmax(pg_current_snapshot())::text")
 	if err != nil {
@@ -233,7 +236,7 @@ func (h *snapshot) export(ctx context.Context, before sqltable.Snapshot) error {
 	return nil
 }
 
-// beginIn begins a transaction in a snapshot that is named or, without a name, one of its own.
+// beginIn begins a transaction in the named snapshot or, without a name, in its own.
 func beginIn(snapshot string) string {
 	if snapshot == "" {
 		return beginSnapshot
@@ -241,9 +244,10 @@ func beginIn(snapshot string) string {
 	return beginSnapshot + "; SET TRANSACTION SNAPSHOT '" + snapshot + "'"
 }
 
-// lock begins a transaction that reads the table, in a snapshot that is named or one of its own.
+// lock begins a transaction that reads the table, in the named snapshot or its own.
 func (t *described) lock(ctx context.Context, conn *pgconn.PgConn, snapshot string) error {
-	// An altered table is of no snapshot: it is locked against that, not against writers. What holds the snapshot of a query locks its tables.
+	// No snapshot covers ALTER: the table is locked against that, not against writers. The holder of a query's snapshot
+	// locks its tables.
 	then := "SELECT 1"
 	if t.query == "" {
 		then = lockTables(t.from())
@@ -255,10 +259,10 @@ func lockTables(names ...string) string {
 	return "LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS SHARE MODE"
 }
 
-// Name is what the server calls it.
+// Name is the server's name of it.
 func (h *snapshot) Name() string { return h.name }
 
-// Sessions are none, for they join, or the one that keeps the snapshot.
+// Sessions returns the session that keeps the snapshot if it reads alone; else nil, and sessions join.
 func (h *snapshot) Sessions() []sqltable.Session {
 	if h.alone == nil {
 		return nil
@@ -284,7 +288,7 @@ func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 	return h.reader(conn), nil
 }
 
-// reader reads by a session that is in the snapshot.
+// reader returns a session that reads through a connection in the snapshot.
 func (h *snapshot) reader(conn *pgconn.PgConn) *session {
 	s := &session{conn: conn}
 	if h.joint != nil {
@@ -306,7 +310,6 @@ func (h *snapshot) Alive(ctx context.Context) bool {
 // Close ends the session that keeps it.
 func (h *snapshot) Close() { hangUp(h.conn) }
 
-// session reads pages.
 type session struct {
 	conn     *pgconn.PgConn
 	joins    *snapshot        // of several tables; nil is of one, or of none
@@ -319,7 +322,6 @@ type session struct {
 // Close ends the session.
 func (s *session) Close() { hangUp(s.conn) }
 
-// Page asks for a page.
 func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
 	if s.stream != nil && !q.Once {
 		return s.stream.Page(ctx, t, q)
@@ -331,7 +333,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return s.ask(ctx, of, q)
 }
 
-// ask asks for rows: all from the lower bound on in a stream.
+// ask asks for all rows from the lower bound, in a stream.
 func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqltable.Rows, error) {
 	sql := t.pageSQL(q.Lower != nil, q.Past, q.Upper != nil)
 	args := append(append([][]byte{}, q.Lower...), q.Upper...)
@@ -362,7 +364,6 @@ func (s *session) ask(ctx context.Context, t *described, q sqltable.Query) (sqlt
 	return rows{s.conn.ExecPrepared(ctx, "", args, nil, t.forms), after}, nil
 }
 
-// rows are those of a page.
 type rows struct {
 	*pgconn.ResultReader
 	after func() error // ends the transaction; nil leaves it
@@ -384,7 +385,7 @@ func (r rows) Close() error {
 	return err
 }
 
-// pageSQL is the statement of a page. Rows are compared and sorted as the primary key's index has them.
+// pageSQL is a page's statement. Rows are compared and sorted as in the primary key's index.
 func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 	var columns []string
 	for _, c := range t.Columns {
@@ -428,7 +429,7 @@ func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 	return sql + " ORDER BY " + strings.Join(order, ", ") + fmt.Sprintf(" LIMIT $%d", n+1)
 }
 
-// names are those of the key's columns, as SQL writes them.
+// names are the key's columns in SQL.
 func (t *described) names() []string {
 	names := make([]string, len(t.Key))
 	for i, k := range t.Key {

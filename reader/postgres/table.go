@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// column is what the server knows a column by.
+// column is the server's description of a column.
 type column struct {
 	of   string // its type, as SQL writes it
 	base string // the name of its type, below domains
@@ -22,7 +22,6 @@ type column struct {
 	sort string // how texts of a query's key are sorted; empty is as they are
 }
 
-// described is a table.
 type described struct {
 	*sqltable.Table
 	pages int64   // of the table
@@ -31,16 +30,16 @@ type described struct {
 	query string  // in its place, in brackets; empty is a table
 }
 
-// kinds are what values of types become whose text is not what they are. All others stay the text that the server writes.
+// kinds are the kinds of values whose text is not kept. All others stay the server's text.
 var kinds = map[string]record.Kind{
 	"int2": record.Integer, "int4": record.Integer, "int8": record.Integer, "oid": record.Integer,
 	"float4": record.Double, "float8": record.Double, "bool": record.Boolean, "bytea": record.Binary,
 }
 
-// blockBytes is a page of a server, of which few are built with another size.
+// blockBytes is a server's page; few are built with another size.
 const blockBytes = 8 << 10
 
-// keyTypes are the types that a key may be made of. Their text names each value, in one way.
+// keyTypes are the possible types of a key. Their text is unique for each value.
 var keyTypes = map[string]bool{
 	"int2": true, "int4": true, "int8": true, "oid": true, "text": true, "varchar": true, "bpchar": true, "name": true, "uuid": true, "bytea": true,
 	"numeric": true, "date": true, "timestamp": true, "timestamptz": true, "time": true,
@@ -54,7 +53,7 @@ func (of column) settle(c *sqltable.Column) {
 	c.Type, c.Read, c.Of = sqltable.Types[c.Kind], readers[of.base], of
 }
 
-// choose decides how values are sent, when the key is known.
+// choose decides how values are sent, once the key is known.
 func (t *described) choose() {
 	t.forms = make([]int16, len(t.Columns))
 	for i := range t.Columns {
@@ -65,7 +64,7 @@ func (t *described) choose() {
 	}
 }
 
-// named is the table as SQL writes it, by the search path where no schema is given.
+// named is the table in SQL, by the search path if no schema is given.
 func (a *Address) named() string {
 	if a.schema == "" {
 		return quote(a.table)
@@ -73,7 +72,7 @@ func (a *Address) named() string {
 	return quote(a.schema) + "." + quote(a.table)
 }
 
-// describe asks for a table's columns and key. What cannot be read exactly is refused.
+// describe asks for a table's columns and key. It refuses all that cannot be read exactly.
 func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
 	if a.query != "" {
 		return describeQuery(ctx, conn, a)
@@ -176,7 +175,7 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 	return err
 }
 
-// checkKey refuses a key of types whose texts are not as they are compared.
+// checkKey refuses keys whose texts do not compare as their values.
 func (t *described) checkKey() (err error) {
 	columns, key := "*", []string{}
 	for _, place := range t.Key {
@@ -196,8 +195,8 @@ func (t *described) checkKey() (err error) {
 	return nil
 }
 
-// system says which server it is. A standby that took over has the timeline of before in its control file until its first checkpoint, which may take
-// minutes; the name of the file that it writes to has the new one.
+// system identifies the server. After a promotion a standby's control file has the old timeline until its first
+// checkpoint, which may take minutes; the name of its current log file has the new one.
 func system(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	rows, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()),
 		CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END::text`)
@@ -227,7 +226,7 @@ func query(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string)
 	return all, nil
 }
 
-// lost reports whether an error is about the session, not about what it was asked: another session may succeed.
+// lost reports whether an error is about the session, not about the query: another session may succeed.
 func lost(err error) bool {
 	pg := new(pgconn.PgError)
 	if !errors.As(err, &pg) {

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// readers make data of the texts of types that may be a key's, where the kind alone does not say it.
+// readers parse the texts of possible key types, where the kind alone does not suffice.
 var readers = map[string]func(d *record.Datum, text []byte, scratch *[]byte) error{
 	"bytea": readBytes, "timestamp": readTime, "timestamptz": readTime,
 }
@@ -31,7 +31,7 @@ func readBytes(d *record.Datum, text []byte, scratch *[]byte) (err error) {
 	return err
 }
 
-// readTime writes a time as RFC 3339 does, where it can: infinity and years before 1 stay as they are.
+// readTime writes a time in RFC 3339 if it can: infinity and years before 1 are unchanged.
 func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	d.Bytes = text
 	space := bytes.IndexByte(text, ' ')
@@ -47,14 +47,14 @@ func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
 	return nil
 }
 
-// binaries make data of values that the server sends as it has them, which is less work on both sides. Keys are texts: bounds are made of
-// them.
+// binaries decode values in the server's binary form, which is less work on both sides. Keys are texts: bounds are made
+// of them.
 var binaries = map[string]func(d *record.Datum, value []byte, scratch *[]byte) error{
 	"int2": binaryInteger, "int4": binaryInteger, "int8": binaryInteger, "oid": binaryOID, "float4": binaryDouble, "float8": binaryDouble, "bool": binaryBool,
 	"bytea": binaryBytes, "timestamp": binaryTime, "timestamptz": binaryUTC,
 }
 
-// sizeError is about a value that has not the size of its type.
+// sizeError is about a value of the wrong size for its type.
 func sizeError(value []byte) error {
 	return fmt.Errorf("a value has %d bytes, as none of its type", len(value))
 }
@@ -114,8 +114,8 @@ func binaryUTC(d *record.Datum, value []byte, scratch *[]byte) error {
 	return appendTime(d, value, scratch, "Z", "+00")
 }
 
-// appendTime writes a time, in microseconds since 2000, as readTime writes the server's text of it. Zone and serverZone are what stands after
-// it, in RFC 3339 and in the server's text.
+// appendTime writes a time, in microseconds since 2000, as readTime does from the server's text. zone and serverZone
+// are its suffixes in RFC 3339 and in the server's text.
 func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone string) error {
 	if len(value) != 8 {
 		return sizeError(value)
@@ -164,7 +164,7 @@ func appendTime(d *record.Datum, value []byte, scratch *[]byte, zone, serverZone
 
 func appendTwo(dst []byte, n int64) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// civil is the date of a day, counted from 2000-01-01, in the calendar that continues before it was made, as the server's does.
+// civil is the date of a day, counted from 2000-01-01, in the proleptic Gregorian calendar, as the server's.
 func civil(days int64) (year, month, date int64) {
 	days += 730_425 // since 0000-03-01, so that a leap day is a year's last
 	era := days / 146_097
@@ -188,7 +188,7 @@ var (
 	numerics = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 )
 
-// MayHold reports whether a value of a key can have that text, as the server writes it.
+// MayHold reports whether a key value can have that text, as the server writes it.
 func (a *Address) MayHold(c *sqltable.Column, text []byte) bool {
 	bits := map[string]int{"int2": 16, "int4": 32, "int8": 64, "oid": 33}
 	switch base := c.Of.(column).base; base {

@@ -1,3 +1,3 @@
-// Package record holds what the readers of all formats deliver: records of data. A Datum keeps what a format knows of a value
-// (its kind, its exact number, its text), no more and no less than the file says. Package convert converts it.
+// Package record holds the records that the readers of all formats deliver. A Datum keeps exactly what the file says of
+// a value (its kind, its exact number, its text). Package convert converts it.
 package record

@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Kind is what a file says of a value.
+// Kind is the file's type of a value.
 type Kind uint8
 
-// The kinds. The fields of Datum that count are named.
+// The kinds, each with the fields of Datum that it uses.
 const (
 	Null      Kind = iota // null; absent too, where the source does not tell the two apart
 	Text                  // text without a type, a CSV field: Bytes, Quoted
@@ -32,10 +32,9 @@ const (
 	Absent                // the record does not have the column, where it could: unlike Null, it asks for nothing to be deleted
 )
 
-// Unit is the unit of a time: how many of them make a second.
+// Unit is a time's units per second.
 type Unit int64
 
-// The units.
 const (
 	Seconds Unit = 1
 	Millis  Unit = 1e3
@@ -45,7 +44,7 @@ const (
 	Months Unit = -1 // of durations, which no seconds are
 )
 
-// Datum is one value of a record as the file has it. Bytes are a view that is valid until the next record.
+// Datum is one value of a record as in the file. Bytes are a view that is valid until the next record.
 type Datum struct {
 	Kind   Kind
 	Quoted bool // Text: the field stood in quotes
@@ -58,8 +57,8 @@ type Datum struct {
 	Bytes  []byte
 }
 
-// Measures are what a column counts, as its schema says it, by paths: "" is the column itself, ".a" a member of its values. A Datum has no content
-// but its kind, unit, scale and zone; Null says nothing.
+// Measures are the units of a column by its schema, by path: "" is the column itself, ".a" a member of its values. A
+// Datum here has only kind, unit, scale and zone; Null is unknown.
 type Measures map[string]Datum
 
 // Steps of such paths: to the elements of a list or the values of a map, and to its keys.
@@ -67,7 +66,7 @@ const Elements, Keys = "[]", "{key}"
 
 var kindOf = [...]Kind{table.Null: Null, table.Integer: Integer, table.Double: Double, table.Boolean: Boolean, table.String: String, table.Binary: Binary}
 
-// Of makes a datum of a value of a table.
+// Of makes a datum of a table's value.
 func Of(v table.Value) Datum {
 	return Datum{Kind: kindOf[v.Type], Int: v.Int, Double: v.Double, Bytes: v.Bytes}
 }
@@ -76,48 +75,48 @@ func Of(v table.Value) Datum {
 func (d *Datum) None() bool { return d.Kind == Null || d.Kind == Absent }
 
 // Record is one record, a datum for each of the source's columns in their order. Its memory is the parser's, valid
-// until the next record. When Bad is set the record cannot be read and Fields are not to be used.
+// until the next record. If Bad is set the record cannot be read and Fields must not be used.
 type Record struct {
 	Fields []Datum
 	Span   table.Span
 	Bad    *table.Reason
-	// Short is how many of Fields the text lacks: they are null, so that fields which are not of the text have their places.
+	// Short is the number of Fields missing in the text: they are null, so fields from elsewhere keep their places.
 	Short int
-	// ASCII says that the texts of all fields are known to have no byte beyond 127.
+	// ASCII means that the texts of all fields are known to be ASCII.
 	ASCII bool
-	// Timestamps are those that the file gives the cells, by field, in milliseconds; negative is none. Nil is none at all.
+	// Timestamps are the file's timestamps of the cells, by field, in milliseconds; negative: none. Nil: no cell has one.
 	Timestamps []int64
-	// Mode is what a record of changes does to its row: table.Put, Update or Delete. Of other records it says nothing.
+	// Mode is the operation of a change record: table.Put, Update or Delete. It is unused in other records.
 	Mode table.Mode
-	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Their names and types differ from
-	// record to record. What is not among them the record does not have.
+	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Names and types differ between
+	// records. The record has no others.
 	Cells []Cell
-	// Packed, if not nil, is the PlainBuffer bytes of a record that describes itself, without a header and checked. Cells are not filled in then:
-	// Unpack does so, and takes Packed away. A source.Packs leaves them so for who asks it to.
+	// Packed, if not nil, is the PlainBuffer bytes of a record that describes itself, without a header and checked. Cells
+	// are then empty: Unpack fills them and clears Packed. A source.Packs leaves them so on request.
 	Packed []byte
 	Unpack func()
-	// Row, if not nil, is the row that an earlier step has made of the record: it is written as it is, and Fields and Cells are not looked at.
+	// Row, if not nil, is the record's row, made by an earlier step: it is written unchanged, and Fields and Cells are
+	// ignored.
 	Row *Row
 }
 
-// Row is a row as package encode makes it.
+// Row is a row made by package encode.
 type Row struct {
 	Key  []byte // the ordering key
 	Body []byte // PlainBuffer
 	Size int    // in the service's size accounting
 }
 
-// Cell is one version of one column of a record that describes itself. Its datum says its type: it is never Text. A Null says that
-// the record has the column without a value; it is the column's only cell then.
+// Cell is one version of one column of a record that describes itself. Its datum states its type: it is never Text.
+// Null means that the record has the column without a value; it is then the column's only cell.
 type Cell struct {
 	Name []byte // UTF-8; a view, as Datum.Bytes
 	Datum
-	// At is its timestamp in milliseconds. Negative is none: the time at which it is written counts. Cells of one name, versions of
-	// one column, have different ones.
+	// At is its timestamp in milliseconds; negative: the time of the write. Versions of a column have different ones.
 	At int64
 }
 
-// Rows is a range of rows of a file that states how many it has.
+// Rows is a range of rows of a file that states its number of rows.
 type Rows struct {
 	Number   int   // of the range; 0 is the file's first
 	Group    int   // the part of the file that holds them: ranges of one are best read one after the other
@@ -127,8 +126,8 @@ type Rows struct {
 	Bytes    int64 // of the file, about
 }
 
-// Cut cuts the rows of a group, whose Bytes they are, into ranges of most rows at most; 0 means 65,536. A hostile count
-// of rows must not make more ranges than the group has bytes in the file.
+// Cut cuts a group's rows, which take Bytes, into ranges of at most most rows; 0 means 65,536. A hostile row count must
+// not make more ranges than the group has bytes in the file.
 func (r Rows) Cut(most, bytes int64) (all []Rows) {
 	if most <= 0 {
 		most = 64 << 10
@@ -145,7 +144,7 @@ func (r Rows) Cut(most, bytes int64) (all []Rows) {
 	return all
 }
 
-// AppendUUID writes the 16 bytes of a UUID as text.
+// AppendUUID writes a 16-byte UUID as text.
 func AppendUUID(dst, b []byte) []byte {
 	for i, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:16]} {
 		if i > 0 {
@@ -156,7 +155,7 @@ func AppendUUID(dst, b []byte) []byte {
 	return dst
 }
 
-// Moment is a time of day or a timestamp as a time in UTC.
+// Moment converts a time of day or a timestamp to a time in UTC.
 func (d *Datum) Moment() time.Time {
 	unit := int64(d.Unit)
 	return time.Unix(d.Int/unit, d.Int%unit*(1e9/unit)).UTC()
@@ -171,7 +170,7 @@ func (d *Datum) Unscaled() *big.Int {
 	return n
 }
 
-// AppendDecimal appends the exact text of a decimal: all digits after the point, none in exponents.
+// AppendDecimal appends the exact text of a decimal: all digits, no exponent.
 func (d *Datum) AppendDecimal(dst []byte) []byte {
 	n := d.Unscaled()
 	if d.Scale <= 0 {
@@ -189,7 +188,7 @@ func (d *Datum) AppendDecimal(dst []byte) []byte {
 	return append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
 }
 
-// AppendDatetime writes a time of MySQL's as RFC 3339 does, where it can: dates with zeros, which are none, stay as they are.
+// AppendDatetime writes a MySQL time in RFC 3339 if it can: dates with zeros, which are not dates, are unchanged.
 func AppendDatetime(dst, text []byte) []byte {
 	from := len(dst)
 	dst = append(dst, text...)
@@ -199,28 +198,28 @@ func AppendDatetime(dst, text []byte) []byte {
 	return dst
 }
 
-// Refusal is why a value is refused: the first reason.
+// Refusal is the first reason why a value is refused.
 type Refusal struct{ Bad *table.Reason }
 
-// Refuse refuses the value, unless it was.
+// Refuse refuses the value, unless it already is.
 func (r *Refusal) Refuse(column, code, message string) {
 	if r.Bad == nil {
 		r.Bad = &table.Reason{Column: column, Code: code, Message: message}
 	}
 }
 
-// RefuseUTF8 refuses what is not UTF-8.
+// RefuseUTF8 refuses a value that is not UTF-8.
 func (r *Refusal) RefuseUTF8(column, what string) {
 	r.Refuse(column, table.CodeUTF8, what+" is not valid UTF-8")
 }
 
-// RefuseTwice refuses a map in which a key occurs twice.
+// RefuseTwice refuses a map with a repeated key.
 func (r *Refusal) RefuseTwice(column string, key []byte) {
 	r.Refuse(column, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(key)))
 }
 
-// Tagged returns the base64 in an object with the one member base64, which is a text without escapes: so exports
-// write a binary value. As the text of an object it would no longer be one.
+// Tagged returns the base64 in an object whose only member is base64, a text without escapes: exports write binary
+// values like this. As an object's text it would no longer be binary.
 func Tagged(object []byte) (text []byte, ok bool) {
 	inner := bytes.TrimSpace(object)
 	for _, token := range []string{"{", `"base64"`, ":", `"`} {

@@ -9,29 +9,32 @@ import (
 	"time"
 )
 
-// Positioned is an Origin whose source others write to, and may be followed.
+// Positioned is an Origin whose source others write to, and which may be followed.
 type Positioned interface {
 	Origin
-	// Position is that of the division that was opened last: of a moment before any of its records was read, in any process.
+	// Position belongs to the last opened division: a moment before any process read any of its records.
 	Position() Position
 }
 
-// Position says from where a source is followed so that no change is missed that its records lack. Earlier changes may come again.
+// Position is the place from which to follow a source so that no change missing in its records is missed. Earlier
+// changes may come again.
 type Position struct {
 	ResumeFrom *Resume `json:"resume_from,omitempty"` // nil where nothing can be followed
-	// SafeSince is a time in RFC 3339: no transaction that was open, or began later, began before it. Rows that it wrote have times from then on,
-	// where the server sets them inside the transaction. Else it is Unknown and why.
+	// SafeSince is a time in RFC 3339: no transaction that was open, or began later, began before it. Rows written by it
+	// have later times if the server sets them inside the transaction. Else it is Unknown and why.
 	SafeSince string `json:"safe_since,omitempty"`
 }
 
-// Lead is how much earlier than the reading of a table begins its Position is. A cell without a timestamp of its own gets the service's time when
-// the service takes its write, and is there to be read when the request has ended: at the latest after two tries, of 30 seconds each.
+// Lead is how much earlier than the reading of a table its Position is. A cell without a timestamp gets the service's
+// time when the service takes its write, and is visible when the request has ended: after at most two tries of 30
+// seconds each.
 const Lead = time.Minute
 
 // Unknown begins a SafeSince that is not a time.
 const Unknown = "unknown: "
 
-// Resume is a place among the changes of a source, as the source names it. It has what is known; Unknown says why nothing is.
+// Resume is a place among a source's changes, in the source's terms. It has all that is known; Unknown says why nothing
+// is.
 type Resume struct {
 	File     string     `json:"file,omitempty"` // of a MySQL's or MariaDB's binary log
 	Position uint64     `json:"position,omitempty"`
@@ -41,7 +44,7 @@ type Resume struct {
 	Unknown  string     `json:"unknown,omitempty"`
 }
 
-// ResumeAt is a time as a Resume.
+// ResumeAt returns a time as a Resume.
 func ResumeAt(t time.Time) *Resume {
 	t = t.UTC().Truncate(time.Millisecond)
 	return &Resume{Time: &t}
@@ -63,7 +66,7 @@ func (r *Resume) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Follow is the line that a command ends with, empty where there is nothing to follow.
+// Follow is a command's last line, empty if there is nothing to follow.
 func (p Position) Follow() string {
 	if p.ResumeFrom == nil {
 		return ""
@@ -75,20 +78,20 @@ func (p Position) Follow() string {
 	return text
 }
 
-// Lasting is an error that the same command would meet again: the input is damaged, or its server refuses the request. The input has to
-// change, so the exit code is that of wrong usage.
+// Lasting is an error that the same command would meet again: the input is damaged, or its server refuses the request.
+// The input must change, so the exit code is that of wrong usage.
 type Lasting struct{ Err error }
 
 func (l *Lasting) Error() string { return l.Err.Error() }
 func (l *Lasting) Unwrap() error { return l.Err }
 
-// Exit is the code of a command that ends so (exitcode.Usage).
+// Exit is the command's exit code (exitcode.Usage).
 func (l *Lasting) Exit() int { return 2 }
 
-// StartOver is what to do about an attempt that cannot be resumed: its source, or what it has kept, is not what it was.
+// StartOver is the advice for an attempt that cannot be resumed because its source, or its own files, have changed.
 const StartOver = "start over with --fresh"
 
-// Splits are what is left of a source, in its order and one at a time. An error ends them; what comes before it is delivered before it.
+// Splits yields the rest of a source, in order and one at a time. An error ends it, after the splits before it.
 func Splits(s Source) iter.Seq2[Split, error] {
 	return func(yield func(Split, error) bool) {
 		for ended := false; !ended; {

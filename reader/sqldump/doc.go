@@ -1,3 +1,4 @@
-// Package sqldump holds what the dumps of all databases have in common: a Dump is the tables of one, with where the rows of each are in its
-// text, and Choose finds the table that is meant. Tokens and Items read statements. How a database writes its dumps the rooms of each know.
+// Package sqldump holds what the dumps of all databases share: a Dump is its tables with the places of their rows, and
+// Choose finds the selected table. Tokens and Items read statements. The notation of each database's dumps is in its
+// own room.
 package sqldump

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/sqlname"
 )
 
-// Dump is what a dump holds.
+// Dump is a dump's content.
 type Dump struct {
 	Tables     []*Table
 	Statements int64 // that are neither tables nor rows: they are skipped
@@ -31,7 +31,7 @@ type Table struct {
 	Note     string // what the user should know of it
 }
 
-// Column is a column of the rows of a table.
+// Column is a column of a table's rows.
 type Column struct {
 	Name string
 	SQL  string      // its type, as the dump writes it; empty is unknown
@@ -39,12 +39,12 @@ type Column struct {
 	Form int         // how a text becomes a value: for those who have read the dump
 }
 
-// types are those that values of a kind become, beside string.
+// types are the table types of kinds that do not become strings.
 var types = map[record.Kind]table.Type{
 	record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double, record.Boolean: table.Boolean, record.Binary: table.Binary,
 }
 
-// Type is the type that its values become: Null, if only they can tell.
+// Type is the type of its values: Null if only the values can tell.
 func (c *Column) Type() table.Type {
 	if t, ok := types[c.Kind]; ok {
 		return t
@@ -55,12 +55,12 @@ func (c *Column) Type() table.Type {
 	return table.Null
 }
 
-// Find returns the table of a full name, nil if there is none.
+// Find returns the table with a full name, nil if there is none.
 func (d *Dump) Find(name string) *Table {
 	return d.byName[name]
 }
 
-// Add returns the table of a full name, a new one if there is none.
+// Add returns the table with a full name, a new one if there is none.
 func (d *Dump) Add(name string) *Table {
 	t := d.Find(name)
 	if t == nil {
@@ -74,10 +74,10 @@ func (d *Dump) Add(name string) *Table {
 	return t
 }
 
-// MaxColumns is how many columns a table has at most, in any of the databases.
+// MaxColumns limits a table's columns in all of the databases.
 const MaxColumns = 4096
 
-// Choose returns the table of a name, with or without its schema; without a name the only one that has rows.
+// Choose returns the table with a name, with or without its schema; without a name the only one with rows.
 func (d *Dump) Choose(name string) (*Table, error) {
 	var fit []*Table
 	if t := d.Find(name); t != nil && name != "" {
@@ -113,7 +113,7 @@ func (d *Dump) Choose(name string) (*Table, error) {
 	return t, nil
 }
 
-// isCalled reports whether a name may mean the table: with or without its schema, with the quotes that it needs or none.
+// isCalled reports whether a name may mean the table: with or without its schema, with the necessary quotes or none.
 func (t *Table) isCalled(name string) bool {
 	parts, err := sqlname.Split(t.Name)
 	if err != nil {
@@ -123,7 +123,7 @@ func (t *Table) isCalled(name string) bool {
 	return name == strings.Join(parts, ".") || name == last || name == sqlname.Part(last)
 }
 
-// shownTables is how many tables a message lists.
+// shownTables is the number of tables that a message lists.
 const shownTables = 20
 
 func (d *Dump) list(tables []*Table) string {
@@ -140,7 +140,7 @@ func (d *Dump) list(tables []*Table) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe says what of the dump is read and what is skipped.
+// Describe says which tables of the dump are read and which skipped.
 func (d *Dump) Describe(read *Table) string {
 	text := fmt.Sprintf("table %s, %d rows", read.Name, read.Rows)
 	var others []string
@@ -169,7 +169,7 @@ func (d *Dump) Describe(read *Table) string {
 	return text
 }
 
-// Arrange gives the table the columns that its rows have, in their order, with the types of those that the table was created with.
+// Arrange gives the table the columns of its rows, in their order, with the types of CREATE TABLE.
 func (t *Table) Arrange(names []string, unknown record.Kind) {
 	if len(names) > MaxColumns || len(t.Columns) > MaxColumns {
 		t.Columns = make([]Column, max(len(names), len(t.Columns))) // Choose refuses it

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/reader/sqlname"
 )
 
-// MaxStatement is how many bytes a statement has at most that is not rows.
+// MaxStatement limits a statement without rows, in bytes.
 const MaxStatement = 8 << 20
 
 // Lines reads a dump.
@@ -18,7 +18,7 @@ type Lines struct {
 	Offset, Count int64 // bytes and lines that were read
 }
 
-// Indexing is how far a dump was read.
+// Indexing is the state of reading a dump.
 type Indexing struct {
 	Lines
 	Dump   Dump
@@ -30,12 +30,11 @@ type Indexing struct {
 	Cut    string // what the text ends within
 }
 
-// NewIndexing reads a text from its beginning.
 func NewIndexing(r io.Reader) Indexing {
 	return Indexing{Lines: Lines{In: bufio.NewReaderSize(r, 256<<10)}}
 }
 
-// Named is the full name of a table; empty if there are no parts.
+// Named is a table's full name; empty without parts.
 func (x *Indexing) Named(parts []string) string {
 	if x.Schema != "" && len(parts) == 1 {
 		parts = []string{x.Schema, parts[0]}
@@ -43,7 +42,7 @@ func (x *Indexing) Named(parts []string) string {
 	return sqlname.Join(parts...)
 }
 
-// Finish is the dump at the end of the text.
+// Finish returns the dump at the end of the text.
 func (x *Indexing) Finish() *Dump {
 	if x.Cut == "" && len(x.Text) > 0 {
 		x.Cut = fmt.Sprintf("the statement at byte %d", x.From)
@@ -57,7 +56,7 @@ func (x *Indexing) Finish() *Dump {
 	return &x.Dump
 }
 
-// Line reads a line that is not of rows, with its end. At the end of the text it may lack that.
+// Line reads a line outside rows, with its line end. The last line may have none.
 func (x *Lines) Line() (line []byte, err error) {
 	for {
 		part, err := x.In.ReadSlice('\n')

@@ -26,13 +26,14 @@ func Integer(text string) (int64, error) {
 	return n, numberError(err, errInteger)
 }
 
-// Unsigned reads a whole number from 0 on.
+// Unsigned reads a whole number, 0 or more.
 func Unsigned(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	return n, numberError(err, errInteger)
 }
 
-// Double reads a number that a double keeps; of a single one, the double that it is, not the nearest to its text. The text must not change.
+// Double reads a number that a double can hold, with a canonical text; for single a 32-bit one, as the double equal to
+// it, not the one nearest to its text.
 func Double(number []byte, single bool) (float64, error) {
 	text := unsafe.String(unsafe.SliceData(number), len(number))
 
@@ -58,7 +59,7 @@ func Double(number []byte, single bool) (float64, error) {
 	return f, nil
 }
 
-// ofGo reports whether strconv alone reads a number so.
+// ofGo reports whether a number is in Go's own notation.
 func ofGo(text string) bool {
 	return strings.IndexByte(text, '_') >= 0 || len(text) > 2 && (text[1]|0x20 == 'x' || text[2]|0x20 == 'x')
 }
@@ -70,7 +71,7 @@ func isZero(number []byte) bool {
 	return !bytes.ContainsAny(number, "123456789")
 }
 
-// numberError says in words what strconv says.
+// numberError explains strconv's error.
 func numberError(err, want error) error {
 	switch {
 	case err == nil:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Syntax is how a database writes names and texts in statements.
+// Syntax is a database's notation of names and texts in statements.
 type Syntax struct {
 	Quote     byte // around names
 	Backslash bool // escapes in every text; else only in those that E begins
@@ -19,10 +19,10 @@ type Token struct {
 	Quoted bool   // a name in quotes: never a word of the language
 }
 
-// Is reports whether the token is a word of the language, or a mark.
+// Is reports whether the token is a keyword, or a mark.
 func (t Token) Is(word string) bool { return !t.Quoted && strings.EqualFold(t.Text, word) }
 
-// Lexer finds where a statement ends that comes line by line.
+// Lexer finds the end of a statement that comes line by line.
 type Lexer struct {
 	Syntax Syntax
 	pos    int
@@ -32,8 +32,8 @@ type Lexer struct {
 	nested int    // comments
 }
 
-// End continues with text, of which the lexer has seen the beginning, and returns where its first statement ends, after the semicolon; -1 if it does
-// not. Each statement has a lexer of its own.
+// End continues with text, of which the lexer has seen the beginning, and returns the end of its first statement, after
+// the semicolon; -1 if it does not end. Each statement has its own lexer.
 func (l *Lexer) End(text []byte) int {
 	for l.pos < len(text) {
 		if l.end != "" {
@@ -59,7 +59,7 @@ func (l *Lexer) End(text []byte) int {
 	return -1
 }
 
-// opens looks for what begins at pos and has an end of its own, and goes into it.
+// opens enters the quote or comment that begins at pos, if any.
 func (l *Lexer) opens(text []byte) bool {
 	rest := text[l.pos:]
 	before := byte(' ')
@@ -91,7 +91,7 @@ func (l *Lexer) opens(text []byte) bool {
 	return true
 }
 
-// inside goes to the end of what the lexer is in, and reports whether text has it.
+// inside goes to the end of the current quote or comment, and reports whether text has it.
 func (l *Lexer) inside(text []byte) bool {
 	rest := text[l.pos:]
 	n := bytes.Index(rest, []byte(l.end))
@@ -127,7 +127,7 @@ func isWord(c byte) bool {
 	return c == '_' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// dollarTag returns the dollar quote that text begins with; empty is none.
+// dollarTag returns the dollar quote at the start of text; empty: none.
 func dollarTag(text []byte) string {
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -182,7 +182,7 @@ func Tokens(statement []byte, s Syntax) (tokens []Token) {
 	return tokens
 }
 
-// Items returns what stands between the commas of the first parentheses, and the tokens after them.
+// Items returns the items between the commas of the first parentheses, and the tokens after them.
 func Items(tokens []Token) (items [][]Token, rest []Token) {
 	depth := 0
 	var item []Token
@@ -219,7 +219,7 @@ func Name(tokens []Token) (parts []string, rest []Token) {
 	return nil, tokens
 }
 
-// Words reports whether tokens begin with words of the language, and returns those after them.
+// Words reports whether tokens begin with keywords, and returns the tokens after them.
 func Words(tokens []Token, words ...string) (rest []Token, ok bool) {
 	for i, w := range words {
 		if i >= len(tokens) || !tokens[i].Is(w) {

@@ -19,7 +19,7 @@ type Address struct {
 	table string
 }
 
-// word is the path as a shell reads it back.
+// word is the path, quoted for a shell.
 func (a *Address) word() string {
 	return suggest.Arg(a.path)
 }
@@ -65,7 +65,7 @@ func parse(arg string) (*Address, error) {
 	return a, nil
 }
 
-// check says in plain words what the library would say with a number.
+// check explains in plain words what the library would report as a number.
 func (a *Address) check() error {
 	info, err := os.Stat(a.path)
 	switch {
@@ -81,7 +81,7 @@ func (a *Address) check() error {
 	return nil
 }
 
-// dsn is the file as the library opens it.
+// dsn is the file's name for the library.
 func (a *Address) dsn(immutable bool) string {
 	path := filepath.ToSlash(a.path)
 	if !strings.HasPrefix(path, "/") { // C:/…
@@ -95,7 +95,7 @@ func (a *Address) dsn(immutable bool) string {
 	return dsn
 }
 
-// unlogged reports whether no changes stand beside the file: neither a log nor a journal.
+// unlogged reports whether there is no log or journal beside the file.
 func (a *Address) unlogged() bool {
 	for _, ending := range []string{"-wal", "-journal"} {
 		if info, err := os.Stat(a.path + ending); err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -105,5 +105,4 @@ func (a *Address) unlogged() bool {
 	return true
 }
 
-// quote makes an identifier of a name.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -4,5 +4,5 @@ package sqlite
 
 import "io/fs"
 
-// fileID cannot tell files apart here.
+// fileID cannot distinguish files here.
 func fileID(fs.FileInfo) string { return "" }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// fileID tells a file from one that takes its name.
+// fileID distinguishes a file from another one with its name.
 func fileID(info fs.FileInfo) string {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return fmt.Sprintf(" (file %d)", stat.Ino)

@@ -11,8 +11,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// List says which tables and views a file has: those that the address's parameter table matches, a pattern such as o*, or all. How many rows
-// and bytes a table has is not known without reading it, which is done if the file is small.
+// List returns a file's tables and views that match the address's parameter table, a pattern such as o*, or all.
+// Counting a table's rows and bytes means reading it, which is done only if the file is small.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, err := parse(arg)
 	if err != nil {
@@ -66,10 +66,10 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	return all, nil
 }
 
-// countedBytes is how large a file may be whose tables are counted.
+// countedBytes is the largest file whose tables are counted.
 const countedBytes = 64 << 20
 
-// count says how many rows a table has, and how many bytes its pages.
+// count counts a table's rows, and the bytes of its pages.
 func (s *session) count(ctx context.Context, t *sqltable.Table, one *sqltable.Listed) error {
 	r, err := s.query(ctx, "SELECT (SELECT count(*) FROM "+t.Name+"), (SELECT sum(pgsize) FROM dbstat WHERE name = ? AND aggregate = 1)", one.Table)
 	if err == nil {

@@ -26,14 +26,13 @@ type connection interface {
 	driver.ExecerContext
 }
 
-// session is a connection to the file.
 type session struct {
 	conn   connection
 	of     *Address
 	frozen os.FileInfo // of a file that nobody is kept from changing: what it was; else nil
 }
 
-// Codes of errors, as SQLite numbers them.
+// Error codes of SQLite.
 const (
 	codePermission = 3
 	codeBusy       = 5
@@ -52,7 +51,7 @@ func codeOf(err error) int {
 	return 0
 }
 
-// explain says what to do with a file that is damaged.
+// explain adds advice for a damaged file.
 func (a *Address) explain(err error) error {
 	if codeOf(err) != codeDamaged {
 		return err
@@ -60,8 +59,9 @@ func (a *Address) explain(err error) error {
 	return fmt.Errorf("%s is damaged: %w; rescue what can be read, and load that: sqlite3 %s .recover | sqlite3 copy.db", a.path, err, a.word())
 }
 
-// connect opens the file and begins a transaction, which sees one moment of it. A log of changes needs memory that is shared by a file beside
-// it; where that cannot be made, and there is no log, the file is read as one that does not change, and each page says whether it has.
+// connect opens the file and begins a transaction, which sees one moment of it. A log of changes needs shared memory in
+// a file beside it; if that cannot be made and there is no log, the file is read as immutable, and each page checks
+// that.
 func (a *Address) connect(ctx context.Context) (*session, error) {
 	if err := a.check(); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (a *Address) open(ctx context.Context, immutable bool) (*session, error) {
 	return s, nil
 }
 
-// begin begins a transaction. It sees the file as it is at the first question.
+// begin begins a transaction. It sees the file as of the first query.
 func (s *session) begin(ctx context.Context) error {
 	if _, err := s.conn.ExecContext(ctx, "BEGIN", nil); err != nil {
 		return err
@@ -144,7 +144,6 @@ func (s *session) query(ctx context.Context, sql string, args ...any) (all [][]s
 	return all, s.of.explain(cmp.Or(err, r.Close()))
 }
 
-// Page asks for a page.
 func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
 	var sql strings.Builder
 	sql.WriteString("SELECT ")
@@ -200,7 +199,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 	return &rows{rows: r, of: t, by: s, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
 }
 
-// rowOf is the key as SQL compares it: each column by the rules of the key's own index.
+// rowOf is the key in SQL comparisons: each column by the rules of the key's own index.
 func rowOf(t *sqltable.Table) string {
 	var parts []string
 	for _, k := range t.Key {
@@ -209,7 +208,7 @@ func rowOf(t *sqltable.Table) string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// keyValue is a value of a key as the library takes it.
+// keyValue is a key's value for the library.
 func keyValue(kind record.Kind, text []byte) (driver.Value, error) {
 	switch kind {
 	case record.Integer:
@@ -220,7 +219,6 @@ func keyValue(kind record.Kind, text []byte) (driver.Value, error) {
 	return string(text), nil
 }
 
-// rows are those of a page.
 type rows struct {
 	rows   driver.Rows
 	of     *sqltable.Table
@@ -231,7 +229,6 @@ type rows struct {
 	err    error
 }
 
-// Next takes the next row.
 func (r *rows) Next() bool {
 	if r.err == nil {
 		r.err = r.rows.Next(r.values)
@@ -242,10 +239,10 @@ func (r *rows) Next() bool {
 	return r.err == nil
 }
 
-// Values are those of the row.
+// Values are the row's values.
 func (r *rows) Values() [][]byte { return r.texts }
 
-// Close says why there are no more.
+// Close returns why there are no more.
 func (r *rows) Close() error {
 	err := r.err
 	if errors.Is(err, io.EOF) {
@@ -256,7 +253,7 @@ func (r *rows) Close() error {
 
 var errChanged = errors.New("the file was changed while it was read; start over with --fresh, when nobody writes to it")
 
-// unchanged looks whether a file that nobody is kept from changing is what it was.
+// unchanged checks an unlocked file for changes.
 func (s *session) unchanged() error {
 	if s.frozen == nil {
 		return nil
@@ -271,7 +268,7 @@ func (s *session) unchanged() error {
 	return nil
 }
 
-// write makes bytes of the row's values: those of columns with one kind as their readers take them, all others after the kind that they have.
+// write encodes the row's values: in columns of one kind for their readers, all others after their kind.
 func (r *rows) write() error {
 	r.room = r.room[:0]
 	for i, v := range r.values {
@@ -327,7 +324,7 @@ func kindOf(v driver.Value) record.Kind {
 
 var errKind = errors.New("a value cannot be read")
 
-// readAny makes a datum of a value that says its kind.
+// readAny decodes a value that states its kind.
 func readAny(d *record.Datum, text []byte, _ *[]byte) error {
 	if len(text) == 0 || record.Kind(text[0]) <= record.Double && len(text) != 9 {
 		return errKind
@@ -347,7 +344,7 @@ func readAny(d *record.Datum, text []byte, _ *[]byte) error {
 // Shown is the address.
 func (a *Address) Shown() string { return a.shown }
 
-// Name is the table's.
+// Name is the table's name.
 func (a *Address) Name() string { return a.table }
 
 // Look opens a session and describes the table.
@@ -373,7 +370,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 // snapshot is transactions that began at one moment.
 type snapshot struct{ sqltable.Together }
 
-// attempts is how often sessions are begun again because somebody has written meanwhile. One session needs no luck.
+// attempts is the number of tries to begin sessions between two writes of others. One session needs only one.
 const attempts = 20
 
 // Snapshot begins sessions between two looks at the file that find no change.
@@ -428,7 +425,7 @@ func (a *Address) begin(ctx context.Context, sessions int) (*snapshot, error) {
 		h.end()
 		return nil, err
 	}
-	// What the file was. Its log may have had more.
+	// The file's state. Its log may have had more.
 	h.Called = fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
 	return h, nil
 }
@@ -439,7 +436,7 @@ func (h *snapshot) end() {
 	}
 }
 
-// Lost reports whether an error is about others that use the file.
+// Lost reports whether an error is about other users of the file.
 func (a *Address) Lost(err error) bool {
 	code := codeOf(err)
 	return code == codeBusy || code == codeLocked || code == codeProtocol

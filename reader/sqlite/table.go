@@ -13,17 +13,17 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// column is what the file says of a column.
+// column is the file's description of a column.
 type column struct {
 	declared  string
 	inKey     bool
 	collation string // of the key's index
 }
 
-// rowid is the column that a table without a primary key gets.
+// rowid is the column added to a table without a primary key.
 const rowid = "rowid"
 
-// describe asks for a table's columns and key. What cannot be read exactly is refused.
+// describe asks for a table's columns and key. It refuses all that cannot be read exactly.
 func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, error) {
 	encoding, err := s.query(ctx, "PRAGMA encoding")
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 
 var strictKinds = map[string]record.Kind{"INT": record.Integer, "INTEGER": record.Integer, "REAL": record.Double, "TEXT": record.String, "BLOB": record.Binary}
 
-// describeKey finds by which index the key is sorted, and what its values are.
+// describeKey finds the index that sorts the key, and the kinds of its values.
 func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table, name string, without bool) error {
 	indexes, err := s.query(ctx, "SELECT name FROM pragma_index_list(?) WHERE origin = 'pk'", name)
 	if err != nil {
@@ -134,14 +134,14 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 	return nil
 }
 
-// settle gives a column of the key one kind.
+// settle gives a key column one kind.
 func (a *Address) settle(t *sqltable.Table, i int, kind record.Kind) {
 	c := &t.Columns[i]
 	c.Kind, c.Type, c.Read = kind, sqltable.Types[kind], nil
 	c.Of.(*column).inKey = true
 }
 
-// keyKinds takes the kinds of the key's values from its first row. Reading finds a row that differs.
+// keyKinds takes the kinds of the key's values from its first row. Reading detects a row that differs.
 func (a *Address) keyKinds(ctx context.Context, s *session, t *sqltable.Table) error {
 	var types []string
 	for _, k := range t.Key {
@@ -175,7 +175,7 @@ var builtin = map[string]bool{"BINARY": true, "NOCASE": true, "RTRIM": true}
 
 var keyTypes = map[string]record.Kind{"integer": record.Integer, "text": record.String, "blob": record.Binary}
 
-// checkKey looks for a row whose key reading would refuse, so that it does before the first row is written.
+// checkKey looks for a row whose key reading would refuse, to fail before the first row is written.
 func (a *Address) checkKey(ctx context.Context, s *session, t *sqltable.Table) error {
 	if len(t.Key) == 1 && t.Columns[t.Key[0]].Of.(*column).collation == "BINARY" && t.Columns[t.Key[0]].Kind == record.Integer {
 		if only, err := s.query(ctx, "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'", strings.ReplaceAll(strings.Trim(t.Name, `"`), `""`, `"`)); err != nil || len(only) == 0 {
@@ -250,7 +250,7 @@ func (s *session) evenly(ctx context.Context, t *sqltable.Table, ranges int) (bo
 	return bounds, nil
 }
 
-// keyAfter returns the key that is so many rows after another, nil if there is none.
+// keyAfter returns the key that many rows after another, nil if there is none.
 func (s *session) keyAfter(ctx context.Context, t *sqltable.Table, from [][]byte, rows int) ([][]byte, error) {
 	only := *t
 	only.Columns = nil

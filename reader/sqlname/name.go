@@ -22,7 +22,8 @@ func Join(parts ...string) string {
 	return strings.Join(all, ".")
 }
 
-// Split reads a name into its parts, none of which is empty. A quote within a part that does not begin with one is itself.
+// Split splits a name into its parts, none of which is empty. A quote inside a part that does not begin with one is
+// literal.
 func Split(text string) (parts []string, err error) {
 	for rest := text; ; {
 		var part string

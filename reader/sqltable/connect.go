@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// Said is an error in other words. What it was made of is still in it.
+// Said rewords an error and wraps it.
 func Said(text string, err error) error { return &said{text, err} }
 
 type said struct {
@@ -19,7 +19,7 @@ type said struct {
 func (e *said) Error() string { return e.text }
 func (e *said) Unwrap() error { return e.err }
 
-// TLSWords are parameters of an address, as a kind of server calls them.
+// TLSWords are a kind of server's names of parameters in addresses.
 type TLSWords struct {
 	Off     string // speaks no TLS
 	CA      string // names an authority's certificate
@@ -27,12 +27,12 @@ type TLSWords struct {
 	Own     string // name the client's certificate and key
 }
 
-// NoTLS is a server that speaks no TLS, where the address asks for it.
+// NoTLS is the error for a server without TLS if the address asks for it.
 func (w *TLSWords) NoTLS(err error) error {
 	return Said(fmt.Sprintf("the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give %s", w.Off), err)
 }
 
-// Explain says what to do about a connection that TLS has refused. Other errors stay what they are.
+// Explain adds advice to TLS errors. Others are unchanged.
 func (w *TLSWords) Explain(err error) error {
 	name, invalid, alert := new(x509.HostnameError), new(x509.CertificateInvalidError), new(net.OpError)
 	say := func(format string, a ...any) error { return Said(fmt.Sprintf(format, a...), err) }

@@ -11,17 +11,16 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Lagging is a Server that can say how far replication lags: that of the server itself, if it is a replica, else that of its replicas.
+// Lagging is a Server that knows the replication lag: its own if it is a replica, else that of its replicas.
 type Lagging interface {
 	Server
 	// Watch opens a session that asks for the lag.
 	Watch(context.Context) (Watch, error)
 }
 
-// Watch asks for a lag.
 type Watch interface {
-	// Lag is how far replication lags. Known is false while nothing says it, as when a replica is not connected. An error of the kind
-	// of Unwatched says that it will never be known.
+	// Lag is the replication lag. known is false while it is unknown, as when a replica is not connected. An Unwatched
+	// error says that it will never be known.
 	Lag(context.Context) (lag time.Duration, known bool, err error)
 	Close()
 }
@@ -31,10 +30,10 @@ type Unwatched struct{ Says string }
 
 func (e *Unwatched) Error() string { return e.Says }
 
-// lagEvery is how often a lag is asked for.
+// lagEvery is the time between two queries for the lag.
 const lagEvery = time.Second
 
-// lagWatch holds a reading up while replication lags.
+// lagWatch pauses a reading while replication lags.
 type lagWatch struct {
 	server Lagging
 	max    time.Duration
@@ -60,7 +59,7 @@ func (l *lagWatch) check(ctx context.Context) error {
 	return err
 }
 
-// wait returns when replication lags no more than it may.
+// wait returns once the lag is within its limit.
 func (l *lagWatch) wait(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +105,7 @@ func lagText(lag time.Duration, known bool, err error) string {
 	return fmt.Sprintf("replication lags by %v", lag.Round(time.Millisecond))
 }
 
-// ask asks by a session that is opened when there is none.
+// ask opens a session if there is none.
 func (l *lagWatch) ask(ctx context.Context) (lag time.Duration, known bool, err error) {
 	if l.watch == nil {
 		if l.watch, err = l.server.Watch(ctx); err != nil {
@@ -121,7 +120,6 @@ func (l *lagWatch) ask(ctx context.Context) (lag time.Duration, known bool, err 
 	return lag, known, err
 }
 
-// close ends its session.
 func (l *lagWatch) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +129,7 @@ func (l *lagWatch) close() {
 	}
 }
 
-// laggedError is why a reading is given up that replication has held up for too long.
+// laggedError says that replication has held up a reading for too long.
 type laggedError struct{ says string }
 
 func (e *laggedError) Error() string { return e.says }

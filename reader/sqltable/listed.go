@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Listed is what a server says of a table, without reading it.
+// Listed is a server's information on a table, without reading it.
 type Listed struct {
 	Table   string   `json:"table"`   // as the parameter of an address names it
 	Address string   `json:"address"` // of a load
@@ -20,7 +20,7 @@ type Listed struct {
 	Refused string   `json:"refused,omitempty"` // why it is not loaded from here
 }
 
-// OfTable is an address of a server as that of a table. What else it says stays as it is written.
+// OfTable adds a table to a server's address. The rest is unchanged.
 func OfTable(arg, table string) string {
 	table = "table=" + url.QueryEscape(table)
 	before, query, _ := strings.Cut(arg, "?")
@@ -39,7 +39,7 @@ func OfTable(arg, table string) string {
 	return before + "?" + strings.Join(kept, "&")
 }
 
-// Parameters reads the part of an address after the question mark. What cannot be read is not left out, as url.URL.Query does: it may ask for TLS.
+// Parameters parses an address's query. Unlike url.URL.Query it fails for a malformed parameter, which may ask for TLS.
 // No error shows a value, which may be a password.
 func Parameters(query string) (url.Values, error) {
 	q, err := url.ParseQuery(query)

@@ -10,15 +10,16 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// MaxJoint is how many sessions read a moment at most.
+// MaxJoint limits the sessions that read a moment.
 const MaxJoint = 16
 
-// Moments are those that the loads of a job read: one for each database of which there are several tables. Loads are added first.
+// Moments are the moments that a job's loads read: one for each database with several tables. Loads are added first.
 type Moments struct {
 	all []*Moment
 }
 
-// Moment is a snapshot of several tables, which their Origins read by the same few sessions; another one, if it is lost.
+// Moment is a snapshot of several tables, which their Origins read by the same few sessions; if it is lost, another
+// one.
 type Moment struct {
 	*sessions
 	database string
@@ -29,7 +30,8 @@ type Moment struct {
 	left     int  // loads that have not ended; the lock is that of sessions
 }
 
-// Add takes a table in, or one that was read before. They are read by as many sessions as the one with most asks for, and at most MaxJoint.
+// Add adds a table, or with done one that was read before. The tables share as many sessions as the largest request, at
+// most MaxJoint.
 func (m *Moments) Add(c Config, done bool) {
 	joint, ok := c.Server.(Joint)
 	if !ok || joint.Database() == "" {
@@ -68,7 +70,7 @@ func (m *Moments) find(s Joint) *Moment {
 	return nil
 }
 
-// Of returns the moment that a table is read from with others, nil if it is read by itself.
+// Of returns the moment in which a table is read with others, nil if it is read alone.
 func (m *Moments) Of(s Server) *Moment {
 	if joint, ok := s.(Joint); ok && m != nil {
 		if of := m.find(joint); of != nil && len(of.tables)+of.done > 1 {
@@ -78,7 +80,7 @@ func (m *Moments) Of(s Server) *Moment {
 	return nil
 }
 
-// Database is what the tables have in common, for users, and Sessions by how many at most they are read.
+// Database is what the tables share, for users; Sessions is the largest number of sessions that read them.
 func (m *Moment) Database() string { return m.database }
 
 func (m *Moment) Sessions() int { return m.cfg.Sessions }
@@ -115,19 +117,19 @@ func (m *Moment) open(ctx context.Context, before Snapshot) (Snapshot, source.Po
 	return m.cfg.Server.(Joint).SnapshotOf(ctx, m.tables, m.cfg.Sessions, before)
 }
 
-// Refused marks why a table is not read: no other session can help.
+// Refused marks an error that no other session can avoid.
 func Refused(err error) error { return &refusedError{err} }
 
 type refusedError struct{ error }
 
 func (e *refusedError) Unwrap() error { return e.error }
 
-// Unreadable says that a table is there now, and is not of the moment.
+// Unreadable says that a table exists now, but not in the moment.
 func Unreadable(table string) error {
 	return Refused(fmt.Errorf("%s could not be read when the snapshot of all tables began; load it by itself", table))
 }
 
-// Busy marks why a moment cannot begin yet: tables cannot be locked. Nil stays nil.
+// Busy marks an error that delays a moment: tables cannot be locked. Nil stays nil.
 func Busy(err error) error {
 	if err == nil {
 		return nil
@@ -139,7 +141,8 @@ type busyError struct{ error }
 
 func (e *busyError) Unwrap() error { return e.error }
 
-// A page is read to its end, though the load that wants it is over, for this long: a session that is cut off is lost to the other loads.
+// endOfPage is the time in which a page is read to its end after its load has ended: an interrupted session is lost to
+// the other loads.
 const endOfPage = 5 * time.Second
 
 func gently(ctx context.Context) (context.Context, func()) {
@@ -151,7 +154,7 @@ func gently(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// pageBy reads a page by a session, of a moment only when it was seen that the table is there what it was.
+// pageBy reads a page by a session; in a moment only after checking that the table is unchanged there.
 func (o *Origin) pageBy(p *part, by *session) (*page, error) {
 	if o.cfg.Moment == nil {
 		return p.page(p.ctx, by)
@@ -164,7 +167,7 @@ func (o *Origin) pageBy(p *part, by *session) (*page, error) {
 	return p.page(ctx, by)
 }
 
-// describeIn describes the table, or its shards, in the snapshot of a session, once.
+// describeIn describes the table, or its shards, in a session's snapshot, once.
 func (o *Origin) describeIn(ctx context.Context, by *session) error {
 	o.done.seeing.Lock()
 	defer o.done.seeing.Unlock()
@@ -210,7 +213,7 @@ func (o *Origin) only() int {
 	return 0
 }
 
-// failed ends a session that an error is about. In a moment, other loads need those that it is not about.
+// failed ends a session that an error is about. In a moment, other loads need the others.
 func (o *Origin) failed(s *sessions, by *session, err error) {
 	if o.cfg.Moment != nil && (final(err) || !o.cfg.Server.Lost(err)) {
 		s.giveBack(by)
@@ -219,7 +222,8 @@ func (o *Origin) failed(s *sessions, by *session, err error) {
 	}
 }
 
-// looking calls a function with a session that looks at the table: one of the moment, again if it is lost, or one outside any snapshot.
+// looking calls do with a session that looks at the table: one of the moment, again if it is lost, or one outside any
+// snapshot.
 func (o *Origin) looking(ctx context.Context, do func(context.Context, Session) error) (err error) {
 	if o.cfg.Moment == nil {
 		return do(ctx, o.look)

@@ -21,32 +21,31 @@ type Config struct {
 	Server   Server
 	Sessions int           // that read at a time; 0 takes DefaultSessions
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
-	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
+	// Whole means that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool
-	// Shards are tables that are read as one, of which Server is the first, and Pattern is their address; nil is one table.
+	// Shards are tables that are read as one, Server first, with the address Pattern; nil: one table.
 	Shards  []Server
 	Pattern string
-	// Alone says that others which share the Moment may be of another snapshot than all rows of this table.
+	// Alone means that others in the Moment may be of another snapshot than all rows of this table.
 	Alone bool
-	// MaxRow is how many bytes a row may have: a reading fails at a larger one. 0 is any number.
+	// MaxRow is the largest row in bytes: a reading fails at a larger one. 0: no limit.
 	MaxRow int64
-	// MaxRows is how many rows are read a second at most; 0 is as many as there are.
+	// MaxRows limits the rows read per second; 0: no limit.
 	MaxRows float64
-	// MaxLag is how far replication may lag: reading pauses while it lags further. 0 does not limit it; else the Server is a Lagging one.
+	// MaxLag is the largest replication lag: reading pauses beyond it. 0: no limit; else the Server is a Lagging one.
 	MaxLag time.Duration
-	// Moment is what the table is read from together with others; nil is a snapshot of its own.
+	// Moment is shared with the tables that are read together; nil: a snapshot of its own.
 	Moment *Moment
-	// OnPause is called with the reason each time that reading pauses, by any goroutine; nil is nobody.
+	// OnPause is called with the reason each time reading pauses, by any goroutine; may be nil.
 	OnPause func(why string)
 }
 
-// Limits of a Config.
 const (
 	DefaultSessions = 4
 	MaxSessions     = 64
 )
 
-// outage is what is known of a server that does not answer.
+// outage is the state of a server that does not answer.
 type outage struct {
 	failing atomic.Int64 // parts that ask again
 
@@ -54,7 +53,7 @@ type outage struct {
 	told time.Time
 }
 
-// A failure that passes is not worth a line, and neither is that of each part.
+// A short failure is not reported, nor is that of each part.
 const (
 	outageAfter = 2 * time.Second
 	outageEvery = 30 * time.Second
@@ -63,7 +62,7 @@ const (
 // Waiting reports whether parts ask again because the server does not answer.
 func (o *Origin) Waiting() bool { return o.outage.failing.Load() > 0 }
 
-// tell says that a part could not read since a moment, and why.
+// tell reports that a part could not read since a moment, and why.
 func (o *Origin) tell(since time.Time, why error) {
 	o.outage.mu.Lock()
 	defer o.outage.mu.Unlock()
@@ -75,7 +74,7 @@ func (o *Origin) tell(since time.Time, why error) {
 	o.cfg.OnPause(fmt.Sprintf("waiting: the database does not answer: %v; tried again for up to %v", why, o.cfg.RetryFor))
 }
 
-// fewer says that so many sessions read, and not as many as may.
+// fewer reports that only n sessions read.
 func (c *Config) fewer(n int, why error) {
 	switch {
 	case c.OnPause == nil:
@@ -86,7 +85,7 @@ func (c *Config) fewer(n int, why error) {
 	}
 }
 
-// Origin is the ranges of a table.
+// Origin is a table's ranges.
 type Origin struct {
 	cfg     Config
 	divided bool // in this process
@@ -117,7 +116,6 @@ type reading struct {
 	tables []*Table // of a moment: the table, or its shards
 }
 
-// New makes an Origin.
 func New(c Config) *Origin {
 	c.Sessions, c.RetryFor = cmp.Or(c.Sessions, DefaultSessions), cmp.Or(c.RetryFor, time.Minute)
 	if c.Shards != nil && c.Moment == nil {
@@ -141,10 +139,10 @@ func New(c Config) *Origin {
 	return o
 }
 
-// Again makes Divide return the division of an earlier reading. It is called before.
+// Again makes Divide return the division of an earlier reading. Call it before.
 func (o *Origin) Again(division []byte) { o.again = division }
 
-// RangeOf says which range has the keys that begin with a whole number.
+// RangeOf returns the range with the keys that begin with a whole number.
 func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -164,7 +162,7 @@ func (o *Origin) RangeOf(first int64) (n int, ok bool) {
 	return n, true
 }
 
-// Describe returns the columns of the table, and the places of the primary key's among them.
+// Describe returns the table's columns, and the primary key's places among them.
 func (o *Origin) Describe(ctx context.Context) (columns []Column, key []int, err error) {
 	if err := o.describe(ctx); err != nil {
 		return nil, nil, err
@@ -214,17 +212,17 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 	return nil
 }
 
-// division is what the run folder keeps of an Origin.
+// division is an Origin's entry in the run folder.
 type division struct {
 	Table  string
 	Bounds [][][]byte // keys at which ranges but the first begin, as the server writes their values
-	// Position is older than every snapshot that the ranges are read from: an attempt that resumes has the rows of the first one's, too.
+	// Position is older than every snapshot of the ranges: an attempt that resumes keeps the first one's rows.
 	Position source.Position `json:",omitzero"`
-	// Shards are those after the first.
+	// Shards are all but the first.
 	Shards []division `json:",omitempty"`
 }
 
-// Divide cuts the table by a sample of its keys, and asks from where its changes are followed.
+// Divide cuts the table by a sample of its keys, and asks from where to follow its changes.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.describe(ctx); err != nil {
 		return nil, err
@@ -262,7 +260,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// bounds are where ranges of the table, or of a shard, begin.
+// bounds are the starts of the ranges of the table, or of a shard.
 func (o *Origin) bounds(ctx context.Context, t *Table) (bounds [][][]byte, err error) {
 	if t.Ranges() > 1 {
 		err = o.looking(ctx, func(ctx context.Context, look Session) (err error) {
@@ -273,7 +271,7 @@ func (o *Origin) bounds(ctx context.Context, t *Table) (bounds [][][]byte, err e
 	return bounds, err
 }
 
-// SnapshotEnded is why a reading cannot be resumed of which all rows are to be of one snapshot.
+// SnapshotEnded is the error for resuming a reading whose rows must all be of one snapshot.
 func SnapshotEnded(of string) error {
 	return fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", of)
 }
@@ -319,7 +317,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	return parts, nil
 }
 
-// sessions are those that the parts read by.
+// sessions returns the parts' sessions.
 func (o *Origin) sessions() *sessions {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -336,7 +334,7 @@ func (o *Origin) sessions() *sessions {
 	return o.read
 }
 
-// open opens a snapshot of the table alone.
+// open opens a snapshot of only this table.
 func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ source.Position, err error) {
 	now, t, err := o.cfg.Server.Snapshot(ctx, o.cfg.Sessions, before)
 	if err == nil && t.Schema != o.of.Schema {
@@ -349,7 +347,7 @@ func (o *Origin) open(ctx context.Context, before Snapshot) (now Snapshot, _ sou
 	return now, source.Position{}, err
 }
 
-// HangUp ends the session that looks at the table, and those of its shards, until they are asked for again.
+// HangUp ends the sessions that look at the table and its shards, until they are needed again.
 func (o *Origin) HangUp() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -362,7 +360,8 @@ func (o *Origin) HangUp() {
 	}
 }
 
-// reads notes that so many parts more, or fewer, may still be read. With the last one the snapshot ends: the server keeps what it needs.
+// reads adds to the number of parts still to be read. After the last one the snapshot ends: the server keeps its data
+// until then.
 func (o *Origin) reads(parts int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -376,7 +375,6 @@ func (o *Origin) reads(parts int) {
 	}
 }
 
-// closed notes that a part is closed.
 func (o *Origin) closed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -389,7 +387,7 @@ func (o *Origin) closed() {
 	}
 }
 
-// Paused is how long reading was held up so far because replication lagged.
+// Paused is the time for which replication lag has held up reading.
 func (o *Origin) Paused() time.Duration {
 	if o.lag == nil {
 		return 0
@@ -397,14 +395,14 @@ func (o *Origin) Paused() time.Duration {
 	return time.Duration(o.lag.paused.Load())
 }
 
-// Position says from where the table is followed.
+// Position is the place from which the table is followed.
 func (o *Origin) Position() source.Position {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.place
 }
 
-// Snapshots says which ranges were read from which snapshot, in this process.
+// Snapshots lists the ranges that this process has read from each snapshot.
 func (o *Origin) Snapshots() (all []source.Snapshot) {
 	o.done.noted.Lock()
 	defer o.done.noted.Unlock()

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// page is rows as they are in the snapshot: the text of each value after its length and one, as a varint; 0 is null.
+// page is rows of the snapshot: each value's text after its length plus one, as a varint; 0 is null.
 type page struct {
 	of    *Table
 	text  []byte // nil after Reuse
@@ -22,10 +22,10 @@ type page struct {
 	first [][]byte // key
 }
 
-// texts are those of pages that nobody parses again. They would be most of what a reading leaves to the garbage collector.
+// texts are texts of pages that are not parsed again: most of a reading's garbage.
 var texts sync.Pool
 
-// newText is room for a page of about so many bytes.
+// newText returns memory for a page of about budget bytes.
 func newText(budget int) []byte {
 	if kept, ok := texts.Get().(*[]byte); ok && cap(*kept) >= budget && cap(*kept) <= 2*budget {
 		return (*kept)[:0]
@@ -33,7 +33,7 @@ func newText(budget int) []byte {
 	return make([]byte, 0, budget+budget/8)
 }
 
-// reuse gives the text's memory to a later page. What a large row has made large is not kept.
+// reuse gives the text's memory to a later page, unless a large row has made it large.
 func (pg *page) reuse() {
 	if cap(pg.text) <= 2*pageBytes {
 		text := pg.text
@@ -47,10 +47,9 @@ var errReused = errors.New("the memory of a page was given away before it was pa
 // Prepare has nothing to do.
 func (*page) Prepare() error { return nil }
 
-// Bytes is what the page takes.
+// Bytes is the page's memory.
 func (pg *page) Bytes() int64 { return pg.bytes }
 
-// parser makes records of the rows of pages.
 type parser struct {
 	source.Plain
 	of      *Table
@@ -60,7 +59,7 @@ type parser struct {
 	scratch []byte
 }
 
-// NewParser makes a parser of the columns used; nil is all.
+// NewParser makes a parser of the used columns; nil: all.
 func (p *part) NewParser(used []int) source.Parser {
 	r := &parser{of: p.t, fields: make([]record.Datum, len(p.t.Columns))}
 	if used != nil {
@@ -130,5 +129,5 @@ func (p *parser) datum(d *record.Datum, c *Column, text []byte) (err error) {
 	return err
 }
 
-// Release gives back the memory of the last row, which may have been large.
+// Release frees the memory of the last row, which may have been large.
 func (p *parser) Release() { p.scratch = nil }

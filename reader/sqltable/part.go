@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// part is a range of the table's keys.
 type part struct {
 	source.Pages
 	of       *Origin
@@ -35,7 +34,7 @@ type part struct {
 	progress progress
 }
 
-// progress is how far a reading has come.
+// progress is the state of a reading.
 type progress struct {
 	begun, ended bool
 	next         [][]byte // the key that the next page begins at; nil is the part's first
@@ -44,14 +43,14 @@ type progress struct {
 	row          int      // bytes of a row, about; 0 is unknown
 }
 
-// Of a page: how many bytes it has, about, and how many rows at most and in the first one of a part.
+// A page's bytes (about), its most rows, and the most rows of a part's first page.
 const (
 	pageBytes   = 1 << 20
 	maxPageRows = 20_000
 	firstRows   = 200
 )
 
-// About says what the range is.
+// About describes the range.
 func (p *part) About() source.About {
 	t := p.t
 	a := source.About{
@@ -79,7 +78,7 @@ func (p *part) showPlace(place []byte) string {
 	return p.t.show(key)
 }
 
-// show is a key for people.
+// show is a key for users.
 func (t *Table) show(key [][]byte) string {
 	parts := make([]string, len(key))
 	for i, v := range key {
@@ -88,10 +87,10 @@ func (t *Table) show(key [][]byte) string {
 	return strings.Join(parts, ", ")
 }
 
-// Identity says which table it is, of which server, and in which order its keys are.
+// Identity identifies the table, its server, and the order of its keys.
 func (p *part) Identity() (source.Identity, error) { return source.Identity{Schema: p.t.Schema}, nil }
 
-// Sample looks at the first rows, outside the snapshot.
+// Sample reads the first rows, outside the snapshot.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	if err := p.of.describe(p.ctx); err != nil {
 		return 1, nil // the load meets it
@@ -117,7 +116,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// SetSplitBytes makes pages of about so many bytes.
+// SetSplitBytes sets the bytes of a page, about.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
 // Seek begins at the key.
@@ -131,10 +130,10 @@ func (p *part) Seek(to source.Place, _ source.Chain) {
 	}
 }
 
-// Begin is what Seek said.
+// Begin returns Seek's place.
 func (p *part) Begin() source.Place { return p.begin }
 
-// Next reads the next page: again, by another session, if one is lost.
+// Next reads the next page, by another session if one is lost.
 func (p *part) Next() (source.Piece, error) {
 	if !p.progress.begun {
 		p.progress.begun = true
@@ -220,10 +219,10 @@ func (p *part) tryPage() (*page, error) {
 	return pg, nil
 }
 
-// keyAt is where in the text of a page a value of a key is: a row's key may be anywhere in it.
+// keyAt is the place of a key's value in a page's text: a row's key may be anywhere in it.
 type keyAt struct{ from, to int }
 
-// key returns the values of a key. They are not those of the page's text, which may still move.
+// key returns a copy of a key's values: the page's text may still move.
 func (pg *page) key(at []keyAt) [][]byte {
 	values := make([][]byte, len(at))
 	for i, a := range at {
@@ -234,7 +233,7 @@ func (pg *page) key(at []keyAt) [][]byte {
 	return values
 }
 
-// add takes over a row, and notes where the values of its key are.
+// add adds a row, and notes the places of its key's values.
 func (pg *page) add(values [][]byte, at []keyAt) {
 	for i, v := range values {
 		if v == nil {
@@ -283,7 +282,7 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	if q.Past {
 		before = p.progress.next
 	}
-	// Rows that are larger than those before come with the next page.
+	// Rows larger than those before come with the next page.
 	for (len(pg.text) <= budget || pg.rows == 0) && rows.Next() {
 		values := rows.Values()
 		if err := p.fits(values); err != nil {
@@ -314,7 +313,7 @@ func (p *part) page(ctx context.Context, by Session) (*page, error) {
 	return pg, nil
 }
 
-// fits fails if a row is larger than it may be.
+// fits fails if a row exceeds the limit.
 func (p *part) fits(values [][]byte) error {
 	most := p.of.cfg.MaxRow
 	if most == 0 {
@@ -330,7 +329,7 @@ func (p *part) fits(values [][]byte) error {
 	return nil
 }
 
-// after says of a row that cannot be read which one it follows.
+// after says which row an unreadable row follows.
 func (p *part) after(err error, pg *page, at []keyAt) error {
 	if p.of.cfg.Server.Lost(err) && !errors.As(err, new(*RowTooLarge)) {
 		return err
@@ -345,7 +344,7 @@ func (p *part) after(err error, pg *page, at []keyAt) error {
 	return fmt.Errorf("after the row %s: %w", p.t.show(key), err)
 }
 
-// checkClaim fails if the key of a row is null, or that of the row before it.
+// checkClaim fails if a row's key is null, or equal to that of the row before.
 func (p *part) checkClaim(before, key [][]byte) error {
 	for i, v := range key {
 		if v == nil {
@@ -379,7 +378,7 @@ func (p *part) Suspend() error {
 	return nil
 }
 
-// Close gives the sessions back, with the last part.
+// Close returns the sessions with the last part.
 func (p *part) Close() error {
 	if !p.closed {
 		p.closed = true
@@ -392,7 +391,7 @@ func (p *part) Close() error {
 	return nil
 }
 
-// A place is the values of the key as the server writes them, each after its length.
+// A place is the key's values in the server's notation, each after its length.
 
 func appendPlace(dst []byte, key [][]byte) []byte {
 	for _, v := range key {

@@ -11,7 +11,8 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// CheckQuery refuses a query that could not be resumed, and returns it as it is put into brackets. Table and key are what the address says.
+// CheckQuery refuses a query that could not be resumed, and returns it for use in parentheses. table and key are the
+// address's parameters.
 func CheckQuery(query, table string, key []string) (string, error) {
 	query = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(query), ";"))
 	word := query[:len(query)-len(strings.TrimLeftFunc(query, unicode.IsLetter))]
@@ -28,7 +29,8 @@ func CheckQuery(query, table string, key []string) (string, error) {
 	return query, nil
 }
 
-// ByQuery says how to load rows without a usable key: by a query sorted by the columns that distinguish its rows; without any, the user names them.
+// ByQuery says how to load rows without a usable key: by a query sorted by the columns that distinguish its rows;
+// without key, the user names them.
 func ByQuery(columns, from string, key ...string) string {
 	names := make([]string, len(key))
 	for i, k := range key {
@@ -41,7 +43,7 @@ func ByQuery(columns, from string, key ...string) string {
 	return fmt.Sprintf("load it with --query %s, and in the address key=%s in place of table=", query, strings.Join(names, ","))
 }
 
-// Claim makes the key of a query's rows of the columns that the user names.
+// Claim makes the columns that the user names the key of a query's rows.
 func (t *Table) Claim(key []string) error {
 	t.Claimed = true
 	seen := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Reread returns the rows of keys, in a snapshot of their own.
+// Reread returns the rows with keys, in their own snapshot.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
 	if o.cfg.Shards != nil { // each would have to be asked for each key, in one snapshot
 		return nil, fmt.Errorf("%s is several tables that are read as one", o.cfg.Server.Shown())
@@ -56,7 +56,7 @@ func (p *part) pageOfKeys(ctx context.Context, by Session) (*page, error) {
 	pg := &page{of: p.t, text: newText(pageBytes)}
 	at, rest := make([]keyAt, len(p.t.Key)), p.only
 	for ; len(rest) > 0 && len(pg.text) < pageBytes && pg.rows < maxPageRows; rest = rest[1:] {
-		// The first row that is not before the key has it, or none has.
+		// The first row not before the key has it, or none has.
 		rows, err := by.Page(ctx, p.t, Query{Lower: rest[0], Limit: 1, Once: true})
 		if err != nil {
 			return nil, err

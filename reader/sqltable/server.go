@@ -13,56 +13,57 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Server is a table of a server, as an address names it.
+// Server is a server's table, named by an address.
 type Server interface {
-	// Shown is the address for users, without a password, and Name the table's.
+	// Shown is the address for users, without a password, and Name the table's name.
 	Shown() string
 	Name() string
 	// Look opens a session outside any snapshot and describes the table.
 	Look(ctx context.Context) (Session, *Table, error)
-	// Bounds returns keys that cut the table into ranges of about as many rows, as the server writes their values: at most MaxRanges - 1,
-	// each greater than the one before.
+	// Bounds returns keys that cut the table into ranges with about as many rows, in the server's notation: at most
+	// MaxRanges - 1, in ascending order.
 	Bounds(ctx context.Context, look Session, t *Table) ([][][]byte, error)
-	// Snapshot opens a snapshot that so many sessions are to read, and describes the table in it. Before is the one that was lost, nil at
+	// Snapshot opens a snapshot for that many sessions, and describes the table in it. before is the lost one, nil at
 	// first.
 	Snapshot(ctx context.Context, sessions int, before Snapshot) (Snapshot, *Table, error)
-	// Lost reports whether an error is about the session, not about what it was asked: another session may succeed.
+	// Lost reports whether an error is about the session, not about the query: another session may succeed.
 	Lost(error) bool
 }
 
-// Joint is a Server of which several tables can be read in one snapshot.
+// Joint is a Server that can read several tables in one snapshot.
 type Joint interface {
 	Server
-	// Database is what tables of one snapshot have in common, for users: the server, its database and the user; "" for what is in none.
+	// Database is what tables of one snapshot share, for users: the server, its database and the user; "" if there is
+	// none.
 	Database() string
-	// SnapshotOf opens a snapshot of several tables of the database, which nobody alters until it ends, and says from where their changes are
-	// followed. A table that cannot be read is left out: Describe says why.
+	// SnapshotOf opens a snapshot of several tables of the database, which nobody alters until it ends, and says from
+	// where to follow their changes. An unreadable table is left out: Describe says why.
 	SnapshotOf(ctx context.Context, tables []Server, sessions int, before Snapshot) (Snapshot, source.Position, error)
-	// Describe describes the table by a session of such a snapshot.
+	// Describe describes the table in a session of such a snapshot.
 	Describe(context.Context, Session) (*Table, error)
-	// Twice looks for a key that several tables have, and returns it with the numbers of two of them, by a session of such a snapshot that has
-	// described them; nil is none.
+	// Twice returns a key that several tables have, with the numbers of two of them, or nil. The session is of such a
+	// snapshot and has described them.
 	Twice(ctx context.Context, by Session, tables []*Table) ([]string, error)
 }
 
-// Limited is a Server that does not take rows of more than so many bytes from the network; 0 is any number. It fails with a RowTooLarge.
+// Limited is a Server that reads no rows above a size from the network; 0: no limit. It fails with a RowTooLarge.
 type Limited interface {
 	Server
 	LimitRow(bytes int64)
 }
 
-// Typed is a Server that fails when it is asked for a key that its types cannot hold.
+// Typed is a Server that fails for a key that its types cannot hold.
 type Typed interface {
 	Server
-	// MayHold reports whether a column can have a value of that text.
+	// MayHold reports whether a column can have a value with that text.
 	MayHold(c *Column, text []byte) bool
 }
 
 // Positioned is a Server whose changes can be followed.
 type Positioned interface {
 	Server
-	// Position asks by a session of Look from where, before any snapshot. So many sessions are to read. What the server does not say is unknown,
-	// with the reason; an error is that of a session.
+	// Position asks in a session of Look from where to follow, before any snapshot for that many sessions. What the server
+	// does not say is unknown, with the reason; an error is the session's.
 	Position(ctx context.Context, look Session, t *Table, sessions int) (source.Position, error)
 }
 
@@ -78,7 +79,7 @@ func isFull(s Server, err error) bool {
 	return ok && c.Full(err)
 }
 
-// NeedsOne says what to do about a server that has no session left.
+// NeedsOne is the advice for a server that has no session left.
 const NeedsOne = "; let it have more, or read with &sessions=1 in its address, which takes one session"
 
 // Keeper is a Snapshot kept by a session that reads it, if no other can join.
@@ -96,29 +97,29 @@ type Lacking interface {
 // Snapshot is a moment of a table that sessions read.
 type Snapshot interface {
 	Name() string // as the server calls it
-	// Sessions returns the sessions that read the snapshot, where no more can join it. Nil says that any number can.
+	// Sessions returns the sessions that read the snapshot if no more can join it. Nil: any number can.
 	Sessions() []Session
 	// Join opens a session of the snapshot.
 	Join(context.Context) (Session, error)
 	// Alive reports whether the snapshot can still be joined.
 	Alive(context.Context) bool
-	// Close ends what holds the snapshot, not its sessions.
+	// Close ends the snapshot, not its sessions.
 	Close()
 }
 
-// Together is embedded by a Snapshot that has all of its sessions from the beginning: no other can join.
+// Together is embedded by a Snapshot whose sessions all begin with it: no other can join.
 type Together struct {
 	Called string // by the server
 	All    []Session
 }
 
-// Name is what the server calls it.
+// Name is the server's name of it.
 func (t *Together) Name() string { return t.Called }
 
-// Sessions are all that there will be.
+// Sessions are all its sessions.
 func (t *Together) Sessions() []Session { return t.All }
 
-// Join fails: there is no such thing.
+// Join fails.
 func (*Together) Join(context.Context) (Session, error) {
 	return nil, errors.New("a session cannot join the snapshot of another one")
 }
@@ -126,17 +127,17 @@ func (*Together) Join(context.Context) (Session, error) {
 // Alive is never asked.
 func (*Together) Alive(context.Context) bool { return false }
 
-// Close has nothing beside the sessions.
+// Close does nothing: only sessions hold the snapshot.
 func (*Together) Close() {}
 
-// Session asks a server one question at a time.
+// Session runs one query at a time.
 type Session interface {
-	// Page returns the rows of a page in the order of the key.
+	// Page returns a page's rows in key order.
 	Page(context.Context, *Table, Query) (Rows, error)
 	Close()
 }
 
-// Query is what rows a page has: keys from Lower on, or after it if it is Past, and before Upper; nil is none.
+// Query selects a page's rows: keys from Lower, or after it if Past, and before Upper; nil: no bound.
 type Query struct {
 	Lower, Upper [][]byte
 	Past         bool
@@ -170,18 +171,18 @@ type Column struct {
 	Name string
 	Type table.Type // that its values become
 	Kind record.Kind
-	// Read makes a datum of the text of a value; nil makes it by the kind. Bytes that it makes are appended to the scratch.
+	// Read makes a datum of a value's text; nil: by the kind. It appends new bytes to scratch.
 	Read func(d *record.Datum, text []byte, scratch *[]byte) error
 	Of   any // what the server knows the column by
-	// Declared is its type and collation, as the server has them.
+	// Declared is its type and collation on the server.
 	Declared string
 }
 
-// Types are what values of a kind become.
+// Types are the table types of kinds.
 var Types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double,
 	record.Boolean: table.Boolean, record.Binary: table.Binary, record.String: table.String}
 
-// settle works out what follows from the rest.
+// settle computes the derived fields.
 func (t *Table) settle() {
 	t.inKey = make([]int, len(t.Columns))
 	for i := range t.inKey {
@@ -192,7 +193,7 @@ func (t *Table) settle() {
 	}
 }
 
-// AddUnique takes unique indexes that hold for all rows, as the name of the index and that of a column, empty for what is not all of a column.
+// AddUnique takes unique indexes of all rows, as index name and column, empty for a partial column.
 func (t *Table) AddUnique(rows [][]string) {
 	byIndex := map[string][]string{}
 	for _, r := range rows {
@@ -207,32 +208,32 @@ func (t *Table) AddUnique(rows [][]string) {
 	}
 }
 
-// Limits of ranges. A table has one for each RangeBytes.
+// Limits of ranges. A table has one per RangeBytes.
 const (
 	RangeBytes = 2 << 20
 	MaxRanges  = 64
 )
 
-// Ranges is how many ranges suit the table.
+// Ranges is the number of ranges for the table.
 func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) }
 
-// ErrSnapshot is why a reading stops that is to be of one snapshot.
+// ErrSnapshot ends a reading whose rows must be of one snapshot.
 var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows are to be of one snapshot (--require-snapshot, and every sync); give the command again with --fresh")
 
-// Passing marks an error of a server that was not there, or too busy: the same question may be answered later.
+// Passing marks the error of a server that was absent or too busy: the same query may succeed later.
 func Passing(err error) error { return &passingError{err} }
 
 type passingError struct{ error }
 
-// Passing is what package input asks for.
+// Passing is for package input.
 func (*passingError) Passing() bool { return true }
 
 func (e *passingError) Unwrap() error { return e.error }
 
-// ErrCut is a connection that ended.
+// ErrCut is an ended connection.
 var ErrCut = Passing(errors.New("the server ended the connection"))
 
-// changedError is why a reading cannot continue: what is left would not fit what was read.
+// changedError ends a reading whose rest would not fit the rows already read.
 type changedError struct{ was, is string }
 
 func (e *changedError) Error() string {
@@ -248,7 +249,7 @@ func (e *changedError) Error() string {
 	return fmt.Sprintf("the table or its server changed since the load began: it %s; start over with --fresh", what)
 }
 
-// only is what one list has and the other does not, the first of it; "" is nothing.
+// only returns the first element of list that other lacks; "" if there is none.
 func only(list, other []string) string {
 	const most = 4
 	var parts []string
@@ -263,12 +264,12 @@ func only(list, other []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// claimError is why the key of a query is none.
+// claimError is why a query's key is not a key.
 type claimError struct{ says string }
 
 func (e *claimError) Error() string { return e.says }
 
-// RowTooLarge is why a reading stops at a row that would not fit in memory.
+// RowTooLarge ends a reading at a row that would not fit in memory.
 type RowTooLarge struct{ Bytes, Limit int64 }
 
 func (e *RowTooLarge) Error() string {
@@ -281,5 +282,5 @@ func final(err error) bool {
 		errors.As(err, new(*RowTooLarge))
 }
 
-// IsChanged reports whether an error says that the table changed.
+// IsChanged reports whether an error says that the table has changed.
 func IsChanged(err error) bool { return errors.As(err, new(*changedError)) }

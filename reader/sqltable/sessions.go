@@ -9,7 +9,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// sessions are those of one reading, or of all that share a moment. They are lent for a page each, so that none waits for another.
+// sessions are the sessions of a reading, or of all readings of a moment. They are lent for one page each, so none
+// waits for another.
 type sessions struct {
 	cfg  *Config
 	open func(ctx context.Context, before Snapshot) (Snapshot, source.Position, error)
@@ -23,7 +24,7 @@ type sessions struct {
 	took int   // snapshots so far
 }
 
-// noted is what was read from where. It has a lock of its own: whoever asks does not wait for a server.
+// noted is what was read from which snapshot. It has its own lock: readers do not wait for a server.
 type noted struct {
 	sync.Mutex
 	read []source.Snapshot
@@ -41,7 +42,7 @@ type held struct {
 	lost   bool // nobody can read it any more
 }
 
-// session is one that reads a snapshot.
+// session is a session that reads a snapshot.
 type session struct {
 	Session
 	of *held
@@ -53,7 +54,7 @@ func newSessions(c *Config, open func(context.Context, Snapshot) (Snapshot, sour
 	return s
 }
 
-// lend returns a session that nobody else has, of the snapshot of a number; -1 is any.
+// lend returns a free session of the snapshot with a number; -1: any.
 func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -92,10 +93,11 @@ func (s *sessions) lend(ctx context.Context, only int) (*session, error) {
 	}
 }
 
-// joinFor bounds the wait for another session while others read: a full pooler does not answer.
+// joinFor limits the wait for another session while others read: a full pooler does not answer.
 const joinFor = 5 * time.Second
 
-// join opens a session of the snapshot; nil if the snapshot is lost or the server has no more sessions. Then the open ones read.
+// join opens a session of the snapshot; nil if the snapshot is lost or the server has no more sessions. Then the open
+// ones read.
 func (s *sessions) join(ctx context.Context) (*session, error) {
 	keeper, may := s.held.Snapshot.(Keeper)
 	within, cancel := context.WithTimeout(ctx, joinFor)
@@ -153,7 +155,7 @@ func (s *sessions) begin(ctx context.Context) error {
 	return nil
 }
 
-// giveBack takes a session back that may read more.
+// giveBack takes back a session for further reads.
 func (s *sessions) giveBack(one *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +168,8 @@ func (s *sessions) giveBack(one *session) {
 	s.came.Broadcast()
 }
 
-// drop ends a session that has failed. When no other can join its snapshot, the rest of those that read it do its work; after the last of
-// them the snapshot is lost.
+// drop ends a failed session. If no other can join its snapshot, the remaining ones do its work; after the last the
+// snapshot is lost.
 func (s *sessions) drop(one *session) {
 	one.Close()
 	s.mu.Lock()
@@ -182,7 +184,6 @@ func (s *sessions) drop(one *session) {
 	s.came.Broadcast()
 }
 
-// note notes that a part was read from a snapshot.
 func (n *noted) note(h *held, part int, from string) {
 	n.Lock()
 	defer n.Unlock()

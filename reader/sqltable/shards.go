@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// MaxShards is how many tables are read as one at most.
+// MaxShards limits the tables read as one.
 const MaxShards = 1024
 
-// shardRange is what of an address names shards: numbers, of which the first one's zeros say how many digits each has.
+// shardRange is the part of an address that names shards: numbers with as many digits as the first one.
 var shardRange = regexp.MustCompile(`([?&]table=[^&]*)\{(\d+)\.\.(\d+)\}`)
 
-// Shards returns the addresses of the tables that an address such as …?table=t_{00..63} names, nil if it names one.
+// Shards returns the addresses of the tables of an address such as …?table=t_{00..63}, nil if it names one.
 func Shards(address string) (all []string, err error) {
 	at := shardRange.FindStringSubmatchIndex(address)
 	if at == nil {
@@ -48,7 +48,7 @@ func (c *Config) servers() []Server {
 	return []Server{c.Server}
 }
 
-// shards are those after the first.
+// shards are all but the first.
 func (r *reading) shards() []*Table {
 	if r.tables == nil {
 		return nil
@@ -56,7 +56,7 @@ func (r *reading) shards() []*Table {
 	return r.tables[1:]
 }
 
-// checkShards refuses shards that are not alike, and rows of two of them that would become one.
+// checkShards refuses shards that differ, and rows of two of them that would become one.
 func (o *Origin) checkShards(ctx context.Context, by *session, all []*Table) error {
 	first := all[0]
 	for _, t := range all[1:] {
@@ -93,7 +93,8 @@ func (t *Table) shape(i int) string {
 	return fmt.Sprintf("%s %s", t.Columns[i].Name, t.Columns[i].Declared)
 }
 
-// TwiceSQL asks for a key that several tables have, and the numbers of the first and last of those. Columns and tables are as SQL writes them.
+// TwiceSQL asks for a key that several tables have, and the numbers of the first and last of those. columns and tables
+// are SQL.
 func TwiceSQL(columns, tables []string) string {
 	key := strings.Join(columns, ", ")
 	var all []string

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Stream gives the pages of one long answer, for a query that is to be asked once.
+// Stream gives the pages of one long answer, for a query that is run once.
 type Stream struct {
 	// Ask asks the server for rows from Lower on, without a limit.
 	Ask func(context.Context, Query) (Rows, error)
@@ -20,7 +20,7 @@ type Stream struct {
 	over bool     // the answer ended after that row
 }
 
-// Page returns the next rows of the answer, if the page begins where the last one ended; else it asks.
+// Page returns the next rows of the answer if the page begins where the last one ended; else it asks.
 func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
 	p := &streamed{of: s, t: t, left: q.Limit}
 	if (s.rows != nil || s.over) && q.Past && slices.EqualFunc(s.at, q.Lower, bytes.Equal) {
@@ -51,7 +51,6 @@ type streamed struct {
 	ended bool
 }
 
-// Next takes the next row.
 func (p *streamed) Next() bool {
 	if p.left == 0 || p.ended {
 		return false
@@ -73,7 +72,7 @@ func (p *streamed) Next() bool {
 	}
 }
 
-// Values are those of the row.
+// Values are the row's values.
 func (p *streamed) Values() [][]byte { return p.of.rows.Values() }
 
 // Close keeps the answer for the next page, until it is read to its end.
@@ -88,8 +87,8 @@ func (p *streamed) Close() error {
 	return err
 }
 
-// pace keeps reading to a number of rows a second, over all sessions. What a load writes is held to it elsewhere; but a load reads ahead, as
-// far as memory allows, and the server is to be spared that.
+// pace limits reading to a number of rows per second, over all sessions. Writes have their own limit; but a load reads
+// ahead, as far as memory allows, and this spares the server.
 type pace struct {
 	perSecond float64
 
@@ -97,7 +96,7 @@ type pace struct {
 	free time.Time // when the next page may be asked for
 }
 
-// wait returns when a page may be asked for.
+// wait returns when a page may be read.
 func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	d := time.Until(p.free)
@@ -105,7 +104,6 @@ func (p *pace) wait(ctx context.Context) error {
 	return ratelimit.Wait(ctx, d)
 }
 
-// took notes that a page of so many rows was read.
 func (p *pace) took(rows int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,5 +113,5 @@ func (p *pace) took(rows int) {
 	p.free = p.free.Add(time.Duration(float64(rows) / p.perSecond * float64(time.Second)))
 }
 
-// limit is how many rows a page has at most: those of a tenth of a second.
+// limit caps a page at a tenth of a second's rows.
 func (p *pace) limit() int { return int(max(p.perSecond/10, 1)) }

@@ -13,26 +13,27 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Looked is an Origin for commands that look at a table: the attributes that a sample of its rows has are columns, with their newest values.
+// Looked is an Origin for commands that examine a table: the attributes in a sample of its rows are columns, with their
+// newest values.
 type Looked struct {
 	*Origin
 	Keyed bool // sources say that the table's key is unique, and have the column Written
 }
 
-// Written is a column that no table has: when the newest cell of a row was written, in milliseconds.
+// Written is an artificial column: when a row's newest cell was written, in milliseconds.
 const Written = "(written)"
 
-// Name is the table as messages name it.
+// Name is the table's name in messages.
 func (l Looked) Name() string { return l.cfg.Name }
 
-// Bounds returns where the table's partitions begin, as scan.Partitions does.
+// Bounds returns the starts of the table's partitions, as scan.Partitions does.
 func (l Looked) Bounds(ctx context.Context) ([]table.Value, error) {
 	admin := &client.Admin{Client: l.cfg.Client, Context: ctx}
 	bounds, _, err := scan.NewPartitions(admin, l.cfg.Client, l.cfg.Table.Name).Read(time.Now())
 	return bounds, err
 }
 
-// Bounds of the sample that finds the columns.
+// Limits of the sample that finds the columns.
 const (
 	lookedParts = 16
 	lookedBytes = 256 << 10 // of a part

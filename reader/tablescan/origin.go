@@ -43,7 +43,7 @@ type Config struct {
 // DefaultRanges is more than are read at a time, so that ranges of different sizes end at about the same time.
 const DefaultRanges = 64
 
-// Origin is the ranges of a table. It counts what its sources read.
+// Origin is a table's ranges. It counts what its sources read.
 type Origin struct {
 	Clock *client.Clock // of the service; nil says nothing of the time. It is set before Divide
 
@@ -59,35 +59,34 @@ type Origin struct {
 	}
 }
 
-// New makes an Origin.
 func New(c Config) *Origin {
 	c.Name, c.Ranges = cmp.Or(c.Name, c.Table.Name), cmp.Or(c.Ranges, DefaultRanges)
 	return &Origin{cfg: c}
 }
 
-// Units are the read capacity units that reading has cost in this process.
+// Units are the read capacity units used by this process.
 func (o *Origin) Units() int64 { return o.units.Load() }
 
-// Made is when the table was made, as the service says.
+// Made is the service's creation time of the table.
 func (o *Origin) Made() time.Time { return time.UnixMicro(o.cfg.Table.Created).UTC() }
 
-// LeftOut are the rows that Config.Where has left out in this process.
+// LeftOut is the number of rows that Config.Where has left out in this process.
 func (o *Origin) LeftOut() int64 { return o.left.Load() }
 
-// division is what the run folder keeps of an Origin.
+// division is an Origin's entry in the run folder.
 type division struct {
 	Table   string
 	Created int64 // as in client.Table
 	Key     []keyColumn
 	Bounds  [][]byte // places at which ranges but the first begin
-	// Position is older than what is read.
+	// Position is older than everything read.
 	Position source.Position `json:",omitzero"`
 }
 
-// Position says from when on what is read may lack cells.
+// Position is the time from which cells may be missing.
 func (o *Origin) Position() source.Position { return o.place }
 
-// now is a Position of this moment.
+// now is the Position of this moment.
 func (o *Origin) now(ctx context.Context) (p source.Position) {
 	if o.Clock == nil {
 		return p
@@ -102,7 +101,7 @@ func (o *Origin) now(ctx context.Context) (p source.Position) {
 	return p
 }
 
-// keyColumn is a column of a key as divisions have always had it.
+// keyColumn is a key column in divisions' unchanged form.
 type keyColumn struct {
 	Name string
 	Type uint8
@@ -116,7 +115,8 @@ func dividedKey(t *client.Table) (key []keyColumn) {
 	return key
 }
 
-// Divide cuts the table where the service would, into ranges of about as many bytes. It fails if another table has its name by now.
+// Divide cuts the table where the service would, into ranges of about as many bytes. It fails if the name now belongs
+// to another table.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.same(ctx, true); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// Open opens the ranges of a division, of the same table.
+// Open opens the ranges of a division of the same table.
 func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, err error) {
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {
@@ -174,10 +174,10 @@ func (o *Origin) admin(ctx context.Context) *client.Admin {
 	return &client.Admin{Client: o.cfg.Client, Context: ctx, RetryFor: o.cfg.RetryFor, Proven: true}
 }
 
-// checkEvery is how often a reading asks whether its table is still the same. Pages say nothing of the table that they are of.
+// checkEvery is the time between two checks that a reading's table is the same. Pages do not identify their table.
 const checkEvery = 10 * time.Second
 
-// same fails if the table is not the one that reading began with. Unless it must be certain, it asks only now and then.
+// same fails if the table is not the one that reading began with. Unless certain, it asks only now and then.
 func (o *Origin) same(ctx context.Context, certain bool) error {
 	o.check.Lock()
 	defer o.check.Unlock()
@@ -191,10 +191,10 @@ func (o *Origin) same(ctx context.Context, certain bool) error {
 	return nil
 }
 
-// suspectFor bounds how long a reading that has failed asks whether its table was replaced.
+// suspectFor limits how long a failed reading asks whether its table was replaced.
 const suspectFor = 2 * time.Second
 
-// why returns why a reading has failed: that the table was replaced, if it was.
+// why returns why a reading has failed: the replaced table, if it was.
 func (o *Origin) why(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -207,7 +207,7 @@ func (o *Origin) why(ctx context.Context, err error) error {
 	return err
 }
 
-// Options are those of scans of a range, which read the columns added, too.
+// Options returns the options to scan a range, with the added columns.
 func (o *Origin) Options(from, to []table.Value, added []string) scan.Options {
 	s := scan.Options{
 		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, AllVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Manner: o.cfg.Manner,
@@ -216,7 +216,7 @@ func (o *Origin) Options(from, to []table.Value, added []string) scan.Options {
 	return s
 }
 
-// ToRead are the attributes that a request asks for: those that are wanted, added and named by conditions; nil is all, also where a
+// ToRead returns the attributes that a request names: wanted, added, and used in conditions; nil means all, also if a
 // request cannot name so many.
 func (c *Config) ToRead(added []string) []string {
 	if c.Columns == nil {
@@ -239,7 +239,7 @@ func (c *Config) ToRead(added []string) []string {
 	return read
 }
 
-// AllVersions is more than any table keeps: one whose options change meanwhile loses none.
+// AllVersions exceeds any table's limit: a table whose options change meanwhile loses none.
 const AllVersions = 1<<31 - 1
 
 // maxColumnsToGet is how many columns a request can name beside one of the key.

@@ -18,7 +18,6 @@ func (p *part) NewParser([]int) source.Parser {
 	return parser
 }
 
-// parser makes records of the rows of pages.
 type parser struct {
 	source.Plain
 	keys   int
@@ -33,12 +32,12 @@ type parser struct {
 	written int  // in this field
 }
 
-// Records makes records of rows of one table. It is for one goroutine.
+// Records makes records of one table's rows. It is for one goroutine.
 type Records struct {
 	parser parser
 }
 
-// NewRecords makes Records of a table whose key has so many columns.
+// NewRecords makes Records of a table with that many key columns.
 func NewRecords(keys int) *Records {
 	return &Records{parser: parser{keys: keys, fields: make([]record.Datum, keys)}}
 }
@@ -74,13 +73,13 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 // LeavePacked implements source.Packs.
 func (p *parser) LeavePacked() { p.packs = len(p.place) == 0 }
 
-// unpacked fills in what a record that was left packed has.
+// unpacked fills in a packed record.
 func (p *parser) unpacked() {
 	p.unpack(p.rec.Packed)
 	p.rec.Packed, p.rec.Cells = nil, p.cells
 }
 
-// key takes over the key of a row as bytes.
+// key decodes a row's key.
 func (p *parser) key(row []byte) (attributes plainbuffer.Cells) {
 	key := plainbuffer.KeyCells(row)
 	for i := 0; key.Next(); i++ {
@@ -89,7 +88,7 @@ func (p *parser) key(row []byte) (attributes plainbuffer.Cells) {
 	return key.Attributes()
 }
 
-// unpack takes over the key and the cells of a row as bytes, and the newest versions of the columns that are asked for.
+// unpack decodes a row's key and cells, and the newest versions of the requested columns.
 func (p *parser) unpack(row []byte) {
 	attributes := p.key(row)
 	for i := p.keys; i < len(p.fields); i++ {
@@ -113,5 +112,5 @@ func (p *parser) unpack(row []byte) {
 	}
 }
 
-// Release lets go of the last row, which may have been large.
+// Release frees the last row, which may have been large.
 func (p *parser) Release() { p.cells, p.rec = nil, record.Record{} }

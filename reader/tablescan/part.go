@@ -17,7 +17,6 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// part is a range of the table's keys.
 type part struct {
 	source.Pages
 	source.TableRows
@@ -34,10 +33,10 @@ type part struct {
 	row    int         // bytes of a row, about; 0 is unknown
 }
 
-// pieceBytes is about what a page takes in memory: 4 MB of rows, and what the SDK makes of them.
+// pieceBytes is a page's memory, about: 4 MB of rows, and the SDK's copy.
 const pieceBytes = 8 << 20
 
-// About says what the range is.
+// About describes the range.
 func (p *part) About() source.About {
 	key := p.of.cfg.Table.Key
 	return p.Keyed(key, source.About{
@@ -46,7 +45,7 @@ func (p *part) About() source.About {
 	})
 }
 
-// Identity says which table it is and what is read of it.
+// Identity identifies the table and the selected data.
 func (p *part) Identity() (source.Identity, error) {
 	c := &p.of.cfg
 	var s strings.Builder
@@ -76,10 +75,10 @@ func (p *part) Identity() (source.Identity, error) {
 	return source.Identity{Schema: s.String()}, nil
 }
 
-// sampleRows is how many rows one request for a sample asks for.
+// sampleRows is the number of rows in one sampling request.
 const sampleRows = 200
 
-// Sample looks at the first rows.
+// Sample reads the first rows.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	pager := p.newPager(p.from)
 	parser := p.NewParser(nil)
@@ -105,7 +104,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// SetSplitBytes bounds the rows of a page by what those before them took.
+// SetSplitBytes limits a page's rows by the size of those before.
 func (p *part) SetSplitBytes(n int) { p.bytes = n }
 
 // Seek begins at the key.
@@ -116,7 +115,7 @@ func (p *part) Seek(to source.Place, _ source.Chain) {
 	}
 }
 
-// Begin is what Seek said.
+// Begin returns Seek's place.
 func (p *part) Begin() source.Place { return p.begin }
 
 func (p *part) newPager(from []table.Value) *scan.Pager {
@@ -124,7 +123,7 @@ func (p *part) newPager(from []table.Value) *scan.Pager {
 	return scan.NewPager(c.Client, c.Table.Name, c.Table.Key, p.of.Options(from, p.to, p.Added))
 }
 
-// Next reads the next page that has rows.
+// Next reads the next non-empty page.
 func (p *part) Next() (source.Piece, error) {
 	if p.pager == nil {
 		from := p.from
@@ -166,10 +165,10 @@ func (p *part) Next() (source.Piece, error) {
 	}
 }
 
-// maxPageRows is how many rows the service puts into a page.
+// maxPageRows is the service's limit of a page.
 const maxPageRows = 5000
 
-// Add makes a split of what is left of a page.
+// Add makes a split of the rest of a page.
 func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
 	p.of.left.Add(pg.left) // not of a sample, whose rows come again
@@ -185,7 +184,7 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	return []source.Split{{Number: number, Bytes: int64(pg.size), Part: pg, Key: appendPlace(nil, keyOf(pg.rows[0].row))}}, nil
 }
 
-// keyOf returns a copy of the primary key of a row as bytes: it is known for longer than the page.
+// keyOf returns a copy of a row's primary key, which outlives the page.
 func keyOf(row []byte) (key []table.Value) {
 	for c := plainbuffer.KeyCells(row); c.Next(); {
 		v := c.Value()
@@ -195,7 +194,7 @@ func keyOf(row []byte) (key []table.Value) {
 	return key
 }
 
-// KeyOf returns the primary key of a row.
+// KeyOf returns a row's primary key.
 func KeyOf(r *scan.Row) (key []table.Value) {
 	for _, c := range r.PrimaryKey.PrimaryKeys {
 		key = append(key, client.ValueOf(c.Value))
@@ -209,10 +208,10 @@ func (p *part) Suspend() error {
 	return nil
 }
 
-// Close has nothing to give back.
+// Close does nothing.
 func (p *part) Close() error { return nil }
 
-// page is rows as they were when they were read.
+// page is rows as of their reading.
 type page struct {
 	of     *part
 	packed scan.PackedPage
@@ -221,13 +220,12 @@ type page struct {
 	left   int64 // rows that did not pass
 }
 
-// judged is a row, and why it cannot be loaded if it cannot.
+// judged is a row, and why it cannot be loaded, if so.
 type judged struct {
 	row []byte
 	bad *table.Reason
 }
 
-// take takes over the rows that were read.
 func (pg *page) take() {
 	pg.rows, pg.left = slices.Grow(pg.rows[:0], pg.packed.Len()), 0
 	size, looked, all := 0, 0, 0
@@ -246,13 +244,13 @@ func (pg *page) take() {
 	pg.size = int(float64(all) * float64(size) / float64(max(looked, 1)))
 }
 
-// sizedRows is of how many rows one is measured: the others are about as large for as many bytes.
+// sizedRows: one row in this many is measured; the others are taken to be as large per byte.
 const sizedRows = 16
 
-// reuse gives the memory to pages to come.
+// reuse gives the memory to later pages.
 func (pg *page) reuse() { pg.of.of.pages.Put(pg) }
 
-// sizeOf is about how many bytes a row has.
+// sizeOf is a row's size in bytes, about.
 func sizeOf(row []byte) (n int) {
 	c := plainbuffer.KeyCells(row)
 	for c.Next() {
@@ -264,7 +262,7 @@ func sizeOf(row []byte) (n int) {
 	return n
 }
 
-// Prepare leaves out the rows that do not pass.
+// Prepare drops the rows that do not pass.
 func (pg *page) Prepare() error {
 	o := pg.of.of
 	if o.cfg.Where == nil {
@@ -283,5 +281,5 @@ func (pg *page) Prepare() error {
 	return nil
 }
 
-// Bytes is about what the page takes.
+// Bytes is the page's memory, about.
 func (pg *page) Bytes() int64 { return int64(pg.packed.Bytes()) }

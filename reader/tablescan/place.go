@@ -13,8 +13,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// A place is the values of the key: the type of each, and its integer or its length and its bytes. Ordering keys would be too long
-// for some: they escape bytes.
+// A place is the key's values: each with its type, and its integer or its length and bytes. Ordering keys would be too
+// long for some: they escape bytes.
 
 // appendPlace appends the place of a key, or of its first columns.
 func appendPlace(dst []byte, key []table.Value) []byte {
@@ -32,7 +32,7 @@ func appendPlace(dst []byte, key []table.Value) []byte {
 
 var errPlace = errors.New("a key that was kept cannot be read")
 
-// placeValues returns the key of a place.
+// placeValues returns a place's key.
 func placeValues(place []byte) (key []table.Value, err error) {
 	for len(place) > 0 {
 		v := table.Value{Type: table.Type(place[0])}
@@ -58,7 +58,7 @@ func placeValues(place []byte) (key []table.Value, err error) {
 	return key, nil
 }
 
-// ShowKey is the key of a row for people.
+// ShowKey is a row's key for users.
 func ShowKey(r *scan.Row) string {
 	var columns []table.KeyColumn
 	for _, c := range r.PrimaryKey.PrimaryKeys {
@@ -67,7 +67,7 @@ func ShowKey(r *scan.Row) string {
 	return showPlace(columns, appendPlace(nil, KeyOf(r)))
 }
 
-// showPlace is a place for people.
+// showPlace is a place for users.
 func showPlace(columns []table.KeyColumn, place []byte) string {
 	key, err := placeValues(place)
 	if err != nil || len(key) > len(columns) {
@@ -87,7 +87,7 @@ func showPlace(columns []table.KeyColumn, place []byte) string {
 	return strings.Join(parts, ", ")
 }
 
-// Reread returns the rows of keys, each as it is when it is read.
+// Reread returns the rows of keys, each as of its reading.
 func (o *Origin) Reread(ctx context.Context, keys [][]table.Value) (source.Source, error) {
 	return &some{&part{of: o, ctx: ctx, name: o.cfg.Name, one: true}, keys}, nil
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// Server is a running server. Its user is root, which needs no password, and its database shop.
+// Server is a running server. Its user is root, without a password, its database shop.
 type Server struct {
 	DB *sql.DB
 
@@ -54,7 +54,7 @@ func Start(t testing.TB) *Server {
 
 func (s *Server) dsn(db string) string { return fmt.Sprintf("root@tcp(127.0.0.1:%d)/%s", s.Port, db) }
 
-// Go starts the server, again after Kill, and returns when it answers.
+// Go starts the server, also after Kill, and returns when it answers.
 func (s *Server) Go() {
 	s.Helper()
 	server, err := exec.LookPath("mariadbd")
@@ -92,7 +92,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Options starts the server again with more options.
+// Options restarts the server with more options.
 func (s *Server) Options(more ...string) {
 	s.Helper()
 	s.more = more
@@ -114,12 +114,12 @@ func (s *Server) Follow(of *Server) {
 	s.Exec(fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'root', MASTER_USE_GTID = slave_pos", of.Port), "START SLAVE")
 }
 
-// Address is that of a table.
+// Address is a table's address.
 func (s *Server) Address(table string) string {
 	return fmt.Sprintf("mysql://root@127.0.0.1:%d/shop?table=%s", s.Port, table)
 }
 
-// Exec runs statements, one after the other.
+// Exec runs statements in order.
 func (s *Server) Exec(statements ...string) {
 	s.Helper()
 	for _, one := range statements {
@@ -129,7 +129,7 @@ func (s *Server) Exec(statements ...string) {
 	}
 }
 
-// Rows returns the rows of a query as text; null is NULL.
+// Rows returns a query's rows as text; null is NULL.
 func (s *Server) Rows(query string) (all [][]string) {
 	s.Helper()
 	rows, err := s.DB.Query(query)

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// Server is a running server. Its user is postgres, which needs no password, and its database postgres.
+// Server is a running server. Its user is postgres, without a password, its database postgres.
 type Server struct {
 	Most int // sessions; 0 is 50
 
@@ -45,7 +45,7 @@ func (s *Server) Standby() *Server {
 	return r
 }
 
-// Promote makes a standby take over.
+// Promote makes a standby the primary.
 func (s *Server) Promote() {
 	s.Helper()
 	s.run("pg_ctl", "-D", s.Data(), "-w", "promote")
@@ -63,7 +63,7 @@ func prepare(t testing.TB) *Server {
 	return s
 }
 
-// Go starts the server, again after Stop.
+// Go starts the server, also after Stop.
 func (s *Server) Go() {
 	s.Helper()
 	s.run("pg_ctl", "-D", s.Data(), "-w", "-l", filepath.Join(s.Dir, "log"), "-o",
@@ -90,8 +90,8 @@ func (s *Server) Guard(user string) {
 	s.Fatal("the server does not guard the user")
 }
 
-// Secure makes the server speak TLS, with a certificate and its key, and check users' certificates by an authority's. Rules come before the
-// others of pg_hba.conf.
+// Secure makes the server speak TLS with a certificate and its key, and check users' certificates by an authority's.
+// rules come first in pg_hba.conf.
 func (s *Server) Secure(ca, cert, key, rules string) {
 	s.Helper()
 	for name, from := range map[string]string{"ca.pem": ca, "cert.pem": cert, "key.pem": key} {
@@ -110,7 +110,7 @@ func (s *Server) Secure(ca, cert, key, rules string) {
 	s.Go()
 }
 
-// Stop stops it: fast, or immediate as a crash does.
+// Stop stops it: fast, or immediate as in a crash.
 func (s *Server) Stop(how string) {
 	_ = s.Command(filepath.Join(s.bin, "pg_ctl"), "-D", s.Data(), "-w", "-m", how, "stop").Run() // it may be down
 }
@@ -120,12 +120,12 @@ func (s *Server) run(name string, args ...string) {
 	s.Run(filepath.Join(s.bin, name), args...)
 }
 
-// Address is that of a table.
+// Address is a table's address.
 func (s *Server) Address(table string) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&table=%s", s.Port, table)
 }
 
-// connect opens a session, which ends with the function that it returns.
+// connect opens a session; end closes it.
 func (s *Server) connect(ctx context.Context) (conn *pgconn.PgConn, end func()) {
 	s.Helper()
 	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// checkCells checks what a source says of cells, and that its records keep it.
+// checkCells checks that the records' cells agree with About.
 func checkCells(t *testing.T, open func() source.Source) {
 	s := open()
 	defer s.Close()
@@ -70,7 +70,7 @@ func checkCells(t *testing.T, open func() source.Source) {
 	}
 }
 
-// selfDescribed is a record in words, by the names of its columns.
+// selfDescribed is a record as text, by column name.
 type selfDescribed struct {
 	bad    bool
 	cells  string
@@ -78,7 +78,7 @@ type selfDescribed struct {
 	newest map[string]string // of cells, by their names
 }
 
-// described reads a source and checks the cells of each record. It returns those of a wide one.
+// described reads a source and checks each record's cells. It returns the records of a wide one.
 func described(t *testing.T, s source.Source, used []int, columns []string) (all []selfDescribed) {
 	t.Helper()
 	splits, err := cut(s)
@@ -112,7 +112,7 @@ func described(t *testing.T, s source.Source, used []int, columns []string) (all
 	return all
 }
 
-// checkedCells returns the cells of a record as text and enters the newest of each name.
+// checkedCells returns a record's cells as text and enters the newest of each name.
 func checkedCells(t *testing.T, cells []record.Cell, newest map[string]string) string {
 	var s []byte
 	times := map[string][]int64{}

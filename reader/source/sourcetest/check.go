@@ -16,8 +16,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Check runs the contract of source.Source. Open returns the same source each time, not looked at yet; its content has at
-// least two splits. It fails the test where the source breaks the contract.
+// Check tests the contract of source.Source. open returns the same source each time, unread; its content has at least
+// two splits.
 func Check(t *testing.T, open func() source.Source) {
 	t.Helper()
 	var whole reading
@@ -155,7 +155,7 @@ func Check(t *testing.T, open func() source.Source) {
 	})
 }
 
-// checkLive begins at every place that a reading came to, with another number.
+// checkLive begins at every place that a reading reached, with another number.
 func checkLive(t *testing.T, open func() source.Source, whole reading) {
 	const counted = 1 << 30
 	for i, place := range whole.places {
@@ -219,7 +219,7 @@ func checkUnique(t *testing.T, s source.Source) {
 	}
 }
 
-// checkRandom reads stretches of a source in an order of its own.
+// checkRandom reads stretches of a source in another order.
 func checkRandom(t *testing.T, s source.Random, whole reading) {
 	splits, err := cut(s)
 	conformance.Must(t, err)
@@ -254,7 +254,7 @@ func checkRandom(t *testing.T, s source.Random, whole reading) {
 	}
 }
 
-// reading is what a reading of a source gave.
+// reading is a reading's result.
 type reading struct {
 	records []string
 	last    []string       // of each record, its last field
@@ -276,7 +276,7 @@ func same(t *testing.T, got, whole reading, begin source.Place) {
 	}
 }
 
-// all are the places of a source's columns.
+// all returns the places of a source's columns.
 func all(s source.Source) (used []int) {
 	for i := range s.About().Columns {
 		used = append(used, i)
@@ -298,7 +298,7 @@ func (c *counting) Next() (source.Piece, error) {
 	return p, err
 }
 
-// cut cuts a source into its splits.
+// cut cuts a source into splits.
 func cut(s source.Source) (splits []source.Split, err error) {
 	for {
 		piece, err := s.Next()
@@ -319,7 +319,7 @@ func cut(s source.Source) (splits []source.Split, err error) {
 	}
 }
 
-// readAll reads a source to its end: its splits twice and in an order of its own if there is a rnd.
+// readAll reads a source to its end; with rnd its splits twice, in random order.
 func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	t.Helper()
 	counted := &counting{Source: s}
@@ -380,7 +380,7 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	return r
 }
 
-// text is a record in words, of which nothing is left out.
+// text is a record as text, complete.
 func text(rec *record.Record) string {
 	if rec.Bad != nil {
 		return fmt.Sprintf("bad: %s", rec.Bad.Code)

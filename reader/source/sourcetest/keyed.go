@@ -19,14 +19,14 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Keyed is an origin of rows that are distinguished by a key, id, as those of a table are. Its parts are ranges of keys, its places are
-// keys, and a live one may change at any time: also while it is read. It is safe for concurrent use.
+// Keyed is an origin of rows with a key, id, like a table's. Its parts are ranges of keys, its places are keys, and a
+// live one may change at any time, even while it is read. It is safe for concurrent use.
 type Keyed struct {
 	Name  string
 	Live  bool
 	Parts int // that Divide makes
 	Page  int // rows of a split; 0 takes 10
-	// OnPage is called before each page is read, with its part and the first key that it may have. May be nil.
+	// OnPage is called before each page is read, with its part and its first possible key. May be nil.
 	OnPage func(part int, from int64) error
 
 	mu      sync.Mutex
@@ -64,19 +64,19 @@ func (k *Keyed) Rows() map[int64]string {
 	return maps.Clone(k.rows)
 }
 
-// Divided returns how often the origin was divided.
+// Divided is the number of calls to Divide.
 func (k *Keyed) Divided() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.divided
 }
 
-// Position is as old as the first division.
+// Position is that of the first division.
 func (k *Keyed) Position() source.Position {
 	return source.Position{ResumeFrom: &source.Resume{LSN: "0/1"}, SafeSince: source.Unknown + "it is a test"}
 }
 
-// Divide cuts the keys that there are now into parts of about as many rows. The first part and the last have no bound.
+// Divide cuts the present keys into parts of about as many rows. The first part and the last have no bound.
 func (k *Keyed) Divide(context.Context) ([]byte, error) {
 	ids := slices.Sorted(maps.Keys(k.Rows()))
 	k.mu.Lock()
@@ -103,7 +103,7 @@ func (k *Keyed) Open(_ context.Context, division []byte) (parts []source.Source,
 	return parts, nil
 }
 
-// page returns the next rows of a part from a key on, and the first key after them.
+// page returns a part's next rows from a key on, and the first key after them.
 func (k *Keyed) page(p *keyedPart, from int64, most int) (page keyedPage, next int64) {
 	all := k.Rows()
 	next = from
@@ -124,14 +124,14 @@ type keyedRow struct {
 	text string
 }
 
-// keyedPage is some rows as they were when they were read.
+// keyedPage is rows as they were when read.
 type keyedPage []keyedRow
 
 func (keyedPage) Prepare() error { return nil }
 
 func (p keyedPage) Bytes() int64 { return int64(100 * len(p)) }
 
-// keyedPart is a part of the keys: those from one on, before another.
+// keyedPart is a range of keys.
 type keyedPart struct {
 	source.Pages
 	of       *Keyed
@@ -144,7 +144,7 @@ type keyedPart struct {
 
 var keyedColumns = []string{"id", "text"}
 
-// About says what the part is.
+// About describes the part.
 func (p *keyedPart) About() source.About {
 	return source.About{
 		Name: fmt.Sprintf("%s/%d", p.of.Name, p.number), Bytes: -1, Columns: keyedColumns, Rejects: source.Rejects{Kind: ".ndjson"},
@@ -165,14 +165,14 @@ func (p *keyedPart) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: rows.Bytes(), Content: fmt.Sprintf("%x", h.Sum64())}, nil
 }
 
-// Sample looks at the first rows, of about a hundred bytes each.
+// Sample reads the first rows, about a hundred bytes each.
 func (p *keyedPart) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	rows, _ := p.of.page(p, p.from, max(budget/100, 1))
 	rows.each(each)
 	return int(rows.Bytes()), nil
 }
 
-// SetSplitBytes changes nothing: a page has the rows that it has.
+// SetSplitBytes does nothing: a page has a fixed number of rows.
 func (p *keyedPart) SetSplitBytes(int) {}
 
 // Seek begins at the key.
@@ -186,7 +186,7 @@ func (p *keyedPart) Seek(to source.Place, _ source.Chain) {
 	}
 }
 
-// Begin is what Seek said.
+// Begin returns Seek's place.
 func (p *keyedPart) Begin() source.Place { return p.begin }
 
 // Next reads the next page.
@@ -220,7 +220,7 @@ func (p *keyedPart) Suspend() error {
 	return nil
 }
 
-// Close has nothing to give back.
+// Close does nothing.
 func (p *keyedPart) Close() error { return nil }
 
 // NewParser makes a parser of all columns.

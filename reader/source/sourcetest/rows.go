@@ -12,27 +12,27 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Rows is a source of typed rows that never were text, as a database gives them: their places are numbers, their splits are pages
-// of rows, and rejected ones are kept as lines of JSON.
+// Rows is a source of typed rows that were never text, as from a database: their places are numbers, their splits are
+// pages of rows, and rejected ones are kept as lines of JSON.
 type Rows struct {
 	source.Pages
 	Name    string
 	Columns []string
 	Data    [][]record.Datum
-	// Bad says of records, by number, why they cannot be read.
+	// Bad gives, by record number, why a record cannot be read.
 	Bad map[int64]*table.Reason
-	// Fail is how many records come before the source breaks off with an error; 0 means never.
+	// Fail is the number of records before the source breaks off with an error; 0 means never.
 	Fail int
-	// Page is how many records a split has; 0 takes 10.
+	// Page is the number of records in a split; 0 means 10.
 	Page int
-	// Unique says that the column id tells all rows apart.
+	// Unique says that the column id is unique.
 	Unique bool
 
 	begin, next int64
 	widen       func(row int64, rec *record.Record, each func(*record.Record)) // gives a record more than Data has; nil is nothing
 }
 
-// NewRows makes a source of n rows with a key, id, that is an integer, and one column of each type.
+// NewRows makes a source of n rows with an integer key, id, and one column of each type.
 func NewRows(name string, n int) *Rows {
 	r := &Rows{Name: name, Columns: []string{"id", "text", "double", "flag", "bytes", "nothing"}}
 	for i := range n {
@@ -52,7 +52,7 @@ func NewRows(name string, n int) *Rows {
 	return r
 }
 
-// Divide keeps nothing: the rows are one source, which is always found again.
+// Divide keeps nothing: the rows are one source.
 func (r *Rows) Divide(context.Context) ([]byte, error) { return nil, nil }
 
 // Open returns a source of the same rows.
@@ -62,14 +62,14 @@ func (r *Rows) Open(context.Context, []byte) ([]source.Source, error) {
 	return []source.Source{&fresh}, nil
 }
 
-// page is a part of the rows, as a piece and as what a split stands for.
+// page is a part of the rows, as a piece and as a split.
 type page struct{ from, to int64 }
 
 func (page) Prepare() error { return nil }
 
 func (page) Bytes() int64 { return 0 }
 
-// About says what the source is.
+// About describes the source.
 func (r *Rows) About() source.About {
 	a := source.About{
 		Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns, Rejects: source.Rejects{Kind: ".ndjson"},
@@ -88,7 +88,7 @@ func (r *Rows) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: int64(len(r.Data)), Content: fmt.Sprintf("%x", h.Sum64())}, nil
 }
 
-// Sample looks at the first rows, of about a hundred bytes each.
+// Sample reads the first rows, about a hundred bytes each.
 func (r *Rows) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	for i := range r.Data {
 		if read >= budget {
@@ -100,13 +100,13 @@ func (r *Rows) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	return read, nil
 }
 
-// SetSplitBytes changes nothing: a page has the rows that it has.
+// SetSplitBytes does nothing: a page has a fixed number of rows.
 func (r *Rows) SetSplitBytes(int) {}
 
 // Seek begins exactly at the place.
 func (r *Rows) Seek(to source.Place, _ source.Chain) { r.begin, r.next = to.Record, to.Record }
 
-// Begin is the first row, or where Seek said.
+// Begin is the first row, or Seek's place.
 func (r *Rows) Begin() source.Place { return source.Place{Record: r.begin} }
 
 // Next returns the next page.
@@ -141,7 +141,7 @@ func (r *Rows) Suspend() error {
 	return nil
 }
 
-// Close has nothing to give back.
+// Close does nothing.
 func (r *Rows) Close() error { return nil }
 
 // NewParser makes a parser of all columns.
@@ -156,7 +156,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return p.rows.each(sp.Part.(page), each), 0, nil
 }
 
-// each gives the rows of a page, in memory that the next one uses again.
+// each gives a page's rows, each in the same memory.
 func (r *Rows) each(pg page, each func(*record.Record)) int {
 	fields := make([]record.Datum, len(r.Columns))
 	for i := pg.from; i < pg.to; i++ {
@@ -175,7 +175,7 @@ func (r *Rows) each(pg page, each func(*record.Record)) int {
 // Anywhere is true: any page can be read at any time.
 func (r *Rows) Anywhere() bool { return true }
 
-// Reopen has nothing to do.
+// Reopen does nothing.
 func (r *Rows) Reopen() error { return nil }
 
 // Divisible is true: any rows can be read.
@@ -188,5 +188,5 @@ func (r *Rows) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	}}, nil
 }
 
-// Finished has nothing to give back.
+// Finished does nothing.
 func (r *Rows) Finished() error { return nil }

@@ -12,18 +12,18 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Wide is a source of rows that describe themselves, as a table without a schema has them: their columns and the types of these
-// differ from row to row, and a cell can have several versions. The rows' fields are their keys.
+// Wide is a source of rows that describe themselves, as in a table without a schema: columns and types differ from row
+// to row, and a cell can have several versions. The rows' fields are their keys.
 type Wide struct {
 	Rows
-	// Cells are those of each row.
+	// Cells are each row's cells.
 	Cells [][]record.Cell
 
 	added []string
 }
 
-// NewWide makes a source of n rows with the key id, an integer, and cells of all types whose timestamps are about now. A column c7 is
-// an integer in one row and text in the next.
+// NewWide makes a source of n rows with the key id, an integer, and cells of all types with timestamps about now. A
+// column c7 is an integer in one row and text in the next.
 func NewWide(name string, n int, now time.Time) *Wide {
 	w := &Wide{Rows: Rows{Name: name, Columns: []string{"id"}}}
 	at := now.UnixMilli()
@@ -84,7 +84,7 @@ func (w *Wide) Open(context.Context, []byte) ([]source.Source, error) {
 	return []source.Source{&fresh}, nil
 }
 
-// About says what the source is.
+// About describes the source.
 func (w *Wide) About() source.About {
 	about := w.Rows.About()
 	about.Wide, about.Columns = true, slices.Concat(w.Columns, w.added)
@@ -101,7 +101,7 @@ func (w *Wide) Identity() (source.Identity, error) {
 	return id, err
 }
 
-// Sample looks at the first rows.
+// Sample reads the first rows.
 func (w *Wide) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
 	return w.rows().Sample(budget, columns, each)
 }
@@ -142,7 +142,7 @@ func (w *Wide) rows() *Rows {
 	return &rows
 }
 
-// newest returns the newest version of a column: one without a timestamp is of the time at which it is written.
+// newest returns a column's newest version: one without a timestamp has the time of its write.
 func newest(cells []record.Cell, name string) record.Datum {
 	var found *record.Cell
 	for i := range cells {

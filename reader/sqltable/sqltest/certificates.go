@@ -26,7 +26,6 @@ type Authority struct {
 	key    *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t}
@@ -46,7 +45,7 @@ func (a *Authority) Client(user string) (cert, key string) {
 	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: user}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, nil)
 }
 
-// sign signs a certificate; that of itself is the authority's.
+// sign signs a certificate; itself signs the authority's.
 func (a *Authority) sign(c *x509.Certificate, itself *Authority) (cert, key string) {
 	a.t.Helper()
 	dir := a.t.TempDir()

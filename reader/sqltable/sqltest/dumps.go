@@ -48,7 +48,7 @@ func Text(rec *record.Record) string {
 	return strings.Join(fields, "|")
 }
 
-// CutAnywhere checks that what is left of a dump that is cut between two places is known to be cut, and that its tables have their first rows.
+// CutAnywhere checks that a dump cut between two places is known to be cut, and that its tables have their first rows.
 func CutAnywhere(t *testing.T, text []byte, first, complete int, index Index, rowsOf func(*sqldump.Table) []string) {
 	t.Helper()
 	whole, err := index(bytes.NewReader(text))
@@ -75,7 +75,7 @@ func CutAnywhere(t *testing.T, text []byte, first, complete int, index Index, ro
 	}
 }
 
-// RefusedDumps checks that each dump is refused with what is wanted, or the table a in it.
+// RefusedDumps checks that each dump, or the table a in it, is refused with the wanted text.
 func RefusedDumps(t *testing.T, index Index, dumps, tables map[string]string) {
 	t.Helper()
 	for text, want := range dumps {

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Joined opens the parts of tables that are read in one moment, by two sessions.
+// Joined opens the parts of tables read in one moment, by two sessions.
 func Joined(t *testing.T, whole bool, tables ...sqltable.Server) (origins []*sqltable.Origin, open func(n int, ctx context.Context) ([]source.Source, error)) {
 	t.Helper()
 	all := new(sqltable.Moments)
@@ -44,7 +44,7 @@ func Joined(t *testing.T, whole bool, tables ...sqltable.Server) (origins []*sql
 	}
 }
 
-// Cancelled checks that loads that end in the middle of pages cost the others no session of their moment.
+// Cancelled checks that loads ended in the middle of pages cost the others no session of their moment.
 func Cancelled(t *testing.T, tables ...sqltable.Server) {
 	t.Helper()
 	origins, open := Joined(t, true, tables...)
@@ -72,7 +72,7 @@ func Cancelled(t *testing.T, tables ...sqltable.Server) {
 	}
 }
 
-// Alike checks that the rows of tables are the same, read in one moment or each by itself.
+// Alike checks that the rows of tables are the same, read in one moment or separately.
 func Alike(t *testing.T, tables ...sqltable.Server) {
 	t.Helper()
 	_, open := Joined(t, true, tables...)
@@ -93,7 +93,7 @@ func Alike(t *testing.T, tables ...sqltable.Server) {
 	}
 }
 
-// Says checks that an error says something; nothing is none.
+// Says checks an error's text; "" means no error.
 func Says(t *testing.T, do func() error, text string) {
 	t.Helper()
 	if err := do(); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
@@ -101,7 +101,7 @@ func Says(t *testing.T, do func() error, text string) {
 	}
 }
 
-// Sharded checks shards s_00 to s_03 of a server, of which execute makes and changes tables with an integer id and a text v.
+// Sharded checks shards s_00 to s_03 of a server; execute makes and changes tables with an integer id and a text v.
 func Sharded(t *testing.T, of func(table string) sqltable.Server, execute func(sql string)) {
 	t.Helper()
 	var servers []sqltable.Server

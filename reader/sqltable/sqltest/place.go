@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// Place is where a server of a test runs. As root it has a user of its own, for servers refuse to run as that.
+// Place is where a test's server runs. As root it has its own user: servers refuse to run as root.
 type Place struct {
 	testing.TB
 	Dir  string
@@ -23,7 +23,7 @@ type Place struct {
 	gid  int
 }
 
-// NewPlace makes a folder and finds a port; name is that of the user. With the test the server is stopped and the folder goes.
+// NewPlace makes a folder and finds a port; name is the user's. The test's end stops the server and removes the folder.
 func NewPlace(t testing.TB, name string, stop func()) *Place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", name+"test")

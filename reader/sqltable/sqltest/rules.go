@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Large checks that a row of five million bytes, the third of five, ends the reading where it would not fit.
+// Large checks that a row of five million bytes, the third of five, ends a reading in which it would not fit.
 func Large(t *testing.T, s sqltable.Server) {
 	t.Helper()
 	_, parts := Open(t, s, func(c *sqltable.Config) { c.MaxRow = 4 << 20 })
@@ -35,7 +35,7 @@ func Large(t *testing.T, s sqltable.Server) {
 	}
 }
 
-// Refused checks that each table, or query, is refused with what is wanted.
+// Refused checks that each table, or query, is refused with the wanted text.
 func Refused(t *testing.T, of func(name string) sqltable.Server, wants map[string]string) {
 	t.Helper()
 	for name, want := range wants {
@@ -44,7 +44,7 @@ func Refused(t *testing.T, of func(name string) sqltable.Server, wants map[strin
 	}
 }
 
-// Named checks that the query that the refusal of a table names reads so many rows.
+// Named checks that the query named in a table's refusal reads that many rows.
 func Named(t *testing.T, table func(name string) sqltable.Server, query func(key, sql string) sqltable.Server, rows map[string]int) {
 	t.Helper()
 	for name, n := range rows {
@@ -60,8 +60,8 @@ func Named(t *testing.T, table func(name string) sqltable.Server, query func(key
 	}
 }
 
-// Changed reads a table of 40,000 rows whose v is 0 while something happens after a page. All rows come once, of so many snapshots; of one
-// snapshot they are as they were.
+// Changed reads a table of 40,000 rows with v = 0 while something happens after a page. All rows come once, from that
+// many snapshots; from one snapshot they are unchanged.
 func Changed(t *testing.T, s sqltable.Server, page, snapshots int, happens func()) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
@@ -97,7 +97,7 @@ func Released(t *testing.T, sessions func() string) {
 	Until(t, "no session holds a snapshot", func() bool { return sessions() == "0" })
 }
 
-// Until waits until something is so, a minute at most.
+// Until waits for a condition, a minute at most.
 func Until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
@@ -107,7 +107,7 @@ func Until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Contract checks that the first part of a server's table, of splits of so many bytes, keeps the contract of sources.
+// Contract checks the contract of sources for the first part of a server's table, with splits of that many bytes.
 func Contract(t *testing.T, s func() sqltable.Server, split int) {
 	t.Helper()
 	sourcetest.Check(t, func() source.Source {
@@ -118,7 +118,7 @@ func Contract(t *testing.T, s func() sqltable.Server, split int) {
 	reread(t, s())
 }
 
-// reread reads rows again by their keys, where it is not refused, among keys that no row has.
+// reread reads rows again by their keys, unless that is refused, among keys without rows.
 func reread(t *testing.T, s sqltable.Server) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
@@ -152,7 +152,7 @@ func reread(t *testing.T, s sqltable.Server) {
 	}
 }
 
-// Exact checks that the first rows of a table have these values in this order, and may have others between them.
+// Exact checks that a table has these rows in this order, perhaps with others between them.
 func Exact(t *testing.T, s sqltable.Server, rows ...[]string) {
 	t.Helper()
 	_, parts := Open(t, s, nil)
@@ -169,7 +169,7 @@ func Exact(t *testing.T, s sqltable.Server, rows ...[]string) {
 	}
 }
 
-// Unique checks the unique indexes that are known of parts of a table's key.
+// Unique checks the known unique indexes of parts of a table's key.
 func Unique(t *testing.T, s sqltable.Server, want ...[]string) {
 	t.Helper()
 	_, parts := Open(t, s, nil)
@@ -182,7 +182,8 @@ func Unique(t *testing.T, s sqltable.Server, want ...[]string) {
 	}
 }
 
-// Continued reads a query of 30,000 rows while its session is killed after the second page. All rows come once, of so many snapshots.
+// Continued reads a query of 30,000 rows while its session is killed after the second page. All rows come once, from
+// that many snapshots.
 func Continued(t *testing.T, s sqltable.Server, snapshots int, kill func()) {
 	t.Helper()
 	o, parts := Open(t, s, nil)
@@ -214,7 +215,7 @@ func Whole(t *testing.T, s sqltable.Server, kill func()) {
 	}
 }
 
-// Replaced checks that the reading of a table that is another one after its first page fails, and says what is wanted.
+// Replaced checks that a reading fails with the wanted text if the table is replaced after its first page.
 func Replaced(t *testing.T, s sqltable.Server, replace func(), want string) {
 	t.Helper()
 	_, parts := Open(t, s, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
@@ -227,7 +228,7 @@ func Replaced(t *testing.T, s sqltable.Server, replace func(), want string) {
 	}
 }
 
-// Lost checks which errors are about the session, and which are about what it was asked.
+// Lost checks which errors are about the session, and which about the query.
 func Lost(t *testing.T, s sqltable.Server, lost, not map[string]error) {
 	t.Helper()
 	for is, errs := range map[bool]map[string]error{true: lost, false: not} {
@@ -239,7 +240,8 @@ func Lost(t *testing.T, s sqltable.Server, lost, not map[string]error) {
 	}
 }
 
-// Addresses checks that each address is refused with what is wanted, or taken if that is empty, and that no refusal repeats the word planted.
+// Addresses checks that each address is refused with the wanted text, or taken if that is empty, and that no refusal
+// repeats the word planted.
 func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[string]string) {
 	t.Helper()
 	for arg, want := range wants {
@@ -250,14 +252,14 @@ func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[str
 	}
 }
 
-// NoLag checks that the lag of replication that a reading is to mind cannot be known, for the reason that is wanted.
+// NoLag checks that a reading with a limit of the replication lag fails with the wanted reason.
 func NoLag(t *testing.T, s sqltable.Server, want string) {
 	t.Helper()
 	_, err := sqltable.New(sqltable.Config{Server: s, MaxLag: time.Second}).Divide(t.Context())
 	conformance.Refused(t, err, want, "the lag")
 }
 
-// Paused checks that the reading of a table of 30,000 rows pauses once replication lags, until it is resumed.
+// Paused checks that reading a table of 30,000 rows pauses while replication lags.
 func Paused(t *testing.T, s sqltable.Server, lag, resume func()) {
 	t.Helper()
 	var once sync.Once
@@ -280,10 +282,10 @@ func Paused(t *testing.T, s sqltable.Server, lag, resume func()) {
 	}
 }
 
-// TLS is a session that is tried, and what its refusal says; empty is none.
+// TLS is a session to try, and the text of its refusal; empty: none.
 type TLS = struct{ User, Host, Parameters, Wants string }
 
-// Tried tries sessions: address is given the user, the host and what the address has after its table.
+// Tried tries sessions: address takes the user, the host and the parameters after the table.
 func Tried[S sqltable.Server](t *testing.T, address func(user, host, parameters string) (S, error), tries []TLS) {
 	t.Helper()
 	for _, c := range tries {
@@ -300,7 +302,7 @@ func Tried[S sqltable.Server](t *testing.T, address func(user, host, parameters 
 	}
 }
 
-// Keyless checks that the reading of each query ends with what is wanted.
+// Keyless checks that reading each query ends with the wanted text.
 func Keyless(t *testing.T, query func(sql string) sqltable.Server, wants map[string]string) {
 	t.Helper()
 	for sql, want := range wants {
@@ -315,9 +317,9 @@ func Keyless(t *testing.T, query func(sql string) sqltable.Server, wants map[str
 	}
 }
 
-// Followed checks that rows of transactions that are open while a table is read are found by a second reading, of what was changed since the
-// position of the first says, and that most are lost since the snapshot. Open opens so many transactions that each have written a row, and
-// returns what commits them. The changed rows are those of a time.
+// Followed checks that a second reading, of rows changed since the first one's position, finds the rows of transactions
+// that were open during the first, and that most would be lost from the snapshot on. open opens that many transactions,
+// each with one row written, and returns a function that commits them. changed reads the rows since a time.
 func Followed(t *testing.T, table sqltable.Server, changed func(since string) sqltable.Server, rows int, open func() (commit func())) {
 	t.Helper()
 	commit := open()
@@ -348,7 +350,7 @@ func Followed(t *testing.T, table sqltable.Server, changed func(since string) sq
 	}
 }
 
-// Position is what a server says when a table is divided, and what a reading that continues says of the same division.
+// Position is a server's position when a table is divided, and that of a reading that continues the division.
 func Position(t *testing.T, s sqltable.Server) source.Position {
 	t.Helper()
 	o := sqltable.New(sqltable.Config{Server: s})

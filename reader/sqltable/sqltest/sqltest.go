@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// Open opens the parts of a server's table, which are closed with the test. Change may be nil.
+// Open opens the parts of a server's table, which are closed with the test. change may be nil.
 func Open(t testing.TB, s sqltable.Server, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
 	c := sqltable.Config{Server: s}
@@ -35,7 +35,7 @@ func Open(t testing.TB, s sqltable.Server, change func(*sqltable.Config)) (*sqlt
 	return o, parts
 }
 
-// Each reads parts to their ends, in turn, and gives each record. OnPage may be nil.
+// Each reads parts to their ends, in turn, and gives each record. onPage may be nil.
 func Each(t testing.TB, parts []source.Source, onPage func(n int), each func(*record.Record)) {
 	t.Helper()
 	n := 0
@@ -79,7 +79,7 @@ func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string
 	return rows
 }
 
-// Values reads a table and returns the values of the named columns of each row, as Show shows them, sorted.
+// Values reads a table and returns the named columns of each row, as Show shows them, sorted.
 func Values(t *testing.T, s sqltable.Server, names []string) (rows []string) {
 	t.Helper()
 	_, parts := Open(t, s, nil)
@@ -92,7 +92,7 @@ func Values(t *testing.T, s sqltable.Server, names []string) (rows []string) {
 	return rows
 }
 
-// Show shows values of a record with their kinds; nil places are all.
+// Show shows values of a record with their kinds; nil places: all.
 func Show(r *record.Record, places []int) string {
 	if places == nil {
 		for i := range r.Fields {
