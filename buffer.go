@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// buffer is a copy of rows on their way to the load. One goroutine fills it; once it is handed over nobody changes it.
+// buffer is a copy of rows on their way to the load. One goroutine fills it; after handover it is immutable.
 type buffer struct {
 	key      []table.KeyColumn
 	deleting bool // only the key counts
@@ -20,7 +20,6 @@ type buffer struct {
 	bad   map[int]*table.Reason // rows that are not kept, and why
 }
 
-// cell is a column of a row in a buffer.
 type cell struct {
 	bits       uint64 // of an integer, a boolean or a double
 	at         int64  // milliseconds; negative is none
@@ -31,19 +30,19 @@ type cell struct {
 // span is a part of a buffer's data.
 type span struct{ from, to int }
 
-// cellBytes and rowBytes are the memory of a cell and of a row beside its data: a row has an end and, in its batch, a Done.
+// cellBytes and rowBytes are the memory of a cell and of a row beside its data. A row has an end and, in its batch, a
+// Done.
 const (
 	cellBytes = 56
 	rowBytes  = 16
 )
 
-// Rows beyond these are rejected without being copied: the service takes half of the bytes and far fewer columns.
+// Rows above these limits are rejected without a copy: the service accepts half of the bytes and far fewer columns.
 const (
 	mostRowBytes   = 2 * table.MaxRowBytes
 	mostRowColumns = 16 * table.MaxColumns
 )
 
-// add copies a row.
 func (b *buffer) add(columns []Column) {
 	if why := b.check(columns); why != nil {
 		if b.bad == nil {
@@ -81,7 +80,7 @@ func (b *buffer) add(columns []Column) {
 	b.rows = append(b.rows, len(b.cells))
 }
 
-// check returns why a row cannot be written in any table, or nil.
+// check returns the reason why no table accepts the row, or nil.
 func (b *buffer) check(columns []Column) *table.Reason {
 	size := 0
 	seen := [table.MaxKeyColumns]bool{}
@@ -111,10 +110,10 @@ func (b *buffer) check(columns []Column) *table.Reason {
 	return nil
 }
 
-// keyKinds are the kinds of values of primary-key columns.
+// keyKinds maps types of primary-key columns to kinds of values.
 var keyKinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
 
-// keyColumn returns the place of a primary-key column, -1 for other columns.
+// keyColumn returns the position of a primary-key column, -1 for other columns.
 func (b *buffer) keyColumn(name string) int {
 	for i := range b.key {
 		if b.key[i].Name == name {
@@ -124,10 +123,8 @@ func (b *buffer) keyColumn(name string) int {
 	return -1
 }
 
-// bytes is the memory of the rows.
 func (b *buffer) bytes() int { return len(b.data) + len(b.cells)*cellBytes + len(b.rows)*rowBytes }
 
-// row returns the cells of a row.
 func (b *buffer) row(i int) []cell {
 	from := 0
 	if i > 0 {
@@ -136,7 +133,7 @@ func (b *buffer) row(i int) []cell {
 	return b.cells[from:b.rows[i]]
 }
 
-// datum returns the value of a cell. It is a view into the buffer.
+// datum returns the value of a cell, a view into the buffer.
 func (b *buffer) datum(c *cell) record.Datum {
 	d := record.Datum{Kind: c.kind}
 	switch c.kind {

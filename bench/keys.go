@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// KeyKind is how primary keys are chosen.
+// KeyKind is a distribution of primary keys.
 type KeyKind string
 
 // The kinds of keys.
@@ -16,19 +16,19 @@ const (
 	StudentCardKeys KeyKind = "student-cards" // of StudentCards, in the order of arrival
 )
 
-// KeyColumn is a column of a primary key; a column that is not text is an integer.
+// KeyColumn is a primary-key column, of type string or integer.
 type KeyColumn struct {
 	Name string
 	Text bool
 }
 
-// The shape of ZipfKeys: the most frequent of a million values has about an eighth of the rows.
+// The shape of ZipfKeys: of a million values the most frequent one has about an eighth of the rows.
 const (
 	zipfValues   = 1_000_000
 	zipfExponent = 1.1
 )
 
-// Keys makes primary keys, no two of them alike. The same parameters give the same keys. It is not safe for concurrent use.
+// Keys generates distinct primary keys. The same parameters give the same keys. It is not safe for concurrent use.
 type Keys struct {
 	kind  KeyKind
 	seed  uint64
@@ -37,7 +37,7 @@ type Keys struct {
 	cards *cardGenerator
 }
 
-// NewKeys makes the keys of a kind for about so many rows; more may be taken.
+// NewKeys returns a generator tuned for about this many rows; more may be taken.
 func NewKeys(kind KeyKind, rows, seed uint64) (*Keys, error) {
 	k := &Keys{kind: kind, seed: mix(seed)}
 	switch kind {
@@ -52,7 +52,7 @@ func NewKeys(kind KeyKind, rows, seed uint64) (*Keys, error) {
 	return k, nil
 }
 
-// Columns are the columns of the primary key, in order.
+// Columns returns the primary-key columns in order.
 func (k *Keys) Columns() []KeyColumn {
 	switch k.kind {
 	case ZipfKeys:
@@ -63,7 +63,7 @@ func (k *Keys) Columns() []KeyColumn {
 	return []KeyColumn{{Name: "id"}}
 }
 
-// Next returns the next key: the columns' integers in their order, and the text in place of the one column that is text.
+// Next returns the next key: the integer columns in order, and the value of the string column.
 func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
 	n := k.n
 	k.n++
@@ -80,8 +80,8 @@ func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
 	return append(integers, int64(mix(k.seed+n))), text // mix maps no two numbers to one
 }
 
-// permutation is a keyed bijection of [0, n): it shuffles any number of things without holding them. A Feistel network
-// over the next even number of bits, walked until it lands below n, so both directions cost a few hashes.
+// permutation is a keyed bijection of [0, n). It shuffles any number of things in constant memory: a Feistel network
+// over the next even number of bits, repeated until the result is below n. Both directions cost a few hashes.
 type permutation struct {
 	n    uint64
 	half uint // bits of each half
@@ -100,7 +100,7 @@ func newPermutation(n uint64, seed uint64) permutation {
 	return p
 }
 
-// at returns where i goes.
+// at maps i.
 func (p *permutation) at(i uint64) uint64 {
 	for {
 		l, r := i>>p.half, i&(1<<p.half-1)
@@ -113,7 +113,7 @@ func (p *permutation) at(i uint64) uint64 {
 	}
 }
 
-// from returns what goes to i.
+// from inverts at.
 func (p *permutation) from(i uint64) uint64 {
 	for {
 		l, r := i>>p.half, i&(1<<p.half-1)
@@ -128,7 +128,7 @@ func (p *permutation) from(i uint64) uint64 {
 
 func (p *permutation) round(v, key uint64) uint64 { return mix(v^key) & (1<<p.half - 1) }
 
-// mix is the finalizer of splitmix64: every bit of the input changes half of the output's.
+// mix is the finalizer of splitmix64: each input bit changes half of the output bits.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

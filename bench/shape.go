@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// Kind is what the values of a shape's column are.
+// Kind is the kind of a column's values.
 type Kind uint8
 
-// The kinds.
 const (
 	IntegerValues Kind = iota
 	DoubleValues
@@ -29,21 +28,21 @@ type ShapeColumn struct {
 	Length int
 }
 
-// Shape is rows of one form: a unique integer id, which is the primary key, and attributes. Every record has the same
-// length.
+// Shape describes uniform rows: a unique integer id, which is the primary key, and attribute columns. All records have
+// the same length.
 type Shape struct {
 	Name    string
 	Columns []ShapeColumn
 }
 
-// The range of ids, evenly used regardless of the number of rows.
+// The range of ids, used evenly regardless of the number of rows.
 const (
 	FirstID = 100_000_000
 	LastID  = 999_999_999
 )
 
-// Shapes are the forms of rows that costs are measured with: what an order looks like (12 columns, 150 bytes of CSV),
-// short rows (3 columns, 60 bytes) and wide ones (60 columns).
+// Shapes returns the standard shapes for measurements: order-like rows (12 columns, 150 bytes of CSV), short rows (3
+// columns, 60 bytes) and wide rows (60 columns).
 func Shapes() []Shape {
 	wide := Shape{Name: "60", Columns: []ShapeColumn{{"id", IntegerValues, 9}}}
 	for i := 1; i < 60; i++ {
@@ -68,8 +67,8 @@ func Shapes() []Shape {
 	}
 }
 
-// OddShapes are large rows and odd ones: a cell of 4 KiB, 64 KiB or 2 MiB less a little, 1,000 short columns, twelve columns without a
-// value, and twelve whose names are as long as the service takes.
+// OddShapes returns extreme shapes: a cell of 4 KiB, 64 KiB or just under 2 MiB; 1,000 short columns; twelve empty
+// columns; and twelve columns with names of the maximum length.
 func OddShapes() []Shape {
 	id := ShapeColumn{"id", IntegerValues, 9}
 	many, null, long := Shape{Name: "1000", Columns: []ShapeColumn{id}}, Shape{Name: "null", Columns: []ShapeColumn{id}}, Shape{Name: "names", Columns: []ShapeColumn{id}}
@@ -86,7 +85,7 @@ func OddShapes() []Shape {
 	return []Shape{large("4k", 4<<10), large("64k", 64<<10), large("2m", 2<<20-64), many, null, long}
 }
 
-// FindShape returns the shape of that name.
+// FindShape returns the shape of this name.
 func FindShape(name string) (Shape, error) {
 	shapes := append(Shapes(), OddShapes()...)
 	if i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Name == name }); i >= 0 {
@@ -97,7 +96,7 @@ func FindShape(name string) (Shape, error) {
 
 var errTooManyRows = errors.New("a shape has at most 900,000,000 rows: so many ids there are")
 
-// WriteCSV writes rows of the shape in an order in which ids look random. It stops when ctx ends.
+// WriteCSV writes rows in an order in which ids look random. It stops when ctx ends.
 func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) error {
 	rows = max(rows, 1) // a file of none has no types
 	if rows > LastID-FirstID+1 {
@@ -130,7 +129,8 @@ func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) err
 	return nil
 }
 
-// EachRow calls each with the fields of the rows that WriteCSV writes, in the same order. They are valid during the call.
+// EachRow calls each with the fields of the rows that WriteCSV writes, in the same order. They are valid during the
+// call.
 func (s Shape) EachRow(rows, seed uint64, each func(fields []string)) error {
 	if rows == 0 || rows > LastID-FirstID+1 {
 		return errTooManyRows
@@ -155,7 +155,7 @@ func (s Shape) appendRow(dst []byte, id, seed uint64) []byte {
 		case IntegerValues:
 			dst = appendDigits(dst, random, c.Length)
 		case DoubleValues:
-			// Neither the first digit nor the last is 0, so the text is the shortest of its value.
+			// Neither the first digit nor the last is 0, so the text is the shortest form of its value.
 			dst = append(appendDigits(dst, random, c.Length-3), '.')
 			dst = append(dst, byte('0'+random>>60%10), byte('1'+random>>56%9))
 		case StringValues:

@@ -15,18 +15,18 @@ import (
 // Order is the order of a dataset's rows.
 type Order string
 
-// The orders of the student-card dataset.
+// The row orders of the student-card dataset.
 const (
 	Sorted  Order = "sorted"  // by CardID
 	Arrival Order = "arrival" // as the purchases happened
 	Random  Order = "random"
 )
 
-// StudentCards are the purchases that students make with their cards, the example of the vendor's page on primary-key
-// design: CardID, SellerID, DeviceID, OrderNumber and some attributes. Each device belongs to one seller; a few sellers
-// have most of the devices; cards and devices are used evenly over time. OrderNumber grows with time and is unique within
-// a device only: two purchases of a card, at two devices, may have one number. CardID, DeviceID and OrderNumber together
-// are a key; CardID and OrderNumber are not.
+// StudentCards are purchases by student card, the example of the vendor's page on primary-key design: CardID, SellerID,
+// DeviceID, OrderNumber and some attributes. Each device belongs to one seller, and a few sellers have most of the
+// devices. Cards and devices are used evenly over time. OrderNumber grows with time and is unique only within a device:
+// two purchases with one card at two devices may share a number. CardID, DeviceID and OrderNumber together are a key;
+// CardID and OrderNumber are not.
 type StudentCards struct {
 	Rows  uint64
 	Order Order // "" is Arrival
@@ -35,7 +35,7 @@ type StudentCards struct {
 	From  time.Time // the first purchase; zero is 2024-01-01T00:00:00Z
 }
 
-// DefaultDays is over how many days purchases are spread.
+// DefaultDays is the number of days over which purchases are spread.
 const DefaultDays = 90
 
 // The shape of the dataset.
@@ -82,9 +82,9 @@ func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// cardGenerator makes each row from its place in the order of arrival alone. Purchases come in rounds: in each round
-// every card buys once, in an order of the round's own; that makes use even over time and lets the rows of one card be
-// found without looking at the others.
+// cardGenerator computes each row from its arrival number alone. Purchases come in rounds: in each round every card
+// buys once, in a different order. So use is even over time, and the rows of one card can be found without generating
+// the others.
 type cardGenerator struct {
 	rows, cards, devices uint64
 	first                int64 // Unix time of the first purchase
@@ -117,7 +117,7 @@ func newCardGenerator(s StudentCards) *cardGenerator {
 	return g
 }
 
-// each calls f with the rows' places in the order of arrival, in the order asked for.
+// each calls f with the arrival numbers of the rows in the given order.
 func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	switch order {
 	case "", Arrival:
@@ -151,16 +151,16 @@ func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	return nil
 }
 
-// where returns the card, the device and the order number of a purchase. There may be more purchases than rows: cards
-// then begin again, order numbers do not.
+// where returns the card, device and order number of a purchase. There may be more purchases than rows: cards then
+// repeat, order numbers do not.
 func (g *cardGenerator) where(arrival uint64) (card, device, order uint64) {
 	inRows := arrival % g.rows
 	card = g.rounds[inRows/g.cards].from(inRows % g.cards)
-	// Devices take turns; each turn begins elsewhere in their order.
+	// Devices take turns; each turn starts at a different device.
 	turn, place := arrival/g.devices, arrival%g.devices
 	device = g.deviceIDs.at((arrival + mix(g.seed^turn)) % g.devices)
-	// A turn has numbers of its own, so those of a device grow. Some devices are ahead of others, by up to the time in
-	// which each card is used once.
+	// Each turn has its own range of numbers, so the numbers of a device grow. Some devices run ahead of others, by up to
+	// one round of the cards.
 	order = firstOrder + turn*((g.devices+sameOrder-1)/sameOrder) + place/sameOrder
 	order += mix(g.seed^0x0de4^device) % max(1, g.cards/sameOrder)
 	return card, device, order
@@ -187,7 +187,7 @@ func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
 	return append(dst, '\n')
 }
 
-// appendSeller names the seller of a device: a letter and digits.
+// appendSeller appends the seller of a device: a letter and digits.
 func (g *cardGenerator) appendSeller(dst []byte, device uint64) []byte {
 	u := float64(mix(g.seed^0x5e11e4^device)>>11) / (1 << 53)
 	i, _ := slices.BinarySearch(g.sellerShare, u)

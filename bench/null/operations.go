@@ -12,7 +12,6 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// answer answers a request of a path.
 func (s *Server) answer(path string, request []byte) (status int, body []byte) {
 	switch {
 	case path == "/BatchWriteRow":
@@ -40,7 +39,7 @@ func (s *Server) answer(path string, request []byte) (status int, body []byte) {
 	return http.StatusOK, body
 }
 
-// written counts the rows of a part of a request, which are of one table, and answers each.
+// written counts and answers the rows of one table in a request.
 func (s *Server) written(part, row []byte) (answer []byte) {
 	rows := int64(0)
 	eachField(part, func(number protowire.Number, _ uint64, value []byte) {
@@ -56,7 +55,7 @@ func (s *Server) written(part, row []byte) (answer []byte) {
 	return answer
 }
 
-// eachField calls each with the fields of a message, in order, until one cannot be read.
+// eachField calls each with the fields of a message, in order, until one is malformed.
 func eachField(message []byte, each func(number protowire.Number, varint uint64, value []byte)) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -81,7 +80,7 @@ func eachField(message []byte, each func(number protowire.Number, varint uint64,
 	}
 }
 
-// describe describes a table: one version of each cell, of any age.
+// describe describes a table: one version of each cell, any age.
 func (s *Server) describe(name []byte) []byte {
 	meta := protowire.AppendBytes([]byte{10}, name)
 	key := append(protowire.AppendString([]byte{10}, Key), 16, 1) // an integer

@@ -14,8 +14,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Stored are rows in memory, in the order of their keys and encoded as the service answers them, that a Server gives as those of each of its
-// tables.
+// Stored holds encoded rows in memory, in key order. A Server returns them as the rows of every table.
 type Stored struct {
 	key  plainbuffer.Name
 	rows []storedRow
@@ -26,19 +25,20 @@ type storedRow struct {
 	encoded []byte // without the header, which stands once before all rows of an answer
 }
 
-// What a page of rows holds at most, as the service limits it.
+// The service's limits of a page of rows.
 const (
 	pageRows  = 5000
 	pageBytes = 4 << 20
 )
 
-// storedAt is the timestamp of all cells: not so long ago that a table would refuse it.
+// storedAt is the timestamp of all cells, recent enough for any table to accept.
 var storedAt = time.Now().Add(-time.Hour).UnixMilli()
 
-// pageHeader is what the rows of an answer begin with.
+// pageHeader begins the rows of an answer.
 var pageHeader = []byte{0x75, 0, 0, 0}
 
-// RowsOf makes as many rows of a shape, whose first column is the key. They are those that the shape writes as CSV with the same seed.
+// RowsOf generates rows of a shape with its first column as the key. They equal the rows that WriteCSV writes with the
+// same seed.
 func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 	s := &Stored{key: plainbuffer.NewName(shape.Columns[0].Name)}
 	var names []plainbuffer.Name
@@ -68,7 +68,7 @@ func RowsOf(shape bench.Shape, rows, seed uint64) (*Stored, error) {
 	return s, nil
 }
 
-// ValueOf is the value of a field of a shape's row.
+// ValueOf parses a field of a shape's row.
 func ValueOf(kind bench.Kind, text string) (v table.Value, err error) {
 	switch kind {
 	case bench.IntegerValues:
@@ -83,7 +83,7 @@ func ValueOf(kind bench.Kind, text string) (v table.Value, err error) {
 	return v, err
 }
 
-// page returns the PlainBuffer bytes of the page that begins at from and the row after it.
+// page returns the PlainBuffer bytes of the page that begins at row from, and the row after it.
 func (s *Stored) page(from, end, limit int) (rows []byte, next int) {
 	for next = from; next < end && next-from < limit; next++ {
 		row := s.rows[next].encoded
@@ -98,7 +98,7 @@ func (s *Stored) page(from, end, limit int) (rows []byte, next int) {
 	return rows, next
 }
 
-// answer answers a GetRange: forward, of whole rows.
+// answer answers a GetRange request: forward, whole rows.
 func (s *Stored) answer(request []byte) []byte {
 	first, end, limit := 0, len(s.rows), pageRows
 	eachField(request, func(number protowire.Number, varint uint64, value []byte) {
@@ -122,7 +122,7 @@ func (s *Stored) answer(request []byte) []byte {
 	return out
 }
 
-// place returns the first row that is not before the bound; open if it has no integer.
+// place returns the first row at or after the bound, or open if the bound has no integer.
 func (s *Stored) place(bound []byte, open int) int {
 	key := table.Value{}
 	if _, err := plainbuffer.Walk(bound, func(v plainbuffer.View) { key = v.Value }, nil); err != nil || key.Type != table.Integer {

@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// Options of a Server.
+// Options configures a Server.
 type Options struct {
-	// Latency is how long a write waits before it is answered.
+	// Latency delays the answer to each write.
 	Latency time.Duration
-	// Partitions is how many a table has, cut evenly between the ids of shapes; 0 is one.
+	// Partitions is the number of partitions of each table, cut evenly over the ids of shapes; 0 means 1.
 	Partitions int
-	// TLS says that connections speak it, with the certificate that Server.Certificate returns.
+	// TLS serves TLS with the certificate that Server.Certificate returns.
 	TLS bool
-	// AccessKeyID and AccessKeySecret sign the answers, as official SDKs want them; without them answers are not signed.
-	// Signatures of requests are not looked at.
+	// AccessKeyID and AccessKeySecret sign the answers, which official SDKs require; without them answers are unsigned.
+	// Signatures of requests are not checked.
 	AccessKeyID, AccessKeySecret string
-	// Rows, when set, are what GetRange answers of every table.
+	// Rows, if set, is the answer to every GetRange.
 	Rows *Stored
 }
 
-// Key is the key of every table: a column of integers.
+// Key is the primary key of every table, an integer column.
 const Key = "id"
 
-// Server answers requests. Its counts may be read while it serves.
+// Server answers requests. Its counters may be read while it serves.
 type Server struct {
 	*httptest.Server
 	o Options
@@ -65,8 +65,8 @@ func Start(address string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers a request. The answer has what official SDKs check: the date, the body's MD5, a name of its own for the request (that
-// for Java refuses answers without one) and, if the server has keys, a signature of version 2.
+// ServeHTTP answers a request. The answer has what official SDKs check: the date, the MD5 of the body, a unique request
+// ID (the Java SDK refuses answers without one) and, if the server has keys, a version 2 signature.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.ContentLength < 0 || r.ContentLength > maxRequest {
 		http.Error(w, "want a POST with a Content-Length", http.StatusBadRequest)
@@ -96,5 +96,5 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(body) // a client that has gone needs no answer
 }
 
-// maxRequest is more than the service takes in a request.
+// maxRequest exceeds the service's limit of a request.
 const maxRequest = 64 << 20

@@ -11,7 +11,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Quantiles are the ones that results name.
+// Quantiles are the quantiles that results report.
 var Quantiles = []float64{.5, .75, .9, .95, .99, .999, .9999}
 
 // Latency is a distribution of durations in milliseconds.
@@ -21,11 +21,11 @@ type Latency struct {
 	Min   float64   `json:"min_ms"`
 	At    []float64 `json:"percentiles_ms"` // p50, p75, p90, p95, p99, p99.9 and p99.99
 	Max   float64   `json:"max_ms"`
-	// Tail is the value at every one of TailQuantiles that the count can tell.
+	// Tail holds the latency at each of TailQuantiles that the count can resolve.
 	Tail []float64 `json:"tail_ms,omitempty"`
 }
 
-// TailQuantiles are evenly spaced by how rare they are: twenty to a tenth, down to one in a million.
+// TailQuantiles are evenly spaced on a logarithmic scale of rarity, twenty per decade, down to one in a million.
 var TailQuantiles = tailQuantiles()
 
 // P returns a percentile of Quantiles in milliseconds, 0 if there is none.
@@ -36,10 +36,10 @@ func (l *Latency) P(quantile float64) float64 {
 	return 0
 }
 
-// histogram is durations in microseconds, three digits of them.
+// histogram holds durations in microseconds, to three digits.
 type histogram struct{ *hdrhistogram.Histogram }
 
-// longestTracked is the longest duration; longer ones count as this.
+// longestTracked caps the recorded durations.
 const longestTracked = time.Hour
 
 func newHistogram() histogram {
@@ -49,7 +49,7 @@ func newHistogram() histogram {
 func (h histogram) add(d time.Duration) { h.addTimes(d, 1) }
 
 func (h histogram) addTimes(d time.Duration, n int64) {
-	// The value is within the bounds, the only thing that can be wrong with it.
+	// The value is within the bounds, so the only possible error cannot occur.
 	_ = h.RecordValues(min(max(d.Microseconds(), 1), longestTracked.Microseconds()), n)
 }
 
@@ -72,11 +72,11 @@ func (h histogram) latency() Latency {
 	return l
 }
 
-// Counts is how often durations occurred, by microseconds rounded to seven binary digits: within 0.8 %. As JSON it is a
-// list of pairs, increasing.
+// Counts is a histogram of durations: microseconds rounded to seven binary digits, an error of at most 0.8 %. In JSON
+// it is a list of pairs in ascending order.
 type Counts map[int64]int64
 
-// countDigits is how many binary digits of a duration Counts keeps.
+// countDigits is the number of binary digits that Counts keeps.
 const countDigits = 7
 
 // Add counts a duration.
@@ -107,7 +107,7 @@ func (c *Counts) Merge(o Counts) {
 	}
 }
 
-// Sum is how many there are.
+// Sum returns the number of durations.
 func (c Counts) Sum() (n int64) {
 	for _, k := range c {
 		n += k
@@ -115,7 +115,8 @@ func (c Counts) Sum() (n int64) {
 	return n
 }
 
-// Quantile returns the least duration that so large a part does not exceed, in milliseconds; 0 of none.
+// Quantile returns the smallest duration, in milliseconds, that at least the share q does not exceed; 0 if there are
+// none.
 func (c Counts) Quantile(q float64) float64 {
 	left := int64(q*float64(c.Sum())+.999999) - 1
 	for _, us := range slices.Sorted(maps.Keys(c)) {

@@ -7,14 +7,14 @@ import (
 	"example.com/tsimport/internal/timeline"
 )
 
-// The points of a result, however long the run is.
+// Limits on the points of a result, for runs of any length.
 const (
 	maxPoints      = 3600
 	maxHeatColumns = 600
 	pointEvery     = time.Second
 )
 
-// Recorder makes a Result of samples. It is not safe for concurrent use.
+// Recorder builds a Result from samples. It is not safe for concurrent use.
 type Recorder struct {
 	warmUp  time.Duration
 	totals  Totals
@@ -31,7 +31,7 @@ type partition struct {
 	service Counts
 }
 
-// NewRecorder makes a recorder for a run whose first part, warmUp long, is not measured.
+// NewRecorder returns a recorder that ignores the first part of a run, warmUp long.
 func NewRecorder(warmUp time.Duration) *Recorder {
 	return &Recorder{
 		warmUp: warmUp, codes: map[string]int64{}, latency: newHistogram(), service: newHistogram(),
@@ -50,7 +50,7 @@ func mergePoints(into *Point, later Point) {
 	into.Latency.Merge(later.Latency)
 }
 
-// Slot numbers the partition that begins at the key lower, shown as from.
+// Slot returns the number of the partition that begins at the key lower, displayed as from.
 func (r *Recorder) Slot(lower, from string) int {
 	slot := r.heat.Slot(lower, from)
 	for len(r.parts) <= slot {
@@ -59,7 +59,7 @@ func (r *Recorder) Slot(lower, from string) int {
 	return slot
 }
 
-// Measured reports whether what ends at that time is measured.
+// Measured reports whether a request that ends at done counts.
 func (r *Recorder) Measured(done time.Duration) bool { return done >= r.warmUp }
 
 // Add counts a request.
@@ -111,13 +111,13 @@ func (r *Recorder) measure(s *Sample) {
 	p.service.Add(s.Done - s.Sent)
 }
 
-// Late counts the waiting of a batch that was never done: latency would look better than it was without it.
+// Late counts the wait of a batch that was never sent; without it the latency would look better than it was.
 func (r *Recorder) Late(intended, end time.Duration) { r.late(intended, end, 1) }
 
-// maxLate is how many waits LateFrom counts one by one.
+// maxLate is the number of waits that LateFrom counts one by one.
 const maxLate = 100_000
 
-// LateFrom counts the waiting of batches that were due from a time on, one each step, and that nobody sent until the end.
+// LateFrom counts the waits of batches that were due from intended on, one per step, and were not sent by the end.
 func (r *Recorder) LateFrom(intended, step, end time.Duration) {
 	if end <= intended {
 		return
@@ -139,7 +139,7 @@ func (r *Recorder) late(intended, end time.Duration, n int64) {
 	r.latency.addTimes(wait, n)
 }
 
-// Result is what was counted of a run that ended at a time since its start.
+// Result returns the result of a run that ended at this time since its start.
 func (r *Recorder) Result(end time.Duration) *Result {
 	res := &Result{
 		WarmUp: min(r.warmUp, end).Seconds(), Seconds: max(0, end-r.warmUp).Seconds(), Totals: r.totals, Codes: r.codes,
@@ -172,5 +172,5 @@ func tailQuantiles() (all []float64) {
 	return all
 }
 
-// Points are the counts so far, one each second or longer; good until the next call.
+// Points returns the counts so far, one per second or longer; valid until the next call.
 func (r *Recorder) Points() []Point { return r.points.Points() }

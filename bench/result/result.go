@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Result is one measurement. Times are in the units that the names end in.
+// Result is one measurement. The suffix of a name is its unit.
 type Result struct {
 	Settings  Settings `json:"settings"`
 	Started   string   `json:"started"`           // RFC 3339, UTC
@@ -29,7 +29,7 @@ type Result struct {
 	Steps      []Step           `json:"steps,omitempty"` // of the search for the highest rate
 }
 
-// Settings are what was asked for.
+// Settings repeats the configuration of the run.
 type Settings struct {
 	Target      string  `json:"target"`
 	Table       string  `json:"table"`
@@ -57,7 +57,7 @@ type Totals struct {
 	Failed      int64 `json:"rows_failed"` // rejected
 }
 
-// Rates are totals by time.
+// Rates are totals per second.
 type Rates struct {
 	Rows     float64 `json:"rows"`
 	Units    float64 `json:"write_cu"`
@@ -65,7 +65,7 @@ type Rates struct {
 	Requests float64 `json:"requests"`
 }
 
-// Point is what ended in one interval.
+// Point counts the requests that ended in one interval.
 type Point struct {
 	Rows      int64 `json:"rows"`
 	Units     int64 `json:"write_cu"`
@@ -74,11 +74,11 @@ type Point struct {
 	Retried   int64 `json:"rows_retried"`
 	Throttled int64 `json:"rows_throttled"`
 	Refused   int64 `json:"rows_refused"` // for other reasons, at any attempt
-	// Latency of the batches whose last row was written in the interval.
+	// Latency holds the batches whose last row was written in the interval.
 	Latency Counts `json:"latency"`
 }
 
-// Partition is what one partition did in the measured time.
+// Partition holds the counts of one partition in the measured time.
 type Partition struct {
 	From      string  `json:"from"` // its first key value, "" for the first partition
 	Rows      int64   `json:"rows"`
@@ -90,13 +90,13 @@ type Partition struct {
 	P99       float64 `json:"service_p99_ms"`
 }
 
-// Heat is rows written by interval and partition, from the start.
+// Heat holds the rows written by interval and partition, from the start.
 type Heat struct {
 	Every  float64   `json:"every_seconds"`
 	Counts [][]int64 `json:"rows"`
 }
 
-// Step is one try of the search for the highest rate.
+// Step is one trial of the search for the highest rate.
 type Step struct {
 	Rate      float64 `json:"rate"`            // rows a second asked for
 	Achieved  float64 `json:"rows_per_second"` // written
@@ -107,7 +107,7 @@ type Step struct {
 	Why       string  `json:"why,omitempty"` // it did not
 }
 
-// ThrottledShare is how many of the rows that were sent were refused for capacity.
+// ThrottledShare is the share of the rows sent that were refused for capacity.
 func (t *Totals) ThrottledShare() float64 { return share(t.Throttled, t.RowsSent) }
 
 func share(part, whole int64) float64 {
@@ -117,8 +117,8 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// WriteBenchmark writes the result as one line of Go's benchmark format, below the lines of configuration that benchstat
-// tells results apart by. An operation is a row. Files of several runs are these texts one after the other.
+// WriteBenchmark writes the result as one line of Go's benchmark format, after the configuration lines by which
+// benchstat groups results. An operation is a row. The texts of several runs may be concatenated.
 func (r *Result) WriteBenchmark(w io.Writer) error {
 	s := &r.Settings
 	out := printer{bufio.NewWriter(w)}

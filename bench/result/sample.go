@@ -17,7 +17,7 @@ const (
 	Failed      = "failed"      // none, for another reason
 )
 
-// Sample is one request. Times count from the start of the run.
+// Sample is one request. Times are relative to the start of the run.
 type Sample struct {
 	Intended  time.Duration `json:"intended_ns"` // when the batch was due; the same for all its attempts
 	Sent      time.Duration `json:"sent_ns"`
@@ -40,7 +40,7 @@ type Sample struct {
 	Codes       map[string]int64 `json:"-"` // of the rows that were not written; nil if all were
 }
 
-// Header is the line in front of the samples of one run.
+// Header is the line before the samples of one run.
 type Header struct {
 	Format   string   `json:"format"` // samplesFormat
 	Started  string   `json:"started"`
@@ -48,16 +48,17 @@ type Header struct {
 	Settings Settings `json:"settings"`
 }
 
-// samplesFormat names the kind of file, and its version.
+// samplesFormat names the file format and its version.
 const samplesFormat = "tsimport bench samples 1"
 
-// SampleWriter writes samples, a JSON object a line, those of each run below a line with its settings. It keeps the first error for Flush.
+// SampleWriter writes samples as JSON lines, after a line with the settings of their run. Flush returns the first
+// error.
 type SampleWriter struct {
 	w   *bufio.Writer
 	enc *json.Encoder
 }
 
-// NewSampleWriter begins a file of samples.
+// NewSampleWriter starts a file of samples.
 func NewSampleWriter(w io.Writer) *SampleWriter {
 	b := bufio.NewWriterSize(w, 1<<16)
 	sw := &SampleWriter{w: b, enc: json.NewEncoder(b)}
@@ -65,7 +66,7 @@ func NewSampleWriter(w io.Writer) *SampleWriter {
 	return sw
 }
 
-// Begin begins a run.
+// Begin starts a run.
 func (w *SampleWriter) Begin(h Header) {
 	h.Format = samplesFormat
 	_ = w.enc.Encode(h)
@@ -74,7 +75,7 @@ func (w *SampleWriter) Begin(h Header) {
 // Write writes a sample.
 func (w *SampleWriter) Write(s *Sample) { _ = w.enc.Encode(s) }
 
-// Flush writes what is held back and returns the first error.
+// Flush writes buffered samples and returns the first error.
 func (w *SampleWriter) Flush() error {
 	if err := w.w.Flush(); err != nil {
 		return fmt.Errorf("write samples: %w", err)

@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 )
 
-// WriteText writes the result for people.
+// WriteText writes the result as text for people.
 func (r *Result) WriteText(w io.Writer) error {
 	out := printer{bufio.NewWriter(w)}
 	out.printf("%s\n", r.about())
@@ -29,7 +29,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	return out.Flush()
 }
 
-// about says what was measured, in a line.
+// about describes the run in one line.
 func (r *Result) about() string {
 	s := &r.Settings
 	text := fmt.Sprintf("%s, table %s: rows of %d bytes in %d columns, %s keys, %d rows a request, ", s.Target, s.Table, s.RowSize, s.Columns, s.Keys, s.BatchRows)
@@ -44,7 +44,7 @@ type printer struct{ *bufio.Writer }
 
 func (p printer) printf(format string, a ...any) { fmt.Fprintf(p, format, a...) }
 
-// lines writes a table; cells are separated by tabs and end with one.
+// lines writes a table; each cell ends with a tab.
 func (p printer) lines(lines []string) {
 	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, line := range lines {
@@ -109,7 +109,7 @@ func (p printer) codes(codes map[string]int64) {
 	}
 }
 
-// shownPartitions bounds the text; the JSON has all.
+// shownPartitions limits the text; the JSON lists all partitions.
 const shownPartitions = 40
 
 func (p printer) partitions(all []Partition) {
@@ -139,7 +139,7 @@ func sorted(codes map[string]int64) []string {
 
 func quantileName(q float64) string { return "p" + strconv.FormatFloat(100*q, 'f', -1, 64) }
 
-// milliseconds keeps three digits.
+// milliseconds formats three significant digits.
 func milliseconds(ms float64) string {
 	switch {
 	case ms >= 100:
@@ -152,7 +152,7 @@ func milliseconds(ms float64) string {
 	return strconv.FormatFloat(ms, 'f', 3, 64)
 }
 
-// number writes a whole number with commas between its thousands, and one digit after the point of a small one.
+// number formats with thousands separators; small numbers get one decimal.
 func number(v float64) string {
 	if v != float64(int64(v)) && v < 100 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -164,7 +164,7 @@ func number(v float64) string {
 	return text
 }
 
-// Bytes writes a number of bytes.
+// Bytes formats a number of bytes.
 func Bytes(n float64) string {
 	for _, unit := range []string{"bytes", "KiB", "MiB", "GiB"} {
 		if n < 1024 {

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/partitioner"
 )
 
-// batch is the rows of one request: of one partition.
+// batch is the rows of one request, all of one partition.
 type batch struct {
 	rows  *table.Block
 	first int64 // rows of the run before it
@@ -16,13 +16,13 @@ type batch struct {
 	shown string // of the partition: its first key value
 }
 
-// requestOverhead is what a row of a request takes beside its bytes, and the request beside its rows, at most.
+// requestOverhead is an upper bound of the bytes per row beside its own, and per request beside its rows.
 const (
 	rowOverhead     = 32
 	requestOverhead = 512
 )
 
-// cutter makes batches of generated rows, each of one partition. It is not safe for concurrent use, but for free.
+// cutter makes single-partition batches of generated rows. Only free is safe for concurrent use.
 type cutter struct {
 	rows       *rows
 	most       int   // rows in a batch
@@ -36,7 +36,7 @@ type cutter struct {
 	free       chan *table.Block
 }
 
-// newCutter makes a cutter of so many rows, 0 for no end, in batches of at most batchRows.
+// newCutter returns a cutter of n rows, 0 for unlimited, in batches of at most batchRows.
 func newCutter(r *rows, n int64, batchRows int, partitions *atomic.Pointer[partitioner.Map], concurrency int) *cutter {
 	c := &cutter{rows: r, most: batchRows, left: n, partitions: partitions, free: make(chan *table.Block, 2*concurrency)}
 	if n == 0 {
@@ -83,7 +83,7 @@ func (c *cutter) next() (*batch, error) {
 
 var firstRow = []int32{0}
 
-// room is how many rows like this one make a batch: a request has limits of bytes too.
+// room is the number of rows like r that fit a batch: requests have a byte limit too.
 func (c *cutter) room(r *table.Row) int {
 	return max(1, min(c.most, table.MaxBatchBytes/r.Size(), (table.MaxBodyBytes-requestOverhead)/(r.Bytes()+rowOverhead)))
 }
@@ -107,7 +107,7 @@ func (c *cutter) close(i int) *batch {
 	return b
 }
 
-// recut divides rows that are in no batch yet among new partitions.
+// recut assigns rows that are not yet in a batch to new partitions.
 func (c *cutter) recut(m *partitioner.Map) {
 	old := c.open
 	c.m, c.open = m, make([]*table.Block, m.Len())
@@ -127,7 +127,7 @@ func (c *cutter) recut(m *partitioner.Map) {
 	}
 }
 
-// done gives back the memory of a batch.
+// done frees the memory of a batch.
 func (c *cutter) done(b *batch) {
 	select {
 	case c.free <- b.rows:
@@ -135,7 +135,7 @@ func (c *cutter) done(b *batch) {
 	}
 }
 
-// lowerText shows the first key value of a partition, nothing of the first partition.
+// lowerText shows the first key value of a partition; empty for the first partition.
 func lowerText(m *partitioner.Map, i int) string {
 	v, ok := m.LowerValue(i)
 	switch {

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Config is a measurement.
+// Config configures a benchmark.
 type Config struct {
 	Client      client.Target
 	Target      string // its name
@@ -37,7 +37,7 @@ type Config struct {
 	Say     words.Say
 }
 
-// Shape is what rows look like.
+// Shape describes the rows.
 type Shape struct {
 	RowSize int // bytes as the service counts them: names and values
 	Columns int // attribute columns
@@ -45,7 +45,7 @@ type Shape struct {
 	Seed    uint64
 }
 
-// Search says what the highest rate must keep to.
+// Search sets the limits that the highest rate must keep.
 type Search struct {
 	MaxP99       time.Duration // of the latency; 0 means no limit
 	MaxThrottled float64       // share of the rows sent
@@ -53,7 +53,7 @@ type Search struct {
 	Step         time.Duration // how long each rate is tried; 0 takes 5 s
 }
 
-// Bounds of a measurement.
+// Limits of a benchmark.
 const (
 	maxRate        = 1e7
 	maxConcurrency = 4096
@@ -62,7 +62,7 @@ const (
 	defaultStart   = 1000
 )
 
-// check completes the configuration, or says what is wrong with it.
+// check sets defaults and validates the configuration.
 func (c *Config) check() error {
 	c.BatchRows = cmp.Or(c.BatchRows, table.MaxBatchRows)
 	c.RetryFor = cmp.Or(c.RetryFor, defaultRetry)
@@ -115,7 +115,7 @@ func (c *Config) checkSearch() error {
 	return nil
 }
 
-// settings are what a result repeats of the configuration.
+// settings is the part of the configuration that results repeat.
 func (c *Config) settings(tableName string) result.Settings {
 	return result.Settings{
 		Target: c.Target, Table: tableName, Rows: c.Rows, Duration: c.Duration.Seconds(), RowSize: c.Shape.RowSize, Columns: c.Shape.Columns,
@@ -123,5 +123,4 @@ func (c *Config) settings(tableName string) result.Settings {
 	}
 }
 
-// errEnded says that a measurement ended before anything was measured.
 var errEnded = errors.New("it ended before anything was measured; give it more time")

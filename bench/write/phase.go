@@ -17,12 +17,12 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// rowWriter is what a worker writes with: a *writer.Writer, or what a test puts in its place.
+// rowWriter is a *writer.Writer, or a fake in tests.
 type rowWriter interface {
 	Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (writer.Stats, error)
 }
 
-// surroundings are what all phases of a run share.
+// surroundings is shared by all phases of a run.
 type surroundings struct {
 	newWriter   func() (w rowWriter, closed func()) // closed gives back what it holds
 	partitions  atomic.Pointer[partitioner.Map]
@@ -37,7 +37,7 @@ type surroundings struct {
 	watch       func(p *phase) (stop func()) // nil is nobody
 }
 
-// phase is one time of writing, at one rate or as fast as the answers come.
+// phase is one period of writing, at a fixed rate or in a closed loop.
 type phase struct {
 	*surroundings
 	rows     int64         // 0 means no end
@@ -58,8 +58,8 @@ type phase struct {
 	accepted   time.Duration // when a row last was
 }
 
-// run writes until the rows or the time are over, or ctx ends: then what is in flight is finished and nothing is tried
-// again. The error is one that no further request could mend.
+// run writes until the rows or the time run out, or ctx ends; then it finishes requests in flight without retries. It
+// returns an error if no further request could succeed.
 func (p *phase) run(ctx context.Context) (*result.Result, error) {
 	made, err := newRows(p.shape, uint64(p.rows), p.table)
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *phase) run(ctx context.Context) (*result.Result, error) {
 	return res, err
 }
 
-// feed hands out batches until the rows or the time are over.
+// feed hands out batches until the rows or the time run out.
 func (p *phase) feed(over context.Context) error {
 	defer close(p.batches) // here it says: no more, regardless of the reason; nothing is lost with a batch that is not sent
 	for {
@@ -114,12 +114,12 @@ func (p *phase) feed(over context.Context) error {
 	}
 }
 
-// due is when a batch is to be sent at a fixed rate, since the start.
+// due is the time since the start at which a batch is due, at a fixed rate.
 func (p *phase) due(first int64) time.Duration {
 	return time.Duration(float64(first) / p.rate * float64(time.Second))
 }
 
-// work sends batches one after the other.
+// work sends batches one after another.
 func (p *phase) work(over context.Context) error {
 	w, closed := p.newWriter()
 	defer closed()
@@ -145,7 +145,7 @@ func (p *phase) work(over context.Context) error {
 	return nil
 }
 
-// sleep waits, and reports whether ctx still runs.
+// sleep waits, and reports whether ctx is still active.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d > 0 {
 		_ = ratelimit.Wait(ctx, d)
@@ -153,7 +153,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// sending is a batch on its way: the rows that are still to be written.
+// sending is a batch in flight: the rows not yet written.
 type sending struct {
 	rows     []table.Ref
 	repeated []bool
@@ -167,7 +167,7 @@ func (s *sending) begin(b *batch) {
 	}
 }
 
-// send sends a batch, and what of it was not written again, until all is or the time is over.
+// send sends a batch, and its remaining rows again, until all are written or the time is over.
 func (p *phase) send(over context.Context, w rowWriter, s *sending, b *batch, intended time.Duration) error {
 	backoff := ratelimit.Backoff{Base: 20 * time.Millisecond, Max: time.Second}
 	s.begin(b)
@@ -193,7 +193,7 @@ func (p *phase) send(over context.Context, w rowWriter, s *sending, b *batch, in
 	}
 }
 
-// settle puts into the sample what happened to the rows, and keeps those that are to be sent again.
+// settle records the outcomes of the rows in the sample and keeps the rows to retry.
 func (s *sending) settle(r *result.Sample) {
 	kept := 0
 	for i := range s.rows {
@@ -241,7 +241,7 @@ func outcomeOf(r *result.Sample) string {
 	return result.Failed
 }
 
-// count takes a request into the result. The error says that no row has been accepted for too long.
+// count adds a request to the result. It returns an error if no row has been accepted for too long.
 func (p *phase) count(s *result.Sample, b *batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -264,7 +264,7 @@ func (p *phase) count(s *result.Sample, b *batch) error {
 	return fmt.Errorf("no row was written for %v (--retry-for); last answer: %s", p.retryFor, s.Code)
 }
 
-// leave counts rows that were sent and are not written when the time is over.
+// leave counts rows that were sent but not written when time ran out.
 func (p *phase) leave(rows int, intended time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -272,15 +272,15 @@ func (p *phase) leave(rows int, intended time.Duration) {
 	p.rec.Late(intended, max(p.end, time.Since(p.began)))
 }
 
-// countLate counts the waiting of batches that were due, and that nobody was free to send when the time was over. Without
-// them the latency at a rate that is too high would be that of the few that had their turn.
+// countLate counts the waits of batches that were due but not sent when time ran out. Without them, the latency at too
+// high a rate would reflect only the few batches that were sent.
 func (p *phase) countLate() {
 	if p.rate > 0 {
 		p.rec.LateFrom(p.due(p.sent), time.Duration(float64(p.batchRows)/p.rate*float64(time.Second)), p.stopped)
 	}
 }
 
-// progress is how far the phase has come: the time since its start, rows written and the share throttled.
+// progress returns the time since the start, the rows written and the throttled share.
 func (p *phase) progress() (at time.Duration, rows int64, throttled float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// rows makes the rows of a shape, one after the other. It is not safe for concurrent use.
+// rows generates the rows of a shape. It is not safe for concurrent use.
 type rows struct {
 	schema  table.Schema
 	keys    *bench.Keys
@@ -26,10 +26,10 @@ type rows struct {
 	values   []table.Value
 }
 
-// leastLetters is how many letters values are cut from.
+// leastLetters is the minimum length of the text that values are cut from.
 const leastLetters = 1 << 16
 
-// newRows makes the rows of a shape for about n rows of a table.
+// newRows returns a generator tuned for about n rows of the named table.
 func newRows(s Shape, n uint64, name string) (*rows, error) {
 	if s.Columns < 1 || s.Columns > table.MaxColumns {
 		return nil, plan.Usagef("--columns %d: want 1 to %d", s.Columns, table.MaxColumns)
@@ -64,7 +64,7 @@ func newRows(s Shape, n uint64, name string) (*rows, error) {
 	return r, nil
 }
 
-// divide gives each column its part of what a row's size leaves for values.
+// divide splits the bytes that remain for values among the columns.
 func (r *rows) divide(s Shape, fixed int) error {
 	left := s.RowSize - fixed
 	if left < s.Columns {

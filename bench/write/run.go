@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// Time limits of what is not measured.
+// Timeouts outside the measured time.
 const (
 	surveyEvery  = 2 * time.Second // between readings of the partition map; more often at first
 	surveyFirst  = 125 * time.Millisecond
@@ -30,7 +30,6 @@ const (
 	mostWarmStep = time.Second // of a step of a search
 )
 
-// run is one measurement.
 type run struct {
 	*Config
 	*surroundings
@@ -41,9 +40,9 @@ type run struct {
 	asked  chan struct{} // for the partition map
 }
 
-// Run measures. When gentle ends, what is in flight is finished and the result is that of the time until then; when hard
-// ends, requests end too. In either case a table that was made is dropped before Run returns. The result is nil if nothing
-// was measured.
+// Run runs the benchmark. When gentle ends, requests in flight finish and the result covers the time until then; when
+// hard ends, requests are cancelled. Either way a table that Run created is dropped before it returns. The result is
+// nil if nothing was measured.
 func Run(gentle, hard context.Context, c Config) (res *result.Result, err error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 	r.gentle = gentle
 	admin := &client.Admin{Client: making, Context: gentle}
 	if err := admin.Create(r.name, made.schema.Key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		// An answer that was lost may have been that the table is there.
+		// The answer was lost: the table may exist.
 		return nil, r.dropUnsure(err)
 	}
 	c.Say.Line("table %s made", r.name)
@@ -101,7 +100,6 @@ func (r *run) prepare() {
 	r.partitions.Store(partitioner.NewMap(nil))
 }
 
-// measure runs the phases.
 func (r *run) measure(gentle context.Context) (res *result.Result, err error) {
 	if r.Search == nil {
 		res, err = (&phase{surroundings: r.surroundings, rows: r.Rows, duration: r.Duration, warmUp: r.WarmUp, rate: r.Rate}).run(gentle)
@@ -127,7 +125,7 @@ func (r *run) measure(gentle context.Context) (res *result.Result, err error) {
 	return res, err
 }
 
-// ready writes a row until the table takes it: a table that was just made may not serve at once.
+// ready writes a row until the table accepts it: a new table may not serve at once.
 func (r *run) ready(ctx context.Context, made *rows) error {
 	block := new(table.Block)
 	if err := made.next(block); err != nil {
@@ -154,8 +152,8 @@ func (r *run) ready(ctx context.Context, made *rows) error {
 	}
 }
 
-// survey keeps the partition map up to date until ctx ends. What it cannot read it tries again the next time: rows are
-// written to any partitions.
+// survey refreshes the partition map until ctx ends. A failed read is retried next time: rows can be written without a
+// current map.
 func (r *run) survey(ctx context.Context) {
 	p := scan.NewPartitions(&client.Admin{Client: r.sdk, Context: ctx, RetryFor: time.Nanosecond}, r.sdk, r.name)
 	p.Created = true
@@ -182,7 +180,7 @@ func (r *run) survey(ctx context.Context) {
 	}
 }
 
-// watch says how a phase goes, until stop is called.
+// watch reports the progress of a phase until stop is called.
 func (r *run) watch(p *phase) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var finished sync.WaitGroup
@@ -205,8 +203,8 @@ func (r *run) watch(p *phase) (stop func()) {
 	}
 }
 
-// drop deletes the table, unless it is to be kept. It does so also when the run was stopped: then the contexts of requests
-// have ended, so it has its own.
+// drop deletes the table, unless it is to be kept. It uses its own context, because a stopped run's contexts have
+// ended.
 func (r *run) drop() error {
 	if r.Keep {
 		r.Say.Line("table %s kept", r.name)
@@ -231,7 +229,7 @@ func (r *run) drop() error {
 	return nil
 }
 
-// dropUnsure drops a table whose creation failed, if it may have been made all the same; not one that was there before.
+// dropUnsure drops a table whose creation failed but may have taken effect; never a table that existed before.
 func (r *run) dropUnsure(created error) error {
 	class := client.Classify(cause(created))
 	if errors.Is(created, client.ErrTableExists) || !class.Open() {
@@ -244,7 +242,7 @@ func (r *run) dropUnsure(created error) error {
 	return created
 }
 
-// cause is an error of the SDK inside one of ours.
+// cause returns the SDK error that err wraps.
 func cause(err error) error {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		return e.Cause

@@ -9,19 +9,19 @@ import (
 	"example.com/tsimport/internal/words"
 )
 
-// searcher looks for the highest rate that keeps to the limits.
+// searcher finds the highest rate within the limits.
 type searcher struct {
 	limits Search
-	// try writes at a rate for one step; hold for as long as the rate is to last. An error ends the search.
+	// try writes at a rate for one step; hold, for the full duration. An error ends the search.
 	try, hold func(ctx context.Context, rate float64) (*result.Result, error)
 	say       words.Say
-	// least is the lowest rate worth a step: below it a step would end before its first batch is due. 0 is 1.
+	// least is the lowest rate worth a step: at lower rates a step would end before its first batch is due. 0 means 1.
 	least float64
 
 	steps []result.Step
 }
 
-// How the search moves.
+// Parameters of the search.
 const (
 	precision   = 0.03 // the search ends when it knows the rate so well
 	margin      = 0.98 // of what a table has taken while it refused some: a rate that it can keep up
@@ -30,7 +30,7 @@ const (
 	leastServed = 0.97 // of the rows due: less is falling behind, at any latency
 )
 
-// errNoRate is how a search ends that has found nothing: the lowest rate that was tried, and which limit it broke.
+// errNoRate ends a search without a result. It names the lowest rate tried and the limit it broke.
 type errNoRate struct {
 	rate float64
 	why  string
@@ -40,14 +40,14 @@ func (e *errNoRate) Error() string {
 	return fmt.Sprintf("find the highest rate: not even %.0f rows/s keeps to the limits: %s; allow more (--max-p99, --max-throttled)", e.rate, e.why)
 }
 
-// run finds the rate and holds it. The result is that of holding it.
+// run finds the rate, holds it and returns the result of holding it.
 //
 //  1. Double the rate until a step breaks a limit.
-//  2. Try rates in between. A step that was throttled says itself what the table can take: what it took then.
-//  3. Try the lowest rate that broke a limit once more. A new table has one partition and splits while it is written to, so
-//     what was too much at first may no longer be; then continue from 1.
-//  4. Hold the best rate. A partition that idles saves up capacity, so a short step passes at rates that do not last; then
-//     hold a lower one.
+//  2. Try rates in between. The throughput of a throttled step is a hint of the table's capacity.
+//  3. Retry the lowest rate that broke a limit. A new table has one partition and splits under load, so the rate may no longer
+//     be too high; then continue from 1.
+//  4. Hold the best rate. An idle partition saves up capacity, so a short step may pass at a rate that does not last; then hold
+//     a lower one.
 func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	low, high, hint := 0.0, math.Inf(1), 0.0
 	least := max(s.least, 1)
@@ -77,7 +77,7 @@ func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	return s.end(ctx, low)
 }
 
-// passed is the rate of a step that has, 0 of one that has not.
+// passed is the rate of a step within the limits, else 0.
 func passed(s result.Step) float64 {
 	if s.Passed {
 		return s.Rate
@@ -85,7 +85,7 @@ func passed(s result.Step) float64 {
 	return 0
 }
 
-// end holds the rate that was found.
+// end holds the rate found.
 func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error) {
 	if ctx.Err() == nil && low == 0 {
 		last := s.steps[len(s.steps)-1]
@@ -94,8 +94,8 @@ func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error)
 	return s.settle(ctx, low)
 }
 
-// settle holds a rate, and lower ones while it breaks a limit: the steps down grow, since each takes as long as the rate is to
-// last, and what a short step took may be far above it.
+// settle holds a rate, and lower ones while it breaks a limit. The steps down grow, since each takes the full duration,
+// and the rate that a short step reached may be far too high.
 func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result, err error) {
 	held, why := rate, ""
 	for i := range mostHolds {
@@ -125,7 +125,7 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held: %s; allow more (--max-p99, --max-throttled) or hold it for less (--duration)", held, mostHolds, why)
 }
 
-// hintOf is the rate that a table can take by what it took while it throttled; 0 if it did not throttle.
+// hintOf estimates the table's capacity from its throughput while it throttled; 0 if it did not throttle.
 func hintOf(r *result.Result) float64 {
 	if r.Totals.Throttled == 0 {
 		return 0
@@ -146,7 +146,7 @@ func between(low, high, hint float64) float64 {
 	return math.Sqrt(low * high)
 }
 
-// judge enters a step into the record.
+// judge records a step.
 func (s *searcher) judge(rate float64, r *result.Result) result.Step {
 	step := result.Step{Rate: rate, Achieved: r.PerSecond.Rows, P99: r.Latency.P(.99), Throttled: r.Totals.ThrottledShare(), Seconds: r.Seconds}
 	switch limit := float64(s.limits.MaxP99.Microseconds()) / 1000; {

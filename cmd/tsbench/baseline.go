@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// What people do: requests as large as the service takes them, and enough workers for a fast load.
+// Typical settings: requests of the maximum size, and enough workers for a fast load.
 const (
 	batchRows       = 200
 	baselineWorkers = 32
@@ -38,7 +38,7 @@ func baselineCommand() *cli.Command {
 	}
 }
 
-// handWritten is the load. It has the SDK's own retries; a row on which the SDK gives up is lost.
+// handWritten is the baseline load. It relies on the SDK's retries; a row on which the SDK gives up is lost.
 type handWritten struct {
 	sdk     *tablestore.TableStoreClient
 	columns []string // NAME:TYPE, in the order of the file
@@ -46,7 +46,7 @@ type handWritten struct {
 	lost    atomic.Int64
 }
 
-// outcome is what the load prints.
+// outcome is the load's output.
 type outcome struct {
 	usage
 	Lost    int64 `json:"lost"`
@@ -154,7 +154,6 @@ func (h *handWritten) read(ctx context.Context, batches chan<- []*tablestore.Put
 	}
 }
 
-// change makes the row of a record.
 func (h *handWritten) change(fields []string) (*tablestore.PutRowChange, error) {
 	change := &tablestore.PutRowChange{TableName: os.Getenv("BENCH_TABLE"), PrimaryKey: new(tablestore.PrimaryKey)}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
@@ -184,7 +183,6 @@ func (h *handWritten) change(fields []string) (*tablestore.PutRowChange, error) 
 	return change, nil
 }
 
-// write sends a batch.
 func (h *handWritten) write(batch []*tablestore.PutRowChange) {
 	request := new(tablestore.BatchWriteRowRequest)
 	for _, change := range batch {

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// task is what tsimport does with the null server: the words of its command, with TABLE, FILE and RUN for names.
+// task is a command of tsimport against the null server, with the placeholders TABLE, FILE and RUN.
 type task struct {
 	words         string
 	reads, writes bool // rows of a table
@@ -67,7 +67,7 @@ func clientCommand() *cli.Command {
 	}
 }
 
-// load is what one way to load used. CPU is user and system time of its process from start to end.
+// load is the cost of one way to load. CPU is the user and system time of its process.
 type load struct {
 	CPUPerRow        float64 `json:"cpu_us_per_row"`
 	RowsPerSecond    float64 `json:"rows_per_second"`
@@ -80,7 +80,7 @@ type load struct {
 	RowsAgain        int64   `json:"rows_again,omitempty"` // that an external command has sent more than once
 }
 
-// costs is a measurement: of each load the round whose CPU is the median.
+// costs is a measurement: for each load the round with the median CPU.
 type costs struct {
 	What  string          `json:"what"`
 	Shape string          `json:"shape"`
@@ -90,7 +90,6 @@ type costs struct {
 	order []string
 }
 
-// measuring is a measurement that runs.
 type measuring struct {
 	c      *cli.Context
 	task   task
@@ -101,7 +100,7 @@ type measuring struct {
 	server *server
 }
 
-// ways returns the ways to load that are asked for, in order.
+// ways returns the requested ways to load, in order.
 func ways(c *cli.Context, all ...string) ([]string, error) {
 	if !c.IsSet("only") {
 		return all, nil
@@ -167,7 +166,7 @@ func measureClient(c *cli.Context, dir string) (err error) {
 	return show(c, report, report.writeText)
 }
 
-// startServer starts the null server, and says how loads find it.
+// startServer starts the null server and sets the environment for loads.
 func (m *measuring) startServer() (err error) {
 	args := []string{"null-server", "--latency", m.c.Duration("latency").String(), "--partitions", fmt.Sprint(m.c.Int("partitions"))}
 	if m.task.reads {
@@ -189,7 +188,7 @@ func (m *measuring) startServer() (err error) {
 	return nil
 }
 
-// load loads the file into a table of its own in one of the ways and finds out what it used.
+// load loads the file into a separate table in one of the ways and measures the cost.
 func (m *measuring) load(name, tableName string) (l load, err error) {
 	usedFile := filepath.Join(m.dir, "used-"+tableName)
 	env := append(slices.Clone(m.env), "BENCH_TABLE="+tableName)
@@ -262,7 +261,7 @@ func (r *costs) writeText(w io.Writer) error {
 	return t.Flush()
 }
 
-// refused is a command line that a process has refused, whose flags are those of this one.
+// refused turns a usage error of the process into one of this command, which passes its flags on.
 func refused(stderr string) error {
 	return plan.Usagef("%s", strings.TrimPrefix(strings.TrimPrefix(client.OneLine(stderr), "tsimport: "), "tsbench: "))
 }

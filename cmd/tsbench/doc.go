@@ -1,3 +1,3 @@
-// Command tsbench measures tsimport for those who maintain it: what a row costs the client, and how evenly loads use the partitions of a
-// table. `tsbench tsimport …` is tsimport as this tree has it, which is what it starts and measures.
+// Command tsbench measures tsimport for its maintainers: the client's cost of a row, and how evenly loads use the
+// partitions of a table. It starts and measures `tsbench tsimport …`, the tsimport of this tree.
 package main

@@ -19,15 +19,14 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// The ways to load: tsimport itself, a program that is written by hand with the SDK, and the command of --baseline-cmd.
+// The ways to load: tsimport, a program written by hand with the SDK, and the command of --baseline-cmd.
 const (
 	tool     = "tsimport"
 	baseline = "baseline"
 	external = "external"
 )
 
-// usedEnv names, in the environment, the file to which tsimport is to write what it has allocated. Commands whose output is theirs cannot say
-// it there.
+// usedEnv names the file to which tsimport writes its allocations, because stdout belongs to the command.
 const usedEnv = "TSIMPORT_BENCH_USED"
 
 func main() {
@@ -49,7 +48,7 @@ func main() {
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
-// run is a command of tsbench. It returns the exit code.
+// run runs a command of tsbench and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := &cli.App{
 		Name: "tsbench", Usage: "measure tsimport", Writer: stdout, ErrWriter: stderr,
@@ -76,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// inFolder calls f with a folder for files: --keep, or one that is removed afterwards.
+// inFolder calls f with a folder for files: --keep, or a temporary one.
 func inFolder(keep string, f func(dir string) error) (err error) {
 	dir := keep
 	if dir == "" {
@@ -91,7 +90,6 @@ func inFolder(keep string, f func(dir string) error) (err error) {
 	return f(dir)
 }
 
-// writeFile makes a file of what write writes.
 func writeFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {
@@ -104,7 +102,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return err
 }
 
-// show prints a result: as JSON, or as text does.
+// show prints a result, as JSON or by text.
 func show(c *cli.Context, result any, text func(io.Writer) error) (err error) {
 	if c.Bool("json") {
 		out := json.NewEncoder(c.App.Writer)
@@ -119,14 +117,13 @@ func show(c *cli.Context, result any, text func(io.Writer) error) (err error) {
 	return nil
 }
 
-// usage is what a process has allocated, and its peak memory: what the system says of the peak has its parent's in it.
+// usage is a process's allocations and its own peak memory; the system's figure of the peak includes the parent's.
 type usage struct {
 	Allocations    uint64 `json:"allocations"`
 	AllocatedBytes uint64 `json:"allocated_bytes"`
 	PeakRSSBytes   int64  `json:"peak_rss_bytes"`
 }
 
-// used is this process's.
 func used() usage {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)

@@ -13,10 +13,10 @@ import (
 	"example.com/tsimport/bench/null"
 )
 
-// seed is that of all inputs, and of the rows that tables have.
+// seed is the seed of all inputs and of the rows in tables.
 const seed = 1
 
-// counts are what a null server has counted so far.
+// counts are the counters of a null server.
 type counts struct {
 	Requests    int64 `json:"requests"` // writes
 	Rows        int64 `json:"rows"`
@@ -84,7 +84,7 @@ func nullServer(c *cli.Context) error {
 	return c.Context.Err()
 }
 
-// counts asks a null server what it has counted: a line for a line.
+// counts requests the counters of a null server: it answers each line with one.
 func (s *server) counts() (c counts, err error) {
 	var line []byte
 	if _, err = fmt.Fprintln(s.ask); err == nil {

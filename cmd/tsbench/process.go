@@ -14,7 +14,6 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// self is this program.
 func self() string {
 	name, err := os.Executable()
 	if err != nil {
@@ -23,7 +22,8 @@ func self() string {
 	return name
 }
 
-// command is a process that is killed when ctx ends. Its environment has these variables, and none of a Tablestore that is not measured.
+// command returns a process that is killed when ctx ends. Its environment has these variables and no settings of other
+// Tablestore instances.
 func command(ctx context.Context, env []string, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.WaitDelay = 5 * time.Second
@@ -46,7 +46,7 @@ type server struct {
 	stderr  bytes.Buffer
 }
 
-// serve starts a server, of this program's arguments, and waits for the line NAME=VALUE … with which it is ready.
+// serve starts a server with these arguments and waits for the line NAME=VALUE … that says it is ready.
 func serve(ctx context.Context, env []string, args ...string) (s *server, err error) {
 	s = &server{says: map[string]string{}, cmd: command(ctx, env, self(), args...)}
 	s.cmd.Stderr = &s.stderr
@@ -82,13 +82,13 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 	return s, nil
 }
 
-// close ends the server; what it holds is not needed any more. Closing twice does nothing.
+// close kills the server and discards its data. A second call does nothing.
 func (s *server) close() {
 	_ = s.cmd.Process.Kill() // it may have ended with ctx
 	_ = s.cmd.Wait()
 }
 
-// ran is what a process has printed and used.
+// ran is the output and the usage of a process.
 type ran struct {
 	stdout     []byte
 	cpuSeconds float64

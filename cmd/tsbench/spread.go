@@ -22,19 +22,19 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// tsimportNone is a load by tsimport that keeps no order.
+// tsimportNone is tsimport with --order none.
 const tsimportNone = "tsimport-none"
 
-// tableName is the table of every load; each has an engine of its own, so that none inherits another's work.
+// tableName is the table of every load. Each load has its own engine, so none profits from another.
 const tableName = "spread"
 
-// cardKey is the key of the student cards, cardColumns are their columns.
+// cardKey is the key of the student cards; cardColumns are their columns.
 var (
 	cardKey     = []string{"CardID:integer", "SellerID:string", "DeviceID:integer", "OrderNumber:integer"}
 	cardColumns = append(slices.Clone(cardKey), "Amount:double", "OrderTime:string", "Item:string")
 )
 
-// simulation are flags of tsimport serve, which checks them.
+// simulation lists flags of tsimport serve, which validates them.
 var simulation = []string{"partition-wcu", "limiter", "limit-table", "limit-instance", "outage", "latency", "slow", "splits"}
 
 func spreadCommand() *cli.Command {
@@ -58,7 +58,7 @@ func spreadCommand() *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print the measurements as one JSON object"},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
 			&cli.StringFlag{Name: "splits", Usage: "`EVERY[:UNAVAILABLE[:MAX]]`: begin with one partition, and halve all of them each EVERY until there are MAX, 32"},
-			// These are handed to tsimport serve.
+			// These are passed to tsimport serve.
 			&cli.StringFlag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: "1000"},
 			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits"},
 			&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
@@ -73,7 +73,7 @@ func spreadCommand() *cli.Command {
 	}
 }
 
-// scenario is one way to load and what came of it. Counts of rows, units and requests and all times of rows are the engine's.
+// scenario is one way to load and its result. Counts and times come from the engine.
 type scenario struct {
 	Name           string  `json:"name"`
 	Error          string  `json:"error,omitempty"` // what ended the load early, or what differs afterwards
@@ -92,7 +92,8 @@ type scenario struct {
 	Partitions []partition `json:"partitions"`
 }
 
-// partition is what the engine says of one. Times are Unix milliseconds on the wire, and from the start of the loader in a scenario.
+// partition is the engine's report of one partition. Times are Unix milliseconds on the wire, and relative to the
+// loader's start in a scenario.
 type partition struct {
 	rowCounts
 	Start    json.RawMessage `json:"start"`    // null is below all keys
@@ -111,7 +112,6 @@ type rowCounts struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// spreading is a measurement that runs.
 type spreading struct {
 	c    *cli.Context
 	dir  string
@@ -165,7 +165,7 @@ func measureSpread(c *cli.Context, dir string) error {
 	return err
 }
 
-// sample writes the values by which the table is cut: those of the first column of the key.
+// sample writes the values at which the table is cut, taken from the first key column.
 func (s *spreading) sample() error {
 	first, _, _ := strings.Cut(s.keys[0], ":")
 	in, err := os.Open(s.file)
@@ -195,7 +195,7 @@ func (s *spreading) sample() error {
 	}))
 }
 
-// scenario runs one way to load on an engine of its own.
+// scenario runs one way to load on its own engine.
 func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error) {
 	store := filepath.Join(s.dir, "store-"+name)
 	defer os.RemoveAll(store) // the disk is for one store at a time
@@ -251,7 +251,6 @@ func (s *spreading) flags() (flags []string) {
 	return flags
 }
 
-// load runs the loader.
 func (s *spreading) load(ctx context.Context, e *server, found *scenario) error {
 	env, args := e.env, []string{baseline}
 	if found.Name == baseline {
@@ -283,14 +282,14 @@ func (s *spreading) load(ctx context.Context, e *server, found *scenario) error 
 	return nil
 }
 
-// tableStats are the engine's counts of the table.
+// tableStats are the engine's counters of the table.
 type tableStats struct {
 	rowCounts
 	Requests   int64       `json:"requests"`
 	Partitions []partition `json:"partitions"`
 }
 
-// stats asks the engine, with what its limit refused before a table was reached.
+// stats requests the engine's counters, including requests that its limit refused before they reached a table.
 func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.says["url"]+"/_engine/stats", nil)
 	if err != nil {
@@ -318,7 +317,7 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	return t, nil
 }
 
-// measure computes all that follows from the engine's counts, of a loader that began at a time, in Unix milliseconds.
+// measure computes the derived figures of a loader that started at a time in Unix milliseconds.
 func (s *spreading) measure(found *scenario, stats *tableStats, start float64) {
 	ceiling := s.c.Float64("limit-table")
 	if instance := s.c.Float64("limit-instance"); instance > 0 && (ceiling == 0 || instance < ceiling) {
@@ -350,8 +349,8 @@ func (s *spreading) measure(found *scenario, stats *tableStats, start float64) {
 	found.Partitions = stats.Partitions
 }
 
-// shareOf is the share of what the partitions that served allowed at each moment until the end, in milliseconds: their capacity is summed up
-// while they serve, whether they had rows or not, and bounded by that of the whole table, if there is one.
+// shareOf is the share used of the capacity offered until the end, in milliseconds. The capacity of partitions is
+// summed up while they serve, with or without rows, and capped by that of the whole table, if there is one.
 func shareOf(stats *tableStats, ceiling, end float64) float64 {
 	capacity := 0.0
 	for _, p := range stats.Partitions {
@@ -367,7 +366,7 @@ func shareOf(stats *tableStats, ceiling, end float64) float64 {
 	return ratio(float64(stats.Units), capacity)
 }
 
-// idealOf is the time, in seconds, in which a perfect loader would be done.
+// idealOf is the time in seconds that a perfect loader would take.
 func idealOf(stats *tableStats, ceiling float64) (seconds float64) {
 	for _, p := range stats.Partitions {
 		seconds = max(seconds, ratio(float64(p.Units), p.Capacity))
@@ -382,7 +381,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// writeScenarios compares the scenarios, a line each.
+// writeScenarios writes one line per scenario.
 func writeScenarios(out io.Writer, scenarios []*scenario) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tseconds\tlast row\tpossible\tcapacity share\tthrottled\trows\trequests\tbatch fill\tlost\tpeak memory\t")

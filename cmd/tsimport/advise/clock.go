@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// clock is how a column tells times. The zero clock is none.
+// clock is a column's format of times. The zero clock is none.
 type clock struct {
 	layout string // of texts that do not sort by time, as package time has it
 	told   bool   // the column holds times
@@ -17,7 +17,7 @@ type clock struct {
 	period string // layout or unit from which an expression can tell the month; empty if none can
 }
 
-// layouts are what texts of times look like. Those that sort by time come first.
+// layouts are the recognized layouts of times. Those that sort chronologically come first.
 var layouts = []struct {
 	layout string
 	sorts  bool
@@ -31,14 +31,14 @@ var layouts = []struct {
 	{"2.1.2006 15:04:05", false, false}, {"2.1.2006", false, true}, {"2/Jan/2006:15:04:05 -0700", false, false}, {"Jan 2 2006", false, true}, {"Jan 2, 2006", false, true},
 }
 
-// arrivalName matches names of times at which a row came into being rather than changed or ended.
+// arrivalName matches names of creation times rather than of changes or ends.
 var arrivalName = regexp.MustCompile(`(?i)(creat|order|insert|arriv|event|start|begin|pickup|invoice|log|下单|创建)`)
 
-// timeName matches names that columns of times have.
+// timeName matches names of time columns.
 var timeName = regexp.MustCompile(`(?i)(time|date|timestamp|_at$|_on$|_ts$|^ts$|时间|日期)`)
 
-// findClock finds out whether a sampled column holds times: the file says so, every text looks like one, or it is an
-// integer in the range of Unix times under a name that says time.
+// findClock detects times in a sampled column: the file declares the type, every text parses as one, or integers in the
+// range of Unix times have a name that suggests time.
 func findClock(c *column) clock {
 	if len(c.texts) == 0 || c.floating() {
 		return clock{}
@@ -72,13 +72,13 @@ func all(texts [][]byte, f func([]byte) bool) bool {
 	return !slices.ContainsFunc(texts, func(t []byte) bool { return !f(t) })
 }
 
-// expressible are the layouts of texts that key expressions take for times.
+// expressible lists the layouts that key expressions parse as times.
 var expressible = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
 
-// units are what Unix times count, as key expressions name it.
+// units are the units of Unix times, named as in key expressions.
 var units = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-// unixTimes finds in which unit integers are times between 1990 and 2100; "" is none.
+// unixTimes returns the unit in which the integers are times between 1990 and 2100, or "".
 func unixTimes(texts [][]byte) string {
 	for unit, n := range units {
 		low, high := 631152000*n, 4102444800*n
@@ -92,7 +92,7 @@ func unixTimes(texts [][]byte) string {
 	return ""
 }
 
-// span is between which times the column's values are.
+// span returns the first and last time of the column.
 func (c *column) span() (first, last time.Time, ok bool) {
 	if unit := units[c.clock.period]; unit > 0 {
 		return time.Unix(c.low/unit, 0), time.Unix(c.high/unit, 0), true
@@ -105,7 +105,7 @@ func (c *column) span() (first, last time.Time, ok bool) {
 	return first, last, err == nil
 }
 
-// parse returns a number that sorts as the time does; a text that is not a time comes first.
+// parse returns a number that sorts chronologically; texts that are not times come first.
 func (k clock) parse(text []byte) uint64 {
 	at, err := time.Parse(k.layout, string(text))
 	if err != nil {

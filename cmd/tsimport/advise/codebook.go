@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// codebook squeezes texts into 64 bits so that they sort as the texts do: a longer prefix of a text fits the fewer
-// different characters a place can have. Texts that a sample has not prepared it for are still in order, but some of
-// them become equal to their neighbours; it never makes a greater text smaller.
+// codebook maps texts to 64-bit codes that sort as the texts do. The fewer different characters occur at each offset,
+// the longer the prefix that fits. Texts unlike the sample stay in order, but some become equal to their neighbours; a
+// greater text never gets a smaller code.
 type codebook struct {
 	places []place
 	tail   []uint64 // how many codes the places from here on make
 }
 
-// place is what stands at one offset of a column's texts. Rank 0 is the text's end.
+// place describes the characters at one offset of a column's texts. Rank 0 is the end of the text.
 type place struct {
 	rank  [256]uint8 // of the character, else of the nearest one below
 	known [256]bool
 	size  uint64 // ranks
 }
 
-// maxPlaces is how far into a text a codebook looks.
+// maxPlaces limits the prefix that a codebook encodes.
 const maxPlaces = 64
 
-// newCodebook prepares for texts like those of a sample. First each place allows any class of characters it was
-// seen with; where that leaves no space for the places that tell the sample's texts apart, only what was seen.
+// newCodebook builds a codebook for texts like the sample. First each place allows whole classes of the characters
+// seen; if that leaves no space for the places that distinguish the sample's texts, only the characters seen.
 func newCodebook(sample [][]byte) *codebook {
 	sample = slices.Clone(sample)
 	slices.SortFunc(sample, bytes.Compare)
@@ -41,7 +41,7 @@ func newCodebook(sample [][]byte) *codebook {
 	return generous
 }
 
-// telling is how many characters tell all but one in a thousand of different sorted texts apart.
+// telling is the number of characters that distinguish all but one in a thousand of the sorted, distinct texts.
 func telling(sorted [][]byte) int {
 	var shared []int
 	for i := 1; i < len(sorted); i++ {
@@ -88,7 +88,7 @@ func buildCodebook(sample [][]byte, generous bool) *codebook {
 	return b
 }
 
-// classes are the characters that stand for each other: where one was seen, all may come.
+// classes group characters: where one was seen, all may occur.
 var classes = [][2]byte{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {0x80, 0xbf}, {0xc0, 0xff}}
 
 func newPlace(seen [256]bool, generous bool) place {
@@ -99,7 +99,7 @@ func newPlace(seen [256]bool, generous bool) place {
 				n++
 			}
 		}
-		// A single letter is often part of a prefix that all texts share; a digit counts on.
+		// A single letter often belongs to a prefix that all texts share; a single digit is likely to vary.
 		if n > 1 || n == 1 && (generous || class[0] == '0') {
 			for c := int(class[0]); c <= int(class[1]); c++ {
 				seen[c] = true
@@ -118,7 +118,7 @@ func newPlace(seen [256]bool, generous bool) place {
 	return p
 }
 
-// code returns a text's number.
+// code returns the code of a text.
 func (b *codebook) code(text []byte) uint64 {
 	code := uint64(0)
 	for i := range b.places {

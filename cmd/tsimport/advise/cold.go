@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Values are cold if they come again and again for a while and then no more, as those of a cohort do.
+// Values are cold if they recur for a while and then stop, like the values of a cohort.
 const (
 	coldRepeats = 20   // rows of a value, on average, and in the first half of the rows of one that can be called cold
 	coldLeast   = 1000 // rows
 )
 
-// perPeriod is the remedy for values that go cold: a hash would spread a few hot values over nothing and leave cold rows
-// among hot ones forever; a table per period leaves them behind.
+// perPeriod is the fix for values that go cold: a table per period. A hash would not spread the few hot values, and
+// would keep cold rows among hot ones forever.
 func (s *survey) perPeriod(c *Candidate) *Fix {
 	if c.Verdict == Recommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential && c.cause != inRuns && c.cause != skewed && c.cause != fewValues {
 		return nil
@@ -27,8 +27,8 @@ func (s *survey) perPeriod(c *Candidate) *Fix {
 	return f
 }
 
-// idleValues is the share of the values with many rows in the first half that have none in the last quarter. A value that stays as busy as
-// it was would have ten there.
+// idleValues is the share of the values frequent in the first half that do not occur in the last quarter, where a
+// steadily busy value would have ten rows.
 func (s *survey) idleValues(p *column) float64 {
 	n := s.kept.rows
 	if n < coldLeast || p.code < 0 || p.nulls > 0 || s.unordered || float64(s.rows) < coldRepeats*float64(s.distinctOf(p)) {
@@ -59,7 +59,7 @@ func (s *survey) idleValues(p *column) float64 {
 	return idle / float64(max(many, 1))
 }
 
-// periodTemplate is the name of a table per period of the arrival's times, or "" if they do not tell one.
+// periodTemplate is the name template of a table per period of arrival, or "" if the times do not suit one.
 func (s *survey) periodTemplate() string {
 	if s.arrival == nil || s.arrival.clock.period == "" || s.arrival.nulls > 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// column is what is found out about one column of the input.
+// column is the analysis of one input column.
 type column struct {
 	name    string
 	typ     table.Type // as key column: integer, string or binary
@@ -50,16 +50,16 @@ type sampleKind struct {
 	times, others int // values that the file itself calls a time, and others
 }
 
-// Sampled texts are kept up to so many, and as memory allows; after that each replaces another now and then.
+// The limits of the texts sampled. After that each new text replaces another now and then.
 const (
 	minTexts = 16
 	maxTexts = 4096
 )
 
-// keptText is how much of a text is kept: more than is shown, than a codebook looks at and than a time has.
+// keptText is the length at which texts are cut: longer than any display, codebook or time needs.
 const keptText = 256
 
-// textBytes is about what a kept text takes beside its bytes.
+// textBytes is the approximate overhead of a kept text.
 const textBytes = 64
 
 func beginning(text []byte) []byte { return text[:min(len(text), keptText)] }
@@ -68,7 +68,7 @@ func newColumn(name string) *column {
 	return &column{name: name, digits: true, low: math.MaxInt64, high: math.MinInt64, lowByte: 0xff, code: -1, hash: -1, time: -1}
 }
 
-// sample sees a value before the types are known. The texts take up to budget bytes.
+// sample takes a value before the types are known. The texts take up to budget bytes.
 func (c *column) sample(d *record.Datum, budget int64) {
 	switch d.Kind {
 	case record.Null, record.Absent:
@@ -88,7 +88,7 @@ func (c *column) sample(d *record.Datum, budget int64) {
 	}
 }
 
-// sampleText is what is kept of a value's text. Long texts are cut before they are copied.
+// sampleText is the kept part of a value's text. Long texts are cut before they are copied.
 func sampleText(d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Text, record.Number, record.String, record.JSON:
@@ -97,7 +97,7 @@ func sampleText(d *record.Datum) []byte {
 	return beginning([]byte(convert.Text(d)))
 }
 
-// settle ends the sample. The values that come most often take up to budget bytes.
+// settle ends the sample. The most frequent values take up to budget bytes.
 func (c *column) settle(t table.Type, budget int64) {
 	c.top = sketch.NewTop(int(budget / (keptText + textBytes)))
 	c.own, c.typ = t, t
@@ -111,7 +111,7 @@ func (c *column) settle(t table.Type, budget int64) {
 	}
 }
 
-// endSample ends the use of the sample, once it is known whether the column has a place in kept.
+// endSample frees the sample once it is known whether the column has a place in kept.
 func (c *column) endSample() {
 	if !c.integer && c.code >= 0 {
 		c.book = newCodebook(c.texts)
@@ -119,8 +119,8 @@ func (c *column) endSample() {
 	c.texts = nil
 }
 
-// numberTexts says whether four in five texts are numbers, the rest being ways to say that there is none, and whether one
-// of them has a point.
+// numberTexts reports whether four in five texts are numbers and the rest mean null, and whether any has a decimal
+// point.
 func numberTexts(texts [][]byte) (numbers, decimals bool) {
 	n := 0
 	for _, t := range texts {
@@ -133,10 +133,9 @@ func numberTexts(texts [][]byte) (numbers, decimals bool) {
 	return numbers, numbers && decimals
 }
 
-// floating says that the column has no exact values: as a key they would be texts, in no order worth having.
+// floating reports that the values are inexact: as a key they would be texts in no useful order.
 func (c *column) floating() bool { return c.own == table.Double || c.own == table.Boolean }
 
-// see takes a row's value into account.
 func (c *column) see(v *table.Value, keep *kept, count bool) {
 	if c.floating() {
 		if v.Type == table.Null {
@@ -177,7 +176,7 @@ func (c *column) see(v *table.Value, keep *kept, count bool) {
 	c.store(keep, code, hash, nil)
 }
 
-// look notes what a text is like.
+// look updates the text statistics.
 func (c *column) look(text []byte) {
 	n := len(text)
 	if n == 0 {
@@ -226,7 +225,7 @@ func (c *column) store(keep *kept, code, hash uint64, text []byte) {
 	}
 }
 
-// textOf is the value as text, as a string key column holds it. Values of no single type are rare; they may allocate.
+// textOf returns the value as a string key column holds it. Values of mixed types are rare; they may allocate.
 func textOf(v *table.Value) []byte {
 	switch v.Type {
 	case table.Integer:
@@ -239,7 +238,7 @@ func textOf(v *table.Value) []byte {
 	return v.Bytes
 }
 
-// identity is where kept tells the column's values apart.
+// identity is the place in kept that distinguishes the column's values.
 func (c *column) identity() int {
 	if c.hash >= 0 {
 		return c.hash
@@ -247,7 +246,6 @@ func (c *column) identity() int {
 	return c.code
 }
 
-// shown is a value as people read it.
 func shown(text []byte) string {
 	const most = 60
 	runes := []rune(string(text))
@@ -257,7 +255,6 @@ func shown(text []byte) string {
 	return string(runes)
 }
 
-// times is a growth as people read it.
 func times(growth float64) string {
 	if growth == float64(int64(growth)) {
 		return words.Grouped(int64(growth))
@@ -279,7 +276,6 @@ func percent(share float64) string {
 	return "0 %"
 }
 
-// bytesText is a size as people read it.
 func bytesText(n int64) string {
 	for _, u := range []struct {
 		bytes float64

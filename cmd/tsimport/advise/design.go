@@ -11,10 +11,10 @@ import (
 	"example.com/tsimport/internal/keyexpr"
 )
 
-// maxKeyColumns is how many primary-key columns a table has at most.
+// maxKeyColumns is the service's limit of primary-key columns.
 const maxKeyColumns = 4
 
-// design puts a whole primary key together: the best partition key, and columns that make it unique.
+// design builds a primary key: the best partition key, and columns that make it unique.
 func (s *survey) design() {
 	best := s.best()
 	if best == nil {
@@ -40,7 +40,7 @@ func (s *survey) design() {
 	s.report.Design = d
 }
 
-// command loads the input with a key, or copies it if it is a table of the service.
+// command returns the command that loads the input with a key, or copies it if it is a table of the service.
 func (s *survey) command(table string, keys []string) []string {
 	args := append([]string{"load"}, s.Input.Args...)
 	args = append(args, "--table", table, "--create")
@@ -53,7 +53,8 @@ func (s *survey) command(table string, keys []string) []string {
 	return args
 }
 
-// commands makes whole keys of the fixes and splices: a partition key alone would make one row of all that share it.
+// commands completes the keys of fixes and splices: with a partition key alone, rows that share it would become one
+// row.
 func (s *survey) commands() {
 	for _, c := range s.report.Candidates {
 		switch f := c.Fix; {
@@ -73,7 +74,7 @@ func (s *survey) commands() {
 	}
 }
 
-// whole adds columns to a partition key until it tells rows apart, those of the recommended key if they do.
+// whole adds columns to a partition key until it is unique, preferably the columns of the recommended key.
 func (s *survey) whole(expression string, names []string) []string {
 	if s.own != nil {
 		return s.withOwn([]string{expression})
@@ -111,7 +112,7 @@ func (s *survey) whole(expression string, names []string) []string {
 	return keys
 }
 
-// plainKey is a column as --pk takes it. A name that would be read as more than one gets another.
+// plainKey is a column as --pk takes it, renamed if its name would be read as more than one.
 func (s *survey) plainKey(c *column) string {
 	if !strings.ContainsAny(c.name, "=:") {
 		return c.name
@@ -123,8 +124,8 @@ func (s *survey) plainKey(c *column) string {
 	return strings.TrimLeft(name, "0123456789_") + "=" + identifier(c.name)
 }
 
-// best is the candidate that a key is made of: good as it is before one with a fix, one that says whose row it is before
-// others, an earlier column before a later one.
+// best is the candidate for the recommended key. Good candidates come before fixed ones, identifying columns before
+// others, earlier columns before later ones.
 func (s *survey) best() *Candidate {
 	score := func(c *Candidate) int {
 		p := c.parts[0]
@@ -168,7 +169,7 @@ func (s *survey) best() *Candidate {
 	return found
 }
 
-// withOwn adds to a key what it needs to tell the rows of the source apart for certain: the columns of their own key that it does not have.
+// withOwn adds the missing columns of the source's own key, which guarantees uniqueness.
 func (s *survey) withOwn(keys []string) []string {
 	var env keyexpr.Env
 	for _, c := range s.columns {
@@ -198,8 +199,8 @@ func (s *survey) withOwn(keys []string) []string {
 	return keys
 }
 
-// makeUnique adds columns to the key until it tells all rows apart, and says how far that came: those of the source's own key, if it has one. Of
-// others, those that name the row come first, for what rows were measured, or when, may be the same tomorrow.
+// makeUnique adds columns to the key until it is unique, and describes the result. It uses the source's own key, if
+// there is one, else identifying columns first: measurements and times may repeat tomorrow.
 func (s *survey) makeUnique(d *Design, inKey []*column) {
 	if s.own != nil {
 		d.Keys, d.Unique = s.withOwn(d.Keys), "it has all columns of the source's own key, so it stays unique"
@@ -248,8 +249,8 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 	d.Unique = fmt.Sprintf("%d of %s share their key with another row, and the last one wins: add a column that distinguishes them, or load them unchanged if they are repeats", rows-distinct, where)
 }
 
-// unlike finds the column that tells most rows of equal keys apart; of columns that do so almost alike one that says
-// whose row it is, and a counter before the rest: it stays unique as the table grows.
+// unlike finds the column that best distinguishes rows with equal keys. Among near-equals it prefers identifying
+// columns, then a counter, which stays unique as the table grows.
 func (s *survey) unlike(inKey []*column, takes func(*column) bool) (best *column, distinct int) {
 	type choice struct {
 		c        *column
@@ -290,7 +291,7 @@ func (s *survey) unlike(inKey []*column, takes func(*column) bool) (best *column
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
-// tableName makes a table's name of the first file's, or of the table's that is read.
+// tableName derives a table name from the first file, or from the table that is read.
 func (s *survey) tableName() string {
 	base := path.Base(strings.ReplaceAll(s.Input.Args[0], `\`, "/"))
 	base, _, _ = strings.Cut(base, ".")

@@ -1,6 +1,6 @@
-// Package advise reads input files once and rates each column as a partition key. Run takes the files and the planned table's
-// size and traffic, and returns a Report: what the values of each column are like, what share of the table's capacity it could
-// use, a verdict with its reason and a fix, and a complete design as a load command. Memory is bounded. The same input gives
-// the same report, and the report says so where it rests on a part of the rows. The package knows nothing of tables, services
-// or the terminal.
+// Package advise reads input files once and rates each column as a partition key. Run takes the files and the planned
+// table's size and traffic, and returns a Report: statistics of each column's values, the share of the table's capacity
+// it could use, a verdict with its reason and a fix, and a complete design as a load command. Memory is bounded. The
+// same input gives the same report, which says where it rests on a sample. The package knows nothing of tables,
+// services or the terminal.
 package advise

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/cmd/tsimport/advise/sketch"
 )
 
-// fix looks for a key made of the candidate that does better, and simulates it.
+// fix looks for a better key based on the candidate, and simulates it.
 func (s *survey) fix(c *Candidate) {
 	if !s.mayKey(c.parts...) {
 		return
@@ -61,23 +61,23 @@ func (s *survey) fix(c *Candidate) {
 	}
 }
 
-// keep drops a fix that does not help. One for values that are too large or too few need not spread better than what is
-// even already.
+// keep drops a fix that does not help. A fix for oversized or too few values need not spread better than an already
+// even key.
 func (s *survey) keep(c *Candidate) {
-	// Of few rows a window holds so few values that even hashes of them meet.
+	// With few rows a window holds so few values that even their hashes collide.
 	helps := c.Fix.Share >= goodShare || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
 	if !helps && c.cause != digitText {
 		c.Fix = nil
 	}
 }
 
-// Digits that fit what pads them.
+// Digits that the padding supports.
 const (
 	maxIntegerDigits = 18 // every number of so many fits 64 bits
 	maxPadDigits     = 64
 )
 
-// hashPrefix puts a few hex digits of a hash before the value.
+// hashPrefix prefixes the value with a few hex digits of its hash.
 func (s *survey) hashPrefix(c *Candidate) *Fix {
 	if len(c.parts) != 1 {
 		return nil
@@ -111,8 +111,8 @@ func (s *survey) spliceWith(c *Candidate) *Fix {
 	return nil
 }
 
-// spliceChain joins columns, coarse ones first, until no value grows too large. Every step becomes a candidate, so that
-// the report shows which column helps.
+// spliceChain joins columns, coarse ones first, until no value grows too large. Each step becomes a candidate, so the
+// report shows which column helps.
 func (s *survey) spliceChain(c *Candidate) *Fix {
 	parts := slices.Clone(c.parts)
 	for _, partner := range s.partners(c.parts[0]) {
@@ -168,7 +168,7 @@ func (s *survey) splice(parts []*column) *Fix {
 	return f
 }
 
-// digitsOf is how wide a number's column is padded: of a source that says its type, as that goes, else as the numbers of the input do.
+// digitsOf is the padded width of a number column: by the source's declared type, else by the numbers in the input.
 func (s *survey) digitsOf(c *column) int {
 	if slices.Contains(s.own, c) {
 		return len(strconv.FormatInt(math.MaxInt64, 10))
@@ -176,14 +176,14 @@ func (s *survey) digitsOf(c *column) int {
 	return max(len(strconv.FormatInt(c.high, 10)), len(strings.TrimPrefix(strconv.FormatInt(c.low, 10), "-")))
 }
 
-// identifying matches the names of columns that say whose row it is.
+// identifying matches names of columns that hold identifiers.
 var identifying = regexp.MustCompile(`([iI][dD]|ID[sS]?|[kK]ey|[cC]ode|[nN]o|[nN]um(ber)?|[uU]uid|UUID|SN|编号|编码|号|代码)$|` +
 	`(?i)(user|customer|account|device|card|phone|mobile|host|session|member|client|buyer|seller|shop|store|vehicle|sensor|meter|imei|mac|vin|sku)$`)
 
-// notIdentifying matches words that only end as such names do.
+// notIdentifying matches words that only end like such names.
 var notIdentifying = regexp.MustCompile(`(?i)(humid|paid|valid|bid|grid|void|avoid|solid|liquid|fluid|hybrid|mid|acid|rapid|covid)$`)
 
-// named says whether a column's name, or the user, says that it names something.
+// named reports whether a column's name, or the user, marks it as an identifier.
 func (s *survey) named(c *column) bool {
 	return identifies(c.name) || slices.Contains(s.own, c) || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(s.split(name), c) })
 }
@@ -192,7 +192,7 @@ func identifies(name string) bool {
 	return identifying.MatchString(name) && !notIdentifying.MatchString(name)
 }
 
-// counts says whether a column seems to count or measure something.
+// counts reports whether a column seems to be a count or a measurement.
 func (s *survey) counts(c *column) bool {
 	if c.clock.told || s.named(c) {
 		return false
@@ -200,8 +200,8 @@ func (s *survey) counts(c *column) bool {
 	return c.decimals || c.integer || c.numbers && !c.digits
 }
 
-// partners are the columns that may be joined after one, those that say whose row it is first, of them the coarse ones
-// first: rows of one of their values stay together.
+// partners returns the columns that may follow first in a splice: identifying ones first, coarse ones before fine ones,
+// since the rows of one value stay together.
 func (s *survey) partners(first *column) []*column {
 	var list []*column
 	for _, c := range s.columns {
@@ -227,10 +227,10 @@ func (s *survey) partners(first *column) []*column {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// reserved are what a name in an expression cannot be.
+// reserved lists words that cannot be names in an expression.
 var reserved = []string{"true", "false", "nil", "not", "and", "or", "in", "let", "if", "else", "matches", "contains", "startsWith", "endsWith", "auto", "signed", "text", "int", "pad", "splice", "md5"}
 
-// identifier is a column in a key expression.
+// identifier writes a column in a key expression.
 func identifier(name string) string {
 	if plainName.MatchString(name) && !slices.Contains(reserved, name) {
 		return name
@@ -238,7 +238,7 @@ func identifier(name string) string {
 	return "col(" + strconv.Quote(name) + ")"
 }
 
-// keyName is a name for a key column that no column of the input has.
+// keyName is a name for a key column that no input column has.
 func (s *survey) keyName() string {
 	for _, name := range []string{"key", "pk", "partition_key", "tablestore_key"} {
 		if s.find(name) == nil {

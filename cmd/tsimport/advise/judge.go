@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/words"
 )
 
-// What verdicts turn on.
+// Thresholds of the verdicts.
 const (
 	goodShare = 0.7   // of the capacity: from here on a key is good
 	someShare = 0.35  // from here on it is usable with a fix
@@ -20,7 +20,7 @@ const (
 	nullShare = 0.001 // of the rows: more nulls are not an accident
 )
 
-// cause is why a candidate is not simply good.
+// cause is why a candidate is not good as it is.
 type cause uint8
 
 const (
@@ -39,7 +39,7 @@ const (
 	digitText
 )
 
-// judgeAll looks at every candidate, then at splices that help those that grow too large.
+// judgeAll judges every candidate, then splices for candidates that grow too large.
 func (s *survey) judgeAll(ctx context.Context) error {
 	names := s.Candidates
 	if names == nil {
@@ -88,7 +88,7 @@ func nameOf(parts []*column) string {
 	return strings.Join(names, "+")
 }
 
-// add judges a candidate and puts it into the report.
+// add judges a candidate and adds it to the report.
 func (s *survey) add(parts []*column) *Candidate {
 	for _, c := range s.report.Candidates {
 		if slices.Equal(c.parts, parts) {
@@ -108,7 +108,7 @@ func (s *survey) add(parts []*column) *Candidate {
 	return c
 }
 
-// simulable says whether the parts can be keys at all.
+// simulable reports whether the parts can be keys.
 func (s *survey) simulable(parts []*column) bool {
 	return !slices.ContainsFunc(parts, func(c *column) bool { return c.code < 0 || c.rows == 0 })
 }
@@ -121,8 +121,8 @@ func (s *survey) keysOf(parts []*column) simulate.Keys {
 	return s.kept.keys(places...)
 }
 
-// spread simulates keys both ways. The hottest of the values that make a key bounds what live traffic can use: a window of
-// few rows may not show it.
+// spread simulates live traffic and a load. The hottest of the values that make up a key caps the live share, which a
+// window of few rows may not show.
 func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float64, cut int) {
 	of, cut := simulate.Cut(keys, s.Partitions)
 	live = simulate.Live(of, s.order, simulate.Traffic{Partitions: s.Partitions, Rate: s.Rate})
@@ -132,7 +132,7 @@ func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float6
 	return live, loaded.Share, cut
 }
 
-// facts gathers what a candidate's values are like.
+// facts collects the statistics of a candidate's values.
 func (s *survey) facts(parts []*column) (f Facts) {
 	f.Monotonic, f.Top = "no", []Hot{}
 	var identities []int
@@ -157,7 +157,7 @@ func (s *survey) facts(parts []*column) (f Facts) {
 		f.Distinct = int64(float64(distinct) * scale) // as if values did not come again; single columns know better
 	}
 	if c := parts[0]; len(parts) == 1 {
-		// The estimate of all rows wins where not all were kept; it cannot be above what there is.
+		// The estimate over all rows wins if not all were kept; it cannot exceed the number of rows.
 		if !s.kept.all() {
 			f.Distinct = min(c.distinct.Count(), c.rows)
 		} else if c.nulls > 0 {
@@ -189,7 +189,7 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// monotonic says whether values grow or fall as rows arrive.
+// monotonic reports whether values grow or fall in arrival order.
 func (s *survey) monotonic(c *column) string {
 	place := c.code
 	if c.time >= 0 && s.arrival == c {
@@ -204,8 +204,8 @@ func (s *survey) monotonic(c *column) string {
 	return "no"
 }
 
-// divides is into how many values a splice divides the rows of its first part's values when these grow: all the values of
-// a part that goes its own way, one of a part that belongs to the parts before it.
+// divides is the number of values among which a splice divides the rows of a growing value of its first part. A part
+// counts with all its values if it is independent, with one if the parts before it determine it.
 func (s *survey) divides(parts []*column) float64 {
 	factor := 1.0
 	for i := 1; i < len(parts); i++ {
@@ -222,7 +222,7 @@ func (s *survey) divides(parts []*column) float64 {
 			factor *= own
 		}
 	}
-	// Values that the rows of now divide anyway are counted in the largest one.
+	// Values that already divide today's rows are counted in the largest one.
 	now, _ := s.kept.groups(identitiesOf(parts)...)
 	first, _ := s.kept.groups(parts[0].identity())
 	return max(1, factor/max(1, float64(now)/float64(first)))
@@ -235,7 +235,7 @@ func identitiesOf(parts []*column) (places []int) {
 	return places
 }
 
-// together is how many values of a column come with each value of others, on average, and how many rows.
+// together returns the average number of values of a column, and of rows, per combined value of the parts.
 func (s *survey) together(parts []*column, next *column) (values, rows float64) {
 	places := identitiesOf(parts)
 	before, _ := s.kept.groups(places...)
@@ -243,10 +243,10 @@ func (s *survey) together(parts []*column, next *column) (values, rows float64) 
 	return float64(after) / float64(before), float64(s.kept.rows) / float64(before)
 }
 
-// distinctOf is how many values a column has.
+// distinctOf estimates the number of distinct values of a column.
 func (s *survey) distinctOf(c *column) int64 { return min(c.distinct.Count(), max(1, c.rows)) }
 
-// judge gives the verdict.
+// judge sets the verdict.
 func (s *survey) judge(c *Candidate) {
 	c.cause = s.causeOf(c)
 	switch {
@@ -307,7 +307,7 @@ func (s *survey) causeOf(c *Candidate) cause {
 	return fine
 }
 
-// reason is the verdict in one sentence with its numbers.
+// reason states the verdict with its figures in one sentence.
 func (s *survey) reason(c *Candidate) string {
 	name, p := c.Column, s.Partitions
 	used := fmt.Sprintf("live traffic could use %s of %d partitions", percent(c.Share), p)

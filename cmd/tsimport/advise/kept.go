@@ -9,14 +9,14 @@ import (
 	"example.com/tsimport/cmd/tsimport/advise/sketch"
 )
 
-// Rows are kept in blocks that stand together in the input: within one, neighbours are neighbours.
+// Rows are kept in blocks of consecutive input rows, so that neighbours within a block are true neighbours.
 const keptBlock = 8192
 
-// maxKept is how many rows are kept however much memory there is: more only take longer to simulate.
+// maxKept limits the rows kept regardless of memory: more would only take longer to simulate.
 const maxKept = 4 << 20
 
-// kept holds of each row 8 bytes a column that sort as the column does, and for texts 8 bytes of hash. When it is full it
-// drops every second block and from then on keeps half as many.
+// kept holds 8 bytes per row and column that sort as the column does, and for texts 8 bytes of hash. When full, it
+// drops every second block and keeps half as many from then on.
 type kept struct {
 	columns [][]uint64
 	max     int    // rows
@@ -28,12 +28,12 @@ type kept struct {
 
 func newKept(columns int, memory int64) *kept {
 	perRow := int64(8 * max(columns, 1))
-	// Growing slices and what is made of them when all is read take as much again.
+	// Slice growth and the indexes built after reading take as much again.
 	most := int(min(maxKept, memory/4/perRow))
 	return &kept{columns: make([][]uint64, columns), max: max(2*keptBlock, most/(2*keptBlock)*(2*keptBlock)), stride: 1, counted: map[string][2]int{}}
 }
 
-// next says whether the next row is to be added with add for each column.
+// next reports whether the next row is to be added, with add for each column.
 func (k *kept) next() bool {
 	block := k.seen / keptBlock
 	k.seen++
@@ -64,10 +64,10 @@ func (k *kept) thin() {
 	k.stride *= 2
 }
 
-// all says that no row was left out.
+// all reports whether every row was kept.
 func (k *kept) all() bool { return k.stride == 1 }
 
-// order returns the rows in the order of a column, equal ones in the input's; nil when that is the input's order.
+// order returns the rows in the order of a column, equal ones in input order; nil means input order.
 func (k *kept) order(column int) []int32 {
 	codes := k.columns[column]
 	if slices.IsSorted(codes) {
@@ -102,7 +102,8 @@ func (k *kept) keys(columns ...int) simulate.Keys {
 	return keys
 }
 
-// groups counts the different values of columns together and the rows of the most frequent one, once all rows are read.
+// groups returns the number of distinct combinations of the columns and the rows of the most frequent one. All rows
+// must have been read.
 func (k *kept) groups(columns ...int) (distinct, most int) {
 	name := fmt.Sprint(columns)
 	if n, known := k.counted[name]; known {
@@ -119,7 +120,7 @@ func (k *kept) groups(columns ...int) (distinct, most int) {
 	return distinct, most
 }
 
-// countGroups counts in a table of its own: a map would take three times as long.
+// countGroups counts in its own hash table: a map would take three times as long.
 func countGroups(rows int, hash func(row int) uint64) (distinct, most int) {
 	size := 1
 	for size < 2*rows {
@@ -142,7 +143,7 @@ func countGroups(rows int, hash func(row int) uint64) (distinct, most int) {
 	return distinct, most
 }
 
-// trend compares rows a 64th of all apart in an order: the share of pairs whose later row has the greater value, and the
+// trend compares pairs of rows a 64th of the input apart: the share whose later row has the greater value, and the
 // smaller one.
 func (k *kept) trend(column int, order []int32) (up, down float64) {
 	codes := k.columns[column]

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/words"
 )
 
-// Present is how the rows of a table that exists lie in it, by the partition key that it has. All rows are counted.
+// Present describes how the rows of an existing table are distributed over its partition key. All rows are counted.
 type Present struct {
 	Key          []string     `json:"primary_key"` // the table's columns
 	PartitionKey string       `json:"partition_key"`
@@ -28,7 +28,7 @@ type Range struct {
 	Recent float64 `json:"recent_share"` // of the last quarter of the rows that arrived
 }
 
-// ValueSize is what the rows of one partition-key value take.
+// ValueSize is the size of one partition-key value.
 type ValueSize struct {
 	Value string `json:"value"`
 	Rows  int64  `json:"rows"`
@@ -44,16 +44,16 @@ const (
 	Cold       = "cold keys"   // a good part of the keys gets no rows any more
 )
 
-// Unevenness is what keeps a table from using its partitions.
+// Unevenness is a reason why a table cannot use all its partitions.
 type Unevenness struct {
 	Kind string `json:"kind"`
 	Why  string `json:"why"` // a sentence, with the place and the shares
 }
 
-// Up to so many ranges are counted; of more, neighbours are joined.
+// mostRanges limits the ranges counted; beyond it, neighbours are joined.
 const mostRanges = 128
 
-// What makes a table uneven.
+// Thresholds of unevenness.
 const (
 	recentPart = 4    // the last quarter of the rows is recent
 	hotExcess  = 0.25 // of the recent rows more than of all rows: a hot range
@@ -62,7 +62,7 @@ const (
 	idleRange  = 0.02 // a range is idle that has less than this part of its share of recent rows
 )
 
-// lies counts the rows of a table as they come, in key order.
+// lies counts the rows of a table as they arrive in key order.
 type lies struct {
 	bounds [][]byte // of partitions, as AppendKey encodes them; nil cuts ranges
 	each   int64    // rows of a range that is cut here
@@ -83,7 +83,6 @@ func newLies(bounds []table.Value) *lies {
 	return l
 }
 
-// add counts a row.
 func (l *lies) add(v table.Value, size int64) {
 	if l.rows == 0 || v.Type != l.last.Type || v.Int != l.last.Int || !bytes.Equal(v.Bytes, l.last.Bytes) {
 		l.endValue()
@@ -101,7 +100,7 @@ func (l *lies) add(v table.Value, size int64) {
 	l.ends[len(l.ends)-1] = l.rows
 }
 
-// begins reports whether a range begins with the value, which has not come before.
+// begins reports whether a range begins with the value, which is new.
 func (l *lies) begins() bool {
 	if l.bounds == nil {
 		if len(l.ranges) > 0 && l.ranges[len(l.ranges)-1].Rows < l.each {
@@ -125,7 +124,7 @@ func (l *lies) begins() bool {
 	return passed > 0 || len(l.ranges) == 0
 }
 
-// join makes one range of two neighbours each.
+// join merges pairs of neighbouring ranges.
 func (l *lies) join() {
 	for i := range l.ranges {
 		if i%2 == 0 {
@@ -139,7 +138,7 @@ func (l *lies) join() {
 	l.ranges, l.ends = l.ranges[:(mostRanges+1)/2], l.ends[:(mostRanges+1)/2]
 }
 
-// endValue takes the size of the last value among the largest.
+// endValue records the size of the last value if it is among the largest.
 func (l *lies) endValue() {
 	const most = 10
 	if l.value.Rows > 0 && (len(l.top) < most || l.value.Bytes > l.top[most-1].Bytes) {
@@ -158,7 +157,7 @@ func showValue(v table.Value) string {
 	return shown(v.Bytes)
 }
 
-// present says how the table's rows lie, once all are read and it is known in which order they came.
+// present describes the distribution of the table's rows, once all are read and their write order is known.
 func (s *survey) present() {
 	l := s.lies
 	if l == nil || len(s.own) == 0 || s.kept.rows == 0 {
@@ -204,7 +203,7 @@ func (s *survey) present() {
 	}
 }
 
-// recent returns the share of each range in the rows that came last.
+// recent returns the share of the latest rows in each range.
 func (s *survey) recent() []float64 {
 	n, counts := s.kept.rows, make([]float64, len(s.lies.ranges))
 	from := n - max(1, n/recentPart)
@@ -219,7 +218,8 @@ func (s *survey) recent() []float64 {
 	return counts
 }
 
-// hottest returns the neighbouring ranges that have the most recent rows beyond what they have of all rows, and both shares.
+// hottest returns the neighbouring ranges whose share of recent rows most exceeds their share of all rows, and both
+// shares.
 func hottest(ranges []Range, rows int64) (from, to int, recent, all float64) {
 	var best, sum float64
 	begin := 0
@@ -237,7 +237,7 @@ func hottest(ranges []Range, rows int64) (from, to int, recent, all float64) {
 	return from, to, recent, all
 }
 
-// idleRows is the share of the rows that are in ranges without recent ones.
+// idleRows is the share of all rows in ranges without recent ones.
 func idleRows(ranges []Range, rows int64) (idle float64) {
 	for _, r := range ranges {
 		if share := float64(r.Rows) / float64(rows); r.Recent < idleRange*share {

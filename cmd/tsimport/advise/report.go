@@ -1,16 +1,15 @@
 package advise
 
-// Verdict is what is thought of a partition key.
+// Verdict is the rating of a partition key.
 type Verdict string
 
-// The verdicts.
 const (
 	Recommended    Verdict = "recommended"
 	Usable         Verdict = "usable"
 	NotRecommended Verdict = "not recommended"
 )
 
-// Report is what was found out. Shares are between 0 and 1.
+// Report is the result of Run. Shares are between 0 and 1.
 type Report struct {
 	Files       []string     `json:"files"`
 	Rows        int64        `json:"rows"`
@@ -29,13 +28,13 @@ type Report struct {
 	Notes       []string     `json:"notes"`
 }
 
-// Arrival is the order in which live rows are taken to come.
+// Arrival is the assumed order of live rows.
 type Arrival struct {
 	Column string `json:"column"` // "" is the input's order
 	How    string `json:"how"`    // why this one, a sentence
 }
 
-// Candidate is a column, or several spliced with +, as partition key.
+// Candidate is a possible partition key: a column, or several joined with +.
 type Candidate struct {
 	Column  string    `json:"column"`
 	Type    string    `json:"type"`
@@ -52,7 +51,7 @@ type Candidate struct {
 	cause   cause
 }
 
-// Facts are what a candidate's values are like.
+// Facts describes a candidate's values.
 type Facts struct {
 	Distinct     int64   `json:"distinct"`
 	Hottest      float64 `json:"hottest_share"`
@@ -75,7 +74,7 @@ type Hot struct {
 	Share float64 `json:"share"`
 }
 
-// Fix is a partition key made of the candidate that does better, simulated like any other.
+// Fix is a better partition key based on the candidate, simulated like any other.
 type Fix struct {
 	Name       string  `json:"name"`                 // hash prefix, splice, pad, …
 	Expression string  `json:"expression,omitempty"` // as --pk takes it, with its name; empty if the remedy is Table
@@ -88,7 +87,7 @@ type Fix struct {
 	columns []string
 }
 
-// Key is a whole primary key around a partition key, as a command that loads the input with it.
+// Key is a primary key for a partition key, as a load command.
 type Key struct {
 	Keys        []string `json:"primary_key"` // as --pk takes them
 	Command     []string `json:"-"`           // arguments of tsimport, to be quoted for a shell
@@ -104,7 +103,7 @@ type Design struct {
 	columns []*column
 }
 
-// EachKey calls f with every key that the report has a command for.
+// EachKey calls f with every key of the report that has a command.
 func (r *Report) EachKey(f func(*Key)) {
 	for _, c := range r.Candidates {
 		if c.Fix != nil && c.Fix.Command != nil {

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Input says what is read and how.
+// Input says which inputs are read, and how.
 type Input struct {
 	Args    []string
 	Options reader.Options
@@ -26,13 +26,13 @@ type Input struct {
 	Bounds  []table.Value // of its partitions; nil if they are not known
 }
 
-// sampleBytes is how much of the inputs is looked at to find the columns' types: as much as a load looks at.
+// sampleBytes is the amount of input sampled to infer types, as in a load.
 const sampleBytes = 8 << 20
 
-// minSampleBytes is how much of each input at least.
+// minSampleBytes is the minimum sampled of each input.
 const minSampleBytes = 64 << 10
 
-// rows is a stream of typed rows: the only place that knows where they come from.
+// rows is a stream of typed rows; only it knows their source.
 type rows struct {
 	input    Input
 	sources  []source.Source
@@ -42,8 +42,7 @@ type rows struct {
 	warnings []string
 }
 
-// openRows opens the inputs and finds the columns' types, as a load does. each gets the text of every value in the
-// sample.
+// openRows opens the inputs and infers the columns' types, as a load does. each gets the text of every sampled value.
 func openRows(ctx context.Context, in Input, each func(column, columns int, d *record.Datum)) (r *rows, err error) {
 	r = &rows{input: in}
 	defer func() {
@@ -62,7 +61,6 @@ func openRows(ctx context.Context, in Input, each func(column, columns int, d *r
 	return r, r.infer(each)
 }
 
-// openParts opens a table of a database.
 func (r *rows) openParts(ctx context.Context) error {
 	division, err := r.input.Sources.Divide(ctx)
 	if err != nil {
@@ -111,7 +109,7 @@ func (r *rows) openFiles(ctx context.Context) error {
 	return nil
 }
 
-// infer finds the types. Inputs read together need the same columns, but lines of JSON may lack some.
+// infer infers the types. Inputs read together need the same columns, but JSON lines may lack some.
 func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 	inference := convert.NewInference(len(r.columns), r.input.Convert)
 	fields := make([]record.Datum, len(r.columns))
@@ -154,8 +152,8 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 	return nil
 }
 
-// each calls f with the values of every row that a load would take, by columns, in the order of the inputs. They are
-// valid during the call.
+// each calls f with the values of every row that a load would accept, by column, in input order. They are valid during
+// the call.
 func (r *rows) each(ctx context.Context, f func([]table.Value)) error {
 	for _, s := range r.sources {
 		if err := r.source(ctx, s, f); err != nil {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Config is what is to be found out. Zero fields take their defaults.
+// Config configures Run. Zero fields take their defaults.
 type Config struct {
 	Input      Input
 	Candidates []string // columns, or splices A+B; nil takes all columns
@@ -30,17 +30,17 @@ const (
 	defaultMemory     = 1 << 30
 )
 
-// UsageError says that something was asked for wrongly.
+// UsageError reports invalid arguments.
 type UsageError struct{ Message string }
 
 func (e *UsageError) Error() string { return e.Message }
 
 func usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(format, a...)} }
 
-// maxStored is how many columns are looked at closely: the first ones, and those that were asked for.
+// maxStored is the number of columns analysed in detail: the first ones, and those requested.
 const maxStored = 24
 
-// survey is a run: what reading the input leaves behind.
+// survey is the state of a run.
 type survey struct {
 	Config
 	columns []*column
@@ -60,7 +60,7 @@ type survey struct {
 	unordered bool // nothing says in which order rows came
 }
 
-// Run reads the inputs once and reports.
+// Run reads the inputs once and returns the report.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	c.Partitions = cmp.Or(c.Partitions, DefaultPartitions)
 	c.Rate = cmp.Or(c.Rate, c.Partitions*(DefaultRate/DefaultPartitions))
@@ -83,7 +83,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return s.report, nil
 }
 
-// columnBudget is what a column's sample may take, and later its most frequent values.
+// columnBudget limits a column's sample, and later its most frequent values.
 func (s *survey) columnBudget(columns int) int64 { return s.Memory / 8 / int64(max(columns, 1)) }
 
 func (s *survey) firstReject() string {
@@ -93,7 +93,8 @@ func (s *survey) firstReject() string {
 	return "; the first is refused: " + s.report.FirstReject
 }
 
-// onlyKey rates the columns of a live source's own key alone, unless others were asked for: a load from there makes its key of these.
+// onlyKey rates only the key columns of a live source, unless others were requested: a load of it makes its key from
+// these.
 func (s *survey) onlyKey(in *rows) {
 	about := in.sources[0].About()
 	if !about.Live || s.Candidates != nil {
@@ -106,7 +107,6 @@ func (s *survey) onlyKey(in *rows) {
 		strings.Join(s.Candidates, ", ")))
 }
 
-// findOwn finds the columns of the source's own key.
 func (s *survey) findOwn(in *rows) {
 	about := in.sources[0].About()
 	s.live = about.Live
@@ -124,12 +124,11 @@ func (s *survey) findOwn(in *rows) {
 	}
 }
 
-// mayKey reports whether a load takes keys that are made of the columns.
+// mayKey reports whether a load accepts a key made of the columns.
 func (s *survey) mayKey(parts ...*column) bool {
 	return !s.live || !slices.ContainsFunc(parts, func(c *column) bool { return !slices.Contains(s.own, c) })
 }
 
-// read takes every row into account.
 func (s *survey) read(ctx context.Context) error {
 	in, err := openRows(ctx, s.Input, func(i, columns int, d *record.Datum) {
 		for len(s.columns) <= i {
@@ -185,7 +184,6 @@ func (s *survey) read(ctx context.Context) error {
 	return err
 }
 
-// see takes one row into account.
 func (s *survey) see(values []table.Value, count bool) {
 	s.rows++
 	var keep *kept
@@ -211,7 +209,7 @@ func (s *survey) see(values []table.Value, count bool) {
 	}
 }
 
-// gaps chooses rows at random for what costs too much for each: all at first, one in eight of a long input.
+// gaps selects rows at random for expensive statistics: all at first, one in eight of a long input.
 type gaps struct {
 	seen, random uint64
 	skip         uint64
@@ -226,13 +224,13 @@ func (g *gaps) next() bool {
 		g.skip--
 		return false
 	}
-	// A fixed gap would meet the same values forever in an input that repeats itself.
+	// A fixed gap would always hit the same values in a periodic input.
 	g.random = g.random*6364136223846793005 + 1442695040888963407
 	g.skip = g.random >> 60 // 7.5 on average
 	return true
 }
 
-// places gives the columns their places in kept.
+// places assigns columns their places in kept.
 func (s *survey) places() int {
 	n, stored := 0, 0
 	take := func(c *column) {
@@ -322,8 +320,8 @@ func (s *survey) checkNames() error {
 	return nil
 }
 
-// findArrival settles in which order live rows come: the column named, else the column of times that grows along the
-// input most steadily, else the input's own order.
+// findArrival determines the order of live rows: the column named by the user, else the time column that grows most
+// steadily along the input, else input order.
 func (s *survey) findArrival() {
 	a := &s.report.Arrival
 	defer func() {
@@ -383,7 +381,7 @@ func (s *survey) findArrival() {
 	}
 }
 
-// byWriting takes the rows of a table in the order in which they were written: that in which they are read is of their keys.
+// byWriting orders the rows of a table by write time: they are read in key order.
 func (s *survey) byWriting() {
 	w, a := s.written, &s.report.Arrival
 	s.order = s.kept.mixed(w.code)

@@ -14,8 +14,8 @@ var (
 
 func init() { firstLate(debug.SetGCPercent) }
 
-// firstLate has the first collection be late, and those after it as usual: most commands end before that, and collections of little garbage would
-// take a quarter of their time.
+// firstLate delays only the first collection: most commands end before it, and early collections of little garbage
+// would take a quarter of their time.
 func firstLate(setPercent func(int) int) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -30,7 +30,7 @@ func firstLate(setPercent func(int) int) {
 	}, usual)
 }
 
-// At sets by how many percent the heap may grow between collections.
+// At sets the percentage by which the heap may grow between collections.
 func At(percent int) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Keys are the partition keys of rows: for row i the numbers Keys[0][i], Keys[1][i], … compare one after the other as
-// the service compares the keys.
+// Keys are the partition keys of rows: the numbers Keys[0][i], Keys[1][i], … of row i compare lexicographically as the
+// service compares its key.
 type Keys [][]uint64
 
-// MaxPartitions is how many partitions a simulated table has at most.
+// MaxPartitions is the maximum number of partitions of a simulated table.
 const MaxPartitions = 4096
 
-// maxCutSample is how many rows the bounds are found from; more make no bound visibly better.
+// maxCutSample is the number of rows that determine the bounds; more would hardly improve them.
 const maxCutSample = 1 << 18
 
 func (k Keys) len() int { return len(k[0]) }
@@ -26,13 +26,12 @@ func (k Keys) compare(i, j int32) int {
 	return 0
 }
 
-// Cut divides the rows among n range partitions that hold as equal numbers of rows as whole key values allow. It returns
-// the partition of each row and how many partitions there are, fewer than n where the values are too few or one of them
-// is too heavy.
+// Cut divides the rows among n range partitions of about equal row counts, without dividing a key value. It returns the
+// partition of each row and the number of partitions: fewer than n if there are too few values or one is too heavy.
 func Cut(keys Keys, n int) (of []uint16, partitions int) {
 	n = min(n, MaxPartitions)
 	sample := make([]int32, 0, min(keys.len(), maxCutSample))
-	// Steps of a fraction reach every part of the rows alike; whole ones would leave out the end.
+	// Fractional steps sample all rows evenly; integer steps would miss the end.
 	for i := range cap(sample) {
 		sample = append(sample, int32(uint64(i)*uint64(keys.len())/uint64(cap(sample))))
 	}
@@ -45,7 +44,7 @@ func Cut(keys Keys, n int) (of []uint16, partitions int) {
 		}
 		return of, len(bounds) + 1
 	}
-	// Numbers that stand together are sorted several times faster than rows that point to theirs.
+	// Contiguous numbers sort several times faster than indexes.
 	values := make([]uint64, len(sample))
 	for i, row := range sample {
 		values[i] = keys[0][row]
@@ -58,7 +57,7 @@ func Cut(keys Keys, n int) (of []uint16, partitions int) {
 	return of, len(bounds) + 1
 }
 
-// find counts the bounds at or below a key.
+// find returns the number of bounds at or below a key.
 func find[T any](bounds []T, key T, compare func(a, b T) int) uint16 {
 	low, high := 0, len(bounds)
 	for low < high {
@@ -72,8 +71,8 @@ func find[T any](bounds []T, key T, compare func(a, b T) int) uint16 {
 	return uint16(low)
 }
 
-// cutSorted finds the keys at which partitions begin, but for the first one. Each takes its even part of what is left, so
-// that a heavy value does not cost its neighbours their partitions.
+// cutSorted returns the first key of each partition but the first. Each takes an even share of the remaining rows, so a
+// heavy value does not cost its neighbours their partitions.
 func cutSorted[T any](sorted []T, compare func(a, b T) int, n int) (bounds []T) {
 	last := 0
 	for left := n; left > 1; left-- {

@@ -5,24 +5,23 @@ import (
 	"slices"
 )
 
-// Traffic is how live writes come.
+// Traffic describes live writes.
 type Traffic struct {
 	Partitions int // that the table is meant to have; fewer are capacity that cannot be used
 	Rate       int // rows a second
 }
 
-// Window is how many rows are looked at together: those of one second, but no more than half of what an even partition
-// holds of the rows known. In a longer stretch even strictly growing keys would seem to spread.
+// Window is the number of rows considered together: one second of traffic, at most half of an even partition's known
+// rows. In a longer window even strictly growing keys would seem to spread.
 func (t Traffic) Window(rows int) int {
 	return min(rows, max(8, min(t.Rate, rows/(2*t.Partitions))))
 }
 
-// Live is the share of the capacity that rows coming in an order can use. Of the n rows of a window the busiest of P
-// partitions gets m; as it must keep up, the window can use n/(P·m). The mean over all windows is put on the scale on
-// which one partition for all rows is 1/P and rows that each go to a random partition are 1: in a small window even they
-// meet. More than 1 is 1.
+// Live returns the share of the capacity that rows arriving in this order can use. If the busiest of P partitions gets m of
+// the n rows of a window, the window can use n/(P·m). The mean over all windows is rescaled: 1/P is one partition for all
+// rows, 1 is a random partition for each row, since in a small window even random ones collide. The result is at most 1.
 //
-// order is the rows' numbers as they arrive; nil is their own order.
+// order holds row numbers in order of arrival; nil means the order of the rows.
 func Live(of []uint16, order []int32, t Traffic) (share float64) {
 	rows := len(of)
 	if rows == 0 {
@@ -47,7 +46,7 @@ func Live(of []uint16, order []int32, t Traffic) (share float64) {
 	return t.scale(sum/float64(windows), n) // what is left over is less than a window
 }
 
-// scale puts a mean of n/(P·m) on the scale of Live.
+// scale rescales a mean of n/(P·m) as Live describes.
 func (t Traffic) scale(mean float64, n int) float64 {
 	one, even := 1/float64(t.Partitions), evenMean(n, t.Partitions)
 	if even <= one { // a single partition, or a single row
@@ -56,11 +55,10 @@ func (t Traffic) scale(mean float64, n int) float64 {
 	return max(one, min(1, one+(mean-one)*(1-one)/(even-one)))
 }
 
-// trials is how often the luck of even keys is tried; the mean is then good to about 1 %.
+// trials is the number of random trials; it gives a mean within about 1 %.
 const trials = 32
 
-// evenMean is the mean of n/(p·m) where m of n rows are in the busiest of p partitions and each row's partition is drawn at
-// random.
+// evenMean is the mean of n/(p·m), with m of n rows in the busiest of p partitions and a random partition for each row.
 func evenMean(n, p int) (mean float64) {
 	random := rand.New(rand.NewPCG(uint64(n), uint64(p)))
 	count := make([]int32, p)

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// What people's loaders do, and the baseline of tsbench spread: requests of 200 rows, 32 workers that share one reader.
+// A typical loader, and the baseline of tsbench spread: requests of 200 rows, 32 workers that share one reader.
 const (
 	batchRows = 200
 	workers   = 32
 	latency   = 5_000_000 // nanoseconds of a request
 )
 
-// The official SDK's own retries: rows refused are sent again after a pause that doubles, plus 1 to 9 ms, up to 320 ms;
-// after ten retries or 5 s it gives them up.
+// The official SDK's retries: refused rows are sent again after a pause that doubles up to 320 ms, plus 1 to 9 ms;
+// after ten retries or 5 s they are given up.
 const (
 	sdkRetries  = 10
 	sdkRetryFor = 5_000_000_000
@@ -22,10 +22,10 @@ const (
 	millisecond = 1_000_000
 )
 
-// maxLoad is how long a load is followed, in nanoseconds: as long as tsbench spread follows it.
+// maxLoad limits the simulated load, in nanoseconds, as in tsbench spread.
 const maxLoad = 60_000_000_000
 
-// Loaded is what came of a load in file order.
+// Loaded is the result of a simulated load in file order.
 type Loaded struct {
 	Share   float64 // of the capacity, from the start to the last row taken
 	Rows    int64   // taken
@@ -33,9 +33,9 @@ type Loaded struct {
 	Seconds float64 // until the last row was taken
 }
 
-// Load follows a load of rows in their order: 32 workers each send the next 200 rows in one request, to any partitions
-// they belong to. Each partition takes rate rows a second, with a second's worth saved up at most and nothing at the
-// start, and refuses the rest row by row.
+// Load simulates a load of rows in order: 32 workers each send the next 200 rows in one request, regardless of
+// partition. Each partition accepts rate rows a second, saves up at most one second's worth, starts with nothing, and
+// refuses the rest row by row.
 func Load(of []uint16, partitions int, rate float64) Loaded {
 	l := &load{of: of, rate: rate / 1e9, buckets: make([]bucket, partitions), random: rand.New(rand.NewPCG(1, uint64(len(of))))}
 	l.workers = make([]loader, workers)
@@ -88,7 +88,7 @@ type loader struct {
 	pause   int64 // milliseconds
 }
 
-// never is later than any load is followed.
+// never is after the end of any simulated load.
 const never = 1 << 62
 
 // begin takes the next rows.
@@ -103,7 +103,7 @@ func (w *loader) begin(l *load, at int64) {
 	}
 }
 
-// send asks the partitions for the rows that are left.
+// send sends the remaining rows to their partitions.
 func (w *loader) send(l *load) {
 	w.rows = slices.DeleteFunc(w.rows, func(row int32) bool { return l.take(int(l.of[row]), w.at) })
 	answered := w.at + latency

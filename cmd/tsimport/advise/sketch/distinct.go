@@ -13,22 +13,22 @@ const (
 	maxRank   = 64 - precision
 )
 
-// Distinct counts different values by their hashes (HyperLogLog). Its memory is 16 KiB; the estimate's standard error
-// is 0.8 %, and some counts below a hundred are exact. The zero Distinct has seen nothing.
+// Distinct estimates the number of distinct values from their hashes (HyperLogLog). It takes 16 KiB; the standard error
+// is 0.8 %, and some counts below a hundred are exact. The zero Distinct is empty.
 type Distinct struct{ rank [registers]uint8 }
 
-// Add sees a value's hash.
+// Add adds a value's hash.
 func (d *Distinct) Add(hash uint64) {
 	i := hash >> maxRank
-	// The marker bit ends the run of zeros where the hash does.
+	// The marker bit ends the run of zeros at the end of the hash.
 	r := uint8(bits.LeadingZeros64(hash<<precision|1<<(precision-1))) + 1
 	if r > d.rank[i] {
 		d.rank[i] = r
 	}
 }
 
-// Count estimates how many different hashes were added, by Ertl's estimator: unlike the first one it needs no
-// corrections of its own for small and middling counts.
+// Count estimates the number of distinct hashes by Ertl's estimator, which needs no corrections for small and medium
+// counts.
 func (d *Distinct) Count() int64 {
 	var count [maxRank + 2]float64
 	for _, r := range d.rank {
@@ -46,7 +46,7 @@ func (d *Distinct) Count() int64 {
 	return int64(math.Round(m * m / (2 * math.Ln2) / z))
 }
 
-// sigma accounts for registers that no value has reached.
+// sigma accounts for empty registers.
 func sigma(x float64) float64 {
 	if x == 1 {
 		return math.Inf(1)
@@ -61,7 +61,7 @@ func sigma(x float64) float64 {
 	}
 }
 
-// tau accounts for registers that are full.
+// tau accounts for saturated registers.
 func tau(x float64) float64 {
 	if x == 0 || x == 1 {
 		return 0
@@ -77,17 +77,17 @@ func tau(x float64) float64 {
 	}
 }
 
-// Odd constants without a pattern, for mixing.
+// Odd mixing constants without a pattern.
 const (
 	mixA = 0xa0761d6478bd642f
 	mixB = 0xe7037ed1a0b428db
 	mixC = 0x8ebc6af09c88c6e3
 )
 
-// Mix makes an even 64-bit hash of a number. Different numbers may meet, as hashes do.
+// Mix returns a uniform 64-bit hash of a number. Hashes may collide.
 func Mix(v uint64) uint64 { return fold(fold(v^mixA, mixB)^mixC, v|1) }
 
-// Hash makes an even 64-bit hash of bytes, the same on every run: the estimates that rest on it must not change.
+// Hash returns a uniform 64-bit hash of bytes, the same in every run, so that estimates are reproducible.
 func Hash(b []byte) uint64 {
 	h := uint64(len(b)) ^ mixA
 	for len(b) >= 8 {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// A Top counts so many values at a time at most: a value with more than one row in counters cannot fall out, and a count is
-// too low by at most as much.
+// The number of counters of a Top. A value with more than one row in counters cannot be evicted, and no count is too
+// low by more than that.
 const (
 	minCounters = 64
 	maxCounters = 1024
 )
 
-// Top finds the values that come most often, by the Space-Saving method, in constant memory. Values of one hash count
-// as one.
+// Top finds the most frequent values by the Space-Saving method, in constant memory. Values with equal hashes count as
+// one.
 type Top struct {
 	counters int
 	slots    []slot
@@ -31,21 +31,21 @@ type slot struct {
 	value []byte
 }
 
-// Counted is a value and how often it came, at least.
+// Counted is a value and a lower bound of its count.
 type Counted struct {
 	Value []byte
 	Count uint64
 }
 
-// NewTop counts from nothing, about so many values at a time.
+// NewTop returns an empty Top of about this many counters.
 func NewTop(counters int) *Top {
 	return &Top{counters: min(max(counters, minCounters), maxCounters), at: map[uint64]int32{}}
 }
 
-// Seen is how many values came.
+// Seen returns the number of values added.
 func (t *Top) Seen() uint64 { return t.seen }
 
-// Known counts a value that is being counted already; false asks for Add, which needs the value itself.
+// Known counts a value that already has a counter. If it returns false, call Add with the value itself.
 func (t *Top) Known(hash uint64) bool {
 	i, ok := t.at[hash]
 	if ok {
@@ -73,8 +73,8 @@ func (t *Top) Add(hash uint64, value []byte) {
 	*s = slot{hash: hash, count: s.count + 1, over: s.count, value: append(s.value[:0], value...)}
 }
 
-// smallest finds a slot with the smallest count. Counts only grow, so a whole round is searched once for each smallest
-// count there is, not once for each value.
+// smallest returns a slot with the smallest count. Counts only grow, so a full scan is needed once per smallest count,
+// not once per value.
 func (t *Top) smallest() int {
 	for range t.slots {
 		i := t.hand
@@ -90,7 +90,7 @@ func (t *Top) smallest() int {
 	return i
 }
 
-// Values returns the n values that came most often, most first, with the counts they have at least.
+// Values returns the n most frequent values in descending order, with lower bounds of their counts.
 func (t *Top) Values(n int) []Counted {
 	var all []Counted
 	for _, s := range t.slots {
