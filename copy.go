@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/transfer/fromtable"
 )
 
-// CopyRequest describes a copy of a table into another one. Each field means what the flag of tsimport copy of the same name
-// means; fields of its parts that a copy does not have, such as Mode, are refused. docs/copy.md describes them.
+// CopyRequest describes a copy of a table into another one. Each field means the same as the flag of tsimport copy of
+// the same name. Fields of its parts that do not apply to copies, such as Mode, are refused. See docs/copy.md.
 type CopyRequest struct {
 	Source Target `json:"source,omitzero"` // the instance of the table that is copied
 	From   string `json:"from"`            // the name of that table
@@ -25,8 +25,8 @@ type CopyRequest struct {
 	Running
 }
 
-// Copy does what tsimport copy does: it copies the rows of a table, with all versions of their cells and their timestamps,
-// into another table. A copy that did not finish is resumed when it is called again with the same request.
+// Copy does what tsimport copy does: it copies the rows of a table, with all versions of their cells and their timestamps, into
+// another table. Calling it again with the same request resumes an unfinished copy.
 //
 // The error is ErrTableMissing if the source does not exist, or if the target does not and Create is not set. Otherwise Copy
 // ends as Load does.

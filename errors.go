@@ -10,19 +10,19 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Errors that callers may tell with errors.Is. The error that they come in says more.
+// Errors to test with errors.Is. The error that wraps them has the details.
 var (
 	// ErrClosed: Close was called before.
 	ErrClosed = errors.New("the loader is closed")
-	// ErrTableMissing: the table does not exist, and was not to be created.
+	// ErrTableMissing: the table does not exist, and Create is not set.
 	ErrTableMissing = errors.New("the table does not exist")
-	// ErrPermission: the access key is wrong, or may not do what the load needs.
+	// ErrPermission: the access key is wrong, or lacks a permission that the load needs.
 	ErrPermission = errors.New("permission denied")
-	// ErrInterrupted: a context ended before the load did. The context's cause is among the error's causes.
+	// ErrInterrupted: a context ended before the load did. The error wraps the context's cause.
 	ErrInterrupted = errors.New("the load was interrupted")
 )
 
-// UsageError says that something was asked for wrongly. Nothing was written. Its message names the field.
+// UsageError reports an invalid request. Nothing was written. Its message names the field.
 type UsageError struct {
 	Message string
 	cause   error
@@ -31,7 +31,7 @@ type UsageError struct {
 func (e *UsageError) Error() string { return e.Message }
 func (e *UsageError) Unwrap() error { return e.cause }
 
-// RejectedError says that rows without a Done were rejected.
+// RejectedError reports that rows without a Done were rejected.
 type RejectedError struct {
 	Rows  int64
 	First Outcome // of them
@@ -45,13 +45,13 @@ func (e *RejectedError) Error() string {
 	return fmt.Sprintf("%d rows were rejected, the first of them is row %d: %s:%s %s", e.Rows, e.First.Number, e.First.Code, column, e.First.Message)
 }
 
-// failure is an error that has a kind.
+// failure is an error with a kind.
 type failure struct{ kind, cause error }
 
 func (f *failure) Error() string   { return f.cause.Error() }
 func (f *failure) Unwrap() []error { return []error{f.kind, f.cause} }
 
-// public makes an error of a load one that callers can tell.
+// public turns an error of a load into one of the public kinds.
 func public(err error) error {
 	var usage *plan.UsageError
 	switch {

@@ -17,8 +17,8 @@ import (
 	"example.com/tsimport/transfer/restore"
 )
 
-// Summary is how a load of files, or a copy, ended. Read = Written + Rejected + Superseded + ConditionFailed + Archived + Unfinished. The counts are those of all
-// attempts of a load that was resumed.
+// Summary is the result of a load of files, or of a copy. Read = Written + Rejected + Superseded + ConditionFailed +
+// Archived + Unfinished. Counts cover all attempts of a resumed load.
 type Summary struct {
 	Read, Written, Rejected, Superseded int64
 	MaybeApplied                        int64    // of Rejected: rows that may be in the table all the same
@@ -31,10 +31,10 @@ type Summary struct {
 	NextSince                           string // of a copy that has finished: Since of the next one, unless writers give timestamps of their own that are older
 }
 
-// BadInput is a file that a load with OnlyNew has set aside for what it holds, and has loaded the others.
+// BadInput is a file that a load with OnlyNew set aside because of its content; the other files were loaded.
 type BadInput struct{ Name, Reason string }
 
-// ErrTooManyBad: more than a tenth of the inputs, and more than one, are bad. The others were loaded.
+// ErrTooManyBad: more than one input, and more than a tenth of all, are bad. The others were loaded.
 var ErrTooManyBad = errors.New("so many inputs are bad that the request or the place may be wrong")
 
 func badInputs(bad []keep.BadInput) (all []BadInput) {
@@ -50,11 +50,12 @@ var ErrNothingNew = errors.New("no input is new")
 // ErrErrorLimit: more records were rejected than Request.MaxErrors allows.
 var ErrErrorLimit = errors.New("too many rejected rows")
 
-// Load does what tsimport load does: it loads files, folders, globs, "-" for standard input, "@list", and http, https, oss and s3
-// addresses, one table of a database (postgres, mysql, sqlite), or an archive by its folder, into a table. A load that did not finish is resumed when it is called again with the same request.
+// Load does what tsimport load does. It loads files, folders, globs, "-" for standard input, "@list", http, https, oss and s3
+// addresses, one table of a database (postgres, mysql, sqlite), or an archive by its folder, into a table. Calling it again with
+// the same request resumes an unfinished load.
 //
-// When ctx ends the load stops at once. The summary is nil if the load could not begin. Up to MaxErrors, rejected records do not fail
-// the load: the summary counts them. With OnlyNew the summary is empty if no input is new.
+// When ctx ends the load stops at once. The summary is nil if the load could not begin. Rejected records do not fail the load up to
+// MaxErrors; the summary counts them. With OnlyNew the summary is empty if no input is new.
 func Load(ctx context.Context, r Request) (*Summary, error) {
 	for option, given := range map[string]bool{"verify": r.Verify, "retry-rejects": r.RetryRejects != ""} {
 		if given {
@@ -89,7 +90,7 @@ func Load(ctx context.Context, r Request) (*Summary, error) {
 	return run(ctx, &r, cfg, func(*pipeline.Report) string { return "" })
 }
 
-// run runs a load. Next is what the next one begins with.
+// run runs a load. next returns Summary.NextSince.
 func run(ctx context.Context, r *Request, cfg pipeline.Config, next func(*pipeline.Report) string) (summary *Summary, err error) {
 	cfg.Resume = keep.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
 	again, err := recurring.Open(ctx, r, &cfg, nil)

@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Loader writes rows into one table. Its methods may be called from any goroutine. It holds goroutines and connections until
+// Loader writes rows into one table. Its methods are safe for concurrent use. It holds goroutines and connections until
 // Close.
 type Loader struct {
 	key         []table.KeyColumn
@@ -43,19 +43,19 @@ type Loader struct {
 	change      chan struct{} // closed when something has changed that a Put or a Flush waits for; nil if none waits
 }
 
-// queue is the rows between Put and the load.
+// queue holds the rows between Put and the load.
 type queue struct {
 	open     *buffer // that takes rows; nil if none does
 	full     []*buffer
 	flushing int // calls of Flush that wait
 }
 
-// mostWaiting is how many outcomes may wait for a slow Done before Put waits for it too.
+// mostWaiting is the number of outcomes that may wait for a slow Done before Put waits too.
 const mostWaiting = 1 << 15
 
-// Open opens a table for writing. It fails if the table does not exist and is not to be created, or cannot be written.
+// Open opens a table for writing. It fails if the table cannot be written to, or does not exist and is not to be created.
 //
-// When ctx ends the load is stopped, now or later: rows without an outcome are Unfinished then.
+// When ctx ends, now or later, the load stops: rows without an outcome are then Unfinished.
 func Open(ctx context.Context, target Target, tableName string, o LoaderOptions) (*Loader, error) {
 	cfg, err := loaderConfig(tableName, &o)
 	if err != nil {
@@ -89,7 +89,7 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	}
 }
 
-// loaderConfig is the load that the options ask for.
+// loaderConfig builds the configuration of the load.
 func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	cfg, err := options.Config(&Request{
 		From: []string{"rows"}, Table: tableName, Mapping: Mapping{PK: o.PK, OnNull: o.OnNull},
@@ -120,10 +120,11 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	return cfg, nil
 }
 
-// mostParsers are enough for rows that one Loader takes. Each holds some of them: those of many processors, more than Memory.
+// mostParsers suffices for the rows of one Loader. Each parser holds some rows: with many processors, they would exceed
+// Memory.
 const mostParsers = 8
 
-// findKey returns the primary key of the table, which is asked for, or of the one that is to be made.
+// findKey requests the table's primary key, or returns the key of the table to be created.
 func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, error) {
 	connection, err := client.Connect(ctx, cfg.Target.Client, nil)
 	if err != nil {
@@ -161,11 +162,11 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	return key, nil
 }
 
-// Put accepts a row, which it copies, or returns an error; then the row is not accepted and has no outcome. It waits while memory
-// for rows is full, as long as ctx lasts.
+// Put copies and accepts a row, or returns an error; a row that is not accepted has no outcome. It waits while memory for rows is
+// full, until ctx ends.
 //
-// Rows of one key are written in the order in which they were accepted. A row that was accepted is sent within a quarter of a
-// second, unless its partition accepts fewer rows than come; earlier if its batch fills or Flush is called.
+// Rows of one key are written in the order in which they were accepted. An accepted row is sent within a quarter of a second, unless
+// its partition falls behind, and earlier if its batch fills or Flush is called.
 func (l *Loader) Put(ctx context.Context, row Row) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -207,7 +208,7 @@ func (l *Loader) Put(ctx context.Context, row Row) error {
 	return nil
 }
 
-// seal makes the open buffer one to be taken.
+// seal hands over the open buffer.
 func (l *Loader) seal() {
 	l.queue.full = append(l.queue.full, l.queue.open)
 	l.queue.open = nil
@@ -230,7 +231,7 @@ func (l *Loader) wait(ctx context.Context) error {
 	}
 }
 
-// changed wakes whoever waits for a change.
+// changed wakes those who wait for a change.
 func (l *Loader) changed() {
 	if l.change != nil {
 		close(l.change)
@@ -238,7 +239,7 @@ func (l *Loader) changed() {
 	}
 }
 
-// signal puts a token into a channel of one token.
+// signal puts a token into a channel of capacity 1.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -246,7 +247,7 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// queueState is whether the load has to wait for rows.
+// queueState says whether the load must wait for rows.
 type queueState uint8
 
 const (
@@ -255,7 +256,7 @@ const (
 	ended                // no more come
 )
 
-// take returns the next buffer, nil if there is none now. Without gather, rows do not wait for others.
+// take returns the next buffer, nil if there is none now. Without gather, it does not wait for a buffer to fill.
 func (l *Loader) take(gather bool) (*buffer, queueState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -277,9 +278,9 @@ func (l *Loader) take(gather bool) (*buffer, queueState) {
 	return nil, empty
 }
 
-// Flush waits until every row that was accepted before has an outcome, and that is delivered. Rows do not wait for their batches
-// to fill meanwhile. It fails if the load has ended, if ctx ends first, or with a *RejectedError if rows without a Done were
-// rejected since the last Flush.
+// Flush waits until every row accepted before has an outcome, and the outcome is delivered. Meanwhile rows do not wait
+// for their batches to fill. It fails if the load has ended, if ctx ends first, or with a *RejectedError if rows
+// without a Done were rejected since the last Flush.
 func (l *Loader) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -304,18 +305,18 @@ func (l *Loader) Flush(ctx context.Context) error {
 	return l.rowOutcomes.rejectedSinceFlush()
 }
 
-// Counts returns how many rows were accepted, and how those ended that have an outcome.
+// Counts returns the number of accepted rows, and of the outcomes so far.
 func (l *Loader) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.rowOutcomes.now()
 }
 
-// Close accepts no more rows, waits until every accepted row has an outcome, and gives everything back. When ctx ends first, the
-// load is stopped: the rows that are left are Unfinished.
+// Close accepts no more rows, waits until every accepted row has an outcome, and releases all resources. If ctx ends first, the load
+// is stopped: the remaining rows are Unfinished.
 //
-// The counts add up. The error says why the load failed, if it did, and has a *RejectedError among its causes if any rows without a
-// Done were rejected. Close may be called more than once, and returns the same each time.
+// The counts add up. The error says why the load failed, if it did, and wraps a *RejectedError if any rows without a Done were
+// rejected. Further calls return the same results.
 func (l *Loader) Close(ctx context.Context) (Counts, error) {
 	l.mu.Lock()
 	if !l.closed {
@@ -335,7 +336,6 @@ func (l *Loader) Close(ctx context.Context) (Counts, error) {
 	return l.rowOutcomes.now(), errors.Join(l.err, l.rowOutcomes.rejected())
 }
 
-// run runs the load to its end.
 func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 	defer close(l.done)
 	defer l.stop(nil)
@@ -368,7 +368,7 @@ func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 	l.mu.Unlock()
 }
 
-// compare fails if the load has counted otherwise.
+// compare returns an error if the load's counts differ.
 func (l *Loader) compare(r *pipeline.Report) error {
 	c := l.rowOutcomes.now()
 	if r.Written == c.Written && r.Superseded == c.Superseded && r.Rejected == c.Rejected && r.Read == c.Accepted {
@@ -378,7 +378,7 @@ func (l *Loader) compare(r *pipeline.Report) error {
 		c.Accepted, r.Read, r.Written, r.Superseded, r.Rejected, c.Written, c.Superseded, c.Rejected)
 }
 
-// deliver delivers endings until no more come.
+// deliver delivers outcomes until there are no more.
 func (l *Loader) deliver() {
 	var spare []ending
 	for more := true; more; {
@@ -396,7 +396,7 @@ func (l *Loader) deliver() {
 	}
 }
 
-// tell calls the Dones of endings. One that ends its goroutine, as FailNow of a test does, ends no other row's.
+// tell calls the Dones. One that ends its goroutine, like FailNow in a test, affects no other row.
 func tell(ends []ending) {
 	for i := 0; i < len(ends); {
 		told := make(chan struct{})
@@ -414,7 +414,7 @@ func tell(ends []ending) {
 	}
 }
 
-// ends takes what the load says of its records.
+// ends receives the outcomes of the load's records.
 type ends struct{ l *Loader }
 
 func (e ends) Written(_ int, record int64) { e.add(ending{record: record, end: Written}) }
@@ -428,7 +428,7 @@ func (e ends) Rejected(_ int, record int64, why *table.Reason) {
 
 func (e ends) add(one ending) { e.l.coming = append(e.l.coming, one) }
 
-// Flush passes on what was told.
+// Flush passes on the outcomes received.
 func (e ends) Flush() {
 	l := e.l
 	if len(l.coming) == 0 {

@@ -2,8 +2,8 @@ package tsimport
 
 import "time"
 
-// LoaderOptions are the options of a Loader. The zero value puts rows into an existing table. Fields mean what the flags of
-// tsimport load of the same names mean; docs/loading.md describes those.
+// LoaderOptions configures a Loader. The zero value puts rows into an existing table. Fields mean the same as the flags
+// of tsimport load of the same names; see docs/loading.md.
 type LoaderOptions struct {
 	Mode      string // put (replace rows), update (write only the columns given) or delete; "" is put
 	Condition string // write a row only if it exists (exist) or does not (not-exist), else reject it; "" is ignore
@@ -26,14 +26,14 @@ type LoaderOptions struct {
 	RetryFor time.Duration // without progress, before the load fails; 0 is 15 minutes
 	Settle   time.Duration // for which a request without an answer may still be applied; 0 is Target.RequestTimeout
 
-	// Memory is how many bytes rows may take between Put and their outcome, at least 16 MiB; 0 is 64 MiB. What a Done
-	// refers to is not counted. Rows of megabytes may take some of their size more: with 16 MiB and rows of 4 MiB, twice as much.
+	// Memory limits the bytes of rows between Put and their outcome, at least 16 MiB; 0 means 64 MiB. Memory referenced by
+	// a Done is not counted. Rows of megabytes may take more: with 16 MiB and rows of 4 MiB, twice as much.
 	Memory int64
 	// TempDir is a folder for rows that do not fit in memory; "" spills none: Put waits.
 	TempDir string
 }
 
-// defaultMemory is LoaderOptions.Memory where it is 0.
+// defaultMemory is the default of LoaderOptions.Memory.
 const defaultMemory = 64 << 20
 
 func (o *LoaderOptions) memory() int64 {

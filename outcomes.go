@@ -7,7 +7,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// rowOutcomes knows of every accepted row that has no outcome yet, and counts outcomes. Its methods are called with the Loader's lock.
+// rowOutcomes tracks every accepted row without an outcome, and counts outcomes. Its methods are called with the
+// Loader's lock.
 type rowOutcomes struct {
 	counts Counts
 	live   []*batch // in the order of their rows
@@ -19,7 +20,7 @@ type rowOutcomes struct {
 	firstUnheard, firstUnheardOfFlush Outcome
 }
 
-// batch is rows that one buffer brings to the load.
+// batch is the rows of one buffer.
 type batch struct {
 	first int64
 	rows  int
@@ -40,7 +41,7 @@ func (b *batch) take(row int64) (done func(Outcome)) {
 	return done
 }
 
-// shrink keeps the Dones of the last rows apart: they may wait for long, and must not hold the memory of all.
+// shrink copies the Dones of the last rows: they may wait long, and must not retain the memory of all.
 func (b *batch) shrink() {
 	if b.done == nil || !b.whole || b.left > len(b.done)/16 {
 		return
@@ -54,7 +55,7 @@ func (b *batch) shrink() {
 	b.done = nil
 }
 
-// ending is how a row ended, to be delivered.
+// ending is the outcome of a row, to be delivered.
 type ending struct {
 	record int64
 	end    End
@@ -63,7 +64,7 @@ type ending struct {
 	done   func(Outcome)
 }
 
-// accept enters a row of the newest batch.
+// accept adds a row to the newest batch.
 func (g *rowOutcomes) accept(done func(Outcome)) {
 	b := g.live[len(g.live)-1]
 	if done != nil && b.done == nil {
@@ -77,7 +78,7 @@ func (g *rowOutcomes) accept(done func(Outcome)) {
 	g.counts.Accepted++
 }
 
-// take returns the endings to be delivered, with what is to be called. Spare is used for those that come meanwhile.
+// take returns the endings to be delivered, with their Dones. Spare becomes the buffer for new ones.
 func (g *rowOutcomes) take(spare []ending) []ending {
 	ends := g.ends
 	g.ends, g.out = spare[:0], len(ends)
@@ -93,7 +94,6 @@ func (g *rowOutcomes) take(spare []ending) []ending {
 	return ends
 }
 
-// delivered counts endings that have been delivered.
 func (g *rowOutcomes) delivered(ends []ending) {
 	g.out = 0
 	for i := range ends {
@@ -126,7 +126,7 @@ func (g *rowOutcomes) delivered(ends []ending) {
 // final reports whether every row of the batch has an outcome.
 func (b *batch) final() bool { return b.whole && b.left == 0 }
 
-// hide notes a rejected row that nobody was told of.
+// hide records a rejected row without a Done.
 func (g *rowOutcomes) hide(o Outcome) {
 	if g.unheard++; g.unheard == 1 {
 		g.firstUnheard = o
@@ -136,7 +136,7 @@ func (g *rowOutcomes) hide(o Outcome) {
 	}
 }
 
-// rejectedSinceFlush returns an error if rows were rejected that nobody was told of.
+// rejectedSinceFlush returns an error if rows without a Done were rejected since the last Flush.
 func (g *rowOutcomes) rejectedSinceFlush() error {
 	n := g.unheardSinceFlush
 	if g.unheardSinceFlush = 0; n == 0 {
@@ -145,7 +145,7 @@ func (g *rowOutcomes) rejectedSinceFlush() error {
 	return &RejectedError{Rows: n, First: g.firstUnheardOfFlush}
 }
 
-// rejected is that for all rows.
+// rejected is rejectedSinceFlush for all rows.
 func (g *rowOutcomes) rejected() error {
 	if g.unheard == 0 {
 		return nil
@@ -153,7 +153,7 @@ func (g *rowOutcomes) rejected() error {
 	return &RejectedError{Rows: g.unheard, First: g.firstUnheard}
 }
 
-// final reports whether every one of the first n rows has an outcome.
+// final reports whether each of the first n rows has an outcome.
 func (g *rowOutcomes) final(n int64) bool {
 	for _, b := range g.live {
 		if b.first >= n {
@@ -166,7 +166,7 @@ func (g *rowOutcomes) final(n int64) bool {
 	return true
 }
 
-// abandon returns the rows that have no outcome and want one, and forgets all of them.
+// abandon returns the rows with a Done but no outcome, and forgets all rows.
 func (g *rowOutcomes) abandon() (ends []ending) {
 	for _, b := range g.live {
 		for i := range int64(b.rows) {
@@ -179,14 +179,12 @@ func (g *rowOutcomes) abandon() (ends []ending) {
 	return ends
 }
 
-// now returns the counts.
 func (g *rowOutcomes) now() Counts {
 	c := g.counts
 	c.Unfinished = c.Accepted - c.Written - c.Superseded - c.Rejected
 	return c
 }
 
-// outcome is what a row's Done is told.
 func (e *ending) outcome() Outcome {
 	o := Outcome{Number: e.record + 1, End: e.end}
 	if e.why != nil {

@@ -2,9 +2,9 @@ package tsimport
 
 import "example.com/tsimport/pipeline/options"
 
-// Request describes a load. Each field means what the flag of tsimport load of the same name means (VersionColumn is --version-column),
-// and a zero field is a flag that is not given; docs/inputs.md, docs/loading.md and docs/keys.md describe them. The other types are its
-// parts.
+// Request describes a load. Each field means the same as the flag of tsimport load of the same name (VersionColumn is
+// --version-column), and a zero field is a flag that is not given; see docs/inputs.md, docs/loading.md and
+// docs/keys.md. The other types are its parts.
 type (
 	Request   = options.Request
 	Target    = options.Target

@@ -6,17 +6,17 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// Row is a row to be written: its primary-key columns and its attribute columns, by name and in any order.
+// Row is a row to be written: its primary-key and attribute columns, by name and in any order.
 type Row struct {
 	Columns []Column
-	// Done, if it is not nil, is called once with the row's outcome after Put has accepted it. A Loader calls one Done at a
-	// time and never from within Put. Done must not call the Loader's Put, Flush or Close, which may wait for it; while it
+	// Done, if not nil, is called once with the row's outcome after Put has accepted it. A Loader calls one Done at a time
+	// and never from within Put. Done must not call the Loader's Put, Flush or Close, which may wait for it; while it
 	// runs, no other outcome is delivered.
 	Done func(Outcome)
 }
 
-// Column is a value of one column of a row. Int64, Float64, Bool, String, Bytes and Null make one. Several of one name are
-// versions of an attribute: each has its own timestamp.
+// Column is a value of one column of a row, made by Int64, Float64, Bool, String, Bytes or Null. Several with the same
+// name are versions of an attribute, each with its own timestamp.
 type Column struct {
 	name  string
 	kind  record.Kind
@@ -28,15 +28,15 @@ type Column struct {
 	dated bool
 }
 
-// Int64 is an integer.
+// Int64 returns an integer column.
 func Int64(name string, v int64) Column { return Column{name: name, kind: record.Integer, num: v} }
 
-// Float64 is a double. It cannot be part of a primary key.
+// Float64 returns a double column. It cannot be part of a primary key.
 func Float64(name string, v float64) Column {
 	return Column{name: name, kind: record.Double, float: v}
 }
 
-// Bool is a boolean. It cannot be part of a primary key.
+// Bool returns a boolean column. It cannot be part of a primary key.
 func Bool(name string, v bool) Column {
 	c := Column{name: name, kind: record.Boolean}
 	if v {
@@ -45,36 +45,36 @@ func Bool(name string, v bool) Column {
 	return c
 }
 
-// String is a string. It must be valid UTF-8, or the row is rejected. The empty string is a value.
+// String returns a string column. Rows with invalid UTF-8 are rejected. The empty string is a value.
 func String(name, v string) Column { return Column{name: name, kind: record.String, text: v} }
 
-// Bytes is a binary value. Put copies v. Nil is an empty value, not Null.
+// Bytes returns a binary column. Put copies v. Nil is an empty value, not Null.
 func Bytes(name string, v []byte) Column { return Column{name: name, kind: record.Binary, bytes: v} }
 
-// Null is a column without a value. A put writes nothing for it, as if it were left out. An update leaves the column alone, as
-// if it were left out too, or deletes it if LoaderOptions.OnNull is "delete".
+// Null returns a column without a value. A put omits it. An update leaves the column unchanged, or deletes it if
+// LoaderOptions.OnNull is "delete".
 func Null(name string) Column { return Column{name: name, kind: record.Null} }
 
-// At returns the column with a timestamp in place of the service's time. Its milliseconds count. The table refuses timestamps
+// At returns the column with a timestamp, in milliseconds, in place of the service's time. The table refuses timestamps
 // too far from now: see LoaderOptions.MaxDeviation.
 func (c Column) At(t time.Time) Column {
 	c.at, c.dated = t.UnixMilli(), true
 	return c
 }
 
-// End is how a row ended.
+// End is the kind of a row's outcome.
 type End uint8
 
-// The ends. Every row that was accepted has one of them.
+// The possible ends. Every accepted row has one of them.
 const (
 	// Written: the service has acknowledged the row.
 	Written End = iota + 1
-	// Superseded: a later row of the same key was written in place of this one, which was never sent. Only puts without a
-	// condition are superseded: they replace the whole row.
+	// Superseded: a later row of the same key was written in place of this one, which was never sent. This only happens to
+	// unconditional puts, which replace the whole row.
 	Superseded
-	// Rejected: the row is not written. Outcome says why.
+	// Rejected: the row was not written. Outcome says why.
 	Rejected
-	// Unfinished: the load ended before the row did. It may be in the table or not.
+	// Unfinished: the load ended before the row did. The row may be in the table.
 	Unfinished
 )
 
@@ -96,10 +96,11 @@ func (e End) String() string {
 type Outcome struct {
 	Number int64 // of the row: 1 is the first that Put accepted
 	End    End
-	// Code, Column, Message and Value say why a row was rejected: a code of the service, such as OTSConditionCheckFail, or of
-	// this module, such as WrongType or NullKey; the column that is meant, if one is; and the beginning of its value.
+	// Code, Column, Message and Value say why a row was rejected. Code is a code of the service, such as
+	// OTSConditionCheckFail, or of this module, such as WrongType or NullKey. Column is the affected column, if there is
+	// one; Value, the beginning of its value.
 	Code, Column, Message, Value string
-	// MaybeApplied says that the row may be in the table although it was rejected: it was sent, and the service never answered.
+	// MaybeApplied says that a rejected row may be in the table: it was sent, and the service never answered.
 	MaybeApplied bool
 }
 

@@ -11,10 +11,10 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// gatherFor is how long rows wait for others before they are handed to the load, while nobody hurries.
+// gatherFor is how long rows wait for others before they are handed to the load, unless it is idle or flushing.
 const gatherFor = 2 * time.Millisecond
 
-// origin is where a load finds the rows of a Loader.
+// origin provides the rows of a Loader to the load.
 type origin struct{ l *Loader }
 
 func (origin) Divide(context.Context) ([]byte, error) { return nil, nil }
@@ -40,7 +40,7 @@ func newRows(ctx context.Context, l *Loader) *rows {
 	return r
 }
 
-// About says that the rows describe themselves.
+// About says that the rows have types.
 func (r *rows) About() source.About {
 	return source.About{
 		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),
@@ -50,10 +50,10 @@ func (r *rows) About() source.About {
 	}
 }
 
-// Identity is that of nothing that could be read again.
+// Identity is empty: the rows cannot be read again.
 func (r *rows) Identity() (source.Identity, error) { return source.Identity{}, nil }
 
-// Sample has no row to show yet: key columns have the types of the table, and other columns those of each row.
+// Sample returns no rows: key columns have the types of the table, other columns those of each row.
 func (r *rows) Sample(int, []string, func(*record.Record)) (read int, err error) { return 1, nil }
 
 func (r *rows) SetSplitBytes(int) {}
@@ -62,7 +62,6 @@ func (r *rows) Seek(source.Place, source.Chain) {}
 
 func (r *rows) Begin() source.Place { return source.Place{} }
 
-// piece is a buffer.
 type piece struct{ *buffer }
 
 func (piece) Prepare() error { return nil }
@@ -108,12 +107,11 @@ func (r *rows) Suspend() error { return nil }
 
 func (r *rows) Close() error { return nil }
 
-// NewParser makes a parser of all columns.
+// NewParser returns a parser of all columns.
 func (r *rows) NewParser([]int) source.Parser {
 	return &parser{columns: r.columns, keys: r.keys, fields: make([]record.Datum, len(r.columns))}
 }
 
-// parser makes records of the rows of buffers.
 type parser struct {
 	source.Plain
 	columns []string
@@ -136,7 +134,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return len(b.rows), 0, nil
 }
 
-// fill divides the columns of a row into fields and cells.
+// fill sorts the columns of a row into fields and cells.
 func (p *parser) fill(b *buffer, row int) {
 	p.cells = p.cells[:0]
 	for i := range p.fields {

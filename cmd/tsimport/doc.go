@@ -1,2 +1,3 @@
-// Command tsimport loads files into Alibaba Cloud Tablestore. What it does is in the package commands, which other binaries share.
+// Command tsimport loads files into Alibaba Cloud Tablestore. The work is in the package commands, which other binaries
+// share.
 package main

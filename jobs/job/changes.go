@@ -13,19 +13,17 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// ChangesFile is the name of the file in a job's folder that says what has changed since job.json was written, while
-// the job runs. Writing that whole at each change would cost a job of many loads more than its loads.
+// ChangesFile is the name of the file, in a job's folder, of changes since job.json was written. Rewriting job.json on
+// each change would cost a job of many loads more than the loads.
 const ChangesFile = "job.changes"
 
-// change is a line of the file.
 type change struct {
 	Of    string `json:"of"`    // the record
 	Load  int    `json:"load"`  // its place there
 	State State  `json:"state"` // without what the file of the job says of it
 }
 
-// keep keeps how loads are now; where it is the first, the whole record. Changes of an earlier one do not count from
-// then on.
+// keep records the states of loads; the first time it writes the whole record, which supersedes earlier changes.
 func (j *running) keep(changed []*State) (err error) {
 	r := j.record
 	if j.changes == nil {
@@ -51,7 +49,7 @@ func (j *running) keep(changed []*State) (err error) {
 	return j.changes.Sync()
 }
 
-// keepAll keeps the whole record, in place of the changes.
+// keepAll writes the whole record in place of the changes.
 func (j *running) keepAll() error {
 	j.record.Changes = ""
 	err := j.record.Write(j.folder)
@@ -62,8 +60,7 @@ func (j *running) keepAll() error {
 	return err
 }
 
-// readChanges enters into a record what has changed since it was written. A last line of which the end is missing was
-// not kept.
+// readChanges applies the changes to a record. An incomplete last line was never recorded and is ignored.
 func (r *Record) readChanges(folder string) error {
 	text, err := os.ReadFile(filepath.Join(folder, ChangesFile))
 	if r.Changes == "" || errors.Is(err, fs.ErrNotExist) {

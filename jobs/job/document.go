@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// Error is what is wrong with a job file, in one line.
+// Error is an error in a job file, in one line.
 type Error struct {
 	File    string
 	Line    int // 0 if it is not about a line
@@ -30,17 +30,17 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// document is a job file that is being read, node by node: decoding into structs would let scalars of other types pass.
+// document is a job file being read node by node: decoding into structs would accept scalars of the wrong type.
 type document struct{ name string }
 
 func (d *document) errorf(line int, format string, a ...any) error {
 	return &Error{d.name, line, fmt.Sprintf(format, a...)}
 }
 
-// libraryError is how the library words what it cannot read.
+// libraryError matches the library's syntax errors.
 var libraryError = regexp.MustCompile(`^yaml: (?:[a-z ]*:? ?line (\d+)[^:]*: )?(.*)$`)
 
-// root returns the one document of a file, without aliases in it.
+// root returns the only document of a file, and refuses aliases.
 func (d *document) root(text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, more yaml.Node
@@ -68,7 +68,7 @@ func (d *document) syntaxError(err error) error {
 	return d.errorf(line, "not YAML: %s", m[2])
 }
 
-// noAliases refuses what stands for other parts of the file: it may stand for any number of nodes.
+// noAliases refuses aliases, which could expand to any number of nodes.
 func (d *document) noAliases(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -84,14 +84,14 @@ func (d *document) noAliases(n *yaml.Node) error {
 	return nil
 }
 
-// entry is a key of a mapping and what it has.
+// entry is a key of a mapping and its value.
 type entry struct {
 	name  string
 	line  int
 	value *yaml.Node
 }
 
-// entries returns the keys of a mapping in their order.
+// entries returns the keys of a mapping in order.
 func (d *document) entries(n *yaml.Node, what string) (all []entry, err error) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return nil, nil
@@ -122,7 +122,7 @@ func kindName(n *yaml.Node) string {
 	return quoted(n.Value)
 }
 
-// quoted is a text of the file as it is shown.
+// quoted quotes a text of the file for display.
 func quoted(text string) string {
 	if r := []rune(text); len(r) > 60 {
 		text = string(r[:60]) + "…"
@@ -134,7 +134,7 @@ func isNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
-// values reads the value of a key as texts: those that its flag would be given.
+// values reads the value of a key as the texts its flag would take.
 func (d *document) values(e entry, k *options.Option) (values []string, err error) {
 	n := e.value
 	switch {
@@ -172,7 +172,7 @@ func (d *document) values(e entry, k *options.Option) (values []string, err erro
 	return []string{text}, err
 }
 
-// joinNames writes names as one text with commas between them; what has a comma or a quote is quoted as in CSV.
+// joinNames joins names with commas; a name with a comma or a quote is quoted as in CSV.
 func joinNames(names []string) string {
 	all := slices.Clone(names)
 	for i, n := range all {
@@ -183,7 +183,7 @@ func joinNames(names []string) string {
 	return strings.Join(all, ",")
 }
 
-// scalar reads one value. A text with ${ in it is looked at when the variable is known.
+// scalar reads one value. A text with ${ is checked when the variable is known.
 func (d *document) scalar(e entry, k *options.Option) (string, error) {
 	n := e.value
 	wrong := func() error {
@@ -204,7 +204,7 @@ func (d *document) scalar(e entry, k *options.Option) (string, error) {
 
 var errKind = errors.New("another kind of value")
 
-// check reports whether a text, with the tag that YAML gives it, is of a kind.
+// check returns an error unless a text, with its YAML tag, is of the kind.
 func check(k options.Kind, text, tag string) (err error) {
 	switch k {
 	case options.Switch:

@@ -16,25 +16,25 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// placeholder is a part of a name that stands for what is found in the names of inputs.
+// placeholder matches the part of a name that is filled in from the names of inputs.
 var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_]*)\}`)
 
-// loadName is what a load may be called, in maxLoadName characters: a folder has the name, too.
+// loadName matches a load's name, of up to maxLoadName characters: its folder has the same name.
 var loadName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 const maxLoadName = 255
 
 func isLoadName(name string) bool { return len(name) <= maxLoadName && loadName.MatchString(name) }
 
-// IsName reports whether a load may be called so.
+// IsName reports whether a load may have this name.
 func IsName(name string) bool {
 	return isLoadName(name) && !slices.Contains(reserved, strings.ToLower(name))
 }
 
-// found is what a placeholder may stand for.
+// found matches the values of a placeholder.
 var found = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// reserved are names that a job's folder has a use for, in small letters.
+// reserved are the other names in a job's folder, in lower case.
 var reserved = []string{"lock", FolderFile, ChangesFile}
 
 func (d *document) checkName(name string, line int) error {
@@ -51,23 +51,23 @@ func (d *document) checkName(name string, line int) error {
 	return nil
 }
 
-// Found is an input that a pattern names.
+// Found is an input that matches a pattern.
 type Found struct {
 	Name string // as from gives it
-	// Table is the name of a table of a database, "" for a file. A load that cannot be made of one keeps no other from running.
+	// Table is the name of a database table, "" for a file. If no load can be made for a table, the others still run.
 	Table string
 }
 
-// Finder finds the inputs of a load that a pattern names.
+// Finder finds the inputs of a load that match a pattern.
 type Finder func(ctx context.Context, l *Single, pattern string) ([]Found, error)
 
-// NoInputError says that a name such as {table} has nothing to stand for.
+// NoInputError reports that no input matches a placeholder such as {table}.
 type NoInputError struct{ Cause *Error }
 
 func (e *NoInputError) Error() string { return e.Cause.Error() }
 func (e *NoInputError) Unwrap() error { return e.Cause }
 
-// Expand returns the file with a load for each value that is found for a name such as {table}.
+// Expand returns the file with one load per value found for a placeholder such as {table}.
 func (f *File) Expand(ctx context.Context, lookup Lookup, find Finder) (*File, error) {
 	out := *f
 	out.Loads = nil
@@ -170,7 +170,7 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 	return made, nil
 }
 
-// leavesOut reports whether except names a value, or the table that it is the name of.
+// leavesOut reports whether except lists a value, or the table of that name.
 func (s *Single) leavesOut(value, table string) bool {
 	return slices.ContainsFunc(s.except, func(pattern string) bool {
 		whole := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `$`)
@@ -178,13 +178,13 @@ func (s *Single) leavesOut(value, table string) bool {
 	})
 }
 
-// apart says how a table is loaded that the loads of a pattern are not made for.
+// apart says how to load a table that a pattern leaves out.
 func apart(name string) string {
 	quoted, _ := json.Marshal(name) // a string always marshals
 	return fmt.Sprintf("leave it out with except: [%s]; to load it, give it a load of its own with another name and table:", quoted)
 }
 
-// checked is a load that was made for a value after others, refused if one of them has its name or if there is no such name of a load or table.
+// checked returns a load made for a value, refused if an earlier one has its name or if the name is invalid.
 func (s *Single) checked(l Single, value string, made []Single) Single {
 	var why error
 	if at := l.Table(); !strings.ContainsAny(at, "{$:") { // periods, variables, addresses
@@ -203,7 +203,7 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 	return l
 }
 
-// freeName makes a name of a load of a text, which none of those that were made has.
+// freeName derives a load name from a text, different from those of the loads already made.
 func freeName(text string, made []Single) string {
 	name := []byte(text)
 	for i, c := range name {
@@ -222,7 +222,7 @@ func freeName(text string, made []Single) string {
 	return free
 }
 
-// with is the load for one value, which reads the patterns that it was found by and those that have no placeholder.
+// with is the load for one value. It reads the patterns that matched the value, and those without a placeholder.
 func (s *Single) with(hole, value string, by map[int]bool) Single {
 	put := func(texts []string) (out []string) {
 		for _, t := range texts {
@@ -253,8 +253,8 @@ func (s *Single) with(hole, value string, by map[int]bool) Single {
 	return out
 }
 
-// valueOf returns what a placeholder stands for in the name of an input. Where a pattern leaves a choice the rows might go to another
-// table than meant, so there must be none.
+// valueOf returns the value of a placeholder in the name of an input. The match must be unambiguous, or rows might go
+// to the wrong table.
 func valueOf(pattern, hole, name string) (string, error) {
 	before, _, _ := strings.Cut(pattern, hole)
 	i := strings.LastIndexAny(before, `*?[]{}\`)

@@ -19,10 +19,10 @@ const (
 	mostLoads    = 2_000
 )
 
-// Version is that of the format.
+// Version is the version of the format.
 const Version = 1
 
-// File is a job file that was understood. Its values have their variables still in them.
+// File is a parsed job file. Variables in its values are not yet replaced.
 type File struct {
 	Path     string
 	Parallel int       // loads at a time; 0 if the file does not say
@@ -30,27 +30,27 @@ type File struct {
 	Loads    []Single
 }
 
-// Single is one load of a job: its name may have {…} in it until Expand.
+// Single is one load of a job. Its name may contain {…} until Expand.
 type Single struct {
 	Name     string    `json:"name"`
 	Command  string    `json:"command"`
 	From     []string  `json:"from,omitempty"`
 	Settings []Setting `json:"settings"`
 	After    []string  `json:"after,omitempty"`
-	// Refused says why a load that Expand made cannot be run; the others can.
+	// Refused says why a load made by Expand cannot run; the others can.
 	Refused string   `json:"refused,omitempty"`
 	except  []string // what the part in braces does not stand for
 	line    int
 }
 
-// Setting is a key with its values: as many as the flag is given times.
+// Setting is a key with its values, one per occurrence of the flag.
 type Setting struct {
 	Key    string   `json:"key"`
 	Values []string `json:"values"`
 	line   int
 }
 
-// Line is where the file says so, 0 if it does not.
+// Line is the line in the file, 0 if the setting is not from it.
 func (s *Setting) Line() int { return s.line }
 
 // Value returns the value of a key, "" without one.
@@ -61,7 +61,6 @@ func (s *Single) Value(key string) string {
 	return ""
 }
 
-// values returns all values of a key.
 func (s *Single) values(key string) []string {
 	for _, t := range s.Settings {
 		if t.Key == key {
@@ -71,7 +70,7 @@ func (s *Single) values(key string) []string {
 	return nil
 }
 
-// Table is the table that the load is about: its name, unless it says otherwise.
+// Table is the table of the load; by default, the load's name.
 func (s *Single) Table() string {
 	if t := s.Value(keyTable); t != "" {
 		return t
@@ -93,7 +92,7 @@ func Read(path string, v *Vocabulary) (*File, error) {
 	return Parse(path, text, v)
 }
 
-// Parse reads the text of a job file. The error is an *Error.
+// Parse parses the text of a job file. The error is an *Error.
 func Parse(path string, text []byte, v *Vocabulary) (*File, error) {
 	d := &document{name: path}
 	if len(text) > maxFileBytes {
@@ -155,7 +154,6 @@ func (d *document) parallel(n *yaml.Node) (parallel int, err error) {
 	return parallel, err
 }
 
-// fileReader reads the parts of a job file that have keys of the vocabulary.
 type fileReader struct {
 	*document
 	vocabulary *Vocabulary
@@ -195,7 +193,6 @@ func (r *fileReader) defaults(n *yaml.Node) error {
 	return nil
 }
 
-// add adds a setting for all loads.
 func (r *fileReader) add(e entry) error {
 	k := r.vocabulary.any(e.name)
 	if k == nil {
@@ -233,10 +230,9 @@ func (r *fileReader) setting(e entry, k *options.Option) (s Setting, err error) 
 	return s, nil
 }
 
-// secretNames are in the names of keys that people look for: access keys are not in job files.
+// secretNames occur in keys that users may try: job files have no access keys.
 var secretNames = []string{"secret", "password", "token", "access-key", "access_key", "accesskey", "credential"}
 
-// unknown refuses a key.
 func (r *fileReader) unknown(e entry, what string, names []string) error {
 	if why, ok := r.vocabulary.Refused[e.name]; ok {
 		return r.errorf(e.line, "%s: %s", e.name, why)
@@ -268,7 +264,7 @@ func (r *fileReader) loads(n *yaml.Node) (all []Single, err error) {
 	return all, nil
 }
 
-// load reads one load, with what target and defaults say.
+// load reads one load, merged with target and defaults.
 func (r *fileReader) load(e entry) (l Single, err error) {
 	l = Single{Name: e.name, Command: Load, line: e.line}
 	if err := r.checkName(l.Name, e.line); err != nil {

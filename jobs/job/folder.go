@@ -15,10 +15,10 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// FolderFile is the name of the file in a job's folder that says what the job is and how its loads have ended.
+// FolderFile is the name of the file, in a job's folder, that describes the job and how its loads ended.
 const FolderFile = "job.json"
 
-// States of a job and of its loads. A load has ended well when it is done: it is not run again then.
+// States of a job and of its loads. A load that is done succeeded and is not run again.
 const (
 	Waiting = "waiting"
 	Running = "running"
@@ -28,7 +28,7 @@ const (
 	Held    = "not run" // because of a load that it comes after
 )
 
-// Record is what is kept of a job in its folder.
+// Record is the stored state of a job.
 type Record struct {
 	Identity string    `json:"identity"` // the same for the same file, names and values of variables
 	File     string    `json:"file"`
@@ -42,31 +42,31 @@ type Record struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	State    string    `json:"state"`
 	ExitCode int       `json:"exit_code"`
-	// Variables are the SHA-256 of the values that the job was begun with, shortened: none of them is kept.
+	// Variables are shortened SHA-256 hashes of the values with which the job began; the values are not stored.
 	Variables map[string]string `json:"variables,omitempty"`
-	// Changes names the record in the file of changes, while the job runs.
+	// Changes identifies the record in the file of changes, while the job runs.
 	Changes string `json:"changes,omitempty"`
-	// Moments are those that the tables of databases are of that loads have read together.
+	// Moments are the shared snapshots from which loads read database tables.
 	Moments []Moment `json:"moments,omitempty"`
 	Counts
 	Loads []*State `json:"loads"`
 }
 
-// Moment says of which snapshots the tables of a database are.
+// Moment lists the snapshots of a database's tables.
 type Moment struct {
 	Database   string     `json:"database"`
 	Consistent bool       `json:"consistent"` // all rows of all of its loads are of one snapshot
 	Snapshots  []Snapshot `json:"snapshots"`
 }
 
-// Snapshot is one, with the loads that have read it.
+// Snapshot is a snapshot with the loads that read it.
 type Snapshot struct {
 	Name  string    `json:"name"` // as the server calls it
 	Taken time.Time `json:"taken"`
 	Loads []string  `json:"loads"`
 }
 
-// State is a load of a job, and how it has ended.
+// State is a load of a job, and how it ended.
 type State struct {
 	Single
 	Digest   string    `json:"digest"` // of its arguments
@@ -81,7 +81,7 @@ type State struct {
 	Counts
 }
 
-// Took is how long the last attempt ran.
+// Took is the duration of the last attempt.
 func (s *State) Took() time.Duration {
 	if s.Resumed.IsZero() {
 		return s.Ended.Sub(s.Started)
@@ -89,7 +89,7 @@ func (s *State) Took() time.Duration {
 	return s.Ended.Sub(s.Resumed)
 }
 
-// Counts are the rows of a load, or of all, of which Read is the sum of the others, and what stood in none.
+// Counts are the rows of one load, or of all. Read is the sum of the other row counts.
 type Counts struct {
 	Read            int64 `json:"read"`
 	Written         int64 `json:"written"`
@@ -113,7 +113,7 @@ func (c *Counts) Add(o Counts) {
 	c.BadInputs += o.BadInputs
 }
 
-// NewRecord makes the record of a job that begins: its loads are those of the file, which was expanded and checked.
+// NewRecord starts the record of a job with the loads of an expanded and checked file.
 func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	path, err := filepath.Abs(f.Path)
 	if err != nil {
@@ -133,7 +133,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A load that has passed its error limit is resumed with a higher one.
+		// A load that passed its error limit may be resumed with a higher one.
 		s.Digest = progress.Identify(slices.DeleteFunc(resolved.Arguments(), func(arg string) bool { return strings.HasPrefix(arg, "--max-errors=") })...)
 		r.Loads = append(r.Loads, s)
 	}
@@ -146,7 +146,7 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 	return r, nil
 }
 
-// SameVariables refuses to resume a job whose variables have other values now.
+// SameVariables refuses to resume a job whose variables have changed.
 func (r *Record) SameVariables(lookup Lookup) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Variables)) {
 		value, ok := lookup(name)
@@ -161,13 +161,13 @@ func (r *Record) SameVariables(lookup Lookup) error {
 	return nil
 }
 
-// Unfinished reports whether there is something left to run, or to say of a job whose process was killed.
+// Unfinished reports whether loads remain to be run, or the end of a killed job remains to be reported.
 func (r *Record) Unfinished() bool {
 	return r.State == Running || slices.ContainsFunc(r.Loads, func(s *State) bool { return s.State != Done })
 }
 
-// Continue takes over from the record of the same job how its loads have ended. A load that was begun must be as it was, unless it has
-// failed.
+// Continue takes over the results from the earlier record of the same job. A load that was begun must be unchanged,
+// unless it failed.
 func (r *Record) Continue(before *Record) error {
 	was := map[string]*State{}
 	for _, s := range before.Loads {
@@ -201,11 +201,11 @@ func (r *Record) Continue(before *Record) error {
 	return nil
 }
 
-// comesAgain reports whether a load takes each time what is new.
+// comesAgain reports whether a load takes new inputs each time.
 func (s *State) comesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
 
-// BeginAgain has loads that are done be run again, so that they do not wait for others: those that take what is new and, of a job with such
-// loads that has failed, all. It returns how many.
+// BeginAgain resets done loads, so that they do not wait for others: those that take new inputs and, if a job with such
+// loads failed, all. It returns how many.
 func (r *Record) BeginAgain(failed bool) (n int) {
 	all := failed && slices.ContainsFunc(r.Loads, (*State).comesAgain)
 	for _, s := range r.Loads {
@@ -217,7 +217,7 @@ func (r *Record) BeginAgain(failed bool) (n int) {
 	return n
 }
 
-// Restart has loads be begun again, also those that could be resumed.
+// Restart resets loads, including those that could be resumed.
 func (r *Record) Restart(names []string) {
 	for _, s := range r.Loads {
 		if slices.Contains(names, s.Name) {
@@ -230,7 +230,7 @@ func (s *State) again(fresh bool) {
 	s.State, s.ExitCode, s.Error, s.Counts, s.Fresh, s.Changed = Waiting, 0, "", Counts{}, fresh, false
 }
 
-// Write keeps the record in the job's folder.
+// Write stores the record in the job's folder.
 func (r *Record) Write(folder string) error {
 	if err := progress.Write(filepath.Join(folder, FolderFile), 0o600, Version, r); err != nil {
 		return fmt.Errorf("keep job: %w", err)
@@ -238,7 +238,7 @@ func (r *Record) Write(folder string) error {
 	return nil
 }
 
-// ReadRecord reads the record in a job's folder. The error is fs.ErrNotExist if the folder is not one.
+// ReadRecord reads the record in a job's folder. The error is fs.ErrNotExist if it has none.
 func ReadRecord(folder string) (*Record, error) {
 	r := new(Record)
 	if err := progress.Read(filepath.Join(folder, FolderFile), Version, r, progress.StartOver); err != nil {
@@ -250,11 +250,11 @@ func ReadRecord(folder string) (*Record, error) {
 	return r, nil
 }
 
-// Find returns the folder of the unfinished job of an identity below a root, "" if there is none.
+// Find returns the folder of the unfinished job with this identity below a root, "" if there is none.
 func Find(root, identity string) (folder string, r *Record, err error) {
 	folders, err := rundir.Folders(root)
 	for _, at := range folders {
-		// The newest comes last, by its name.
+		// The newest name sorts last.
 		found, err := ReadRecord(at)
 		if err == nil && found.Identity == identity && found.Unfinished() && found.State != Replaced {
 			folder, r = at, found
@@ -266,7 +266,8 @@ func Find(root, identity string) (folder string, r *Record, err error) {
 	return folder, r, err
 }
 
-// refuseUnread returns the error of reading a record if that is of another version, of the job of an identity, and that job is not done.
+// refuseUnread returns the error of reading a record if it is an unfinished one of this identity, written by another
+// version.
 func refuseUnread(err error, folder, identity string) error {
 	if !errors.As(err, new(*progress.UnfitError)) {
 		return nil

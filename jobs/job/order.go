@@ -8,8 +8,8 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// Check refuses loads that cannot be run together, and puts loads into one table after each other: two at once would not keep the order
-// of rows. Loads have been expanded; values are compared with their variables in them.
+// Check refuses loads that cannot run in one job, and serializes loads into the same table: two at once would not keep
+// the order of rows. Loads must be expanded; variables in values are compared unreplaced.
 func (f *File) Check() error {
 	fail := func(l *Single, format string, a ...any) error {
 		return &Error{f.Path, l.line, fmt.Sprintf("load %s: ", l.Name) + fmt.Sprintf(format, a...)}
@@ -48,7 +48,7 @@ func (f *File) Check() error {
 	return nil
 }
 
-// byName are the loads by their names.
+// byName maps names to loads.
 func (f *File) byName() map[string]*Single {
 	all := map[string]*Single{}
 	for i := range f.Loads {
@@ -57,7 +57,7 @@ func (f *File) byName() map[string]*Single {
 	return all
 }
 
-// place is what a load writes, as far as the file says.
+// place is the output of a load, as far as the file says.
 func (s *Single) place() string {
 	if s.Command == Export {
 		return "file " + s.Value("output")
@@ -71,7 +71,7 @@ func (s *Single) place() string {
 	return at
 }
 
-// checkTables refuses loads into one table that have different keys, and exports to one file.
+// checkTables refuses loads into one table with different keys, and exports to the same file.
 func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
 	first := map[string]*Single{}
 	for i := range f.Loads {
@@ -91,7 +91,8 @@ func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
 	return nil
 }
 
-// orderWrites puts each load after those before it in the file that write to its table, unless the file says otherwise.
+// orderWrites puts each load after the earlier ones in the file that write to its table, unless the file says
+// otherwise.
 func (f *File) orderWrites() {
 	byName, into := f.byName(), map[string][]*Single{}
 	for i := range f.Loads {
@@ -109,14 +110,14 @@ func (f *File) orderWrites() {
 	}
 }
 
-// ComesAfter reports whether a load of the job is run after another has ended, by however many between them.
+// ComesAfter reports whether a load runs after another one, directly or indirectly.
 func (r *Record) ComesAfter(name, before string) bool {
 	return comes(func(name string) []string {
 		return r.Loads[slices.IndexFunc(r.Loads, func(s *State) bool { return s.Name == name })].After
 	}, name, before)
 }
 
-// comes reports whether a load comes after another, by those that each comes after.
+// comes reports whether one load comes after another, by the direct predecessors of each.
 func comes(all func(name string) []string, name, after string) bool {
 	seen := map[string]bool{}
 	var reaches func(string) bool
@@ -133,7 +134,7 @@ func comes(all func(name string) []string, name, after string) bool {
 	return reaches(name)
 }
 
-// checkCycles refuses loads of which each waits for the next.
+// checkCycles refuses loads that wait for each other.
 func (f *File) checkCycles(fail func(*Single, string, ...any) error) error {
 	const onPath, done = 1, 2
 	marks := map[string]int{}
@@ -167,8 +168,8 @@ func (f *File) checkCycles(fail func(*Single, string, ...any) error) error {
 	return nil
 }
 
-// Select keeps the loads of some names, which may be those with a placeholder before they are expanded. What they come after and is not
-// selected, is not run.
+// Select keeps the named loads; names with a placeholder select before expansion. Predecessors that are not selected do
+// not run.
 func (f *File) Select(names []string, before *File) error {
 	if len(names) == 0 {
 		return nil

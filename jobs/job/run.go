@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Outcome is how a load has ended.
+// Outcome is how a load ended.
 type Outcome struct {
 	ExitCode int
 	Error    string // "" if there is nothing to say
@@ -22,14 +22,14 @@ type Outcome struct {
 // Runner runs a load to its end. It is called from several goroutines.
 type Runner func(ctx context.Context, s *State) Outcome
 
-// Run runs the loads of a job that are not done, each after those it comes after, so many at a time. When ctx ends, it starts no more.
-// The record is kept in the folder at each change; told, if not nil, hears of it.
+// Run runs the unfinished loads of a job, each after its predecessors, at the job's parallelism. When ctx ends, it
+// starts no more. Each change is recorded in the folder and passed to told, if not nil.
 func (r *Record) Run(ctx context.Context, folder string, run Runner, told func(*State)) error {
 	j := &running{record: r, folder: folder, run: run, told: told, ended: make(chan ended)}
 	return j.all(ctx)
 }
 
-// running is a job that runs.
+// running is a job in progress.
 type running struct {
 	record *Record
 	folder string
@@ -38,7 +38,7 @@ type running struct {
 	ended  chan ended
 	group  sync.WaitGroup
 	now    int // loads that run
-	// changes is open from when the whole record was kept.
+	// changes is open once the whole record has been written.
 	changes *rundir.Journal
 }
 
@@ -86,7 +86,7 @@ func (j *running) all(ctx context.Context) (err error) {
 	return err
 }
 
-// ready returns the loads that are to begin now, and those that cannot. Their states say so.
+// ready returns the loads that can begin now, and those that never can; their states tell which.
 func (j *running) ready() (next []*State) {
 	now, byName := j.now, map[string]*State{}
 	for _, s := range j.record.Loads {
@@ -127,14 +127,14 @@ func (j *running) ready() (next []*State) {
 	return next
 }
 
-// begin starts a load of which the record says that it runs.
+// begin starts a load that the record already lists as running.
 func (j *running) begin(ctx context.Context, s *State) {
 	j.now++
 	copied := *s
 	j.group.Go(func() { j.ended <- ended{s, j.run(ctx, &copied)} })
 }
 
-// end notes how a load has ended.
+// end records how a load ended.
 func (j *running) end(e ended) *State {
 	s, o := e.state, e.outcome
 	j.now--
@@ -156,7 +156,7 @@ func (j *running) tell(s *State) {
 	}
 }
 
-// conclude says how the job has ended, by its loads.
+// conclude derives the job's state from its loads.
 func (r *Record) conclude() {
 	var all []int
 	r.Counts, r.Ended, r.State = Counts{}, time.Now().UTC(), Done
@@ -177,7 +177,7 @@ func (r *Record) conclude() {
 	}
 }
 
-// Ended returns how many loads are done, and how many there are.
+// DoneOf returns how many loads are done, and how many there are.
 func (r *Record) DoneOf() (done, all int) {
 	for _, s := range r.Loads {
 		if s.State == Done {
@@ -187,7 +187,7 @@ func (r *Record) DoneOf() (done, all int) {
 	return done, len(r.Loads)
 }
 
-// Arguments are those of the command that the load is: its name, flags, and after -- what it reads and writes.
+// Arguments are the arguments of the load's command: its name, flags, and after -- its input and output.
 func (s *Single) Arguments() []string {
 	args := []string{s.Command}
 	plain := slices.Clone(s.From)

@@ -7,7 +7,6 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// schema is a part of a JSON schema.
 type schema map[string]any
 
 // Schema returns the JSON schema of job files, for editors.

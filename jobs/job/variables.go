@@ -11,10 +11,10 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// variable is ${NAME} or ${NAME:-default}.
+// variable matches ${NAME} and ${NAME:-default}.
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^{}]*))?\}`)
 
-// checkVariables refuses ${ that does not begin a variable, and secrets in clear.
+// checkVariables refuses malformed variables, and secrets in plain text.
 func (d *document) checkVariables(line int, key, text string) error {
 	rest := variable.ReplaceAllString(text, "")
 	if i := strings.Index(rest, "${"); i >= 0 {
@@ -26,7 +26,7 @@ func (d *document) checkVariables(line int, key, text string) error {
 	return nil
 }
 
-// hasSecret reports whether a text, in which variables are empty, has a part that is never shown.
+// hasSecret reports whether a text, with its variables empty, contains a secret.
 func hasSecret(text string) bool {
 	if input.Redact(text) == text {
 		return false
@@ -35,7 +35,7 @@ func hasSecret(text string) bool {
 	if err != nil {
 		return true
 	}
-	// What is left of an address when the secrets are variables.
+	// The rest of an address whose secrets are variables.
 	if password, _ := u.User.Password(); password == "" {
 		u.User = nil
 	}
@@ -49,10 +49,10 @@ func hasSecret(text string) bool {
 	return input.Redact(u.String()) != u.String()
 }
 
-// Lookup finds a variable of the environment.
+// Lookup looks up an environment variable.
 type Lookup func(name string) (value string, ok bool)
 
-// expand puts the values of variables in their places.
+// expand replaces variables by their values.
 func expand(text string, lookup Lookup) (string, error) {
 	var missing error
 	text = variable.ReplaceAllStringFunc(text, func(found string) string {
@@ -69,7 +69,7 @@ func expand(text string, lookup Lookup) (string, error) {
 	return text, missing
 }
 
-// Resolve returns the load with its variables in their places. File is for errors.
+// Resolve returns the load with its variables replaced. File is for errors.
 func (s Single) Resolve(file string, lookup Lookup) (Single, error) {
 	at := func(line int, key, text string) (string, error) {
 		out, err := expand(text, lookup)
@@ -97,13 +97,13 @@ func (s Single) Resolve(file string, lookup Lookup) (Single, error) {
 	return out, nil
 }
 
-// ResolveSettings is Resolve for settings of the job.
+// ResolveSettings is Resolve for the job's own settings.
 func ResolveSettings(file string, settings []Setting, lookup Lookup) ([]Setting, error) {
 	s, err := Single{Name: "defaults", Settings: settings}.Resolve(file, lookup)
 	return s.Settings, err
 }
 
-// variables returns the names of the variables that the load has, in the order of the alphabet.
+// variables returns the names of the load's variables, sorted.
 func (s *Single) variables() (names []string) {
 	texts := slices.Clone(s.From)
 	for _, t := range s.Settings {

@@ -6,17 +6,17 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// Vocabulary is the keys of a job file.
+// Vocabulary is the set of keys of a job file.
 type Vocabulary struct {
-	// Commands are the keys of each command that a load may be: its options.
+	// Commands maps each command that a load may be to its keys: its options.
 	Commands map[string][]*options.Option
-	// Target are the keys of the target.
+	// Target lists the keys of the target.
 	Target []string
-	// Refused says of keys that are flags, but not keys, what to do instead.
+	// Refused maps flags that are not keys to what to use instead.
 	Refused map[string]string
 }
 
-// NewVocabulary has the options of the commands that a load may be.
+// NewVocabulary returns the options of the commands that a load may be.
 func NewVocabulary() *Vocabulary {
 	v := &Vocabulary{Commands: map[string][]*options.Option{}, Refused: map[string]string{}}
 	for _, command := range commands {
@@ -31,12 +31,12 @@ func NewVocabulary() *Vocabulary {
 	for _, o := range options.Of(options.Reaching) {
 		v.Target = append(v.Target, o.Name)
 	}
-	// An export and a copy name what they write otherwise.
+	// Exports and copies name their output differently.
 	v.Commands[Copy] = append(v.Commands[Copy], &options.Option{Name: keyTable, Usage: "table to copy to"})
 	return v
 }
 
-// Commands that a load may be. The first is what a load is that does not say.
+// The commands that a load may be; the first is the default.
 const (
 	Load   = "load"
 	Copy   = "copy"
@@ -55,7 +55,7 @@ const (
 	keyTable   = "table"
 )
 
-// key returns a key of a command, nil if it has none of the name.
+// key returns a key of a command, nil if there is none of this name.
 func (v *Vocabulary) key(command, name string) *options.Option {
 	for _, k := range v.Commands[command] {
 		if k.Name == name {
@@ -75,7 +75,7 @@ func (v *Vocabulary) any(name string) *options.Option {
 	return nil
 }
 
-// names returns the names of the keys of a command, or of all without one.
+// names returns the keys of a command; with "", of all.
 func (v *Vocabulary) names(command string) (names []string) {
 	for _, c := range commands {
 		if command != "" && c != command {

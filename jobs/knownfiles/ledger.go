@@ -28,7 +28,7 @@ type File struct {
 	SameAs   string    `json:"same_as,omitempty"` // the input under whose name the content was loaded
 }
 
-// Bad is an input that was set aside for what it holds.
+// Bad is an input that was set aside because of its content.
 type Bad struct {
 	Name    string    `json:"name"`
 	Size    int64     `json:"size"`
@@ -40,7 +40,7 @@ type Bad struct {
 	Last    time.Time `json:"last"`
 	Held    bool      `json:"held,omitempty"` // it is tried again only when its content has changed
 	Sent    bool      `json:"sent,omitempty"` // rows of it may be in the table that may not be sent twice
-	// Read and Rejected are records of one with more rejected than the limit allows.
+	// Read and Rejected count records, if more were rejected than the limit allows.
 	Read     int64 `json:"read,omitempty"`
 	Rejected int64 `json:"rejected,omitempty"`
 }
@@ -64,13 +64,13 @@ type event struct {
 	Units   map[string]string `json:"units,omitempty"` // what columns count, by name
 }
 
-// head tells contents apart that are not known whole: of one content, both fields are one.
+// head distinguishes contents that are not completely known. Equal contents have equal heads.
 type head struct {
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"` // SHA-256 of its beginning
 }
 
-// begun is a load that has not ended.
+// begun is an unfinished load.
 type begun struct {
 	Command string   `json:"command,omitempty"`
 	Names   []string `json:"names"`
@@ -88,13 +88,14 @@ const (
 const (
 	eventFormat = 1
 	eventPrefix = "event."
-	// mergeFrom is from how many objects on a ledger is written again as one.
+	// mergeFrom is the number of objects above which a ledger is merged into one.
 	mergeFrom = 32
-	// mostCommands bounds the commands that are remembered.
+	// mostCommands limits the commands that are remembered.
 	mostCommands = 8
 )
 
-// Ledger is what a table has taken. It belongs to one process at a time, which holds a lease or a lock; others may read it.
+// Ledger records what a table has taken. One process at a time may write it, under a lease or a lock; others may read
+// it.
 type Ledger struct {
 	store jobdir.Store
 	next  int64
@@ -105,7 +106,7 @@ type Ledger struct {
 	bad   map[string]Bad
 	units map[string]string // what loads have written into columns, by name
 	works []string          // commands by which the table has taken inputs, the last ones
-	// contents are all that the table has taken, also those that inputs no longer have. They are found by size and hash.
+	// contents maps size and hash to every content that the table has taken, including those that no input has any more.
 	contents map[content]File
 }
 
@@ -201,7 +202,7 @@ func (l *Ledger) apply(e *event) {
 	}
 }
 
-// without leaves out inputs.
+// without removes inputs.
 func (b *begun) without(names []string) *begun {
 	left := &begun{Command: b.Command}
 	for i, name := range b.Names {
@@ -226,8 +227,8 @@ func (l *Ledger) enter(files []File) {
 	}
 }
 
-// become makes it the ledger of another table of the name: what the one before has taken went with it. What is bad before there is a table
-// is so afterwards.
+// become turns the ledger into that of a new table with the same name. The contents that the old table took are gone;
+// bad inputs recorded before the table existed stay.
 func (l *Ledger) become(created int64) {
 	bad := l.bad
 	if l.clear(); l.table == 0 || created == 0 {
@@ -241,14 +242,13 @@ func (l *Ledger) clear() {
 	l.files, l.begun, l.contents, l.units = map[string]File{}, map[string]*begun{}, map[content]File{}, map[string]string{}
 }
 
-// bind makes it the ledger of the table made then; 0 is one that is yet to be made.
+// bind ties the ledger to the table created then; 0 means not yet created.
 func (l *Ledger) bind(created int64) {
 	if created != l.table || created == 0 {
 		l.become(created)
 	}
 }
 
-// Files returns the known files by name.
 func (l *Ledger) Files() []File {
 	return slices.SortedFunc(maps.Values(l.files), func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -258,7 +258,7 @@ func (l *Ledger) Bad() []Bad {
 	return slices.SortedFunc(maps.Values(l.bad), func(a, b Bad) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// sizes are those of all contents.
+// sizes returns the sizes of all contents.
 func (l *Ledger) sizes() map[int64]bool {
 	all := map[int64]bool{}
 	for c := range l.contents {
@@ -274,7 +274,7 @@ type unfinished struct {
 	Sum     string // of its head
 }
 
-// otherJobs returns what unfinished loads of other jobs have begun to load, by name, and by size where that is known.
+// otherJobs returns the inputs of unfinished loads of other jobs, by name and, where known, by size.
 func (l *Ledger) otherJobs(job string) (byName map[string]unfinished, bySize map[int64][]unfinished) {
 	byName, bySize = map[string]unfinished{}, map[int64][]unfinished{}
 	for other, b := range l.begun {
@@ -293,15 +293,15 @@ func (l *Ledger) otherJobs(job string) (byName map[string]unfinished, bySize map
 	return byName, bySize
 }
 
-// Empty reports whether nothing was ever noted.
+// Empty reports whether nothing was ever recorded.
 func (l *Ledger) Empty() bool { return l.next == 0 }
 
-// Forget takes inputs out: they are loaded again when they are found.
+// Forget removes inputs, so that they are loaded again when found.
 func (l *Ledger) Forget(ctx context.Context, names []string, now time.Time) error {
 	return l.append(ctx, &event{Kind: kindForgotten, Table: l.table, Names: names, Time: now})
 }
 
-// append notes an event.
+// append records an event.
 func (l *Ledger) append(ctx context.Context, e *event) error {
 	if err := l.put(ctx, e); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (l *Ledger) append(ctx context.Context, e *event) error {
 	return nil
 }
 
-// former are contents that no known file has.
+// former returns the contents that no known file has.
 func (l *Ledger) former() (all []File) {
 	has := map[content]bool{}
 	for _, f := range l.files {
@@ -357,7 +357,7 @@ func (l *Ledger) put(ctx context.Context, e *event) error {
 	return nil
 }
 
-// Knows reports whether an input of the name is known, or is being loaded.
+// Knows reports whether the input of this name is known or being loaded.
 func (l *Ledger) Knows(name string) bool {
 	_, known := l.files[name]
 	byName, _ := l.otherJobs("")

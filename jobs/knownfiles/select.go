@@ -13,50 +13,49 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Options say which inputs are chosen, and in which order.
+// Options say which inputs are selected, and in which order.
 type Options struct {
 	ReloadChanged bool // load a known input again whose content has changed, instead of refusing
-	// SetAside leaves a known input out whose content has changed, in place of refusing it.
+	// SetAside leaves out a known input whose content has changed, instead of refusing it.
 	SetAside bool
-	// ByName: names say something of the rows, as with --path-columns. A content that is known under another name makes other rows, and is
-	// loaded instead of being left out.
+	// ByName means that names affect rows, as with --path-columns. A known content under a new name makes different rows,
+	// so it is loaded.
 	ByName bool
 	// Order is OrderGiven, OrderName or OrderTime.
 	Order string
-	// Settle leaves out inputs that were changed so lately; 0 takes all.
+	// Settle leaves out inputs changed within this time; 0 takes all.
 	Settle time.Duration
-	// DoneMarker is the name of what stands beside an input that is whole, with {} for the input's name; "" asks for none.
+	// DoneMarker is the name of a file that marks an input as complete, with {} for the input's name; "" requires none.
 	DoneMarker string
-	// Exceeds reports whether so many rejected records of those read are more than an input may have.
+	// Exceeds reports whether this many rejected records of those read exceed an input's limit.
 	Exceeds func(rejected, read int64) bool
 	Job     string // identity of the load
 	Command string // to resume it
 	Now     func() time.Time
-	// Exists reports whether there is an input of that very name.
+	// Exists reports whether an input of exactly this name exists.
 	Exists func(ctx context.Context, name string) (bool, error)
 }
 
-// Orders of inputs.
 const (
 	OrderGiven = ""     // as they were found
 	OrderName  = "name" // by their names
 	OrderTime  = "time" // by when they were changed, then by name
 )
 
-// Refused says why inputs cannot be loaded as asked.
+// Refused says why inputs cannot be loaded as requested.
 type Refused struct{ Message string }
 
 func (r *Refused) Error() string { return r.Message }
 
-// Exit is the exit code.
+// Exit returns the exit code.
 func (*Refused) Exit() int { return exitcode.Usage }
 
-// missing is that of an input that an earlier attempt has chosen.
+// missing refuses because an input selected by an earlier attempt is gone.
 type missing struct{ Refused }
 
 func (*missing) InputMissing() {}
 
-// Selector chooses the inputs of one load. Its methods are called one at a time, but for what reading an input calls.
+// Selector selects the inputs of one load. Its methods are called one at a time, except those used while reading.
 type Selector struct {
 	ledger *Ledger // nil knows nothing
 	o      Options
@@ -71,7 +70,7 @@ type Selector struct {
 	resume bool              // the load resumes an earlier attempt
 }
 
-// NewSelector returns a Selector. Without a ledger it only orders inputs and leaves out those that are not whole.
+// NewSelector returns a Selector. Without a ledger it only orders inputs and leaves out incomplete ones.
 func NewSelector(l *Ledger, o Options) *Selector {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -79,11 +78,11 @@ func NewSelector(l *Ledger, o Options) *Selector {
 	return &Selector{ledger: l, o: o, hashed: map[string]string{}}
 }
 
-// Once reports whether the Selector leaves out what is known.
+// Once reports whether the Selector leaves out known inputs.
 func (s *Selector) Once() bool { return s.ledger != nil }
 
-// Select returns the inputs to be loaded into the table that was made then, 0 if it is yet to be made, and what the user should know.
-// Inputs that an earlier attempt of the same load has chosen are chosen again, and no others. Those of without are left out.
+// Select returns the inputs for the table created then (0 if not yet created), and notes for the user. It selects
+// exactly the inputs that an earlier attempt of the same load selected. Inputs named in without are left out.
 func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error) {
 	s.sort(found)
 	s.found, s.trees, s.seen, s.bad, s.resume = found, nil, nil, nil, earlier != nil
@@ -140,7 +139,7 @@ func (s *Selector) sort(items []input.Item) {
 	}
 }
 
-// pick returns the items of these names in this order.
+// pick returns the items of these names, in this order.
 func pick(found []input.Item, names []string) (items []input.Item, err error) {
 	at := places(found)
 	for _, name := range names {
@@ -153,7 +152,7 @@ func pick(found []input.Item, names []string) (items []input.Item, err error) {
 	return items, nil
 }
 
-// places are where items stand, by their names.
+// places maps the names of items to their positions.
 func places(items []input.Item) map[string]int {
 	at := make(map[string]int, len(items))
 	for i := range items {
@@ -212,7 +211,7 @@ func (s *Selector) marker(item *input.Item) string {
 	return strings.ReplaceAll(s.o.DoneMarker, "{}", item.Name)
 }
 
-// appendNote names inputs, a few of many.
+// appendNote appends a note that names inputs, or a few of many.
 func appendNote(notes, names []string, what string) []string {
 	if len(names) == 0 {
 		return notes
@@ -298,7 +297,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	return items, notes, nil
 }
 
-// aside are the inputs, by size, that are not to be loaded because they are bad.
+// aside returns, by size, the inputs that are left out because they are bad.
 func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
 	all := map[int64][]*input.Item{}
 	for i := range found {
@@ -309,7 +308,7 @@ func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
 	return all
 }
 
-// asideAs is as what an input is not to be loaded: of its own name or, of a name that is new, of its content.
+// asideAs returns the bad input for which an input is left out: one of its name or, for a new name, of its content.
 func (s *Selector) asideAs(ctx context.Context, item *input.Item, aside []*input.Item) (b Bad, err error) {
 	name := NameOf(item)
 	if _, known := s.ledger.files[name]; known || slices.Contains(aside, item) || s.o.ByName {
@@ -336,7 +335,8 @@ func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, err
 	return one == other, err
 }
 
-// Copies are the inputs whose content is that of one of the same delivery that is bad: they are as bad, and not known.
+// Copies returns the inputs whose content equals that of a bad one of the same delivery: they are bad too, and not
+// known.
 func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInput) {
 	names := map[string]string{}
 	for i := range s.found {
@@ -355,12 +355,12 @@ func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInp
 	return copies
 }
 
-// leaveOut has an input not be loaded, because it is bad.
+// leaveOut leaves out a bad input.
 func (s *Selector) leaveOut(item *input.Item, reason string, was Bad) {
 	s.bad = append(s.bad, checkpoint.BadInput{Name: item.Name, Reason: reason, Source: -1, Sent: was.Sent, Held: was.Held, Read: was.Read, Rejected: was.Rejected})
 }
 
-// Nights is on how many nights an input was bad that has the same content.
+// Nights returns the number of nights on which an input of this content was bad.
 func (s *Selector) Nights(name string) int {
 	for i := range s.found {
 		if item := &s.found[i]; item.Name == name {
@@ -372,7 +372,7 @@ func (s *Selector) Nights(name string) int {
 	return 0
 }
 
-// touched notes the version of an input that was bad and has the same content.
+// touched records the new version of a bad input with unchanged content.
 func (s *Selector) touched(ctx context.Context, item *input.Item) error {
 	b, known := s.ledger.bad[NameOf(item)]
 	if !known || b.Hash == "" || b.Size != item.Size || b.Version == item.Version {
@@ -386,12 +386,12 @@ func (s *Selector) touched(ctx context.Context, item *input.Item) error {
 	return err
 }
 
-// of reports whether the input was bad as it is now.
+// of reports whether the input was bad in its current version.
 func (b Bad) of(item *input.Item) bool {
 	return b.Nights > 0 && b.Size == item.Size && b.Version == item.Version
 }
 
-// Bad are the inputs that Select has left out because they are bad.
+// Bad returns the inputs that Select left out because they are bad.
 func (s *Selector) Bad() []checkpoint.BadInput { return s.bad }
 
 // Works reports whether the table has taken inputs by the same command.
@@ -399,7 +399,7 @@ func (s *Selector) Works() bool {
 	return s.ledger != nil && slices.Contains(s.ledger.works, s.o.Command)
 }
 
-// noted are the inputs that are bad now, as the ledger has them, and those that are no longer there.
+// noted returns the ledger entries of the inputs that are bad now, and those no longer there.
 func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now time.Time) (noted []Bad, gone []string) {
 	there, at := map[string]bool{}, places(s.found)
 	for i := range s.found {
@@ -435,8 +435,8 @@ func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now tim
 	return noted, gone
 }
 
-// notBegun refuses an input that may have the content of one that an unfinished load of another job has begun to load under another
-// name: of that, only the size and the beginning are known. Begun are those of its size.
+// notBegun refuses an input that may equal one that an unfinished load of another job began to load under another name:
+// only the size and the beginning of that one are known. Begun are the candidates of this size.
 func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfinished) error {
 	if len(begun) == 0 || s.o.ByName {
 		return nil
@@ -461,7 +461,7 @@ func andMore(n int) string {
 	return fmt.Sprintf(" (and %d more)", n)
 }
 
-// same decides by the whole content whether an input of a known name is what it was.
+// same compares the whole content of a known input with the recorded one.
 func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, error) {
 	if f.Size != item.Size {
 		return false, nil
@@ -470,8 +470,7 @@ func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, er
 	return hash == f.Hash, err
 }
 
-// knownContent reports whether the content of an input with a new name is known, where one of its size is, or is that of one of the same
-// size that is chosen.
+// knownContent reports whether an input with a new name has a known content of its size, or that of a selected input.
 func (s *Selector) knownContent(ctx context.Context, item *input.Item, known bool, chosen []*input.Item) (is bool, as string, err error) {
 	if !known && len(chosen) == 0 {
 		return false, "", nil
@@ -508,7 +507,7 @@ func (s *Selector) hash(ctx context.Context, item *input.Item) (string, error) {
 	return h, err
 }
 
-// see notes an input whose content is known.
+// see records an input with a known content.
 func (s *Selector) see(item *input.Item, hash string, as File) {
 	f := describe(item, hash)
 	f.Loaded, f.Run = as.Loaded, as.Run
@@ -520,7 +519,7 @@ func (s *Selector) see(item *input.Item, hash string, as File) {
 	s.seen = append(s.seen, f)
 }
 
-// NameOf is the name under which an input is known: that of a local file is its place, which does not depend on the working folder.
+// NameOf is the name by which an input is known; for a local file, its absolute place.
 func NameOf(item *input.Item) string {
 	if item.Local() {
 		if full, err := filepath.Abs(item.Name); err == nil {
@@ -534,8 +533,8 @@ func describe(item *input.Item, hash string) File {
 	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
 }
 
-// Same reports whether an input is known to have the content that an unfinished load has begun with, which had another version: whole
-// inputs are compared, not samples.
+// Same reports whether an input still has the content that an unfinished load began with, though its version differs:
+// whole inputs are compared, not samples.
 func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
 	b := s.ledger.begun[s.o.Job]
 	i := slices.IndexFunc(s.items, func(item input.Item) bool { return item.Name == name })
@@ -550,7 +549,7 @@ func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
 	return sum == b.Heads[at].Sum, err
 }
 
-// NothingNew notes what is known of inputs when none is loaded, and which are bad.
+// NothingNew records known and bad inputs when none is loaded.
 func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) error {
 	if s.ledger == nil {
 		return nil
@@ -566,7 +565,7 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: s.seen, Bad: noted, Gone: gone})
 }
 
-// Begin notes, before the first row is sent, which inputs are about to be loaded into the table that was made then.
+// Begin records, before the first row is sent, the inputs that are about to be loaded into the table created then.
 func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 	if s.ledger == nil {
 		return nil
@@ -587,7 +586,7 @@ func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 	return s.ledger.append(ctx, e)
 }
 
-// Units returns what loads have written into the table's columns, by name: "timestamp, µs".
+// Units returns the units of columns written by earlier loads, by name: "timestamp, µs".
 func (s *Selector) Units() map[string]string {
 	if s.ledger == nil {
 		return nil
@@ -595,10 +594,10 @@ func (s *Selector) Units() map[string]string {
 	return s.ledger.units
 }
 
-// KeepUnits gives Begin the units to note.
+// KeepUnits sets the units that Begin records.
 func (s *Selector) KeepUnits(units map[string]string) { s.units = units }
 
-// Blocks returns records of what was hashed since the last call, for Restore.
+// Blocks returns records of the blocks hashed since the last call, for Restore.
 func (s *Selector) Blocks() (records []byte) {
 	for i, t := range s.trees {
 		blocks, sums := t.drain()
@@ -607,10 +606,10 @@ func (s *Selector) Blocks() (records []byte) {
 	return records
 }
 
-// Restore takes over what earlier attempts have hashed of the same inputs.
+// Restore takes over the hashes that earlier attempts computed of the same inputs.
 func (s *Selector) Restore(records []byte) error { return decodeBlocks(records, s.trees) }
 
-// Loaded notes that the table has taken the inputs, but those that are bad. Blocks that nobody has read are read now.
+// Loaded records that the table has taken the inputs, except bad ones. It reads blocks that were never read.
 func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error {
 	if s.ledger == nil || s.ledger.table == 0 {
 		return nil // no input had a record, and no table was made

@@ -15,13 +15,13 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// BlockBytes is how much of an input one leaf of its tree hash covers.
+// BlockBytes is the number of input bytes that a leaf of the tree hash covers.
 const BlockBytes = 8 << 20
 
 // A blockSum is the SHA-256 of a block.
 type blockSum = [sha256.Size]byte
 
-// tree collects the hashes of an input's blocks while it is read, in any order and by many at once.
+// tree collects the hashes of an input's blocks while it is read, in any order and concurrently.
 type tree struct {
 	size  int64
 	block int64 // bytes
@@ -47,7 +47,8 @@ func (t *tree) blocks() int64 { return (t.size + t.block - 1) / t.block }
 
 func (t *tree) end(block int64) int64 { return min(t.size, (block+1)*t.block) }
 
-// observe is told of every read. What does not continue a block from its beginning is left out, and read again at the end.
+// observe sees every read. Reads that do not continue a block from its beginning are ignored; their blocks are read
+// again at the end.
 func (t *tree) observe(off int64, p []byte) {
 	for len(p) > 0 && off < t.size {
 		block := off / t.block
@@ -87,7 +88,7 @@ func (t *tree) observeBlock(block, off int64, part []byte) {
 	}
 }
 
-// add enters the hash of a block; that of an earlier attempt is not fresh.
+// add records the hash of a block; hashes of an earlier attempt are not fresh.
 func (t *tree) add(block int64, sum blockSum, fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +99,7 @@ func (t *tree) add(block int64, sum blockSum, fresh bool) {
 	t.done[block] = sum
 }
 
-// drain returns the blocks that were finished since the last call.
+// drain returns the blocks finished since the last call.
 func (t *tree) drain() (blocks []int64, sums []blockSum) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +110,7 @@ func (t *tree) drain() (blocks []int64, sums []blockSum) {
 	return blocks, sums
 }
 
-// missing are the blocks that were not hashed yet.
+// missing returns the blocks without a hash.
 func (t *tree) missing() (blocks []int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +122,7 @@ func (t *tree) missing() (blocks []int64) {
 	return blocks
 }
 
-// complete reads the blocks that are missing and returns the hash of the whole.
+// complete reads the missing blocks and returns the hash of the whole.
 func (t *tree) complete(ctx context.Context, item *input.Item) (string, error) {
 	if missing := t.missing(); len(missing) > 0 {
 		if err := t.read(ctx, item, missing); err != nil {
@@ -174,7 +175,7 @@ func (t *tree) readAll(ctx context.Context, item *input.Item) error {
 	return nil
 }
 
-// root is the hash of size and blocks; all of them are there.
+// root is the hash of size and block hashes, which must be complete.
 func (t *tree) root() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -187,16 +188,15 @@ func (t *tree) root() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// hashOf reads an input whole.
+// hashOf hashes a whole input.
 func hashOf(ctx context.Context, item *input.Item) (string, error) {
 	return newTree(item.Size).complete(ctx, item)
 }
 
-// headBytes is how much of an input tells it from others of its size, while it is not known whole. Reading it again costs little beside
-// the load.
+// headBytes is the size of the beginning that distinguishes an input from others of its size while the rest is unknown.
+// Rereading it is cheap beside the load.
 const headBytes = 1 << 20
 
-// headOf hashes the beginning of an input.
 func headOf(ctx context.Context, item *input.Item) (string, error) {
 	r, err := item.Open(ctx)
 	if err != nil {
@@ -210,10 +210,10 @@ func headOf(ctx context.Context, item *input.Item) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// A record of Blocks is the input's number, the block's, and the hash.
+// A record of Blocks is the number of the input, the number of the block, and the hash.
 const recordBytes = 4 + 8 + sha256.Size
 
-// encodeBlocks are the records of an input's finished blocks.
+// encodeBlocks appends the records of an input's finished blocks.
 func encodeBlocks(dst []byte, number int, blocks []int64, sums []blockSum) []byte {
 	for i, b := range blocks {
 		dst = binary.BigEndian.AppendUint32(dst, uint32(number))
@@ -223,7 +223,7 @@ func encodeBlocks(dst []byte, number int, blocks []int64, sums []blockSum) []byt
 	return dst
 }
 
-// decodeBlocks enters records into trees.
+// decodeBlocks adds records to trees.
 func decodeBlocks(records []byte, trees []*tree) error {
 	for r := range slices.Chunk(records, recordBytes) {
 		if len(r) < recordBytes {

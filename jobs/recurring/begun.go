@@ -16,11 +16,12 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// madeMark is an object of a folder that was missing and was made by a load. For tables that the folder knows nothing
-// of it counts as missing: what they have taken may be in a share that is to be mounted there.
+// madeMark is an object in a folder that was missing and that a load created. For tables unknown to the folder it still
+// counts as missing: their state may be in a share to be mounted there.
 const madeMark = "made"
 
-// unbegun is a place that knows nothing of a load: that of a first load, or one that is not the place that it was.
+// unbegun is a place that does not know a load: because the load is the first, or because the place is not the original
+// one.
 type unbegun struct {
 	what    string
 	missing bool
@@ -60,9 +61,9 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 	return &none, nil
 }
 
-// checkState refuses a place that knows nothing of a table with rows, where those may have been loaded from what is
-// loaded now. A missing folder may be a share that is not mounted. An empty one and a table that it does not know are
-// common, and refused only where rows would be there twice.
+// checkState refuses a place that does not know a table with rows, if these may come from the present inputs. A missing
+// folder may be an unmounted share. An empty folder and an unknown table are common, and refused only if rows would be
+// loaded twice.
 func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, store jobdir.Store, place string) (missing bool, err error) {
 	if plan.IsTemplate(cfg.Target.Table) {
 		return false, nil

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Load is what a load that comes again has open.
+// Load holds the open resources of a recurring load.
 type Load struct {
 	known  *knownfiles.Selector
 	state  *jobdir.Mirror // nil without --state
@@ -31,7 +31,7 @@ type Load struct {
 	leases []*jobdir.Lease
 }
 
-// Close gives back what was taken. It is called when nothing is sent any more.
+// Close releases the resources. Call it when nothing is being sent any more.
 func (o *Load) Close() error {
 	if o == nil {
 		return nil
@@ -60,8 +60,8 @@ func OpenStore(ctx context.Context, r *options.Request, find input.Options) (job
 	return s, nil
 }
 
-// lease takes the lease of a directory. One that another process may hold is waited for, for as long as it takes to know. Former is what
-// was seen of it before other leases were taken: those of one process that is gone are waited for together.
+// lease takes the lease of a directory. If another process may hold it, lease waits as long as needed to tell. Former
+// is the lease seen before other leases were taken, so that the leases of one dead process are waited for together.
 func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (*jobdir.Lease, error) {
 	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Seen: former, OnWait: func(owner string) {
 		o.say.Line("waiting: %s may work on this load; if it does not say so for %v, the load is taken over", owner, jobdir.Term)
@@ -72,7 +72,7 @@ func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (
 	return l, err
 }
 
-// openState opens the state of the load. Known is what was seen of the lease of known files before the load took its own.
+// openState opens the state of the load. Known is the lease of the known files as seen before the load took its own.
 func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.Config, job, place string) (store jobdir.Store, known *jobdir.Seen, err error) {
 	store, err = OpenStore(ctx, r, cfg.Read.Find)
 	if err != nil || r.State == "" {
@@ -107,8 +107,9 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 	return store, known, nil
 }
 
-// Open opens what the options of a load that comes again need, and completes the load. Its table is known, and its client open. It returns nil if none of
-// the options is given; Close is to be called when nothing is sent any more. What is waited for is said.
+// Open opens the resources that the options of a recurring load need, and completes the configuration, whose table and
+// client must be set. It returns nil if none of the options is given. Call Close when nothing is being sent any more.
+// Waits are reported.
 func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say words.Say) (*Load, error) {
 	if err := check(r, cfg); err != nil {
 		return nil, err
@@ -130,7 +131,7 @@ func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say wor
 	return o, nil
 }
 
-// open takes what the load needs. After an error the caller gives back what was taken.
+// open takes the resources. After an error the caller releases them.
 func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Config) error {
 	known := knownfiles.Options{
 		ReloadChanged: r.ReloadChanged, SetAside: cfg.Limits.SetAside, ByName: cfg.Read.Find.PathColumns,
@@ -165,7 +166,7 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 	return nil
 }
 
-// check refuses flags with which nobody could say what was loaded.
+// check refuses flags under which nobody could say what was loaded.
 func check(r *options.Request, cfg *pipeline.Config) error {
 	if r.SettleFiles < 0 {
 		return plan.Usagef("--settle-files: want 0s or more")
@@ -197,7 +198,7 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 	return nil
 }
 
-// inputExists reports whether there is an input of that very name.
+// inputExists reports whether an input of exactly this name exists.
 func inputExists(ctx context.Context, name string, find input.Options) (bool, error) {
 	find.NotData, find.PathColumns, find.Extensions = nil, false, nil
 	set, err := input.Expand(ctx, []string{name}, find)
@@ -207,7 +208,7 @@ func inputExists(ctx context.Context, name string, find input.Options) (bool, er
 	return err == nil && len(set.Items) == 1 && set.Items[0].Name == name, err
 }
 
-// PlaceOf identifies a table, wherever a process asks for it.
+// PlaceOf identifies a table, independent of where a process runs.
 func PlaceOf(place, target, tableName string) string {
 	return progress.Identify(cmp.Or(place, target), tableName)
 }
@@ -225,7 +226,7 @@ func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.S
 	return err
 }
 
-// knownIn is where the known files of a table are.
+// knownIn returns the store of a table's known files.
 func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store {
 	if r.State != "" {
 		return jobdir.Below(store, "known/"+place)
@@ -233,7 +234,7 @@ func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store 
 	return jobdir.Below(store, ".known/"+place) // beside run folders
 }
 
-// Change opens which files a table has taken, to change that, and keeps loads from them until Close.
+// Change opens a table's known files for a change, and locks out loads until Close.
 func Change(ctx context.Context, r *options.Request, find input.Options, place string, say words.Say) (*Load, *knownfiles.Ledger, error) {
 	o := &Load{say: say}
 	store, err := storeThere(ctx, r, find)
@@ -250,7 +251,7 @@ func Change(ctx context.Context, r *options.Request, find input.Options, place s
 	return o, ledger, nil
 }
 
-// List reads which files a table has taken from a place that is there.
+// List reads a table's known files from an existing place.
 func List(ctx context.Context, r *options.Request, find input.Options, place string) (*knownfiles.Ledger, error) {
 	store, err := storeThere(ctx, r, find)
 	if err != nil {
@@ -259,7 +260,7 @@ func List(ctx context.Context, r *options.Request, find input.Options, place str
 	return knownfiles.Open(ctx, knownIn(r, store, place))
 }
 
-// storeThere is OpenStore of a place that is not made.
+// storeThere is OpenStore without creating the place.
 func storeThere(ctx context.Context, r *options.Request, find input.Options) (jobdir.Store, error) {
 	if _, err := os.Stat(r.State); r.State != "" && !jobdir.IsAddress(r.State) && errors.Is(err, fs.ErrNotExist) {
 		return nil, plan.Usagef("--state %s is missing: it may be a share that is not mounted", r.State)

@@ -11,11 +11,11 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// budgetName is the object that says what each process may write.
+// budgetName is the object that shows what each process may write.
 const budgetName = "budget.json"
 
-// Budget divides the ceilings of a load: at most Slots processes write at a time, each with an equal share. A process that gives no sign
-// stops within seconds, so that the sum is exceeded by its share for that long at most.
+// Budget divides the ceilings of a load: at most Slots processes write at a time, each with an equal share. An
+// unresponsive process stops within seconds; until then the ceilings may be exceeded by its share.
 type Budget struct {
 	Slots    int     `json:"slots"`
 	MaxWCU   float64 `json:"max_wcu,omitempty"` // of each, as all that follows
@@ -23,7 +23,7 @@ type Budget struct {
 	MaxBytes float64 `json:"max_bytes_per_second,omitempty"`
 }
 
-// budgetOf divides ceilings; nil are none.
+// budgetOf divides ceilings; nil means none.
 func budgetOf(r *lanes.Rates, workers int) *Budget {
 	if r.MaxWCU == 0 && r.MaxRows == 0 && r.MaxBytes == 0 {
 		return nil
@@ -32,7 +32,7 @@ func budgetOf(r *lanes.Rates, workers int) *Budget {
 	return &Budget{Slots: workers, MaxWCU: r.MaxWCU / n, MaxRows: r.MaxRows / n, MaxBytes: r.MaxBytes / n}
 }
 
-// keepBudget puts the budget where people find it. The plan is what counts.
+// keepBudget stores the budget for people. Processes follow the plan.
 func keepBudget(ctx context.Context, store jobdir.Store, b *Budget) error {
 	if b == nil {
 		return nil
@@ -80,7 +80,8 @@ func (s *slot) release() error {
 	return l.Release()
 }
 
-// takeSlot takes a share of the ceilings, if there are any, for as long as the process lasts. It returns errNoSlot if none is free.
+// takeSlot takes a share of the ceilings, if there are any, for the life of the process. It returns errNoSlot if none
+// is free.
 func (j *Job) takeSlot(ctx context.Context) error {
 	b := j.Plan.Budget
 	if b == nil {
@@ -109,7 +110,7 @@ func (j *Job) takeSlot(ctx context.Context) error {
 	return errNoSlot
 }
 
-// pause waits for that time, unless the process is to end.
+// pause waits for this time, unless the process is to end.
 func (j *Job) pause(ctx context.Context, most time.Duration) error {
 	timer, drain := time.NewTimer(most), j.draining()
 	defer timer.Stop()

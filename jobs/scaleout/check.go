@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Check refuses, by name, what many processes cannot do exactly.
+// Check refuses, by name, options that many processes cannot fulfil exactly.
 func Check(cfg *pipeline.Config) error {
 	w, to := &cfg.Write, &cfg.Target
 	for _, c := range []struct {
@@ -41,13 +41,13 @@ func Check(cfg *pipeline.Config) error {
 	return nil
 }
 
-// writtenAsRead reports whether splits are written as they are read: keys are unique, or it does not matter which row of a key stays, every attempt
-// reads the same records, and nobody needs all rows of a range.
+// writtenAsRead reports whether splits can be written as they are read: keys are unique or any row of a key may stay,
+// every attempt reads the same records, and nobody needs all rows of a range.
 func writtenAsRead(cfg *pipeline.Config) bool {
 	return cfg.Write.Order == plan.OrderNone && cfg.Read.Sources == nil && !cfg.Compared
 }
 
-// checkPlan refuses what only the plan shows.
+// checkPlan refuses what only the plan reveals.
 func checkPlan(p *plan.Plan) error {
 	if p.Schema.Numbered > 0 {
 		return plan.Usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)

@@ -37,7 +37,7 @@ func (j *Job) compare(ctx context.Context, i int) error {
 	return j.commit(ctx, j.store, compareName(i), r)
 }
 
-// compareShard compares the ranges of a shard, neighbours together.
+// compareShard compares the ranges of a shard, adjacent ones together.
 func (j *Job) compareShard(ctx context.Context, i int, written *shardResult, r *compareResult) error {
 	origin, rejected, err := j.writtenRows(ctx, i, written)
 	if err != nil {
@@ -58,7 +58,7 @@ func (j *Job) compareShard(ctx context.Context, i int, written *shardResult, r *
 	return nil
 }
 
-// writtenRows are the rows of a shard, and the numbers of those that were rejected.
+// writtenRows returns the rows of a shard, and the numbers of the rejected ones.
 func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*shardOrigin, rundir.Rejected, error) {
 	run := new(reducedResult)
 	there, err := j.readResult(ctx, jobdir.Below(j.store, shardFolder(i)), reducedName, run)
@@ -80,7 +80,7 @@ func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*sh
 	return origin, rejected, nil
 }
 
-// compareRange compares ranges of keys that follow each other.
+// compareRange compares adjacent ranges of keys.
 func (j *Job) compareRange(ctx context.Context, origin *shardOrigin, first, last int, rejected rundir.Rejected, r *compareResult) error {
 	var from, to []table.Value
 	of := *origin

@@ -16,7 +16,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// writeDirectly loads a split as it is read, under its lease. Any number of attempts may do so: they write the same rows, each key once.
+// writeDirectly loads a split as it is read, under its lease. Any number of attempts may do so: they write the same
+// rows, each key once.
 func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) error {
 	j, split := t.job, &t.job.Plan.Splits[t.result.Split]
 	scratch, err := j.folder()
@@ -68,13 +69,12 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	return t.commit(ctx)
 }
 
-// keep keeps a rejected record of a split that is written directly.
+// keep stores a rejected record of a split that is written directly.
 func (t *splitTask) keep(ctx context.Context, split *Split, ordinal int, r *table.Reject) error {
 	s := t.prepared.Plan.Sources[split.Parts[ordinal].Source]
 	return t.rejects.add(ctx, &keptReject{Source: s.Ordinal, Record: r.Location.Record - 1, Header: s.Header, Read: true, Reject: *r})
 }
 
-// splitOrigin is the sources of a split.
 type splitOrigin struct {
 	of    *plan.Plan
 	parts []Part
@@ -83,7 +83,7 @@ type splitOrigin struct {
 // Divide has nothing to remember.
 func (*splitOrigin) Divide(context.Context) ([]byte, error) { return nil, nil }
 
-// Open returns the sources of the split, each of which begins where its part does.
+// Open returns the sources of the split, each positioned at its part.
 func (o *splitOrigin) Open(context.Context, []byte) ([]source.Source, error) {
 	var all []source.Source
 	for _, part := range o.parts {
@@ -109,7 +109,7 @@ type partOfSource struct {
 	from source.Place
 }
 
-// Suspend goes back to where the part begins.
+// Suspend returns to the beginning of the part.
 func (s *partOfSource) Suspend() error {
 	err := s.Source.Suspend()
 	s.Seek(s.from, source.Chain{})

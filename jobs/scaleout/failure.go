@@ -14,7 +14,6 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Names of stages.
 const (
 	stageRead   = "read"
 	stageWrite  = "write"
@@ -22,11 +21,11 @@ const (
 	stageFinish = "finish"
 )
 
-// failuresFolder has the last failure of each task, also of those that have been done since.
+// failuresFolder holds the last failure of each task, including tasks done since.
 const failuresFolder = "failures/"
 
-// Failure says why an attempt at a task failed: the object failures/STAGE-NNNNNN.json. Whoever watches the job sees it; what the process
-// itself says stays on its machine.
+// Failure says why an attempt at a task failed: the object failures/STAGE-NNNNNN.json. It is visible to watchers of the
+// job; a process's own output stays on its machine.
 type Failure struct {
 	Plan     string    `json:"plan"` // its ID
 	Stage    string    `json:"stage"`
@@ -37,7 +36,8 @@ type Failure struct {
 	Message  string    `json:"error"`
 }
 
-// told keeps why an attempt at a task failed, and returns its error. An attempt that was stopped, or that another one forestalls, has not failed.
+// told records why an attempt at a task failed, and returns the error. An attempt that was stopped, or overtaken by
+// another one, has not failed.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, errNoSlot) ||
 		errors.As(err, new(*StoppedError)) || errors.As(err, new(*jobdir.HeldError)) {
@@ -52,18 +52,18 @@ func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	return err
 }
 
-// tellWithin bounds how long an error waits until it is kept.
+// tellWithin limits the delay of an error for recording it.
 const tellWithin = 10 * time.Second
 
-// mostFailures bounds the failures that a look reads.
+// mostFailures limits the failures read at a time.
 const mostFailures = 20
 
-// resultOf is the name of a task's result, by stage.
+// resultOf names the result of a task, by stage.
 var resultOf = map[string]func(i int) string{
 	stageRead: splitName, stageWrite: shardName, stageVerify: compareName, stageFinish: func(int) string { return summaryName },
 }
 
-// addFailures finds why attempts failed at tasks that are not done.
+// addFailures collects the failures of unfinished tasks.
 func (w *Watcher) addFailures(ctx context.Context, s *Status, names []string, there map[string]bool) error {
 	for _, name := range names {
 		task, isFailure := strings.CutPrefix(name, failuresFolder)

@@ -18,7 +18,7 @@ import (
 // Summary is the object summary.json: how the whole job ended. It has many fields because it is made of parts.
 type Summary struct {
 	done
-	// Here says that this process has ended the job; the others end with 0 (Work).
+	// Here marks the process that ended the job; the others end with 0 (Work).
 	Here     bool      `json:"-"`
 	Planned  time.Time `json:"planned"`
 	State    string    `json:"state"`
@@ -40,11 +40,12 @@ type SummaryCounts struct {
 	Written    int64 `json:"written"`
 	Superseded int64 `json:"superseded"`
 	Maybe      int64 `json:"maybe_applied,omitempty"`
-	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired, Target.Expires). Their rows were written without them.
+	// ExpiredCells counts omitted cells older than the table accepts (--drop-expired, Target.Expires). Their rows were
+	// written without them.
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 }
 
-// SummaryWork is what the job took.
+// SummaryWork is the cost of the job.
 type SummaryWork struct {
 	Splits         int     `json:"splits"`
 	Shards         int     `json:"shards"`
@@ -65,7 +66,7 @@ type SummaryWork struct {
 	SlowestSeconds float64 `json:"slowest_shard_seconds"`
 }
 
-// Comparison is what the comparison of the table with the inputs has found.
+// Comparison is the result of comparing the table with the inputs.
 type Comparison struct {
 	Compared  int64 `json:"compared"`
 	Missing   int64 `json:"missing"`
@@ -75,7 +76,7 @@ type Comparison struct {
 	Examples []difference `json:"examples,omitempty"`
 }
 
-// ReadSummary returns how a planned load ended, nil if it has not.
+// ReadSummary returns the summary of a planned load, nil if it has not ended.
 func ReadSummary(ctx context.Context, store jobdir.Store, p *Plan) (*Summary, error) {
 	s := new(Summary)
 	there, err := (&Job{Plan: p, store: store}).readResult(ctx, store, summaryName, s)
@@ -116,7 +117,7 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	return s, nil
 }
 
-// finisher makes the summary.
+// finisher builds the summary.
 type finisher struct {
 	job     *Job
 	summary *Summary
@@ -152,7 +153,7 @@ func (f *finisher) note(stage int, d *done) {
 	f.seams += d.Seams
 }
 
-// splits adds up what was read.
+// splits adds up the reading results.
 func (f *finisher) splits(ctx context.Context) error {
 	if err := f.job.preload(ctx, func(int) bool { return true }); err != nil {
 		return err
@@ -187,14 +188,13 @@ func (f *finisher) splits(ctx context.Context) error {
 	return nil
 }
 
-// add adds how rows were written.
 func (s *Summary) add(w *written) {
 	s.Written, s.Maybe, s.ExpiredCells = s.Written+w.Written, s.Maybe+w.Maybe, s.ExpiredCells+w.Expired
 	s.Attempts, s.WriteCU, s.Requests, s.RowsSent = s.Attempts+w.Attempts, s.WriteCU+w.WriteCU, s.Requests+w.Requests, s.RowsSent+w.RowsSent
 	s.Throttled, s.Retried = s.Throttled+w.Throttled, s.Retried+w.Retried
 }
 
-// shards adds up what was written.
+// shards adds up the writing results.
 func (f *finisher) shards(ctx context.Context) error {
 	s := f.summary
 	for i := range f.job.Plan.Shards {
@@ -253,7 +253,7 @@ func (f *finisher) limit(ctx context.Context) error {
 
 func (f *finisher) awaitLate(ctx context.Context) error { return f.job.awaitLate(ctx, f.late) }
 
-// comparisons adds up what comparisons have found, and says how the job ended.
+// comparisons adds up the comparisons and sets how the job ended.
 func (f *finisher) comparisons(ctx context.Context) error {
 	s := f.summary
 	if f.job.Plan.Verify {
@@ -292,7 +292,7 @@ func (f *finisher) comparisons(ctx context.Context) error {
 	return nil
 }
 
-// sweep deletes what no result names: leftovers of attempts that were lost. What is left behind does no harm.
+// sweep deletes objects that no result names, left by lost attempts. Leftovers do no harm.
 func (f *finisher) sweep(ctx context.Context) {
 	for _, prefix := range []string{"runs/", "rejects/", writingFolder + "/", "probe/"} {
 		names, err := f.job.store.List(ctx, prefix)
@@ -311,7 +311,6 @@ func (f *finisher) sweep(ctx context.Context) {
 	}
 }
 
-// page writes report.html.
 func (f *finisher) page(ctx context.Context) error {
 	body, err := pageOf(f.job, f.summary, f.results)
 	if err != nil {

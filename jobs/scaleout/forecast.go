@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Outlook is what a forecast is made of. Its many fields are measures.
+// Outlook is the input of a forecast. Its many fields are measurements.
 type Outlook struct {
 	Bytes    int64   // of the inputs
 	Rows     int64   // that are written
@@ -28,7 +28,7 @@ type Outlook struct {
 	Rates      lanes.Rates
 }
 
-// Look makes the outlook of a load for many processes, of which only the number is missing. It makes nothing.
+// Look computes the outlook of a load by many processes, without their number. It creates nothing.
 func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 	if err := Check(cfg); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 	return o, nil
 }
 
-// Step is what one step of a job is about to take.
+// Step is the forecast of one step of a job.
 type Step struct {
 	Name     string  `json:"name"`
 	Tasks    int64   `json:"tasks"`
@@ -58,8 +58,8 @@ type Step struct {
 	Memory   int64   `json:"memory_bytes"` // of each worker
 }
 
-// What a step takes, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md): CPU for a byte of a row as the service counts them,
-// and what of it is left in runs. A store of objects answers after 30 ms.
+// Costs, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md): CPU per byte of a row as the
+// service counts it, and the share left in runs. An object store answers after 30 ms.
 const (
 	lookedBytes   = 0.24e9 // a second
 	readCPU       = 41e-9  // seconds a byte
@@ -73,7 +73,7 @@ const (
 	renewalsEvery = 5.0 // seconds
 )
 
-// Forecast says what the steps of a job are about to take if nothing but processors, the job directory and ceilings limits them.
+// Forecast estimates the steps of a job, limited only by processors, the job directory and ceilings.
 func Forecast(o *Outlook) []Step {
 	workers, processors := max(o.Workers, 1), float64(max(o.Processors, 1)*max(o.Workers, 1))
 	size := splitSize(o.Bytes, workers, 0)

@@ -16,17 +16,18 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Options are of a process that works on a job.
+// Options configures a worker process of a job.
 type Options struct {
-	// Load is the load as the plan's arguments say it. Its target must be reachable from this process.
+	// Load is the load according to the plan's arguments. Its target must be reachable from this process.
 	Load    pipeline.Config
 	Program string // version of tsimport
 	Owner   string // of leases and results, for people: "" is this process and machine
-	// Clock is the clock of leases; nil counts from the boot of this machine.
+	// Clock is the clock for leases; nil means time since boot.
 	Clock func() time.Duration
-	// Say tells a person what is done. May be nil.
+	// Say reports progress to people. May be nil.
 	Say words.Say
-	// Whole is the directory of a job that has this one as a load, and whose stop stops it too; nil if there is none.
+	// Whole is the directory of the parent job that has this one as a load; its stop stops this one too. Nil if there is
+	// none.
 	Whole jobdir.Store
 	// Drain, when it ends, stops the work gently. Nil never ends.
 	Drain context.Context
@@ -55,7 +56,7 @@ type Job struct {
 	worked   chan struct{} // a part of the process has done a task, so that what waits for it looks again
 }
 
-// Open opens a job directory that was planned.
+// Open opens a planned job directory.
 func Open(ctx context.Context, store jobdir.Store, o Options) (*Job, error) {
 	p, err := ReadPlan(ctx, store)
 	if err != nil {
@@ -76,7 +77,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	return j, err
 }
 
-// Close gives back what the process holds.
+// Close releases the process's resources.
 func (j *Job) Close() error {
 	var err error
 	if j.part == 0 {
@@ -97,7 +98,7 @@ func (j *Job) Close() error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// prepare plans the load as the job's plan says it. What has changed since is an error that names it.
+// prepare plans the load according to the job's plan. The error names what has changed since.
 func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -119,7 +120,7 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	return p, nil
 }
 
-// letGo closes sources that change while they are read, with the snapshots that their servers keep for them: rows are written for hours.
+// letGo closes live sources and thus the snapshots that their servers hold: writing takes hours.
 func (j *Job) letGo() {
 	defer j.endReading()
 	j.mu.Lock()
@@ -130,7 +131,7 @@ func (j *Job) letGo() {
 	}
 }
 
-// sameTable refuses a table that is not the one that was planned for.
+// sameTable refuses a table other than the planned one.
 func (j *Job) sameTable(p *pipeline.Prepared) error {
 	t := p.Plan.Table()
 	switch {
@@ -142,7 +143,7 @@ func (j *Job) sameTable(p *pipeline.Prepared) error {
 	return nil
 }
 
-// folder returns a folder of this process alone.
+// folder returns a folder exclusive to this process.
 func (j *Job) folder() (string, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -156,7 +157,8 @@ func (j *Job) folder() (string, error) {
 	return j.scratch, nil
 }
 
-// seenLease looks at the lease of a task, and remembers since when it has not changed: this process takes it over when that is long enough.
+// seenLease looks at the lease of a task and remembers since when it is unchanged, so that this process can take it
+// over in time.
 func (j *Job) seenLease(ctx context.Context, folder string) (*jobdir.Seen, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

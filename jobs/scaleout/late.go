@@ -10,22 +10,22 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// A request of a process that was killed, or of which the answer was lost, may be applied after its row was written by another attempt. Within
-// a job that undoes nothing, so tasks do not wait for it:
+// A request of a killed process, or one whose answer was lost, may be applied after another attempt wrote its row. Within a job
+// that undoes nothing, so tasks do not wait for it:
 //
-//   - Every attempt at a shard sends the rows of one reduced run, which is committed before its first row is sent and has each key once; no other
-//     shard has the key. So nothing else is ever written to it, and a late request writes the same cells: a put replaces the row by itself, a
-//     delete deletes again. Timestamps that records bring (version columns) are bytes of the row. A cell without one gets the service's
-//     time, which is that of the load in either case.
-//   - With --order none each key comes once in the inputs, and each attempt at a split reads the same records: likewise. An update that is
-//     late has an older stamp than its repeat, so the repeat stays; columns to be deleted are the same in both.
-//   - What depends on what is in the table already (conditions, increments, keys that the service numbers) is refused (Check).
+//   - Every attempt at a shard sends the rows of one reduced run, which is committed before its first row is sent and has each key
+//     once; no other shard has the key. So nothing else is ever written to the key, and a late request writes the same cells: a put
+//     replaces the row by itself, a delete deletes again. Timestamps from records (version columns) are bytes of the row. A cell
+//     without one gets the service's time, which is that of the load in either case.
+//   - With --order none each key occurs once in the inputs, and each attempt at a split reads the same records: likewise. A late
+//     update has an older timestamp than its repeat, so the repeat stays; both delete the same columns.
+//   - Operations that depend on the table's contents (conditions, increments, auto-increment keys) are refused (Check).
 //
-// What comes after the rows is not safe: a comparison could meet a row that is being replaced, and the next load of the table could be undone.
-// So the results of tasks say until when a request may come, by the service's clock, which all machines share, and the comparison and
-// Finish wait for the latest.
+// After the rows this is not safe: a comparison could meet a row that is being replaced, and the next load of the table could be
+// undone. So the results of tasks say until when a request may arrive, by the service's clock, which all machines share, and the
+// comparison and Finish wait for the latest.
 
-// awaitLate waits until the service's clock says that no late request can come any more.
+// awaitLate waits until the service's clock says that no late request can arrive any more.
 func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 	if until.IsZero() {
 		return nil
@@ -52,7 +52,7 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// service connects to the service, and asks it for its time.
+// service connects to the service and requests its time.
 func (j *Job) service(ctx context.Context) (*tablestore.TableStoreClient, *client.Clock, error) {
 	to, traffic := j.o.Load.Target.Client, new(client.Traffic)
 	to.Connections = max(j.o.Load.Lanes.Concurrency, 1)

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Request is what is asked of a plan.
+// Request is a request for a plan.
 type Request struct {
 	Options
 	Endpoint  string // of Tablestore, for the other processes
@@ -23,8 +23,8 @@ type Request struct {
 	SplitSize int64 // bytes; 0 takes what suits the inputs
 }
 
-// Make plans a load in a job directory. A directory with a plan of the same load is taken as it is; one of another load is refused. New reports
-// whether this call made the plan.
+// Make plans a load in a job directory. An existing plan of the same load is used; one of another load is refused.
+// isNew reports whether this call made the plan.
 func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bool, err error) {
 	if err := Check(&r.Load); err != nil {
 		return nil, false, err
@@ -64,7 +64,7 @@ func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bo
 	return kept, true, nil
 }
 
-// formerPlan returns the plan that a directory has, nil if it is empty.
+// formerPlan returns the existing plan of a directory, nil if it is empty.
 func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	p, err := ReadPlan(ctx, store)
 	if errors.As(err, new(*UnfitError)) && errors.Is(err, errNoPlan) {
@@ -77,7 +77,7 @@ func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	return p, err
 }
 
-// sameAs refuses a plan that is not of this load.
+// sameAs refuses a plan of another load.
 func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error {
 	if p.Program != r.Program {
 		return unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, r.Program)
@@ -134,7 +134,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 	return p, nil
 }
 
-// table makes the table, if it does not exist, and returns where its partitions begin.
+// table creates the table, if it does not exist, and returns the bounds of its partitions.
 func (r *Request) table(p *Plan, prepared *pipeline.Prepared) ([]table.Value, error) {
 	made, err := prepared.MakeTable()
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// takeRejects takes the rejected records of a task.
 func (f *finisher) takeRejects(ctx context.Context, d *done) error {
 	return f.job.eachReject(ctx, d, func(r *keptReject, line []byte) error {
 		if r.Source < 0 || r.Source >= len(f.job.Plan.Inputs) || r.Record < 0 {
@@ -28,7 +27,7 @@ func (f *finisher) takeRejects(ctx context.Context, d *done) error {
 	})
 }
 
-// parts are the parts of all splits in the order of the inputs.
+// parts returns the parts of all splits in input order.
 func (p *Plan) parts() (all []Part) {
 	for _, s := range p.Splits {
 		all = append(all, s.Parts...)
@@ -37,7 +36,7 @@ func (p *Plan) parts() (all []Part) {
 	return all
 }
 
-// checkRejects checks that no record was rejected twice, and finds which parts of the inputs must be read again.
+// checkRejects checks that no record was rejected twice, and finds the parts of the inputs to read again.
 func (f *finisher) checkRejects() error {
 	all, err := newSortedRejects(f.sorted)
 	if err != nil {
@@ -71,7 +70,7 @@ func (f *finisher) checkRejects() error {
 	return nil
 }
 
-// mergeRejects writes the rejected records of all splits and shards in the order of the inputs, as a load by one process does.
+// mergeRejects writes the rejected records of all splits and shards in input order, as a load by one process does.
 func (f *finisher) mergeRejects(ctx context.Context) error {
 	if f.summary.Rejected == 0 {
 		return nil
@@ -126,7 +125,6 @@ func (f *finisher) mergeRejects(ctx context.Context) error {
 	return nil
 }
 
-// merger writes rejected records in the order of the inputs.
 type merger struct {
 	job      *Job
 	prepared *pipeline.Prepared
@@ -134,7 +132,7 @@ type merger struct {
 	to       *rundir.Folder
 }
 
-// next returns the next one that comes before a record of a source, nil if there is none.
+// next returns the next rejected record before a record of a source, nil if there is none.
 func (m *merger) next(source int, record int64) (*keptReject, error) {
 	if !m.all.before(source, record) {
 		return nil, nil
@@ -143,7 +141,7 @@ func (m *merger) next(source int, record int64) (*keptReject, error) {
 	return r, m.all.advance()
 }
 
-// write writes all that come before a record of a source.
+// write writes all rejected records before a record of a source.
 func (m *merger) write(source int, record int64) error {
 	for {
 		r, err := m.next(source, record)
@@ -166,7 +164,8 @@ func (m *merger) writeOne(r *keptReject) error {
 	return m.to.Reject(r.Header, r.Reject)
 }
 
-// readAgain writes those of a part up to the last that was rejected as it was written: such records were not kept, and are read again.
+// readAgain writes the rejected records of a part, up to the last one rejected on writing: their text was not kept and
+// must be read again.
 func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
 	p, err := m.prepared.Plan.Part(part.Source, part.from())
 	if err != nil {
@@ -199,7 +198,7 @@ func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
 	return errors.Join(err, p.Sources[0].Suspend())
 }
 
-// find enters the texts of records that were not kept.
+// find fills in the texts of records that were not kept.
 func (m *merger) find(parsed *intake.Parsed, wanted map[int64]*keptReject) {
 	if len(wanted) == 0 {
 		return

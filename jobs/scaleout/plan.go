@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Names of the objects of a job directory.
+// Names of objects in a job directory.
 const (
 	PlanName    = "plan.json" // how a job directory is known
 	stopName    = "stop"
@@ -29,15 +29,16 @@ const (
 	pageName    = "report.html"
 )
 
-// planVersion is the version of all objects of a job directory.
+// planVersion is the version of all objects in a job directory.
 const planVersion = 1
 
-// former is what a process is told that prepares the load again.
+// former is the earlier decisions for a process that prepares the load again.
 func (p *Plan) former() *pipeline.Former {
 	return &pipeline.Former{Job: p.Job, Division: p.Division}
 }
 
-// Plan is what was decided once, for all processes: the object plan.json. It has many fields because it is the contract between them.
+// Plan is the object plan.json: decisions made once, for all processes. It has many fields because it is the contract
+// between them.
 type Plan struct {
 	Version int       `json:"version"`
 	Program string    `json:"program"` // version of tsimport; workers must have the same
@@ -45,18 +46,19 @@ type Plan struct {
 	Planned time.Time `json:"planned"`
 
 	Arguments []string `json:"arguments,omitempty"` // of the command, in plans of versions whose jobs kept no request
-	// Endpoint and Instance are the service that the command has found in flags, the environment or a profile; "" if each table names its own.
+	// Endpoint and Instance are the service from flags, the environment or a profile; "" if each table names its own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Instance string `json:"instance,omitempty"`
 
 	Job *checkpoint.Job `json:"job"` // what was asked for, and what the rows depend on
-	// TableCreated is when the table was made, as the service says it; 0 if it does not.
+	// TableCreated is the table's creation time as the service reports it; 0 if it does not.
 	TableCreated int64 `json:"table_created,omitempty"`
 	Verify       bool  `json:"verify,omitempty"` // the table is compared with the inputs at the end
 
-	// Direct says that splits are written as they are read, for the order of rows does not matter: there are no shards.
+	// Direct says that splits are written as they are read, without shards, because the order of rows does not matter.
 	Direct bool `json:"direct,omitempty"`
-	// Unique says that no two rows have one key, or that it does not matter which of them stays: shards are written from the runs as they are.
+	// Unique says that keys are unique or any row of a key may stay: shards are written from the runs without reducing
+	// them.
 	Unique bool `json:"unique,omitempty"`
 
 	Budget *Budget `json:"budget,omitempty"` // what each process may write; nil sets no limit
@@ -66,7 +68,7 @@ type Plan struct {
 
 	Key    []table.KeyColumn `json:"key"`    // of the table
 	Inputs []string          `json:"inputs"` // names of the sources, by their ordinals
-	// Division is what the origin of the sources has said of its parts: all processes read the same ones. Nil is files.
+	// Division is the origin's division of the sources, the same for all processes. Nil for files.
 	Division []byte `json:"division,omitempty"`
 	// Live says that the sources change while they are read.
 	Live     bool            `json:"live,omitempty"`
@@ -85,7 +87,7 @@ type Split struct {
 	Bytes int64  `json:"bytes"` // of the inputs, about
 }
 
-// Part is records of one source that follow each other.
+// Part is a range of consecutive records of one source.
 type Part struct {
 	Source  int   `json:"source"` // its ordinal
 	Record  int64 `json:"record"` // records of the source before it
@@ -94,27 +96,27 @@ type Part struct {
 	Records int64 `json:"records"` // -1: to the source's end
 }
 
-// from is where the part begins.
+// from is the beginning of the part.
 func (p Part) from() source.Place {
 	return source.Place{Record: p.Record, Line: p.Line, Offset: p.Offset}
 }
 
-// Shard is what one process writes: ranges of keys that no other process writes.
+// Shard is a set of key ranges that only one process writes.
 type Shard struct {
 	Ranges []int   `json:"ranges"` // 0 is the range before the first bound
 	Weight float64 `json:"weight"` // share of the sampled rows
-	// HotKey is the one value of the first key column that the shard has, if it has so many rows that it is written alone.
+	// HotKey is the only value of the first key column in the shard, if it has so many rows that it is written alone.
 	HotKey string `json:"hot_key,omitempty"`
 }
 
-// Bound is a value of the first key column at which a range begins.
+// Bound is the value of the first key column at which a range begins.
 type Bound struct {
 	Type  table.Type `json:"type"`
 	Int   int64      `json:"int,omitempty"`
 	Bytes []byte     `json:"bytes,omitempty"`
 }
 
-// shardMap says which shard a key belongs to.
+// shardMap maps keys to shards.
 type shardMap struct {
 	ranges *partitioner.Map
 	shard  []int // of each range
@@ -145,19 +147,19 @@ func (p *Plan) shardMap() (*shardMap, error) {
 	return m, nil
 }
 
-// UnfitError says that the job directory cannot be worked on as it is: it is another job's, damaged, or of another version. Another attempt
-// would end alike.
+// UnfitError reports that the job directory is unusable: it is another job's, damaged, or of another version. A retry
+// would fail too.
 type UnfitError struct{ Cause error }
 
 func (e *UnfitError) Error() string { return e.Cause.Error() }
 func (e *UnfitError) Unwrap() error { return e.Cause }
 
-// Exit is the exit code.
+// Exit returns the exit code.
 func (*UnfitError) Exit() int { return exitcode.Usage }
 
 func unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
 
-// anotherJob is what can be done about such a directory.
+// anotherJob is the advice for such a directory.
 const anotherJob = "plan a new job in another directory"
 
 var errNoPlan = errors.New("no")
@@ -181,7 +183,7 @@ func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	return p, nil
 }
 
-// keepPlan puts the plan, unless there is one: the one that counts is returned.
+// keepPlan stores the plan, unless there is one, and returns the stored one.
 func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
 	text, err := json.MarshalIndent(p, "", " ")
 	if err != nil {
@@ -197,8 +199,8 @@ func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
 	return p, nil
 }
 
-// checkEmpty refuses a directory that has something of a job but no plan: a copy that is not whole. It reports whether there is a plan now.
-// What is named by one of the prefixes is left out.
+// checkEmpty refuses a directory that has parts of a job but no plan: an incomplete copy. It reports whether there is a
+// plan now. Names with one of the prefixes are ignored.
 func checkEmpty(ctx context.Context, store jobdir.Store, plan string, but ...string) (planned bool, err error) {
 	names, err := store.List(ctx, "")
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// isRead reports whether an attempt has read a split. What cannot be asked now is asked again. It takes no lock: the task at work may hold it.
+// isRead returns a function that reports whether an attempt has read a split. After a failed request it returns false;
+// it is called again. It takes no lock: the running task may hold it.
 func (j *Job) isRead(i int) func(ctx context.Context) bool {
 	return func(ctx context.Context) bool {
 		there, err := j.readResult(ctx, j.store, splitName(i), new(splitResult))
@@ -67,8 +68,8 @@ func (j *Job) readSplit(ctx context.Context, i int) error {
 	return j.limit(ctx, t.result.Rejected)
 }
 
-// takeReader takes the right to read, for as long as the process has the sources open: they are sessions of a database. It returns errNoSlot if others
-// have all.
+// takeReader takes the right to read for as long as the sources are open: they are sessions of a database. It returns
+// errNoSlot if others have all.
 func (j *Job) takeReader(ctx context.Context) error {
 	if j.Plan.Readers == 0 || j.reader != nil {
 		return nil
@@ -83,7 +84,7 @@ func (j *Job) takeReader(ctx context.Context) error {
 	return errNoSlot
 }
 
-// endReading gives that back.
+// endReading releases the right to read.
 func (j *Job) endReading() {
 	if j.reader != nil {
 		j.giveBack(j.reader)
@@ -91,7 +92,6 @@ func (j *Job) endReading() {
 	}
 }
 
-// splitTask reads a split.
 type splitTask struct {
 	job      *Job
 	prepared *pipeline.Prepared
@@ -108,7 +108,7 @@ func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepar
 	return t, err
 }
 
-// bytesOf is how many bytes of the text of one source a split has, 0 if only reading it shows that.
+// bytesOf is the text size of a split of one source, 0 if only reading reveals it.
 func (p *Plan) bytesOf(split int) int64 {
 	part := p.Splits[split].Parts[0]
 	if part.Records < 0 || split+1 == len(p.Splits) {
@@ -120,7 +120,7 @@ func (p *Plan) bytesOf(split int) int64 {
 	return 0
 }
 
-// upTo is a source of which no more pieces are read than have so many bytes: what is read ahead of other splits is in vain.
+// upTo limits the bytes of the pieces read from a source: reading ahead into other splits would be wasted.
 type upTo struct {
 	source.Source
 	left int64
@@ -138,7 +138,7 @@ func (s *upTo) Next() (source.Piece, error) {
 	return p, err
 }
 
-// read reads a part of the split, of so many bytes if they are above 0.
+// read reads a part of the split, limited to this many bytes if above 0.
 func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 	if part.Source < 0 || part.Source >= len(t.prepared.Plan.Sources) {
 		return unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
@@ -169,7 +169,8 @@ func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 	return s.Suspend()
 }
 
-// eachSplit reads the one source of a plan and calls each with what it has, in its order: so many records, or all if that is below 0.
+// eachSplit reads the only source of a plan and calls each with its splits in order, up to this many records, or all if
+// negative.
 func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, each func(*intake.Parsed) error) error {
 	left, err := intake.New(p, m.ranges).Each(ctx, records, each)
 	if err == nil && left > 0 {
@@ -178,7 +179,7 @@ func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, ea
 	return err
 }
 
-// take takes what records became: rows for the shards, and rejects.
+// take adds the rows of a parsed split to the shards' runs, and its rejects.
 func (t *splitTask) take(ctx context.Context, p *intake.Parsed) error {
 	t.result.Read += int64(p.Records)
 	for i := range p.Rejects {
@@ -203,7 +204,7 @@ func (t *splitTask) take(ctx context.Context, p *intake.Parsed) error {
 	return nil
 }
 
-// commit makes the result count, unless another attempt was faster.
+// commit publishes the result, unless another attempt was faster.
 func (t *splitTask) commit(ctx context.Context) error {
 	if err := t.runs.Close(); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (t *splitTask) commit(ctx context.Context) error {
 	return t.job.commit(ctx, t.job.store, splitName(r.Split), r)
 }
 
-// ended is how many records are in runs, or ended.
+// ended is the number of records that are in runs or have ended.
 func (r *splitResult) ended() int64 {
 	n := r.Rows + r.Rejected
 	if d := r.Direct; d != nil {

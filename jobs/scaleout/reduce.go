@@ -14,9 +14,9 @@ import (
 	"example.com/tsimport/jobs/scaleout/runfile"
 )
 
-// reduced returns the reduced run of a shard, and makes it if there is none. The service knows nothing of leases: a process that was stopped
-// may send a row after its successor has sent a later one of the same key. So each key is sent once at most: then a process that is over only
-// repeats the same bytes.
+// reduced returns the reduced run of a shard, and makes it if there is none. The service does not know leases: a
+// stopped process may send a row after its successor sent a later one of the same key. So each key is sent only once;
+// then a late process merely repeats the same bytes.
 func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*reducedResult, error) {
 	folder := jobdir.Below(j.store, shardFolder(shard))
 	r := new(reducedResult)
@@ -46,7 +46,7 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	return r, j.commit(ctx, folder, reducedName, r)
 }
 
-// rowsOf returns what a shard sends: the rows of its reduced run, or those of the runs themselves where no key comes twice.
+// rowsOf returns the rows that a shard sends: its reduced run, or the runs themselves if no key repeats.
 func (j *Job) rowsOf(ctx context.Context, shard int, lease *jobdir.Lease) (*reducedResult, error) {
 	if !j.Plan.Unique {
 		return j.reduced(ctx, shard, lease)
@@ -74,22 +74,22 @@ func (j *Job) rowsOf(ctx context.Context, shard int, lease *jobdir.Lease) (*redu
 	return r, nil
 }
 
-// sortedHead is about what a row takes in a sorter beside its key and its body, and more than in a run.
+// sortedHead is about a row's overhead in a sorter beside key and body, and more than in a run.
 const sortedHead = 12
 
-// What is read of runs at a time: objects stand far away, and a shard has rows in each of many thousand splits.
+// Limits of reading runs: object stores are slow, and a shard has rows in each of many thousand splits.
 const (
 	readsAtATime = 16
 	bytesAtATime = 16 << 20 // unless one extent has more
 )
 
-// piece is rows of a shard in the run of a split.
+// piece is a shard's rows in the run of a split.
 type piece struct {
 	split int
 	at    runfile.Extent
 }
 
-// pieces returns what a shard has in the runs, in the order of the splits.
+// pieces returns the pieces of a shard in the runs, in the order of the splits.
 func (j *Job) pieces(ctx context.Context, shard int) (all []piece, err error) {
 	of := make([][]runfile.Extent, len(j.Plan.Splits))
 	group, reading := errgroup.WithContext(ctx)
@@ -117,7 +117,7 @@ func (j *Job) pieces(ctx context.Context, shard int) (all []piece, err error) {
 	return all, nil
 }
 
-// preload reads results of splits, several at a time, for what then asks for one after the other.
+// preload reads results of splits concurrently for code that then requests them one by one.
 func (j *Job) preload(ctx context.Context, there func(i int) bool) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtATime)
@@ -152,7 +152,7 @@ func (j *Job) fetch(ctx context.Context, pieces []piece) (frames [][]byte, err e
 	return frames, group.Wait()
 }
 
-// sortRuns sorts the rows of a shard by key and, of one key, by their place in the inputs.
+// sortRuns sorts the rows of a shard by key and, within a key, by position in the inputs.
 func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter *extsort.Sorter) error {
 	unpacker, err := runfile.NewUnpacker()
 	if err != nil {
@@ -201,7 +201,7 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 	return nil
 }
 
-// keepLast puts the last row of each key.
+// keepLast writes the last row of each key.
 func (j *Job) keepLast(ctx context.Context, r *reducedResult, sorted *extsort.Sorted) error {
 	w, err := runfile.NewSorted(ctx, j.store, shardFolder(r.Shard)+"/reduced."+r.Attempt)
 	if err != nil {

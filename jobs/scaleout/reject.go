@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// keptReject is a rejected record. One that was rejected as it was written has no text: Finish reads it again.
+// keptReject is a rejected record. One rejected on writing has no text: Finish reads it again.
 type keptReject struct {
 	Source int          `json:"source"` // its ordinal
 	Record int64        `json:"record"` // records of the source before it
@@ -24,7 +24,7 @@ type keptReject struct {
 	Reject table.Reject `json:"reject"`
 }
 
-// keptList is an object with rejected records, a line each, in any order.
+// keptList is an object with rejected records, one per line, in any order.
 type keptList struct {
 	Object  string `json:"object"`
 	Bytes   int64  `json:"bytes"`
@@ -34,10 +34,11 @@ type keptList struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// listBytes is how long a list gets before another one is begun: rejected records must not fill the memory.
+// listBytes is the size at which a new list is begun, so that rejected records do not fill the memory.
 const listBytes = 4 << 20
 
-// rejectLists puts rejected records into objects that are called name, name.2, name.3, …: no other attempt may use the name.
+// rejectLists writes rejected records to objects called name, name.2, name.3, …; the name must be unique to the
+// attempt.
 type rejectLists struct {
 	store   jobdir.Store
 	name    string
@@ -81,7 +82,7 @@ func (l *rejectLists) put(ctx context.Context) error {
 	return nil
 }
 
-// close puts the rest, if there is one, and enters into a result what was put.
+// close writes the rest, and records the lists in a result.
 func (l *rejectLists) close(ctx context.Context, to *done) error {
 	if l.records > 0 {
 		if err := l.put(ctx); err != nil {
@@ -92,7 +93,7 @@ func (l *rejectLists) close(ctx context.Context, to *done) error {
 	return nil
 }
 
-// eachReject calls each with the rejected records of a result, and the line that each is kept as.
+// eachReject calls each with the rejected records of a result, and the stored line of each.
 func (j *Job) eachReject(ctx context.Context, d *done, each func(r *keptReject, line []byte) error) error {
 	var all int64
 	for _, l := range d.Rejects {
@@ -125,13 +126,13 @@ func (j *Job) eachReject(ctx context.Context, d *done, each func(r *keptReject, 
 	return nil
 }
 
-// sorter makes a sorter that takes its part of the process's memory.
+// sorter returns a sorter with its part of the process's memory.
 func (j *Job) sorter() (*extsort.Sorter, error) {
 	limits := &j.o.Load.Limits
 	return extsort.New(extsort.Options{Memory: max(limits.Memory/4, 1<<20), Spill: spill.Options{Dir: limits.TempDir}})
 }
 
-// sortedRejects are the rejected records of a job in the order of the inputs, of which one is in memory at a time.
+// sortedRejects iterates over the rejected records of a job in input order, with one in memory at a time.
 type sortedRejects struct {
 	it   *extsort.Iterator
 	next *keptReject // nil at the end
@@ -150,12 +151,12 @@ func (s *sortedRejects) advance() error {
 	return json.Unmarshal(s.it.Value(), s.next)
 }
 
-// before reports whether the next one comes before a record of a source.
+// before reports whether the next one precedes a record of a source.
 func (s *sortedRejects) before(source int, record int64) bool {
 	return s.next != nil && (s.next.Source < source || s.next.Source == source && s.next.Record < record)
 }
 
-// end is the number of the record that follows the part.
+// end is the number of the record after the part.
 func (p Part) end() int64 {
 	if p.Records < 0 {
 		return math.MaxInt64

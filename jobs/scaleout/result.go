@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// done is what all results begin with.
+// done begins every result.
 type done struct {
 	Version  int        `json:"version"`
 	Plan     string     `json:"plan"` // its ID
@@ -29,13 +29,13 @@ type done struct {
 	Rejects  []keptList `json:"rejects,omitempty"` // objects with rejected records
 	Rejected int64      `json:"rejected"`
 	Seams    int64      `json:"seams,omitempty"` // of them; --max-errors does not count these
-	// LateUntil is until when, by the service's clock, a request of a process that was lost, or one without an answer, may repeat a row.
+	// LateUntil is the time, by the service's clock, until which an unanswered request or one of a lost process may repeat
+	// a row.
 	LateUntil time.Time `json:"late_until,omitzero"`
 }
 
 func (d *done) head() *done { return d }
 
-// result is a result of a task.
 type result interface{ head() *done }
 
 // splitResult is the object splits/NNNNNN.json: a split was read.
@@ -45,17 +45,17 @@ type splitResult struct {
 	Read  int64 `json:"read"`
 	Rows  int64 `json:"rows"` // in runs
 	Bytes int64 `json:"bytes"`
-	// ExpiredCells are cells that were left out, for the table would not take them.
+	// ExpiredCells counts cells that were omitted because the table would not accept them.
 	ExpiredCells int64            `json:"expired_cells,omitempty"`
 	Objects      []runfile.Object `json:"objects,omitempty"`
 	Index        runfile.Object   `json:"index,omitzero"` // where the rows of each shard are in the objects
-	// Snapshots are those that the split was read from, of a source that has some.
+	// Snapshots are the source's snapshots from which the split was read, if any.
 	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
-	// Direct says how the rows were written, of a load that has no runs.
+	// Direct says how the rows were written, in a load without runs.
 	Direct *direct `json:"direct,omitempty"`
 }
 
-// reducedResult is the object shards/NNNN/reduced.json: the rows of a shard that are to be sent, each key once.
+// reducedResult is the object shards/NNNN/reduced.json: the rows of a shard to send, each key once.
 type reducedResult struct {
 	done
 	Shard      int              `json:"shard"`
@@ -67,7 +67,7 @@ type reducedResult struct {
 	Frames     []frame          `json:"frames,omitempty"`
 }
 
-// frame is rows of a reduced run that are read together.
+// frame is a group of rows of a reduced run that are read together.
 type frame struct {
 	At    runfile.Extent `json:"at"`
 	First []byte         `json:"first"` // ordering keys
@@ -100,7 +100,7 @@ type written struct {
 	Expired   int64                `json:"expired_cells,omitempty"` // that were left out when their rows were written
 }
 
-// direct is how the rows of a split were written that has no runs.
+// direct says how the rows of a split were written without runs.
 type direct struct {
 	Superseded int64 `json:"superseded"`
 	written
@@ -118,7 +118,7 @@ type compareResult struct {
 	Examples []difference `json:"examples,omitempty"`
 }
 
-// difference is a row that is missing, different or surplus.
+// difference is a missing, different or surplus row.
 type difference struct {
 	Kind    string   `json:"kind"`
 	Key     string   `json:"key"`
@@ -129,8 +129,8 @@ func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }
 func shardName(i int) string   { return fmt.Sprintf("shards/%04d.json", i) }
 func compareName(i int) string { return fmt.Sprintf("verify/%04d.json", i) }
 
-// Folders of the leases of tasks; that of a shard also has its checkpoints and its reduced run. They are apart from the results, which every process
-// lists again and again.
+// Folders of task leases; a shard's also holds its checkpoints and its reduced run. They are separate from the results,
+// which every process lists repeatedly.
 const (
 	readingFolder   = "reading"
 	writingFolder   = "writing"
@@ -143,7 +143,7 @@ func compareFolder(i int) string { return fmt.Sprintf(comparingFolder+"/%04d", i
 
 const reducedName = "reduced.json"
 
-// readResult reads the result of a task, and false if there is none.
+// readResult reads the result of a task; false if there is none.
 func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, to result) (there bool, err error) {
 	text, err := store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +161,7 @@ func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, t
 	return true, nil
 }
 
-// commit puts the result of a task. Another attempt may have been faster: its result counts then, and is read into the one given.
+// commit stores the result of a task. If another attempt was faster, that result counts and is read into r.
 func (j *Job) commit(ctx context.Context, store jobdir.Store, name string, r result) error {
 	err := putJSON(ctx, store.PutAbsent, name, r)
 	if errors.Is(err, jobdir.ErrExists) {
@@ -175,7 +175,6 @@ func (j *Job) commit(ctx context.Context, store jobdir.Store, name string, r res
 	return nil
 }
 
-// putJSON puts an object.
 func putJSON(ctx context.Context, put func(ctx context.Context, name string, body []byte) error, name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -184,7 +183,7 @@ func putJSON(ctx context.Context, put func(ctx context.Context, name string, bod
 	return put(ctx, name, append(text, '\n'))
 }
 
-// known are results of tasks that a process has read. They never change.
+// known caches the results of tasks that a process has read. They never change.
 type known struct {
 	mu      sync.Mutex
 	splits  map[int]*splitResult
@@ -195,7 +194,7 @@ func newKnown() *known {
 	return &known{splits: map[int]*splitResult{}, written: map[int]*shardResult{}}
 }
 
-// cached returns the result of a task, which never changes; nil if it was not done.
+// cached returns the result of a task, which never changes; nil if the task is not done.
 func cached[T any, R interface {
 	*T
 	result
@@ -220,7 +219,6 @@ func cached[T any, R interface {
 	return r, nil
 }
 
-// newDone begins a result.
 func (j *Job) newDone(attempt string) done {
 	return done{Version: planVersion, Plan: j.Plan.ID, Attempt: attempt, By: j.o.Owner, Started: time.Now().UTC()}
 }

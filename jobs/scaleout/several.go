@@ -18,10 +18,11 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// A job directory may have many loads, each in a folder that is a job directory of its own. Workers take whole loads, so that those of small tables
-// cost no more than one process each; who finds none that nobody works on helps with one that another has begun.
+// A job directory may hold many loads, each in a folder that is a job directory itself. Workers take whole loads, so
+// that a small table occupies no more than one process; a worker that finds no free load helps with one that is in
+// progress.
 
-// LoadsName is the object that says so.
+// LoadsName is the object that lists the loads.
 const LoadsName = "loads.json"
 
 // Loads is the object loads.json.
@@ -35,11 +36,10 @@ type Loads struct {
 	Loads    []OneLoad `json:"loads"`
 }
 
-// OneLoad is a load of a job.
 type OneLoad struct {
 	Name  string   `json:"name"`
 	After []string `json:"after,omitempty"` // loads that must be done before
-	// Source is the database that the load reads, "" for others, of which so many workers may have loads at a time.
+	// Source is the database that the load reads, "" for others, with its limit of concurrent workers.
 	Source string `json:"source,omitempty"`
 	Most   int    `json:"most,omitempty"`
 }
@@ -47,7 +47,7 @@ type OneLoad struct {
 // FolderOf is the job directory of a load, below that of its job.
 func FolderOf(load string) string { return "loads/" + load }
 
-// KeepLoads puts what the loads of a job are, all of which were planned. A directory that has another job is refused.
+// KeepLoads stores the planned loads of a job. A directory with another job is refused.
 func KeepLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error) {
 	l.Version, l.ID = planVersion, nonce()+nonce()
 	err := putJSON(ctx, store.PutAbsent, LoadsName, l)
@@ -60,7 +60,7 @@ func KeepLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error
 	return l, nil
 }
 
-// CheckLoads returns the job that a directory has, nil if it has none. One that is not this job is refused, and so is one with anything else.
+// CheckLoads returns the job in a directory, nil if there is none. A different job, or anything else, is refused.
 func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error) {
 	kept, err := ReadLoads(ctx, store)
 	switch {
@@ -79,7 +79,7 @@ func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, erro
 	return kept, nil
 }
 
-// ReadLoads reads the loads of a job directory, nil if it has one load only, or none yet.
+// ReadLoads reads the loads of a job directory, nil if it has a single load or none yet.
 func ReadLoads(ctx context.Context, store jobdir.Store) (*Loads, error) {
 	text, err := store.Get(ctx, LoadsName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,13 +101,13 @@ type LoadsSummary struct {
 	Plan    string    `json:"plan"` // ID of the loads
 	By      string    `json:"by"`
 	Ended   time.Time `json:"ended"`
-	// Here says that this process has ended the job.
+	// Here marks the process that ended the job.
 	Here     bool       `json:"-"`
 	ExitCode int        `json:"exit_code"` // the first of those of the loads (docs/jobs.md)
 	Loads    []LoadDone `json:"loads"`
 }
 
-// LoadDone is how a load has ended, or that it has not.
+// LoadDone is the final state of a load, or that it is open.
 type LoadDone struct {
 	Name     string `json:"name"`
 	State    string `json:"state"` // finished, stopped, not run; open while it is neither
@@ -125,7 +125,7 @@ const (
 	LoadNotRun   = "not run"
 )
 
-// over reports whether nothing more is done about the load, and well whether loads after it may begin.
+// over reports whether the load is finished, and well whether its successors may begin.
 func (d *LoadDone) over() bool { return d.State != LoadOpen }
 func (d *LoadDone) well() bool {
 	return d.State == LoadFinished && (d.ExitCode == exitcode.OK || d.ExitCode == exitcode.Rejects)
@@ -136,7 +136,7 @@ type Several struct {
 	Loads *Loads
 	job   *Job // of the directory, for its leases
 	ended map[string]*LoadDone
-	// failed are loads that this process works on no more: other loads, and other processes with these, may be luckier.
+	// failed are loads that this process gave up; it may succeed with others, and other processes with these.
 	failed map[string]error
 }
 
@@ -150,8 +150,8 @@ func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 	return &Several{Loads: l, job: j, ended: map[string]*LoadDone{}, failed: map[string]error{}}, nil
 }
 
-// Work takes loads until all have ended, together with any number of other processes: do works on one, as a process does that has no other, until
-// it is done or was stopped for all.
+// Work takes loads until all have ended, together with any number of other processes. do works on one load, like a
+// process with only that load, until it is done or stopped for all.
 func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load string) error) (done *LoadsSummary, err error) {
 	begun := false
 	err = s.job.persist(ctx, func() (worked, over bool, err error) {
@@ -193,7 +193,6 @@ func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load st
 	return done, err
 }
 
-// ready are the loads that can be worked on.
 func (s *Several) ready(all []*LoadDone) (ready []*OneLoad) {
 	for i := range s.Loads.Loads {
 		l := &s.Loads.Loads[i]
@@ -209,7 +208,7 @@ func (s *Several) at(all []*LoadDone, name string) *LoadDone {
 	return all[slices.IndexFunc(all, func(d *LoadDone) bool { return d.Name == name })]
 }
 
-// take works on a load that no other process works on, or helps with it, if its source may have one more.
+// take works on a load that no other process works on, or helps with it if its source permits one more.
 func (s *Several) take(ctx context.Context, l *OneLoad, helps bool, do func(context.Context, string) error) (worked bool, err error) {
 	var held []*jobdir.Lease
 	defer func() {
@@ -255,7 +254,7 @@ func (s *Several) take(ctx context.Context, l *OneLoad, helps bool, do func(cont
 	return true, s.noteEnd(ctx, l.Name)
 }
 
-// failure is the error of a process that has nothing left but loads that failed: the one whose exit code counts.
+// failure is the error of a process that has only failed loads left: the one that sets the exit code.
 func (s *Several) failure() (first error) {
 	for _, err := range s.failed {
 		if first == nil || exitcode.First(exitcode.Of(first), exitcode.Of(err)) != exitcode.Of(first) {
@@ -265,7 +264,7 @@ func (s *Several) failure() (first error) {
 	return first
 }
 
-// stoppedOf returns a *StoppedError if a load was stopped: the job is not done then, and can be continued.
+// stoppedOf returns a *StoppedError if a load was stopped: then the job is not done and can be continued.
 func stoppedOf(all []*LoadDone) error {
 	var codes []int
 	why := new(StoppedError)
@@ -281,7 +280,8 @@ func stoppedOf(all []*LoadDone) error {
 	return why
 }
 
-// Continue undoes stops. Those of loads with more rejected records than may be stay: others are continued, and the job ends with their exit code.
+// Continue undoes stops. Loads that exceeded their error limit stay stopped; the others continue, and the job ends with
+// the exit code of the former.
 func (s *Several) Continue(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -319,7 +319,7 @@ func (s *Several) Continue(ctx context.Context) error {
 	return s.Reopen(ctx)
 }
 
-// Reopen forgets the ends of loads that were stopped and are not any more: a higher limit, or a person, continues them.
+// Reopen discards the ends of loads that were stopped and now continue, because of a higher limit or a person.
 func (s *Several) Reopen(ctx context.Context) error {
 	all, err := s.Status(ctx)
 	if err != nil {
@@ -345,12 +345,13 @@ func (s *Several) Reopen(ctx context.Context) error {
 
 func (s *Several) storeOf(load string) jobdir.Store { return jobdir.Below(s.job.store, FolderOf(load)) }
 
-// endedFolder has an object for each load that is over: who looks for one to work on lists them, and does not look into all loads.
+// endedFolder has an object for each finished load: a worker looking for work lists it instead of looking into all
+// loads.
 const endedFolder = "ended/"
 
 func endedName(load string) string { return endedFolder + load + ".json" }
 
-// Status says how the loads have ended, in their order.
+// Status returns how the loads ended, in order.
 func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 	names, err := s.job.store.List(ctx, endedFolder)
 	if err != nil {
@@ -400,7 +401,7 @@ func (s *Several) readEnd(ctx context.Context, load string) (*LoadDone, error) {
 	return d, nil
 }
 
-// noteEnd notes how a load has ended that this process has worked on, if it has.
+// noteEnd records the end of a load that this process worked on, if it has ended.
 func (s *Several) noteEnd(ctx context.Context, load string) error {
 	store := s.storeOf(load)
 	p, err := ReadPlan(ctx, store)
@@ -424,7 +425,7 @@ func (s *Several) noteEnd(ctx context.Context, load string) error {
 	return putJSON(ctx, s.job.store.Put, endedName(load), d)
 }
 
-// summary returns how the job has ended, nil if it has not.
+// summary returns how the job ended, nil if it has not.
 func (s *Several) summary(ctx context.Context) (*LoadsSummary, error) {
 	text, err := s.job.store.Get(ctx, summaryName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -445,7 +446,7 @@ func (s *Several) summary(ctx context.Context) (*LoadsSummary, error) {
 	return done, nil
 }
 
-// finish says how the job has ended, unless another process was faster.
+// finish stores how the job ended, unless another process was faster.
 func (s *Several) finish(ctx context.Context, all []*LoadDone) (*LoadsSummary, error) {
 	done := &LoadsSummary{Version: planVersion, Plan: s.Loads.ID, By: s.job.o.Owner, Ended: time.Now().UTC(), Here: true}
 	var codes []int

@@ -9,13 +9,13 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// shardsEach is how many shards there are for each process, so that one that is slow or lost holds the others up little.
+// shardsEach is the number of shards per process, so that a slow or lost one delays the others little.
 const shardsEach = 3
 
-// mostShards bounds the shards of a job: each has rows in each split's run.
+// mostShards limits the shards of a job: each has rows in each split's run.
 const mostShards = 1024
 
-// keyRange is a range of values of the first key column while shards are made.
+// keyRange is a range of the first key column while shards are made.
 type keyRange struct {
 	lower  table.Value // Type Null: none
 	sample []table.Value
@@ -23,9 +23,9 @@ type keyRange struct {
 	hot    bool // it has one value
 }
 
-// shardKeys divides the keys into ranges and those over shards. Where the service's partitions begin a range begins: each partition has one
-// writer. Where there are fewer partitions than shards they are cut by a sample of the rows, which says also which values are so frequent that
-// they need a shard alone.
+// shardKeys divides the keys into ranges, and the ranges among shards. Ranges begin where the service's partitions
+// begin, so that each partition has one writer. If there are fewer partitions than shards, a sample of the rows cuts
+// them; it also finds values so frequent that they need a shard alone.
 func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (bounds []Bound, shards []Shard) {
 	want := min(workers*shardsEach, mostShards)
 	sample := slices.Concat(places...)
@@ -69,9 +69,10 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 	return ranges
 }
 
-// weigh gives each range its share of the sample, where every place counts alike. If the rows of each place lie in one range and different places
-// in different ranges, the input is sorted, and a sample of 64 places meets at most 64 of 128 partitions: a range that was not met is then
-// taken to have as many rows as one place stands for. In a shuffled input it is taken to have half a row of the sample.
+// weigh gives each range its share of the sample, in which every place has equal weight. If the rows of each place fall
+// in one range, and those of different places in different ranges, the input is sorted, and a sample of 64 places meets
+// at most 64 of 128 partitions: a range without samples is then assumed to have as many rows as one place represents.
+// In a shuffled input it is assumed to have half a row of the sample.
 func weigh(ranges []*keyRange, places [][]table.Value) {
 	at := func(v table.Value) int {
 		i, found := slices.BinarySearchFunc(ranges[1:], v, func(r *keyRange, v table.Value) int { return table.Compare(r.lower, v) })
@@ -111,7 +112,7 @@ func weigh(ranges []*keyRange, places [][]table.Value) {
 	}
 }
 
-// frequent returns the values of a sorted sample that have more rows than a shard is to have.
+// frequent returns the values of a sorted sample with more rows than a shard should have.
 func frequent(sample []table.Value, shards int) (values []table.Value) {
 	const least = 8 // of a smaller number a sample says little
 	for from := 0; from < len(sample); {
@@ -127,7 +128,7 @@ func frequent(sample []table.Value, shards int) (values []table.Value) {
 	return values
 }
 
-// successor is the first value after v, and false if there is none.
+// successor is the first value after v; false if there is none.
 func successor(v table.Value) (table.Value, bool) {
 	if v.Type == table.Integer {
 		v.Int++
@@ -137,7 +138,7 @@ func successor(v table.Value) (table.Value, bool) {
 	return v, len(v.Bytes) <= table.MaxKeyBytes
 }
 
-// cutHeaviest cuts the heaviest range that can be cut in two halves.
+// cutHeaviest halves the heaviest range that can be cut.
 func cutHeaviest(ranges *[]*keyRange) bool {
 	best, at := -1, 0
 	for i, r := range *ranges {
@@ -160,7 +161,8 @@ func cutHeaviest(ranges *[]*keyRange) bool {
 	return true
 }
 
-// middle returns where the sample of a range is cut, 0 if it cannot be: at the first of the values that are nearest to its middle.
+// middle returns where to cut the sample of a range: the first occurrence of the value nearest to its middle; 0 if it
+// cannot be cut.
 func middle(r *keyRange) int {
 	for i, half := 0, len(r.sample)/2; i <= half; i++ {
 		for _, at := range []int{half - i, half + i} {
@@ -172,7 +174,7 @@ func middle(r *keyRange) int {
 	return 0
 }
 
-// assign gives the ranges to so many shards: the heaviest first, each to the lightest shard.
+// assign distributes the ranges among shards: the heaviest first, each to the lightest shard.
 func assign(ranges []*keyRange, want int) []Shard {
 	order := make([]int, len(ranges))
 	for i := range order {

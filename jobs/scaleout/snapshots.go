@@ -7,16 +7,16 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// SummaryLive is about sources that change while they are read: each row is as it was while its range was read.
+// SummaryLive describes sources that change while they are read: each row is as it was when its range was read.
 type SummaryLive struct {
 	Live bool `json:"live,omitempty"`
-	// Consistent says that all rows are of one snapshot of the source; nil where it has none.
+	// Consistent says that all rows are from one snapshot of the source; nil if it has none.
 	Consistent *bool             `json:"consistent,omitempty"`
 	Snapshots  []source.Snapshot `json:"snapshots,omitempty"` // those that count, with the ranges that were read from each
 	source.Position
 }
 
-// snapshotsOf are the snapshots that this process has read the split from.
+// snapshotsOf returns the snapshots from which this process read the split.
 func (t *splitTask) snapshotsOf() (all []source.Snapshot) {
 	origin, ok := t.prepared.Plan.Request.Read.Sources.(source.Snapshots)
 	if !ok {

@@ -16,14 +16,14 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// shardOrigin is where a load finds the rows of a shard's reduced run: one source, whose records are rows that were made already. Its keys
-// come once each, and are read in an order that spreads over them, so that all lanes of the load get rows.
+// shardOrigin provides the rows of a shard's reduced run as one source of finished rows. Each key occurs once, and keys
+// are read in an order that spreads over the shard, so that all lanes of the load get rows.
 type shardOrigin struct {
 	job  *Job
 	run  *reducedResult
 	name string
 	key  []table.KeyColumn
-	// inTurn has the frames read in the order of their keys. Lower and upper bound those that are, as ordering keys; nil does not.
+	// inTurn reads the frames in key order, between the ordering keys lower and upper; nil means unbounded.
 	inTurn       bool
 	lower, upper []byte
 }
@@ -44,7 +44,7 @@ func (o shardOrigin) Open(ctx context.Context, _ []byte) ([]source.Source, error
 	return []source.Source{r}, nil
 }
 
-// frames are those of the run in the order in which they are read.
+// frames returns the frames of the run in reading order.
 func (o *shardOrigin) frames() []shardFrame {
 	all := make([]shardFrame, len(o.run.Frames))
 	sections := make([]readorder.Section, len(all))
@@ -72,7 +72,7 @@ func (o *shardOrigin) frames() []shardFrame {
 	return read
 }
 
-// rowOf returns which row of the run a row is whose number in the order of reading is known.
+// rowOf maps a row's number in reading order to its number in the run.
 func rowOf(frames []shardFrame, record int64) int64 {
 	f := &frames[sort.Search(len(frames), func(i int) bool { return frames[i].first > record })-1]
 	return f.row + record - f.first
@@ -97,7 +97,7 @@ type shardFrame struct {
 	row   int64 // rows of the run before it
 }
 
-// About says that rows are what they are.
+// About says that the rows are final.
 func (r *shardRows) About() source.About {
 	notKept := func(source.Split, table.Span) []byte { return []byte{} } // Finish reads rejected records again where they come from
 	return r.Keyed(r.of.key, source.About{Name: r.of.name, Bytes: r.bytes, Rejects: source.Rejects{Raw: notKept}})
@@ -113,7 +113,7 @@ func (r *shardRows) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: r.bytes, Content: fmt.Sprintf("%d rows, %08x", r.of.run.Rows, sum.Sum32())}, nil
 }
 
-// Sample has no record to show: the key has the types of the table, and all else is in the rows.
+// Sample returns no records: the table gives the types of the key, and everything else is in the rows.
 func (r *shardRows) Sample(int, []string, func(*record.Record)) (read int, err error) {
 	return min(1, len(r.frames)), nil
 }
@@ -121,7 +121,7 @@ func (r *shardRows) Sample(int, []string, func(*record.Record)) (read int, err e
 // SetSplitBytes changes nothing: a split is a frame.
 func (r *shardRows) SetSplitBytes(int) {}
 
-// Seek begins at the frame that holds the record.
+// Seek moves to the frame that holds the record.
 func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 	r.next = 0
 	for r.next+1 < len(r.frames) && r.frames[r.next+1].first <= to.Record {
@@ -142,7 +142,7 @@ type shardPiece struct{ split source.Split }
 // Prepare has nothing to do.
 func (shardPiece) Prepare() error { return nil }
 
-// Bytes is that of a frame when it is read.
+// Bytes is the limit of a frame.
 func (p shardPiece) Bytes() int64 { return runfile.MaxFrameBytes }
 
 // Next returns the next frame.
@@ -160,16 +160,16 @@ func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{p.(shardPiece).split}, nil
 }
 
-// Suspend goes back to the beginning.
+// Suspend returns to the beginning.
 func (r *shardRows) Suspend() error {
 	r.next, r.begin = 0, source.Place{}
 	return nil
 }
 
-// Close has nothing to give back.
+// Close has nothing to release.
 func (r *shardRows) Close() error { return r.Suspend() }
 
-// NewParser makes a parser, with a buffer of its own.
+// NewParser returns a parser with its own buffer.
 func (r *shardRows) NewParser([]int) source.Parser { return &shardParser{of: r} }
 
 // shardParser reads frames, a few at a time.
@@ -204,7 +204,7 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 	return records, 0, nil
 }
 
-// Close gives back the decoder.
+// Close releases the decoder.
 func (p *shardParser) Close() error {
 	if p.unpacker != nil {
 		p.unpacker.Close()
@@ -213,7 +213,7 @@ func (p *shardParser) Close() error {
 	return nil
 }
 
-// origins finds which records of the inputs rows of the run are: next says their numbers in the run, increasing.
+// origins finds the input records of rows of the run; next returns the rows' numbers in the run, in ascending order.
 func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, more bool, err error), each func(number int64, r *runfile.Row) error) error {
 	unpacker, err := runfile.NewUnpacker()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Sizes of splits, in bytes of the inputs: small enough that every process has several and that one which is lost costs little, large
-// enough that there are not too many.
+// Split sizes in input bytes: small enough that every process gets several and a lost one costs little, large enough to
+// keep their number low.
 const (
 	leastSplit      = 64 << 10
 	mostSplit       = 256 << 20
@@ -23,7 +23,7 @@ const (
 	stretchBytes    = 4 << 20 // that a source is looked through by
 )
 
-// splitSize is how many bytes a split is to have.
+// splitSize is the target size of a split in bytes.
 func splitSize(total int64, workers int, given int64) int64 {
 	if given > 0 {
 		return given
@@ -32,8 +32,8 @@ func splitSize(total int64, workers int, given int64) int64 {
 	return max(size, total/manySplits)
 }
 
-// divide divides the inputs into splits. What can be read from any place is looked through for where its records are; everything else
-// is read whole.
+// divide divides the inputs into splits. A source that can be read from any place is scanned for record boundaries;
+// others are read whole.
 func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (splits []Split, err error) {
 	var group Split
 	flush := func() {
@@ -76,7 +76,6 @@ func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (split
 	return splits, nil
 }
 
-// divideSource divides one source.
 func divideSource(ctx context.Context, p *plan.Plan, ordinal int, size int64) (splits []Split, err error) {
 	alone, err := p.Part(ordinal, source.Place{})
 	if err != nil {

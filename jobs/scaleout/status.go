@@ -24,7 +24,7 @@ const (
 	StateStopped   = "stopped"
 )
 
-// Status is how far a job has come, as its directory says.
+// Status is the progress of a job according to its directory.
 type Status struct {
 	Job      string       `json:"job"` // ID of the plan
 	State    string       `json:"state"`
@@ -38,21 +38,21 @@ type Status struct {
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
 	Written    int64 `json:"written"`
-	// BytesRead are of the splits that are read, of Bytes.
+	// BytesRead are the bytes of the splits read so far, out of Bytes.
 	BytesRead int64 `json:"bytes_read"`
 	Bytes     int64 `json:"bytes"`
 
 	ReadRate    float64  `json:"records_read_per_second"`
 	WriteRate   float64  `json:"rows_written_per_second"`
 	SecondsLeft *float64 `json:"seconds_left,omitempty"` // of the stage; nil is unknown
-	// LateUntil is until when requests of lost workers may come, which the comparison and the end of the job wait for.
+	// LateUntil is the time until which requests of lost workers may arrive; the comparison and the end of the job wait
+	// for it.
 	LateUntil *time.Time `json:"late_until,omitempty"`
 	Working   []Worker   `json:"working,omitempty"`
-	// Failures are the last ones of tasks that are not done, a few.
+	// Failures are the latest failures of unfinished tasks, limited in number.
 	Failures []*Failure `json:"failures,omitempty"`
 }
 
-// StageState is how far a stage is.
 type StageState struct {
 	Stage string `json:"stage"`
 	Tasks int    `json:"tasks"`
@@ -65,11 +65,12 @@ type Worker struct {
 	Stage string `json:"stage"`
 	Index int    `json:"index"`
 	By    string `json:"by"`
-	// Silent is for how many seconds it has given no sign, by its clock and that of this machine; 0 is less than a lease lasts.
+	// Silent is the number of seconds without a sign of life, by the worker's clock and this machine's; 0 means less than
+	// a lease's term.
 	Silent float64 `json:"silent_seconds,omitempty"`
 }
 
-// Watcher looks at a job. It reads each result once. It is safe for concurrent use.
+// Watcher observes a job. It reads each result once. It is safe for concurrent use.
 type Watcher struct {
 	mu       sync.Mutex
 	job      *Job
@@ -77,7 +78,7 @@ type Watcher struct {
 	lookedAt time.Time
 }
 
-// NewWatcher watches a job that is planned; the process need not be able to work on it.
+// NewWatcher watches a planned job; the process need not be able to work on it.
 func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
 	p, err := ReadPlan(ctx, store)
 	if err != nil {
@@ -87,13 +88,13 @@ func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
 	return &Watcher{job: j}, err
 }
 
-// mostWorkers bounds the leases that a look reads.
+// mostWorkers limits the leases read at a time.
 const mostWorkers = 200
 
-// watchEvery is how often the directory is looked at at most.
+// watchEvery is the minimum interval between looks at the directory.
 const watchEvery = 2 * time.Second
 
-// Status looks at the job.
+// Status returns the state of the job.
 func (w *Watcher) Status(ctx context.Context) (*Status, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +137,7 @@ func (w *Watcher) look(ctx context.Context) (*Status, error) {
 	return s, w.addEnd(ctx, s, there)
 }
 
-// note adds when a task that is done was done, and what may still come of it.
+// note adds the end of a finished task, and until when its requests may still arrive.
 func (s *Status) note(took *span, d *done) {
 	took.add(d)
 	if u := d.LateUntil; !u.IsZero() && (s.LateUntil == nil || u.After(*s.LateUntil)) {
@@ -144,7 +145,7 @@ func (s *Status) note(took *span, d *done) {
 	}
 }
 
-// span is from the first start to the last end of tasks that are done.
+// span is the time from the first start to the last end of finished tasks.
 type span struct{ from, to time.Time }
 
 func (p *span) add(d *done) {
@@ -221,7 +222,7 @@ func (w *Watcher) addShards(ctx context.Context, s *Status, there map[string]boo
 	return nil
 }
 
-// settle finds the stage that is done now, and how long it may take.
+// settle finds the current stage and estimates its remaining time.
 func (s *Status) settle(p *Plan) {
 	left := func(seconds float64) { s.SecondsLeft = &seconds }
 	at := slices.IndexFunc(s.Stages, func(st StageState) bool { return st.Done < st.Tasks })
@@ -243,7 +244,7 @@ func (s *Status) settle(p *Plan) {
 	}
 }
 
-// addWorkers finds who works on tasks that are not done.
+// addWorkers finds the workers of unfinished tasks.
 func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, there map[string]bool) error {
 	last := ""
 	for _, name := range names {
@@ -283,7 +284,7 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 	return nil
 }
 
-// addEnd says how the job ended, or was stopped.
+// addEnd sets how the job ended or was stopped.
 func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) error {
 	if there[summaryName] {
 		sum := new(Summary)
@@ -306,7 +307,7 @@ func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) 
 	return nil
 }
 
-// Metrics writes the status as metrics of Prometheus.
+// Metrics writes the status as Prometheus metrics.
 func (s *Status) Metrics(to io.Writer) error {
 	var b strings.Builder
 	metric := func(name, help, kind string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }

@@ -15,10 +15,10 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// limitName is the object with the error limit that the planning command was given later.
+// limitName is the object with an error limit set by a later planning command.
 const limitName = "limit.json"
 
-// StoppedError says that all processes of the job were told to stop.
+// StoppedError reports that all processes of the job were told to stop.
 type StoppedError struct {
 	Why  string    `json:"why"`
 	By   string    `json:"by"`
@@ -34,7 +34,7 @@ func (e *StoppedError) Error() string {
 	return fmt.Sprintf("the job was stopped: %s (by %s); %s continues it", e.Why, e.By, continues)
 }
 
-// Exit is the exit code.
+// Exit returns the exit code.
 func (e *StoppedError) Exit() int { return cmp.Or(e.Code, exitcode.Failed) }
 
 // stopped returns a *StoppedError if the job was stopped.
@@ -56,20 +56,19 @@ func (j *Job) stopped(ctx context.Context) error {
 	return why
 }
 
-// stop tells all processes of the job to stop.
 func (j *Job) stop(ctx context.Context, why *StoppedError) error {
 	why.By, why.At = j.o.Owner, time.Now().UTC()
 	return putJSON(ctx, j.store.Put, stopName, why)
 }
 
-// stopRefused stops all processes after an error with which the service refuses permanently: each of them would meet it.
+// stopRefused stops all processes after a permanent refusal by the service, which each of them would meet.
 func (j *Job) stopRefused(ctx context.Context, err error) {
 	if exitcode.Of(err) == exitcode.Refused && !errors.As(err, new(*StoppedError)) {
 		_ = j.stop(ctx, &StoppedError{Why: input.RedactText(client.OneLine(err.Error())), Code: exitcode.Refused}) // the error itself is what counts
 	}
 }
 
-// forgetRefusal undoes stopRefused: a process that begins later may meet a service that refuses no more.
+// forgetRefusal undoes stopRefused: the service may accept a process that begins later.
 func (j *Job) forgetRefusal(ctx context.Context) error {
 	var why *StoppedError
 	if err := j.stopped(ctx); !errors.As(err, &why) || why.Code != exitcode.Refused {
@@ -78,10 +77,10 @@ func (j *Job) forgetRefusal(ctx context.Context) error {
 	return j.store.Delete(ctx, stopName)
 }
 
-// counted is what is known of all tasks that are done.
+// counted sums up all finished tasks.
 type counted struct{ Read, Rejected int64 }
 
-// Continue undoes a stop, unless more records were rejected than may be.
+// Continue undoes a stop, unless the error limit is exceeded.
 func (j *Job) Continue(ctx context.Context) error {
 	if err := j.stopped(ctx); !errors.As(err, new(*StoppedError)) {
 		return err
@@ -96,7 +95,7 @@ func (j *Job) Continue(ctx context.Context) error {
 	return j.overLimit(ctx, n, false)
 }
 
-// raiseLimit takes another error limit for a job that was planned, and undoes its stop by the former one.
+// raiseLimit sets a new error limit for a planned job, and undoes its stop by the former one.
 func (j *Job) raiseLimit(ctx context.Context, limit ledger.MaxErrors) error {
 	former, err := j.maxErrors(ctx)
 	if err != nil || former == limit {
@@ -124,7 +123,7 @@ func (j *Job) maxErrors(ctx context.Context) (ledger.MaxErrors, error) {
 	return limit, nil
 }
 
-// count counts the records of all tasks that are done.
+// count counts the records of all finished tasks.
 func (j *Job) count(ctx context.Context) (n counted, err error) {
 	for i := range j.Plan.Splits {
 		r, err := j.split(ctx, i)
@@ -147,8 +146,8 @@ func (j *Job) count(ctx context.Context) (n counted, err error) {
 	return n, nil
 }
 
-// limit stops the job if more records were rejected than may be. Rejected is how many the task has that was just done: others look
-// themselves.
+// limit stops the job if the error limit is exceeded. Rejected is the count of the task just done: other processes
+// check for themselves.
 func (j *Job) limit(ctx context.Context, rejected int64) error {
 	if rejected == 0 {
 		return nil
@@ -160,7 +159,7 @@ func (j *Job) limit(ctx context.Context, rejected int64) error {
 	return j.overLimit(ctx, n, false)
 }
 
-// overLimit stops the job if so many are too many, at its end or before.
+// overLimit stops the job if these counts exceed the limit, at its end or before.
 func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 	limit, err := j.maxErrors(ctx)
 	if err != nil || !limit.Exceeded(n.Rejected, n.Read, end) {
@@ -173,14 +172,15 @@ func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 	return why
 }
 
-// stopEvery is how often a process that works on a task looks whether the job was stopped.
+// stopEvery is the interval at which a working process checks whether the job was stopped.
 const stopEvery = 5 * time.Second
 
-// errOver says that a task is done already, by another attempt.
+// errOver reports that another attempt has done the task.
 var errOver = errors.New("another attempt has done the task")
 
-// watched calls do, and drains its loads when the job is stopped, when the process is to end, or when over, which may be nil, says that another
-// attempt has done the task: one that was stopped for hours would send rows after the end of the job otherwise.
+// watched calls do. It drains its loads when the job is stopped, when the process is to end, or when over (may be nil)
+// reports that another attempt has done the task: a process paused for hours would otherwise send rows after the end of
+// the job.
 func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool, do func(ctx context.Context) error) error {
 	if err := j.rest(ctx); err != nil {
 		return err
@@ -201,7 +201,8 @@ func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool, 
 	return err
 }
 
-// watch looks from now on, until drain ends, whether the job was stopped, the task is over, or the process has lost its share of the ceilings.
+// watch checks, until drain ends, whether the job was stopped, the task is over, or the process has lost its share of
+// the ceilings.
 func (j *Job) watch(ctx, drain context.Context, over func(ctx context.Context) bool, stop context.CancelCauseFunc) {
 	timer := time.AfterFunc(stopEvery, func() {
 		if drain.Err() != nil {
@@ -223,7 +224,7 @@ func (j *Job) watch(ctx, drain context.Context, over func(ctx context.Context) b
 	context.AfterFunc(drain, func() { timer.Stop() })
 }
 
-// draining is the context that ends when loads are to end gently.
+// draining is the context whose end asks loads to end gently.
 func (j *Job) draining() context.Context {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -12,24 +12,25 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// Shards are ranges of keys, so that a process which writes one after the other leaves most of its partitions idle meanwhile. It writes as many
-// at a time as there are for each process.
+// Shards are ranges of keys, so a process writing them one by one would leave most of its partitions idle. It writes
+// all of its share of the shards at once.
 
-// atATime is how many shards a process writes at a time.
+// atATime is the number of shards that a process writes at a time.
 func (p *Plan) atATime() int {
 	workers := max(p.Workers, 1)
 	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
 }
 
-// atATimeAfter is how many more a process writes of processes that are gone: what it takes over does not wait for the end of its own.
+// atATimeAfter is the number of further shards that it writes for lost processes, so that takeovers do not wait for its
+// own.
 func (p *Plan) atATimeAfter() int { return (p.atATime() + 1) / 2 }
 
-// mostWatched is up to how many open shards a process watches for those of processes that are gone. Where there are more, shards end all the time,
-// and who ended one finds them.
+// mostWatched is the maximum number of open shards that a process watches for lost writers. With more, shards end so
+// often that the process that ended one finds them.
 const mostWatched = 64
 
-// DiskBytes is about how much disk a worker needs at most for what does not fit in its memory: the shards that it writes at a time, once as it
-// sorts them and once as they wait for their partitions, and what inputs and a run folder take.
+// DiskBytes estimates the maximum disk that a worker needs for data that does not fit in memory: its concurrent shards,
+// once sorted and once waiting for their partitions, plus inputs and a run folder.
 func (p *Plan) DiskBytes() int64 {
 	heaviest := 0.0 // share of the rows
 	for _, s := range p.Shards {
@@ -38,7 +39,8 @@ func (p *Plan) DiskBytes() int64 {
 	return 1<<30 + 2*int64(float64(p.atATime()+p.atATimeAfter())*heaviest*float64(p.Bytes))
 }
 
-// meter divides the CPU seconds of a process over the tasks that it does at the same time: each gets what was taken since another one ended.
+// meter divides the CPU seconds of a process among its concurrent tasks: each gets what was used since another one
+// ended.
 type meter struct {
 	mu   sync.Mutex
 	last float64
@@ -59,7 +61,7 @@ func (m *meter) take() float64 {
 	return since
 }
 
-// beside is the job as another part of the process sees it that writes shards at the same time, with an equal share of memory.
+// beside returns the job for a concurrent part of the process that writes shards with an equal share of memory.
 func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	o := j.o
 	o.Drain = drain
@@ -74,8 +76,9 @@ func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	return b, nil
 }
 
-// besides starts what writes shards beside this job, which itself works on. When one of them fails, what the process does otherwise ends too,
-// as after an error of its own. Stop ends all and waits for them: what they have not done is open again. It returns why the first has failed.
+// besides starts parts that write shards concurrently with this job. If one fails, the whole process stops, as after an
+// error of its own. Stop ends all and waits for them; their unfinished shards are open again. It returns the first
+// failure.
 func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 	parts := j.Plan.atATime()
 	all := parts + j.Plan.atATimeAfter()
@@ -118,12 +121,13 @@ func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 	return stop, nil
 }
 
-// divide leaves a part of what the process may take.
+// divide reduces the process's resources to one of parts.
 func (o *Options) divide(parts int) {
 	o.Load.Limits.Memory /= int64(parts)
 }
 
-// together are the ceilings of a process and its requests in flight, which the shards that it writes share: what one does not use the others do.
+// together returns the ceilings and requests in flight that a process's concurrent shards share: what one leaves
+// unused, the others use.
 func (p *Plan) together(requests int) *lanes.SharedLimits {
 	var r lanes.Rates
 	if b := p.Budget; b != nil {
@@ -132,7 +136,7 @@ func (p *Plan) together(requests int) *lanes.SharedLimits {
 	return lanes.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
 }
 
-// atWork is how many parts of the process write at a time.
+// atWork is the number of parts of the process that write at a time.
 func (j *Job) atWork() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -144,7 +148,7 @@ func (j *Job) writeOpen(ctx context.Context) error {
 	return j.untilWritten(ctx, func(write stage, open []int) (worked bool, err error) { return j.takeOne(ctx, write, open) })
 }
 
-// takeOver writes shards whose processes are gone, until all are written.
+// takeOver writes the shards of lost processes until all are written.
 func (j *Job) takeOver(ctx context.Context) error {
 	return j.untilWritten(ctx, func(write stage, open []int) (worked bool, err error) {
 		if len(open) > mostWatched {

@@ -14,15 +14,16 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// A process that finds no task looks again after lookEvery, and seldom enough for looking to take a fifth of its time: hundreds of processes that look
-// at hundreds of leases would ask a store for more than it answers. A takeover is late by mostPause at most.
+// A process without a task looks again after lookEvery, or later so that looking takes at most a fifth of its time:
+// hundreds of processes looking at hundreds of leases would overload a store. A takeover is delayed by at most
+// mostPause.
 const (
 	lookEvery = 2 * time.Second
 	mostPause = 15 * time.Second
 )
 
-// Work takes tasks until the job is done, together with any number of other processes. A task whose process is gone is taken over. The summary
-// is that of the whole job; an error that the service refuses permanently, and a stop, end all processes.
+// Work takes tasks until the job is done, together with any number of other processes. It takes over the tasks of lost
+// processes. The summary is that of the whole job. A permanent refusal by the service, and a stop, end all processes.
 func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 	defer func() { j.stopRefused(ctx, err) }()
 	stop := func() error { return nil }
@@ -67,8 +68,8 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 // idleSteps is the number of idle steps before a process says so.
 const idleSteps = 5
 
-// persist repeats a step until it is over. It pauses if there is nothing to do, and while the job directory fails temporarily, for at most
-// --retry-for.
+// persist repeats a step until it is over. It pauses if there is nothing to do, and while the job directory fails
+// temporarily, for at most --retry-for.
 func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
 	most := cmp.Or(j.o.Load.Lanes.RetryFor, pipeline.DefaultRetryFor)
 	var failing time.Time // since when; zero if it does not fail
@@ -108,7 +109,7 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 	}
 }
 
-// rest reports why no further task is to be begun.
+// rest returns why no further task may begin.
 func (j *Job) rest(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -119,7 +120,7 @@ func (j *Job) rest(ctx context.Context) error {
 	return j.stopped(ctx)
 }
 
-// stage is a kind of tasks, which all must be done before those of the next.
+// stage is a kind of task; all its tasks must be done before those of the next stage.
 type stage struct {
 	tasks  int
 	result func(i int) string // name of the result
@@ -148,7 +149,7 @@ func (j *Job) stages() []stage {
 	return all
 }
 
-// workOnce does one task that is open after all splits were read, if there is one. With a summary the job is done.
+// workOnce does one open task after the reading stage, if there is one. With a summary the job is done.
 func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error) {
 	for _, st := range j.stages()[1:] {
 		open, err := j.open(ctx, st)
@@ -171,21 +172,22 @@ func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error)
 	return s, worked, err
 }
 
-// look is what a process has seen of the open tasks of a stage.
+// look is a process's last view of the open tasks of a stage.
 type look struct {
 	open []int
 	at   time.Time
 	took time.Duration
 }
 
-// Looking at all results takes a twentieth of a process's time at most: a job of many tasks has pages of them. Between two looks a few tasks that were
-// open are asked for one by one.
+// Listing all results takes at most a twentieth of a process's time, since a job of many tasks has pages of them.
+// Between two listings a few tasks that were open are checked one by one.
 const (
 	looksApart  = 20
 	askedBefore = 8
 )
 
-// remembered returns the tasks that were open when the process last looked, the first of which still is; none if that was too long ago.
+// remembered returns the tasks that were open at the last listing, of which the first still is; none if that was too
+// long ago.
 func (j *Job) remembered(ctx context.Context, st stage) []int {
 	l := j.looks[st.result(0)]
 	if l == nil || time.Since(l.at) >= looksApart*l.took {
@@ -203,8 +205,8 @@ func (j *Job) remembered(ctx context.Context, st stage) []int {
 	return nil
 }
 
-// open returns the tasks of a stage without a result, in any order: processes that begin at the same time should not want the same one. Of some that
-// it returns there may be one meanwhile. None means that there are none.
+// open returns the tasks of a stage without a result, shuffled, so that processes that begin at the same time do not
+// want the same one. Some of them may have a result by now. None means that all are done.
 func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
 	if open := j.remembered(ctx, st); len(open) > 0 {
 		return open, nil
@@ -271,7 +273,7 @@ func (j *Job) leased(ctx context.Context, folder string, do func() error) (worke
 	return true, do()
 }
 
-// giveBack gives a lease back. If that fails, the next process waits as after a killed holder.
+// giveBack releases a lease. If that fails, the next process waits as after a killed holder.
 func (j *Job) giveBack(l *jobdir.Lease) {
 	if err := l.Release(); err != nil {
 		j.o.Say.Warn("%v; it is free in %v", err, jobdir.Term)

@@ -34,7 +34,7 @@ func (j *Job) writeShard(ctx context.Context, i int) error {
 	return j.sending(ctx, shardFolder(i), func(lease *jobdir.Lease) (int64, error) { return j.writeLeased(ctx, i, lease) })
 }
 
-// sending does a task that sends rows, under its lease. It returns an error if too many rows were rejected.
+// sending runs a task that sends rows, under its lease. It returns an error if too many rows were rejected.
 func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease) (rejected int64, err error)) error {
 	lease, err := j.lease(ctx, folder)
 	if err != nil {
@@ -51,10 +51,10 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 	return j.limit(ctx, rejected)
 }
 
-// errNoSlot says that other processes have all shares of the ceilings, or all sessions of a database.
+// errNoSlot reports that other processes hold all shares of the ceilings, or all sessions of a database.
 var errNoSlot = errors.New("as many processes as may read or write already")
 
-// writeLeased loads a shard under its lease, and returns how many of its rows were rejected.
+// writeLeased loads a shard under its lease, and returns the number of rejected rows.
 func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (rejected int64, err error) {
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return 0, err
@@ -91,7 +91,6 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 	return r.Rejected, report.RemoveCheckpoint()
 }
 
-// load loads the reduced run of a shard.
 func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdir.Lease) (*pipeline.Report, error) {
 	scratch, err := j.folder()
 	if err != nil {
@@ -121,7 +120,7 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 	return report, nil
 }
 
-// rowsConfig is the configuration of a load of rows that were made already.
+// rowsConfig is the configuration of a load of finished rows.
 func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg := j.o.Load
 	cfg.Inputs = []string{name}
@@ -140,7 +139,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	return cfg
 }
 
-// takeReport enters how the rows of a shard ended.
+// takeReport records how the rows of a shard ended.
 func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.Report, origin *shardOrigin) error {
 	r.written = writtenOf(report)
 	if report.Rejected == 0 {
@@ -184,7 +183,7 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 	return lists.close(ctx, &r.done)
 }
 
-// sortReasons sorts why rows of a run were rejected by their numbers in it.
+// sortReasons sorts the rejection reasons of rows by their numbers in the run.
 func (j *Job) sortReasons(run string, read []shardFrame) (*extsort.Sorted, error) {
 	sorter, err := j.sorter()
 	if err != nil {

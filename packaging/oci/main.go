@@ -58,25 +58,25 @@ func run(args []string) error {
 		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: plain{image},
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
-	// An index in the index, as buildx writes it: skopeo and crane take several entries of a layout for several images.
+	// A nested index, as buildx writes it: skopeo and crane take several entries of a layout for several images.
 	_, err = layout.Write(args[1], mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: images,
 		Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": args[2]}}}))
 	return err
 }
 
-// plain is an image that the index lists without an artifact type, as buildx does: skopeo drops it, which would give the
-// index another digest in a registry.
+// plain is an image that the index lists without an artifact type, as buildx does: skopeo drops the type, which would
+// change the digest of the index in a registry.
 type plain struct{ v1.Image }
 
 func (plain) ArtifactType() (string, error) { return "", nil }
 
-// stage is what the last stage of the Dockerfile says.
+// stage is the last stage of the Dockerfile.
 type stage struct {
 	config v1.Config
 	copies []copying
 }
 
-// copying is an instruction COPY: the paths in the first stage, the path in the image, and who owns what is copied.
+// copying is a COPY instruction: the paths in the first stage, the path in the image, and the owner.
 type copying struct {
 	text     string
 	from     []string
@@ -84,8 +84,8 @@ type copying struct {
 	uid, gid int
 }
 
-// finalStage reads the instructions after "FROM scratch". Unknown ones are errors, so that the image cannot silently
-// differ from that of the Dockerfile.
+// finalStage parses the instructions after "FROM scratch". Unknown ones are errors, so that the image cannot silently
+// differ from the Dockerfile's.
 func finalStage(text string) (s stage, err error) {
 	_, text, found := strings.Cut(text, "\nFROM scratch\n")
 	if !found {
@@ -150,14 +150,13 @@ func (s *stage) copy(line string, words []string) error {
 	return nil
 }
 
-// maker makes images of one stage and one commit.
 type maker struct {
 	source string // the folder of the repository
 	stage  stage
 	time   time.Time
 }
 
-// image has a layer for each COPY, as docker build makes them.
+// image returns an image with one layer per COPY, as docker build makes them.
 func (m maker) image(arch, binary string) (v1.Image, error) {
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.ConfigFile(image, &v1.ConfigFile{
@@ -185,8 +184,8 @@ func (m maker) image(arch, binary string) (v1.Image, error) {
 	return image, err
 }
 
-// files returns the tar archive of what an instruction copies, with the folders above it. All have the owner that --chown
-// names, as with BuildKit.
+// files returns the tar archive of a COPY, with parent folders. All entries have the owner of --chown, as with
+// BuildKit.
 func (m maker) files(c copying, binary string) ([]byte, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
@@ -230,10 +229,10 @@ func (m maker) files(c copying, binary string) ([]byte, error) {
 	return archive.Bytes(), err
 }
 
-// emptyData is the folder that the Dockerfile's first stage makes, with a folder tmp in it.
+// emptyData is the folder created in the Dockerfile's first stage, with a subfolder tmp.
 const emptyData = "/out/data"
 
-// read returns what the Dockerfile's first stage has at a path.
+// read returns the file at a path of the Dockerfile's first stage.
 func (m maker) read(from, binary string) (mode int64, data []byte, err error) {
 	if name, of := strings.CutPrefix(from, "/src/"); of {
 		data, err = os.ReadFile(filepath.Join(m.source, name))
@@ -249,9 +248,9 @@ func (m maker) read(from, binary string) (mode int64, data []byte, err error) {
 	return 0, nil, fmt.Errorf("what %s holds is not known here", from)
 }
 
-// certificates returns Mozilla's of the version in go.mod: those of this machine may differ from another's, and include
-// its owner's. Some roots Mozilla trusts only for what they signed before a date, which the format cannot express: they
-// are included, as in Debian's file.
+// certificates returns Mozilla's, in the version of go.mod: those of this machine may differ from another's, and
+// include its owner's. For some roots Mozilla only trusts signatures before a date, which the format cannot express:
+// they are included, as in Debian's file.
 func certificates() (all []byte) {
 	for root := range bundle.Roots() {
 		all = append(all, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})...)

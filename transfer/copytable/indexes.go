@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// DefineIndexes completes a new target, which Define has completed, with the indexes of the source, by the names that columns have there. It
-// returns what is to be said about it.
+// DefineIndexes adds the source's indexes to a new target, which Define has completed, under the target's column names.
+// It returns notes for the user.
 func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table, rename map[string]string) (notes []string, err error) {
 	for name := range rename {
 		if !slices.Contains(from.Indexes, name) {
@@ -43,8 +43,9 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 	return notes, nil
 }
 
-// indexOfTarget is an index by the columns of the target, nil if it cannot have it, with the reason. Columns of the source's key that the target does not have
-// complete the key of an index, and are left out: those of the target's key take their place.
+// indexOfTarget translates an index to the target's columns, or returns nil and the reason if the target cannot have
+// it. Columns of the source's key that are missing in the target only completed the index's key: they are left out, and
+// the target's key takes their place.
 func indexOfTarget(target *plan.Target, columns *plan.Columns, from *client.Table, i table.Index) (_ *table.Index, why string) {
 	to := &table.Index{Name: i.Name, Local: i.Local}
 	kept := func(name string) (string, bool) {

@@ -23,14 +23,15 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Origin is a table to be copied. It is asked once how it is divided, before the first row: then it refuses what would not be a copy.
+// Origin is a table to be copied. Divide is called once, before the first row, and refuses data that could not be
+// copied exactly.
 type Origin struct {
 	*tablescan.Origin
 	scan tablescan.Config
 	o    Options
 }
 
-// Options are what an Origin refuses by.
+// Options are the limits by which an Origin refuses.
 type Options struct {
 	To          *table.Definition        // of the target
 	DropExpired bool                     // cells that the target takes no more are left out, and counted
@@ -38,10 +39,10 @@ type Options struct {
 	Say         words.Say                // reports slow steps to the user
 }
 
-// New makes an Origin.
+// New returns an Origin.
 func New(c tablescan.Config, o Options) *Origin { return &Origin{tablescan.New(c), c, o} }
 
-// Divide refuses what would not be a copy, and divides the table.
+// Divide refuses inexact copies, and divides the table.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.Refuse(ctx); err != nil {
 		return nil, err
@@ -49,8 +50,9 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	return o.Origin.Divide(ctx)
 }
 
-// Refuse refuses a source that has cells which the target would not take. What it reads are the keys of rows: the service leaves out
-// the values of all cells that the target takes. Rows with others are read again where conditions or versions may leave those cells out.
+// Refuse refuses a source with cells that the target would not accept. It reads only the keys of rows: the service
+// omits the values of all acceptable cells. Rows with other cells are read again if conditions or versions may leave
+// those cells out.
 func (o *Origin) Refuse(ctx context.Context) error {
 	now := time.Now()
 	until := Oldest(o.o.To, now)
@@ -83,7 +85,7 @@ func (o *Origin) Refuse(ctx context.Context) error {
 		name, found.column, found.row, time.UnixMilli(found.at).Sub(now).Round(time.Second), ahead)
 }
 
-// find looks for a cell that the copy has, with a timestamp in a range; nil if there is none.
+// find looks for a copied cell with a timestamp in a range; nil if there is none.
 func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error) {
 	cuts, err := scan.Cuts(&client.Admin{Client: o.scan.Client, Context: ctx, Proven: true}, o.scan.Client, o.scan.Table.Name, tablescan.DefaultRanges)
 	if err != nil {
@@ -104,14 +106,14 @@ func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error)
 	return found.Load(), nil
 }
 
-// between returns the cuts inside a range of keys, of which nil bounds are none.
+// between returns the cuts inside a range of keys; nil bounds are unbounded.
 func between(cuts [][]table.Value, from, to []table.Value) [][]table.Value {
 	return slices.DeleteFunc(cuts, func(cut []table.Value) bool {
 		return bytes.Compare(table.OrderingKey(cut), table.OrderingKey(from)) <= 0 || to != nil && bytes.Compare(table.OrderingKey(cut), table.OrderingKey(to)) >= 0
 	})
 }
 
-// stamped is a cell with a timestamp that the target does not take.
+// stamped is a cell with a timestamp that the target does not accept.
 type stamped struct {
 	row, column string
 	at          int64
@@ -119,7 +121,7 @@ type stamped struct {
 
 var errFound = errors.New("enough was read")
 
-// findIn looks for a cell that the copy has in what is read.
+// findIn looks for such a cell in one scan.
 func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Pointer[stamped]) error {
 	p := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, s)
 	for {
@@ -149,13 +151,14 @@ func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Point
 	}
 }
 
-// leavesOut reports whether the copy may lack cells that a scan for timestamps finds: those of other rows, and older versions.
+// leavesOut reports whether the copy may omit cells that a scan for timestamps finds: those of other rows, and older
+// versions.
 func (o *Origin) leavesOut() bool {
 	versions := o.scan.Versions
 	return o.scan.Where != nil || o.scan.Filter != nil || versions > 0 && versions < o.scan.Table.MaxVersions
 }
 
-// stampedIn returns a column of a row that the copy takes and that has a timestamp in the range of a scan.
+// stampedIn returns a copied column of a row with a timestamp in the range of a scan.
 func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
 	for _, c := range r.Columns {
 		if c.Timestamp >= s.Since && (s.Until == 0 || c.Timestamp < s.Until) && (o.o.Takes == nil || o.o.Takes(c.ColumnName)) {
@@ -165,8 +168,8 @@ func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
 	return nil
 }
 
-// copied reads the rows from one to another as the copy does and returns a cell with a timestamp in the range of a scan; nil if there is
-// none. Conditions need whole rows.
+// copied reads a range of rows as the copy does and returns a cell with a timestamp in the range of a scan; nil if
+// there is none. Conditions need whole rows.
 func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options) (found *stamped, err error) {
 	again := o.Options(tablescan.KeyOf(from), s.To, nil)
 	passes := func(*scan.Row) (bool, error) { return true, nil }
@@ -202,8 +205,8 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 	return found, err
 }
 
-// CheckKeys reads the keys of a load's sources and refuses key expressions that make several rows one. It takes the request over; complete adds what
-// the machine gives.
+// CheckKeys reads the keys of a load's sources and refuses key expressions that map several rows to one key. It owns
+// the request from then on; complete adds the machine's resources.
 func CheckKeys(ctx context.Context, r *plan.Request, complete func(*verify.CheckConfig)) error {
 	r.Divided, r.Division = false, nil
 	r.Target.Create, r.Target.Absent, r.Mode = true, true, table.Put

@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Side is a table, and who serves it.
+// Side is a table and the service that holds it.
 type Side struct {
 	Client   *tablestore.TableStoreClient
 	Endpoint string
@@ -23,8 +23,9 @@ type Side struct {
 	Clock    *client.Clock // of the service; nil is not known
 }
 
-// Distinct returns why two sides cannot be distinguished: a copy into its own source would never end, or lose rows. One instance can be
-// reached by several endpoints, so that a table is recognized by its instance, its name and when it was created.
+// Distinct returns an error unless two sides are different tables: a copy into its own source would never end, or lose
+// rows. An instance may have several endpoints, so a table is identified by its instance, its name and its creation
+// time.
 func Distinct(from, to Side) error {
 	if from.Instance != to.Instance || from.Name != to.Name {
 		return nil
@@ -38,9 +39,9 @@ func Distinct(from, to Side) error {
 	return plan.Usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
 }
 
-// Define completes the target with the key and the options of the source, where the user has given none: given says by its flag whether
-// something was. A new table takes all timestamps: those that the source has may be older than its own option allows by now. It
-// returns what is to be said about it.
+// Define completes the target with the key and the options of the source, unless the user has set them; given reports
+// that by flag. A new table accepts all timestamps: those of the source may be older than its own option allows by now.
+// It returns notes for the user.
 func Define(target *plan.Target, columns *plan.Columns, from *client.Table, given func(flag string) bool) (notes []string) {
 	if len(target.Key) == 0 {
 		target.Key = slices.Clone(from.Key)
@@ -77,7 +78,7 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table, give
 	return notes
 }
 
-// sourceOf is the column of the source that a column of the table is made of, if it is not computed.
+// sourceOf returns the source column of a table column, if it is not computed.
 func sourceOf(columns *plan.Columns, name string) string {
 	for from, to := range columns.Rename {
 		if to == name {
@@ -91,8 +92,8 @@ func indexOf(key []table.KeyColumn, name string) int {
 	return slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
 }
 
-// CheckKey refuses a target whose key the service makes a part of: a row of a table that changes while it is read is recognized by its key
-// alone. Instead is what else there is.
+// CheckKey refuses a target whose key contains an auto-increment column: rows of a live table are recognized only by
+// their keys. Instead is the alternative to suggest.
 func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	i := slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Auto })
 	if i < 0 {
@@ -106,8 +107,8 @@ func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 		to, key[i].Name, source, instead, plain)
 }
 
-// KeepsVersions refuses a target that keeps fewer versions of a cell than are copied: the service would drop the others without a word.
-// 0 versions are all that the source keeps.
+// KeepsVersions refuses a target that keeps fewer versions of a cell than are copied: the service would silently drop
+// the rest. 0 versions means all that the source keeps.
 func KeepsVersions(to string, define *table.Definition, source string, from *client.Table, versions int) error {
 	kept, read := max(define.MaxVersions, 1), max(from.MaxVersions, 1)
 	if versions > 0 {
@@ -120,7 +121,7 @@ func KeepsVersions(to string, define *table.Definition, source string, from *cli
 		to, kept, source, read, read, kept)
 }
 
-// Oldest is the time before which a table takes no timestamps.
+// Oldest is the earliest timestamp that a table accepts.
 func Oldest(t *table.Definition, now time.Time) time.Time {
 	seconds := cmp.Or(t.MaxDeviation, client.DefaultDeviation)
 	if t.TimeToLive > 0 {
@@ -129,8 +130,8 @@ func Oldest(t *table.Definition, now time.Time) time.Time {
 	return time.Unix(now.Unix()-min(seconds, now.Unix()), 0)
 }
 
-// Expires reports whether all cells that leave the window of the target's timestamps have left that of the source before: the source has
-// them no more either.
+// Expires reports whether every cell that leaves the target's window of timestamps has already left the source's: then
+// the source no longer has it either.
 func Expires(from *client.Table, to *table.Definition) bool {
 	return from.TimeToLive > 0 && int64(from.TimeToLive) <= cmp.Or(to.MaxDeviation, client.DefaultDeviation) && (to.TimeToLive < 0 || from.TimeToLive <= to.TimeToLive)
 }

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// ArchiveConfig is an export to an archive.
+// ArchiveConfig configures an export to an archive.
 type ArchiveConfig struct {
 	Scan      tablescan.Config  // what is read
 	Holds     archive.Selection // the same in words
@@ -53,13 +53,13 @@ func (c *ArchiveConfig) open(ctx context.Context) (*archive.Writer, error) {
 	return kind.OpenIn(ctx, c.Store, c.Fresh, c.OnWait)
 }
 
-// lakeBytes bounds the rows of a lake that are held in memory, of all ranges that are read at a time.
+// lakeBytes limits the rows of a lake held in memory, of all ranges being read.
 const lakeBytes = 256 << 20
 
-// DefaultReaders is how many ranges are read at a time.
+// DefaultReaders is the default number of ranges read at a time.
 const DefaultReaders = 8
 
-// ArchiveResult is what an export to an archive has written.
+// ArchiveResult is the result of an export to an archive.
 type ArchiveResult struct {
 	Manifest *archive.Manifest // nil after an error
 	Lake     *archive.LakeManifest
@@ -70,7 +70,8 @@ type ArchiveResult struct {
 	Units    int64 // read capacity units that this process was charged
 }
 
-// ToArchive writes an exact archive of a table, or a lake, or continues one that was interrupted. The manifest, which makes it whole, comes last.
+// ToArchive writes an exact archive of a table, or a lake, or continues an interrupted one. The manifest, which
+// completes it, is written last.
 func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error) {
 	c.Readers = cmp.Or(c.Readers, DefaultReaders)
 	var l *lake
@@ -114,7 +115,8 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	return r, err
 }
 
-// ManifestOf is what an archive's manifest says of a table, but for its key: options, predefined columns and indexes.
+// ManifestOf is the part of an archive's manifest that describes a table, without its key: options, predefined columns
+// and indexes.
 func ManifestOf(t *client.Table) archive.Manifest {
 	m := archive.Manifest{Options: t.Definition, Indexes: t.Indexes, IndexesAre: t.IndexesAre}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
@@ -170,7 +172,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	return context.Cause(ctx)
 }
 
-// part takes the rows of a range up to the next place from which it can be continued.
+// part takes the rows of a range up to the next place at which it can be continued.
 type part interface {
 	Row(*record.Record) error
 	Text() int64
@@ -178,8 +180,8 @@ type part interface {
 	Abandon() error
 }
 
-// rangeTo writes what is left of a range as parts. A part ends where a page begins, whose key is the place at which an
-// interrupted export continues.
+// rangeTo writes the rest of a range as parts. A part ends at the beginning of a page, whose key is the place at which
+// an interrupted export continues.
 func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l *lake) (err error) {
 	at := w.Range(i)
 	if at.Ended {
@@ -208,8 +210,8 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 			err = errors.Join(err, part.Abandon())
 		}
 	}()
-	// A scan reads more columns than it is asked for: those that the conditions name, or all when a request cannot name so many. They may have
-	// travelled, but the manifest says that they are not here.
+	// A scan reads more columns than requested: those in conditions, or all when a request cannot name so many. The
+	// manifest says that these are not in the archive.
 	wanted := wantedOf(c.Scan.Columns)
 	for page, err := range source.Splits(from) {
 		if err != nil {
@@ -244,7 +246,6 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 	return last.Commit(nil)
 }
 
-// writePage writes the rows of a page.
 func writePage(part part, parser source.Parser, page source.Split, wanted map[string]bool) error {
 	var failed error
 	_, _, err := parser.Parse(page, func(rec *record.Record) {

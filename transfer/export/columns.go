@@ -8,13 +8,14 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Column is an attribute column of the rows that were written, and how many of its values have each type: every row may have its own.
+// Column is an attribute column of the exported rows, with the number of its values by type: types may differ by row.
 type Column struct {
 	Name  string           `json:"name"`
 	Types map[string]int64 `json:"types"`
 }
 
-// Type is the type of the column's values, with which a load gives them back. If they have several it is string, which takes the text of any.
+// Type is the type with which a load restores the column's values. For mixed types it is string, which accepts any
+// text.
 func (c *Column) Type() string {
 	if len(c.Types) == 1 {
 		for name := range c.Types {
@@ -24,7 +25,7 @@ func (c *Column) Type() string {
 	return table.String.String()
 }
 
-// Others is how many values are of another type than Type.
+// Others is the number of values of another type than Type.
 func (c *Column) Others() (n int64) {
 	of := c.Type()
 	for name, values := range c.Types {
@@ -35,14 +36,14 @@ func (c *Column) Others() (n int64) {
 	return n
 }
 
-// Lost is what of the rows is not in the output. An archive and typed JSON lines lose nothing.
+// Lost is the data of the rows that the output lacks. An archive and typed JSON lines lose nothing.
 type Lost struct {
 	Timestamps    int64 `json:"timestamps"`     // of cells
 	OlderVersions int64 `json:"older_versions"` // of cells
 	Types         int64 `json:"types"`          // of values, in columns whose values have several: a load gives them one
 }
 
-// columns are those of the rows in the output, sorted.
+// columns returns the columns in the output, sorted.
 func (e *exporter) columns() []Column {
 	all := []Column{}
 	for _, seen := range e.fields.Columns() {
@@ -59,7 +60,7 @@ func (e *exporter) columns() []Column {
 	return all
 }
 
-// wantedOf are the names of columns; nil is all.
+// wantedOf is the set of columns; nil means all.
 func wantedOf(columns []string) map[string]bool {
 	if columns == nil {
 		return nil
@@ -71,12 +72,12 @@ func wantedOf(columns []string) map[string]bool {
 	return wanted
 }
 
-// CannotHold says that a format cannot keep what the table has. The same export fails again.
+// CannotHold reports that a format cannot store the table's data. A retry fails too.
 type CannotHold struct{ What string }
 
 func (e *CannotHold) Error() string { return e.What }
 
-// checkText refuses what the text of a format cannot hold: a string that is not UTF-8, or that has a name which is not.
+// checkText refuses data that a text format cannot hold: a string, or the name of its column, that is not UTF-8.
 func checkText(format, column string, named bool, v plainbuffer.Encoded) error {
 	if v.Type() != table.String || format == Typed || named && utf8.Valid(v.Bytes()) {
 		return nil

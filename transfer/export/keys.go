@@ -10,13 +10,13 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// Keys are the ordering keys of the rows that an export is to have, sorted and different.
+// Keys are the ordering keys of the rows to export, sorted and distinct.
 type Keys interface {
-	// From returns the keys from one on, each valid until the next.
+	// From returns the keys from first on, each valid until the next.
 	From(first []byte) iter.Seq2[[]byte, error]
 }
 
-// keyed are the rows of the keys, of as many keys as a request takes.
+// keyed returns the rows of the keys, in stretches of as many keys as a request takes.
 func (e *exporter) keyed(o scan.Options) iter.Seq2[stretch, error] {
 	return func(yield func(stretch, error) bool) {
 		var keys [][]byte
@@ -38,7 +38,7 @@ func (e *exporter) keyed(o scan.Options) iter.Seq2[stretch, error] {
 	}
 }
 
-// stretchOf is the rows of some keys; where there is none, that is counted.
+// stretchOf returns the rows of some keys, and counts missing ones.
 func (e *exporter) stretchOf(keys [][]byte, o scan.Options) stretch {
 	return func(ctx context.Context, send func(batch) error) error {
 		rows, err := e.rowsOf(ctx, keys, o)
@@ -61,7 +61,6 @@ func (e *exporter) stretchOf(keys [][]byte, o scan.Options) stretch {
 	}
 }
 
-// rowsOf reads the rows of some keys.
 func (e *exporter) rowsOf(ctx context.Context, ordering [][]byte, o scan.Options) ([]*scan.Row, error) {
 	keys := make([][]table.Value, len(ordering))
 	for i, rest := range ordering {

@@ -21,22 +21,22 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Layout says how rows are in the files of a lake.
+// Layout is the format and the folder structure of a lake's files.
 type Layout struct {
 	archive.Layout
 	folders []folderOf
 }
 
-// folderOf is a partition folder name=value of each row.
+// folderOf is a partition folder name=value.
 type folderOf struct {
 	name string
 	of   *keyexpr.Where
 }
 
-// noValue is the value of a folder of rows for which its expression has none, as in Hive.
+// noValue is the folder value of rows for which the expression has none, as in Hive.
 const noValue = "__HIVE_DEFAULT_PARTITION__"
 
-// ParsePlace divides a place such as oss://b/orders/dt={day(at)}/ into that of the lake and the folders below it.
+// ParsePlace splits a place such as oss://b/orders/dt={day(at)}/ into the lake's place and the folders below it.
 func ParsePlace(place, format string) (base string, l *Layout, err error) {
 	l = &Layout{Layout: archive.Layout{Format: format}}
 	base, pattern := place, ""
@@ -61,7 +61,7 @@ func ParsePlace(place, format string) (base string, l *Layout, err error) {
 	return base, l, nil
 }
 
-// appendFolder appends text as Hive escapes it in names of folders.
+// appendFolder appends text, escaped as Hive escapes folder names.
 func appendFolder(dst, text []byte) []byte {
 	for _, c := range text {
 		if c < ' ' || c == 0x7f || strings.IndexByte(`"#%'*/:=?\{[]^`, c) >= 0 {
@@ -86,7 +86,7 @@ type lake struct {
 	unknown UnknownFolders
 }
 
-// UnknownFolders are rows of this process for which the expression of a folder failed, and why it did first.
+// UnknownFolders counts rows of this process for which a folder's expression failed, with the first reason.
 type UnknownFolders struct {
 	Rows int64
 	Why  string
@@ -103,7 +103,7 @@ func newLake(c *ArchiveConfig) (*lake, error) {
 	return l, nil
 }
 
-// check refuses a column that programs could not tell from a folder's.
+// check refuses a column that programs could confuse with a folder's.
 func (l *lake) check(column string) error {
 	for _, f := range l.Lake.folders {
 		if strings.EqualFold(f.name, column) {
@@ -117,14 +117,13 @@ func (l *lake) check(column string) error {
 	return nil
 }
 
-// known are the columns so far.
 func (l *lake) known() []archive.FileColumn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.columns
 }
 
-// learn takes over that a column has a value of a type; Null is none.
+// learn records that a column has a value of a type; Null has none.
 func (l *lake) learn(name string, t table.Type) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,12 +147,13 @@ func (l *lake) learn(name string, t table.Type) error {
 	return nil
 }
 
-// Bounds of a look at rows from which the columns are taken at the beginning: those of later ones cost rewriting.
+// Limits of the sample that determines the initial columns; columns found later require rewriting.
 const lookedRanges = 32
 
 var lookedRangeBytes = 64 << 10 // tests look at fewer
 
-// begin takes the first columns from an interrupted export, or from the table's definition and from rows of its ranges.
+// begin takes the initial columns from an interrupted export, or from the table's definition and a sample of its
+// ranges.
 func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.Source) error {
 	l.w = w
 	for i, column := range w.Columns() {
@@ -207,7 +207,7 @@ func (l *lake) begin(ctx context.Context, w *archive.Writer, sources []source.So
 
 var kindTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.Double: table.Double, record.Boolean: table.Boolean, record.String: table.String, record.Binary: table.Binary}
 
-// finish rewrites the files that have fewer columns than others: programs take the columns of one file for those of all.
+// finish rewrites the files that lack columns: programs assume that one file has the columns of all.
 func (l *lake) finish(ctx context.Context) (*archive.LakeManifest, error) {
 	if err := l.w.Rewrite(ctx, l.Readers, func(body []byte, width int, rows int64) (*archive.Encoded, error) {
 		if l.Lake.Format == Parquet {
@@ -220,7 +220,6 @@ func (l *lake) finish(ctx context.Context) (*archive.LakeManifest, error) {
 	return l.w.FinishLake()
 }
 
-// lakeRange writes the rows of a range to files.
 type lakeRange struct {
 	*lake
 	rng    int
@@ -231,10 +230,10 @@ type lakeRange struct {
 	held   int64                // bytes of them
 }
 
-// folderBytes is what a file that is open counts for beside its rows: it bounds how many folders are open.
+// folderBytes is the assumed memory of an open file beside its rows; it limits the number of open folders.
 const folderBytes = 64 << 10
 
-// rowBytes is what a row that is held takes beside its bytes.
+// rowBytes is the overhead of a held row.
 const rowBytes = 24
 
 func (l *lake) newRange(rng int) *lakeRange {
@@ -276,7 +275,6 @@ func (r *lakeRange) Row(rec *record.Record) error {
 	return nil
 }
 
-// setFolder finds the folder of a row.
 func (r *lakeRange) setFolder(row []byte) {
 	r.folder = r.folder[:0]
 	for i, f := range r.Lake.folders {
@@ -297,13 +295,13 @@ func (r *lakeRange) setFolder(row []byte) {
 	}
 }
 
-// Text is about how many bytes of rows are held.
+// Text is the approximate size of the held rows.
 func (r *lakeRange) Text() int64 { return r.held }
 
-// Abandon forgets the rows that are held.
+// Abandon discards the held rows.
 func (r *lakeRange) Abandon() error { return nil }
 
-// Commit puts the rows that are held into files.
+// Commit writes the held rows to files.
 func (r *lakeRange) Commit(next []byte) error {
 	at := r.w.Range(r.rng)
 	file := fmt.Sprintf("part-%05d-%05d.%s", r.rng+1, at.Parts+1, r.Lake.Format)

@@ -15,13 +15,13 @@ import (
 	"example.com/tsimport/reader/archivefile"
 )
 
-// heldRows are rows as they came, of one file whose columns are not all known.
+// heldRows are unconverted rows of one file, some of whose columns are not yet known.
 type heldRows struct {
 	rows  [][]byte
 	chunk []byte // where the last rows are
 }
 
-// chunkBytes is how much memory rows get at a time, after smaller pieces: files may be many and small.
+// chunkBytes is the size in which memory for rows is allocated, after smaller pieces: files may be many and small.
 const chunkBytes = 1 << 20
 
 func (h *heldRows) add(row []byte) {
@@ -63,7 +63,7 @@ func names(columns []archive.FileColumn) (names []string) {
 	return names
 }
 
-// seenColumns are columns as exports to one file know them, with one value of each type.
+// seenColumns converts columns for exports to one file, with one value of each type.
 func seenColumns(columns []archive.FileColumn) (seen []Column) {
 	for _, c := range columns {
 		types := map[string]int64{}
@@ -75,7 +75,7 @@ func seenColumns(columns []archive.FileColumn) (seen []Column) {
 	return seen
 }
 
-// open is a writer that keeps what it writes to open.
+// open is a writer without a Close method.
 type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
@@ -106,7 +106,7 @@ func (l *lake) unpack(body []byte) (text []byte, err error) {
 	return io.ReadAll(r)
 }
 
-// widenCSV gives a file of so many columns and rows all columns, unless it has them already.
+// widenCSV adds the missing columns to a file of this many columns and rows.
 func (l *lake) widenCSV(body []byte, width int, rows int64) (*archive.Encoded, error) {
 	all := names(l.known())
 	file := &archive.Encoded{Body: body, Rows: rows, Width: len(all)}
@@ -128,7 +128,7 @@ func (l *lake) widenCSV(body []byte, width int, rows int64) (*archive.Encoded, e
 	return file, err
 }
 
-// widenParquet gives a file all columns, unless it has them already.
+// widenParquet adds the missing columns to a file.
 func widenParquet(body []byte, key []table.KeyColumn, columns []archive.FileColumn) (*archive.Encoded, error) {
 	in, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
 	if err != nil {
@@ -155,7 +155,7 @@ func widenParquet(body []byte, key []table.KeyColumn, columns []archive.FileColu
 	return file, err
 }
 
-// widenRows copies rows of so many columns.
+// widenRows copies rows with this many columns.
 func widenRows(out *parquetFile, in parquet.Rows, had int) (err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	rows := make([]parquet.Row, 64)

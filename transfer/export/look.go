@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// Looked is what a look at a table says of an export of it.
+// Looked is the expected result of an export, from a sample of the table.
 type Looked struct {
 	Rows       int64 // -1 is unknown
 	AtMost     bool  // Rows is how many there are at most, about, by the size of the table
@@ -29,16 +29,16 @@ type LookedColumn struct {
 	Types []string
 }
 
-// A look reads about so many bytes of rows, and the types of so many rows at each end.
+// Limits of a look: bytes of rows, and rows at each end whose types are read.
 const (
 	lookBytes = 1 << 20
 	lookRows  = 200
 )
 
-// RowsOf is how many rows of so many bytes on average take the bytes.
+// RowsOf estimates the number of rows in bytes, with each bytes per row on average.
 func RowsOf(bytes int64, each float64) int64 { return int64(float64(bytes) / max(1, each)) }
 
-// Look looks at the rows that an export would write. It costs the read units of about two megabytes.
+// Look samples the rows that an export would write. It costs the read units of about two megabytes.
 func Look(ctx context.Context, cfg tablescan.Config) (*Looked, error) {
 	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
 	l := &Looked{Rows: -1}

@@ -15,22 +15,22 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// ahead is how many pages of all ranges that are read at a time are read ahead, but one of each at least. A page has up to 4 MB on its way
-// and about twice that in memory.
+// ahead is the number of pages read ahead, over all ranges being read, but at least one each. A page has up to 4 MB in
+// transfer and about twice that in memory.
 const ahead = 8
 
-// errEnough ends a scan of which enough was seen.
+// errEnough ends a scan early without an error.
 var errEnough = errors.New("enough was read")
 
-// batch calls do with rows that follow each other, by their ordering keys. Both are valid during the call. Being in its place, the error of a
-// batch does not keep rows before it from being delivered.
+// batch calls do with consecutive rows and their ordering keys. Both are valid during the call. Its error comes in
+// order: rows before it are delivered.
 type batch func(do func(key, row []byte) error) error
 
 // stretch sends the batches of a part of the rows. An error ends everything at once.
 type stretch func(ctx context.Context, send func(batch) error) error
 
-// deliver hands the rows of parts over in their order. It reads so many parts at a time, and of each so many batches ahead. It stops at the
-// first error of do; errEnough is none.
+// deliver passes on the rows of parts in order. It reads this many parts at a time, and a number of batches of each
+// ahead. It stops at the first error of do; errEnough is not an error.
 func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], do func(key, row []byte) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	order := make(chan chan batch, readers-1) // and the stretch that is delivered
@@ -102,7 +102,7 @@ func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], 
 
 type keyRange struct{ from, to []table.Value }
 
-// cut makes ranges of what is between two keys (nil is the start or the end) by the partitions' bounds, which increase.
+// cut divides the range between two keys (nil is the start or the end) at the partitions' bounds, which increase.
 func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 	var ranges []keyRange
 	first, end := table.OrderingKey(from), table.OrderingKey(to)
@@ -118,7 +118,7 @@ func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 	return append(ranges, keyRange{from, to})
 }
 
-// ranges are the rows between the bounds of o, divided at a table's.
+// ranges returns the rows between the bounds of o, divided at the partitions' bounds.
 func ranges(s scan.Service, t *client.Table, o scan.Options, bounds []table.Value) iter.Seq2[stretch, error] {
 	pages := sync.Pool{New: func() any { return new(scan.PackedPage) }} // whose rows have been delivered
 	return func(yield func(stretch, error) bool) {
@@ -152,7 +152,8 @@ func rangeOf(s scan.Service, t *client.Table, o scan.Options, pages *sync.Pool) 
 	}
 }
 
-// sortedBounds are the bounds of a table's partitions; none if the service does not name them, which costs speed only.
+// sortedBounds returns the bounds of a table's partitions; none if the service does not report them, which only costs
+// speed.
 func sortedBounds(admin *client.Admin, name string) []table.Value {
 	bounds, err := admin.Splits(name)
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 	"example.com/tsimport/reader/archivefile"
 )
 
-// What stands beside a file while it is written. The sidecar goes last.
+// Files beside the output while it is written. The sidecar is removed last.
 const (
 	partSuffix    = ".part"            // what will be the file
 	rowsSuffix    = ".part-rows"       // rows whose columns are not all known yet
 	sidecarSuffix = ".tsimport-export" // how far the export has come
 )
 
-// stateVersion is that of sidecars: what another version has noted is not what this one needs.
+// stateVersion is the version of sidecars; other versions cannot be continued.
 const stateVersion = 3
 
-// state is how far an export has come: the sidecar of its file.
+// state is the progress of an export: the sidecar of its file.
 type state struct {
 	Target  string            `json:"target"`
 	Table   string            `json:"table"`
@@ -45,11 +45,12 @@ type state struct {
 
 	Growth scan.Growth `json:"growth"` // of CSV whose columns are not all known
 
-	// Replaced says that the table was dropped while it was read: there is nothing to continue with, not even in another of its name.
+	// Replaced says that the table was dropped while it was read: the export cannot be continued, even with a new table of
+	// that name.
 	Replaced bool `json:"replaced,omitempty"`
 }
 
-// facts are what must be the same when the export is continued, after one of a table that was made then.
+// facts must be unchanged when the export continues. created is the table's creation time.
 func (s *state) facts(created int64) []progress.Fact {
 	return append([]progress.Fact{
 		{Name: "the target", Value: s.Target}, {Name: "the table", Value: s.Table}, {Name: "the table's primary key", Value: s.Key}, progress.Made(s.Created, created),
@@ -57,7 +58,7 @@ func (s *state) facts(created int64) []progress.Fact {
 	}, s.Holds.Facts()...)
 }
 
-// changes says in what a wanted export is not the one that was interrupted.
+// changes lists the differences between the requested export and the interrupted one.
 func (s *state) changes(want *state) []string {
 	if s.Replaced {
 		return []string{"the table was dropped while it was read"}
@@ -66,14 +67,14 @@ func (s *state) changes(want *state) []string {
 	return changes
 }
 
-// output is a file that is being written, or its rows.
+// output is a file being written, or its spooled rows.
 type output struct {
 	path string // of the file
 	file *os.File
 	at   state
 }
 
-// openOutput opens what an earlier export to the file has left, cut back to what is known to be there, or begins again.
+// openOutput continues the output of an earlier export, truncated to its recorded length, or begins again.
 func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed bool, err error) {
 	o = &output{path: path, at: want}
 	rows, sidecar := atomicfile.Beside(path, suffix), atomicfile.Beside(path, sidecarSuffix)
@@ -118,7 +119,7 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 	return o, true, nil
 }
 
-// mark makes what was written so far safe, and notes it: the file first. What could not be noted is not kept.
+// mark syncs the output so far, then records its length. Unrecorded output is not kept.
 func (o *output) mark(at state) error {
 	size, err := o.file.Seek(0, io.SeekCurrent)
 	if err == nil {
@@ -135,7 +136,7 @@ func (o *output) mark(at state) error {
 	return nil
 }
 
-// finish gives the file its name and removes what stood beside it.
+// finish gives the file its name and removes the files beside it.
 func (o *output) finish() error {
 	if err := atomicfile.Commit(o.file, o.path); err != nil {
 		return fmt.Errorf("write output: %w", err)
@@ -143,7 +144,6 @@ func (o *output) finish() error {
 	return o.remove()
 }
 
-// remove removes everything beside the file.
 func (o *output) remove() error {
 	for _, suffix := range []string{rowsSuffix, partSuffix, sidecarSuffix} {
 		if err := os.Remove(atomicfile.Beside(o.path, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -155,7 +155,7 @@ func (o *output) remove() error {
 
 const lockSuffix = ".tsimport-export.lock" // is there while a process writes
 
-// BusyError says that another process exports to a file. Stale is a file that says so where the file system has no locks.
+// BusyError reports that another process exports to a file. Stale is the lock file, where the file system has no locks.
 type BusyError struct{ Path, Stale string }
 
 func (e *BusyError) Error() string {
@@ -166,7 +166,7 @@ func (e *BusyError) Error() string {
 	return text
 }
 
-// lockOutput keeps other exports to the file away: what one of them notes would be of the other's rows.
+// lockOutput locks out other exports to the file, whose records would describe different rows.
 func lockOutput(path string) (*rundir.Lock, error) {
 	lock, err := rundir.TakeBeside(path, lockSuffix)
 	return lock, notLocked(path, err)

@@ -13,13 +13,13 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// rowGroupBytes is about how many bytes of values a row group has: the writer holds one in memory.
+// rowGroupBytes is the approximate size of a row group's values: the writer holds one in memory.
 const rowGroupBytes = 64 << 20
 
-// maxParquetColumns bounds what the writer holds for each column.
+// maxParquetColumns limits the writer's memory per column.
 const maxParquetColumns = 10_000
 
-// parquetFile writes rows as Parquet: the columns of the key are required, the others optional, each of one type.
+// parquetFile writes rows as Parquet: key columns are required, others optional, each of one type.
 type parquetFile struct {
 	w      *parquet.GenericWriter[any]
 	places scan.Places
@@ -28,8 +28,8 @@ type parquetFile struct {
 	bytes  int // of values since the last row group
 }
 
-// newParquet begins a file with the attributes that were asked for, in this order, or with all that rows have. A column whose values have
-// several types is refused.
+// newParquet begins a file with the requested attributes, in this order, or with all attributes of the rows. A column
+// of mixed types is refused.
 func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Column) (*parquetFile, error) {
 	f := &parquetFile{keys: len(key)}
 	var fields []parquet.Field
@@ -76,7 +76,6 @@ func severalTypes(column, types string) error {
 	return &CannotHold{fmt.Sprintf("column %q has values of several types: %s; a Parquet column has one: name other columns with --columns, or keep everything with --format archive", column, types)}
 }
 
-// nodeOf is the column of a type.
 func nodeOf(t string) parquet.Node {
 	switch t {
 	case table.Integer.String():
@@ -91,7 +90,7 @@ func nodeOf(t string) parquet.Node {
 	return parquet.Leaf(parquet.ByteArrayType)
 }
 
-// columns are a group in an order of its own: that of the library is by name.
+// columns is a group that keeps its own order; the library would sort by name.
 type columns struct {
 	parquet.Group
 	fields []parquet.Field
@@ -99,7 +98,6 @@ type columns struct {
 
 func (c columns) Fields() []parquet.Field { return c.fields }
 
-// clear makes all attributes of the row absent.
 func (f *parquetFile) clear() {
 	for i := f.keys; i < len(f.row); i++ {
 		f.row[i] = parquet.NullValue().Level(0, 0, i)
@@ -149,7 +147,7 @@ func (f *parquetFile) value(v table.Value) parquet.Value {
 	return parquet.ByteArrayValue(v.Bytes)
 }
 
-// Flush writes the end of the file: rows are not continued.
+// Flush writes the footer of the file; no rows can follow.
 func (f *parquetFile) Flush() error {
 	if err := f.w.Close(); err != nil {
 		return fmt.Errorf("write Parquet: %w", err)

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// rowWriter hands the rows of a scan to a formatter, and counts what is in the output.
+// rowWriter passes the rows of a scan to a formatter, and counts the output.
 type rowWriter struct {
 	*exporter
 	to     scan.Formatter
@@ -28,7 +28,6 @@ func newRowWriter(e *exporter, to scan.Formatter, before func() error) *rowWrite
 	return &rowWriter{exporter: e, to: to, before: before, done: slices.Clone(e.last)} // the range begins with that row
 }
 
-// row takes a row as it came.
 func (w *rowWriter) row(key, row []byte) error {
 	if w.where != nil {
 		passes, why := w.where.Passes(func(name string) table.Value { return plainbuffer.Newest(row, name) })
@@ -82,7 +81,7 @@ func (w *rowWriter) write(row []byte) error {
 	return nil
 }
 
-// typed writes rows as lines that say of each value its column, type and timestamp; a load of them gives the same cells.
+// typed writes rows as lines with the column, type and timestamp of each value; loading them restores the same cells.
 type typed struct {
 	w       *bufio.Writer
 	keys    []string
@@ -90,7 +89,7 @@ type typed struct {
 	line    []byte
 }
 
-// longLine is less than the lines have in which AppendWide leaves something out.
+// longLine is less than the length of lines in which AppendWide leaves something out.
 const longLine = table.MaxRowBytes
 
 // Write writes one row.
@@ -109,5 +108,5 @@ func (f *typed) Write(r *scan.Fields) error {
 	return err
 }
 
-// Flush writes what is held back.
+// Flush writes buffered lines.
 func (f *typed) Flush() error { return f.w.Flush() }

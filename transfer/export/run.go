@@ -24,13 +24,12 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// Formats.
 const (
 	CSV     = "csv"
 	JSONL   = "jsonl"
 	Typed   = "jsonl, typed" // lines that keep each cell with its type, timestamp and versions
 	Parquet = "parquet"
-	// What servers of SQL read with their defaults.
+	// Formats that SQL servers read with their defaults.
 	MySQL    = "mysql"
 	Postgres = "postgres"
 	// CSV of lakes, each file compressed.
@@ -38,7 +37,7 @@ const (
 	CSVZstd = "csv.zst"
 )
 
-// Config is an export of rows to a file, in the order of their keys.
+// Config configures an export of rows to a file, in key order.
 type Config struct {
 	Scan    tablescan.Config  // what is read
 	Holds   archive.Selection // the same in words
@@ -53,7 +52,7 @@ type Config struct {
 	Marks   time.Duration // between notes of how far it has come; 0 takes a second
 }
 
-// Result is what an export has written.
+// Result is the result of an export.
 type Result struct {
 	Rows    int64 // in the output
 	Resumed int64 // of those, written before
@@ -66,7 +65,6 @@ type Result struct {
 	Lost    Lost
 }
 
-// exporter is one export.
 type exporter struct {
 	*Config
 	ctx    context.Context
@@ -111,16 +109,16 @@ func (e *exporter) ended() Result {
 	return r
 }
 
-// grows reports whether the output begins with columns that are found while rows are written.
+// grows reports whether the header has columns that are found while rows are written.
 func (c *Config) grows() bool { return c.Format == CSV && c.Scan.Columns == nil }
 
-// spools reports whether rows are kept until their columns are known, or may be.
+// spools reports whether rows are, or may be, kept until their columns are known.
 func (c *Config) spools() bool { return c.Format == Parquet || c.ServerText() || c.grows() }
 
-// ServerText reports whether the format is one that has no header.
+// ServerText reports whether the format is an SQL server's, which has no header.
 func (c *Config) ServerText() bool { return c.Format == MySQL || c.Format == Postgres }
 
-// lines writes rows as they come.
+// lines returns a formatter that writes rows immediately.
 func (e *exporter) lines(w io.Writer, continued bool) (scan.Formatter, error) {
 	switch {
 	case e.Format == JSONL:
@@ -163,7 +161,7 @@ func (e *exporter) spooled(w io.Writer, kept *os.File) error {
 	return e.replay(w, kept)
 }
 
-// spool keeps rows in a file, or continues to; at is what that has.
+// spool returns a formatter that spools rows to a file, or continues it; at is its state.
 func (e *exporter) spool(kept io.Writer, at *state) (scan.Formatter, error) {
 	if !e.grows() {
 		return scan.NewSpool(kept)
@@ -177,7 +175,7 @@ func (e *exporter) spool(kept io.Writer, at *state) (scan.Formatter, error) {
 	return e.grown, nil
 }
 
-// replay writes the rows that were kept.
+// replay writes the spooled rows.
 func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 	if _, err := kept.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read export spool: %w", err)
@@ -224,7 +222,6 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// all writes every row.
 func (e *exporter) all(f scan.Formatter) error {
 	if err := e.scan(f, nil); err != nil {
 		return err
@@ -232,7 +229,7 @@ func (e *exporter) all(f scan.Formatter) error {
 	return f.Flush()
 }
 
-// scan writes every row that was not written yet, in key order. Before is called before each; nil is not.
+// scan writes the remaining rows in key order. Before, if not nil, is called before each.
 func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	if e.Limit > 0 && e.result.Rows >= e.Limit {
 		return nil
@@ -258,11 +255,11 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	return e.ofOneTable(deliver(e.ctx, e.Readers, parts, w.row))
 }
 
-// suspectFor bounds how long an export that has failed asks whether its table was replaced.
+// suspectFor limits the time that a failed export spends on checking whether its table was replaced.
 const suspectFor = 2 * time.Second
 
-// ofOneTable looks, when the reading has ended with an error or without, whether all of it was of one table. Pages say
-// nothing of the table that they are of: one that is dropped and made again continues where the other has ended.
+// ofOneTable checks, after an error or the end, that everything was read from one table. Pages do not identify their
+// table: if it is dropped and created again, reading continues in the new one.
 func (e *exporter) ofOneTable(read error) error {
 	if e.ctx.Err() != nil {
 		return read
@@ -277,7 +274,7 @@ func (e *exporter) ofOneTable(read error) error {
 	return read
 }
 
-// ToFile writes to the file at Path, or continues what an interrupted export to it has left.
+// ToFile writes to the file at Path, or continues an interrupted export to it.
 func ToFile(ctx context.Context, c Config) (Result, error) {
 	e := newExporter(ctx, &c)
 	err := e.toFile()
@@ -351,7 +348,6 @@ func (e *exporter) state() state {
 	return s
 }
 
-// resume continues after the last row of a state.
 func (e *exporter) resume(s *state) error {
 	e.result.Rows, e.result.Resumed = s.Rows, s.Rows
 	e.cells, e.older = s.Cells, s.Older
@@ -377,10 +373,10 @@ func (e *exporter) resume(s *state) error {
 	return nil
 }
 
-// lookedEach is after how many rows the time is looked at.
+// lookedEach is the number of rows between looks at the clock.
 const lookedEach = 16
 
-// marked writes every row and notes how far it has come, now and then and at the end, however that comes about.
+// marked writes every row and records progress periodically and at the end, even after an error.
 func (e *exporter) marked(f scan.Formatter, out *output) error {
 	mark := func(replaced bool) error {
 		if err := f.Flush(); err != nil {
@@ -396,7 +392,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 	}
 	marked := time.Now()
 	err := e.scan(f, func() error {
-		// Before the row, because only now is the last one counted.
+		// Before the row, because only now the previous one is counted.
 		if e.result.Rows%lookedEach != 0 {
 			return nil
 		}
@@ -412,7 +408,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 	return errors.Join(err, mark(errors.As(err, &replaced)))
 }
 
-// give closes an output that is not whole. What it holds stays, to be continued, if there is any.
+// give closes an incomplete output. Its content, if any, stays for continuation.
 func (e *exporter) give(out *output) error {
 	err := out.file.Close()
 	if out.at.Rows == 0 {

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// serverText writes rows as servers of SQL read them with their defaults: LOAD DATA of MySQL and MariaDB, COPY of PostgreSQL. Columns have tabs
-// between them and absent cells are \N. There is no header.
+// serverText writes rows for SQL servers with their defaults: LOAD DATA of MySQL and MariaDB, COPY of PostgreSQL.
+// Columns are separated by tabs, absent cells are \N, and there is no header.
 type serverText struct {
 	w        *bufio.Writer
 	postgres bool
@@ -22,7 +22,7 @@ type serverText struct {
 	fields   [][]byte // of the row
 }
 
-// Columns are those of the output of a format without a header, in their order.
+// Columns returns the output columns of a format without a header, in order.
 func (c *Config) Columns(seen []Column) []string {
 	var names []string
 	for _, k := range c.Scan.Table.Key {
@@ -114,5 +114,5 @@ func appendEscaped(dst, text []byte) []byte {
 	return dst
 }
 
-// Flush writes what is kept back.
+// Flush writes buffered lines.
 func (f *serverText) Flush() error { return f.w.Flush() }

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/transfer/restore"
 )
 
-// Load is a load of a table.
+// Load is a load from a table.
 type Load struct {
 	Read    tablescan.Config // how the source is read; Begin completes it
 	table   string           // of the source
@@ -29,8 +29,8 @@ type Load struct {
 	lacking func()
 }
 
-// New returns the load of a table that a command asks for, which users see by another name, and completes its request. What a
-// user should know is said. Read.Manner may be changed before Begin.
+// New returns the load of a table that a command requests, and completes its request. shown is the table's name for
+// users. Notes for the user are passed to say. Read.Manner may be changed before Begin.
 func New(of *options.Command, name, shown string, say words.Say) (*Load, error) {
 	read, err := Scan(of)
 	if err != nil {
@@ -52,13 +52,13 @@ func New(of *options.Command, name, shown string, say words.Say) (*Load, error) 
 	return l, nil
 }
 
-// Config makes the load one of a table.
+// Config sets the source of the load.
 func (l *Load) Config(cfg *pipeline.Config) {
 	cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired, cfg.Read.Merges = true, l.asked.DropExpired, !l.since.IsZero()
 }
 
-// Begin completes a new table with what the source has, and refuses a target that would not have what the source has. Name is that
-// of the source's instance. An embedded target has no partitions.
+// Begin completes a new table with the source's properties, and refuses a target that could not hold the source's data.
+// Name is the name of the source's instance. An embedded target has no partitions.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Target, name string, embedded bool) error {
 	from, to, err := l.sides(ctx, cfg, source, name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	return nil
 }
 
-// fit returns the key and the options of the target: as it is, if the source fits it, or as it is to be made, with notes.
+// fit returns the key and the options of the target: as they are, if the source fits, or for a new table, with notes.
 func (l *Load) fit(ctx context.Context, cfg *pipeline.Config, from, to copytable.Side, embedded bool) (key []table.KeyColumn, define *table.Definition, notes []string, err error) {
 	if to.Table != nil {
 		return to.Table.Key, &to.Table.Definition, nil, restore.FitsKey(l.Read.Name, from.Table.Key, cfg, "table "+to.Name, to.Table.Key)
@@ -122,7 +122,6 @@ func (l *Load) fit(ctx context.Context, cfg *pipeline.Config, from, to copytable
 	return cfg.Target.Key, &cfg.Target.Define, append(notes, more...), preSplit(ctx, cfg, from, embedded)
 }
 
-// sides describes both tables.
 func (l *Load) sides(ctx context.Context, cfg *pipeline.Config, source client.Target, name string) (from, to copytable.Side, err error) {
 	if from, err = Describe(ctx, cfg, source, l.table); err != nil {
 		return from, to, fmt.Errorf("source, %s: %w", name, err)
@@ -167,12 +166,12 @@ func preSplit(ctx context.Context, cfg *pipeline.Config, from copytable.Side, em
 	return nil
 }
 
-// Compared makes the load what its table is compared with.
+// Compared turns the configuration into one for a comparison with the table.
 func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = tablescan.New(l.Read)
 }
 
-// Ended says what a user should know when the load has ended.
+// Ended reports what the user should know after the load.
 func (l *Load) Ended(r *pipeline.Report) {
 	if r.State == pipeline.StateFinished {
 		l.lacking()
@@ -191,8 +190,8 @@ func (l *Load) Ended(r *pipeline.Report) {
 	}
 }
 
-// Next is the time for the next copy, of new cells: a little before this one began, by the service's clock. It is "" of a copy that has not
-// finished, and where the time is not known.
+// Next is the start time for the next copy of new cells: shortly before this copy began, by the service's clock. It is
+// "" if the copy is unfinished, or the time is unknown.
 func Next(r *pipeline.Report) string {
 	if r.State != pipeline.StateFinished || r.ResumeFrom == nil || r.ResumeFrom.Time == nil {
 		return ""

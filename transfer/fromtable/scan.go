@@ -14,10 +14,11 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// OnlyKeys is the note of a command that reads no columns but the key.
+// OnlyKeys is the note of a command that reads only key columns.
 const OnlyKeys = "--columns is empty: rows come with their keys alone"
 
-// Scan is how a command says that a table is read, without what needs its key, which SetBounds adds, and without Since.
+// Scan translates a command's options into a scan, without the parts that need the table's key, which SetBounds adds,
+// and without Since.
 func Scan(s *options.Command) (to tablescan.Config, err error) {
 	if slices.Contains(s.Columns, "") {
 		return to, plan.Usagef("--columns: a name is empty; give names with one comma between them")
@@ -44,8 +45,8 @@ func Scan(s *options.Command) (to tablescan.Config, err error) {
 	return to, nil
 }
 
-// SetBounds has a scan return only the rows from --from-key to --to-key, which it makes of a prefix. A command that begins
-// again calls it again with what it has made.
+// SetBounds limits a scan to the rows from --from-key to --to-key, which it derives from a prefix. A command that
+// begins again calls it with its own result.
 func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (err error) {
 	if s.Prefix != "" {
 		if to.From, err = scan.ParseKey(s.Prefix, key); err == nil {
@@ -78,7 +79,6 @@ func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (er
 	return nil
 }
 
-// parseSince reads a time.
 func parseSince(text string) (time.Time, error) {
 	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms > 0 && ms < table.MaxTimestamp {
 		return time.UnixMilli(ms).UTC(), nil

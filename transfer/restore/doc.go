@@ -1,4 +1,4 @@
-// Package restore loads exact archives into tables. An archive comes in; what the table must be like to have all that the archive has goes
-// out, or a refusal before the first row. It promises that the command and the library restore the same rows of an archive, and nothing
-// less than it holds. Copies share what they ask of a key and of indexes.
+// Package restore loads exact archives into tables. It derives the target's properties from an archive, or refuses a
+// target before the first row. The command and the library restore the same rows of an archive, completely. Copies
+// share the checks of keys and indexes.
 package restore

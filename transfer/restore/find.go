@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Find returns the manifest of the archive that the arguments are, nil if they are files.
+// Find returns the manifest of the archive that the arguments name, nil if they are files.
 func Find(ctx context.Context, args []string, find input.Options) (*archive.Manifest, error) {
 	for _, arg := range args {
 		m, err := At(ctx, arg, find)
@@ -50,13 +50,13 @@ func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifes
 	return m, InputError(err)
 }
 
-// mayBeArchive reports whether an address may be that of an archive in a store of objects. It is not asked of files, which would cost requests.
+// mayBeArchive reports whether an address may be an archive in an object store, to save the requests for plain files.
 func mayBeArchive(arg string) bool {
 	base := path.Base(arg)
 	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") && (!strings.Contains(base, ".") || base == archive.ManifestName || strings.HasSuffix(arg, "/"))
 }
 
-// InputError makes bad usage of an archive that is not whole.
+// InputError turns the error of an incomplete archive into a usage error.
 func InputError(err error) error {
 	if damaged := new(archive.DamagedError); errors.As(err, &damaged) {
 		return &plan.UsageError{Message: err.Error(), Input: true}
@@ -64,19 +64,20 @@ func InputError(err error) error {
 	return err
 }
 
-// Source is what a load knows of where its rows come from.
+// Source is the origin of a load's rows.
 type Source interface {
-	// Config makes the load one of the source, by its parts for tasks of a load for many machines.
+	// Config sets the source of the load. With byParts it has one part per task of a load by many machines.
 	Config(cfg *pipeline.Config, byParts bool)
-	// Begin completes the load, once its target is open. Missing says that the store of the table is not there yet.
+	// Begin completes the configuration once the target is open. Missing says that the table's store does not exist yet.
 	Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error
-	// Compared makes the load what its table is compared with.
+	// Compared turns the configuration into one for a comparison with the table.
 	Compared(cfg *pipeline.Config)
-	// Ended says what a user should know when the load has ended.
+	// Ended reports what the user should know after the load.
 	Ended(report *pipeline.Report)
 }
 
-// Open returns the source that a request names: a table of a database, an archive, or else files. What a user should know is said.
+// Open returns the source that a request names: a table of a database, an archive, or else files. Notes for the user
+// are passed to say.
 func Open(ctx context.Context, of *options.Command, find input.Options, say words.Say) (Source, error) {
 	if l, err := fromdatabase.Of(of, say); l != nil || err != nil {
 		return l, err
@@ -87,7 +88,7 @@ func Open(ctx context.Context, of *options.Command, find input.Options, say word
 	return files{say}, nil
 }
 
-// files need nothing beside what every load has.
+// files needs nothing beyond a regular load.
 type files struct{ say words.Say }
 
 func (files) Config(*pipeline.Config, bool) {}

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// FreeMark refuses marks in a column that rows of the archive have: of a table that was loaded by marks, all have.
+// FreeMark refuses marks in a column that the archive's rows have: in a table loaded with marks, all rows have it.
 func FreeMark(m *archive.Manifest, cfg *pipeline.Config, key []table.KeyColumn) error {
 	mark := MarkColumn(cfg)
 	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
@@ -31,17 +31,18 @@ func FreeMark(m *archive.Manifest, cfg *pipeline.Config, key []table.KeyColumn) 
 	return MarkTaken("the archive "+m.Dir(), mark, m.Columns[at])
 }
 
-// MarkColumn is the column with the marks of a load.
+// MarkColumn is the column for the marks of a load.
 func MarkColumn(cfg *pipeline.Config) string {
 	return cmp.Or(cfg.Write.Marks.Column, plan.DefaultMarkColumn)
 }
 
-// MarkTaken is the refusal of marks in a column that rows have.
+// MarkTaken is the error for a mark column that rows already have.
 func MarkTaken(source, mark, column string) error {
 	return plan.Usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
 }
 
-// FitsKey refuses a key with a column that rows do not have in theirs, unless flags say how it is made: a value of another type is another key.
+// FitsKey refuses a target key with a column that is not in the rows' key, unless flags say how it is made: a value of
+// another type would be another key.
 func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
 	columns := &cfg.Columns
 	for _, k := range key {
@@ -57,12 +58,12 @@ func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target
 	return nil
 }
 
-// Fits is FitsKey of an archive.
+// Fits is FitsKey for an archive.
 func Fits(m *archive.Manifest, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
 	return FitsKey("the archive "+m.Dir(), m.Key, cfg, target, key)
 }
 
-// LookAtKeys looks at the keys of all rows of a table or an archive before any is written. Look is their origin.
+// LookAtKeys checks the keys of all rows of a table or an archive before any is written. Look is their origin.
 func LookAtKeys(say words.Say, cfg *pipeline.Config, key []table.KeyColumn, look source.Origin) func(context.Context) error {
 	return func(ctx context.Context) error {
 		say.Line("the key does not contain that of the source: looking for rows that would become one")
@@ -84,8 +85,8 @@ func columnsText(key []table.KeyColumn) (text string) {
 	return text
 }
 
-// DefineIndexes completes a new target with the indexes of its source. It refuses names that are taken before the first row: they would be refused after
-// the last.
+// DefineIndexes adds the source's indexes to a new target. It refuses taken names before the first row: the service
+// would refuse them after the last.
 func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
 	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, rename)
 	if err != nil {
@@ -102,7 +103,8 @@ func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.
 	return notes, nil
 }
 
-// LackingIndexes returns what names to the user the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
+// LackingIndexes returns a function that lists, at the end, the source's indexes that the target lacks, because it
+// existed before or was created without them.
 func LackingIndexes(say words.Say, rename map[string]string, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() {
 	return func() {
 		if len(from.Indexes) == 0 || cfg.DryRun {

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/transfer/copytable"
 )
 
-// Load is a load of an archive.
+// Load is a load from an archive.
 type Load struct {
 	Archive *archive.Manifest
 	asked   *options.Request
@@ -24,7 +24,7 @@ type Load struct {
 	lacking func() // nil unless the load has begun
 }
 
-// Of returns the load of the archive that a request names, nil if it names none. What a user should know is said.
+// Of returns the load of the archive that a request names, nil if it names none. Notes for the user are passed to say.
 func Of(ctx context.Context, r *options.Request, find input.Options, say words.Say) (*Load, error) {
 	m, err := Find(ctx, r.From, find)
 	switch {
@@ -40,7 +40,7 @@ func Of(ctx context.Context, r *options.Request, find input.Options, say words.S
 	return nil, nil
 }
 
-// New returns the load of an archive that a request asks for.
+// New returns the load of an archive.
 func New(m *archive.Manifest, r *options.Request, say words.Say) (*Load, error) {
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
@@ -50,7 +50,7 @@ func New(m *archive.Manifest, r *options.Request, say words.Say) (*Load, error) 
 	return &Load{Archive: m, asked: r, say: say}, nil
 }
 
-// Config makes the load read the archive, by its parts for tasks of a load for many machines.
+// Config makes the load read the archive. With byParts it has one part per task of a load by many machines.
 func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 	origin := archive.New(l.Archive)
 	if byParts {
@@ -59,8 +59,8 @@ func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 	cfg.Read.Sources, cfg.Target.Aging.Expires, cfg.Target.Aging.DropExpired = origin, true, l.asked.DropExpired
 }
 
-// Begin completes a new table with what the archive says of its own, and refuses one that would not have what the archive has. Missing says
-// that the store of the table is not there yet.
+// Begin completes a new table with the archive's description, and refuses a target that could not hold the archive's
+// data. Missing says that the table's store does not exist yet.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	if cfg.Target.Table == "" {
 		return nil // the load says so
@@ -109,7 +109,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 	return nil
 }
 
-// check refuses a target that would not have what the archive has.
+// check refuses a target that could not hold the archive's data.
 func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time) error {
 	m, name := l.Archive, cfg.Target.Table
 	if err := Fits(m, cfg, "table "+name, to.Key); err != nil {
@@ -140,12 +140,12 @@ func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time
 	return nil
 }
 
-// Compared makes the load what its table is compared with.
+// Compared turns the configuration into one for a comparison with the table.
 func (l *Load) Compared(cfg *pipeline.Config) {
 	cfg.Read.Sources = archive.New(l.Archive)
 }
 
-// Ended says what a user should know when the load has ended.
+// Ended reports what the user should know after the load.
 func (l *Load) Ended(r *pipeline.Report) {
 	if l.lacking != nil && r.State == pipeline.StateFinished {
 		l.lacking()

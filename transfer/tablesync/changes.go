@@ -25,7 +25,7 @@ import (
 // changesDir is the folder of the changes, below the run folder.
 const changesDir = "changes"
 
-// changes keeps what a comparison finds in files of the run folder, or only counts it.
+// changes writes the results of a comparison to files of the run folder, or only counts them.
 type changes struct {
 	dir string // "" only counts
 	key []table.KeyColumn
@@ -42,7 +42,7 @@ type changes struct {
 	delete []part
 }
 
-// totals are what changes cost.
+// totals are the costs of changes.
 type totals struct {
 	Lines       int64 `json:"lines"` // of rows to put; more than rows where several updates of a key follow each other
 	PutUnits    int64 `json:"put_units"`
@@ -55,7 +55,6 @@ type totals struct {
 	newest        int64
 }
 
-// add adds those of a range.
 func (t *totals) add(r totals) {
 	t.Lines += r.Lines
 	t.PutUnits += r.PutUnits
@@ -102,14 +101,13 @@ func (c *changes) Again() (err error) {
 	return err
 }
 
-// finish brings the files into the order of their keys.
+// finish sorts the files by key.
 func (c *changes) finish() {
 	byName := func(a, b part) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortFunc(c.put, byName)
 	slices.SortFunc(c.delete, byName)
 }
 
-// rangeChanges are the changes of one range of keys.
 type rangeChanges struct {
 	of          *changes
 	liner       *liner
@@ -144,7 +142,7 @@ func (r *rangeChanges) Surplus(key []table.Value) error {
 	return r.write(&r.delete, "delete", 1)
 }
 
-// write adds the lines to a part, which the first of them begins.
+// write adds lines to a part, creating it for the first line.
 func (r *rangeChanges) write(p **partWriter, kind string, lines int64) (err error) {
 	if r.of.dir == "" {
 		return nil
@@ -157,7 +155,6 @@ func (r *rangeChanges) write(p **partWriter, kind string, lines int64) (err erro
 	return (*p).write(r.line, lines)
 }
 
-// Close finishes the parts.
 func (r *rangeChanges) Close() error {
 	var err error
 	var put, del []part
@@ -180,7 +177,6 @@ func (r *rangeChanges) Close() error {
 	return err
 }
 
-// partWriter writes a part.
 type partWriter struct {
 	made part
 	file *os.File
@@ -189,7 +185,7 @@ type partWriter struct {
 	err  error
 }
 
-// windowBytes is how far back a part's compression looks: many parts are written at a time.
+// windowBytes is the compression window of a part, small because many parts are written at a time.
 const windowBytes = 256 << 10
 
 func newPart(dir, name string) (*partWriter, error) {
@@ -202,7 +198,7 @@ func newPart(dir, name string) (*partWriter, error) {
 	return w, err
 }
 
-// Write takes what was compressed.
+// Write takes compressed bytes.
 func (w *partWriter) Write(b []byte) (int, error) {
 	n, err := w.file.Write(b)
 	w.sum.Write(b[:n])
@@ -231,7 +227,7 @@ func (w *partWriter) close() (part, error) {
 	return w.made, err
 }
 
-// check reads a part and reports whether it is what was written.
+// check reads a part and verifies that it is unchanged.
 func (p *part) check(dir string) error {
 	name := filepath.Join(dir, p.Name)
 	f, err := os.Open(name)

@@ -17,48 +17,49 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Config says what to make a table of, and how. Its many fields are what a user may set, and who is told how it goes.
+// Config configures a sync. Its many fields are the user's options and the callbacks for progress.
 type Config struct {
-	// Load is how the inputs would be loaded, and how rows are written. Its mode is put or update.
+	// Load says how the inputs are loaded and how rows are written. Its mode is put or update.
 	Load pipeline.Config
 
 	Delete    bool             // surplus rows are deleted
 	MaxDelete ledger.MaxErrors // unless there are more of them, of the rows that were compared
 	Range     string           // of keys that are compared; "" is all
 	Examples  int              // of missing, different and surplus rows, each
-	// IfUnchanged writes a row only if that of the table is still what it was compared with. Rows that others have changed are left.
+	// IfUnchanged writes a row only if the table's row has not changed since the comparison. Other rows are skipped.
 	IfUnchanged bool
-	// SettleFor is how long rows that differ are read again before they are written, because they may agree by then; 0 writes what was found at first.
+	// SettleFor is the time for which differing rows are read again before they are written, because they may agree by
+	// then; 0 writes the first result.
 	SettleFor time.Duration
 	Fresh     bool // an unfinished run of the same is not resumed
 
-	// Held says which keys the source holds, if that is not all of them; nil is all.
+	// Held is the range of keys that the source holds; nil means all.
 	Held *Held
 
-	// Manner is how the comparison reads the table.
+	// Manner says how the comparison reads the table.
 	scan.Manner
 
-	// SourceUnits are the read units that Load.Read.Sources has cost; nil is a source without any.
+	// SourceUnits returns the read units used by Load.Read.Sources; nil for a source that uses none.
 	SourceUnits func() int64
 
-	// Say is told what happens, a line each; nil is nobody.
+	// Say receives progress, one line at a time; may be nil.
 	Say words.Say
-	// Progress is that of the comparison; nil keeps none.
+	// Progress is the progress of the comparison; may be nil.
 	Progress *verify.Progress
 	// OnCompared is called when the comparison has ended. May be nil.
 	OnCompared func(*Summary)
-	// OnLoad is called before a load of the changes, to complete how it is watched, and what it returns after it. May be nil.
+	// OnLoad is called before each load of changes to set up its display; the function that it returns is called after the
+	// load. May be nil.
 	OnLoad func(*pipeline.Config) (ended func(*pipeline.Report))
 }
 
-// Held is a source that holds the rows of a range of keys only.
+// Held is the range of keys of a source that holds no other rows.
 type Held struct {
 	Name     string // of the source
 	Key      []table.KeyColumn
 	From, To string // as scan.ParseKey reads them; "" leaves that end open
 }
 
-// check refuses what cannot be synchronised.
 func (c *Config) check() error {
 	l := &c.Load
 	switch {
@@ -86,10 +87,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// longAgo is how old a comparison is before a user is told when it was.
+// longAgo is the age of a comparison above which the user is told its time.
 const longAgo = 10 * time.Minute
 
-// drain is the context that ends what can be ended gently.
+// drain is the context whose end asks for a gentle end.
 func (c *Config) drain(ctx context.Context) context.Context {
 	if c.Load.Drain != nil {
 		return c.Load.Drain
@@ -97,10 +98,9 @@ func (c *Config) drain(ctx context.Context) context.Context {
 	return ctx
 }
 
-// window are the timestamps that a table takes, in milliseconds.
+// window is the range of timestamps that a table accepts, in milliseconds.
 type window struct{ from, to int64 }
 
-// windowOf is that of a table at a time.
 func windowOf(t *table.Definition, now time.Time) window {
 	after := cmp.Or(t.MaxDeviation, client.DefaultDeviation)
 	before := after
@@ -111,8 +111,8 @@ func windowOf(t *table.Definition, now time.Time) window {
 	return window{1000 * max(at-before, 0), 1000 * (at + min(after, math.MaxInt64/1000-at))}
 }
 
-// checkWindow refuses rows of a table or an archive with cells that the table would not take, before the first of them is written. Files are
-// left to the load of the changes, which rejects such a row with its place.
+// checkWindow refuses, before the first row, rows of a table or an archive with cells that the table would not accept.
+// For files the load of the changes rejects such a row with its position.
 func (r *run) checkWindow(c *changes) error {
 	t, n := &c.total, c.total.outside
 	if n == 0 || r.cfg.Load.Read.Sources == nil {

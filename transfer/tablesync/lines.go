@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// liner makes lines of changes: records that describe themselves, which a load reads again with every type and timestamp.
+// liner makes lines of changes: self-describing records, from which a load restores every type and timestamp.
 type liner struct {
 	columns []string // of the key
 	kept    []string // columns that are written although they do not differ
@@ -31,7 +31,7 @@ func newLiner(c *changes) *liner {
 	return l
 }
 
-// deleted appends the line of a key.
+// deleted appends the line of a key to delete.
 func (l *liner) deleted(dst []byte, key []table.Value) []byte {
 	l.record.Fields, l.record.Cells = l.record.Fields[:0], nil
 	for _, v := range key {
@@ -40,8 +40,8 @@ func (l *liner) deleted(dst []byte, key []table.Value) []byte {
 	return jsonl.AppendWide(dst, l.columns, &l.record)
 }
 
-// changed appends the lines of a change, and returns how many they are, what it costs to write them and which timestamps they have. There are
-// several only where one row cannot say what several updates do one after the other.
+// changed appends the lines of a change, and returns their number, the cost of writing them and their timestamps. There
+// are several only if one row cannot express a sequence of updates.
 func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, made totals, err error) {
 	rows := make([]*plainbuffer.Decoded, len(c.Rows))
 	for i, body := range c.Rows {
@@ -95,7 +95,7 @@ func stamped(r *plainbuffer.Decoded) bool {
 	return slices.ContainsFunc(r.Cells, func(c plainbuffer.Cell) bool { return c.Stamped })
 }
 
-// merged is what updates do one after the other.
+// merged combines a sequence of updates.
 func merged(rows []*plainbuffer.Decoded) *plainbuffer.Decoded {
 	all := &plainbuffer.Decoded{Key: rows[0].Key}
 	at := map[string]int{}

@@ -15,10 +15,9 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// StateFile is the name of the file that says how far a run is.
+// StateFile is the name of the file with the state of a run.
 const StateFile = "sync.json"
 
-// phase is how far a run is.
 type phase string
 
 const (
@@ -28,14 +27,14 @@ const (
 	finished  phase = "finished"
 )
 
-// state is what a run folder keeps of a run.
+// state is the stored state of a run.
 type state struct {
 	Identity   string    `json:"identity"` // which run is meant: the same for the same target, table and inputs
 	Phase      phase     `json:"phase"`
 	Started    time.Time `json:"started"`
 	ReplacedBy string    `json:"replaced_by,omitempty"`
 
-	// What the comparison has found.
+	// Results of the comparison.
 	Compared    time.Time            `json:"compared,omitzero"`
 	Made        int64                `json:"table_created,omitempty"` // microseconds since 1970
 	Details     []progress.Fact      `json:"details,omitempty"`
@@ -53,7 +52,7 @@ type state struct {
 	Reasons     []rundir.ReasonCount `json:"reject_reasons,omitempty"`
 }
 
-// stateVersion is that of the files that this program writes.
+// stateVersion is the version of the files that this program writes.
 const stateVersion = 1
 
 func (s *state) write(dir string) error {
@@ -75,7 +74,7 @@ func readState(dir string) (*state, error) {
 	return s, nil
 }
 
-// Unfinished reports whether a folder holds a run of this room, and whether it can be resumed.
+// Unfinished reports whether a folder holds a run of this package, and whether it can be resumed.
 func Unfinished(dir string) (is, unfinished bool) {
 	s, err := readState(dir)
 	if err != nil {
@@ -84,7 +83,7 @@ func Unfinished(dir string) (is, unfinished bool) {
 	return s != nil, s != nil && s.Phase != finished && s.ReplacedBy == ""
 }
 
-// unfinishedRuns are the folders below rundir.Root with unfinished runs of an identity.
+// unfinishedRuns returns the folders below rundir.Root with unfinished runs of an identity.
 func unfinishedRuns(identity string) (folders []string, err error) {
 	all, err := rundir.Folders(rundir.Root)
 	for _, at := range all {
@@ -95,7 +94,7 @@ func unfinishedRuns(identity string) (folders []string, err error) {
 	return folders, err
 }
 
-// IsPart reports whether what the run folder of a sync has under a path, with slashes, is one of the sync's own files or folders.
+// IsPart reports whether a path below a sync's run folder, with slashes, is one of the sync's own files or folders.
 func IsPart(path string) bool {
 	parts := strings.Split(path, "/")
 	own := slices.Contains([]string{StateFile, changesDir, putDir, deleteDir}, parts[len(parts)-1])

@@ -14,9 +14,9 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// Summary says how a run ended: the summary.json of its run folder. RowsExpected = Equal + Missing + Different + Expired; Puts = Missing +
-// Different, and of their lines Written + PutsRejected + ConditionFailed + PutsUnfinished are all; Surplus = Deleted + DeletesRejected + DeletesUnfinished + Kept.
-// Its many fields are those of a file of JSON.
+// Summary is how a run ended: the summary.json of its run folder. RowsExpected = Equal + Missing + Different + Expired.
+// Puts = Missing + Different; the number of their lines is Written + PutsRejected + ConditionFailed + PutsUnfinished.
+// Surplus = Deleted + DeletesRejected + DeletesUnfinished + Kept. Its many fields are the JSON output.
 type Summary struct {
 	State    string `json:"state"`
 	ExitCode int    `json:"exit_code"`
@@ -38,7 +38,7 @@ type Summary struct {
 	Resumed    bool      `json:"resumed,omitempty"` // the comparison is that of an earlier attempt
 	source.Position
 
-	// Units are what the table's columns count by their names, as in the summary of a load.
+	// Units are the units of the table's columns by name, as in the summary of a load.
 	Units map[string]string `json:"units,omitempty"`
 
 	Read         int64 `json:"read"`
@@ -54,7 +54,7 @@ type Summary struct {
 	Surplus      int64 `json:"surplus"`
 	OfRejects    int64 `json:"of_rejects,omitempty"` // rows of the table with the key of a rejected record: not surplus
 
-	// Settled says what happened to rows that differed at first, where that was asked for.
+	// Settled says what happened to rows that differed at first, if they were read again.
 	Settled *verify.Settled `json:"settled,omitempty"`
 
 	Puts              int64  `json:"puts"`    // rows to put or update
@@ -75,7 +75,7 @@ type Summary struct {
 	RejectsFiles []string          `json:"rejects_files,omitempty"`
 	Examples     []json.RawMessage `json:"examples"` // as verify has them
 	Notes        []string          `json:"notes,omitempty"`
-	// RejectReasons are those of the comparison, the most frequent first.
+	// RejectReasons are the comparison's, the most frequent first.
 	RejectReasons []rundir.ReasonCount `json:"reject_reasons,omitempty"`
 	Seconds       float64              `json:"seconds"`
 
@@ -83,7 +83,7 @@ type Summary struct {
 	DeleteLoad *pipeline.Report `json:"delete_load,omitempty"`
 }
 
-// Costs are in capacity units. Those to come are reckoned from the sizes of rows, without secondary indexes.
+// Costs are in capacity units. Future costs are estimated from row sizes, without secondary indexes.
 type Costs struct {
 	ReadCU     int64 `json:"read_cu"`             // of the comparison, as the service charged them for the table
 	SourceCU   int64 `json:"source_cu,omitempty"` // and for the source, if that is a table
@@ -93,7 +93,7 @@ type Costs struct {
 	WriteCU    int64 `json:"write_cu"`            // as the service charged them
 }
 
-// enter takes over what the comparison has found.
+// enter adds the results of the comparison.
 func (s *Summary) enter(cfg *Config, st *state) {
 	r := st.Found
 	s.ComparedAt = st.Compared
@@ -114,7 +114,7 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	}
 }
 
-// withheld is why nothing may be deleted after a comparison, "" if it may.
+// withheld returns why nothing may be deleted after a comparison, or "".
 func withheld(cfg *Config, st *state) string {
 	r := st.Found
 	switch {
@@ -134,7 +134,7 @@ func withheld(cfg *Config, st *state) string {
 	return ""
 }
 
-// put takes over the outcome of the load of rows.
+// put adds the outcome of the load of rows.
 func (s *Summary) put(r *pipeline.Report) {
 	s.PutLoad = r
 	s.Written, s.PutsRejected, s.ConditionFailed = r.Written+r.Superseded, r.Rejected, r.ConditionFailed
@@ -142,7 +142,7 @@ func (s *Summary) put(r *pipeline.Report) {
 	s.Costs.WriteCU += r.WriteCU
 }
 
-// delete takes over the outcome of the load of deletes.
+// delete adds the outcome of the load of deletes.
 func (s *Summary) delete(r *pipeline.Report) {
 	s.DeleteLoad = r
 	s.Deleted, s.DeletesRejected = r.Written+r.Superseded, r.Rejected
@@ -150,7 +150,7 @@ func (s *Summary) delete(r *pipeline.Report) {
 	s.Costs.WriteCU += r.WriteCU
 }
 
-// balance checks that each row has one fate.
+// balance checks that each row has one outcome.
 func (s *Summary) balance() error {
 	var errs []error
 	if sum := s.Equal + s.Missing + s.Different + s.Expired; sum != s.RowsExpected {
@@ -165,7 +165,7 @@ func (s *Summary) balance() error {
 	return errors.Join(errs...)
 }
 
-// conclude settles state and exit code of a run that came to its end.
+// conclude sets state and exit code of a completed run.
 func (s *Summary) conclude() {
 	s.State, s.ExitCode = pipeline.StateFinished, exitcode.OK
 	if s.Rejected > 0 || s.IfUnchanged && s.ConditionFailed > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 || s.Withheld != "" {
@@ -173,7 +173,6 @@ func (s *Summary) conclude() {
 	}
 }
 
-// ReadSummary reads the summary of the run in a folder.
 func ReadSummary(dir string) (*Summary, error) {
 	s := new(Summary)
 	return s, rundir.ReadSummary(dir, s)

@@ -30,7 +30,6 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// run is one attempt.
 type run struct {
 	cfg      *Config
 	drain    context.Context
@@ -49,7 +48,7 @@ type run struct {
 	summary *Summary
 }
 
-// Look compares, and says what Run would do and cost. Nothing is written, neither to the table nor to a run folder.
+// Look compares, and says what Run would do and cost. It writes nothing, neither to the table nor to a run folder.
 func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
 	if err != nil {
@@ -67,11 +66,12 @@ func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	return r.summary, nil
 }
 
-// Run makes the table what the inputs say. When ctx ends it stops at once; when the load's Drain ends, it finishes what is in flight.
+// Run makes the table equal to the inputs. When ctx ends it stops at once; when the load's Drain ends, it finishes requests in
+// flight.
 //
-// The summary is nil if the run could not begin, or its comparison did not end: then nothing was written to the table. Otherwise it is
-// also in the run folder, and the error is that of a run that failed: not for rejected rows, deletes that were withheld, the error limit
-// or an interruption.
+// The summary is nil if the run could not begin, or its comparison did not end: then nothing was written to the table. Otherwise it
+// is also in the run folder, and the error means a failed run. Rejected rows, withheld deletes, the error limit and interruptions
+// are not errors.
 func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	r, err := begin(ctx, &cfg)
 	if err != nil {
@@ -97,7 +97,7 @@ func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	return r.end(err)
 }
 
-// begin refuses what cannot be done, and looks at the table.
+// begin refuses impossible requests, and describes the table.
 func begin(ctx context.Context, cfg *Config) (*run, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	}
 	r.admin.AskTime(&r.traffic.Clock)
 	if slices.ContainsFunc(r.table.Key, func(k table.KeyColumn) bool { return k.Auto }) {
-		// The service takes a number that is not its own for a row that is there only. Inputs without the column are refused.
+		// The service accepts an auto-increment value only for an existing row. Inputs without the column are refused.
 		l.Write.Condition = table.ExpectExist
 		if l.Write.When != nil || cfg.IfUnchanged {
 			return nil, plan.Usagef("--when, --if-unchanged: table %s has an auto-increment column, and the service takes no other condition for its rows than that they exist; leave them out", l.Target.Table)
@@ -130,7 +130,7 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	return r, r.holdsAll()
 }
 
-// holdsAll refuses deletes of rows that the source says nothing about.
+// holdsAll refuses deletes of rows outside the source's range.
 func (r *run) holdsAll() error {
 	h := r.cfg.Held
 	if h == nil || !r.cfg.Delete {
@@ -179,7 +179,7 @@ func (r *run) identity() string {
 	return progress.Identify(append([]string{"sync", cmp.Or(l.Target.Place, l.Target.Name), l.Target.Table, r.cfg.Range}, l.Inputs...)...)
 }
 
-// open finds the run to resume, or makes a folder for a new one, with the lock on it.
+// open finds the run to resume, or creates and locks the folder of a new one.
 func (r *run) open() (err error) {
 	identity := r.identity()
 	if r.cfg.Load.RunDir == "" {
@@ -188,7 +188,7 @@ func (r *run) open() (err error) {
 		}
 	}
 	if folder := r.cfg.Load.Resume.LocksDir; folder != "" {
-		// A home that cannot be written to keeps nobody from syncing.
+		// An unwritable home directory does not prevent a sync.
 		if err := r.alone(folder, identity); err != nil && !errors.As(err, new(*rundir.FolderError)) {
 			return err
 		}
@@ -223,8 +223,9 @@ func (r *run) open() (err error) {
 	return nil
 }
 
-// alone takes the claims of the run in a folder. It refuses to begin while another run with claims there syncs rows of the same keys: each would undo what the other has written. Its
-// claim is taken before those of others are looked at: of two that begin at the same time, at least one sees the other.
+// alone takes the claims of the run in a folder. It refuses to begin while another run with claims there syncs rows of
+// the same keys: each would undo the other's writes. It takes its own claim before it looks at others: of two that
+// begin at the same time, at least one sees the other.
 func (r *run) alone(folder, identity string) error {
 	claim, err := rundir.TakeClaim(folder, identity)
 	if err != nil {
@@ -264,10 +265,10 @@ func (r *run) alone(folder, identity string) error {
 	return nil
 }
 
-// mostClaimName bounds the names of claims: file systems take 255 bytes.
+// mostClaimName limits the length of claim names: file systems allow 255 bytes.
 const mostClaimName = 200
 
-// unfinished returns the folder of the run that is to be looked at, "" if there is none.
+// unfinished returns the folder of the run to examine, "" if there is none.
 func (r *run) unfinished(identity string) (string, error) {
 	if dir := r.cfg.Load.RunDir; dir != "" {
 		s, err := readState(dir)
@@ -302,7 +303,7 @@ func (r *run) unfinished(identity string) (string, error) {
 	return "", nil
 }
 
-// replace notes in an unfinished run that another one takes its place.
+// replace records in an unfinished run that another one takes its place.
 func (r *run) replace(dir string) error {
 	lock, err := rundir.TakeLock(dir)
 	if err != nil {
@@ -316,7 +317,8 @@ func (r *run) replace(dir string) error {
 	return errors.Join(err, lock.Release())
 }
 
-// resume decides whether the changes of the earlier attempt are good: its comparison has ended, of this table and of these inputs.
+// resume decides whether the changes of the earlier attempt are usable: its comparison is complete, and of this table
+// and these inputs.
 func (r *run) resume() error {
 	s := r.state
 	again := func(format string, a ...any) {
@@ -372,7 +374,7 @@ func (r *run) details() ([]progress.Fact, error) {
 	return detailsOf(r.cfg, facts, r.state.Live), nil
 }
 
-// detailsOf makes details of facts. The parts of a live source are others in each reading, and so are their names.
+// detailsOf turns facts into details. The parts of a live source, and their names, differ between readings.
 func detailsOf(cfg *Config, facts []progress.Fact, live bool) []progress.Fact {
 	details := []progress.Fact{
 		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)}, {Name: "--if-unchanged", Value: fmt.Sprint(cfg.IfUnchanged)},
@@ -391,7 +393,6 @@ func detailsOf(cfg *Config, facts []progress.Fact, live bool) []progress.Fact {
 
 func isStream(inputs []string) bool { return slices.ContainsFunc(inputs, keep.IsStream) }
 
-// newSummary begins the summary.
 func (r *run) newSummary() {
 	l := &r.cfg.Load
 	r.summary = &Summary{
@@ -404,7 +405,7 @@ func (r *run) newSummary() {
 	}
 }
 
-// find compares and keeps the changes.
+// find compares and stores the changes.
 func (r *run) find() error {
 	if err := r.waitForLate(r.dir); err != nil {
 		return err
@@ -445,7 +446,7 @@ func (r *run) find() error {
 		err = r.state.write(r.dir)
 	}
 	if err != nil {
-		// Nothing was written: what is left is of no use to anyone.
+		// Nothing was written: the leftovers are useless.
 		err = errors.Join(err, os.RemoveAll(c.dir))
 		r.summary.State, r.summary.ExitCode, r.summary.Error = pipeline.StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) {
@@ -456,7 +457,7 @@ func (r *run) find() error {
 	return err
 }
 
-// begun makes the folder that of a run that is running.
+// begun marks the folder as that of a running run.
 func (r *run) begun() error {
 	l := &r.cfg.Load
 	job := checkpoint.Job{
@@ -473,7 +474,7 @@ func (r *run) begun() error {
 	return nil
 }
 
-// compare compares the inputs with the table and enters what it finds into the state.
+// compare compares the inputs with the table and adds the results to the state.
 func (r *run) compare(c *changes) error {
 	l, s := &r.cfg.Load, r.state
 	v := verify.Config{
@@ -522,7 +523,7 @@ func (r *run) compare(c *changes) error {
 	return nil
 }
 
-// note says what a comparison of this table does not tell.
+// note explains the limits of a comparison of this table.
 func (r *run) note() {
 	found := r.state.Found
 	add := func(format string, a ...any) { found.Notes = append(found.Notes, fmt.Sprintf(format, a...)) }
@@ -546,7 +547,6 @@ func (r *run) note() {
 	}
 }
 
-// release gives the locks back.
 func (r *run) release() {
 	for _, l := range append(slices.Clone(r.claims), r.lock) {
 		_ = l.Release() // the process's end would do
@@ -568,7 +568,7 @@ func (r *run) end(err error) (*Summary, error) {
 	return s, errors.Join(err, rundir.WriteSummary(r.dir, s))
 }
 
-// finish notes that the run is over. The summary comes first: nobody writes that of a run that has finished.
+// finish records the end of the run. The summary comes first: it is not written after the run has finished.
 func (r *run) finish() error {
 	r.done()
 	if err := rundir.WriteSummary(r.dir, r.summary); err != nil {
@@ -581,5 +581,4 @@ func (r *run) finish() error {
 	return errors.Join(os.RemoveAll(filepath.Join(r.dir, changesDir)), r.forget(putDir), r.forget(deleteDir))
 }
 
-// done enters how long it took.
 func (r *run) done() { r.summary.Seconds = time.Since(r.started).Seconds() }

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// was says of a row to put what the table had of it, as a condition of the service: each column that is there has the value that was compared,
-// and each that will come with the row is not there. A put makes an end of every column, an update only of those that it writes.
+// was is the table's former row as a condition of the service: each existing column has the value that was compared,
+// and each new column does not exist. A put replaces every column, an update only those that it writes.
 type was struct {
 	nothing []byte // a value that no column has
 }
@@ -23,7 +23,8 @@ const (
 	mostCondition = 64 << 10 // bytes
 )
 
-// cell is the condition of a row, nil for one that must not be there. It is false for a row that the service takes no such condition for.
+// cell returns the condition of a row, nil for a row that must not exist. ok is false if the service cannot express the
+// condition.
 func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cell, ok bool) {
 	if c.Stored == nil {
 		return nil, true
@@ -70,7 +71,7 @@ func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cel
 	return cell, len(parts) < mostParts && len(cell.Datum.Bytes) <= mostCondition
 }
 
-// checkConditions refuses rows that no condition can be given, before the first row is written.
+// checkConditions refuses, before the first row is written, rows for which no condition is possible.
 func (r *run) checkConditions(c *changes) error {
 	if n := c.total.unconditional; n > 0 {
 		return plan.Usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with values of more than %d KiB, or of several updates: the service takes none such; --mode update compares only the columns that it writes; nothing was written",

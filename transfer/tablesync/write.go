@@ -81,8 +81,8 @@ func (r *run) write(ctx context.Context) error {
 	return nil
 }
 
-// mayDelete looks once more before anything is deleted: "" if nothing speaks against it. The error is that of a service that cannot be reached,
-// which says nothing about the inputs: the run is to be resumed.
+// mayDelete checks once more before anything is deleted; it returns "" if nothing prevents it. An error means that the
+// service is unreachable, which says nothing about the inputs: the run can be resumed.
 func (r *run) mayDelete() (why string, err error) {
 	if n := r.summary.PutsRejected; n > 0 {
 		return fmt.Sprintf("%d rows that were to be put were rejected", n), nil
@@ -103,13 +103,13 @@ func (r *run) mayDelete() (why string, err error) {
 	return "", nil
 }
 
-// unreachable reports whether an error is that of a network or of a service that may answer later.
+// unreachable reports whether an error is of the network, or of a service that may answer later.
 func unreachable(err error) bool {
 	var answer *tablestore.OtsError
 	return errors.As(err, new(*net.OpError)) || errors.As(err, new(*url.Error)) || errors.As(err, &answer) && client.Classify(answer).Passes()
 }
 
-// stopped takes over how a load ended that did not finish.
+// stopped adds the outcome of an unfinished load.
 func (r *run) stopped(report *pipeline.Report, err error) error {
 	if report != nil {
 		r.summary.State, r.summary.ExitCode, r.summary.Error = report.State, report.ExitCode, report.Error
@@ -124,7 +124,7 @@ func (r *run) stopped(report *pipeline.Report, err error) error {
 	return err
 }
 
-// load loads changes in a run folder of its own, or resumes that load.
+// load loads changes in their own run folder, or resumes that load.
 func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mode) (*pipeline.Report, error) {
 	was := *r.table
 	was.Created = r.state.Made // or it was dropped and made again since it was compared
@@ -156,7 +156,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	cfg.RunDir, cfg.DryRun, cfg.Compared = filepath.Join(r.dir, name), false, false
 	cfg.Resume = keep.Resume{Look: true, OnResume: cfg.Resume.OnResume}
 	cfg.Invocation = keep.Invocation{Directory: cfg.Invocation.Directory}
-	// The load's end is noted here before its checkpoint goes: it is not begun again.
+	// The load's end is recorded here before its checkpoint is removed, so that it does not begin again.
 	cfg.Checkpoint.Keep = true
 	ended := func(*pipeline.Report) {}
 	if r.cfg.OnLoad != nil {
@@ -172,7 +172,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	return report, nil
 }
 
-// plainName is a relative path that no argument's form is mistaken for.
+// plainName is a relative path that cannot be mistaken for another form of argument.
 func plainName(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -180,7 +180,7 @@ func plainName(path string) string {
 	return "." + string(os.PathSeparator) + strings.TrimPrefix(path, "."+string(os.PathSeparator))
 }
 
-// forget removes the checkpoint of a load that has finished.
+// forget removes the checkpoint of a finished load.
 func (r *run) forget(name string) error {
 	if dir := filepath.Join(r.dir, name); checkpoint.Exists(dir) {
 		return checkpoint.Remove(dir)
@@ -188,11 +188,11 @@ func (r *run) forget(name string) error {
 	return nil
 }
 
-// lateness is how long before its last checkpoint at most a load that was killed has sent its last request.
+// lateness is the maximum time from a killed load's last checkpoint to its last request.
 const lateness = 10 * time.Second
 
-// waitForLate waits until nothing that an earlier attempt has sent can be applied any more: it would undo what is written now. A store in
-// this process has gone with the attempt.
+// waitForLate waits until no request of an earlier attempt can still be applied, which would undo this run's writes. An
+// embedded store has ended with the attempt.
 func (r *run) waitForLate(dir string) error {
 	l := &r.cfg.Load
 	if l.Target.Client.Transport != nil {

@@ -11,21 +11,21 @@ import (
 	"example.com/tsimport/pipeline/intake"
 )
 
-// aside are the rows of the inputs, for who is told what must change. Few rows differ: those that do are read from here one by one, and all that is
-// sorted of a row is where it is.
+// aside keeps the rows of the inputs for Changes. Few rows differ: these are read from here one by one, and only the
+// places of rows are sorted.
 type aside struct {
 	store  *spill.Store // the sorter's
 	memory int          // bytes of blocks that are still kept in memory: who syncs a few rows needs no disk
 	blocks []asideBlock
 }
 
-// asideBlock is a block as it was made.
+// asideBlock is a stored block, unmodified.
 type asideBlock struct {
 	data []byte // nil on disk
 	on   spill.Frame
 }
 
-// add keeps a block, to whose rows the next places are to point.
+// add stores a block; the next places refer to its rows.
 func (a *aside) add(b *table.Block) (err error) {
 	var kept asideBlock
 	if a.memory -= len(b.Data); a.memory >= 0 {
@@ -39,11 +39,11 @@ func (a *aside) add(b *table.Block) (err error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// placeBytes is about what a place takes.
+// placeBytes is the approximate size of a place.
 const placeBytes = 13
 
-// appendPlace appends the place of a row of the last block, and the length of that: the numbers of the block, of the row's first byte in it and of its
-// bytes, the units that it costs, and a checksum of it.
+// appendPlace appends the place of a row of the last block, and the place's length. A place is the number of the block,
+// the row's offset and length in it, its cost in units, and its checksum.
 func (a *aside) appendPlace(dst []byte, ref table.Ref) []byte {
 	before := len(dst)
 	from, to := ref.Within()
@@ -54,20 +54,20 @@ func (a *aside) appendPlace(dst []byte, ref table.Ref) []byte {
 	return append(dst, byte(len(dst)-before))
 }
 
-// cutPlace separates a value from the place that was appended to it.
+// cutPlace separates a value from the place appended to it.
 func cutPlace(value []byte) (reduced, place []byte) {
 	end := len(value) - 1
 	from := end - int(value[end])
 	return value[:from], value[from:end]
 }
 
-// place is what appendPlace has appended.
+// place is a decoded place.
 type place struct {
 	block, from, bytes, units uint64
 	sum                       uint32
 }
 
-// placeOf reads a place, and returns what follows it.
+// placeOf decodes a place, and returns the bytes after it.
 func placeOf(b []byte) (p place, rest []byte) {
 	for _, to := range [...]*uint64{&p.block, &p.from, &p.bytes, &p.units} {
 		n := 0
@@ -78,7 +78,6 @@ func placeOf(b []byte) (p place, rest []byte) {
 	return p, b[4:]
 }
 
-// read returns the row at a place.
 func (a *aside) read(p place) ([]byte, error) {
 	block, body := a.blocks[p.block], make([]byte, p.bytes)
 	if block.data != nil {
@@ -92,7 +91,7 @@ func (a *aside) read(p place) ([]byte, error) {
 	return body, nil
 }
 
-// bodies are the rows of a key, as PlainBuffer bytes.
+// bodies returns the rows of a key, as PlainBuffer bytes.
 func (t *tally) bodies(w *want) (all [][]byte, err error) {
 	key, err := decodeKey(t.table.Key, w.key[len(t.table.prefix):])
 	if err != nil {

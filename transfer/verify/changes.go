@@ -11,19 +11,19 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// Changes is told what must change for a table to be what the inputs say. What it is told counts only if Run returns no error.
+// Changes receives the changes that would make a table equal to the inputs. They count only if Run returns no error.
 type Changes interface {
-	// Reject is called for each record that was rejected, one at a time and before any range; header is that of its source.
+	// Reject is called for each rejected record, one at a time and before any range; header is the header of its source.
 	Reject(headers []rundir.Header, header int, r table.Reject) error
-	// Range is called for each range of keys, in any order and by several goroutines. A lower number is a range of lower keys.
+	// Range is called for each range of keys, in any order and concurrently. Lower numbers are ranges of lower keys.
 	Range(number int) (RangeChanges, error)
-	// Again is called after all ranges were closed: what was told of them is forgotten, and told again as far as it is still so.
+	// Again is called after all ranges were closed: earlier calls are void, and remaining changes are reported again.
 	Again() error
 }
 
-// RangeChanges is told what must change in a range of keys, in their order. One goroutine calls it.
+// RangeChanges receives the changes in a range of keys, in order, from one goroutine.
 type RangeChanges interface {
-	// Expected is called for a key whose row is missing or different. Nothing of it is valid afterwards.
+	// Expected is called for a key whose row is missing or different. The change is not valid after the call.
 	Expected(*Change) error
 	// Surplus is called for the key of a row that no record has.
 	Surplus(key []table.Value) error
@@ -32,20 +32,20 @@ type RangeChanges interface {
 
 // Change is a row that is missing or different.
 type Change struct {
-	// Rows are what the inputs say of it, as PlainBuffer bytes: of an update that of every record in input order, else of the last.
+	// Rows are the input's rows of the key, as PlainBuffer bytes: for updates all records in input order, else the last.
 	Rows    [][]byte
 	Stored  *scan.Row                // as it was read; nil is none
 	Differs func(column []byte) bool // of an update of a stored row: whether the column must be written; nil is all of them
 }
 
-// InputError says that the inputs could not be read to their end.
+// InputError reports that the inputs could not be read completely.
 type InputError struct{ Cause error }
 
 func (e *InputError) Error() string { return e.Cause.Error() }
 
 func (e *InputError) Unwrap() error { return e.Cause }
 
-// noteUnread enters what only Changes asks for.
+// noteUnread records the facts that only Changes needs.
 func (v *verifier) noteUnread() {
 	r := v.result
 	r.Unread, r.Stamped, r.Live, r.ColumnUnits = v.plan.Unread, v.stamped, v.plan.Live, v.plan.Units()
@@ -59,7 +59,8 @@ func (v *verifier) noteUnread() {
 	}
 }
 
-// Facts are what the rows of the inputs depend on now, as Result has them. Nothing but the beginning of the inputs is read.
+// Facts returns the facts on which the rows of the inputs depend, as in Result. It reads only the beginning of the
+// inputs.
 func Facts(ctx context.Context, request *plan.Request, admin *client.Admin) ([]progress.Fact, error) {
 	r := *request
 	r.Written, r.Keep, r.Order = true, plan.KeepNothing, plan.LastWins

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// CheckConfig says which inputs to check, and how.
+// CheckConfig configures Check.
 type CheckConfig struct {
 	Request  *plan.Request // as a load into a new table has it
 	Unique   bool          // look for keys that come more than once
@@ -29,7 +29,6 @@ type CheckConfig struct {
 	Progress *Progress     // kept up to date; may be nil
 }
 
-// CheckResult is what Check found.
 type CheckResult struct {
 	OK       bool             `json:"ok"`   // nothing is rejected and no keys collide
 	Read     int64            `json:"read"` // records
@@ -65,7 +64,7 @@ type RejectExample struct {
 	Value   string `json:"value,omitempty"`
 }
 
-// Collision is a key and two records that have it, though the values that it is made of are different.
+// Collision is a key with two records whose key columns were made of different values.
 type Collision struct {
 	Table string `json:"table,omitempty"` // among several
 	Key   Key    `json:"key"`
@@ -73,7 +72,7 @@ type Collision struct {
 	Other Place  `json:"other"`
 }
 
-// Repeat is a key and two records that have it, made of the same values.
+// Repeat is a key with two records made of the same values.
 type Repeat struct {
 	Collision
 	Equal bool `json:"equal"` // the rows are
@@ -86,8 +85,8 @@ type HotKey struct {
 	Share  float64 `json:"share"` // of the rows, by a sample of them
 }
 
-// Check reads inputs as a load does and says what it would reject. With Unique it also finds, exactly, the keys that
-// records have in common.
+// Check reads inputs as a load does and reports the records that it would reject. With Unique it also finds, exactly,
+// the keys that records share.
 func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	start := time.Now()
 	cfg.Progress = cmp.Or(cfg.Progress, new(Progress))
@@ -136,12 +135,11 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	return r, nil
 }
 
-// checker looks at the records of one plan.
 type checker struct {
 	cfg    *CheckConfig
 	plan   *plan.Plan
 	sorter *extsort.Sorter
-	// distinct has the hashes of the keys.
+	// distinct holds the hashes of the keys.
 	distinct *distinct
 	result   *CheckResult
 	hot      *partitioner.HotKeys
@@ -151,20 +149,21 @@ type checker struct {
 	buf      []byte
 }
 
-// checkPiece is how many bytes of text are read at a time: so many stay in a processor's cache until they are parsed, and each gives few rows.
+// checkPiece is the number of bytes of text read at a time: it fits a processor's cache until parsed, and yields few
+// rows.
 const checkPiece = 256 << 10
 
-// hashShare is the part of the memory that hashes of keys may take.
+// hashShare is the part of the memory for hashes of keys: one in so many.
 const hashShare = 16
 
-// What the sorter keeps of a record: where it is, a hash of its row, and the values that its key was made of.
+// Record data in the sorter: the place, a hash of the row, and the values from which the key was made.
 const (
 	keptLine   = 8  // after the position
 	keptHash   = 12 // after the line
 	keptFields = 20
 )
 
-// take looks at a split.
+// take examines a split.
 func (c *checker) take(p *intake.Parsed) error {
 	c.splits = append(c.splits, p.Split)
 	r := c.result
@@ -215,7 +214,7 @@ func (c *checker) row(ref table.Ref) error {
 	return c.sorter.Add(ref.Key(), c.buf)
 }
 
-// placeIn is where a record of a split is, by the records and lines of the split before it.
+// placeIn is the place of a record of a split, by the records and lines of the split before it.
 func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
 	at := Place{File: s.Source, Record: s.FirstRecord + int64(record) + 1}
 	if c.plan.Sources[s.Ordinal].About().Lines {
@@ -224,13 +223,13 @@ func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
 	return at
 }
 
-// place is where a record that the sorter has kept is.
+// place is the place of a record that the sorter kept.
 func (c *checker) place(kept []byte) Place {
 	at := binary.BigEndian.Uint64(kept)
 	return c.placeIn(c.splits[at>>32], uint32(at), binary.BigEndian.Uint32(kept[keptLine:]))
 }
 
-// compare goes through the keys in order and looks at what the records of each are made of.
+// compare iterates over the keys in order and compares the values from which the records of each were made.
 func (c *checker) compare(ctx context.Context) error {
 	if rows := c.sorter.Len(); c.sorter.Spilled() == 0 && c.distinct.all(rows) {
 		c.result.Keys = rows
@@ -299,7 +298,6 @@ func (c *checker) compare(ctx context.Context) error {
 	return it.Err()
 }
 
-// example shows two records of a key.
 func (c *checker) example(key, first, other []byte) (e Collision, err error) {
 	if c.plan.Tables != nil {
 		var name []byte

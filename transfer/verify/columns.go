@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// nameColumns finds out in which columns the examples differ. A row that is replaced was kept as one number, and columns of records that
-// describe themselves as one each, so the records are read again; a stream cannot be.
+// nameColumns determines in which columns the examples differ. Replaced rows were kept as one number, and columns of
+// self-describing records as one each, so the records are read again; streams cannot be.
 func (v *verifier) nameColumns(ctx context.Context) error {
 	open, unnamed, given := map[Place]*Example{}, map[uint64]string{}, map[*Example]shown{}
 	known := true
@@ -87,7 +87,8 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 	return err
 }
 
-// differing names the columns in which the table's row, as it was seen, is not the input's, unless they are known. It returns the cells of the input.
+// differing names the columns in which the table's row differs from the input's, unless already known. It returns the
+// cells of the input.
 func (v *verifier) differing(e *Example, body []byte) (given shown, err error) {
 	given = shown{}
 	if e.cells == nil {

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// verdict is what was found of an expected row.
+// verdict is the result for an expected row.
 type verdict uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	isExpired
 )
 
-// judge compares rows of the table with what is expected. It is not safe for concurrent use.
+// judge compares rows of the table with expected rows. It is not safe for concurrent use.
 type judge struct {
 	*plainbuffer.Hasher
 	mode     table.Mode
@@ -36,14 +36,12 @@ type judge struct {
 	got    map[uint64][]got  // by column
 }
 
-// difference is the columns in which a row differs.
 type difference struct {
 	columns []string // by name; nil is unknown: only the record itself can tell
 	unnamed []uint64 // and these, reduced, whose names only the records have
 	reduced []uint64 // of an update, all of them
 }
 
-// got is a version of a cell in the table.
 type got struct {
 	at   int64
 	hash uint64
@@ -71,19 +69,19 @@ func (j *judge) sum(r *scan.Row) (sum uint64) {
 	return sum
 }
 
-// delivered reduces a cell whose value is as the SDK delivers it.
+// delivered reduces a cell with a value as the SDK delivers it.
 func (j *judge) delivered(column uint64, v any) uint64 {
 	value := client.ValueOf(v)
 	return j.Cell(column, &value)
 }
 
-// same reports whether a row with a sum is one of those that may have replaced what was there. One that is not may still be equal: compare
-// knows.
+// same reports whether the sum is that of a row that may have replaced the old one. A row with another sum may still be
+// equal: compare decides.
 func (j *judge) same(w *want, sum uint64) bool {
 	return j.sums && slices.ContainsFunc(w.versions, func(v version) bool { return v.whole && v.hash == sum })
 }
 
-// read takes the versions of a row's cells, newest first; nil if there is no row.
+// read takes the versions of a row's cells, newest first; r may be nil.
 func (j *judge) read(r *scan.Row) {
 	clear(j.got)
 	if r == nil {
@@ -119,7 +117,7 @@ func (j *judge) named(columns []uint64, r *scan.Row) difference {
 	return d
 }
 
-// cells are the newest cells of a row, to be compared with an expected row later.
+// cells returns the newest cells of a row, for a later comparison.
 func (j *judge) cells(r *scan.Row) map[string]uint64 {
 	cells := map[string]uint64{}
 	for _, c := range r.Columns {
@@ -130,7 +128,7 @@ func (j *judge) cells(r *scan.Row) map[string]uint64 {
 	return cells
 }
 
-// compare judges a row of the table, nil if there is none, against what is expected of its key.
+// compare judges a row of the table, nil if missing, against the expectation for its key.
 func (j *judge) compare(w *want, r *scan.Row) (verdict, difference) {
 	switch j.mode {
 	case table.Delete:
@@ -179,7 +177,7 @@ func (j *judge) replaced(w *want, r *scan.Row) (v verdict, d difference) {
 	return isDifferent, d
 }
 
-// gone says what a missing row means.
+// gone is the verdict on a missing row.
 func (j *judge) gone(w *want) verdict {
 	for _, v := range w.versions {
 		if v.whole && !j.expired(-1) {
@@ -194,7 +192,7 @@ func (j *judge) gone(w *want) verdict {
 	return isExpired
 }
 
-// expired reports whether a cell of that timestamp, -1 for the time of the load, may be gone.
+// expired reports whether a cell of that timestamp, -1 for the time of the load, may have expired.
 func (j *judge) expired(stamp int64) bool {
 	if stamp < 0 {
 		stamp = j.loaded
@@ -202,7 +200,7 @@ func (j *judge) expired(stamp int64) bool {
 	return stamp >= 0 && stamp < j.oldest
 }
 
-// differ compares cells that have replaced a row with what was read, and returns the columns that differ.
+// differ compares the cells of a replaced row with those read, and returns the columns that differ.
 func (j *judge) differ(cells []cell) (columns []uint64) {
 	if j.wide {
 		return j.versionsDiffer(cells)
@@ -255,7 +253,7 @@ func (j *judge) updated(w *want, r *scan.Row) (verdict, difference) {
 	return isEqual, difference{}
 }
 
-// holds reports whether the versions of a cell are those that updates leave, and whether one of them has expired.
+// holds reports whether the versions of a cell are those that updates leave, and whether one has expired.
 func (j *judge) holds(s *state, have []got) (ok, expired bool) {
 	kept := max(j.versions, 1)
 	if len(s.values) > 0 {

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Config says what to compare, and how.
+// Config configures a comparison.
 type Config struct {
 	Request     *plan.Request // as a load has it
 	Client      *tablestore.TableStoreClient
@@ -36,35 +36,36 @@ type Config struct {
 	ExtraFails  bool              // a surplus row is a failure too
 	From, To    []table.Value     // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
 
-	// SettleFor is how long what differs is looked at again, in a source and a table that others write to; 0 looks once.
+	// SettleFor is how long differing rows are read again, when others write to the source and the table; 0 reads them
+	// once.
 	SettleFor     time.Duration
 	mostUnsettled int64 // rows that are read again; 0 takes maxUnsettled
 
-	// Changes is who is told what must change for the table to be what the inputs say; nil is nobody. Then rows stay with what the
-	// inputs say of them until they are compared, in memory or on disk.
+	// Changes receives the changes that would make the table equal to the inputs; may be nil. If set, input rows are kept
+	// until they are compared, in memory or on disk.
 	Changes Changes
 
-	// Stored is compared with the inputs in place of a table of Client's, which may be nil then.
+	// Stored is compared with the inputs in place of a table of Client's, which may then be nil.
 	Stored *Stored
 
 	Progress *Progress // kept up to date; may be nil
 }
 
-// DefaultWorkers is how many requests are made at a time.
+// DefaultWorkers is the default number of concurrent requests.
 const DefaultWorkers = 16
 
-// pageMemory is about what a worker takes: a page of the table as it travels, and what the SDK makes of it.
+// pageMemory is the approximate memory of a worker: a page of the table, encoded and as decoded by the SDK.
 const pageMemory = 24 << 20
 
-// Progress is how far a comparison is. It is safe for concurrent use.
+// Progress is the progress of a comparison. It is safe for concurrent use.
 type Progress struct {
 	Read     atomic.Int64 // records
 	Compared atomic.Int64 // rows of the table
 }
 
-// Result is what a comparison found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived + OutOfRange
-// + WithoutKey, RowsExpected = Equal + Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra +
-// OfRejects.
+// Result is the result of a comparison. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived +
+// OutOfRange + WithoutKey, RowsExpected = Equal + Missing + Different + Expired, and, unless rows are to be deleted,
+// RowsInTable = Equal + Different + Extra + OfRejects.
 type Result struct {
 	InArchive bool `json:"-"` // an archive was compared in place of the table
 
@@ -90,9 +91,9 @@ type Result struct {
 
 	Examples []Example `json:"examples"`
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
-	// Snapshots are those of a source of a database that were compared, with their ranges, as the summary of a load has them.
+	// Snapshots are the compared snapshots of a database, with their ranges, as in the summary of a load.
 	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
-	// SourceRanges is what was found of each range of such a source.
+	// SourceRanges are the results for each range of such a source.
 	SourceRanges []SourceRange `json:"source_ranges,omitempty"`
 	source.Position
 
@@ -103,25 +104,25 @@ type Result struct {
 	Seconds       float64 `json:"seconds"`         // of it all
 	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
 
-	// What only Changes asks for.
+	// Set only for Changes.
 	Facts   []progress.Fact `json:"-"` // of the inputs, and how they are read
 	Unread  []string        `json:"-"` // inputs that are left out, empty or perhaps not whole, a sentence each
 	Stamped bool            `json:"-"` // a record gives its cells timestamps
 	Of      *client.Table   `json:"-"` // that was compared
 	Live    bool            `json:"-"` // the inputs change while they are read
 	Units   int64           `json:"-"` // write units of all rows that the inputs expect
-	// ColumnUnits are what the table's columns will count by their names.
+	// ColumnUnits are the future units of the table's columns, by name.
 	ColumnUnits map[string]string `json:"-"`
 }
 
-// TableResult is what a comparison found in one table of several.
+// TableResult is the result for one table of several.
 type TableResult struct {
 	Name   string `json:"name"`
 	Absent bool   `json:"absent,omitempty"` // there is no such table
 	Counts
 }
 
-// Counts are rows by what was found of them.
+// Counts are rows by verdict.
 type Counts struct {
 	RowsExpected int64 `json:"rows_expected"`
 	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of those looked for
@@ -132,7 +133,6 @@ type Counts struct {
 	Extra        int64 `json:"extra"`   // in the table and not in the inputs
 }
 
-// judged counts what was found of a row that is expected.
 func (c *Counts) judged(v verdict) {
 	switch v {
 	case isEqual:
@@ -178,14 +178,14 @@ type Example struct {
 	stored   shown             // of a row that differs, the table's
 }
 
-// Values are the cells of a column on both sides, the newest version first; none where there is no such cell.
+// Values are the cells of a column on both sides, newest first; nil if there is no such cell.
 type Values struct {
 	Column string   `json:"column"`
 	Input  []string `json:"input"`
 	Table  []string `json:"table"`
 }
 
-// Place is a record of the inputs.
+// Place is the position of a record in the inputs.
 type Place struct {
 	File   string `json:"file"`
 	Record int64  `json:"record"`         // from 1

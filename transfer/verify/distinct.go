@@ -1,15 +1,15 @@
 package verify
 
-// distinct holds hashes of keys, to find out without sorting the keys whether they are all different.
+// distinct holds hashes of keys, to find out without sorting whether all keys are different.
 type distinct struct {
 	hashes []uint64
 	most   int // hashes; beyond that there are none, and nothing is known
 }
 
-// newDistinct takes so many bytes of memory at most, twice that for a moment.
+// newDistinct takes at most this much memory, briefly twice as much.
 func newDistinct(memory int64) *distinct { return &distinct{most: int(memory / 8)} }
 
-// expect prepares for so many hashes.
+// expect prepares for n hashes.
 func (d *distinct) expect(n int64) {
 	d.hashes = append(make([]uint64, 0, max(min(n, int64(d.most)), int64(len(d.hashes)))), d.hashes...)
 }
@@ -22,14 +22,14 @@ func (d *distinct) add(hash uint64) {
 	d.hashes, d.most = nil, 0
 }
 
-// all reports whether all of n hashes are different, and drops them. False says nothing.
+// all reports whether all n hashes are different, and drops them. False proves nothing.
 func (d *distinct) all(n int64) bool {
 	hashes := d.hashes
 	d.hashes = nil
 	if int64(len(hashes)) != n {
 		return false
 	}
-	// Those with one first byte at a time, so that the table stays in the processor's cache.
+	// Hashes with the same first byte are processed together, so that the table stays in the processor's cache.
 	var next, end [256]int
 	for _, h := range hashes {
 		end[h>>56]++
@@ -60,7 +60,8 @@ func (d *distinct) all(n int64) bool {
 	return true
 }
 
-// differ reports whether hashes are all different, by a table of them whose memory it returns. One of zero counts as not.
+// differ reports whether hashes are all different, with a table whose memory it returns. A hash of zero counts as not
+// different.
 func differ(hashes, table []uint64) ([]uint64, bool) {
 	size := 64
 	for size < 2*len(hashes) {

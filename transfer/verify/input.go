@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// splits are those that positions name. A position is the number of a split, in source order, and that of a record
+// splits are the splits that positions refer to. A position is the number of a split, in source order, and of a record
 // in it.
 type splits []*table.Split
 
@@ -25,8 +25,7 @@ func (s splits) place(position uint64) *Place {
 	return &Place{File: of.Source, Record: of.FirstRecord + int64(position&math.MaxUint32) + 1}
 }
 
-// eachSplit reads the inputs and calls each with every split in source order, cut off where the request's number of
-// records ends.
+// eachSplit reads the inputs and calls each with every split in source order, up to the request's number of records.
 func eachSplit(ctx context.Context, p *plan.Plan, sums intake.Sums, each func(*intake.Parsed) error) error {
 	flow := intake.New(p, partitioner.NewMap(nil))
 	flow.Lends, flow.Sums = true, sums // whoever is called keeps copies
@@ -58,7 +57,7 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 	return nil
 }
 
-// take sorts in the rows of a split.
+// take adds the rows of a split to the sorter.
 func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) error {
 	v.splits = append(v.splits, p.Split)
 	v.result.Read += int64(p.Records)
@@ -121,7 +120,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 	return nil
 }
 
-// name notes the table of an ordering key.
+// name records the table of an ordering key.
 func (v *verifier) name(key []byte) {
 	name, _ := table.CutTable(key)
 	if !v.named[string(name)] {
@@ -129,7 +128,7 @@ func (v *verifier) name(key []byte) {
 	}
 }
 
-// sampled reports whether the key is looked at. All records of a key are, or none.
+// sampled reports whether the key is in the sample. All records of a key are, or none.
 func (v *verifier) sampled(key []byte) bool {
 	if v.cfg.Sample <= 0 {
 		return true
@@ -137,7 +136,7 @@ func (v *verifier) sampled(key []byte) bool {
 	return float64(v.hasher.Key(key)) < v.cfg.Sample*(1<<64)
 }
 
-// takeRejects keeps the rejected records, and sorts in their keys, for whoever is told of changes.
+// takeRejects passes rejected records to Changes, and adds their keys to the sorter.
 func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 	v.recordsOf[p.Split.Ordinal] += int64(p.Records)
 	if !v.keeps {
@@ -160,12 +159,12 @@ func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
 	return nil
 }
 
-// outside reports whether a key is not among those that are compared.
+// outside reports whether a key is outside the compared range.
 func (v *verifier) outside(key []byte) bool {
 	return v.from != nil && bytes.Compare(key, v.from) < 0 || v.to != nil && bytes.Compare(key, v.to) >= 0
 }
 
-// moreBytes is how many bytes are sorted of each row of a split beside what is in its block.
+// moreBytes is the number of bytes sorted per row of a split, beside those in its block.
 func (v *verifier) moreBytes(p *intake.Parsed) int {
 	if v.rows == nil {
 		return headBytes
@@ -180,8 +179,8 @@ func (v *verifier) moreBytes(p *intake.Parsed) int {
 	return headBytes + intake.SumBytes + placeBytes - bodies/max(rows, 1)
 }
 
-// expect tells a sorter by the first split with rows how much the inputs will be: of each row what is in its block, and so many bytes
-// more. It returns how many rows that is about, 0 if the split does not say it.
+// expect tells a sorter the expected size of the inputs, by the first split with rows: per row, its bytes in the block
+// plus more. It returns the expected number of rows, 0 if the split does not reveal it.
 func expect(sorter *extsort.Sorter, of *plan.Plan, p *intake.Parsed, more int) int64 {
 	rows, bytes := 0, 0
 	for _, b := range p.Blocks {

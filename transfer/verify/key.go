@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Key is a primary key, its columns in order. As JSON it is an object; a binary value is an object {"base64": "…"}.
+// Key is a primary key with its columns in order. In JSON it is an object; a binary value is {"base64": "…"}.
 type Key []KeyPart
 
 // KeyPart is one column of a key.
@@ -44,7 +44,7 @@ func (k Key) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// String is the key as people read it.
+// String formats the key for people.
 func (k Key) String() string {
 	parts := make([]string, len(k))
 	for i, p := range k {
@@ -60,7 +60,7 @@ func (k Key) String() string {
 	return strings.Join(parts, " ")
 }
 
-// decodeKey turns the beginning of an ordering key back into the values it was made of.
+// decodeKey decodes the values at the beginning of an ordering key.
 func decodeKey(key []table.KeyColumn, from []byte) ([]table.Value, error) {
 	var values []table.Value
 	for _, k := range key {

@@ -16,14 +16,14 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Keys are the different keys that records have, sorted. Close removes what is on disk.
+// Keys are the distinct keys of records, sorted. Close removes the files.
 type Keys struct {
 	*extsort.Sorted
 	Count int64
 	Sum   string // by which the same keys are known
 }
 
-// SortKeys reads inputs as a load does. A record that has no key is an error: nobody would know which row was left out.
+// SortKeys reads inputs as a load does. A record without a key is an error: it would be unclear which row was omitted.
 func SortKeys(ctx context.Context, request *plan.Request, memory int64, tempDir string) (*Keys, error) {
 	request.Keep = plan.KeepKey
 	p, err := plan.Make(ctx, request, nil)
@@ -69,7 +69,7 @@ func SortKeys(ctx context.Context, request *plan.Request, memory int64, tempDir 
 	return k, nil
 }
 
-// From returns the keys from one on, each valid until the next.
+// From returns the keys from first on, each valid until the next.
 func (k *Keys) From(first []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		it, last := k.Range(first, nil), []byte(nil)

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// SourceRange is what was found of a range of a database's table.
+// SourceRange is the result for a range of a database table.
 type SourceRange struct {
 	Range     string `json:"range"` // and from which row on
 	Read      int64  `json:"read"`
@@ -19,18 +19,18 @@ type SourceRange struct {
 	Different int64  `json:"different"`
 	Expired   int64  `json:"expired,omitempty"`
 	Extra     int64  `json:"extra"` // whose keys are in the range
-	// Loaded says which snapshots the load has read the range from; nil is unknown.
+	// Loaded lists the snapshots from which the load read the range; nil means unknown.
 	Loaded []LoadedRange `json:"loaded,omitempty"`
 }
 
-// LoadedRange is a range, or the rest of one, as a load has read it.
+// LoadedRange is a range, or the rest of one, as read by a load.
 type LoadedRange struct {
 	Range    string    `json:"range"`
 	Snapshot string    `json:"snapshot"`
 	Taken    time.Time `json:"taken"`
 }
 
-// bySource counts what is found by the ranges of the source.
+// bySource counts results by ranges of the source.
 type bySource struct {
 	of  source.Ranged
 	key int // the column of the table's key that is the first one of the source's; -1 is none
@@ -38,7 +38,7 @@ type bySource struct {
 	found []Counts // of each source
 }
 
-// newBySource returns nil if the source is not of ranges.
+// newBySource returns nil if the source has no ranges.
 func (v *verifier) newBySource() *bySource {
 	of, ok := v.plan.Request.Read.Sources.(source.Ranged)
 	if !ok || v.cfg.Changes != nil || v.cfg.SettleFor > 0 || v.plan.Request.Mode == table.Delete {
@@ -53,7 +53,7 @@ func (v *verifier) newBySource() *bySource {
 	return b
 }
 
-// foundOf is what a tally has found of a source.
+// foundOf returns the counts of a source.
 func (t *tally) foundOf(source int) *Counts {
 	f := t.found[source]
 	if f == nil {
@@ -63,7 +63,7 @@ func (t *tally) foundOf(source int) *Counts {
 	return f
 }
 
-// surplus counts a row that the source does not have in the range that its key is in, if that can be said.
+// surplus counts a row that the source lacks in the range of its key, if that can be determined.
 func (t *tally) surplus(key []table.Value) {
 	if b := t.v.bySource; t.found != nil && b.key >= 0 {
 		if n, ok := b.of.RangeOf(key[b.key].Int); ok {
@@ -72,7 +72,7 @@ func (t *tally) surplus(key []table.Value) {
 	}
 }
 
-// noteRanges says in which ranges of the source something was found.
+// noteRanges notes the ranges of the source with differences.
 func (v *verifier) noteRanges() {
 	if v.bySource == nil {
 		return
@@ -109,10 +109,10 @@ func (v *verifier) noteRanges() {
 	}
 }
 
-// maxNoted is how many ranges a note names.
+// maxNoted is the number of ranges that a note names.
 const maxNoted = 5
 
-// note is the range in a line.
+// note describes the range in a line.
 func (s *SourceRange) note() string {
 	text := fmt.Sprintf("%s: %d missing, %d different, %d surplus", s.Range, s.Missing, s.Different, s.Extra)
 	for i, l := range s.Loaded {
@@ -126,7 +126,7 @@ func (s *SourceRange) note() string {
 	return text
 }
 
-// rangeOf is how snapshots name the range of a source.
+// rangeOf is the name that snapshots use for the range of a source.
 func rangeOf(all []source.Snapshot, name string) string {
 	for _, s := range loadedOf(all, name) {
 		return s.Range
@@ -134,7 +134,7 @@ func rangeOf(all []source.Snapshot, name string) string {
 	return name
 }
 
-// loadedOf returns which of the snapshots the range of a source was read from.
+// loadedOf returns the snapshots from which the range of a source was read.
 func loadedOf(all []source.Snapshot, name string) (of []LoadedRange) {
 	for _, s := range all {
 		for _, r := range s.Ranges {

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// What the input says of a row is kept as a position followed by one of these.
+// Kinds of kept row data. Each is stored as a position followed by one of these.
 const (
 	kindWhole  = 'w' // the row is replaced by one whose cells have this sum; the table's own timestamps
 	kindCells  = 'c' // cells one by one: the row is updated, or replaced by cells with timestamps of their own
@@ -18,7 +18,7 @@ const (
 	kindReject = 'r' // the record was rejected: the table may have the key, and nothing is known of it
 )
 
-// cell is what the input says of one column of one row.
+// cell is the input's value of one column of one row.
 type cell struct {
 	column uint64 // its name, reduced
 	delete bool
@@ -26,7 +26,7 @@ type cell struct {
 	hash   uint64
 }
 
-// reducer makes positions and what they stand for of rows. It is not safe for concurrent use.
+// reducer reduces rows to positions and their data. It is not safe for concurrent use.
 type reducer struct {
 	*plainbuffer.Hasher
 	mode    table.Mode
@@ -45,8 +45,8 @@ func newReducer(h *plainbuffer.Hasher, p *plan.Plan) *reducer {
 	return r
 }
 
-// namesOf are the attributes of a plan's schema, reduced, by which kept cells name their columns; nil if records describe themselves:
-// each cell has its column's name then, reduced.
+// namesOf returns the reduced attribute names of a plan's schema, by which kept cells refer to their columns; nil if
+// records are self-describing: each cell then has its reduced column name.
 func namesOf(h *plainbuffer.Hasher, p *plan.Plan) []uint64 {
 	if p.Wide {
 		return nil
@@ -87,7 +87,7 @@ func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
 	return r.buf, nil
 }
 
-// Flags of a cell as it is kept.
+// Flags of a kept cell.
 const (
 	flagDelete = 1 << iota
 	flagStamp
@@ -118,7 +118,7 @@ func (r *reducer) add(v plainbuffer.View) {
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, hash)
 }
 
-// cellsOf reads the cells that were kept, appending to dst. Names are those that a reducer has.
+// cellsOf decodes kept cells, appending to dst. Names are the reducer's.
 func cellsOf(dst []cell, kept []byte, names []uint64) []cell {
 	for len(kept) > 0 {
 		c, n := cell{stamp: -1}, 8

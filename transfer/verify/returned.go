@@ -23,8 +23,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// returned are the keys that the service has made for the records of a load, by input and record or, where records come with the key that
-// they had in another table, by that, as the load's file of them says. A nil one is that of inputs that have all of the keys themselves.
+// returned maps the records of a load to the keys that the service generated, from the load's file of returned keys: by
+// input and record or, for records with a key from another table, by that key. Nil means that the inputs have complete
+// keys.
 type returned struct {
 	name   string
 	sorted *extsort.Sorted
@@ -35,12 +36,12 @@ type returned struct {
 	key    []table.Type  // of the old key
 }
 
-// appendPlace appends a source's ordinal and a record's number, from 1, as the keys are sorted.
+// appendPlace appends a source's ordinal and a record's number, from 1, in sortable form.
 func appendPlace(dst []byte, source int, record int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(dst, uint32(source)), uint64(record))
 }
 
-// readReturned reads the file of returned keys, which may hold more than fits in memory.
+// readReturned reads the file of returned keys, which may exceed the memory.
 func (v *verifier) readReturned() error {
 	if v.plan.Schema.Numbered == 0 {
 		return nil
@@ -143,7 +144,7 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 	return nil
 }
 
-// orderingKeyOf reads the fields of a key as a load has written them; nil if one of them is unknown.
+// orderingKeyOf parses the fields of a key as written by a load; nil if one of them is unknown.
 func orderingKeyOf(dst []byte, key []table.KeyColumn, fields []string) ([]byte, error) {
 	for i, k := range key {
 		v := table.Value{Type: k.Type}
@@ -166,7 +167,8 @@ func orderingKeyOf(dst []byte, key []table.KeyColumn, fields []string) ([]byte, 
 	return dst, nil
 }
 
-// of returns the key of a record, nil if the file does not have it. Records are asked for in their order, which is that of their old keys.
+// of returns the key of a record, nil if the file lacks it. Records must be requested in order, which is that of their
+// old keys.
 func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err error) {
 	s := ref.Block.Split
 	if r.old == nil {
@@ -186,7 +188,7 @@ func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err er
 	return nil, fmt.Errorf("record %d of %s has another key than %s says: the input has changed since it was loaded", record, s.Source, r.name)
 }
 
-// oldKey appends the key that a row had, from its record.
+// oldKey appends the former key of a row, from its record.
 func (r *returned) oldKey(dst []byte, ref table.Ref) ([]byte, error) {
 	r.old.Reset(ref.Record())
 	rec, ok := r.old.Next()
@@ -203,7 +205,6 @@ func (r *returned) oldKey(dst []byte, ref table.Ref) ([]byte, error) {
 	return dst, nil
 }
 
-// close frees what is kept on disk.
 func (r *returned) close() error {
 	if r == nil {
 		return nil
@@ -211,7 +212,7 @@ func (r *returned) close() error {
 	return r.sorted.Close()
 }
 
-// unmarked takes the mark out of a row that a load has written with one.
+// unmarked removes the mark from a row that was loaded with one.
 func (v *verifier) unmarked(row *scan.Row) *scan.Row {
 	if v.plan.Mark != "" && row != nil {
 		row.Columns = slices.DeleteFunc(row.Columns, func(c *tablestore.AttributeColumn) bool { return c.ColumnName == v.plan.Mark })

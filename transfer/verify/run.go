@@ -38,7 +38,7 @@ type verifier struct {
 	stamped  bool // a record gives its cells timestamps
 	returned *returned
 	from, to []byte // ordering keys of the range that is compared; nil does not bound it
-	// recordsOf is how many records each source has.
+	// recordsOf is the number of records of each source.
 	recordsOf []int64
 	bySource  *bySource // nil counts nothing by ranges of the source
 	sorted    *extsort.Sorted
@@ -106,7 +106,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return r, r.balance()
 }
 
-// noteSnapshots says which moment of a source was compared.
+// noteSnapshots notes which snapshots of a source were compared.
 func (v *verifier) noteSnapshots() {
 	of, ok := v.plan.Request.Read.Sources.(source.Snapshots)
 	if !ok {
@@ -158,7 +158,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		tables = append(tables, &target{Table: described})
 	}
 	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: plainbuffer.NewHasher(), keeps: cfg.Changes != nil}
-	// Rows are sorted anyway, so the inputs are read from front to back regardless of the order of writing.
+	// Rows are sorted anyway, so the inputs are read from front to back regardless of the write order.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	if cfg.Returned != "" {
 		request.Keep = plan.KeepRecord // which may have an old key
@@ -212,14 +212,14 @@ func (v *verifier) sorter() (*extsort.Sorter, error) {
 	})
 }
 
-// keyRange is a range of a table's ordering keys, from inclusive, to exclusive; nil: unbounded.
+// keyRange is a range of a table's ordering keys: from is inclusive, to exclusive, nil unbounded.
 type keyRange struct {
 	table    *target
 	number   int
 	from, to []byte // without the table's name
 }
 
-// ranges cuts the keys where partitions begin and, because there may be few, where it divides the inputs' keys evenly.
+// ranges cuts the keys at partition bounds and, as there may be few, into even parts of the inputs' keys.
 func (v *verifier) ranges() []keyRange {
 	if v.cfg.Stored != nil { // which is read from front to back
 		return []keyRange{{v.tables[0], 0, v.from, v.to}}
@@ -253,10 +253,11 @@ func (v *verifier) ranges() []keyRange {
 	return all
 }
 
-// pageRows is a little less than the rows of a page of the table that is full.
+// pageRows is slightly below the number of rows in a full page.
 const pageRows = 4900
 
-// evenRanges is how many ranges the inputs' keys are divided into: some for each worker, as full pages as they can be.
+// evenRanges is the number of ranges into which the inputs' keys are divided: several per worker, with pages as full as
+// possible.
 func (v *verifier) evenRanges() int {
 	n := int64(4 * v.cfg.Workers)
 	if pages := v.sorted.Len() / n / pageRows; pages > 0 {
@@ -272,7 +273,6 @@ func (v *verifier) partitions(t *target) ([]table.Value, error) {
 	return v.admin.Splits(t.Name)
 }
 
-// compareAll compares all keys, range by range.
 func (v *verifier) compareAll(ctx context.Context) error {
 	ranges := v.ranges()
 	tallies := make([]*tally, len(ranges))
@@ -356,10 +356,10 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 	return t, missing(nil)
 }
 
-// progressRows is how many rows are compared before Progress knows them.
+// progressRows is the number of rows between updates of Progress.
 const progressRows = 512
 
-// options are what is read of a table.
+// options returns the scan options for a table.
 func (v *verifier) options(t *target) scan.Options {
 	o := scan.Options{Manner: v.cfg.Manner, RetryFor: v.cfg.RetryFor, Units: &v.units}
 	if v.stamped || v.plan.Wide { // a version more is a difference
@@ -376,10 +376,10 @@ func (v *verifier) options(t *target) scan.Options {
 	return o
 }
 
-// maxColumnsToGet is how many columns a request can name.
+// maxColumnsToGet is the service's limit of columns that a request names.
 const maxColumnsToGet = 1024
 
-// names are the names of the attributes in the table.
+// names returns the attribute names in the table.
 func (v *verifier) names() []string {
 	var names []string
 	for _, c := range v.plan.Schema.Attributes() {
@@ -403,7 +403,7 @@ func (v *verifier) newJudge(t *target) *judge {
 	return j
 }
 
-// age says which cells may have expired: they age while rows are compared.
+// age sets which cells may have expired: they age while rows are compared.
 func (v *verifier) age(j *judge, t *target) {
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)
@@ -414,7 +414,7 @@ func (v *verifier) age(j *judge, t *target) {
 	}
 }
 
-// balance checks that nothing was counted twice or not at all.
+// balance checks that everything was counted exactly once.
 func (r *Result) balance() error {
 	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange + r.WithoutKey; sum != r.Read {
 		return fmt.Errorf("the counts do not balance: %d records, but %d", r.Read, sum)

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// compareSample reads the rows of the sampled keys, as many in a request as it can name.
+// compareSample reads the rows of the sampled keys, as many per request as possible.
 func (v *verifier) compareSample(ctx context.Context) error {
 	var tallies []*tally
 	group, ctx := errgroup.WithContext(ctx)

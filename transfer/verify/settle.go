@@ -17,7 +17,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Settled says what happened to rows that differed at first: each was read again, on both sides, until it agreed or the time was over.
+// Settled reports on rows that differed at first: each was read again, on both sides, until it agreed or the time ran
+// out.
 type Settled struct {
 	Differed int64   `json:"differed"` // at first; surplus rows only where they count as a failure
 	Settled  int64   `json:"settled"`  // of them, those that agreed later
@@ -26,16 +27,16 @@ type Settled struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// maxUnsettled bounds the rows that are read again. Where more differ, it is not for rows that were just on their way.
+// maxUnsettled limits the rows that are read again. If more differ, rows in flight are not the reason.
 const maxUnsettled = 100_000
 
-// How long it takes until what differs is read again: at first, and at most.
+// The initial and the maximum interval of reading differing rows again.
 const (
 	firstWait   = time.Second
 	longestWait = 5 * time.Second
 )
 
-// unsettled are the keys that differ, and how their rows are read again. A nil one keeps none.
+// unsettled are the differing keys, and how their rows are read again. A nil one keeps none.
 type unsettled struct {
 	of     source.Rereads
 	places []int // in the table's key, of the columns of the source's
@@ -57,7 +58,7 @@ func (u *unsettled) add(key []byte) {
 	}
 }
 
-// newUnsettled refuses a source of which a row cannot be read again by the key that it has in the table.
+// newUnsettled refuses a source in which a row cannot be found again by its table key.
 func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 	r := v.plan.Request
 	inputs := strings.Join(r.ShownInputs(), ", ")
@@ -91,7 +92,7 @@ func (v *verifier) newUnsettled(ctx context.Context) (*unsettled, error) {
 	return u, none.Close()
 }
 
-// differs are the rows that are to agree.
+// differs is the number of rows that should still agree.
 func (v *verifier) differs(c Counts) int64 {
 	if v.cfg.ExtraFails {
 		return c.Missing + c.Different + c.Extra
@@ -99,7 +100,7 @@ func (v *verifier) differs(c Counts) int64 {
 	return c.Missing + c.Different
 }
 
-// settle reads what differs again until it agrees or the time is over, and enters what it finds into the result.
+// settle reads differing rows again until they agree or the time runs out, and adds the results.
 func (v *verifier) settle(ctx context.Context) error {
 	u := v.unsettled
 	if u == nil {
@@ -112,7 +113,7 @@ func (v *verifier) settle(ctx context.Context) error {
 	}
 	s := &Settled{Differed: u.all}
 	r.Settled = s
-	// Of the counts stays what does not differ; each round adds what has settled, and the last one what has not.
+	// Counts of equal rows stay; each round adds the rows that settled, and the last one those that did not.
 	first, base, left := r.Counts, r.Counts, Counts{}
 	base.RowsExpected -= first.Missing + first.Different
 	base.RowsInTable -= first.Different
@@ -149,7 +150,7 @@ func (v *verifier) settle(ctx context.Context) error {
 	return nil
 }
 
-// enter takes over what a round has found beside the counts: examples are those of what differs still.
+// enter replaces the examples by those of a round, which still differ.
 func (v *verifier) enter(a *again) {
 	r, t := v.result, a.tally
 	r.Rejected, r.Read = r.Rejected+a.of.result.Rejected, r.Read+a.of.result.Rejected
@@ -166,7 +167,7 @@ func (v *verifier) enter(a *again) {
 	}
 }
 
-// again is one round.
+// again is one round of reading rows again.
 type again struct {
 	of            *verifier // of the rows that are read again
 	tally         *tally
@@ -174,7 +175,7 @@ type again struct {
 	keys          [][]byte // that differ still
 }
 
-// lookAgain reads the rows of the keys that differ from the source, and then those of the table.
+// lookAgain reads the differing rows again: first from the source, then from the table.
 func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
 	request := *v.plan.Request
 	request.RejectedKeys = true
@@ -222,7 +223,7 @@ func (v *verifier) lookAgain(ctx context.Context) (a *again, err error) {
 	return a, err
 }
 
-// compare compares what the source has of the keys with the table's rows.
+// compare compares the source's rows of the keys with the table's.
 func (a *again) compare(ctx context.Context, keys [][]byte) error {
 	v, t := a.of, a.tally
 	it := v.sorted.Range(nil, nil)
@@ -260,7 +261,6 @@ func (a *again) compare(ctx context.Context, keys [][]byte) error {
 	return nil
 }
 
-// judge compares a key.
 func (a *again) judge(key []byte, w *want, row *scan.Row) error {
 	t := a.tally
 	before := t.Counts
@@ -288,7 +288,7 @@ func (a *again) judge(key []byte, w *want, row *scan.Row) error {
 	return nil
 }
 
-// name enters into an example in which columns its row differs: the row is at hand, and will not be read again.
+// name sets the columns in which an example's row differs: the row is at hand, and will not be read again.
 func (a *again) name(e *Example, w *want) error {
 	bodies, err := a.tally.bodies(w)
 	if err != nil {

@@ -13,14 +13,13 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// Stored is rows in key order that inputs are compared with in place of a table of a service: those of frozen, wide sources, one after
-// the other, whose first columns are the key's.
+// Stored is a sequence of rows in key order that inputs are compared with in place of a table: frozen, wide sources,
+// one after another, whose first columns are the key's.
 type Stored struct {
 	Table *client.Table // what the table is or was
 	Rows  source.Origin
 }
 
-// each calls do with every row.
 func (s *Stored) each(ctx context.Context, do func(*scan.Row) error) (err error) {
 	parts, err := s.Rows.Open(ctx, nil)
 	if err != nil {
@@ -51,7 +50,6 @@ func (s *Stored) each(ctx context.Context, do func(*scan.Row) error) (err error)
 	return nil
 }
 
-// part calls do with every row of a source.
 func (s *Stored) part(ctx context.Context, p source.Source, do func(*scan.Row) error) error {
 	parser := p.NewParser(nil)
 	defer parser.Close()
@@ -78,7 +76,7 @@ func (s *Stored) part(ctx context.Context, p source.Source, do func(*scan.Row) e
 	return nil
 }
 
-// row is a record as a scan delivers it.
+// row converts a record to a row as delivered by a scan.
 func (s *Stored) row(rec *record.Record) *scan.Row {
 	row := &scan.Row{PrimaryKey: new(tablestore.PrimaryKey)}
 	for i, k := range s.Table.Key {
@@ -91,7 +89,7 @@ func (s *Stored) row(rec *record.Record) *scan.Row {
 	return row
 }
 
-// delivered is a value as the SDK delivers it.
+// delivered converts a value to the form in which the SDK delivers it.
 func delivered(d *record.Datum) any {
 	switch d.Kind {
 	case record.Integer:
@@ -106,14 +104,14 @@ func delivered(d *record.Datum) any {
 	return string(d.Bytes)
 }
 
-// tableRow is a row of the table as it came, or as the SDK would deliver it.
+// tableRow is a row of the table, raw or as the SDK would deliver it.
 type tableRow struct {
 	packed []byte // nil where made is the row
 	sum    uint64 // of packed
 	made   *scan.Row
 }
 
-// scan calls do with the ordering keys and the rows of a range of the table, or with those that stand for them.
+// scan calls do with the ordering keys and the rows of a range of the table, or with the Stored rows.
 func (v *verifier) scan(ctx context.Context, t *target, o scan.Options, do func(key []byte, row tableRow) error) error {
 	if v.cfg.Stored == nil {
 		page, _ := v.pages.Get().(*scan.PackedPage)

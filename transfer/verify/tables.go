@@ -11,15 +11,15 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// target is a table that is compared.
+// target is a table to compare.
 type target struct {
 	*client.Table
 	absent bool
-	// prefix is what ordering keys of its rows begin with; nil if all are of one table.
+	// prefix begins the ordering keys of its rows; nil if there is one table.
 	prefix []byte
 }
 
-// bounds adds the table's prefix to two ordering keys; nil: unbounded.
+// bounds adds the table's prefix to two ordering keys; nil means unbounded.
 func (t *target) bounds(from, to []byte) (lower, upper []byte) {
 	if t.prefix == nil {
 		return from, to
@@ -31,8 +31,8 @@ func (t *target) bounds(from, to []byte) (lower, upper []byte) {
 	return lower, append(slices.Clone(t.prefix), to...)
 }
 
-// findTables looks at the tables that records go to. Others that the template names are not compared: nothing in the inputs
-// says what they should hold.
+// findTables finds the tables that records go to. Other tables that match the template are not compared: nothing in the
+// inputs says what they should hold.
 func (v *verifier) findTables() error {
 	for _, name := range slices.Sorted(maps.Keys(v.named)) {
 		t := &target{prefix: table.AppendTable(nil, name)}
@@ -53,7 +53,6 @@ func (v *verifier) findTables() error {
 	return nil
 }
 
-// target returns the table of an ordering key.
 func (v *verifier) target(key []byte) *target {
 	if v.plan.Tables == nil {
 		return v.tables[0]

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// tally counts what was found in one range of keys. It is not safe for concurrent use.
+// tally counts the results in one range of keys. It is not safe for concurrent use.
 type tally struct {
 	v     *verifier
 	table *target
@@ -51,7 +51,7 @@ func (t *tally) present(w *want, row tableRow) {
 	t.expected(w, t.v.unmarked(row.made))
 }
 
-// expected counts a key of the inputs with its row in the table, nil if there is none.
+// expected counts a key of the inputs with its row in the table, nil if missing.
 func (t *tally) expected(w *want, row *scan.Row) {
 	if t.key(w, row != nil) {
 		t.v.age(t.judge, t.table)
@@ -60,7 +60,7 @@ func (t *tally) expected(w *want, row *scan.Row) {
 	}
 }
 
-// key counts a key of the inputs, and reports whether anything is expected of it.
+// key counts a key of the inputs, and reports whether a row is expected for it.
 func (t *tally) key(w *want, stored bool) bool {
 	if stored {
 		t.RowsInTable++
@@ -77,7 +77,7 @@ func (t *tally) key(w *want, stored bool) bool {
 	return true
 }
 
-// judged counts what was found of a key.
+// judged counts the verdict on a key.
 func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs difference) {
 	if t.found != nil {
 		t.foundOf(t.v.splits[w.position>>32].Ordinal).judged(verdict)
@@ -124,7 +124,7 @@ func (t *tally) extra(key []byte) {
 	t.err = err
 }
 
-// change tells of a row that is missing or different.
+// change reports a missing or different row to Changes.
 func (t *tally) change(w *want, row *scan.Row, differs difference) {
 	if t.told == nil || t.err != nil {
 		return
@@ -159,7 +159,7 @@ func (t *tally) example(kind string, key []byte, position uint64, columns []stri
 	return &t.examples[kind][len(t.examples[kind])-1]
 }
 
-// add enters what was found in all ranges, in key order, into the result.
+// add adds the results of all ranges, in key order.
 func (v *verifier) add(tallies []*tally) {
 	r := v.result
 	examples := map[string][]Example{}

@@ -11,16 +11,16 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// How much of the values of an example is shown.
+// Limits of the values shown in an example.
 const (
 	shownColumns = 20
 	shownBytes   = 60 // of a value
 )
 
-// shown are the cells of a row in words, by column, the newest version first.
+// shown are the cells of a row as text, by column, newest first.
 type shown map[string][]string
 
-// shownRow shows a row of the table; nil if there is none.
+// shownRow formats a row of the table; nil if r is nil.
 func shownRow(r *scan.Row) shown {
 	if r == nil {
 		return nil
@@ -32,7 +32,7 @@ func shownRow(r *scan.Row) shown {
 	return s
 }
 
-// addView adds a cell of an expected row. One that is deleted is none.
+// addView adds a cell of an expected row. A deleted cell is skipped.
 func (s shown) addView(c plainbuffer.View) {
 	name := string(c.Name)
 	if v := client.SDKValue(c.Value); v != nil {
@@ -42,7 +42,7 @@ func (s shown) addView(c plainbuffer.View) {
 	}
 }
 
-// at shows the time of a cell, if it is given.
+// at formats the time of a cell, if given.
 func at(ms int64) string {
 	if ms < 0 {
 		return ""
@@ -50,7 +50,7 @@ func at(ms int64) string {
 	return " at " + strconv.FormatInt(ms, 10)
 }
 
-// showValue shows a value so that its type can be seen, and no more of it than fits on a line.
+// showValue formats a value so that its type shows, shortened to fit on a line.
 func showValue(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -77,7 +77,8 @@ func showValue(v any) string {
 	return fmt.Sprint(v)
 }
 
-// values enters the values of the columns that differ. Of updates, whose other cells are those of other records, only those that the record has.
+// values sets the values of the columns that differ. For updates, whose other cells come from other records, only the
+// record's columns are set.
 func (e *Example) values(given shown, whole bool) {
 	for _, name := range e.Columns[:min(len(e.Columns), shownColumns)] {
 		input, has := given[name]

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/tablestore/scan"
 )
 
-// older are the columns of a row of which there is an older version.
+// older returns the columns of a row that have an older version.
 func (j *judge) older(r *scan.Row) (columns []uint64) {
 	for i, c := range r.Columns {
 		if i > 0 && r.Columns[i-1].ColumnName == c.ColumnName && (i < 2 || r.Columns[i-2].ColumnName != c.ColumnName) {
@@ -17,7 +17,7 @@ func (j *judge) older(r *scan.Row) (columns []uint64) {
 	return columns
 }
 
-// versionsDiffer is differ for cells of which one column may have several: every version that the table keeps must be there, and no
+// versionsDiffer is differ for columns with several versions: every version that the table keeps must be there, and no
 // other.
 func (j *judge) versionsDiffer(cells []cell) (columns []uint64) {
 	slices.SortFunc(cells, func(a, b cell) int { // a cell without a timestamp comes last
@@ -48,7 +48,7 @@ func (j *judge) versionsDiffer(cells []cell) (columns []uint64) {
 	return columns
 }
 
-// sameVersions compares the versions of a column that a record has, newest first and one without a timestamp last, with those that were
+// sameVersions compares a record's versions of a column, newest first and one without a timestamp last, with those
 // read.
 func (j *judge) sameVersions(want []cell, have []got) bool {
 	kept := max(j.versions, 1)
@@ -56,7 +56,7 @@ func (j *judge) sameVersions(want []cell, have []got) bool {
 	if want[last].stamp >= 0 {
 		return j.areVersions(want, have, -1, kept)
 	}
-	// The table has given it the time at which it was written: it can be any of those that were read.
+	// The table stamped it with the time of writing: it may be any of those read.
 	now, want := want[last], want[:last]
 	for i := range have {
 		if have[i].hash == now.hash && j.areVersions(want, have, i, kept-1) {
@@ -67,7 +67,8 @@ func (j *judge) sameVersions(want []cell, have []got) bool {
 	return (later || j.expired(-1)) && j.areVersions(want, have, -1, kept)
 }
 
-// areVersions reports whether the newest kept of want are what was read, but for the one at skip. Those that have expired may be gone.
+// areVersions reports whether the newest kept of want are those read, except the one at skip. Expired ones may be
+// missing.
 func (j *judge) areVersions(want []cell, have []got, skip, kept int) bool {
 	at := 0
 	for _, c := range want[:min(kept, len(want))] {

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// want is what the input says of one key: what its records leave when they are written in order or, if the order does not
-// matter, what any of them may leave.
+// want is the expectation for one key: the result of its records written in order or, if order does not matter, any
+// result that they may leave.
 type want struct {
 	key      []byte
 	rows     int64
@@ -24,7 +24,7 @@ type want struct {
 	columns  map[uint64]*state // update: each of these, by its name, reduced
 }
 
-// version is a row that replaces what was there.
+// version is a row that replaces the earlier one.
 type version struct {
 	whole bool
 	hash  uint64 // if whole
@@ -44,7 +44,7 @@ type stamp struct {
 	values []uint64
 }
 
-// wants goes through the keys of a range.
+// wants iterates over the keys of a range.
 type wants struct {
 	it       *extsort.Iterator
 	mode     table.Mode
@@ -59,7 +59,7 @@ func (v *verifier) newWants(it *extsort.Iterator) *wants {
 	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: namesOf(v.hasher, v.plan), kept: v.rows != nil, more: it.Next()}
 }
 
-// next returns the next key, nil after the last. What was returned before is not valid any more.
+// next returns the next key, nil after the last. The previous one becomes invalid.
 func (w *wants) next() *want {
 	if !w.more {
 		return nil
@@ -77,7 +77,7 @@ func (w *wants) next() *want {
 	return n
 }
 
-// take adds what one record says.
+// take adds one record.
 func (w *wants) take(n *want, value []byte) {
 	if value[headBytes-1] == kindReject {
 		return
@@ -122,7 +122,7 @@ func (w *wants) take(n *want, value []byte) {
 	}
 }
 
-// update is what an update does to a column. In any order, each may have been the last.
+// update applies an update to a column. In any order, each may have been the last.
 func (s *state) update(c cell, anyOrder bool) {
 	switch {
 	case c.delete:

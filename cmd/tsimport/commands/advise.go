@@ -70,7 +70,7 @@ func adviseRun(c *call) error {
 	return newAdvicePrinter(c.App.Writer).print(report)
 }
 
-// adviseConfig reads what is to be rated, and returns what closes it.
+// adviseConfig reads the flags; stop closes the source.
 func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 	stop = func() error { return nil }
 	defer func() {
@@ -124,7 +124,7 @@ func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 	return cfg, stop, nil
 }
 
-// parseMemory reads --memory of a command that looks at files.
+// parseMemory reads --memory of commands that inspect files.
 func parseMemory(c *call) (int64, error) {
 	text := c.String("memory")
 	if text == "" {
@@ -140,7 +140,7 @@ func parseMemory(c *call) (int64, error) {
 	return n, nil
 }
 
-// readFlagsOf are the flags that say how the input is read, as they were given: a load needs them too.
+// readFlagsOf returns the flags that say how input is read, as given, for the suggested load.
 func readFlagsOf(c *call) (args []string) {
 	for _, f := range flagsOf(options.Looking) {
 		name := f.Names()[0]

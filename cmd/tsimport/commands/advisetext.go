@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/words"
 )
 
-// advicePrinter prints an adviser's report for people.
+// advicePrinter prints an advice report for people.
 type advicePrinter struct {
 	w      io.Writer
 	out    bytes.Buffer
@@ -51,7 +51,7 @@ func (p *advicePrinter) print(r *advise.Report) error {
 	return err
 }
 
-// line writes a line, on a terminal folded at words; what follows the first is set in.
+// line writes a line, folded at words on a terminal; continuation lines are indented.
 func (p *advicePrinter) line(indent int, format string, a ...any) {
 	text := printable(fmt.Sprintf(format, a...))
 	lead := indent
@@ -61,7 +61,7 @@ func (p *advicePrinter) line(indent int, format string, a ...any) {
 	}
 }
 
-// fold cuts a text into lines at spaces; a width without room folds nothing.
+// fold breaks a text at spaces; too small a width folds nothing.
 func fold(text string, width int) (lines []string) {
 	if width < 20 {
 		return []string{text}
@@ -171,10 +171,9 @@ func (p *advicePrinter) reasons(r *advise.Report) {
 	p.out.WriteByte('\n')
 }
 
-// shownRanges is how many ranges of a table that exists are shown, those with the most recent rows; JSON has all.
+// shownRanges is the number of ranges shown of an existing table, those with the most recent rows; JSON has all.
 const shownRanges = 5
 
-// present shows how the rows of a table that exists lie in it.
 func (p *advicePrinter) present(r *advise.Present, rows int64) {
 	what := "ranges of about as many rows"
 	if r.Partitions {
@@ -196,7 +195,7 @@ func (p *advicePrinter) present(r *advise.Present, rows int64) {
 	p.out.WriteByte('\n')
 }
 
-// command writes a command. It is never folded: it is there to be copied.
+// command writes a command, never folded, since it is meant to be copied.
 func (p *advicePrinter) command(k *advise.Key) {
 	if k.CommandText != "" {
 		fmt.Fprintf(&p.out, "  %s\n", printable(k.CommandText))

@@ -42,7 +42,7 @@ func ageCommand(in *invocation) *cli.Command {
 	}
 }
 
-// ageRequest is what the flags ask for, but for the connection.
+// ageRequest is the request of the flags, without the connection.
 func ageRequest(c *call) (r apply.Request, err error) {
 	switch {
 	case c.Args().Present():
@@ -134,7 +134,7 @@ func ageTables(c *call) (err error) {
 	return ageResult(c, plan, t, stopped)
 }
 
-// ageResult shows the plan or its outcome, and returns the error that is the exit code.
+// ageResult shows the plan or its outcome, and returns the error that sets the exit code.
 func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 	counts := map[apply.State]int{}
 	var codes []int
@@ -171,7 +171,7 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 	return nil
 }
 
-// identity names the instance, or the embedded store, in manifests: by what does not depend on how it is reached.
+// identity names the instance, or the embedded store, in manifests, independent of how it is reached.
 func (t *target) identity() (string, error) {
 	if !t.embedded {
 		return "instance " + t.Instance, nil
@@ -180,7 +180,7 @@ func (t *target) identity() (string, error) {
 	return "store " + dir, err
 }
 
-// sayOthers tells of names that somebody may have meant to be the template's.
+// sayOthers lists table names that resemble the template.
 func sayOthers(c *call, plan *apply.Plan, t *target) {
 	if len(plan.Items) == 0 {
 		c.say.Line("there is no table %s in %s", plan.Template, t.name)

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/transfer/lifecycle/apply"
 )
 
-// printAges shows a plan or its outcome, with a line for each table.
+// printAges shows a plan or its outcome, one line per table.
 func printAges(c *call, plan *apply.Plan, _ *target, _ error) error {
 	if len(plan.Items) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func printAges(c *call, plan *apply.Plan, _ *target, _ error) error {
 	return w.Flush()
 }
 
-// changesText is what changes of a table, in words.
+// changesText describes the changes of a table.
 func changesText(plan *apply.Plan, i *apply.Item) string {
 	var parts []string
 	for _, s := range i.Settings() {
@@ -74,7 +74,6 @@ func settingText(s lifecycle.Setting) string {
 	return fmt.Sprintf("%s %s → %s", strings.NewReplacer(".", " ", "_", " ").Replace(s.Name), show(s.From), show(s.To))
 }
 
-// agesJSON is what age prints with --json.
 type agesJSON struct {
 	Policy      string     `json:"policy"`
 	Template    string     `json:"template"`
@@ -88,7 +87,6 @@ type agesJSON struct {
 	ExitCode    int        `json:"exit_code"`
 }
 
-// tableAge is one table of agesJSON.
 type tableAge struct {
 	Table   string              `json:"table"`
 	Period  string              `json:"period"`

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// flagsFirst moves flags that follow file names to the front: the flag package stops reading flags at the first
-// argument that is not a flag. Everything after -- stays where it is.
+// flagsFirst moves flags that follow file names to the front, because the flag package stops at the first argument that
+// is not a flag. Arguments after -- stay.
 func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil
@@ -56,7 +56,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	return append(append(out, "--"), files...), nil
 }
 
-// namedCommand is the command that arguments name, nil for none, its flags, and what follows its name.
+// namedCommand returns the command that the arguments name (nil for none), its flags, and the arguments after its name.
 func namedCommand(app *cli.App, args []string) (named *cli.Command, flags []cli.Flag, rest []string) {
 	commands, flags, rest := app.Commands, app.Flags, args[min(1, len(args)):]
 	for len(rest) > 0 {
@@ -69,7 +69,7 @@ func namedCommand(app *cli.App, args []string) (named *cli.Command, flags []cli.
 	return named, flags, rest
 }
 
-// valueFlags says of each flag's name whether a value follows it.
+// valueFlags maps each flag's name to whether it takes a value.
 func valueFlags(flags []cli.Flag) map[string]bool {
 	takesValue := map[string]bool{}
 	for _, f := range flags {
@@ -81,13 +81,13 @@ func valueFlags(flags []cli.Flag) map[string]bool {
 	return takesValue
 }
 
-// wrongValue is how the flag package words a value that does not fit: with one dash, and without what would fit.
+// wrongValue matches the flag package's message for an invalid value, which has one dash and names no valid value.
 var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^ :]+): (.*)$`)
 
-// notDefined is how the flag package words a flag that there is not.
+// notDefined matches the flag package's message for an unknown flag.
 var notDefined = regexp.MustCompile(`^flag provided but not defined: -(.+)$`)
 
-// flagHint names the flags that a mistyped one may have meant.
+// flagHint suggests flags for a mistyped one.
 func flagHint(err error, flags []cli.Flag) string {
 	m := notDefined.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -120,7 +120,7 @@ func commandNames(commands []*cli.Command) (names []string) {
 	return names
 }
 
-// flagErrorText is an error of the flag package as a user types flags.
+// flagErrorText rewords an error of the flag package.
 func flagErrorText(err error, flags []cli.Flag) string {
 	m := wrongValue.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -146,13 +146,12 @@ func flagErrorText(err error, flags []cli.Flag) string {
 	return fmt.Sprintf("%s %s: %s", dash(name), value, why)
 }
 
-// wrongFlag is bad usage by an error of the flag package.
+// wrongFlag turns an error of the flag package into a usage error.
 func wrongFlag(err error, command string, flags []cli.Flag) error {
 	return usagef("%s; see %s --help%s", flagErrorText(err, flags), command, flagHint(err, flags))
 }
 
-// texts is the value of a flag that may be repeated: every text as it was given. The library's own kind trims spaces,
-// which may be what a null looks like.
+// texts is the value of a repeatable flag, unmodified. The library's own type trims spaces, which may be a null marker.
 type texts []string
 
 func (t *texts) Set(text string) error { *t = append(*t, text); return nil }
@@ -178,7 +177,7 @@ func findCommand(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// valuesOf are the texts of a flag that is set, one for each time.
+// valuesOf returns the values of a flag that is set, one per occurrence.
 func valuesOf(c *cli.Context, f cli.Flag) []string {
 	name := f.Names()[0]
 	if repeatable(f) {

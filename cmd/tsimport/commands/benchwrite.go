@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// benchPrefix begins the names of tables that bench write makes.
+// benchPrefix begins the table names of bench write.
 const benchPrefix = "tsimport_bench_"
 
 func benchCommand(in *invocation) *cli.Command {
@@ -95,7 +95,7 @@ func benchWrite(c *call) (err error) {
 	return errors.Join(err, files.write(res), printed(c, res, res.WriteText))
 }
 
-// benchTarget opens the instance. A store that this run makes is removed at the end, unless its table is kept.
+// benchTarget opens the instance. A store that this run creates is removed at the end, unless its table is kept.
 func benchTarget(c *call, cfg *write.Config, noSync bool) (closeTarget func() error, err error) {
 	store := c.String("store")
 	store = cmp.Or(store, defaultStore)
@@ -162,8 +162,7 @@ func parseThrottled(text string) (float64, error) {
 	return p / 100, nil
 }
 
-// benchFiles are the files that a result goes to. They are opened first: a name that cannot be written to must not be found
-// out after minutes.
+// benchFiles are the output files. They are opened first, so that an unwritable name fails at once.
 type benchFiles struct {
 	samples            *result.SampleWriter
 	sampleFile, stream *os.File
@@ -195,7 +194,7 @@ func openBenchFiles(c *call) (f *benchFiles, err error) {
 func (f *benchFiles) write(r *result.Result) (err error) {
 	var text bytes.Buffer
 	if f.stream != nil {
-		// At once, so that two runs that append to one file do not mix.
+		// In one write, so that two runs appending to one file do not interleave.
 		r.WriteBenchmark(&text)
 		if _, err = f.stream.Write(text.Bytes()); err != nil {
 			err = fmt.Errorf("write --benchfmt: %w", err)

@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// call is a command with what it was asked for.
+// call is a command and its request.
 type call struct {
 	*line                  // the command line: flags that are not options, and the arguments. Of a command that was not typed it has no flags
 	given *options.Command // the options that were given
@@ -27,13 +27,13 @@ type call struct {
 	say        words.Say // shows what --quiet hides; show.say shows the rest
 }
 
-// line is a command line; by this name its context can be asked for.
+// line is a command line; the alias makes its context accessible by name.
 type line = cli.Context
 
-// act makes an action of what does a command.
+// act makes an action of a function.
 func (in *invocation) act(do func(*call) error) cli.ActionFunc { return in.with(0, do) }
 
-// with makes an action of what does a command that has such options.
+// with makes an action of a function for a command with these options.
 func (in *invocation) with(of options.Commands, do func(*call) error) cli.ActionFunc {
 	return func(l *line) error {
 		if err := in.takeEnvironment(l); err != nil {
@@ -53,7 +53,7 @@ func (in *invocation) with(of options.Commands, do func(*call) error) cli.Action
 	}
 }
 
-// typed is the call of a command line. It has what can be read, also if there is an error.
+// typed is the call of a command line. Even with an error, it holds the options that could be read.
 func (in *invocation) typed(l *line, commands options.Commands) (c *call, err error) {
 	set := map[string]bool{} // the library looks through all flags, with a regular expression for each, to say whether one is given
 	for _, name := range l.LocalFlagNames() {
@@ -85,7 +85,7 @@ func newCall(l *line, given, of *options.Command, in *invocation, interrupts *in
 	return c
 }
 
-// again is the call of a command that was not typed now: a load of a job, a run that is resumed, a part of a plan.
+// again is the call of a command that was not typed now: a load of a job, a resumed run, a part of a plan.
 func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.Writer, interrupts *interrupts, show *display) *call {
 	arguments := flag.NewFlagSet(of.Name, flag.ContinueOnError)
 	_ = arguments.Parse(append([]string{"--"}, of.From...)) // there are no flags to be wrong
@@ -99,19 +99,19 @@ func (c *call) again(in *invocation, of *options.Command) *call {
 	return in.again(c.Context, of, c.App.Writer, c.interrupts, c.show)
 }
 
-// waits says that a place is waited for to which another process may write, and what is taken over then.
+// waits announces the wait for a place that another process may write to, and what will be taken over.
 func (c *call) waits(place, what string) func(who string) {
 	return func(who string) {
 		c.say.Line("waiting: %s may write to %s; if it does not say so for %v, the %s is taken over", who, place, jobdir.Term, what)
 	}
 }
 
-// command is what a call asks for, to be completed.
+// command is the request of a call, to be completed.
 func (c *call) command() *options.Command {
 	return new(*c.given)
 }
 
-// perform does a command that was not typed, and tells how it ends.
+// perform runs a command that was not typed and reports how it ended.
 func perform(c *call) error {
 	return told(c, c.Command.Name, func(c *call) error {
 		switch c.Command.Name {
@@ -128,7 +128,7 @@ func perform(c *call) error {
 	})
 }
 
-// commandOf is the command of a run, by what it keeps of it.
+// commandOf restores the command from the request kept with a run.
 func commandOf(request json.RawMessage) (*options.Command, error) {
 	if len(request) == 0 {
 		return nil, usagef("its run.json does not say how it was started: give its files and flags yourself")
@@ -140,7 +140,7 @@ func commandOf(request json.RawMessage) (*options.Command, error) {
 	return of, nil
 }
 
-// contradicts reports whether an option names a target beside the one that a command names.
+// contradicts reports whether an option names a target in addition to the command's own.
 func contradicts(of *options.Command, name string) bool {
 	switch name {
 	case "store":
@@ -153,7 +153,8 @@ func contradicts(of *options.Command, name string) bool {
 	return false
 }
 
-// takeEnvironment has what variables of the environment say of options that the command does not. One that names its target keeps it.
+// takeEnvironment applies environment variables to options that the command does not set. A target that the command
+// names stays.
 func takeEnvironment(of *options.Command) error {
 	named := *of
 	for _, o := range options.OfCommand(of.Name) {
@@ -171,7 +172,7 @@ func takeEnvironment(of *options.Command) error {
 	return nil
 }
 
-// ownCommand is the command without what the environment says.
+// ownCommand is the command without the values from the environment.
 func (c *call) ownCommand() *options.Command {
 	if c.in.own != nil {
 		return new(*c.in.own)
@@ -181,7 +182,7 @@ func (c *call) ownCommand() *options.Command {
 	return of
 }
 
-// kept is the command as it may be kept to be done again, nil if it holds a secret.
+// kept is the command in the form that is stored for later; nil if it holds a secret.
 func (c *call) kept() json.RawMessage {
 	if c.in.kept() == nil {
 		return nil

@@ -84,7 +84,6 @@ func check(c *call) error {
 	return nil
 }
 
-// writeCheck writes what was found for people.
 func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s records read, %s would be rejected (%v, %s rows/s)\n", words.Grouped(r.Read), words.Grouped(r.Rejected),
@@ -116,7 +115,7 @@ func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error 
 	return err
 }
 
-// writeKeys writes which keys come more than once.
+// writeKeys lists duplicate keys.
 func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write) {
 	fmt.Fprintf(b, "%s keys, %s records repeat a key", words.Grouped(r.Keys), words.Grouped(r.Repeated))
 	if r.Collisions > 0 {
@@ -143,7 +142,7 @@ func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write)
 	}
 }
 
-// fateOfRepeats says what a load makes of records that have one key and are different.
+// fateOfRepeats says what a load does with different records of one key.
 func fateOfRepeats(w *pipeline.Write) string {
 	switch {
 	case w.Mode == table.Increment:
@@ -160,7 +159,6 @@ func fateOfRepeats(w *pipeline.Write) string {
 	return "a load keeps only the last record of each key, and the values of the others are lost"
 }
 
-// keyText is the key of an example.
 func keyText(e *verify.Collision) string {
 	text := e.Key.String()
 	if e.Table != "" {
@@ -169,7 +167,7 @@ func keyText(e *verify.Collision) string {
 	return printable(text)
 }
 
-// lineText is where a record begins, by its line if its file has lines.
+// lineText is the position of a record: its line, if its file has lines.
 func lineText(p verify.Place) string {
 	if p.Line > 0 {
 		return fmt.Sprintf("%s:%d", printable(p.File), p.Line)

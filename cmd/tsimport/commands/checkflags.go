@@ -11,9 +11,8 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// checkGiven refuses what the flag package would let pass: a flag that takes one value and is given two, of which the last
-// would win without a word, and a local path that is an address, which would be made below the current folder. Args are
-// as flagsFirst has sorted them.
+// checkGiven refuses two mistakes that the flag package ignores: a single-value flag given twice, where the last would
+// silently win, and an address for a local path, which would become a folder here. Args must be sorted by flagsFirst.
 func checkGiven(app *cli.App, args []string) error {
 	_, flags, rest := namedCommand(app, args)
 	byName := map[string]cli.Flag{}
@@ -52,7 +51,7 @@ func checkGiven(app *cli.App, args []string) error {
 	return nil
 }
 
-// checkPath refuses an address as the value of a flag, as it was typed, that is a path.
+// checkPath refuses an address as the value of a path flag.
 func checkPath(f cli.Flag, typed, value string) error {
 	if s, ok := f.(*cli.StringFlag); ok && isPath(s.Usage) && isAddress(value) {
 		return usagef("%s %s: want a path on this machine; files are not written to or read from addresses here", typed, redacted(value))
@@ -62,7 +61,6 @@ func checkPath(f cli.Flag, typed, value string) error {
 
 func redacted(value string) string { return suggest.Arg(input.Redact(value)) }
 
-// repeatable reports whether a flag may be given several times.
 func repeatable(f cli.Flag) bool {
 	switch f := f.(type) {
 	case *cli.StringSliceFlag:
@@ -74,12 +72,12 @@ func repeatable(f cli.Flag) bool {
 	return false
 }
 
-// isPath reports whether the value of an option is a path, as its help says.
+// isPath reports whether an option's help declares its value a path.
 func isPath(usage string) bool {
 	return slices.ContainsFunc([]string{"`FILE`", "`DIR`", "`FOLDER`"}, func(word string) bool { return strings.Contains(usage, word) })
 }
 
-// addresses is how addresses such as oss://bucket/name begin; a letter and a colon begin a path on a drive.
+// addresses matches the beginning of addresses such as oss://bucket/name; a single letter and a colon are a drive.
 var addresses = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
 
 func isAddress(text string) bool { return addresses.MatchString(text) }

@@ -11,13 +11,13 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// invocation is a load as it was requested: by the command line, or by a run that is resumed or whose rejects are loaded.
+// invocation is a load as requested by the command line, or by a run that is resumed or whose rejects are loaded.
 type invocation struct {
 	args  []string         // after the program's name, as they are kept
 	ofEnv []string         // options that the environment has given
 	own   *options.Command // what was asked for, of one that is not typed, without what is of this machine now
 	goOn  bool             // with the run in the folder
-	// mayChange says that a run that cannot be resumed, because the command has changed, is started over.
+	// mayChange starts a run over that cannot be resumed because the command has changed.
 	mayChange bool
 	folder    string          // the run's, if not empty
 	settings  *checkpoint.Job // whose types the load takes over
@@ -29,7 +29,7 @@ type invocation struct {
 	ending     *ending // where the command says how it ends; nil if nobody is told
 }
 
-// within is what a command is a part of. Each is nil if it is not.
+// within is the context of a command that is part of another; each field may be nil.
 type within struct {
 	session *session  // the loads of a job, in one process
 	plan    *loadPlan // of itself, which it makes in place of running
@@ -37,7 +37,7 @@ type within struct {
 	target  *target   // that it works on, in place of what its options say
 }
 
-// kept returns the arguments as they may be kept in the run folder to run the command again, none if they hold a secret.
+// kept returns the arguments to store in the run folder for a later run; none if they hold a secret.
 func (in *invocation) kept() []string {
 	for _, a := range in.args {
 		if input.Redact(a) != a {
@@ -47,7 +47,7 @@ func (in *invocation) kept() []string {
 	return in.args
 }
 
-// command is the command as it can be typed again, without secrets.
+// command is the command line to retype, without secrets.
 func (in *invocation) command() string {
 	args := []string{commandName()}
 	for _, a := range in.args {
@@ -56,7 +56,7 @@ func (in *invocation) command() string {
 	return commandLine(args)
 }
 
-// commandName is how tsimport was called: go run's binary is gone afterwards.
+// commandName is the name by which tsimport was called; go run's binary is gone afterwards.
 func commandName() string {
 	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
 		return "go run ./cmd/tsimport"
@@ -64,7 +64,7 @@ func commandName() string {
 	return os.Args[0]
 }
 
-// commandLine is the command as it can be typed again.
+// commandLine joins and quotes the command for a shell.
 func commandLine(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {

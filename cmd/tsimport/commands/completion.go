@@ -11,10 +11,10 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// generateCompletion is the argument with which a shell asks what may follow.
+// generateCompletion is the argument by which a shell requests completions.
 const generateCompletion = "--generate-bash-completion"
 
-// completions are the scripts of shells that ask the program for what may follow, as the library's own are.
+// completions are the shell scripts; they request completions as the library's scripts do.
 var completions = map[string]string{
 	"bash": `_tsimport() {
   local cur="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:COMP_CWORD}")
@@ -88,8 +88,7 @@ func manCommand(in *invocation) *cli.Command {
 	}
 }
 
-// completeBasic prints the flags of a command where only dashes are typed: of many those that a newcomer needs, for nobody finds them among
-// all.
+// completeBasic completes a bare dash with the basic flags only: among all of a long list nobody finds one.
 func completeBasic(app *cli.App, args []string, to io.Writer) bool {
 	words := args[1 : len(args)-1]
 	if len(words) < 2 || strings.Trim(words[len(words)-1], "-") != "" {
@@ -114,7 +113,7 @@ func completeBasic(app *cli.App, args []string, to io.Writer) bool {
 	return true
 }
 
-// completeValue prints what the last flag of a command line may be, if that is known.
+// completeValue completes the value of the last flag, if its values are known.
 func completeValue(app *cli.App, args []string, to io.Writer) bool {
 	words := args[1 : len(args)-1]
 	if len(words) < 2 || findCommand(app.Commands, words[0]) == nil {
@@ -130,7 +129,7 @@ func completeValue(app *cli.App, args []string, to io.Writer) bool {
 	return true
 }
 
-// asksForCompletion reports whether a shell asks what may follow: then nothing is run, and nothing is to be in order.
+// asksForCompletion reports whether a shell requests completions; then nothing is run or validated.
 func asksForCompletion(args []string) bool {
 	return len(args) > 0 && strings.EqualFold(args[len(args)-1], generateCompletion)
 }

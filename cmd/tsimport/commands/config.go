@@ -39,7 +39,7 @@ func configCommand(in *invocation) *cli.Command {
 	}
 }
 
-// origin is a value and where it comes from.
+// origin is a value and its source.
 type origin struct{ key, value, from string }
 
 func showConfig(c *call) error {
@@ -91,7 +91,8 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 	}
 }
 
-// originsOf finds the values of the options of a load, which are among those of its command. Settings are those of a job file, nil without one.
+// originsOf finds the sources of the values of a load's options, a subset of its command's. Settings are those of a job
+// file, nil without one.
 func originsOf(c *call, command string, all []*options.Option, settings []job.Setting, file string) (rows []origin, err error) {
 	values := map[string]string{}
 	for _, o := range all { // what comes from the environment was given to this command as a flag, if it has that
@@ -159,7 +160,7 @@ func keyOrigin(of *profile.Profile) origin {
 	return keyFrom(from, p, err)
 }
 
-// keyFrom shows the beginning of the name of an access key, or why there is none.
+// keyFrom shows the first characters of an access key ID, or why there is none.
 func keyFrom(from string, p common.CredentialsProvider, err error) origin {
 	if err != nil {
 		return origin{"access key", err.Error(), from}

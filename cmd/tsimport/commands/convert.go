@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/jobs/job/datax"
 )
 
-// maxForeignJob is how large a job file of another program may be.
+// maxForeignJob is the size limit of another program's job file, in bytes.
 const maxForeignJob = 1 << 20
 
 func convertCommand(in *invocation) *cli.Command {
@@ -66,7 +66,6 @@ func convertDataX(c *call) error {
 	return nil
 }
 
-// readDataX converts one job file.
 func readDataX(name string) (*datax.Job, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -32,7 +32,7 @@ func copyTable(c *call) error {
 	return runLoad(c, new(copying))
 }
 
-// copying is a load whose source is a table.
+// copying is a load from a table.
 type copying struct {
 	*fromtable.Load
 	from, to tableArgument

@@ -18,8 +18,8 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// display is stderr: text that stays and, on a terminal, lines below it that are painted over and over. Whoever writes,
-// at any time, writes above those lines. It is safe for concurrent use.
+// display is stderr: permanent text and, on a terminal, repainted lines below it. All writers write above those lines.
+// It is safe for concurrent use.
 type display struct {
 	terminal bool
 	columns  func() int   // of the terminal
@@ -51,7 +51,7 @@ func newDisplay(w io.Writer) *display {
 	return d
 }
 
-// tell shows a line of a kind, or logs it.
+// tell shows or logs a line.
 func (d *display) tell(kind words.Kind, line string) {
 	text := printable(line)
 	switch {
@@ -64,7 +64,7 @@ func (d *display) tell(kind words.Kind, line string) {
 	}
 }
 
-// Write tells lines together, such as a state; in a log, and among several loads, one by one.
+// Write shows several lines at once, such as a state; in a log, and among several loads, one by one.
 func (d *display) Write(b []byte) (int, error) {
 	text := strings.TrimSuffix(string(b), "\n")
 	if d.log == nil && d.load == "" {
@@ -76,7 +76,7 @@ func (d *display) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// write writes text that stays. Addresses in it lose their secrets, in any message, and what would act on a terminal is replaced.
+// write writes permanent text. Secrets in addresses are removed, and terminal control characters are replaced.
 func (d *display) write(text string) error {
 	return d.put([]byte(printableText(input.RedactText(text))))
 }
@@ -95,15 +95,15 @@ func (d *display) put(b []byte) error {
 	return err
 }
 
-// What a terminal understands.
+// Terminal control sequences.
 const (
 	eraseBelow = "\r\x1b[J" // from the start of the line to the end of the screen
 	eraseRest  = "\x1b[K"   // of the line
 	upOneLine  = "\x1b[A\r" // and to its start
 )
 
-// paint puts lines in the place of those painted last; none erases them. A line that would not fit is cut off: one that
-// the terminal wraps would be two.
+// paint replaces the lines painted last; no lines erase them. A line that does not fit is cut off, because a wrapped
+// line would count as two.
 func (d *display) paint(lines ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,8 +133,8 @@ func (d *display) paint(lines ...string) {
 	_, _ = d.w.Write(out.Bytes()) // an invisible display is not a reason to stop
 }
 
-// printable replaces what would act on a terminal, or make a text look like another: a name, a key or a message may hold
-// anything. In a line that includes line ends, which could begin a line that looks like one of tsimport's.
+// printable replaces characters that a terminal acts on or that could disguise a text: names, keys and messages may
+// hold anything. Line ends are replaced too, since a fake line could look like one of tsimport's.
 func printable(line string) string { return withoutBreaks.Replace(printableText(line)) }
 
 var withoutBreaks = strings.NewReplacer("\n", "�", "\t", "�")
@@ -149,8 +149,8 @@ func printableText(text string) string {
 	}, text)
 }
 
-// acts reports whether a terminal would do something else than show the character: control characters but for line ends
-// and tabs, those that turn the direction of writing, and the separators of lines and paragraphs.
+// acts reports whether a terminal acts on the character instead of showing it: control characters except line ends and
+// tabs, changes of writing direction, line and paragraph separators.
 func acts(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -161,8 +161,7 @@ func acts(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r)
 }
 
-// results is where a command writes results for people to read. What programs read (JSON, exported rows) goes to stdout
-// as it is.
+// results is the writer of results for people. Machine-readable output (JSON, exported rows) goes to stdout unmodified.
 func results(c *call) io.Writer { return printableWriter{c.App.Writer} }
 
 type printableWriter struct{ w io.Writer }
@@ -174,7 +173,7 @@ func (p printableWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// cutOff shortens a line to so many columns of a terminal.
+// cutOff shortens a line to a number of terminal columns.
 func cutOff(line string, columns int) string {
 	used, fits := 0, 0 // fits is how much of the line leaves room for the mark
 	for i, r := range line {

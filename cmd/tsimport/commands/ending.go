@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/transfer/tablesync"
 )
 
-// ending is what a command says of its end, for the summary in the log and for metrics.
+// ending collects the result of a command for the log's summary and for metrics.
 type ending struct {
 	table, runDir string
 	load          string // the job's name, of a job
@@ -33,7 +33,7 @@ type ending struct {
 	loads         []runmetrics.Run // of a job
 }
 
-// endingOf is where a command says how it ends.
+// endingOf returns the ending that a command fills in.
 func endingOf(c *call) *ending {
 	if c.in.ending == nil {
 		return new(ending) // nobody asks
@@ -41,12 +41,11 @@ func endingOf(c *call) *ending {
 	return c.in.ending
 }
 
-// count adds rows that ended in a way.
+// count adds rows by outcome.
 func (e *ending) count(outcome string, n int64) {
 	e.rows = append(e.rows, runmetrics.Rows{Outcome: outcome, N: n})
 }
 
-// ofLoad says how a load has ended.
 func (e *ending) ofLoad(r *pipeline.Report) {
 	e.table, e.runDir, e.bad = r.Table, r.RunDir, int64(len(r.BadInputs))
 	e.rows = countsOfRows(countsOfReport(r))
@@ -57,7 +56,6 @@ func countsOfReport(r *pipeline.Report) *job.Counts {
 		BadInputs: int64(len(r.BadInputs))}
 }
 
-// ofSync says how a sync has ended.
 func (e *ending) ofSync(s *tablesync.Summary) {
 	e.table, e.runDir = s.Table, s.RunDir
 	e.count("read", s.Read)
@@ -71,13 +69,13 @@ func (e *ending) ofSync(s *tablesync.Summary) {
 	e.count("unfinished", s.PutsUnfinished+s.DeletesUnfinished)
 }
 
-// countsOfRows has the rows of loads by how they ended.
+// countsOfRows converts the row counts of loads for metrics.
 func countsOfRows(n *job.Counts) []runmetrics.Rows {
 	return []runmetrics.Rows{{Outcome: "read", N: n.Read}, {Outcome: "written", N: n.Written}, {Outcome: "rejected", N: n.Rejected}, {Outcome: "superseded", N: n.Superseded},
 		{Outcome: "condition_failed", N: n.ConditionFailed}, {Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}}
 }
 
-// checkEnding refuses what could not be told at the end, before anything is done.
+// checkEnding refuses, before any work, an ending that could not be reported.
 func checkEnding(c *call) error {
 	if path := c.of.MetricsFile; path != "" {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
@@ -90,7 +88,7 @@ func checkEnding(c *call) error {
 	return nil
 }
 
-// told runs a command for as long as it may take and tells how it ended.
+// told runs a command within its time limit and reports how it ended.
 func told(c *call, command string, action func(*call) error) error {
 	if err := checkEnding(c); err != nil {
 		return err
@@ -119,7 +117,7 @@ func told(c *call, command string, action func(*call) error) error {
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
 	if path := c.of.MetricsFile; path != "" {
-		// What was done is done: the exit code stays.
+		// The work is done: the exit code stays.
 		if err := runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs); err != nil {
 			c.show.say.Warn("--metrics-file: %s", printable(client.OneLine(err.Error())))
 		}
@@ -127,7 +125,7 @@ func told(c *call, command string, action func(*call) error) error {
 	return err
 }
 
-// tableGiven is the table that a command line names: of a command that fails before it knows more.
+// tableGiven is the table on the command line, for a command that fails early.
 func tableGiven(c *call) string {
 	if c.Command.Name == job.Copy && c.NArg() > 1 {
 		return path.Base(c.Args().Get(1)) // of an address, too
@@ -135,8 +133,7 @@ func tableGiven(c *call) string {
 	return cmp.Or(c.of.Table, c.String("table"))
 }
 
-// lastLine is the error of a command that ends with a code other than 0, as it is shown: the cause, how far it came, and
-// its folder.
+// lastLine is the final error line of a failed command: the cause, the progress and the folder.
 func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	exit := new(exitError)
 	switch found := errors.As(err, &exit); {
@@ -158,7 +155,7 @@ func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	return &exitError{code: r.ExitCode, err: &saidError{err, text}, fields: e.fields(r)}
 }
 
-// saidError is an error with the words for its user.
+// saidError is an error with its text for the user.
 type saidError struct {
 	error
 	text string
@@ -167,7 +164,6 @@ type saidError struct {
 func (e *saidError) Error() string { return e.text }
 func (e *saidError) Unwrap() error { return e.error }
 
-// fields are those of the end of a command in the log.
 func (e *ending) fields(r *runmetrics.Run) []slog.Attr {
 	fields := []slog.Attr{slog.Int("exit_code", r.ExitCode), slog.Float64("seconds", r.Took.Seconds())}
 	if r.Table != "" {
@@ -185,7 +181,6 @@ func (e *ending) fields(r *runmetrics.Run) []slog.Attr {
 	return fields
 }
 
-// log logs the summary of a command.
 func (e *ending) log(show *display, r *runmetrics.Run) {
 	var text []string
 	for _, n := range r.Rows {

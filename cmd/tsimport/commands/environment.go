@@ -13,13 +13,13 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// notFromEnvironment are flags of commands' own that must be typed, as options that are Typed.
+// notFromEnvironment lists command flags that must be typed, like options that are Typed.
 var notFromEnvironment = []string{"apply", "yes", "force", "schema", "older-than", "help", "version"}
 
-// olderNames are the variables of flags that had one before every flag had.
+// olderNames are variables that predate the general scheme.
 var olderNames = map[string]string{"endpoint": endpointEnv, "instance": instanceEnv}
 
-// variableOf is the variable of the environment of a flag, "" if it has none.
+// variableOf returns the environment variable of a flag, "" if it has none.
 func variableOf(flag string) string {
 	if o := options.Find(flag); o != nil && o.Typed || slices.Contains(notFromEnvironment, flag) {
 		return ""
@@ -27,7 +27,7 @@ func variableOf(flag string) string {
 	return "TSIMPORT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnvironment reports whether a variable says what a flag is.
+// fromEnvironment returns the value of a flag's environment variable.
 func fromEnvironment(flag string) (value, variable string, ok bool) {
 	for _, variable := range []string{variableOf(flag), olderNames[flag]} {
 		if variable == "" {
@@ -40,7 +40,7 @@ func fromEnvironment(flag string) (value, variable string, ok bool) {
 	return "", "", false
 }
 
-// environmentOf are the values that a flag has by its variable, nil without one.
+// environmentOf returns the values of a flag from its variable, nil without one.
 func environmentOf(flag string, repeated bool) []string {
 	variable := variableOf(flag)
 	text := os.Getenv(variable)
@@ -53,7 +53,7 @@ func environmentOf(flag string, repeated bool) []string {
 	return []string{text}
 }
 
-// takeEnvironment sets the flags that variables of the environment give and the command line does not, and notes which.
+// takeEnvironment sets flags from environment variables where the command line does not, and records which.
 func (in *invocation) takeEnvironment(l *line) error {
 	for _, f := range l.Command.Flags {
 		name := f.Names()[0]
@@ -76,8 +76,8 @@ func (in *invocation) takeEnvironment(l *line) error {
 	return nil
 }
 
-// versionText is what --version shows: a release's version, the revision that was built, the compiler, and what it was
-// built for. A build outside of a clone knows no revision.
+// versionText is the output of --version: the release's version, the revision, the compiler and the platform. A build
+// outside a clone has no revision.
 func versionText(info *debug.BuildInfo, ok bool) string {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if !ok {

@@ -90,7 +90,7 @@ func explain(c *call) error {
 	return printJSON(c, x)
 }
 
-// inputOfTypes stands an input without records in for the files: its columns are those that have a type.
+// inputOfTypes substitutes an input without records for the files; its columns are those with a declared type.
 func inputOfTypes(r *plan.Request) error {
 	names := slices.Sorted(maps.Keys(r.Columns.Types))
 	for _, k := range r.Target.Key {
@@ -119,7 +119,7 @@ func inputOfTypes(r *plan.Request) error {
 	return nil
 }
 
-// explainPlan explains the key of a plan with the first records as examples, and the bounds of values.
+// explainPlan explains the key of a plan with the first records as examples, and the limits of values.
 func explainPlan(p *plan.Plan, examples int, values []string) (x keyexpr.Explanation, err error) {
 	d, err := p.Design()
 	if err != nil {
@@ -156,10 +156,10 @@ func explainPlan(p *plan.Plan, examples int, values []string) (x keyexpr.Explana
 	return x, err
 }
 
-// sampledKeys is how many partition keys are distinguished: with so many there is no enumeration.
+// sampledKeys limits the distinct partition keys counted; a column with this many values is not an enumeration.
 const sampledKeys = 1000
 
-// givenValues reads NAME=VALUE and NAME=FROM..TO by the types of the columns. A text with two dots stands in quotes.
+// givenValues parses NAME=VALUE and NAME=FROM..TO by the types of the columns. A text with two dots must be quoted.
 func givenValues(d keyexpr.Design, values []string) (keyexpr.Given, keyexpr.Upto, error) {
 	given, upto := keyexpr.Given{}, keyexpr.Upto{}
 	for _, text := range values {

@@ -88,7 +88,6 @@ func export(c *call) (err error) {
 	return endExport(c, &cfg, &r)
 }
 
-// checkExport refuses what cannot be exported.
 func checkExport(c *call, name, format string) error {
 	if err := checkTable(name); err != nil {
 		return err
@@ -99,7 +98,7 @@ func checkExport(c *call, name, format string) error {
 	return checkExportFlags(c, format)
 }
 
-// describeSource reaches the service and describes the table.
+// describeSource connects to the service and describes the table.
 func describeSource(c *call, t *target, name string) (*tablestore.TableStoreClient, *client.Table, error) {
 	if err := t.mustExist(); err != nil {
 		return nil, nil, err
@@ -117,7 +116,7 @@ func describeSource(c *call, t *target, name string) (*tablestore.TableStoreClie
 	return sdk, described, noTable(err, t)
 }
 
-// endExport says what was exported.
+// endExport reports what was exported.
 func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	if r.Resumed > 0 {
 		c.say.Line("continued after the %s rows already in the file", words.Grouped(r.Resumed))
@@ -146,7 +145,7 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	return nil
 }
 
-// sayFlags says with which flags a load gives columns their types, or what has them if they are many.
+// sayFlags prints the flags that give a load the column types or, if there are many, where they are.
 func sayFlags(c *call, flags []string, elsewhere string) {
 	if len(flags) > shownFlags {
 		c.say.Line("to load the same types, give the load the %d flags that %s", len(flags)/2, elsewhere)
@@ -161,7 +160,7 @@ func sayFlags(c *call, flags []string, elsewhere string) {
 	}
 }
 
-// plainFormat is the format of a lake's rows, without their compression.
+// plainFormat is the format of a lake's rows, without compression.
 func plainFormat(l *exporting.Layout) string {
 	if l.Format == exporting.Parquet {
 		return l.Format
@@ -169,7 +168,7 @@ func plainFormat(l *exporting.Layout) string {
 	return exporting.CSV
 }
 
-// endLake says what was exported to a lake.
+// endLake reports what was exported to a lake.
 func endLake(c *call, cfg *exporting.ArchiveConfig, r *exporting.ArchiveResult) {
 	m := r.Lake
 	endingOf(c).table = m.Table
@@ -191,7 +190,7 @@ func endLake(c *call, cfg *exporting.ArchiveConfig, r *exporting.ArchiveResult) 
 	sayFlags(c, loadFlagsOf(&of, &rows), archive.LakeManifestName+" has as columns and primary_key")
 }
 
-// exportSummary is what an export says with --json.
+// exportSummary is the output of an export with --json.
 type exportSummary struct {
 	Table     string             `json:"table"`
 	Format    string             `json:"format"`
@@ -203,7 +202,7 @@ type exportSummary struct {
 	ReadUnits int64              `json:"read_units"` // of this process
 }
 
-// serverStatement is the statement with which a server reads an export.
+// serverStatement is the SQL statement that loads the export into a server.
 func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 	file, name := cmp.Or(cfg.Path, "FILE"), cfg.Scan.Table.Name
 	columns := cfg.Columns(r.Columns)
@@ -218,7 +217,7 @@ func serverStatement(cfg *exporting.Config, r *exporting.Result) string {
 	return fmt.Sprintf("LOAD DATA LOCAL INFILE '%s' INTO TABLE %s CHARACTER SET utf8mb4 (%s)", strings.NewReplacer("'", "''", `\`, `\\`).Replace(file), name, strings.Join(columns, ", "))
 }
 
-// beforehand says what a format cannot keep.
+// beforehand says, per format, what it cannot keep.
 var beforehand = map[string]string{
 	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, which are said at the end; " +
 		"--format archive keeps everything, jsonl with --typed every row",
@@ -229,7 +228,8 @@ var beforehand = map[string]string{
 	exporting.Parquet:  "Parquet has the newest version of each cell, without its timestamp; --format archive keeps everything",
 }
 
-// sayNothing says which columns that were asked for no row had, and that a condition let no row pass: a misspelt name does that.
+// sayNothing warns of requested columns that no row had, and of a condition that no row met: a misspelt name causes
+// both.
 func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	for _, name := range cfg.Scan.Columns {
 		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
@@ -244,7 +244,7 @@ func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	}
 }
 
-// sayLost says what of the rows is not in the output.
+// sayLost reports the data that the output lacks.
 func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 	if lost.Timestamps > 0 {
 		say.Note("not in the output: the timestamps of %s cells", words.Grouped(lost.Timestamps))
@@ -263,7 +263,7 @@ func sayLost(say words.Say, lost *exporting.Lost, columns []exporting.Column) {
 	}
 }
 
-// These bound the names of columns and the words of flags in a line; --json has all.
+// Limits of the column names and flag words in a line; --json has all.
 const (
 	shownMixed = 10
 	shownFlags = 80
@@ -276,8 +276,8 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// loadFlagsOf are the flags with which a load gives the columns of an export their types: those of the key, all of CSV, which has none, and
-// those of JSON lines whose values have several.
+// loadFlagsOf returns the flags that give a load the column types of an export: the key's, all of CSV, which has no
+// types, and those of JSON columns with mixed types.
 func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	flags := []string{}
 	if cfg.Format == exporting.Typed || cfg.ServerText() {
@@ -298,7 +298,7 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	return flags
 }
 
-// stoppedExport is the error of an export that did not finish. It says what the same command continues after.
+// stoppedExport is the error of an unfinished export. It says where the same command will resume.
 func stoppedExport(c *call, err error, kept int64) error {
 	changed, occupied, cannot := new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
 	switch {
@@ -316,7 +316,7 @@ func stoppedExport(c *call, err error, kept int64) error {
 	return plainFull(err)
 }
 
-// plainFull says once which file does not fit. What fails after that, fails for the same reason.
+// plainFull names the file that did not fit, once: later failures have the same cause.
 func plainFull(err error) error {
 	at := new(fs.PathError)
 	if !spill.IsFull(err) || !errors.As(err, &at) {
@@ -333,7 +333,7 @@ func noTable(err error, t *target) error {
 	return err
 }
 
-// exportTo writes to what a path stands for (atomicfile.Find), or to stdout.
+// exportTo writes to the file or device of a path (atomicfile.Find), or to stdout.
 func exportTo(ctx context.Context, stdout io.Writer, cfg exporting.Config) (r exporting.Result, err error) {
 	if cfg.Path != "" && cfg.Path != "-" {
 		o, err := atomicfile.Find(cfg.Path)

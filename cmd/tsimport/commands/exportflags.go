@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// exportFormat is what --format says, and without it what the output is: a folder, or a file whose name has an ending.
+// exportFormat is --format, else the format of the output: a folder, or a file with a known extension.
 func exportFormat(c *call) string {
 	output := c.of.Output
 	switch ending := strings.ToLower(filepath.Ext(output)); {
@@ -36,7 +36,7 @@ func exportFormat(c *call) string {
 	return exporting.CSV
 }
 
-// lakeOf is where an export to a folder of files for other programs goes, and how; nil is another export.
+// lakeOf returns the place and layout of an export to a folder for other programs; nil for other exports.
 func lakeOf(c *call, format string) (base string, l *exporting.Layout, err error) {
 	output := c.of.Output
 	if !slices.Contains(lakeFormats, format) || !isFolder(output) && !strings.Contains(output, "={") {
@@ -50,7 +50,7 @@ func lakeOf(c *call, format string) (base string, l *exporting.Layout, err error
 
 var lakeFormats = []string{exporting.CSV, exporting.CSVGzip, exporting.CSVZstd, exporting.Parquet}
 
-// checkExportFlags refuses flags that do not fit a format.
+// checkExportFlags refuses flags that do not fit the format.
 func checkExportFlags(c *call, format string) error {
 	toArchive := format == formatArchive
 	output := c.of.Output
@@ -93,7 +93,7 @@ func checkExportFlags(c *call, format string) error {
 	return nil
 }
 
-// exportOf reads the flags that say what of a table is exported, also in words.
+// exportOf reads the flags that select rows and columns, also as a selection for messages.
 func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
 	of := c.given
 	if s, err = fromtable.Scan(of); err != nil {
@@ -118,7 +118,7 @@ func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selec
 	return s, holds, nil
 }
 
-// rowKeys reads the keys of the file that --keys names, if it does, for an export of their rows. It returns what closes them.
+// rowKeys reads the keys in the file of --keys, if given. stop closes them.
 func rowKeys(c *call, cfg *exporting.Config) (stop func() error, err error) {
 	file := c.of.Keys
 	switch s := &cfg.Scan; {

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/bench"
 )
 
-// firstDay is so many days before the end of the purchases, zero if nothing is said of their end.
+// firstDay is the first day of purchases, counted back from the last; zero if the last is not given.
 func firstDay(until string, days int, now time.Time) (time.Time, error) {
 	end := now.UTC().Truncate(time.Second)
 	switch until {

@@ -21,7 +21,7 @@ const (
 	allFlags    = "all"
 )
 
-// helpAsked returns the words of a command line before --help, and the part that --help=PART names.
+// helpAsked returns the words before --help, and the part that --help=PART names.
 func helpAsked(args []string) (words []string, part string, asked bool) {
 	for i, arg := range args[min(1, len(args)):] {
 		switch name, value, _ := strings.Cut(arg, "="); {
@@ -36,7 +36,7 @@ func helpAsked(args []string) (words []string, part string, asked bool) {
 	return nil, "", false
 }
 
-// showHelp answers a command line that asks for the help of a command, and reports whether it does.
+// showHelp prints the help of a command if the command line requests it.
 func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error) {
 	words, part, asked := helpAsked(args)
 	if !asked || len(words) == 0 {
@@ -70,7 +70,7 @@ type help struct {
 	b             strings.Builder
 }
 
-// choose finds the flags of the part.
+// choose selects the flags of the part.
 func (h *help) choose() error {
 	h.flags = map[string][]cli.Flag{}
 	for _, f := range h.command.VisibleFlags() {
@@ -100,7 +100,7 @@ func (h *help) choose() error {
 	return nil
 }
 
-// groupName is a group as --help takes it: the first word of its title.
+// groupName is a group's name in --help=PART: the first word of its title.
 func groupName(title string) string {
 	word, _, _ := strings.Cut(strings.ToLower(title), " ")
 	return strings.TrimRight(word, ",:")
@@ -155,14 +155,14 @@ func (h *help) text() string {
 	return h.b.String()
 }
 
-// lines writes a text in lines that begin with as many spaces.
+// lines writes a text in indented lines.
 func (h *help) lines(indent int, text string) {
 	for _, line := range fold(text, helpColumns-indent) {
 		fmt.Fprintf(&h.b, "%*s%s\n", indent, "", line)
 	}
 }
 
-// row writes a name and what it means.
+// row writes a name and its meaning.
 func (h *help) row(name, usage string) {
 	lines := fold(usage, helpColumns-flagColumns)
 	if utf8.RuneCountInString(name) > flagColumns-4 {

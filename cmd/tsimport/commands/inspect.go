@@ -66,7 +66,7 @@ func inspect(c *call) error {
 	return err
 }
 
-// inspectAll looks at files, or at a table of a database.
+// inspectAll inspects files, or a table of a database.
 func inspectAll(c *call, read plan.Read) ([]plan.Inspection, error) {
 	args := c.Args().Slice()
 	origin, stop, err := lookedAt(c, args, true)
@@ -84,7 +84,7 @@ func inspectAll(c *call, read plan.Read) ([]plan.Inspection, error) {
 	return []plan.Inspection{one}, err
 }
 
-// printInspections prints a block for files of which nothing but the values is different, unless every value was looked at.
+// printInspections prints one block for files that differ only in their values, unless every value was read.
 func printInspections(w io.Writer, found []plan.Inspection, whole bool) error {
 	var blocks []plan.Inspection // the first file of each, with the rows and splits of all
 	var alike []int
@@ -109,7 +109,7 @@ func printInspections(w io.Writer, found []plan.Inspection, whole bool) error {
 	return printTogether(w, found)
 }
 
-// likeness is equal for files that have one block, and empty for a file of which something is to be said.
+// likeness groups files into one block; it is empty for a file with something to report.
 func likeness(in *plan.Inspection) string {
 	if in.Error != "" || in.Hint != "" || in.Rejected > 0 || len(in.Notes) > 0 || len(in.Decisions) > 0 {
 		return ""
@@ -174,7 +174,7 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	return t.Flush()
 }
 
-// printTogether prints in what the files differ.
+// printTogether prints the differences between files.
 func printTogether(w io.Writer, found []plan.Inspection) error {
 	if len(found) == 0 {
 		return nil
@@ -189,7 +189,7 @@ func printTogether(w io.Writer, found []plan.Inspection) error {
 	return t.Flush()
 }
 
-// shown cuts a value for a table on a terminal and makes it one line.
+// shown shortens a value to one line of a terminal table.
 func shown(text string) string {
 	const most = 28
 	runes := []rune(text)

@@ -23,13 +23,14 @@ import (
 	"example.com/tsimport/reader/open"
 )
 
-// ofAllLoads are the keys that hold for all loads of a job together. Many processes cannot hold them.
+// ofAllLoads are keys with one limit for all loads of a job, which many processes cannot enforce.
 var ofAllLoads = []string{"max-wcu", "max-rows-per-second", "max-bytes-per-second", "max-rcu"}
 
-// mostSessions bounds the sessions that all workers of a job together have with one database.
+// mostSessions limits the sessions of all workers of a job with one database.
 const mostSessions = 16
 
-// planJobDirs plans the loads of a job for many machines, each in a folder of the job directory, and what the job is when all of them are planned.
+// planJobDirs plans the loads of a job for many machines, each in its folder of the job directory, then writes the job
+// itself.
 func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	for _, name := range []string{"fresh", "accept-changed-input", "run-dir", "parallel"} {
 		if c.IsSet(name) {
@@ -88,7 +89,7 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	return nil
 }
 
-// planInDir plans one load, and enters what it reads.
+// planInDir plans one load and records what it reads.
 func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scaleout.OneLoad) error {
 	if s.Command != job.Load && s.Command != job.Copy {
 		return usagef("--job-dir: it is a %s, which one process does; run it without --job-dir", s.Command)
@@ -112,7 +113,7 @@ func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scal
 	return perform(in.again(interrupts.hard, of, io.Discard, interrupts, o.c.show.of(s.Name)))
 }
 
-// sourceOf is the database that a load reads, and how many workers may at a time; "" and 0 of other sources.
+// sourceOf returns the database that a load reads and its worker limit; "" and 0 for other sources.
 func sourceOf(of *options.Command) (database string, workers int, err error) {
 	if !slices.ContainsFunc(of.From, open.IsDatabase) {
 		return "", 0, nil
@@ -129,7 +130,7 @@ func sourceOf(of *options.Command) (database string, workers int, err error) {
 	return progress.Identify(address.Scheme, address.Host, address.Opaque, name), max(1, mostSessions/cfg.Sessions), nil
 }
 
-// ofLoad names the load that an error is of, and has its exit code.
+// ofLoad adds the load's name to an error and keeps its exit code.
 func ofLoad(load string, err error) error {
 	if err == nil {
 		return nil
@@ -137,12 +138,11 @@ func ofLoad(load string, err error) error {
 	return &exitError{code: exitcode.Of(err), err: fmt.Errorf("load %s: %w", load, err)}
 }
 
-// loadPlace is the job directory of a load of a job.
+// loadPlace is the job directory of one load of a job.
 func loadPlace(place, load string) string {
 	return strings.TrimSuffix(place, "/") + "/" + scaleout.FolderOf(load)
 }
 
-// workOnSeveral works on the loads of a job.
 func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads, t *workTask) error {
 	c.interrupts.drains()
 	s, err := scaleout.OpenSeveral(store, l, scaleout.Options{Program: program(), Drain: c.interrupts.drain, Say: c.say})
@@ -178,7 +178,7 @@ func workOnSeveral(c *call, place string, store jobdir.Store, l *scaleout.Loads,
 	return endsAs(c, t, "job", done.ExitCode, done.Here, said)
 }
 
-// severalStatus says how far the loads of a job are.
+// severalStatus reports the status of the loads of a job.
 func severalStatus(c *call, store jobdir.Store, l *scaleout.Loads) error {
 	s, err := scaleout.OpenSeveral(store, l, scaleout.Options{Program: program()})
 	if err != nil {
@@ -213,7 +213,7 @@ func severalStatus(c *call, store jobdir.Store, l *scaleout.Loads) error {
 	return printed(c, map[string]any{"file": l.File, "workers": l.Workers, "loads": all}, func(w io.Writer) error { return writeLines(w, lines) })
 }
 
-// planOfSeveral is what a manifest says of the loads of a job: as many workers, and the most disk that one of them needs.
+// planOfSeveral is the plan for the manifest of several loads: the shared worker count and the largest disk.
 func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.Plan, disk int64, err error) {
 	for _, one := range l.Loads {
 		of, err := scaleout.ReadPlan(c.Context, jobdir.Below(store, scaleout.FolderOf(one.Name)))
@@ -228,7 +228,7 @@ func planOfSeveral(c *call, store jobdir.Store, l *scaleout.Loads) (p *scaleout.
 	return p, disk, nil
 }
 
-// endsAs ends a worker: the one that has ended what was planned with its exit code, the others with 0.
+// endsAs ends a worker: with the job's exit code if it ended the job, else with 0.
 func endsAs(c *call, t *workTask, what string, code int, here bool, said string) error {
 	ends := code
 	switch {

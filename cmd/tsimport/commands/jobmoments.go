@@ -15,14 +15,14 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// tableRead is a load of a job that reads a table of a database.
+// tableRead is a load of a job that reads a database table.
 type tableRead struct {
 	moment  *sqltable.Moment // that it shares with others; nil is a snapshot of its own
 	whole   bool             // all rows are to be of it
 	earlier bool             // another load of the moment was begun by a process before
 }
 
-// readTogether finds the loads that read tables of databases, and those of them that do so in one moment.
+// readTogether finds the loads that read database tables, and those that share a snapshot.
 func (o *jobRunner) readTogether() *sqltable.Moments {
 	of, servers := new(sqltable.Moments), map[string]sqltable.Server{}
 	o.reads = map[string]*tableRead{}
@@ -59,7 +59,7 @@ func (o *jobRunner) readTogether() *sqltable.Moments {
 	return of
 }
 
-// mayRead refuses a load that is to be of the moment of others, which was that of a process before.
+// mayRead refuses a load that must share the snapshot of an earlier process.
 func (o *jobRunner) mayRead(name string) error {
 	if r := o.reads[name]; r != nil && r.earlier && r.whole {
 		return sqltable.SnapshotEnded("the tables of " + r.moment.Database())
@@ -67,7 +67,7 @@ func (o *jobRunner) mayRead(name string) error {
 	return nil
 }
 
-// together are the loads of each moment.
+// together groups loads by snapshot.
 func (o *jobRunner) together() (moments []*sqltable.Moment, loads map[*sqltable.Moment][]string) {
 	loads = map[*sqltable.Moment][]string{}
 	for _, s := range o.record.Loads {
@@ -83,7 +83,7 @@ func (o *jobRunner) together() (moments []*sqltable.Moment, loads map[*sqltable.
 	return moments, loads
 }
 
-// plannedMoments says which tables are to be of one moment.
+// plannedMoments says which tables will share a snapshot.
 func (o *jobRunner) plannedMoments() (notes []string) {
 	moments, loads := o.together()
 	for _, m := range moments {
@@ -92,7 +92,7 @@ func (o *jobRunner) plannedMoments() (notes []string) {
 	return append(notes, ownMoments(len(loads[nil]), len(moments))...)
 }
 
-// ownMoments says that other tables are not of one moment.
+// ownMoments says that the other tables have snapshots of their own.
 func ownMoments(tables, moments int) []string {
 	if tables == 0 || tables+moments < 2 {
 		return nil
@@ -100,7 +100,7 @@ func ownMoments(tables, moments int) []string {
 	return []string{fmt.Sprintf("each query, table of a SQLite file, and table that is alone of its database is read in a snapshot of its own (%d): rows of two may be of different moments", tables)}
 }
 
-// noteMoments has the record say of which moments the tables are, by the summaries of their loads. It reports whether there are any.
+// noteMoments records the snapshots of the tables, from the summaries of their loads. It reports whether there are any.
 func (o *jobRunner) noteMoments() bool {
 	moments, loads := o.together()
 	o.record.Moments = nil
@@ -126,7 +126,7 @@ func (o *jobRunner) noteMoments() bool {
 	return len(moments) > 0
 }
 
-// sayMoments says of which moments the tables are.
+// sayMoments reports the snapshots of the tables.
 func (o *jobRunner) sayMoments() {
 	moments, loads := o.together()
 	for i, m := range o.record.Moments {

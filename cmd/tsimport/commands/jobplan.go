@@ -20,13 +20,12 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// Bounds of a plan: files that are opened for a load, and for how long a service that does not answer is tried.
+// Limits of a plan: the files opened per load, and the retry time for a service that does not answer.
 const (
 	planFilesOpened = 128
 	planPatience    = 5 * time.Second
 )
 
-// jobPlanner plans the loads of a job.
 type jobPlanner struct {
 	jobRunner
 	plan     *jobPlan
@@ -35,7 +34,7 @@ type jobPlanner struct {
 	down     map[string]error // services that did not answer, by endpoint: the other loads do not wait for them
 }
 
-// planJob says what a job would do, and does nothing: it makes no folder and takes no lock.
+// planJob prints what a job would do. It has no effects: it creates no folder and takes no lock.
 func planJob(c *call, r *job.Record) (err error) {
 	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
 	if err != nil {
@@ -74,7 +73,7 @@ func planJob(c *call, r *job.Record) (err error) {
 	return err
 }
 
-// findFolder finds the folder that the job would have, and what is known of how it was begun.
+// findFolder finds the folder that the job would use, and the record of an earlier start.
 func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err error) {
 	var before *job.Record
 	if folder = c.String("run-dir"); folder == "" {
@@ -110,7 +109,7 @@ func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err erro
 	return folder, err
 }
 
-// inOrder has the loads in the order in which a job begins them if it runs one at a time.
+// inOrder returns the loads in the order of a job that runs one at a time.
 func inOrder(loads []*job.State) (ordered []*job.State) {
 	placed := map[string]bool{}
 	for len(ordered) < len(loads) {
@@ -127,12 +126,12 @@ func placeOfLoad(r *job.Record, name string) int {
 	return slices.IndexFunc(r.Loads, func(s *job.State) bool { return s.Name == name })
 }
 
-// comesAfter reports whether a load of the job is run after another has ended, which was planned before.
+// comesAfter reports whether a load of the job runs after another one, which was planned before.
 func (p *jobPlanner) comesAfter(name, before string) bool {
 	return p.plan.Parallel == 1 || p.record.ComesAfter(name, before)
 }
 
-// load plans one load: the command that it is makes the plan of itself.
+// load plans one load by running its command in plan mode.
 func (p *jobPlanner) load(s *job.State) {
 	l := &loadPlan{Name: s.Name, Command: s.Command, Table: s.Table(), After: s.After, State: planPlanned, Bytes: -1, Rows: -1, RowsAre: rowsUnknown, WriteUnits: -1, Seconds: -1, Columns: []planColumn{}, plans: p}
 	p.plan.Loads = append(p.plan.Loads, l)

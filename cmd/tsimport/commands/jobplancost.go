@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// cost fills in what the rows cost and how long they take.
+// cost estimates the cost and the duration of the load.
 func (l *loadPlan) cost(cfg *pipeline.Config) {
 	if l.Rows < 0 || l.Rows > 0 && l.units == 0 && (l.Sampled == 0 || l.Rejected < l.Sampled) {
 		return // nothing is known of a row
@@ -48,7 +48,7 @@ func (l *loadPlan) cost(cfg *pipeline.Config) {
 	}
 }
 
-// total sums up, and says when all loads would have ended if each takes as long as planned.
+// total adds up the loads, and estimates when the last would end.
 func (p *jobPlanner) total() {
 	t := &p.plan.Totals
 	var codes []int
@@ -84,8 +84,7 @@ func sumKnown(a, b int64) int64 {
 	return a + b
 }
 
-// schedule runs the loads by their planned times, as many at a time as the job does, and returns when the last has ended; -1 if the time
-// of one is unknown.
+// schedule simulates the loads at the job's parallelism and returns when the last ends; -1 if any duration is unknown.
 func (p *jobPlanner) schedule() float64 {
 	free := make([]float64, max(1, p.plan.Parallel)) // from when on
 	ends := map[string]float64{}
@@ -110,7 +109,7 @@ func (p *jobPlanner) schedule() float64 {
 	return last
 }
 
-// measuredRates are the rates of runs that have finished, by target and table.
+// measuredRates are the rates of finished runs, by target and table.
 type measuredRates map[string]measuredRate
 
 type measuredRate struct {
@@ -118,15 +117,14 @@ type measuredRate struct {
 	rowsPerSecond float64
 }
 
-// A run says how fast the next will be if it has taken a while, and wrote a number of rows that it did not spend most of its time on
-// beginning with.
+// Minimum duration and rows of a run whose rate predicts the next: shorter ones mostly measure startup.
 const (
 	measuredSeconds = 1
 	measuredRows    = 1000
 	measuredRuns    = 1000 // that are looked at
 )
 
-// measureRuns reads how fast runs were, of loads and of jobs, the newest of each table.
+// measureRuns reads the rates of earlier runs of loads and jobs, the newest of each table.
 func measureRuns(root string) measuredRates {
 	m := measuredRates{}
 	entries, err := os.ReadDir(root) // by name, which begins with the time

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// jobPlan is what tsimport run --plan says of a job. Its fields are those of the JSON, and stay.
+// jobPlan is the result of tsimport run --plan. Its fields are the JSON output, which must stay compatible.
 type jobPlan struct {
 	Version  int            `json:"version"`
 	Job      string         `json:"job"`              // its file
@@ -21,7 +21,7 @@ type jobPlan struct {
 	Notes    []string       `json:"notes,omitempty"`  // of the job
 }
 
-// planTotals are the sums over loads that are planned, without exports. -1 is unknown, because it is unknown of one of them.
+// planTotals are sums over planned loads, without exports; -1 if any summand is unknown.
 type planTotals struct {
 	Rows       int64   `json:"rows"`
 	Bytes      int64   `json:"bytes"`
@@ -29,7 +29,7 @@ type planTotals struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-// loadPlan is what a load of a job would do. It has many fields: those of the JSON.
+// loadPlan is the plan of one load of a job. Its many fields are the JSON output.
 type loadPlan struct {
 	Name      string                  `json:"name"`
 	Command   string                  `json:"command"`
@@ -80,7 +80,7 @@ const (
 	planLater   = "not known yet" // it reads what another load of the job is to write
 )
 
-// What the number of rows is.
+// Sources of the row count.
 const (
 	rowsExact   = "exact"
 	rowsAbout   = "about"

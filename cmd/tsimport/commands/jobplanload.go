@@ -28,7 +28,7 @@ import (
 	"example.com/tsimport/transfer/restore"
 )
 
-// findBegun notes what an unfinished run of the load has done, and has the plan take over its types.
+// findBegun reports the progress of an unfinished run of the load, whose types the plan takes over.
 func (l *loadPlan) findBegun(dir string, in *invocation) {
 	if !checkpoint.Exists(dir) {
 		return
@@ -42,7 +42,7 @@ func (l *loadPlan) findBegun(dir string, in *invocation) {
 	}
 }
 
-// hear keeps what the command says for people.
+// hear collects the command's messages.
 func (l *loadPlan) hear(kind words.Kind, line string) {
 	switch kind {
 	case words.Warning:
@@ -65,10 +65,10 @@ func (l *loadPlan) warn(texts ...string) {
 	}
 }
 
-// looksLater is for loads that look at all rows when they begin.
+// looksLater is for loads that inspect all rows only when they begin.
 func looksLater(context.Context) error { return nil }
 
-// later says that the load reads what another one is to write, if that is so.
+// later reports that the load reads the output of another one, if so.
 func (l *loadPlan) later(place string, err error) error {
 	usage, by := new(plan.UsageError), l.plans.made[place]
 	if by == nil || by == l || !errors.As(err, &usage) || !usage.NoTable {
@@ -82,7 +82,7 @@ func (l *loadPlan) later(place string, err error) error {
 	return nil
 }
 
-// load plans a load of files, of an archive or of a table.
+// load plans a load of files, an archive or a table.
 func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
 	cfg.DryRun = true // what is opened is opened for reading, and no lease is taken
 	cfg.Lanes.RetryFor = min(cfg.Lanes.RetryFor, planPatience)
@@ -128,7 +128,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	return nil
 }
 
-// plannedKind begins no load into a service that did not answer.
+// plannedKind does not begin a load into a service that did not answer.
 type plannedKind struct {
 	kind
 	plan *loadPlan
@@ -141,7 +141,7 @@ func (k plannedKind) begin(c *call, cfg *pipeline.Config, t *target) error {
 	return k.kind.begin(c, cfg, t)
 }
 
-// reach notes where the table is. It returns why the service there did not answer before.
+// reach notes the table's service. It returns the error if that service did not answer before.
 func (l *loadPlan) reach(t *target) error {
 	l.Target = t.name
 	if t.embedded {
@@ -154,7 +154,7 @@ func (l *loadPlan) reach(t *target) error {
 	return nil
 }
 
-// askState says that another process may work on the load, by the lease of its --state.
+// askState says whether another process may be working on the load, by the lease of its --state.
 func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pipeline.Config) {
 	if asked.State == "" {
 		return
@@ -172,7 +172,7 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 	}
 }
 
-// look fills in what the inputs and the table are.
+// look describes the inputs and the table.
 func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) error {
 	place := t.place(cfg.Target.Table)
 	by := l.plans.made[place]
@@ -228,7 +228,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	return nil
 }
 
-// lookAtTable fills in what the table is. By is the load of the job that makes it; nil if it is there, or this load makes it.
+// lookAtTable describes the table. By is the load of the job that creates it; nil if it exists or this load creates it.
 func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) {
 	switch {
 	case v.Target.Create:
@@ -245,7 +245,7 @@ func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) 
 	}
 }
 
-// takeKey has the load take the key of a table that another one makes before, which it must fit.
+// takeKey adopts and checks the key of a table that an earlier load creates.
 func (l *loadPlan) takeKey(to *plan.Target, by *loadPlan) error {
 	fits := len(to.Key) == 0 || len(to.Key) == len(by.key)
 	for i := range to.Key {
@@ -272,7 +272,6 @@ func keyTexts(key []table.KeyColumn) (texts []string) {
 	return texts
 }
 
-// sync plans a sync.
 func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, deletes bool) error {
 	if err := l.reach(t); err != nil {
 		return err
@@ -291,7 +290,6 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 	return nil
 }
 
-// export plans an export of a table.
 func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
 	l.Output, l.WriteUnits, l.Seconds = redacted(c.of.Output), 0, -1
 	rows, _, err := exportOf(c, described)

@@ -12,7 +12,6 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// lines are the plan for people.
 func (p *jobPlan) lines() (lines []string) {
 	for _, l := range p.Loads {
 		lines = append(lines, l.lines()...)
@@ -60,19 +59,18 @@ func (p *jobPlan) lines() (lines []string) {
 	return append(lines, "nothing was written")
 }
 
-// secondsText is a time for people, in whole seconds.
+// secondsText formats a duration in whole seconds.
 func secondsText(seconds float64) string {
 	return time.Duration(min(math.Ceil(seconds), math.MaxInt64/float64(2*time.Second)) * float64(time.Second)).String()
 }
 
-// How many columns, files and tables of a load are shown. --json has all, but for files.
+// Limits of the columns, files and tables shown per load. --json has all except files.
 const (
 	plannedColumns = 40
 	plannedFiles   = 3
 	plannedTables  = 40
 )
 
-// lines are the plan of a load for people.
 func (l *loadPlan) lines() (lines []string) {
 	add := func(what, format string, a ...any) {
 		lines = append(lines, fmt.Sprintf("  %-9s %s", what, fmt.Sprintf(format, a...)))

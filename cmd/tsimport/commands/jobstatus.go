@@ -58,7 +58,6 @@ func statusCommand(in *invocation) *cli.Command {
 	}
 }
 
-// jobLines is the status as text.
 func jobLines(s *scaleout.Status) (lines []string) {
 	first := fmt.Sprintf("%s: load into %s, planned %s", s.State, s.Table, s.Planned.Local().Format("2006-01-02 15:04:05"))
 	if s.ExitCode != nil {
@@ -92,7 +91,6 @@ func jobLines(s *scaleout.Status) (lines []string) {
 	return lines
 }
 
-// serveJob serves the status of a job until ctx ends.
 func serveJob(ctx context.Context, c *call, w *scaleout.Watcher, address string) error {
 	mux := http.NewServeMux()
 	answer := func(kind string, write func(*bytes.Buffer, *scaleout.Status) error) http.HandlerFunc {

@@ -67,7 +67,7 @@ func manifestsCommand(in *invocation) *cli.Command {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// jobOf is what the manifest of a plan says.
+// jobOf returns the options of a plan's manifest.
 func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Options, error) {
 	memory, err := options.ParseSize(c.String("memory"))
 	if err != nil || memory < 256<<20 {
@@ -91,11 +91,12 @@ func jobOf(c *call, place string, p *scaleout.Plan, disk int64) (*kubernetes.Opt
 	return o, nil
 }
 
-// placesOfWorkers are the variables of endpoints and regions that workers get from the planning command. None is a secret.
+// placesOfWorkers are the variables for endpoints and regions that workers inherit from the planning command. None is a
+// secret.
 var placesOfWorkers = []string{"OSS_ENDPOINT", "OSS_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"}
 
-// workerEnv are the endpoints and regions for workers, as environment variables, from the plan, the environment and, for the two tables of
-// a copy, profiles.
+// workerEnv returns the endpoints and regions of workers as environment variables, from the plan, the environment and,
+// for the two tables of a copy, profiles.
 func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 	places := map[string]string{}
 	for _, text := range os.Environ() {
@@ -116,5 +117,5 @@ func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 	return env
 }
 
-// planInNames is how much of a plan's ID stands in the name of its Job.
+// planInNames is the number of characters of a plan's ID in the name of its Job.
 const planInNames = 8

@@ -13,10 +13,10 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// lanesAsked is how many lanes are shown at most to who asks for the state.
+// lanesAsked limits the lanes shown in a requested state.
 const lanesAsked = 40
 
-// writeState shows a load's state: a header line, then a line for each lane that has anything.
+// writeState writes a load's state: a header line, then a line per lane that has rows or requests.
 func writeState(w io.Writer, s *pipeline.State) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "table %s after %v: %s\n", s.Table, round(time.Duration(s.Seconds*float64(time.Second))), stateText(s))
@@ -33,7 +33,7 @@ func writeState(w io.Writer, s *pipeline.State) error {
 	return err
 }
 
-// stateText is all of a state but its lanes.
+// stateText is a state without its lanes.
 func stateText(s *pipeline.State) string {
 	parts := []string{fmt.Sprintf("%s rows read, %s written, %s queued, %s in flight",
 		words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Queued), words.Grouped(int64(s.RowsOut)))}
@@ -69,7 +69,7 @@ func stateText(s *pipeline.State) string {
 	return printable(strings.Join(parts, "; "))
 }
 
-// busiest returns the lanes that have anything, those with rows on disk first, then those with most rows.
+// busiest returns the active lanes: those with rows on disk first, then those with most rows.
 func busiest(s *pipeline.State) (busy []lanes.State) {
 	for _, l := range s.Lanes {
 		if l.Queued+l.Retrying+l.InFlight > 0 || l.Spilled || l.Down || l.Trouble != "" {
@@ -133,7 +133,6 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// counted is a number of things.
 func counted(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -141,7 +140,7 @@ func counted(n int64, noun string) string {
 	return words.Grouped(n) + " " + noun + "s"
 }
 
-// are is a number of things that are something.
+// are formats a count and a noun, followed by is or are.
 func are(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " is"

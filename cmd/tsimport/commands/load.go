@@ -53,21 +53,20 @@ func load(c *call) (err error) {
 	return runLoad(c, plainLoad{l})
 }
 
-// kind is what loads differ by: where their rows come from.
+// kind is where a load's rows come from: what distinguishes loads.
 type kind interface {
-	// config makes the load that a command asks for, and completes its request.
+	// config builds the configuration that a command requests, and completes its request.
 	config(c *call, asked *options.Command) (pipeline.Config, error)
-	// open opens the target.
 	open(c *call, a access) (*target, error)
-	// begin completes the load, once the target is open.
+	// begin completes the configuration once the target is open.
 	begin(c *call, cfg *pipeline.Config, t *target) error
-	// Compared changes the load into what the table is compared with.
+	// Compared turns the configuration into one for a comparison with the table.
 	Compared(cfg *pipeline.Config)
-	// Ended says what the user should know when the load has ended.
+	// Ended reports what the user should know after the load.
 	Ended(report *pipeline.Report)
 }
 
-// plainLoad is a load of files, of a table of a database or of an archive.
+// plainLoad is a load of files, a database table or an archive.
 type plainLoad struct{ restore.Source }
 
 func (l plainLoad) config(c *call, asked *options.Command) (pipeline.Config, error) {
@@ -84,7 +83,7 @@ func (l plainLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
 	return l.Begin(c.interrupts.drain, cfg, &t.Target, t.missing)
 }
 
-// runLoad runs a load of any kind, or what was asked for in its place.
+// runLoad runs a load of any kind, or the action requested in its place.
 func runLoad(c *call, of kind) (err error) {
 	asked := c.command()
 	for _, name := range []string{"workers", "plan"} {
@@ -124,7 +123,7 @@ func runLoad(c *call, of kind) (err error) {
 	return r.run(c, of, cfg)
 }
 
-// run writes the rows, compares them if that was asked for, and says how the load has ended.
+// run writes the rows, compares them if requested, and reports how the load ended.
 func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	if c.in.session == nil {
 		limitMemory(cfg.Limits.Memory, r.target.embedded)
@@ -175,7 +174,6 @@ func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	return nil
 }
 
-// printSummary prints the summary of a load as its run folder has it.
 func printSummary(c *call, r *pipeline.Report) error {
 	text, err := progress.Encode(rundir.Version, r)
 	if err != nil {
@@ -184,13 +182,13 @@ func printSummary(c *call, r *pipeline.Report) error {
 	return printJSON(c, json.RawMessage(text))
 }
 
-// readyLoad is what a load has open before it begins.
+// readyLoad holds what a load has opened.
 type readyLoad struct {
 	target *target
 	again  *recurring.Load
 }
 
-// prepare opens the target and what a load that comes again needs, and completes the load.
+// prepare opens the target and the state of a recurring load, and completes the configuration.
 func (r *readyLoad) prepare(c *call, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
 	noSync := c.of.Sync == "none"
 	if r.target, err = of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}); err != nil {
@@ -207,7 +205,7 @@ func (r *readyLoad) prepare(c *call, of kind, asked *options.Request, cfg *pipel
 	return err
 }
 
-// close gives back what was opened.
+// close releases what was opened.
 func (r *readyLoad) close(err error) error {
 	err = errors.Join(err, r.again.Close())
 	if r.target == nil {
@@ -216,7 +214,7 @@ func (r *readyLoad) close(err error) error {
 	return closed(err, r.target.close())
 }
 
-// closed is how a command ends after it has closed what it wrote to.
+// closed combines a command's error with that of closing its output.
 func closed(err, failed error) error {
 	if failed == nil {
 		return err
@@ -224,7 +222,7 @@ func closed(err, failed error) error {
 	return &exitError{code: exitcode.Failed, err: errors.Join(err, failed)}
 }
 
-// checkpointEnv sets the time between checkpoints, for tests that crash loads often.
+// checkpointEnv sets the checkpoint interval for tests that crash loads often.
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
 func loadConfig(c *call) (cfg pipeline.Config, err error) {
@@ -237,7 +235,6 @@ func loadConfig(c *call) (cfg pipeline.Config, err error) {
 	return loadConfigOf(r, c)
 }
 
-// loadConfigOf is loadConfig of a request.
 func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) {
 	in := c.in
 	if cfg, err = options.Config(r); err != nil {
@@ -268,7 +265,7 @@ func parseSync(text string) (noSync bool, err error) {
 	return of.Sync == "none", nil
 }
 
-// lookHint says how to look at the rows of a load; "" where it takes keys of a profile of the target.
+// lookHint says how to view the loaded rows; "" if that needs the access keys of a profile.
 func lookHint(c *call, r *pipeline.Report, to *target) string {
 	at := map[string]string{"store": c.given.Store, "endpoint": c.given.Endpoint, "instance": c.given.Instance}
 	if c.Command.Name == "copy" {
@@ -294,7 +291,7 @@ func lookHint(c *call, r *pipeline.Report, to *target) string {
 	return hint + " --limit 10"
 }
 
-// round makes a duration fit to read.
+// round shortens a duration for display.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Minute:

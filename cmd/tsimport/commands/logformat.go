@@ -13,16 +13,17 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-// The forms of what is written to stderr.
+// The formats of stderr.
 const (
 	logText = "text"
 	logJSON = "json"
 )
 
-// logFormatVariable says how messages are written to stderr: text, or json, one object a line (docs/observing.md).
+// logFormatVariable selects the format of messages on stderr: text, or json, one object per line (docs/observing.md).
 const logFormatVariable = "TSIMPORT_LOG_FORMAT"
 
-// formatLog makes the display what the environment says, before anything else of sorted arguments is read: their errors are of that form.
+// formatLog sets the format from the environment before the sorted arguments are parsed, so that their errors have it
+// too.
 func formatLog(show *display, args []string) error {
 	switch format := os.Getenv(logFormatVariable); {
 	case format != "" && format != logText && format != logJSON:
@@ -33,7 +34,7 @@ func formatLog(show *display, args []string) error {
 	return nil
 }
 
-// logJSON makes all that is written to the display one JSON object a line, of log/slog.
+// logJSON makes the display log JSON lines with log/slog.
 func (d *display) logJSON(command string) {
 	if d.log != nil {
 		return
@@ -45,12 +46,13 @@ func (d *display) logJSON(command string) {
 	}
 }
 
-// asIs writes to a display without a look at what it is.
+// asIs writes to a display without interpreting the text.
 type asIs struct{ d *display }
 
 func (a asIs) Write(b []byte) (int, error) { return len(b), a.d.put(b) }
 
-// shownAttr is what a log shows of an attribute: times in UTC, texts without the secrets of addresses and without what acts on a terminal.
+// shownAttr is the logged form of an attribute: times in UTC, texts without the secrets of addresses or control
+// characters.
 func shownAttr(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:
@@ -62,7 +64,7 @@ func shownAttr(_ []string, a slog.Attr) slog.Attr {
 	}
 }
 
-// The events of a log. Their fields are a contract (docs/observing.md).
+// The log events. Their fields are a contract (docs/observing.md).
 const (
 	eventMessage  = "message"
 	eventWarning  = "warning"
@@ -72,7 +74,6 @@ const (
 	eventSummary  = "summary"
 )
 
-// event logs one.
 func (d *display) event(level slog.Level, event, text string, more ...slog.Attr) {
 	d.log.LogAttrs(context.Background(), level, text, append([]slog.Attr{slog.String("event", event)}, more...)...)
 }
@@ -89,7 +90,6 @@ func (d *display) of(load string) *display {
 	return one
 }
 
-// logProgress logs how far a load is.
 func (s *screen) logProgress() {
 	p := &s.progress
 	fields := []slog.Attr{
@@ -110,10 +110,10 @@ func (s *screen) logProgress() {
 	s.w.event(slog.LevelInfo, eventProgress, s.progressText(), fields...)
 }
 
-// rejectsLogged bounds the rejects of one load that are logged one by one: the run folder has them all.
+// rejectsLogged limits the rejects logged per load; the run folder has all.
 const rejectsLogged = 1000
 
-// reject notes a rejected record for the log. The load does not wait for who reads that.
+// reject queues a rejected record for the log. The load does not wait for the log's reader.
 func (s *screen) reject(r *rundir.Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *screen) reject(r *rundir.Reason) {
 	}
 }
 
-// logRejects logs the rejected records since it was last called.
+// logRejects logs the rejected records since its last call.
 func (s *screen) logRejects() {
 	s.mu.Lock()
 	rejected, all := s.rejected, s.rejects

@@ -21,9 +21,9 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// Run is the command with its surroundings given. It returns the exit code.
+// Run runs the command and returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
-	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
+	// A closed progress display must not end a load; a closed stdout ends with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	crashLoudly()
 	show := newDisplay(stderr)
@@ -57,7 +57,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return exitCode(show, err, out.silent(show))
 }
 
-// onlyNamed leaves out the flags of the commands that are not named: the library works through all of them.
+// onlyNamed drops the flags of other commands, because the library processes all of them.
 func onlyNamed(app *cli.App, args []string) {
 	if len(args) < 2 || app.Command(args[1]) == nil {
 		return
@@ -69,8 +69,8 @@ func onlyNamed(app *cli.App, args []string) {
 	}
 }
 
-// crashLoudly has the runtime end a process that crashes by SIGABRT, for which shells say 134. Its own code is 2, which is bad usage here
-// and which schedulers do not try again. No core is dumped: access keys would be in it.
+// crashLoudly makes a crashing process end with SIGABRT, which shells report as 134. The runtime's exit code 2 means
+// bad usage here, and schedulers do not retry it. No core is dumped, as it would contain access keys.
 func crashLoudly() {
 	withoutCore()
 	debug.SetTraceback("crash")
@@ -83,8 +83,7 @@ type exitError struct {
 	fields []slog.Attr // for the log
 }
 
-// endsWith ends a command with a code. The line that says so has what is said here of how far it came, and the first
-// reason.
+// endsWith ends a command with a code. said is its progress and first reason, for the final line.
 func endsWith(c *call, code int, err error, said string) error {
 	endingOf(c).said = said
 	if stopped := context.Cause(c.interrupts.drain); err == nil && stopped != nil && exitcode.Of(stopped) == code {
@@ -105,10 +104,10 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// Exit is the exit code.
+// Exit returns the exit code.
 func (e *exitError) Exit() int { return e.code }
 
-// exitCode shows the error in one line and returns the exit code for it. A code other than 0 is never silent.
+// exitCode shows the error in one line and returns its exit code. A nonzero code is never silent.
 func exitCode(show *display, err error, silent bool) int {
 	code := exitcode.Of(err)
 	if code == exitcode.Pipe {
@@ -140,7 +139,7 @@ func init() {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // without -v, which is easily typed
 }
 
-// newApp is the command with all that its help has.
+// newApp builds the commands with their help.
 func newApp(stdout io.Writer, in *invocation) *cli.App {
 	app := &cli.App{
 		Name:    "tsimport",
@@ -279,7 +278,8 @@ func newInterrupts(show *display) *interrupts {
 	return in
 }
 
-// codeOf gives an error of what was stopped the exit code of the signal: a request that was given up says that it has failed.
+// codeOf gives the error of an interrupted command the exit code of the signal, since an abandoned request reports an
+// error of its own.
 func (in *interrupts) codeOf(err error) error {
 	stopped := new(pipeline.Interrupted)
 	if code := exitcode.Of(err); code != exitcode.Failed && code != exitcode.Usage || !errors.As(context.Cause(in.drain), &stopped) {
@@ -294,8 +294,8 @@ func (in *interrupts) codeOf(err error) error {
 	return &exitError{code: stopped.ExitCode, err: err}
 }
 
-// limit stops the command after a time, gently if it can; 0 is never. What it leaves can be resumed like anything that a signal has
-// stopped, and whoever runs it is told to try again.
+// limit stops the command after a duration, gently if it can; 0 means never. The work can be resumed as after a signal;
+// the exit code says that another attempt may succeed.
 func (in *interrupts) limit(d time.Duration) {
 	if d == 0 {
 		return
@@ -309,7 +309,7 @@ func (in *interrupts) limit(d time.Duration) {
 	})
 }
 
-// drains says that the command stops by itself when drain ends.
+// drains declares that the command stops by itself when drain ends.
 func (in *interrupts) drains() {
 	select {
 	case in.gentle <- true:
@@ -317,8 +317,8 @@ func (in *interrupts) drains() {
 	}
 }
 
-// ofLoad are the interrupts of one load among several: an interrupt that all get ends it as it would end the load alone. stop frees
-// what they hold.
+// ofLoad returns the interrupts of one load among several: an interrupt of all ends it as if it ran alone. stop
+// releases them.
 func (in *interrupts) ofLoad() (of *interrupts, stop func()) {
 	hard, cancel := context.WithCancelCause(in.hard)
 	drain, stopGently := context.WithCancelCause(in.drain)

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// nothingNew says that no input is new, if that is what err is about. Any other error stays.
+// nothingNew reports that no input is new if err says so; other errors pass through.
 func nothingNew(c *call, err error) error {
 	var nothing *plan.NothingNew
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
@@ -61,7 +61,7 @@ func filesCommand(in *invocation) *cli.Command {
 	}
 }
 
-// placeOfFlags is placeOf of a command that has no load.
+// placeOfFlags is placeOf for a command without a load.
 func placeOfFlags(c *call) (string, error) {
 	if c.String("table") == "" {
 		return "", usagef("no table: give --table")
@@ -121,13 +121,13 @@ func listFiles(c *call) error {
 	return nil
 }
 
-// takenFile is a file that a table has taken, and what its run rejected of it and of those it was loaded with.
+// takenFile is a file that a table has taken, with the number of rows that its run rejected, from all files of the run.
 type takenFile struct {
 	knownfiles.File
 	Rejected int64 `json:"run_rejected,omitempty"`
 }
 
-// takenFiles has the rejected rows of files whose run folders are on this machine.
+// takenFiles adds the rejected rows of files whose run folders are on this machine.
 func takenFiles(files []knownfiles.File) []takenFile {
 	taken, rejected := make([]takenFile, len(files)), map[string]int64{}
 	for i, f := range files {
@@ -143,7 +143,7 @@ func takenFiles(files []knownfiles.File) []takenFile {
 	return taken
 }
 
-// statesGiven is the place of known files, and whether those are asked for that are bad.
+// statesGiven returns the place of known files, and whether bad files are requested.
 func statesGiven(given []string) (place string, bad bool, err error) {
 	for _, state := range given {
 		switch {
@@ -161,7 +161,6 @@ func statesGiven(given []string) (place string, bad bool, err error) {
 	return place, bad, nil
 }
 
-// listBad lists inputs that were set aside.
 func listBad(c *call, all []knownfiles.Bad) error {
 	if c.of.JSON {
 		return printJSON(c, append([]knownfiles.Bad{}, all...))

@@ -10,7 +10,6 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-// flagsOf are the flags of the options that a command has.
 func flagsOf(c options.Commands) (flags []cli.Flag) {
 	for _, o := range options.Of(c) {
 		flags = append(flags, flagOf(o, o.Hidden || o.Unused&c != 0))
@@ -18,7 +17,6 @@ func flagsOf(c options.Commands) (flags []cli.Flag) {
 	return flags
 }
 
-// flagNamed is the flag of an option.
 func flagNamed(name string) cli.Flag { return flagOf(options.Find(name), options.Find(name).Hidden) }
 
 func flagOf(o *options.Option, hidden bool) cli.Flag {
@@ -44,13 +42,13 @@ func flagOf(o *options.Option, hidden bool) cli.Flag {
 	return &cli.StringFlag{Name: o.Name, Aliases: aliases, Usage: o.Usage, Value: o.Default, DefaultText: o.DefaultText, Hidden: hidden}
 }
 
-// libraryFlagText is the line of a flag in --help as the library makes it.
+// libraryFlagText is the library's help line of a flag.
 var libraryFlagText = cli.FlagStringer
 
 func init() { cli.FlagStringer = flagText }
 
-// flagText is the line of a flag in --help. The library adds a zero value as the default, also where the usage names what happens without the
-// flag; and a switch is always off by default.
+// flagText is the help line of a flag. The library adds a zero value as the default even where the usage states one;
+// switches are always off by default.
 func flagText(f cli.Flag) string {
 	text := libraryFlagText(f)
 	at := strings.LastIndex(text, " (default: ")

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/pipeline"
 )
 
-// writeOutput writes to what a path stands for (atomicfile.Find), or to stdout.
+// writeOutput writes to the file or device of a path (atomicfile.Find), or to stdout.
 func writeOutput(ctx context.Context, path string, stdout io.Writer, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
 		if err := openForRows(stdout); err != nil {
@@ -26,7 +26,7 @@ func writeOutput(ctx context.Context, path string, stdout io.Writer, write func(
 	return o.WriteTo(ctx, 0o666, write)
 }
 
-// createOutput opens a file that a flag names, to be written while the command runs.
+// createOutput opens the file of a flag, to be written while the command runs.
 func createOutput(c *call, path string, flag int) (*os.File, error) {
 	o, err := atomicfile.Find(path)
 	if err != nil {
@@ -42,7 +42,7 @@ type checkedOutput struct {
 	err  error
 }
 
-// silent reports whether nothing was printed, here or on stderr.
+// silent reports whether nothing was printed to stdout or stderr.
 func (o *checkedOutput) silent(stderr *display) bool { return !o.used && !stderr.used.Load() }
 
 func (o *checkedOutput) Write(b []byte) (int, error) {
@@ -54,7 +54,7 @@ func (o *checkedOutput) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// end is how a command ends whose own end is err. Some file systems say only when a file is closed that it could not be written.
+// end combines a command's error with those of writing. Some file systems report a failed write only on close.
 func (o *checkedOutput) end(err error) error {
 	if o.Writer == os.Stdout {
 		if closed := os.Stdout.Close(); closed != nil && o.err == nil {
@@ -67,8 +67,8 @@ func (o *checkedOutput) end(err error) error {
 	return err
 }
 
-// openForRows refuses rows for a stdout that may have been closed when the process began, before any is read. Go opens the null device in its
-// place, as programs do that want no output of a command: a result may go there, rows are somebody's data.
+// openForRows refuses, before anything is read, to write rows to a stdout that was closed at the start. Go replaces a
+// closed one by the null device, where a result may go, but rows must not be lost.
 func openForRows(stdout io.Writer) error {
 	if o, ok := stdout.(*checkedOutput); ok && o.Writer == os.Stdout && closedAtStart() {
 		return usagef("standard output is closed, or the null device; name a file with -o, or %s", os.DevNull)
@@ -76,13 +76,13 @@ func openForRows(stdout io.Writer) error {
 	return nil
 }
 
-// numbersHelp says what an auto-increment key column is good for.
+// numbersHelp explains auto-increment key columns.
 const numbersHelp = "The service fills an auto-increment key column (--pk NAME:auto, never the first) with rising numbers, in input order for each\n" +
 	"value of the columns before it. It suits a stream of rows per partition key that is read in order. It does not suit finding\n" +
 	"one row, for which you must know the number (--returned-keys), or ids for a whole table: numbers have gaps and are unique\n" +
 	"only within a partition-key value."
 
-// sayNumbers tells of rows that were sent more than once.
+// sayNumbers reports rows that were sent more than once.
 func sayNumbers(say words.Say, r *pipeline.Report) {
 	if r.ReturnedKeys != "" && !r.DryRun {
 		say.Line("keys of the rows: %s", r.ReturnedKeys)

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/pipeline/ledger"
 )
 
-// board shows the progress of a job on a terminal: a line for each load that runs.
+// board shows the progress of a job on a terminal, one line per running load.
 type board struct {
 	mu      sync.Mutex
 	screens []*screen
@@ -34,7 +34,7 @@ func (b *board) remove(s *screen) {
 	b.screens = slices.DeleteFunc(b.screens, func(t *screen) bool { return t == s })
 }
 
-// boardLines bounds what is painted: lines above the top of the screen could not be painted over.
+// boardLines limits the lines: those scrolled off the top cannot be repainted.
 const boardLines = 16
 
 func (b *board) lines() (lines []string) {
@@ -49,7 +49,7 @@ func (b *board) lines() (lines []string) {
 	return lines
 }
 
-// watch paints the lines until stop is called.
+// watch repaints the lines until stop is called.
 func (b *board) watch(show *display) (stop func()) {
 	over, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -68,7 +68,7 @@ func (b *board) watch(show *display) (stop func()) {
 	return func() { close(over); <-stopped }
 }
 
-// How often progress is shown.
+// Intervals of progress.
 const (
 	firstLine = time.Second
 	lineEvery = 5 * time.Second
@@ -100,7 +100,7 @@ func (s *screen) watch() {
 	}
 }
 
-// awaitInputs says, more and more seldom, that nothing has come of the inputs yet, until arrived or stop is called.
+// awaitInputs says at growing intervals that no input has arrived, until arrived or stop is called.
 func (s *screen) awaitInputs() {
 	if s.say == nil {
 		return
@@ -125,9 +125,8 @@ func (s *screen) awaitInputs() {
 	}()
 }
 
-// barShower returns what shows the progress bar.
 func (s *screen) barShower() (show func()) {
-	// The bar only draws; where the cursor goes is the display's business.
+	// The bar only draws; the display moves the cursor.
 	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
 		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true))
@@ -139,7 +138,7 @@ func (s *screen) barShower() (show func()) {
 
 func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 	bar.Describe(s.counts() + s.left(time.Now()))
-	// A bar that is full ends, but rows are still being written then.
+	// A full bar would end although rows are still being written.
 	done := s.bytesDone()
 	if total := s.progress.BytesTotal.Load(); total > 0 {
 		if limit := s.progress.Limit.Load(); limit > 0 {
@@ -150,14 +149,13 @@ func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 	_ = bar.Set64(done)
 }
 
-// bytesDone is how much of the input has become rows that are final, about. Reading runs far ahead of writing where
-// rows wait in lanes.
+// bytesDone estimates the input bytes of final rows. Reading runs far ahead of writing when rows wait in lanes.
 func (s *screen) bytesDone() int64 {
 	p := &s.progress
 	return doneOf(p.BytesRead.Load(), s.recordsDone(), p.Ended.Read.Load())
 }
 
-// recordsDone is how many records are final. A dry run is done with those that it has read.
+// recordsDone is the number of final records; in a dry run, of records read.
 func (s *screen) recordsDone() int64 {
 	p := &s.progress
 	if s.dryRun {
@@ -166,7 +164,7 @@ func (s *screen) recordsDone() int64 {
 	return p.Ended.Written.Load() + p.Ended.Rejected.Load() + p.Ended.Superseded.Load() + p.Ended.ConditionFailed.Load() + p.Ended.Archived.Load()
 }
 
-// doneOf is the part of the bytes read that belongs to records that are final.
+// doneOf is the part of the bytes read that belongs to final records.
 func doneOf(bytes, final, read int64) int64 {
 	if read == 0 {
 		return bytes
@@ -174,19 +172,19 @@ func doneOf(bytes, final, read int64) int64 {
 	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
 }
 
-// lookBack is how far the estimate of the time left looks back. A load whose last rows are those of one slow partition is
-// not as fast as it was.
+// lookBack is the window of the time estimate: a load that only has rows of one slow partition left is slower than
+// before.
 const lookBack = 10 * time.Second
 
-// mark is how much of the input was done at a time.
+// mark is the progress at a time.
 type mark struct {
 	at      time.Time
 	done    int64 // bytes
 	records int64
 }
 
-// left says how long the load will still take if it continues as in the last seconds, at least as long as the slowest
-// partition needs for its rows; nothing as long as nobody knows.
+// left estimates the remaining time from the rate of the last seconds, at least the time that the slowest partition
+// needs; "" while unknown.
 func (s *screen) left(now time.Time) string {
 	total, limit := s.progress.BytesTotal.Load(), s.progress.Limit.Load()
 	to := mark{now, s.bytesDone(), s.recordsDone()}
@@ -197,14 +195,14 @@ func (s *screen) left(now time.Time) string {
 	for len(s.marks) > 1 && now.Sub(s.marks[1].at) >= lookBack {
 		s.marks = s.marks[1:]
 	}
-	// Before that the load has begun with what earlier attempts had done.
+	// Before that, the load started with the progress of earlier attempts.
 	from := mark{at: s.start, done: s.done, records: s.final}
 	if now.Sub(s.start) >= lookBack {
 		from = s.marks[0]
 	}
 	passed, slowest := float64(now.Sub(from.at)), time.Duration(s.progress.SlowestLeft.Load())*time.Millisecond
 	left := time.Duration(math.MaxInt64)
-	// The load ends with the input or with its last record that is to be read.
+	// The load ends with the input or with the last record to be read.
 	for _, part := range []struct{ from, to, all int64 }{{from.done, to.done, total}, {from.records, to.records, limit}} {
 		switch {
 		case part.all <= 0:
@@ -223,7 +221,7 @@ func (s *screen) left(now time.Time) string {
 	return fmt.Sprintf(", about %v left", round(left))
 }
 
-// longestLeft bounds an estimate.
+// longestLeft limits an estimate.
 const longestLeft = float64(10 * 365 * 24 * time.Hour)
 
 func (s *screen) counts() string {
@@ -260,7 +258,7 @@ func (s *screen) counts() string {
 	return text
 }
 
-// waitText says until when a load waits, and why.
+// waitText says how long a load waits, and why.
 func waitText(w *ledger.Wait) string {
 	return fmt.Sprintf("waiting until %s (%v): %s", w.Until.Local().Format(time.TimeOnly), round(time.Until(w.Until)), w.Why)
 }
@@ -279,7 +277,6 @@ func (s *screen) progressText() string {
 	return text + s.left(time.Now())
 }
 
-// stop ends the progress display.
 func (s *screen) stop() {
 	if s.w.board != nil {
 		s.w.board.remove(s)

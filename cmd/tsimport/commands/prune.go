@@ -36,7 +36,7 @@ func pruneCommand(in *invocation) *cli.Command {
 	}
 }
 
-// pruned is what runs prune says of a run. Its fields are those of the JSON.
+// pruned is a run in the output of runs prune. Its fields are the JSON output.
 type pruned struct {
 	Folder  string    `json:"folder"`
 	Removed bool      `json:"removed"`       // or with --plan: it would be
@@ -49,7 +49,7 @@ type pruned struct {
 	info *runInfo
 }
 
-// pruning decides which runs are removed.
+// pruning selects the runs to remove.
 type pruning struct {
 	keep  int
 	older time.Duration
@@ -89,7 +89,7 @@ func pruneRuns(c *call) error {
 	return err
 }
 
-// parseAge reads a time such as 30d or 36h.
+// parseAge parses a duration such as 30d or 36h.
 func parseAge(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 36500 {
@@ -103,7 +103,7 @@ func parseAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// look finds the runs below a folder, the newest first. What is not a run, and other users' runs, are passed over.
+// look finds the runs below a folder, newest first. Other folders, and other users' runs, are skipped.
 func (p *pruning) look(root string) (all []*pruned, err error) {
 	all = []*pruned{}
 	folders, err := rundir.Folders(root)
@@ -143,7 +143,7 @@ func (p *pruning) look(root string) (all []*pruned, err error) {
 	return all, nil
 }
 
-// own reports what else a run folder holds: the loads of a job, what a sync has written.
+// own recognizes other contents of a run folder: the loads of a job, the output of a sync.
 func (r *pruned) own(name string, folder bool) bool {
 	if r.info.record == nil {
 		return r.info.Sync && tablesync.IsPart(name)
@@ -156,7 +156,7 @@ func (r *pruned) own(name string, folder bool) bool {
 	return i >= 0 && r.info.record.Loads[i].Command == job.Sync && tablesync.IsPart(rest)
 }
 
-// choose says of each run why it is kept.
+// choose sets the reason to keep each run.
 func (p *pruning) choose(all []*pruned) {
 	kept, wrote := map[string]int{}, map[string]bool{}
 	read := readByOthers(all)
@@ -181,7 +181,7 @@ func (p *pruning) choose(all []*pruned) {
 	}
 }
 
-// readByOthers are the paths that runs read which can be resumed, and the folder of one that does: such as rejects of another run.
+// readByOthers maps paths that resumable runs read, such as the rejects of another run, to the folder of one such run.
 func readByOthers(all []*pruned) map[string]string {
 	read := map[string]string{}
 	add := func(dir, folder string, args []string) {
@@ -212,7 +212,7 @@ func readByOthers(all []*pruned) map[string]string {
 	return read
 }
 
-// readIn returns which run reads something in a folder, "" if none does.
+// readIn returns a run that reads something in a folder, or "".
 func readIn(read map[string]string, folder string) string {
 	at := resolved(folder)
 	for path, by := range read {
@@ -223,7 +223,7 @@ func readIn(read map[string]string, folder string) string {
 	return ""
 }
 
-// resolved is a path without links, absolute; of one that does not exist, as it is.
+// resolved is the absolute path without symbolic links; a missing path is returned as it is.
 func resolved(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -235,7 +235,8 @@ func resolved(path string) string {
 	return filepath.Clean(path)
 }
 
-// whyKept is why a run is not removed: the n-th newest of its table or job; last says that no newer one has written to its table.
+// whyKept returns why a run is kept. It is the n-th newest of its table or job; last means that no newer one wrote to
+// its table.
 func (p *pruning) whyKept(r *pruned, n int, last bool) string {
 	if why := mayContinue(r.info); why != "" {
 		return why
@@ -254,7 +255,7 @@ func (p *pruning) whyKept(r *pruned, n int, last bool) string {
 	return ""
 }
 
-// mayContinue is why somebody may still need what a run has kept to continue: "" if nobody can.
+// mayContinue returns why a run may still be continued, or "".
 func mayContinue(r *runInfo) string {
 	if held(r.Folder) {
 		return "a process works on it"
@@ -273,7 +274,7 @@ func mayContinue(r *runInfo) string {
 	return ""
 }
 
-// remove removes the runs that were chosen. One that cannot be is kept, and said.
+// remove removes the chosen runs. A run that cannot be removed is reported and kept.
 func (p *pruning) remove(all []*pruned) (failed error) {
 	for _, r := range all {
 		if !r.Removed {
@@ -293,7 +294,7 @@ func (p *pruning) remove(all []*pruned) (failed error) {
 	return failed
 }
 
-// still reports whether a run is as it was when it was chosen. This process has its lock.
+// still reports whether a run is unchanged since it was chosen. The caller holds its lock.
 func (p *pruning) still(r *pruned) bool {
 	now := readRun(r.Folder)
 	if now == nil || now.Unfinished || now.State != r.State || (now.record == nil) != (r.info.record == nil) {
@@ -306,7 +307,7 @@ func (p *pruning) still(r *pruned) bool {
 	return err == nil && contents.Foreign == "" && !contents.Newest.After(r.Changed)
 }
 
-// pruneLines say what was removed, or would be, and what was kept and why.
+// pruneLines list the runs removed (or to be removed) and the runs kept, with reasons.
 func pruneLines(all []*pruned, planned bool) (lines []string) {
 	verb, removed, bytes := "removed", 0, int64(0)
 	if planned {

@@ -14,13 +14,13 @@ import (
 const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name on each line,\n" +
 	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
 
-// storesOf is how objects are reached: where the environment says, with the command's keys.
+// storesOf returns the options of object stores: endpoints from the environment, keys from the command.
 func storesOf(c *call) (o input.Options) {
 	o.OSS.Credentials = ossCredentials(c)
 	return o
 }
 
-// ossCredentials are the keys of Tablestore.
+// ossCredentials returns the Tablestore keys.
 func ossCredentials(c *call) func(context.Context) (id, secret, token string, err error) {
 	return func(context.Context) (id, secret, token string, err error) {
 		provider, err := findCredentials(c)
@@ -32,7 +32,7 @@ func ossCredentials(c *call) func(context.Context) (id, secret, token string, er
 	}
 }
 
-// parseRead reads how a command reads inputs.
+// parseRead reads the flags for reading inputs.
 func parseRead(c *call) (read plan.Read, err error) {
 	if read, err = options.Read(&c.given.Request); err == nil {
 		completeRead(c, &c.given.Request, &read)
@@ -40,14 +40,14 @@ func parseRead(c *call) (read plan.Read, err error) {
 	return read, err
 }
 
-// completeRead adds what only the command knows of reading inputs.
+// completeRead adds reading options that only the command knows.
 func completeRead(c *call, r *options.Request, read *plan.Read) {
 	read.Find.NotData = notData(r, c.of.Store)
 	read.Find.OSS.Credentials = ossCredentials(c)
 	read.Find.Unread = func(address string) error { return open.Check(address, r.Table) }
 }
 
-// notData says which folders and files no glob and no folder makes inputs of: what loads have written, and stores.
+// notData excludes the output of loads, and stores, from globs and folders.
 func notData(r *options.Request, store string) func(name string, folder bool) string {
 	written := options.NotData(r, store)
 	return func(name string, folder bool) string {

@@ -57,7 +57,7 @@ func resumeCommand(in *invocation) *cli.Command {
 	}
 }
 
-// runAgain is the command of a run, to be done again in the folder in which it was started.
+// runAgain is the command of a run, to be repeated in the folder in which it was started.
 func runAgain(c *call, r *runInfo) (*call, error) {
 	folder, err := goBack(r.job.Dir, r.Folder, "load")
 	if err != nil {
@@ -78,8 +78,8 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 	return c.again(again, of), nil
 }
 
-// goBack goes to the folder in which a load or job was started, and returns what its own folder is called there; "" of a load that was killed
-// before it had one.
+// goBack changes to the folder in which a load or job was started, and returns the relative name of its own folder; ""
+// for a load killed before it had one.
 func goBack(dir, folder, what string) (string, error) {
 	full, err := filepath.Abs(folder)
 	if err != nil {
@@ -101,7 +101,7 @@ func goBack(dir, folder, what string) (string, error) {
 	return full, nil
 }
 
-// runToResume finds the run in the folder, or the newest one that did not finish.
+// runToResume finds the run in the folder, or the newest unfinished one.
 func runToResume(folder string) (*runInfo, error) {
 	if folder != "" {
 		if err := rundir.CheckOwner(folder); err != nil {
@@ -185,7 +185,7 @@ func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pi
 	return r, files, sum, nil
 }
 
-// retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.
+// retryRejects loads the rejects of a run with that run's settings; flags given now override them.
 func retryRejects(c *call) error {
 	folder := c.of.RetryRejects
 	r, files, sum, err := rejectsToRetry(c, folder)
@@ -201,7 +201,7 @@ func retryRejects(c *call) error {
 	}
 	of := c.ownCommand()
 	of.RetryRejects = ""
-	// Rejects have a form of their own, and are loaded whole.
+	// Rejects have a format of their own and are loaded whole.
 	before.Clear(options.Names(func(o *options.Option) bool { return o.OfInputs || o.In == options.Load })...)
 	switch {
 	case len(sum.RejectsFlags) > 0:
@@ -225,7 +225,7 @@ func retryRejects(c *call) error {
 	return load(c.again(in, of))
 }
 
-// setFlags reads flags with values, as a summary names them.
+// setFlags parses flags with values as written in a summary.
 func setFlags(of *options.Command, flags []string) error {
 	for i := 0; i+1 < len(flags); i += 2 {
 		name := strings.TrimLeft(flags[i], "-")
@@ -240,7 +240,7 @@ func setFlags(of *options.Command, flags []string) error {
 	return nil
 }
 
-// maxRetries is how many loads of each other's rejects are followed.
+// maxRetries limits the chain of loads of rejects that is followed.
 const maxRetries = 100
 
 // settingsOf returns the command of a run, with the settings of the runs whose rejects it loaded.
@@ -274,14 +274,14 @@ func settingsOf(folder string, job *checkpoint.Job) (all *options.Command, err e
 	return nil, usagef("--retry-rejects %s: it loaded the rejects of run %s, which no longer says its settings; load the reject files with a command of your own", folder, of)
 }
 
-// rejectsOf returns the files with a run's rejected records, and the run's summary.
+// rejectsOf returns the files of a run's rejected records, and its summary.
 func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) {
 	sum, err = readSummary(folder)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, name := range sum.RejectsFiles {
-		// Names in the summary are those of the folder in which the load was started; the run folder may have been moved.
+		// Names in the summary are relative to the folder in which the load was started; the run folder may have moved since.
 		below, err := filepath.Rel(sum.RunDir, name)
 		if err != nil || !filepath.IsLocal(below) {
 			return nil, nil, usagef("--retry-rejects %s: its summary names %s, which is not in the folder", folder, name)
@@ -301,8 +301,8 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 	return files, sum, nil
 }
 
-// noteRetried makes the run whose rejects were loaded remember it, if a row of them was loaded: the others are rejects of this
-// load.
+// noteRetried marks the run whose rejects were loaded as retried, if at least one row was loaded: the others are
+// rejects of this load.
 func noteRetried(in *invocation, r *pipeline.Report) error {
 	if in.rejects == "" || r.State != pipeline.StateFinished || r.Written+r.Superseded+r.ConditionFailed+r.Archived == 0 {
 		return nil
@@ -319,8 +319,8 @@ func noteRetried(in *invocation, r *pipeline.Report) error {
 	return job.Write(in.rejects)
 }
 
-// addRetried adds to a comparison with what a run has loaded the files of the runs that have loaded its rejects, after its own
-// inputs: their rows are not surplus. Without are the runs whose files are to be read in another way than the run's inputs.
+// addRetried extends a comparison with a run by the files of loads of its rejects, after the run's own inputs: their
+// rows are not surplus. It returns the runs whose files are read differently from the run's inputs.
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	own, err := commandOf(run.Request)
 	alike := err == nil && v.Request.Read.Sources == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&

@@ -65,7 +65,7 @@ func runFlags() []cli.Flag {
 	}, flagsOf(options.Reaching|options.Jobs|options.Ending)...)
 }
 
-// ownFlags are those of tsimport run that a job file does not have as keys.
+// ownFlags are flags of tsimport run that are not keys of a job file.
 var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "job-dir", "workers", "json", "schema", "quiet", "help"}
 
 func runJob(c *call, in *invocation) error {
@@ -107,10 +107,10 @@ func runJob(c *call, in *invocation) error {
 	return runRecord(c, folder, r)
 }
 
-// jobName is a job's name, after its file.
+// jobName derives a job's name from its file.
 func jobName(file string) string { return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) }
 
-// jobError makes a usage error of what is wrong with a job file.
+// jobError turns an error of a job file into a usage error.
 func jobError(err error) error {
 	if none := new(job.NoInputError); errors.As(err, &none) {
 		return &plan.UsageError{Message: err.Error(), Input: true, Nothing: true}
@@ -121,7 +121,7 @@ func jobError(err error) error {
 	return err
 }
 
-// readJob reads the file and finds what its names stand for.
+// readJob reads the file and expands its names.
 func readJob(c *call, names []string) (*job.Record, error) {
 	file, err := readJobFile(c, names)
 	if err != nil {
@@ -130,7 +130,7 @@ func readJob(c *call, names []string) (*job.Record, error) {
 	return job.NewRecord(file, names, os.LookupEnv)
 }
 
-// wholeJob is the job of all loads of the file if one is unfinished, in which those that are named are to be started over.
+// wholeJob is the job of all loads of the file if one is unfinished, with the named loads to be started over.
 func wholeJob(c *call, named *job.Record) (*job.Record, error) {
 	whole, err := readJob(c, nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func wholeJob(c *call, named *job.Record) (*job.Record, error) {
 	return whole, nil
 }
 
-// readJobFile reads the file of the command's first argument, with the loads that the names mean.
+// readJobFile reads the file of the first argument, with the loads that the names select.
 func readJobFile(c *call, names []string) (*job.File, error) {
 	file, err := job.Read(c.Args().First(), job.NewVocabulary())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,7 +185,7 @@ func readJobFile(c *call, names []string) (*job.File, error) {
 	return expanded, err
 }
 
-// overrideJob puts flags and variables of the environment into the place of what the file says.
+// overrideJob overrides the file with flags and environment variables.
 func overrideJob(c *call, file *job.File) {
 	if c.IsSet("parallel") {
 		file.Parallel = c.Int("parallel")
@@ -213,20 +213,19 @@ func overrideJob(c *call, file *job.File) {
 	}
 }
 
-// targetKeys are the keys that say which Tablestore a table is in. The environment says so where a job file names none of them.
+// targetKeys are the keys that select the Tablestore. The environment applies if a job file names none of them.
 var targetKeys = []string{"endpoint", "instance", "store", "profile"}
 
 func namesTarget(settings []job.Setting) bool {
 	return slices.ContainsFunc(settings, func(s job.Setting) bool { return slices.Contains(targetKeys, s.Key) })
 }
 
-// with replaces a setting, or adds it.
 func with(all []job.Setting, s job.Setting) []job.Setting {
 	all = slices.DeleteFunc(slices.Clone(all), func(t job.Setting) bool { return t.Key == s.Key })
 	return append(all, s)
 }
 
-// claimJob finds the folder of the job, a new one or that of the job that is resumed, and takes its lock: a job is run by one process.
+// claimJob finds the folder of the job, new or resumed, and takes its lock: one process runs a job.
 func claimJob(c *call, r *job.Record) (folder string, release func(), err error) {
 	var locks []*rundir.Lock
 	release = func() {
@@ -278,7 +277,7 @@ func claimJob(c *call, r *job.Record) (folder string, release func(), err error)
 	return folder, release, nil
 }
 
-// continueJob reports whether a job resumes the one in a folder; otherwise it starts that over.
+// continueJob reports whether a job resumes the one in a folder; otherwise it starts that one over.
 func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, err error) {
 	switch own := c.String("run-dir") != ""; {
 	case own || !c.Bool("fresh"):
@@ -308,7 +307,7 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 	return true, nil
 }
 
-// continues refuses to resume another job than the one in a folder.
+// continues refuses to resume a different job from the one in the folder.
 func continues(c *call, r, before *job.Record, folder string) error {
 	switch {
 	case c.Bool("fresh"):
@@ -321,7 +320,7 @@ func continues(c *call, r, before *job.Record, folder string) error {
 	return nil
 }
 
-// resumeJob runs what is left of a job.
+// resumeJob runs the rest of a job.
 func resumeJob(c *call, found *runInfo) error {
 	folder := found.Folder
 	endingOf(c).load = jobName(found.record.File)
@@ -348,7 +347,7 @@ func resumeJob(c *call, found *runInfo) error {
 	return runRecord(c, folder, r)
 }
 
-// runRecord runs the loads of a job that are left, and says how they end.
+// runRecord runs the remaining loads of a job and reports how they end.
 func runRecord(c *call, folder string, r *job.Record) (err error) {
 	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
 	if err != nil {
@@ -396,7 +395,7 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	return endsWith(c, code, err, o.brief())
 }
 
-// jobRunner runs the loads of a job as the commands that they are.
+// jobRunner runs the loads of a job as commands.
 type jobRunner struct {
 	c       *call
 	session *session
@@ -405,7 +404,7 @@ type jobRunner struct {
 	reads   map[string]*tableRead // loads of tables of databases
 }
 
-// run runs one load: the command that it is, in this process.
+// run runs one load's command in this process.
 func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	dir := filepath.Join(o.folder, s.Name)
 	interrupts, stop := o.c.interrupts.ofLoad()
@@ -424,7 +423,6 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	return out
 }
 
-// command runs the command that a load is.
 func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, show *display, interrupts *interrupts) error {
 	resolved, of, err := o.asked(s)
 	if err != nil {
@@ -443,7 +441,7 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	return perform(in.again(ctx, of, io.Discard, interrupts, show))
 }
 
-// asked is what a load asks for, and the command that it is.
+// asked returns a load with its variables resolved, and its command.
 func (o *jobRunner) asked(s *job.State) (resolved job.Single, of *options.Command, err error) {
 	if s.Refused != "" {
 		return resolved, nil, usagef("%s", s.Refused)
@@ -455,7 +453,7 @@ func (o *jobRunner) asked(s *job.State) (resolved job.Single, of *options.Comman
 	return resolved, of, err
 }
 
-// share has a load take its part of what all loads have together.
+// share gives a load its part of the job's shared limits.
 func (o *jobRunner) share(of *options.Command) {
 	of.Memory = cmp.Or(of.Memory, o.session.each)
 	if of.Name != job.Export { // whose concurrency is of reading
@@ -465,7 +463,7 @@ func (o *jobRunner) share(of *options.Command) {
 	of.Quiet = !o.session.readOnly && (o.c.show.log == nil || o.c.of.Quiet)
 }
 
-// requested is the command that a load is, without what the environment says otherwise.
+// requested is the command of a load, without the environment's overrides.
 func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 	of := &options.Command{Name: l.Command, Request: options.Request{From: slices.Clone(l.From), Table: l.Table()}}
 	if l.Command == job.Copy {
@@ -489,9 +487,9 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 	return of, nil
 }
 
-// takeEarlier looks at what processes before have left in the folders of loads. A load that has ended in one that was killed before it could note that is
-// done; what others have left that are run again is moved out of the way, or it would count for what they do now. When it was
-// begun says nothing: clocks are set back.
+// takeEarlier examines what earlier processes left in the folders of loads. A load that ended in a process killed
+// before recording it is done. Leftovers of other loads that run again are moved away, or they would count for the new
+// run. Start times are not used: clocks are set back.
 func takeEarlier(c *call, folder string, r *job.Record) error {
 	for _, s := range r.Loads {
 		dir := filepath.Join(folder, s.Name)
@@ -509,19 +507,18 @@ func takeEarlier(c *call, folder string, r *job.Record) error {
 	return nil
 }
 
-// hasRun reports whether there is a run in a load's folder.
 func hasRun(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, checkpoint.JobFile))
 	return err == nil
 }
 
-// unfinished reports whether there is a run in a load's folder that can be resumed.
+// unfinished reports whether a load's folder holds a resumable run.
 func unfinished(dir string) bool {
 	is, open := tablesync.Unfinished(dir)
 	return is && open || checkpoint.Exists(dir)
 }
 
-// endedBefore notes how a load has ended in an earlier process, which was killed before it could note that.
+// endedBefore records the end of a load in an earlier process that was killed before recording it.
 func endedBefore(c *call, s *job.State, dir string) {
 	if s.Command == job.Export {
 		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
@@ -535,7 +532,7 @@ func endedBefore(c *call, s *job.State, dir string) {
 	}
 }
 
-// countsOf are the rows of a load by its run folder.
+// countsOf reads the rows of a load from its run folder.
 func countsOf(dir string) (n job.Counts) {
 	if sum, err := tablesync.ReadSummary(dir); err == nil && sum.RowsExpected+sum.Puts+sum.Deletes > 0 {
 		return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected + sum.PutsRejected + sum.DeletesRejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed}
@@ -547,7 +544,7 @@ func countsOf(dir string) (n job.Counts) {
 	return *countsOfReport(sum)
 }
 
-// told says how a load goes.
+// told reports the state of a load.
 func (o *jobRunner) told(s *job.State) {
 	show := o.c.show.of(s.Name)
 	switch s.State {
@@ -591,13 +588,13 @@ func countsText(n *job.Counts) string {
 	return text
 }
 
-// counts says how the job has ended, without why.
+// counts says how the job ended, without reasons.
 func (o *jobRunner) counts() string {
 	done, all := o.record.DoneOf()
 	return fmt.Sprintf("job %s: %d of %d loads done, %s", o.record.State, done, all, countsText(&o.record.Counts))
 }
 
-// brief says in one line how the job has ended, and why: by the first load that has ended so.
+// brief says in one line how the job ended, and why: the first load with that end.
 func (o *jobRunner) brief() string {
 	text := o.counts()
 	for _, s := range o.record.Loads {
@@ -608,7 +605,7 @@ func (o *jobRunner) brief() string {
 	return text
 }
 
-// summarize says how the job has ended.
+// summarize reports how the job ended.
 func (o *jobRunner) summarize(took time.Duration) {
 	o.c.say.Line("%s, in %v", o.counts(), round(took))
 	if n, differ := o.verified(); n > 0 {
@@ -621,7 +618,7 @@ func (o *jobRunner) summarize(took time.Duration) {
 	o.c.say.Line("job: %s", filepath.Join(o.folder, job.FolderFile))
 }
 
-// verified is how many loads have compared their tables with their inputs, and how many rows were missing or different.
+// verified returns the number of loads that compared their tables with their inputs, and of rows missing or different.
 func (o *jobRunner) verified() (loads int, differ int64) {
 	for _, s := range o.record.Loads {
 		sum, err := readSummary(filepath.Join(o.folder, s.Name))
@@ -637,7 +634,6 @@ func (o *jobRunner) verified() (loads int, differ int64) {
 	return loads, differ
 }
 
-// ending says how the job and its loads have ended.
 func (o *jobRunner) ending(e *ending) {
 	e.runDir, e.rows, e.bad = o.folder, countsOfRows(&o.record.Counts), o.record.BadInputs
 	for _, s := range o.record.Loads {

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/transfer/tablesync"
 )
 
-// States of a run that has not ended by itself.
+// States of a run without a final state of its own.
 const (
 	stateRunning = "running"
 	stateUnread  = "unread"  // another version has written it, or it is damaged
@@ -31,7 +31,7 @@ const (
 	stateDryRun  = "dry run" // finished, and wrote nothing because that was asked for
 )
 
-// runInfo is a run as its folder shows it.
+// runInfo is a run as shown by its folder.
 type runInfo struct {
 	Folder     string    `json:"folder"`
 	State      string    `json:"state"`
@@ -46,13 +46,13 @@ type runInfo struct {
 	Retried    []string  `json:"retried,omitempty"` // runs that have loaded its rejects
 	DryRun     bool      `json:"dry_run"`
 
-	// Sync says that it is a run of tsimport sync: rows are those to write and to delete.
+	// Sync marks a run of tsimport sync: its rows are those to write and to delete.
 	Sync bool `json:"sync,omitempty"`
 
-	// Loads are those of a job.
+	// Loads are the loads of a job.
 	Loads []*runInfo `json:"loads,omitempty"`
 
-	// ReplacedBy is the run that has started this one over.
+	// ReplacedBy is the run that started this one over.
 	ReplacedBy string `json:"replaced_by,omitempty"`
 
 	job    *checkpoint.Job
@@ -96,7 +96,7 @@ func runsCommand(in *invocation) *cli.Command {
 	}
 }
 
-// withLoads puts the loads of jobs after them.
+// withLoads inserts the loads of jobs after their jobs.
 func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
 	for _, r := range all {
 		rows = append(rows, r)
@@ -107,7 +107,7 @@ func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
 	return rows
 }
 
-// counts says how far the run came, and what is left to be restored.
+// counts says how far the run came, and what is still to be restored.
 func (r *runInfo) counts() string {
 	if r.DryRun {
 		return fmt.Sprintf("%s rows read, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Rejected))
@@ -123,7 +123,7 @@ func (r *runInfo) counts() string {
 	return text
 }
 
-// findRuns returns the runs in the folders, by default all there are, newest first.
+// findRuns returns the runs in the folders, by default all, newest first.
 func findRuns(folders []string) (all []*runInfo, err error) {
 	if len(folders) == 0 {
 		entries, err := os.ReadDir(rundir.Root)
@@ -145,7 +145,7 @@ func findRuns(folders []string) (all []*runInfo, err error) {
 	return all, nil
 }
 
-// readRun looks at a run folder. It returns nil for a folder that holds no run.
+// readRun reads a run folder; nil if it holds no run.
 func readRun(folder string) *runInfo {
 	unread := func(err error) *runInfo {
 		unfit, ok := errors.AsType[*progress.UnfitError](err)
@@ -204,7 +204,6 @@ func readRun(folder string) *runInfo {
 	return info
 }
 
-// readJobRun looks at the folder of a job.
 func readJobRun(folder string, r *job.Record) *runInfo {
 	info := &runInfo{Folder: folder, State: r.State, Started: r.Started, Command: r.Command, Unfinished: r.Unfinished() && r.State != job.Replaced, record: r}
 	if info.State == job.Running && !held(folder) {
@@ -227,7 +226,7 @@ func readSummary(folder string) (*pipeline.Report, error) {
 	return sum, rundir.ReadSummary(folder, sum)
 }
 
-// held reports whether a process works on the run.
+// held reports whether a process is working on the run.
 func held(folder string) bool {
 	_, is := rundir.HolderOf(folder)
 	return is

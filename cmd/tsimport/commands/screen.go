@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// screen shows a load to the user, on stderr.
+// screen shows a load on stderr.
 type screen struct {
 	w        *display
 	say      words.Say // nil if progress is not shown either
@@ -48,7 +48,7 @@ func newScreen(c *call) *screen {
 	return &screen{w: c.show, say: c.say, dryRun: c.of.DryRun, start: time.Now(), stopping: make(chan struct{})}
 }
 
-// attach has the screen show a load.
+// attach makes the screen show a load.
 func (s *screen) attach(cfg *pipeline.Config) {
 	w := &cfg.Watch
 	w.Progress, w.OnPlan, w.OnHotKey, w.OnWait, cfg.Resume.OnResume = &s.progress, s.plan, s.hotKey, s.waiting, s.resume
@@ -62,7 +62,7 @@ func (s *screen) waiting(why string, most time.Duration) {
 	s.say.Line("waiting: %s; retrying for up to %v", why, most)
 }
 
-// plan shows what is about to be done, then begins to show progress.
+// plan shows the plan, then starts the progress display.
 func (s *screen) plan(p *plan.Plan) {
 	for _, n := range p.Notes {
 		s.say.Line("%s", n)
@@ -85,7 +85,6 @@ func (s *screen) plan(p *plan.Plan) {
 	s.begin()
 }
 
-// begin begins to show progress.
 func (s *screen) begin() {
 	if s.w.board != nil {
 		s.w.board.add(s)
@@ -96,7 +95,7 @@ func (s *screen) begin() {
 	}
 }
 
-// hotKey warns while there is time to stop: rows of one partition-key value cannot be spread.
+// hotKey warns early: rows of one partition-key value cannot be spread.
 func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
 	if h.Bytes > 0 {
 		s.say.Warn("the rows read so far that have %s as %s, the partition key, take %s; %s. %s advise proposes a key that divides it", printable(h.Value), printable(h.Column), byteText(h.Bytes), valueTooLarge, commandName())
@@ -109,10 +108,9 @@ func (s *screen) hotKey(h ledger.ReportHotKey, rows int64) {
 // valueTooLarge is the vendor's advice.
 const valueTooLarge = "one value should stay below 10 GB"
 
-// oneValue says what a partition-key value with most of the rows means.
+// oneValue explains a partition-key value with most of the rows.
 const oneValue = "one value is never split, so a single partition takes them all, however many the table has"
 
-// allOr is a share, or all.
 func allOr(share float64) string {
 	if share == 1 {
 		return "all"
@@ -120,7 +118,7 @@ func allOr(share float64) string {
 	return fmt.Sprintf("%d%%", int(100*share)) // 99.9 % are not 100
 }
 
-// resume says what a load resumes with.
+// resume reports the state that a load resumes from.
 func (s *screen) resume(r keep.Resumed) {
 	s.written, s.done, s.final = r.Written, doneOf(r.BytesRead, r.Final, r.Read), r.Final
 	s.say.Line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
@@ -134,7 +132,7 @@ func (s *screen) resume(r keep.Resumed) {
 	}
 }
 
-// shownColumns bounds the schema's line.
+// shownColumns limits the schema's line.
 const shownColumns = 12
 
 func schemaText(p *plan.Plan) string {
@@ -203,7 +201,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	s.next(r, look)
 }
 
-// next says what the run has left, and what can be done now.
+// next says what the run has left, and the possible next steps.
 func (s *screen) next(r *pipeline.Report, look string) {
 	summary := filepath.Join(r.RunDir, rundir.SummaryFile)
 	_, err := os.Stat(summary)
@@ -261,7 +259,7 @@ func briefOf(r *pipeline.Report) string {
 	return brief(what, r.RejectReasons)
 }
 
-// brief is a line with the first reason of rejected records.
+// brief appends the first reason of rejected records to a line.
 func brief(what string, reasons []rundir.ReasonCount) string {
 	if len(reasons) > 0 {
 		what += "; the first: " + reasonText(&reasons[0].First)
@@ -269,10 +267,9 @@ func brief(what string, reasons []rundir.ReasonCount) string {
 	return what
 }
 
-// shownBad bounds the inputs that are named as set aside; the summary has all.
+// shownBad limits the set-aside inputs listed; the summary has all.
 const shownBad = 5
 
-// sayBad names the inputs that were set aside.
 func sayBad(say words.Say, r *pipeline.Report) {
 	for i, b := range r.BadInputs {
 		if i == shownBad {
@@ -283,10 +280,10 @@ func sayBad(say words.Say, r *pipeline.Report) {
 	}
 }
 
-// shownCodes bounds the codes of rejected rows that are listed at the end; the summary has all.
+// shownCodes limits the codes of rejected rows listed at the end; the summary has all.
 const shownCodes = 5
 
-// sayRejects says why rows were rejected: how many with each code, and the first of them.
+// sayRejects lists the codes of rejected rows, with counts and the first reason.
 func sayRejects(say words.Say, reasons []rundir.ReasonCount) {
 	for i, c := range reasons {
 		if i == shownCodes {
@@ -297,7 +294,7 @@ func sayRejects(say words.Say, reasons []rundir.ReasonCount) {
 	}
 }
 
-// reasonText is a reason in one line: where the record stands, which column, what is wrong with which value.
+// reasonText is a reason in one line: the record's position, the column, the value and the error.
 func reasonText(r *rundir.Reason) string {
 	text := fmt.Sprintf("%s record %d", input.Redact(r.File), r.Record)
 	switch {
@@ -316,10 +313,10 @@ func reasonText(r *rundir.Reason) string {
 	return printable(text)
 }
 
-// shownTables bounds the tables that are listed at the end; the summary has all.
+// shownTables limits the tables listed at the end; the summary has all.
 const shownTables = 60
 
-// sayTables says what went into each of several tables.
+// sayTables lists the rows loaded into each of several tables.
 func sayTables(say words.Say, r *pipeline.Report) {
 	for i, t := range r.Tables {
 		if i == shownTables {
@@ -351,14 +348,14 @@ func sayTables(say words.Say, r *pipeline.Report) {
 	}
 }
 
-// refusedMuch is the share of rows sent that were refused for capacity, or by partitions that was unavailable, from which on
-// it is worth a word: some are, for how else would a lane find out its rate.
+// refusedMuch is the share of sent rows refused for capacity or by unavailable partitions above which it is reported;
+// some refusals are normal, since lanes find their rates by them.
 const refusedMuch = 0.02
 
-// rowsToSpread is how many rows a load has that could have used several partitions.
+// rowsToSpread is the minimum number of rows that could have used several partitions.
 const rowsToSpread = 10_000
 
-// saySpread says how the rows were spread over partitions, memory and disk, what matters of it.
+// saySpread reports notable facts of how the rows were spread over partitions, memory and disk.
 func saySpread(say words.Say, r *pipeline.Report) {
 	if n := len(r.Indexes); n > 0 && r.IndexWriteCU > 0 {
 		cost := "have cost"
@@ -399,7 +396,7 @@ func saySpread(say words.Say, r *pipeline.Report) {
 	sayTrouble(say, r)
 }
 
-// sayTrouble says what has gone wrong, or has taken more than a load takes.
+// sayTrouble reports errors and unusual costs.
 func sayTrouble(say words.Say, r *pipeline.Report) {
 	if r.EmptyLines > 0 {
 		say.Line("%s skipped", counted(r.EmptyLines, "empty line"))
@@ -428,13 +425,12 @@ func sayTrouble(say words.Say, r *pipeline.Report) {
 	}
 }
 
-// worthALimit is how many seconds a load takes at least of which it is said what limited it.
+// worthALimit is the minimum duration, in seconds, of a load whose limit is reported.
 const worthALimit = 1
 
-// copies reports whether a load copies a table.
 func copies(r *pipeline.Report) bool { return len(r.Arguments) > 0 && r.Arguments[0] == "copy" }
 
-// limitNote says what has limited the load most, and what would help; nothing of a short load.
+// limitNote says what limited the load most, and what would help; "" for a short load.
 func limitNote(r *pipeline.Report) string {
 	if len(r.LimitedBy) == 0 || r.Seconds < worthALimit {
 		return ""
@@ -458,7 +454,7 @@ func indexesText(n int) string {
 	return fmt.Sprintf("%d secondary indexes", n)
 }
 
-// slowestNote names the partition that held the load up.
+// slowestNote names the partition that delayed the load.
 func slowestNote(p *ledger.ReportSlowest) string {
 	name := fmt.Sprintf("partition %d", p.Partition)
 	if p.Table != "" {
@@ -479,7 +475,7 @@ func slowestNote(p *ledger.ReportSlowest) string {
 	return text
 }
 
-// preSplitNote says what came of the ranges that a new table was to begin with.
+// preSplitNote says what happened to the initial ranges of a new table.
 func preSplitNote(r *pipeline.Report) string {
 	switch s := r.PreSplit; {
 	case s == nil:
@@ -493,7 +489,7 @@ func preSplitNote(r *pipeline.Report) string {
 	}
 }
 
-// partitionsNote says which partitions the rows went to. After a split only the children count that got rows since.
+// partitionsNote says which partitions received the rows. After a split only children with rows count.
 func partitionsNote(r *pipeline.Report) string {
 	recut := ""
 	if r.Recuts > 0 {

@@ -24,13 +24,13 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// seed is an input that a new server's table begins with.
+// seed is an initial input of a new server's table.
 type seed struct {
 	input, table string
 	pk           []string
 }
 
-// parseSeed reads INPUT, or INPUT?table=TABLE&pk=COLUMN&pk=COLUMN. A table is named after its input if nothing else is said.
+// parseSeed parses INPUT, or INPUT?table=TABLE&pk=COLUMN&pk=COLUMN. The table is named after the input by default.
 func parseSeed(text string) (s seed, err error) {
 	s.input = text
 	if at := strings.LastIndexByte(text, '?'); at >= 0 {
@@ -59,7 +59,7 @@ func parseSeed(text string) (s seed, err error) {
 	return s, nil
 }
 
-// plant loads the seeds into the tables that are not there yet.
+// plant loads the seeds of missing tables.
 func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err error) {
 	begun, err := unfinishedSeed(c.Context, store, o, c.String("store"), seeds)
 	if err != nil || len(seeds) == 0 {
@@ -96,7 +96,7 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 	return nil
 }
 
-// load loads the seed as any client does. An error says why it was not loaded: by the first record that was rejected, if one was.
+// load loads the seed as any client does. The error names the first rejected record, if there is one.
 func (s *seed) load(c *call, store *server.Server, o server.Options, run string) error {
 	of := &options.Command{Name: job.Load}
 	of.From, of.Table, of.PK, of.Create, of.MaxErrors, of.RunDir, of.Quiet = []string{s.input}, s.table, s.pk, true, "0", run, true
@@ -124,10 +124,11 @@ func (s *seed) load(c *call, store *server.Server, o server.Options, run string)
 	return err
 }
 
-// seedMark is a file of the store that names the table whose seed is being loaded: a table that a kill left in part is not taken for whole.
+// seedMark is a file in the store that names the table being seeded, so that a table left incomplete by a kill is
+// recognized.
 const seedMark = "SEEDING"
 
-// unfinishedSeed takes away the table whose seed was interrupted, and says which it was.
+// unfinishedSeed drops the table of an interrupted seed and returns its name.
 func unfinishedSeed(ctx context.Context, store *server.Server, o server.Options, dir string, seeds []seed) (table string, err error) {
 	if o.InMemory {
 		return "", nil
@@ -160,7 +161,7 @@ func markSeed(o server.Options, dir, table string) error {
 	return nil
 }
 
-// unmarkSeed ends the load of a seed, which is whole on disk now, or is taken away.
+// unmarkSeed ends the load of a seed, which is now complete on disk, or dropped.
 func unmarkSeed(ctx context.Context, store *server.Server, o server.Options, dir, table string, whole bool) error {
 	if o.InMemory {
 		return nil

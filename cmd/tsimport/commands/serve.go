@@ -89,7 +89,7 @@ func serve(c *call) (err error) {
 	return store.ServeListener(c.Context, listener, limits)
 }
 
-// serveOptions reads what is served, and to whom. Shown is the secret as it may be printed.
+// serveOptions reads the server's options. shown is the printable form of the secret.
 func serveOptions(c *call) (o server.Options, limits server.Limits, shown string, err error) {
 	fail := func(err error) (server.Options, server.Limits, string, error) { return o, limits, "", err }
 	switch {
@@ -124,7 +124,6 @@ func serveOptions(c *call) (o server.Options, limits server.Limits, shown string
 	return o, limits, shown, nil
 }
 
-// serveTLS loads the certificate, if one is given.
 func serveTLS(c *call) (*tls.Config, error) {
 	cert, key := c.String("tls-cert"), c.String("tls-key")
 	if cert == "" && key == "" {
@@ -140,7 +139,7 @@ func serveTLS(c *call) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// checkPublicKey refuses to offer a store to other machines under the built-in access key, which everybody knows.
+// checkPublicKey refuses to serve other machines with the built-in access key, which is public.
 func checkPublicKey(address string, o server.Options) error {
 	if o.AccessKeySecret != server.DefaultAccessKeySecret && !o.AnyCredentials {
 		return nil
@@ -155,10 +154,10 @@ func checkPublicKey(address string, o server.Options) error {
 	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give --access-key-id and a secret, or listen on 127.0.0.1", address)
 }
 
-// warn says what the user should know of the server about to serve at addr.
+// warn warns about the server that is about to serve at addr.
 func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
-		// Who is not to see it does not want it to be so: --quiet does not hide it.
+		// --quiet does not hide this: a user who silences the server still has to know.
 		c.show.say.Warn("%s can be reached from other machines, and traffic is not encrypted; see --tls-cert", a)
 	}
 	if o.NoSync {
@@ -181,9 +180,9 @@ const (
 	maxSecretBytes = 4096
 )
 
-// account fills in the instance and the access key, and returns what the ready line shows of the secret: itself only
-// if it is the built-in one. The environment's secret is that of a key the user names: it may well be the one of a real
-// account, which would not fit the built-in key, and which nobody meant to give to this server.
+// account sets the instance and the access key, and returns the secret for the ready line, shown only if it is the
+// built-in one. A secret from the environment belongs to the key that the user names: it may be that of a real account,
+// not meant for this server.
 func account(c *call, o *server.Options) (shown string, err error) {
 	names := c.StringSlice("instance")
 	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"), server.DefaultAccessKeySecret
@@ -215,7 +214,7 @@ func account(c *call, o *server.Options) (shown string, err error) {
 	return from, nil
 }
 
-// readSecret is the first line of a file, of at most the length of a secret.
+// readSecret reads the first line of a file, up to the maximum length of a secret.
 func readSecret(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"example.com/tsimport/reader/sqltable"
 )
 
-// session is what the loads of a job have together: ceilings, memory, and the embedded stores, which one process opens once. It is safe
-// for concurrent use.
+// session is shared by the loads of a job: ceilings, memory, and the embedded stores, which one process opens once. It
+// is safe for concurrent use.
 type session struct {
 	limits   *lanes.SharedLimits
 	gate     *scan.Gate        // of what is read from tables
@@ -40,7 +40,7 @@ type session struct {
 	stores map[string]*server.Server
 }
 
-// gateOf bounds what a command reads from tables.
+// gateOf limits a command's reads from tables.
 func gateOf(c *call) *scan.Gate {
 	if s := c.in.session; s != nil && s.gate != nil {
 		return s.gate
@@ -48,14 +48,14 @@ func gateOf(c *call) *scan.Gate {
 	return scan.NewGate(c.of.MaxRCU)
 }
 
-// waitsOf tells a user of reading that the service refuses for a while.
+// waitsOf tells the user when the service keeps refusing reads.
 func waitsOf(c *call) *scan.Waits {
 	return scan.NewWaits(func(why string, most time.Duration) {
 		c.say.Line("waiting: reading is refused: %s; tried again for up to %v", why, most)
 	})
 }
 
-// newSession reads what defaults say of all loads together. So many run at a time.
+// newSession reads the defaults that apply to all loads together, of which parallel run at a time.
 func newSession(common []job.Setting, parallel int) (*session, error) {
 	s := &session{stores: map[string]*server.Server{}, said: map[string]bool{}}
 	of := &options.Command{Name: "run"}
@@ -73,7 +73,7 @@ func newSession(common []job.Setting, parallel int) (*session, error) {
 	return s, nil
 }
 
-// sizeText is the memory as the job says it.
+// sizeText is the memory as written in the job.
 func sizeText(common []job.Setting, bytes int64) string {
 	for _, t := range common {
 		if t.Key == "memory" {
@@ -83,7 +83,7 @@ func sizeText(common []job.Setting, bytes int64) string {
 	return fmt.Sprintf("%dMiB", bytes>>20)
 }
 
-// tell names a target, the first time that a load works on it. A plan names them itself.
+// tell names a target when the first load uses it. A plan names its targets itself.
 func (s *session) tell(show *display, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *session) tell(show *display, text string) {
 	s.said[text] = true
 }
 
-// openStore opens an embedded store, or takes the one that another load has opened.
+// openStore opens an embedded store, or shares one that another load has opened.
 func (s *session) openStore(t *target, a access, timeout time.Duration) (*target, error) {
 	path, err := filepath.Abs(t.dir)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *session) openStore(t *target, a access, timeout time.Duration) (*target
 	return t, nil
 }
 
-// close closes the embedded stores. Every acknowledged row is in them.
+// close closes the embedded stores, which hold every acknowledged row.
 func (s *session) close() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,11 +128,11 @@ func (s *session) close() (err error) {
 
 const (
 	smallMemory = 64 << 20
-	// embeddedMemory is what a store in this process takes beside the load: its caches and the requests it answers.
+	// embeddedMemory is the memory of an embedded store beside the load: caches and requests.
 	embeddedMemory = 512 << 20
 )
 
-// limitMemory tells the garbage collector how much the process may take, unless the user has told it.
+// limitMemory sets the garbage collector's memory limit, unless the user has set it.
 func limitMemory(memory int64, embedded bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -142,13 +142,13 @@ func limitMemory(memory int64, embedded bool) {
 		limit += embeddedMemory
 	}
 	debug.SetMemoryLimit(limit)
-	// Garbage of large records is most of what a small load takes, and the collector overshoots on a busy machine.
+	// Garbage of large records dominates a small load, and the collector overshoots on a busy machine.
 	if memory < smallMemory && os.Getenv("GOGC") == "" {
 		collection.At(25)
 	}
 }
 
-// orderWarning says what --order none means for rows of a key that do not simply replace each other.
+// orderWarning warns of --order none for rows of a key that do not simply replace each other.
 func orderWarning(w *pipeline.Write) string {
 	if w.Order != plan.OrderNone || w.Mode == table.Delete {
 		return ""

@@ -4,11 +4,10 @@ package commands
 
 import "os"
 
-// stateSignals ask a load for its state; here there are none.
+// stateSignals is empty here: no signal requests a load's state.
 var stateSignals []os.Signal
 
-// withoutCore has nothing to do here.
 func withoutCore() {}
 
-// closedAtStart reports whether stdout was closed when the process began: here its handle is not valid, and writing fails.
+// closedAtStart reports whether stdout was closed at the start. Here its handle is then invalid, and writing fails.
 func closedAtStart() bool { return false }

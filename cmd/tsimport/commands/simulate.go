@@ -18,13 +18,13 @@ import (
 	"example.com/tsimport/engine/sim"
 )
 
-// limiterNames lists limiter.Kinds as a sentence does.
+// limiterNames lists limiter.Kinds for a sentence.
 const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + limiter.SlidingWindow + ", " + limiter.Queue + " or " + limiter.Concurrency
 
-// outageUsage is that of --outage.
+// outageUsage is the help of --outage.
 const outageUsage = "serve nobody for a while: `SECONDS:KIND[:AFTER]` of " + faults.Busy + ", " + faults.Throttle + ", " + faults.Timeout + ", " + faults.Reset + " or " + faults.Page503 + ", AFTER seconds (5) from the first write"
 
-// simulationFlags are serve's: what is simulated of every table. All off unless given.
+// simulationFlags are serve's flags for simulating tables, all off by default.
 func simulationFlags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.IntFlag{Name: "partitions", Usage: "cut every table into `N` partitions, at the sample's keys or else those of its first rows"},
@@ -62,12 +62,12 @@ func simulationFlags() []cli.Flag {
 	return flags
 }
 
-// setCategory puts a flag into a group of the help. Every kind of flag has the field.
+// setCategory puts a flag into a help group. Every kind of flag has the field.
 func setCategory(f cli.Flag, name string) {
 	reflect.ValueOf(f).Elem().FieldByName("Category").SetString(name)
 }
 
-// simulation is what the flags ask for; nil is nothing.
+// simulation reads the flags; nil means no simulation.
 func simulation(c *call) (*server.Simulation, error) {
 	asked := slices.ContainsFunc(simulationFlags(), func(f cli.Flag) bool {
 		name := f.Names()[0]
@@ -182,7 +182,7 @@ func readLines(file string) (lines []string, err error) {
 	return lines, nil
 }
 
-// faultPlan is what the flags ask for; nil is none.
+// faultPlan reads the flags; nil means no faults.
 func faultPlan(c *call) (*faults.Plan, error) {
 	if !c.IsSet("fault-rate") {
 		if c.IsSet("fault-kinds") || c.IsSet("fault-delay") {

@@ -39,7 +39,6 @@ func syncCommand(in *invocation) *cli.Command {
 	}
 }
 
-// syncConfig reads the flags of a sync.
 func syncConfig(c *call) (cfg tablesync.Config, err error) {
 	for _, o := range options.Of(options.Sync) {
 		if o.Unused&options.Sync != 0 && c.given.IsSet(o.Name) {
@@ -114,7 +113,7 @@ func syncTable(c *call) (err error) {
 	return endSync(c, s, err, planOnly)
 }
 
-// runSync compares and writes, and shows how far it is.
+// runSync compares, writes and shows progress.
 func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, error) {
 	cfg.Progress = new(verify.Progress)
 	cfg.Say = c.say
@@ -143,7 +142,7 @@ func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, 
 	return s, err
 }
 
-// endSync says how a sync has ended.
+// endSync reports how a sync ended.
 func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 	endingOf(c).ofSync(s)
 	switch {
@@ -170,7 +169,7 @@ func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 	return nil
 }
 
-// withheldBy makes the exit code of an error that the inputs are to blame for that of deletes that were withheld.
+// withheldBy gives an error caused by the inputs the exit code of withheld deletes.
 func withheldBy(err error, deletes bool) error {
 	var input *verify.InputError
 	var usage *plan.UsageError
@@ -184,7 +183,7 @@ func withheldBy(err error, deletes bool) error {
 	return err
 }
 
-// sayFound says what a comparison found and what it leads to.
+// sayFound reports the differences and the resulting changes.
 func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
 	say.Line("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus (%s records read, %s rejected, %s superseded; %s read units)",
 		words.Grouped(s.RowsExpected), words.Grouped(s.Equal), words.Grouped(s.Missing), words.Grouped(s.Different), words.Grouped(s.RowsInTable), words.Grouped(s.Surplus),
@@ -212,13 +211,12 @@ func sayFound(say words.Say, s *tablesync.Summary, planned bool) {
 	}
 }
 
-// doneText says what a sync has done.
 func doneText(s *tablesync.Summary) string {
 	return fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)", s.State, words.Grouped(s.Written), words.Grouped(s.Deleted), words.Grouped(s.Kept),
 		words.Grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))), words.Grouped(s.Costs.WriteCU))
 }
 
-// sayDone says how a sync has ended, and what it has left.
+// sayDone reports how a sync ended, and what remains.
 func sayDone(say words.Say, s *tablesync.Summary) {
 	say.Line("%s", doneText(s))
 	sayRejects(say, s.RejectReasons)
@@ -257,7 +255,6 @@ func briefOfSync(s *tablesync.Summary) string {
 	return brief(doneText(s), reasons)
 }
 
-// sayExamples shows examples as a comparison has kept them.
 func sayExamples(say words.Say, examples []json.RawMessage) {
 	for _, text := range examples {
 		var e struct {

@@ -77,7 +77,7 @@ func withAdmin(c *call, a access, f func(*client.Admin, *target) error) (err err
 	return f(&client.Admin{Client: sdk, Context: c.Context, Connection: connection}, t)
 }
 
-// checkTable refuses the name of a table that there cannot be; of one that differs by row, the load says so.
+// checkTable refuses an impossible table name; one that differs by row is checked by the load.
 func checkTable(name string) error {
 	if name == "" {
 		return usagef("no table: give --table")
@@ -88,7 +88,7 @@ func checkTable(name string) error {
 	return nil
 }
 
-// tableName is the table a command is about, by flag or by argument.
+// tableName is the table of a command, by flag or by argument.
 func tableName(c *call) (string, error) {
 	name := c.String("table")
 	switch {
@@ -122,7 +122,7 @@ func tableList(c *call) error {
 	})
 }
 
-// description is a table as `table describe --json` prints it.
+// description is the output of `table describe --json`.
 type description struct {
 	Table         string        `json:"table"`
 	PrimaryKey    []describedPK `json:"primary_key"`
@@ -136,7 +136,7 @@ type description struct {
 	LargeValue    *largeValue   `json:"large_value,omitempty"`
 }
 
-// largeValue is a partition-key value with more bytes than one should have.
+// largeValue is a partition-key value that exceeds the recommended size.
 type largeValue struct {
 	Value string `json:"value"`
 	Bytes int64  `json:"bytes"` // at least
@@ -215,7 +215,7 @@ func printJSONLine(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// printed prints a result as JSON, if that is asked for, or for people.
+// printed prints a result as JSON if requested, else as text.
 func printed(c *call, result any, write func(io.Writer) error) error {
 	if c.of.JSON {
 		return printJSON(c, result)

@@ -22,7 +22,7 @@ import (
 	exporting "example.com/tsimport/transfer/export"
 )
 
-// ofRows are the flags that say which rows a command is about, as export has them.
+// ofRows are the flags that select rows, as in export.
 var ofRows = []string{"from-key", "to-key", "prefix", "keys", "filter", "where", "concurrency", "max-rcu"}
 
 func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
@@ -40,7 +40,7 @@ func rowsCommands(in *invocation, quiet, asJSON, name cli.Flag) []*cli.Command {
 	}
 }
 
-// rowsOf opens a table for a scan of its keys, as export makes one.
+// rowsOf opens a table for a scan of its keys, as export does.
 func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err error) {
 	t, err := openTarget(c, access{readOnly: true})
 	if err != nil {
@@ -65,7 +65,7 @@ func rowsOf(c *call, name string) (cfg exporting.Config, close func() error, err
 	return cfg, func() error { return errors.Join(closeKeys(), t.close()) }, nil
 }
 
-// unitBytes are what a read unit reads.
+// unitBytes is the size of a read unit.
 const unitBytes = 4 << 10
 
 func tableCount(c *call) (err error) {
@@ -141,7 +141,7 @@ func tableDelete(c *call) error {
 	return tableDelete(c) // of rows that have come since the one that was interrupted
 }
 
-// removed removes a file of keys, "" for none.
+// removed removes a file of keys; "" means none.
 func removed(file string) error {
 	if file == "" {
 		return nil
@@ -149,8 +149,8 @@ func removed(file string) error {
 	return os.Remove(file)
 }
 
-// deletedKeys counts the rows that are to be deleted. With --yes it keeps their keys in a file, which is that of an interrupted
-// deletion if there is one: it is resumed, and then the rows are looked for again.
+// deletedKeys counts the rows to be deleted. With --yes it stores their keys in a file. The file of an interrupted
+// deletion is resumed; then the rows are searched again.
 func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err error) {
 	cfg, closeTarget, err := rowsOf(c, name)
 	if err != nil {
@@ -178,7 +178,7 @@ func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err 
 	return file, r.Rows, false, err
 }
 
-// deletedKeysFile is the same for the same rows of the same table.
+// deletedKeysFile is the same name for the same rows of the same table.
 func deletedKeysFile(target, name string, which ...string) string {
 	return filepath.Join(rundir.Root, "delete-"+name+"-"+progress.Identify(append([]string{target, name}, which...)...)+".jsonl")
 }

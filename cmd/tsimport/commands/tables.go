@@ -46,7 +46,7 @@ func tables(c *call) error {
 	return nil
 }
 
-// tableAddresses are the tables that a pattern finds, without views.
+// tableAddresses returns the tables that match a pattern, without views.
 func tableAddresses(ctx context.Context, pattern string) (found []job.Found, err error) {
 	all, err := open.Tables(ctx, pattern)
 	if err != nil {

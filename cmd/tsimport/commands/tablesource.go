@@ -35,11 +35,12 @@ import (
 	"example.com/tsimport/transfer/tablesync"
 )
 
-// tableSourceHelp says how a table takes the place of files.
+// tableSourceHelp explains tables as sources.
 const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as ots://[PROFILE@]INSTANCE/TABLE, with\n" +
 	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
 
-// wholeFor refuses deletes by an archive that does not hold all rows of its table, and puts that would lose cells that it was not to hold.
+// wholeFor refuses deletes by an archive that omits rows of its table, and puts by one that omits cells, which would
+// lose them.
 func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	m, err := restore.Find(interrupts.drain, cfg.Load.Inputs, cfg.Load.Read.Find)
 	if m == nil || err != nil {
@@ -77,7 +78,7 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	return nil
 }
 
-// keepsVersions refuses a sync of more versions of a cell than a table keeps: the service would drop the others without a word.
+// keepsVersions refuses to sync more versions of a cell than a table keeps: the service would silently drop the rest.
 func keepsVersions(to *client.Table, source string, versions int) error {
 	if keeps := max(to.MaxVersions, 1); versions > keeps {
 		return usagef("table %s keeps %s of a cell, and %s has up to %d, of which the others would be lost; give the table as many with tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
@@ -86,8 +87,9 @@ func keepsVersions(to *client.Table, source string, versions int) error {
 	return nil
 }
 
-// tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
-// has cost; likewise of an archive. A sync is refused what a comparison is not. It changes nothing if no argument is either.
+// tableSource sets the source if the only argument is the address of a table or an archive. It returns what closes the
+// source and how many read units it has used. A sync is refused more than a comparison. With files as arguments nothing
+// changes.
 func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
@@ -142,7 +144,7 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 	return stop, origin.Units, nil
 }
 
-// comparable refuses a source whose rows cannot be compared with those of a table, or of a sync not be kept by it.
+// comparable refuses a source whose rows cannot be compared with the table's or, for a sync, not be stored in it.
 func comparable(cfg *pipeline.Config, source string, from, to *client.Table, syncs bool) error {
 	if syncs {
 		if err := keepsVersions(to, source, from.MaxVersions); err != nil {
@@ -155,7 +157,7 @@ func comparable(cfg *pipeline.Config, source string, from, to *client.Table, syn
 	return copytable.CheckKey(to.Name, to.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the load has written with --returned-keys")
 }
 
-// archiveFits refuses a table whose key is made of columns that the rows of the archive do not have in theirs.
+// archiveFits refuses a table with key columns that are not in the archive's key.
 func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error {
 	m, err := restore.Find(interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if m == nil || err != nil {
@@ -171,8 +173,8 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 	return restore.FreeMark(m, cfg, s.Table.Key) // without it no row could be compared
 }
 
-// seeMark refuses marks in a column that one of the source's first rows has. Most tables that have it have it in all rows, and to say so when
-// all is archived would be late.
+// seeMark refuses marks in a column that one of the source's first rows has. Most tables that have the column have it
+// in all rows, and after archiving it would be too late to say so.
 func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) error {
 	mark := restore.MarkColumn(cfg)
 	name := mark
@@ -195,13 +197,14 @@ func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) 
 	return nil
 }
 
-// databaseHelp says how a table of a database takes the place of files.
+// databaseHelp explains database tables as sources.
 const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or sqlite:FILE, with ?table=TABLE (docs/sql.md)."
 
-// lookedHelp says the same of commands that look at inputs.
+// lookedHelp is databaseHelp for commands that inspect inputs.
 const lookedHelp = databaseHelp + " So can a table of the service, ots://[PROFILE@]INSTANCE/TABLE."
 
-// sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
+// sqlOrigin returns the database table that a command reads, nil if no argument is such an address. A sync needs all
+// rows of one snapshot.
 func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	of := c.command()
 	of.From = args
@@ -217,8 +220,8 @@ func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	return sqltable.New(*cfg), nil
 }
 
-// lookedAt returns the table of a database or of the service that a command looks at, nil if no argument is the address of one, and what closes it. Keyed says
-// that the key of a table of the service is a part of any key that is made of its rows.
+// lookedAt returns the table of a database or of the service that a command inspects, nil if no argument is such an
+// address. stop closes it. With keyed, any key made of the rows of a service's table includes that table's key.
 func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop func() error, err error) {
 	stop = func() error { return nil }
 	if !slices.ContainsFunc(args, address.Is) {
@@ -249,7 +252,7 @@ func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop fu
 	return tablescan.Looked{Keyed: keyed, Origin: tablescan.New(tablescan.Config{Client: s.Client, Table: s.Table, Name: arg.shown(), RetryFor: c.of.RetryFor})}, from.close, nil
 }
 
-// sqlAgain makes a comparison with a run read the ranges of a database that the run has read, and returns its snapshots of them.
+// sqlAgain makes a comparison read the same database ranges as the run, and returns its snapshots of them.
 func sqlAgain(cfg *pipeline.Config, run *rundir.Run) (all []source.Snapshot, err error) {
 	origin, ok := cfg.Read.Sources.(*sqltable.Origin)
 	if !ok || run.Division == nil {
@@ -262,7 +265,8 @@ func sqlAgain(cfg *pipeline.Config, run *rundir.Run) (all []source.Snapshot, err
 	return all, nil
 }
 
-// refuseArchives is for commands that read files of rows, and databases. They would take an archive's manifest and parts for such files.
+// refuseArchives is for commands that read files of rows or databases, which would misread an archive's manifest and
+// parts as files of rows.
 func refuseArchives(c *call) error {
 	for _, arg := range c.Args().Slice() {
 		if m, err := restore.At(c.Context, arg, storesOf(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
@@ -272,7 +276,7 @@ func refuseArchives(c *call) error {
 	return nil
 }
 
-// originOf returns the sources that the arguments of a command are, nil if they are files.
+// originOf returns the source of the arguments, nil if they are files.
 func originOf(ctx context.Context, c *call, args []string, find input.Options) (source.Origin, error) {
 	if origin, err := sqlOrigin(c, args); origin != nil || err != nil {
 		return origin, err
@@ -285,8 +289,8 @@ func originOf(ctx context.Context, c *call, args []string, find input.Options) (
 	return archive.New(m), err
 }
 
-// isFolder reports whether the output of an export is to be a folder, or what is one in a store of objects: there is one, or the name ends as that
-// of one.
+// isFolder reports whether the output of an export is a folder, or a prefix in an object store: it exists, or its name
+// ends like a folder's.
 func isFolder(name string) bool {
 	if jobdir.IsAddress(name) {
 		return name[len(name)-1] == '/' || path.Ext(name) == ""

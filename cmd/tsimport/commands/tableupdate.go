@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// tableChange is what `table update --json` prints.
+// tableChange is the output of `table update --json`.
 type tableChange struct {
 	Changed bool        `json:"changed"`
 	Before  description `json:"before"`
@@ -52,10 +52,10 @@ func tableUpdate(c *call) error {
 	})
 }
 
-// wanted is what flags name of a table.
+// wanted are the settings named by flags.
 type wanted struct{ client.Change }
 
-// wantedChange reads the flags and refuses what no table can have.
+// wantedChange reads the flags and refuses settings that no table can have.
 func wantedChange(c *call) (w wanted, err error) {
 	number := func(flag string, to **int, least, most int) {
 		if !c.IsSet(flag) || err != nil {
@@ -95,7 +95,7 @@ func wantedChange(c *call) (w wanted, err error) {
 	return w, err
 }
 
-// difference leaves out what the table has already.
+// difference omits settings that the table already has.
 func (w wanted) difference(t *client.Table) client.Change {
 	d := w.Change
 	for _, f := range []struct {
@@ -115,7 +115,7 @@ func (w wanted) difference(t *client.Table) client.Change {
 	return d
 }
 
-// checkChange refuses what the service would refuse of this table, and what loses data unless that was accepted.
+// checkChange refuses changes that the service would refuse for this table, and data loss unless accepted.
 func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	live, updates := t.TimeToLive, !t.NoUpdates
 	if d.TimeToLive != nil {
@@ -145,7 +145,7 @@ func checkChange(t *client.Table, d *client.Change, lossAccepted bool) error {
 	return nil
 }
 
-// tooSoon adds to the error of a change that the service refuses as too soon when it will be possible.
+// tooSoon adds, to the service's error for a change that comes too soon, when it will be possible.
 func tooSoon(a *client.Admin, t *target, name string, err error) error {
 	if !errors.Is(err, client.ErrTooFrequent) {
 		return noTable(err, t)
@@ -159,7 +159,7 @@ func tooSoon(a *client.Admin, t *target, name string, err error) error {
 		due.Sub(now).Round(time.Second), due.Local().Format("15:04:05"))
 }
 
-// showChange prints what is different.
+// showChange prints the differences.
 func showChange(c *call, was, now description) error {
 	if c.of.JSON {
 		return printJSON(c, tableChange{Changed: changed(was, now), Before: was, After: now})

@@ -30,7 +30,7 @@ const (
 	instanceEnv  = "TABLESTORE_INSTANCE"
 )
 
-// toServices returns what carries requests of a command to services; nil is the network. Tests of whole nights put an engine of their own in its place.
+// toServices returns the transport to services; nil is the network. Tests of whole nights replace it with an engine.
 var toServices = func(context.Context) http.RoundTripper { return nil }
 
 // target is the Tablestore that a command works on.
@@ -44,7 +44,7 @@ type target struct {
 	shared   bool // the store is that of several loads, and is not closed with one
 }
 
-// access says what a command does with an embedded store.
+// access is how a command uses an embedded store.
 type access struct {
 	readOnly bool
 	create   bool // make the store if it is missing
@@ -54,8 +54,7 @@ type access struct {
 
 func (a access) as() string { return cmp.Or(a.role, "target") }
 
-// openTarget finds out which Tablestore the flags and the environment mean and opens it. The first line on stderr says
-// which it is.
+// openTarget determines the Tablestore from flags and environment, opens it, and names it in the first line on stderr.
 func openTarget(c *call, a access) (*target, error) {
 	if c.in.target != nil {
 		return c.in.target, nil
@@ -98,7 +97,7 @@ func openTarget(c *call, a access) (*target, error) {
 	return t.openStore(a, c.of.RequestTimeout)
 }
 
-// of makes the target that of a load.
+// of sets the target of a load.
 func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
 	cfg.Target.Client, cfg.Target.Name, cfg.Target.Absent = t.Target, t.name, t.missing
 	if !t.embedded {
@@ -115,7 +114,7 @@ func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
 	return err
 }
 
-// openStore opens the embedded store of the target, if it is there or to be made.
+// openStore opens the target's embedded store, if it exists or may be created.
 func (t *target) openStore(a access, timeout time.Duration) (*target, error) {
 	store := t.dir
 	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) && !a.create {
@@ -131,7 +130,7 @@ func (t *target) openStore(a access, timeout time.Duration) (*target, error) {
 	return t, nil
 }
 
-// reach makes the target that of a store in this process.
+// reach sets the target to a store in this process.
 func (t *target) reach(s *server.Server, timeout time.Duration) {
 	t.Target = client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.SameMemory(),
@@ -140,7 +139,7 @@ func (t *target) reach(s *server.Server, timeout time.Duration) {
 	}
 }
 
-// mustExist returns an error for an embedded store that does not exist.
+// mustExist returns an error if the embedded store does not exist.
 func (t *target) mustExist() error {
 	if t.missing {
 		return &plan.UsageError{Message: t.name + " does not exist; load a file first, or name another with --store", NoTable: true}
@@ -148,10 +147,10 @@ func (t *target) mustExist() error {
 	return nil
 }
 
-// place names a table among those that the loads of a job read and write.
+// place identifies a table among those that the loads of a job read and write.
 func (t *target) place(table string) string { return t.name + "\x00" + table }
 
-// close releases an embedded store. Every acknowledged row is in it.
+// close releases an embedded store, which holds every acknowledged row.
 func (t *target) close() error {
 	if t.store == nil || t.shared {
 		return nil
@@ -159,7 +158,7 @@ func (t *target) close() error {
 	return t.store.Close()
 }
 
-// profileOf is the profile that --profile names, an empty one without it.
+// profileOf is the profile of --profile, empty without it.
 func profileOf(c *call) (*profile.Profile, error) {
 	if c.of.Profile == "" {
 		return new(profile.Profile), nil
@@ -171,7 +170,7 @@ func profileOf(c *call) (*profile.Profile, error) {
 	return p, nil
 }
 
-// serviceOf is the service that flags, the environment or a profile name; "" if none does.
+// serviceOf is the service named by flags, the environment or a profile; "" if none.
 func serviceOf(c *call) (endpoint, instance string, err error) {
 	of, err := profileOf(c)
 	if err != nil {
@@ -213,7 +212,7 @@ func tellTarget(c *call, text string) {
 	}
 }
 
-// remote makes the target that of a service.
+// remote sets the target to a service.
 func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider) error {
 	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, Transport: toServices(c.Context), RequestTimeout: c.of.RequestTimeout}
 	accept, err := client.AcceptUnsigned()
@@ -230,7 +229,7 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 	return nil
 }
 
-// destroys reports whether a command deletes rows, or changes or drops tables by what answers say.
+// destroys reports whether a command deletes rows, or changes or drops tables, based on answers of the service.
 func destroys(c *call) bool {
 	switch c.Command.Name {
 	case "age", "drop", "update":
@@ -239,7 +238,7 @@ func destroys(c *call) bool {
 	return c.of.Delete || c.of.Mode == "delete"
 }
 
-// warnOfPlainHTTP says what others on the way can read and use. --quiet does not hide it.
+// warnOfPlainHTTP says what eavesdroppers can read and use. --quiet does not hide it.
 func warnOfPlainHTTP(show *display, endpoint string, provider common.CredentialsProvider) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
@@ -255,7 +254,7 @@ func warnOfPlainHTTP(show *display, endpoint string, provider common.Credentials
 	show.say.Warn("the endpoint %s is http: %s; use https unless the network is your own", endpoint, what)
 }
 
-// keysOf finds access keys where the SDKs look; those of a profile come after the environment.
+// keysOf finds access keys where the SDKs look; the environment comes before a profile.
 func keysOf(ctx context.Context, of *profile.Profile, note func(string)) (common.CredentialsProvider, error) {
 	if of.Name == "" {
 		return accesskey.Find(ctx, note)

@@ -42,7 +42,7 @@ func verifyCommand(in *invocation) *cli.Command {
 	}
 }
 
-// comparison is how a comparison is asked for, beside what a load is.
+// comparison holds the options of a comparison beside those of the load.
 type comparison struct {
 	examples  int
 	extraFail bool
@@ -71,7 +71,7 @@ func parseComparison(c *call) (o comparison, err error) {
 	return o, nil
 }
 
-// parseShare reads 1% or 0.01; all is 0.
+// parseShare parses 1% or 0.01; all is 0.
 func parseShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	share, err := strconv.ParseFloat(number, 64)
@@ -126,7 +126,7 @@ func verifyTable(c *call) (err error) {
 	return verifyLoaded(c, load, cfg, o, run)
 }
 
-// verifyLoaded compares the table with what a load has, or would have, loaded.
+// verifyLoaded compares the table with what a load has loaded, or would load.
 func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.Run) (err error) {
 	if err := checkTable(cfg.Target.Table); err != nil {
 		return err
@@ -154,7 +154,7 @@ func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.
 	return showComparison(c, r)
 }
 
-// verifyCopy compares the tables of a run that has copied one, as they are now.
+// verifyCopy compares the two tables of a finished copy in their current state.
 func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 	k := new(copying)
 	cfg, err := k.config(copied, copied.command())
@@ -190,7 +190,7 @@ func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 	return showComparison(c, r)
 }
 
-// compared makes the target that of a comparison.
+// compared sets the target of a comparison.
 func (t *target) compared(cfg *pipeline.Config) error {
 	if err := t.mustExist(); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (t *target) compared(cfg *pipeline.Config) error {
 	return nil
 }
 
-// wholeForExtra refuses to take rows for surplus that an archive was never to hold.
+// wholeForExtra refuses to report rows as surplus that an archive deliberately omits.
 func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) error {
 	if !o.extraFail {
 		return nil
@@ -266,7 +266,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 	return showComparison(c, r)
 }
 
-// showComparison shows what was found, and returns the error that is the exit code.
+// showComparison shows the result and returns the error that sets the exit code.
 func showComparison(c *call, r *verify.Result) (err error) {
 	e := endingOf(c)
 	e.table = r.Table
@@ -284,7 +284,7 @@ func showComparison(c *call, r *verify.Result) (err error) {
 	return err
 }
 
-// takeOwn takes what the machine may give from the comparison's own flags, not from those of the run.
+// takeOwn takes machine limits from the comparison's own flags, not from the run's.
 func takeOwn(c *call, cfg *pipeline.Config) error {
 	own := pipeline.Config{}
 	if err := options.Speed(&c.of.Request, &own); err != nil {
@@ -295,7 +295,7 @@ func takeOwn(c *call, cfg *pipeline.Config) error {
 	return nil
 }
 
-// compare compares the table of a load with its inputs.
+// compare compares a load's table with its inputs.
 func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*verify.Result, error) {
 	cfg.Target.Client.Connections = cfg.Lanes.Concurrency
 	traffic := new(client.Traffic)
@@ -335,8 +335,8 @@ func compare(c *call, cfg *pipeline.Config, o comparison, run *rundir.Run) (*ver
 	return r, err
 }
 
-// openRun reads what a run was asked for and what it has rejected. The working directory becomes the one it was started
-// in: names of files are relative to that.
+// openRun reads the request and the rejects of a run. It changes to the folder in which the run was started, since file
+// names are relative to it.
 func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	run, err := rundir.ReadRun(path)
 	if err != nil {
@@ -375,7 +375,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 
 const comparing = "verify: %s records read, %s rows of the table compared"
 
-// watchComparison shows how far a comparison is until the returned function is called.
+// watchComparison shows progress until stop is called.
 func watchComparison(c *call, format string, p *verify.Progress) (stop func()) {
 	if c.of.Quiet || !c.show.terminal {
 		return func() {}
@@ -398,7 +398,6 @@ func watchComparison(c *call, format string, p *verify.Progress) (stop func()) {
 	return func() { close(stopping); <-stopped }
 }
 
-// writeComparison writes what was found for people.
 func writeComparison(w io.Writer, r *verify.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", comparisonLine(r))
@@ -418,13 +417,13 @@ func writeComparison(w io.Writer, r *verify.Result) error {
 	return err
 }
 
-// settledLine says what happened to rows that differed at first.
+// settledLine says what happened to rows that first differed.
 func settledLine(s *verify.Settled) string {
 	return fmt.Sprintf("at first %s rows differed; %s of them agreed when they were read again, %s differ still (%v)",
 		words.Grouped(s.Differed), words.Grouped(s.Settled), words.Grouped(s.Remain), round(time.Duration(s.Seconds*float64(time.Second))))
 }
 
-// comparisonLine says in one line what was found.
+// comparisonLine states the result in one line.
 func comparisonLine(r *verify.Result) string {
 	verdict := "the table matches the input"
 	if !r.OK {
@@ -455,7 +454,7 @@ func comparisonLine(r *verify.Result) string {
 	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))), words.Grouped(int64(r.RowsPerSecond)))
 }
 
-// firstDifference says in one line what was found, and what first.
+// firstDifference states the result and the first difference in one line.
 func firstDifference(r *verify.Result) string {
 	text := comparisonLine(r)
 	if len(r.Examples) > 0 {
@@ -485,10 +484,10 @@ func exampleLine(e *verify.Example) string {
 	return text
 }
 
-// shownDifferences is of how many columns of an example a line has the values; --json has more.
+// shownDifferences limits the columns of an example whose values a line shows; --json has more.
 const shownDifferences = 3
 
-// differenceText shows both sides, or of several versions what one side lacks.
+// differenceText shows both sides or, of several versions, what one side lacks.
 func differenceText(input, table []string) string {
 	less, more := without(input, table), without(table, input)
 	switch {
@@ -502,7 +501,7 @@ func differenceText(input, table []string) string {
 	return "only the table has " + sideText(more)
 }
 
-// without are the versions that are not among others.
+// without returns the versions that are not in others.
 func without(versions, others []string) (rest []string) {
 	for _, v := range versions {
 		if !slices.Contains(others, v) {
@@ -519,7 +518,7 @@ func sideText(versions []string) string {
 	return printable(strings.Join(versions, ", "))
 }
 
-// verifyLoad compares the table with what a load has just written and enters the result into its report.
+// verifyLoad compares the table with what a load has just written and adds the result to its report.
 func verifyLoad(c *call, cfg pipeline.Config, report *pipeline.Report) error {
 	cfg.Target.Absent = false
 	rejected, err := rundir.ReadRejected(report.RunDir)
@@ -550,7 +549,7 @@ func verifyLoad(c *call, cfg pipeline.Config, report *pipeline.Report) error {
 	return errors.Join(err, rundir.WriteSummary(report.RunDir, report))
 }
 
-// workingDirectory is where this process was started, empty if nobody knows.
+// workingDirectory is the folder of this process, "" if unknown.
 func workingDirectory() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -559,7 +558,7 @@ func workingDirectory() string {
 	return filepath.Clean(dir)
 }
 
-// rootCause is an error without the path, which the text around it names.
+// rootCause is an error without the path, which the surrounding text names.
 func rootCause(err error) error {
 	if e, ok := err.(*os.PathError); ok {
 		return e.Err

@@ -13,15 +13,15 @@ import (
 	"example.com/tsimport/pipeline/status"
 )
 
-// stateWait is how long the state of a load is waited for: one that writes answers at once.
+// stateWait is how long to wait for a load's state; a load that is writing answers at once.
 const stateWait = time.Second
 
-// stateSource tells the state of a load; *pipeline.Monitor does.
+// stateSource provides the state of a load, as *pipeline.Monitor does.
 type stateSource interface {
 	State(ctx context.Context) (*pipeline.State, error)
 }
 
-// signalHelp tells how to ask, where one can.
+// signalHelp says which signal requests the state, if any.
 func signalHelp() string {
 	if len(stateSignals) == 0 {
 		return ""
@@ -29,10 +29,10 @@ func signalHelp() string {
 	return "\nSIGUSR1 shows the state of a running load on stderr, partition by partition."
 }
 
-// watchLoad lets a load be looked at while it runs: by signals, and over HTTP. stop ends that.
+// watchLoad serves the state of a running load, by signals and over HTTP, until stop is called.
 func watchLoad(c *call, w *pipeline.Watch) (stop func(), err error) {
 	w.Monitor = pipeline.NewMonitor()
-	// Before the address is shown: a signal that nobody listens to is lost, and who reads the address may send one at once.
+	// Before the address is shown: an unhandled signal is lost, and whoever reads the address may send one at once.
 	stopSignals := onStateSignals(w.Monitor, c.show)
 	stopServing, err := serveStatus(c, w.Monitor)
 	if err != nil {
@@ -42,8 +42,7 @@ func watchLoad(c *call, w *pipeline.Watch) (stop func(), err error) {
 	return func() { stopSignals(); stopServing() }, nil
 }
 
-// onStateSignals shows the state whenever a signal asks for it, until stop is called. What asks before the load writes is
-// told so.
+// onStateSignals shows the state on each signal until stop is called. Before the load writes, it says so instead.
 func onStateSignals(load stateSource, show *display) (stop func()) {
 	if len(stateSignals) == 0 {
 		return func() {}
@@ -87,26 +86,26 @@ func showState(ctx context.Context, load stateSource, show *display, begun bool)
 	return begun
 }
 
-// serveStatus shows the load at the address of --status, if there is one, until stop is called.
+// serveStatus serves the load at the address of --status, if given, until stop is called.
 func serveStatus(c *call, load stateSource) (stop func(), err error) {
 	if !c.given.IsSet("status") {
 		return func() {}, nil
 	}
 	address := c.of.Status
 	if address == "" {
-		// The system would take a port that nobody can know of beforehand, for all the world.
+		// The system would choose an unpredictable port, open to all machines.
 		return nil, usagef(`--status "": give an address of this machine, such as 127.0.0.1:0`)
 	}
 	server, err := status.Listen(address, load)
 	if err != nil {
 		return nil, usagef("--status %s: %v; give an address of this machine whose port is free, such as 127.0.0.1:0", address, client.OneLine(err.Error()))
 	}
-	// Who lets the system choose a port must be told which even when little else is said.
+	// Whoever lets the system choose the port must be told it, even with --quiet.
 	if _, port, _ := net.SplitHostPort(address); port == "0" || !c.of.Quiet {
 		c.show.say.Line("status: %s", server.URL())
 	}
 	if !server.Loopback() {
-		// Whoever silences the load still has to know that others can look at it.
+		// Whoever silences the load still has to know that others can view it.
 		c.show.say.Warn("--status %s can be reached from other machines and has no authentication", address)
 	}
 	var done sync.WaitGroup

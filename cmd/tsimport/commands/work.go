@@ -41,7 +41,7 @@ func workCommand(in *invocation) *cli.Command {
 	}
 }
 
-// workTask is what a process does in a job directory, once the plan's own command has been read again.
+// workTask is the work of a process in a job directory, once the plan's command has been read.
 type workTask struct {
 	store       jobdir.Store
 	rejectsExit int          // exit code of a load with rejected records
@@ -49,7 +49,7 @@ type workTask struct {
 	whole       jobdir.Store // the job directory of which this is one load, whose exit code counts; nil if it is all
 }
 
-// program is the version that all processes of a job must have, on any platform.
+// program is the version that all processes of a job must share, on any platform.
 func program() string {
 	text, platform, _ := strings.Cut(versionText(debug.ReadBuildInfo()), ", go")
 	if platform != "" {
@@ -58,7 +58,7 @@ func program() string {
 	return text
 }
 
-// openJobDir opens the place of a job, a folder by its full path: the command of the plan may be run in another folder.
+// openJobDir opens the place of a job. A folder is made absolute, because the plan's command may run in another folder.
 func openJobDir(c *call, place string) (jobdir.Store, error) {
 	if place == "" {
 		return nil, usagef("no job directory: give --job-dir")
@@ -81,7 +81,7 @@ func openJobDir(c *call, place string) (jobdir.Store, error) {
 	return s, nil
 }
 
-// isJobDir reports whether a place is a job directory, as far as its name or its folder shows.
+// isJobDir reports whether a place is a job directory, judging by its name or folder.
 func isJobDir(place string) bool {
 	if jobdir.IsAddress(place) {
 		return true
@@ -94,7 +94,7 @@ func isJobDir(place string) bool {
 	return false
 }
 
-// workTyped does what a command line asks for.
+// workTyped runs a typed work command.
 func workTyped(c *call) error {
 	if c.Args().Present() {
 		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
@@ -106,7 +106,7 @@ func workTyped(c *call) error {
 	return workOn(c, c.String("job-dir"), &workTask{rejectsExit: code})
 }
 
-// workOn works on a job directory: it does the task in place of the load that is planned there.
+// workOn works on a job directory: it runs the task in place of the planned load.
 func workOn(c *call, place string, t *workTask) error {
 	store, err := openJobDir(c, place)
 	if err != nil {
@@ -152,15 +152,15 @@ func workOn(c *call, place string, t *workTask) error {
 	return perform(again)
 }
 
-// collectLate has the garbage of a process that has the memory for it wait until the memory limit is near: each task begins and ends a load,
-// whose small heaps are collected again and again.
+// collectLate delays garbage collection until the memory limit is near, if there is enough memory: each task begins and
+// ends a load, whose small heap would be collected again and again.
 func collectLate(memory int64) {
 	if memory >= 4*smallMemory && os.Getenv("GOGC") == "" {
 		collection.At(400)
 	}
 }
 
-// takeMachine has a command that is done again take what concerns this machine from the one that does it.
+// takeMachine gives a repeated command the machine settings of the one that repeats it.
 func takeMachine(of, given *options.Command) {
 	of.Memory, of.Concurrency = cmp.Or(given.Memory, of.Memory), cmp.Or(given.Concurrency, of.Concurrency)
 	of.Status = cmp.Or(given.Status, of.Status)
@@ -169,7 +169,7 @@ func takeMachine(of, given *options.Command) {
 	}
 }
 
-// refuseInJobs refuses what holds for each process alone.
+// refuseInJobs refuses options that apply to each process alone.
 func refuseInJobs(c *call) error {
 	sql := slices.ContainsFunc(c.Args().Slice(), open.IsDatabase)
 	switch {
@@ -183,7 +183,6 @@ func refuseInJobs(c *call) error {
 	return nil
 }
 
-// planJobDir plans a load for many processes.
 func planJobDir(c *call, cfg *pipeline.Config) error {
 	if cfg.Resume.Request == nil {
 		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
@@ -224,7 +223,6 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 	return nil
 }
 
-// doWork does the task of a worker.
 func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
 	c.interrupts.drains()
 	j, err := scaleout.Open(c.interrupts.hard, t.store, scaleout.Options{
@@ -247,7 +245,7 @@ func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
 	return endWork(c, t, s)
 }
 
-// endWork says how the job ended.
+// endWork reports how the job ended.
 func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	e := endingOf(c)
 	e.table = s.Table
@@ -260,7 +258,7 @@ func endWork(c *call, t *workTask, s *scaleout.Summary) error {
 	return endsAs(c, t, "load", s.ExitCode, s.Here, brief(said, s.Reasons))
 }
 
-// foretell says what the steps of a load for many processes would take. It makes nothing, in the job directory or elsewhere.
+// foretell estimates the steps of a load by many processes. It creates nothing, in the job directory or elsewhere.
 func foretell(c *call, cfg *pipeline.Config) error {
 	if err := refuseInJobs(c); err != nil {
 		return err

@@ -16,10 +16,10 @@ import (
 	"example.com/tsimport/jobs/job"
 )
 
-// MaxColumn is the highest index of a column that is converted; every column before it gets a name.
+// MaxColumn is the highest column index that is converted; every column before it gets a name.
 const MaxColumn = 1023
 
-// Job is what a DataX job became.
+// Job is a converted DataX job.
 type Job struct {
 	File   *job.File
 	Target []job.Setting
@@ -30,12 +30,12 @@ type Job struct {
 
 type object map[string]json.RawMessage
 
-// refusal is why a job is not converted. What converts a part panics with it, and Convert returns it.
+// refusal is the reason why a job is not converted. Converters panic with it, and Convert returns it.
 type refusal struct{ error }
 
 func refusef(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
 
-// about is deferred by what converts a part, for a refusal to begin with.
+// about is deferred by a converter; it prefixes a refusal with the part's name.
 func about(part string) {
 	switch r := recover().(type) {
 	case nil:
@@ -46,7 +46,7 @@ func about(part string) {
 	}
 }
 
-// Convert makes a job of the text of a DataX job.
+// Convert converts the text of a DataX job.
 func Convert(text []byte) (j *Job, err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -115,7 +115,7 @@ func Convert(text []byte) (j *Job, err error) {
 	return j, nil
 }
 
-// reads is how a reader is converted. What it reads is typed if it knows more types than those of text.
+// reads describes the conversion of a reader. typed readers know more types than text files do.
 type reads struct {
 	typed   bool
 	convert func(j *Job, reader, writer object, l job.Single, columns []column, keys int)
@@ -127,7 +127,7 @@ var readers = map[string]reads{
 	"mysqlreader":   {true, (*Job).sql},
 }
 
-// byHand is what the load of another reader reads.
+// byHand says, for unsupported readers, which input a load can read instead.
 var byHand = map[string]string{
 	"ossreader":        "from: oss://BUCKET/OBJECT",
 	"ftpreader":        "from: https://HOST/FILE, or files that were fetched",
@@ -152,7 +152,7 @@ func set(l *job.Single, key string, values ...string) {
 	l.Settings = append(l.Settings, job.Setting{Key: key, Values: values})
 }
 
-// known refuses the keys of o that are not in names.
+// known refuses keys of o that are not in names.
 func (o object) known(names ...string) {
 	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, k) {
@@ -161,20 +161,20 @@ func (o object) known(names ...string) {
 	}
 }
 
-// knownIn is known of a part.
+// knownIn is known for the named part.
 func (o object) knownIn(part string, names ...string) {
 	defer about(part)
 	o.known(names...)
 }
 
-// only refuses another text than the one that a key has if it is absent.
+// only refuses any value of a key except absent, its default.
 func (o object) only(key, absent, why string) {
 	if got := o.text(key, absent); !strings.EqualFold(got, absent) {
 		panic(refusef("%s %q: %s", key, got, why))
 	}
 }
 
-// needed is a text that may not be absent.
+// needed returns a required text.
 func (o object) needed(key string) string {
 	v := o.text(key, "")
 	if v == "" {
@@ -183,7 +183,7 @@ func (o object) needed(key string) string {
 	return v
 }
 
-// texts are those of a list, or one text; it is not ok if there is something else.
+// texts returns a list of texts, or a single text as a list; ok is false for anything else.
 func texts(raw json.RawMessage) (all []string, ok bool) {
 	var one string
 	if json.Unmarshal(raw, &all) == nil {
@@ -193,7 +193,7 @@ func texts(raw json.RawMessage) (all []string, ok bool) {
 	return []string{one}, ok
 }
 
-// text is a text, number or truth; DataX takes "true" and true alike.
+// text returns a text, number or boolean as text; DataX treats "true" and true alike.
 func (o object) text(key, absent string) string {
 	raw, ok := o[key]
 	if !ok || string(raw) == "null" {
@@ -211,13 +211,13 @@ func (o object) text(key, absent string) string {
 	return s
 }
 
-// variable is how DataX writes one; without braces it has no equal.
+// variable matches a DataX variable; without braces it has no equivalent.
 var (
 	variable     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 	bareVariable = regexp.MustCompile(`\$\w+`)
 )
 
-// template is a text in which variables of DataX become those of a job file.
+// template converts the DataX variables of a text into those of a job file.
 func (j *Job) template(key, s string) {
 	for _, m := range variable.FindAllStringSubmatch(s, -1) {
 		j.variables = append(j.variables, m[1])
@@ -229,7 +229,7 @@ func (j *Job) template(key, s string) {
 	clear(key, rest)
 }
 
-// statements are the texts of a list, or one text.
+// statements returns a list of texts, or a single text as a list.
 func (j *Job) statements(o object, key string) []string {
 	raw, ok := o[key]
 	if !ok || string(raw) == "null" {
@@ -251,7 +251,7 @@ func (j *Job) statements(o object, key string) []string {
 	return all
 }
 
-// clear refuses texts in which a job file, or a list in one, would see something else.
+// clear refuses texts that a job file, or a list in one, would interpret.
 func clear(key, s string) {
 	if strings.Contains(s, "${") {
 		panic(refusef("%s: replace the variable of DataX by its value", key))

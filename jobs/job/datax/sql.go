@@ -13,18 +13,18 @@ import (
 	"example.com/tsimport/jobs/job"
 )
 
-// jdbc is an address of a reader, and sqlName a column or table in a query.
+// jdbc matches a reader's address; sqlName matches a column or table in a query.
 var (
 	jdbc    = regexp.MustCompile(`^jdbc:mysql://([A-Za-z0-9._-]+(?::\d+)?)/([A-Za-z0-9_$-]+)(?:\?(.*))?$`)
 	sqlName = regexp.MustCompile("^(?:[A-Za-z_$][A-Za-z0-9_$]*|`[^`]+`)$")
 )
 
-// ofNoValue are the parameters of an address that change no value.
+// ofNoValue are address parameters that do not change values.
 var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools", "failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
 	"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch", "defaultFetchSize", "allowPublicKeyRetrieval", "allowMultiQueries",
 	"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode", "nullCatalogMeansCurrent"}
 
-// bare is a name without its quotes.
+// bare removes the quotes of a name.
 func bare(name string) string {
 	if inner, ok := strings.CutPrefix(name, "`"); ok {
 		return strings.TrimSuffix(inner, "`")
@@ -32,10 +32,9 @@ func bare(name string) string {
 	return name
 }
 
-// quoted is a name in quotes.
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// sql makes loads of what mysqlreader reads: one for each table or query.
+// sql converts mysqlreader into one load per table or query.
 func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) {
 	o.known("username", "password", "column", "connection", "where", "splitPk", "fetchSize")
 	user := o.text("username", "")
@@ -71,7 +70,7 @@ func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) {
 	j.typeNotes(columns)
 }
 
-// typeNotes says what no conversion can know: the types of the database's columns.
+// typeNotes notes what a conversion cannot know: the types of the database's columns.
 func (j *Job) typeNotes(columns []column) {
 	var texts []string
 	for _, c := range columns {
@@ -86,7 +85,7 @@ func (j *Job) typeNotes(columns []column) {
 	j.note("numbers and booleans that are not exactly of their type are rejected; DataX may round or convert them")
 }
 
-// addressOf makes our address of a connection's, without a password.
+// addressOf converts a connection's address, without the password.
 func addressOf(c object, user string) string {
 	urls, ok := texts(c["jdbcUrl"])
 	if !ok {
@@ -121,7 +120,7 @@ func addressOf(c object, user string) string {
 	return u.String()
 }
 
-// with adds a parameter to an address. Commas and dots stay what they are.
+// with adds a parameter to an address. Commas and dots are not escaped.
 func with(address, name, value string) string {
 	join := "?"
 	if strings.Contains(address, "?") {
@@ -130,7 +129,7 @@ func with(address, name, value string) string {
 	return address + join + name + "=" + strings.NewReplacer("%2C", ",", "%24", "$").Replace(url.QueryEscape(value))
 }
 
-// table makes a load of a table, or of a query where the job has conditions or expressions.
+// table adds a load of a table, or of a query if the job has conditions or expressions.
 func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Single, columns []column, keys int) {
 	for _, part := range strings.Split(table, ".") {
 		if !sqlName.MatchString(part) || strings.Contains(strings.Trim(part, "`"), ".") {
@@ -200,12 +199,13 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 	j.add(l)
 }
 
-// isConstant reports whether a column of DataX is a word of SQL instead of a name.
+// isConstant reports whether a column of DataX is an SQL keyword instead of a name.
 func isConstant(s string) bool {
 	return slices.Contains([]string{"null", "true", "false", "current_date", "current_time", "current_timestamp", "current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
 }
 
-// query makes a load of the rows of a query, whose columns are the writer's in order. Named says that they have the names of the writer's.
+// query adds a load of a query's rows, whose columns are the writer's in order. With named, their names are the
+// writer's too.
 func (j *Job) query(address, query string, named bool, l job.Single, columns []column, keys int) {
 	query = strings.TrimRight(query, "; \t\n")
 	var names, pk, key, taken []string
@@ -232,7 +232,7 @@ func (j *Job) query(address, query string, named bool, l job.Single, columns []c
 	j.add(l)
 }
 
-// attributes sets which attributes are loaded, from which columns, as what.
+// attributes sets the attribute columns, their sources and their names.
 func (j *Job) attributes(l *job.Single, columns []column, taken, rename []string) {
 	set(l, "columns", strings.Join(taken, ","))
 	if len(rename) > 0 {
@@ -247,7 +247,7 @@ func (j *Job) attributes(l *job.Single, columns []column, taken, rename []string
 	}
 }
 
-// add adds a load under a name of its own.
+// add adds a load under a unique name.
 func (j *Job) add(l job.Single) {
 	table := l.Name
 	for n := 2; slices.ContainsFunc(j.File.Loads, func(other job.Single) bool { return other.Name == l.Name }); n++ {
@@ -259,13 +259,13 @@ func (j *Job) add(l job.Single) {
 	j.File.Loads = append(j.File.Loads, l)
 }
 
-// numbered is a name with the numbers of tables, such as orders[0-31] or orders_[00-15].
+// numbered matches a name with table numbers, such as orders[0-31] or orders_[00-15].
 var numbered = regexp.MustCompile(`^((?:\w+\.)?\w+)\[(\d{1,6})-(\d{1,6})\](\w*)$`)
 
-// mostTables is how many tables one reader may have.
+// mostTables is the maximum number of tables of one reader.
 const mostTables = 1000
 
-// expandTable is the names that DataX makes of one: parts with commas, each with the numbers of a range.
+// expandTable expands a table name as DataX does: parts separated by commas, each with the numbers of a range.
 func expandTable(text string) (names []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)

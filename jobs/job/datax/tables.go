@@ -12,11 +12,11 @@ import (
 	"example.com/tsimport/jobs/job"
 )
 
-// sourceProfile is the profile of a source that has another endpoint or access key than the target.
+// sourceProfile is the profile of a source with a different endpoint or access key from the target's.
 const sourceProfile = "source"
 
-// copied makes a copy of a reader of a table. Each attribute is computed, so that a cell of another type than the writer's is rejected, and
-// has the time of its write, as with DataX.
+// copied converts a table reader into a copy. Each attribute is computed, so that a cell of another type than the
+// writer's is rejected and gets the time of its write, as with DataX.
 func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int) {
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "column", "range", "mode", "newVersion", "isTimeseriesTable")
 	o.only("mode", "normal", "several versions of a cell are not converted; a copy with versions: all keeps them (docs/copy.md)")
@@ -42,7 +42,7 @@ func (j *Job) copied(o, writer object, l job.Single, columns []column, keys int)
 	j.File.Loads = append(j.File.Loads, l)
 }
 
-// computed sets key and attributes, each from a column of the source.
+// computed sets key and attributes, each computed from a source column.
 func computed(raw json.RawMessage, l *job.Single, columns []column, keys int) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) != len(columns) {
@@ -74,7 +74,7 @@ func computed(raw json.RawMessage, l *job.Single, columns []column, keys int) {
 	set(l, "set", attributes...)
 }
 
-// bounds sets the keys between which rows are read.
+// bounds sets the range of keys that is read.
 func bounds(raw json.RawMessage, l *job.Single) {
 	defer about("range")
 	if len(raw) == 0 || string(raw) == "null" {
@@ -105,7 +105,7 @@ func bounds(raw json.RawMessage, l *job.Single) {
 	}
 }
 
-// keyValues are the values before the first infinite one, and what that is.
+// keyValues returns the values before the first infinite one, and that one.
 func keyValues(end string, list []object) (values []string, infinite string) {
 	defer about(end)
 	for _, o := range list {

@@ -11,14 +11,15 @@ import (
 	"example.com/tsimport/jobs/job"
 )
 
-// column is one that the writer writes; kind is DataX's name of its type, or empty.
+// column is a column of the writer; kind is DataX's name of its type, or empty.
 type column struct{ name, kind string }
 
 var ourTypes = map[string]string{"string": "string", "int": "integer", "integer": "integer", "double": "double", "bool": "boolean", "boolean": "boolean", "binary": "binary"}
 
 var readerTypes = map[string]string{"string": "string", "long": "integer", "double": "double", "boolean": "boolean"}
 
-// writer reads what otswriter does. A reader that is typed has binary columns, too, and no types of its own that a column could take.
+// writer converts the settings of otswriter. With a typed reader, binary columns are possible and columns take the
+// reader's types.
 func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys int) {
 	defer about("otswriter")
 	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement", "isTimeseriesTable",
@@ -89,14 +90,14 @@ func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys in
 	return all, keys
 }
 
-// files reads what txtfilereader reads.
+// files converts txtfilereader.
 func (j *Job) files(o, _ object, l job.Single, columns []column, keys int) {
 	o.known(append([]string{"path"}, ofText...)...)
 	l.From = j.names(o)
 	j.text(o, l, columns, keys)
 }
 
-// wildcard is our pattern for a name of DataX with stars, which are any text, also of folders.
+// wildcard converts a DataX name with stars into our pattern; a star matches any text, also across folders.
 func (j *Job) wildcard(name string) string {
 	if !strings.Contains(name, "*") {
 		return name
@@ -123,7 +124,6 @@ func (j *Job) wildcard(name string) string {
 	return pattern
 }
 
-// names are names of files.
 func (j *Job) names(o object) []string {
 	names, ok := texts(o["path"])
 	if !ok {
@@ -142,7 +142,7 @@ func (j *Job) names(o object) []string {
 	return names
 }
 
-// ofText are the settings of text.
+// ofText are the settings for text.
 var ofText = []string{"column", "fieldDelimiter", "encoding", "skipHeader", "compress", "nullFormat"}
 
 func (j *Job) text(o object, load job.Single, columns []column, keys int) {
@@ -199,8 +199,8 @@ func (j *Job) text(o object, load job.Single, columns []column, keys int) {
 	j.File.Loads = append(j.File.Loads, load)
 }
 
-// nulls sets which texts are null: those that are the nullFormat, in quotes or not, and none without one. (DataX's page says that it is \N by
-// default; its program has no default.)
+// nulls sets the texts that mean null: the nullFormat, quoted or not; without one, none. (DataX's page says that the
+// default is \N; its program has no default.)
 func (j *Job) nulls(o object, l *job.Single) {
 	raw, given := o["nullFormat"]
 	null := o.text("nullFormat", "")
@@ -217,7 +217,7 @@ func (j *Job) nulls(o object, l *job.Single) {
 	}
 }
 
-// fields has the names of the fields of a record, and the types of columns.
+// fields returns the field names of a record, and the types of columns.
 func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []string) {
 	var list []object
 	var all []string
@@ -268,7 +268,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 	return names, types
 }
 
-// Join makes one job of several. Where they go to different instances, each load says where it goes.
+// Join merges several jobs into one. If they write to different instances, each load names its own.
 func Join(jobs []*Job) *Job {
 	one := *jobs[0]
 	one.File = &job.File{}
@@ -284,7 +284,7 @@ func Join(jobs []*Job) *Job {
 			if !same {
 				l.Settings = append(slices.Clone(j.Target), l.Settings...)
 			}
-			// A load of another job may be into a table of this name, and so may be one of another instance.
+			// A load of another job may write to a table of this name, also in another instance.
 			if table := l.Value("table"); table != "" {
 				l.Name = table
 				l.Settings = slices.DeleteFunc(slices.Clone(l.Settings), func(s job.Setting) bool { return s.Key == "table" })

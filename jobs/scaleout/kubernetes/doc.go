@@ -1,2 +1,3 @@
-// Package kubernetes makes the manifest of a load that many pods do: one Indexed Job, each of whose pods is a worker of the job directory.
+// Package kubernetes makes the manifest of a load by many pods: one Indexed Job whose pods are workers of the job
+// directory.
 package kubernetes

@@ -14,26 +14,26 @@ import (
 	"example.com/tsimport/internal/exitcode"
 )
 
-// maxWorkers is how many pods an Indexed Job with a limit of attempts for each index runs at a time, at most.
+// maxWorkers is Kubernetes' limit of the parallel pods of an Indexed Job that limits attempts per index.
 const maxWorkers = 10_000
 
-// MaxNameBytes bounds the name of a load's Job: a pod's name, 63 characters at most, has it, the plan and the index.
+// MaxNameBytes limits the name of a load's Job: a pod's name, at most 63 characters, adds the plan and the index.
 const MaxNameBytes = 40
 
-// Options are what the manifest says beside the plan. Everything else is patched in.
+// Options complete the plan for the manifest. All other settings can be patched in.
 type Options struct {
 	Name    string // of the Job, before the plan: letters, digits and hyphens
 	Plan    string // its ID: the Job of an earlier plan is another one
 	Image   string // of this version of tsimport
 	JobDir  string // as workers open it
 	Workers int
-	// Secret has the access key as environment variables; "" is none.
+	// Secret holds the access key as environment variables; "" means none.
 	Secret string
-	// Claim is a volume claim that is mounted at MountPath, for a job directory or inputs in a shared folder. "" is none.
+	// Claim is a volume claim mounted at MountPath, for a job directory or inputs in a shared folder. "" means none.
 	Claim, MountPath string
-	// Env is for every pod; no secrets.
+	// Env holds variables for every pod; no secrets.
 	Env []EnvVar
-	// MemoryBytes is requested and the limit; DiskBytes is requested.
+	// MemoryBytes is the request and the limit; DiskBytes is requested.
 	MemoryBytes, DiskBytes int64
 }
 
@@ -42,7 +42,7 @@ type EnvVar struct{ Name, Value string }
 
 var nameOfJob = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// check refuses what Kubernetes would refuse, or what pods could not reach.
+// check refuses values that Kubernetes would refuse, or places that pods could not reach.
 func (o *Options) check() error {
 	switch {
 	case !nameOfJob.MatchString(o.Name):
@@ -86,7 +86,7 @@ func Manifest(o Options) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// scalar is a text as YAML has it, in one line.
+// scalar formats a text as a YAML scalar on one line.
 func scalar(text string) (string, error) {
 	out, err := yaml.Marshal(text)
 	if line := strings.TrimSuffix(string(out), "\n"); err != nil || !strings.Contains(line, "\n") {

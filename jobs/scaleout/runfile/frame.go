@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Row is a row of a run: what package encode has made of a record, and which record that was.
+// Row is a row of a run: the record's encoding by package encode, and the record's position.
 type Row struct {
 	Key    []byte // the ordering key
 	Body   []byte // PlainBuffer
@@ -19,14 +19,14 @@ type Row struct {
 	Record int64  // records of the source before it
 }
 
-// headBytes is what stands before the bytes of a frame: their length, their length before they were compressed, rows, CRC-32C of
-// the bytes and of the numbers before it.
+// headBytes is the size of a frame's header: length, uncompressed length, rows, and a CRC-32C of the body and these
+// numbers.
 const headBytes = 16
 
-// MaxFrameBytes bounds the rows of a frame, unless it has only one, before they are compressed.
+// MaxFrameBytes limits the uncompressed rows of a frame, unless it has only one.
 const MaxFrameBytes = 1 << 20
 
-// mostRaw is more than any frame has: one row of the largest size, and what is kept with it.
+// mostRaw exceeds the size of any frame: one row of the maximum size, and its overhead.
 const mostRaw = 64 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -42,7 +42,7 @@ func appendRow(dst []byte, r *Row) []byte {
 
 var errDamaged = errors.New("it is damaged")
 
-// eachRow calls each with the rows of a frame; their memory is the frame's.
+// eachRow calls each with the rows of a frame, which share its memory.
 func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
 	for len(raw) > 0 {
 		var n [5]uint64
@@ -66,13 +66,12 @@ func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
 	return rows, nil
 }
 
-// packer makes frames.
 type packer struct{ encoder *zstd.Encoder }
 
-// buffers are those of writers that are closed: a process makes one for each split and each shard.
+// buffers holds the buffers of closed writers: a process makes one writer per split and shard.
 var buffers sync.Pool
 
-// mostKept bounds a buffer that is used again.
+// mostKept limits the size of a reused buffer.
 const mostKept = 4 << 20
 
 func buffer() []byte {
@@ -117,16 +116,17 @@ type Unpacker struct {
 	raw     []byte
 }
 
-// NewUnpacker makes an Unpacker.
+// NewUnpacker returns an Unpacker.
 func NewUnpacker() (*Unpacker, error) {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostRaw))
 	return &Unpacker{decoder: d}, err
 }
 
-// Close gives back what the Unpacker holds.
+// Close releases the decoder.
 func (u *Unpacker) Close() { u.decoder.Close() }
 
-// Rows calls each with the rows of frames, in their order, and returns how many there were. The memory of a row is valid during the call.
+// Rows calls each with the rows of frames, in order, and returns their number. The memory of a row is valid during the
+// call.
 func (u *Unpacker) Rows(frames []byte, each func(*Row) error) (rows int64, err error) {
 	for len(frames) > 0 {
 		if len(frames) < headBytes {

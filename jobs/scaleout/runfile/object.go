@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// Extent is rows that stand together in an object. As JSON it is a list of numbers, for a reduced run has many.
+// Extent is a range of rows in an object. In JSON it is a list of numbers, since a reduced run has many.
 type Extent struct {
 	Object int   // in the list of objects that it belongs to
 	Offset int64 // in the object
@@ -19,12 +19,12 @@ type Extent struct {
 	Sum    uint32 // CRC-32C of its bytes
 }
 
-// MarshalJSON makes a list.
+// MarshalJSON writes a list.
 func (e Extent) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "[%d,%d,%d,%d,%d]", e.Object, e.Offset, e.Length, e.Rows, e.Sum), nil
 }
 
-// UnmarshalJSON reads it.
+// UnmarshalJSON reads a list.
 func (e *Extent) UnmarshalJSON(text []byte) error {
 	var n []int64
 	if err := json.Unmarshal(text, &n); err != nil {
@@ -50,7 +50,7 @@ const (
 	leastFrame   = 16 << 10
 )
 
-// Made is what a Writer or a Sorted has put.
+// Made lists the objects that a Writer or a Sorted has put.
 type Made struct {
 	Objects []Object
 	Rows    int64
@@ -62,7 +62,7 @@ type Made struct {
 	packer *packer
 }
 
-// put puts an object that is called name, name.2, name.3, ….
+// put writes the next object, called name, name.2, name.3, ….
 func (m *Made) put(body []byte) error {
 	name := m.name
 	if n := len(m.Objects); n > 0 {
@@ -75,7 +75,7 @@ func (m *Made) put(body []byte) error {
 	return nil
 }
 
-// add appends a row to those that wait for a frame.
+// add appends a row to the open frame.
 func (m *Made) add(raw []byte, r *Row) []byte {
 	before := len(raw)
 	raw = appendRow(raw, r)
@@ -94,7 +94,7 @@ type Writer struct {
 	packed int64 // bytes in all shards
 }
 
-// pending is what is to be put for one shard.
+// pending is the unwritten data of one shard.
 type pending struct {
 	raw    []byte // rows without a frame
 	rows   int    // in raw
@@ -103,7 +103,7 @@ type pending struct {
 	made   []Extent // in the objects
 }
 
-// NewWriter makes a writer of objects that are called name, name.2, name.3, …: no other attempt may use the name.
+// NewWriter returns a writer of objects called name, name.2, name.3, …; the name must be unique to the attempt.
 func NewWriter(ctx context.Context, store jobdir.Store, name string, shards int) (*Writer, error) {
 	p, err := newPacker()
 	return &Writer{
@@ -139,7 +139,7 @@ func (w *Writer) pack(p *pending) error {
 	return nil
 }
 
-// put puts the frames of all shards as an object.
+// put writes the frames of all shards as one object.
 func (w *Writer) put() error {
 	body := make([]byte, 0, w.packed)
 	for i := range w.shards {
@@ -157,7 +157,7 @@ func (w *Writer) put() error {
 	return w.Made.put(body)
 }
 
-// Close puts the rest and the index. Without it what was added is not there.
+// Close writes the rest and the index. Without Close, the added rows do not exist.
 func (w *Writer) Close() error {
 	for i := range w.shards {
 		if p := &w.shards[i]; p.rows > 0 {
@@ -198,8 +198,8 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// An index has for each shard as many bytes as for any other, so that a process reads those of its own shard alone: an extent of each object, and a
-// CRC-32C.
+// An index has the same number of bytes for each shard, so that a process reads only its own shard's: an extent of each
+// object, and a CRC-32C.
 const (
 	extentBytes = 28
 	sumBytes    = 4
@@ -207,7 +207,7 @@ const (
 
 func indexBytes(objects int) int { return objects*extentBytes + sumBytes }
 
-// ReadIndex returns the extents that one of so many shards has in objects.
+// ReadIndex returns the extents of one of shards in objects.
 func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, shard, shards int) (extents []Extent, err error) {
 	n := indexBytes(objects)
 	if index.Bytes != int64(n*shards) {
@@ -230,10 +230,10 @@ func ReadIndex(ctx context.Context, store jobdir.Store, index Object, objects, s
 	return extents, nil
 }
 
-// windowBytes is how much of an extent ReadFrames has in memory, unless one frame has more.
+// windowBytes is how much of an extent ReadFrames holds in memory, unless one frame is larger.
 const windowBytes = 2 << 20
 
-// ReadFrames calls each with the rows of an extent, which may have more than is to be in memory.
+// ReadFrames calls each with the rows of an extent, which may exceed the memory.
 func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Extent, by *Unpacker, each func(*Row) error) error {
 	rows, at, end, window := int64(0), e.Offset, e.Offset+e.Length, int64(windowBytes)
 	for at < end {
@@ -261,7 +261,7 @@ func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Ex
 	return nil
 }
 
-// wholeFrames returns how many bytes of a text are whole frames, and how many the frame after them has.
+// wholeFrames returns the number of bytes of text that are complete frames, and the size of the frame after them.
 func wholeFrames(text []byte) (whole, next int) {
 	for {
 		next = headBytes

@@ -8,16 +8,16 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// Frame is one frame of rows in the order of their keys.
+// Frame is one frame of rows in key order.
 type Frame struct {
 	Extent
 	First, Last []byte // ordering keys
 }
 
-// sortedFrame bounds the rows of a frame that is read by itself, before they are compressed.
+// sortedFrame limits the uncompressed rows of a frame that is read by itself.
 const sortedFrame = 512 << 10
 
-// Sorted makes objects of rows that come in the order of their keys. It belongs to one goroutine.
+// Sorted makes objects of rows that are added in key order. It belongs to one goroutine.
 type Sorted struct {
 	Made
 	Frames []Frame
@@ -29,7 +29,7 @@ type Sorted struct {
 	body  []byte // of the object that is made
 }
 
-// NewSorted makes a Sorted whose objects are called name, name.2, …: no other attempt may use the name.
+// NewSorted returns a Sorted with objects called name, name.2, …; the name must be unique to the attempt.
 func NewSorted(ctx context.Context, store jobdir.Store, name string) (*Sorted, error) {
 	p, err := newPacker()
 	return &Sorted{Made: Made{ctx: ctx, store: store, name: name, packer: p}, raw: buffer(), body: buffer()}, err
@@ -68,7 +68,7 @@ func (s *Sorted) pack() error {
 	return err
 }
 
-// Close puts the rest. Without it what was added is not there.
+// Close writes the rest. Without Close, the added rows do not exist.
 func (s *Sorted) Close() error {
 	if s.rows > 0 {
 		if err := s.pack(); err != nil {

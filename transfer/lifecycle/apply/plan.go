@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/transfer/lifecycle/archive"
 )
 
-// Request says which tables are looked at, and what for.
+// Request selects the tables and the policy.
 type Request struct {
 	Admin    *client.Admin
 	Target   string // the name of the instance, as manifests of exports have it
@@ -18,14 +18,13 @@ type Request struct {
 	Template *lifecycle.Template
 	Now      time.Time      // of the policy
 	Archive  *archive.Place // of the policy's last class; nil if it does not archive
-	// DropExpired says that expired tables are to be dropped, those whose class archives once they are exported.
+	// DropExpired drops expired tables; tables of a class that archives, only after their export.
 	DropExpired bool
 }
 
-// State is how far a table's change has come.
+// State is the progress of a table's change.
 type State string
 
-// The states of an item.
 const (
 	Unchanged State = "unchanged" // there is nothing to do
 	Planned   State = "planned"
@@ -42,23 +41,23 @@ type Item struct {
 
 	Export *archive.Manifest // the complete export of an expired table, nil as long as there is none
 	Drop   bool              // planned; Dropped says whether it was done
-	// Dropped says that the table is no more.
+	// Dropped says that the table was dropped.
 	Dropped bool
 
 	table *client.Table // as it was found
 }
 
-// Exports reports whether an expired table lacks a complete export.
+// Exports reports whether an expired table still needs a complete export.
 func (i *Item) Exports() bool { return i.Class.Archives() && i.Export == nil }
 
-// Plan is what is to happen to the tables.
+// Plan lists the changes to the tables.
 type Plan struct {
 	Request
 	Items  []*Item  // by period
 	Others []string // tables whose names only begin and end like the template's
 }
 
-// Look finds out what the policy would change. It changes nothing.
+// Look determines the changes that the policy requires. It changes nothing.
 func Look(ctx context.Context, r Request) (*Plan, error) {
 	if err := r.Policy.Fits(r.Template); err != nil {
 		return nil, err
@@ -111,8 +110,9 @@ func (r *Request) look(ctx context.Context, name string) (*Item, error) {
 	return i, nil
 }
 
-// exported returns the complete export of an expired table, nil without one. The export of a table that was dropped is
-// that of another table of this name, as far as one can tell without reading it; so is one whose file is not there.
+// exported returns the complete export of an expired table, nil if there is none. An export of a dropped table counts
+// as one of a different table with this name, as far as can be told without reading it; an export whose file is missing
+// does not count.
 func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, error) {
 	m, err := r.Archive.Latest(ctx, r.Target, i.Have.Name)
 	if err != nil || m == nil || m.State != archive.Verified {
@@ -124,7 +124,7 @@ func (r *Request) exported(ctx context.Context, i *Item) (*archive.Manifest, err
 	return m, nil
 }
 
-// File is where the complete export of an expired table is, "" as long as there is none.
+// File is the place of an expired table's complete export, "" if there is none.
 func (p *Plan) File(i *Item) string {
 	if i.Export == nil {
 		return ""

@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/transfer/lifecycle/archive"
 )
 
-// lineEvery is how often a long export says how far it is.
+// lineEvery is the interval at which a long export reports progress.
 const lineEvery = 5 * time.Second
 
-// retire exports an expired table unless that is done or its class only drops, and drops it if that was asked for.
+// retire exports an expired table, unless that is done or its class only drops, and drops it if requested.
 func (r *runner) retire(ctx context.Context, item *Item) error {
 	name := item.Have.Name
 	if item.Class.Archives() {
@@ -41,8 +41,8 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 	return r.drop(ctx, item) // its export was made, or compared, in this run
 }
 
-// compareEarlier looks for an export of an earlier run that has all that the table has, and makes it the item's. What a
-// look has found is not enough: only an export that was compared in this run lets a table be dropped.
+// compareEarlier looks for an earlier run's export that equals the table, and makes it the item's. Look's finding does
+// not suffice: a table is dropped only if its export was compared in this run.
 func (r *runner) compareEarlier(ctx context.Context, item *Item, s *archive.Subject) error {
 	item.Export = nil
 	m, err := r.Archive.Latest(ctx, r.Target, item.Have.Name)
@@ -62,7 +62,8 @@ func (r *runner) compareEarlier(ctx context.Context, item *Item, s *archive.Subj
 	return nil
 }
 
-// drop deletes a table, unless the name is that of another one by now. The export of a class that archives was found equal to it just before.
+// drop deletes a table, unless its name now belongs to another one. For a class that archives, the export was found
+// equal just before.
 func (r *runner) drop(ctx context.Context, item *Item) error {
 	if err := r.Admin.Same(item.table); err != nil {
 		return err
@@ -82,7 +83,7 @@ func (r *runner) drop(ctx context.Context, item *Item) error {
 	return nil
 }
 
-// counting says now and then how many rows of a table were read.
+// counting reports the number of rows read from a table, now and then.
 func (r *runner) counting(name string) func(rows int) {
 	var mu sync.Mutex
 	rows, said := 0, r.Clock.Now()

@@ -17,20 +17,20 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// DefaultInterval is how long the service wants a table's reserved throughput to stay as it was changed.
+// DefaultInterval is the service's minimum time between changes of a table's reserved throughput.
 const DefaultInterval = client.ThroughputInterval
 
-// Clock is the time that changes are paced by.
+// Clock is the time by which changes are paced.
 type Clock struct {
 	Now func() time.Time
-	// Wait returns after a time, or earlier with the cause why the context has ended.
+	// Wait returns after a duration, or earlier with the cause of the context's end.
 	Wait func(context.Context, time.Duration) error
 }
 
-// SystemClock is the clock on the wall.
+// SystemClock is the system's clock.
 var SystemClock = Clock{Now: time.Now, Wait: ratelimit.Wait}
 
-// Pace says how a plan is carried out.
+// Pace controls the execution of a plan.
 type Pace struct {
 	Interval time.Duration // between two changes of a table's throughput; 0 is DefaultInterval, less is none
 	Clock    Clock         // the zero Clock is SystemClock
@@ -38,12 +38,12 @@ type Pace struct {
 	RetryFor time.Duration // of a page of a table that is read; 0 is client.Patience
 }
 
-// Run carries a plan out and notes in its items what happened to them. A table that cannot be changed does not keep the
-// others from it. The error is the cause why the context has ended, or an error after which nothing would succeed; what
-// is not done then is Planned still, and is found again by the next Look.
+// Run carries out a plan and records the results in its items. A table that cannot be changed does not stop the others. The error
+// is the cause of the context's end, or an error that would stop every item; unfinished items stay Planned, and the next Look
+// finds them again.
 //
-// Options of tables come first: they may change at any time. Then throughput, table by table as each is due; and while
-// none is, expired tables are exported and dropped.
+// Options of tables come first: they may change at any time. Then throughput, table by table as each is due; in between, expired
+// tables are exported and dropped.
 func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	r := &runner{Plan: p, Pace: pace}
 	r.Interval = cmp.Or(r.Interval, DefaultInterval)
@@ -79,7 +79,7 @@ func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	return nil
 }
 
-// runner is a plan that is being carried out.
+// runner is a plan in progress.
 type runner struct {
 	*Plan
 	Pace
@@ -95,7 +95,7 @@ type turn struct {
 	refusals int
 }
 
-// begin changes options and finds out when each throughput is due.
+// begin changes options and determines when each throughput change is due.
 func (r *runner) begin(ctx context.Context) error {
 	for _, item := range r.Items {
 		if item.State != Planned {
@@ -128,7 +128,7 @@ func (r *runner) begin(ctx context.Context) error {
 	return nil
 }
 
-// settle notes the end of an item. It returns an error only if the others would meet it too.
+// settle records the end of an item. It returns an error only if it would stop the others too.
 func (r *runner) settle(ctx context.Context, item *Item, err error) error {
 	if err == nil {
 		item.State = Done
@@ -145,15 +145,15 @@ func (r *runner) settle(ctx context.Context, item *Item, err error) error {
 	return nil
 }
 
-// hopeless reports whether no table can be changed: there is nobody to ask, or the key is not accepted. A permission may
-// be one for some tables.
+// hopeless reports whether no table can be changed: the service is unreachable, or the key is not accepted. A missing
+// permission may concern only some tables.
 func hopeless(err error) bool {
 	var ots *tablestore.OtsError
 	var dial *net.OpError
 	return errors.As(err, &ots) && ots.Code == "OTSAuthFailed" || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// dueOf is when a table's throughput may be changed.
+// dueOf is the time from which a table's throughput may be changed.
 func (r *runner) dueOf(item *Item) (time.Time, error) {
 	if r.Interval < 0 {
 		return time.Time{}, nil
@@ -161,7 +161,7 @@ func (r *runner) dueOf(item *Item) (time.Time, error) {
 	return r.Admin.Changeable(item.Have.Name, r.Interval, r.Clock.Now())
 }
 
-// next is the table that is due first, the older period first; nil without any.
+// next is the first table due, older periods first; nil if there is none.
 func (r *runner) next() *turn {
 	if len(r.waiting) == 0 {
 		return nil
@@ -169,7 +169,7 @@ func (r *runner) next() *turn {
 	return slices.MinFunc(r.waiting, func(a, b *turn) int { return a.due.Compare(b.due) })
 }
 
-// reserve changes a table's throughput, or puts it off if the service says that it is too soon.
+// reserve changes a table's throughput, or postpones it if the service says that it is too soon.
 func (r *runner) reserve(ctx context.Context, t *turn) error {
 	item := t.item
 	err := r.Admin.Reserve(item.Have.Name, item.Want.Read, item.Want.Write)
@@ -187,8 +187,8 @@ func (r *runner) reserve(ctx context.Context, t *turn) error {
 	return r.settle(ctx, item, err)
 }
 
-// putOff finds out when to try again. A change that was applied although its answer was lost is refused when it is tried
-// again; then the table has what it should already.
+// putOff determines when to try again. If a change was applied but its answer was lost, the retry is refused as too
+// soon; the table then already has the wanted throughput.
 func (r *runner) putOff(t *turn) (already bool, err error) {
 	name := t.item.Have.Name
 	now, err := r.Admin.Describe(name)
@@ -210,7 +210,7 @@ func (r *runner) putOff(t *turn) (already bool, err error) {
 	return false, err
 }
 
-// maxWait is how long a wait continues without a line about it.
+// maxWait is the longest wait without a message.
 const maxWait = 30 * time.Second
 
 func (r *runner) wait(ctx context.Context, next *turn) error {

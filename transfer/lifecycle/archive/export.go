@@ -27,7 +27,7 @@ import (
 	"example.com/tsimport/transfer/export"
 )
 
-// maxTries is how often an export is made of a table that is found changed each time.
+// maxTries is the number of exports made of a table that keeps changing.
 const maxTries = 3
 
 const (
@@ -35,7 +35,8 @@ const (
 	leaseName = ".tsimport-age"      // the lease of a store of objects is below it
 )
 
-// Place is a folder or a store of objects with exports. One process at a time writes there. It is not safe for concurrent use.
+// Place is a folder or an object store with exports. One process at a time writes there. It is not safe for concurrent
+// use.
 type Place struct {
 	OnWait    func(who string) // is told that another process may write to the store, which is waited for; may be nil
 	PartBytes int64            // as of export.ArchiveConfig
@@ -46,7 +47,7 @@ type Place struct {
 	lease *jobdir.Lease
 }
 
-// At is the place of that name: a folder, which may be missing, oss://bucket/prefix or s3://bucket/prefix.
+// At returns the place of that name: a folder, which may be missing, oss://bucket/prefix or s3://bucket/prefix.
 func At(ctx context.Context, name string, o jobdir.Options) (*Place, error) {
 	store, err := jobdir.Open(ctx, name, o)
 	if err != nil {
@@ -59,13 +60,13 @@ func At(ctx context.Context, name string, o jobdir.Options) (*Place, error) {
 	return p, nil
 }
 
-// Subject is a table to be kept.
+// Subject is a table to be archived.
 type Subject struct {
 	Target string           // where the table is, as manifests have it
 	Scan   tablescan.Config // of all that the table has
 }
 
-// ChangedError says that a table is not what its export has.
+// ChangedError reports that a table differs from its export.
 type ChangedError struct {
 	Table, File   string
 	Rows, InTable int64
@@ -76,19 +77,19 @@ func (e *ChangedError) Error() string {
 		e.Table, e.File, e.Rows, e.InTable)
 }
 
-// DamagedError says that the archive of an export is not what was written.
+// DamagedError reports that an export's archive is not what was written.
 type DamagedError struct{ File, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Why) }
 
-// AnotherHelps reports whether a table that could not be verified needs another export.
+// AnotherHelps reports whether, after this error of Verify, the table needs another export.
 func AnotherHelps(err error) bool {
 	changed, damaged := new(ChangedError), new(DamagedError)
 	return errors.As(err, &changed) || errors.As(err, &damaged)
 }
 
-// Lock keeps other processes from writing to the place, which is made if it is missing. In a store of objects it lasts until Close, or as
-// long as the context does.
+// Lock keeps other processes from writing to the place, and creates it if it is missing. In an object store the lock
+// lasts until Close or the end of ctx.
 func (p *Place) Lock(ctx context.Context) (err error) {
 	if p.dir == "" {
 		below := jobdir.Below(p.store, leaseName)
@@ -111,7 +112,7 @@ func (p *Place) Lock(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close lets others have the place. A lease that cannot be given back is taken over after a while.
+// Close unlocks the place. A lease that cannot be released is taken over after a while.
 func (p *Place) Close() (err error) {
 	if p.lease != nil {
 		_ = p.lease.Release()
@@ -123,7 +124,7 @@ func (p *Place) Close() (err error) {
 	return err
 }
 
-// held is asked before each write: a process that has lost its lease must not write.
+// held is checked before each write: a process that has lost its lease must not write.
 func (p *Place) held() error {
 	if p.lease == nil {
 		return nil
@@ -131,10 +132,11 @@ func (p *Place) held() error {
 	return p.lease.Check()
 }
 
-// Export makes a new export of a table and verifies it, or continues one that was begun. A table that changes all the time is a ChangedError.
+// Export makes and verifies a new export of a table, or continues an unfinished one. For a table that keeps changing it returns
+// a ChangedError.
 //
-// A put of a killed process may reach a store long after, so that a manifest may say less than was done. This is why an archive that is whole and
-// was not made by this call is compared with the table regardless of its state, and left alone if the table is not the same.
+// A put of a killed process may reach the store much later, so a manifest may be out of date. A complete archive that this call did
+// not make is therefore compared with the table regardless of its state, and left alone if they differ.
 func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	name := s.Scan.Table.Name
 	_, at, err := p.places(ctx, s.Target, name, 1)
@@ -177,7 +179,8 @@ func (p *Place) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	}
 }
 
-// write makes the archive of an export. The manifest beside it comes first, so that an archive without one is known to be another's.
+// write makes the archive of an export. The manifest beside it comes first, so that an archive without one is
+// recognized as another program's.
 func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (*Manifest, error) {
 	name := s.Scan.Table.Name
 	m := &Manifest{Table: name, Target: s.Target, File: stem(name, number), Format: "archive", State: Archiving, number: number}
@@ -196,8 +199,8 @@ func (p *Place) write(ctx context.Context, s *Subject, number int, fresh bool) (
 
 func now() *time.Time { return new(time.Now().UTC().Truncate(time.Second)) }
 
-// Verify reads the archive of an export back and the table again. The error is a DamagedError if the archive is not what was
-// written, a ChangedError if the table is not what the archive has.
+// Verify reads back an export's archive and the table. It returns a DamagedError if the archive is not what was
+// written, a ChangedError if the table differs from it.
 func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 	a, kept, err := p.readBack(ctx, m)
 	switch {
@@ -224,7 +227,7 @@ func (p *Place) Verify(ctx context.Context, m *Manifest, s *Subject) error {
 	return p.put(ctx, m)
 }
 
-// readBack reads an export's archive as a load does. Each part is compared with the archive's manifest.
+// readBack reads an export's archive as a load does, and compares each part with the archive's manifest.
 func (p *Place) readBack(ctx context.Context, m *Manifest) (*exact.Manifest, *digest, error) {
 	a, err := p.archive(ctx, m)
 	if err != nil {
@@ -236,7 +239,7 @@ func (p *Place) readBack(ctx context.Context, m *Manifest) (*exact.Manifest, *di
 	return a, kept, err
 }
 
-// archive is the archive of an export as its own manifest says.
+// archive returns an export's archive according to its own manifest.
 func (p *Place) archive(ctx context.Context, m *Manifest) (*exact.Manifest, error) {
 	if p.dir != "" {
 		return exact.Read(filepath.Join(p.dir, m.File))
@@ -244,7 +247,7 @@ func (p *Place) archive(ctx context.Context, m *Manifest) (*exact.Manifest, erro
 	return exact.ReadFrom(ctx, exact.FilesIn(ctx, jobdir.Below(p.store, m.File)))
 }
 
-// Whole reports whether the export's archive is there, without reading its rows: in a folder with the sizes that it should have.
+// Whole reports whether the export's archive is there, without reading rows: in a folder, with the right sizes.
 func (p *Place) Whole(ctx context.Context, m *Manifest) (bool, error) {
 	a, err := p.archive(ctx, m)
 	if errors.As(err, new(*exact.DamagedError)) {
@@ -263,14 +266,15 @@ func (p *Place) Whole(ctx context.Context, m *Manifest) (bool, error) {
 	return err == nil && !slices.ContainsFunc(a.Parts, func(part exact.Part) bool { return !slices.Contains(names, path.Join(m.File, part.Name)) }), err
 }
 
-// MarkDropped notes that the table of a verified export is about to be dropped. It comes before that: a table of the same
-// name that is there later is then known to be another one, unless it is found to be the same.
+// MarkDropped records that the table of a verified export is about to be dropped. It is called before the drop: a later
+// table of the same name is then known to be a different one, unless it is found to be the same.
 func (p *Place) MarkDropped(ctx context.Context, m *Manifest) error {
 	m.State, m.DroppedAt = Dropped, now()
 	return p.put(ctx, m)
 }
 
-// digest counts rows and sums up their lines, in which cells are by name, the newest first: two readings of one table give the same.
+// digest counts rows and sums up their lines, with cells by name and newest first, so that two readings of one table
+// are equal.
 type digest struct {
 	hash hash.Hash
 	rows int64
@@ -279,10 +283,9 @@ type digest struct {
 	bad  error // of the first row that is none
 }
 
-// badRow says that what was read is not a row.
+// badRow reports that a record is not a row.
 type badRow struct{ error }
 
-// digestOf reads all rows, in key order.
 func digestOf(ctx context.Context, from source.Origin, key []table.KeyColumn) (*digest, error) {
 	d := &digest{hash: sha256.New()}
 	for _, k := range key {
@@ -319,7 +322,7 @@ func (d *digest) take(ctx context.Context, part source.Source) error {
 
 func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
-// add takes a record, whose cells it sorts.
+// add adds a record, and sorts its cells.
 func (d *digest) add(rec *record.Record) {
 	if rec.Bad != nil {
 		d.bad = cmp.Or(d.bad, error(&badRow{fmt.Errorf("row %d: %s", d.rows+1, rec.Bad.Message)}))

@@ -17,17 +17,16 @@ import (
 	"example.com/tsimport/internal/progress"
 )
 
-// State is how far an export has come.
+// State is the progress of an export.
 type State string
 
-// The states.
 const (
 	Archiving State = "archiving" // begun; the next run continues it, or compares it if it is whole
 	Verified  State = "verified"  // the archive was read back, and the table was as it is there
 	Dropped   State = "dropped"   // verified, and the table was to be dropped then
 )
 
-// Manifest is what is known of an export, as it stands in the file beside its archive.
+// Manifest describes an export; it is the file beside its archive.
 type Manifest struct {
 	Table      string     `json:"table"`
 	Target     string     `json:"target"` // where the table is, so that tables of one name do not mix
@@ -44,15 +43,15 @@ type Manifest struct {
 	number int // of the table's exports, from 1
 }
 
-// Complete reports whether the export was verified.
 func (m *Manifest) Complete() bool { return m.State == Verified || m.State == Dropped }
 
-// manifestName is the file beside a table's n-th export, from 1.
+// manifestName names the manifest of a table's n-th export, from 1.
 func manifestName(tableName string, n int) string {
 	return atomicfile.Beside(stem(tableName, n), ".manifest.json")
 }
 
-// stem is the folder of a table's n-th export, from 1. It has a character that no table's name has, so that the second export of a table is not the first of another.
+// stem names the folder of a table's n-th export, from 1. It contains a character that table names cannot have, so that
+// the second export of one table is not the first of another.
 func stem(tableName string, n int) string {
 	if n == 1 {
 		return tableName
@@ -60,14 +59,14 @@ func stem(tableName string, n int) string {
 	return atomicfile.Beside(tableName, fmt.Sprintf("-%d", n))
 }
 
-// place is where one export of a table is, or can be.
+// place is the place of one export, existing or possible.
 type place struct {
 	number int
 	held   *Manifest // ours, regardless of its state; nil if the place is free
 }
 
-// places finds a table's exports: the last complete one, nil if there is none, and from a number on the place for the next.
-// A file or manifest that is not ours, whoever made it, is left alone and passed by.
+// places finds a table's exports: the last complete one, nil if there is none, and the next free place, numbered at
+// least from. Foreign files and manifests are skipped.
 func (p *Place) places(ctx context.Context, target, tableName string, from int) (last *Manifest, next place, err error) {
 	for n := 1; ; n++ {
 		m, err := p.read(ctx, manifestName(tableName, n))
@@ -92,7 +91,8 @@ func (p *Place) places(ctx context.Context, target, tableName string, from int) 
 	}
 }
 
-// isFree reports whether nothing is there: in a folder not even a link, in a store of objects neither the manifest nor any part.
+// isFree reports whether a place is unused: in a folder there is not even a link, in an object store neither the
+// manifest nor any part.
 func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, error) {
 	for _, name := range []string{manifest, archive} {
 		if p.dir == "" {
@@ -116,10 +116,11 @@ func (p *Place) isFree(ctx context.Context, manifest, archive string) (bool, err
 	return true, nil
 }
 
-// manifestVersion is that of the manifests that this program writes.
+// manifestVersion is the version of the manifests that this program writes.
 const manifestVersion = 1
 
-// read returns nil if there is no manifest, and for what is not one: manifests are never half written. One of another version is refused.
+// read returns nil if there is no manifest, and for other files: a manifest is never incomplete. Other versions are
+// refused.
 func (p *Place) read(ctx context.Context, name string) (*Manifest, error) {
 	text, err := p.store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +142,7 @@ func (p *Place) Latest(ctx context.Context, target, tableName string) (*Manifest
 	return last, err
 }
 
-// Path is where the archive of an export is.
+// Path is the place of an export's archive.
 func (p *Place) Path(m *Manifest) string {
 	if p.dir != "" {
 		return filepath.Join(p.dir, m.File)
@@ -149,7 +150,6 @@ func (p *Place) Path(m *Manifest) string {
 	return jobdir.Below(p.store, m.File).String()
 }
 
-// put puts the manifest in its place.
 func (p *Place) put(ctx context.Context, m *Manifest) error {
 	text, err := progress.Encode(manifestVersion, m)
 	if err == nil {
