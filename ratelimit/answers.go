@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// The law of the start: a lane of which nothing is known sends one small request, then larger ones, then more at a
-// time, as long as nothing is refused. An answer that is slow for its rows tells the rate at once. Judged by
-// TestTheLawReachesWhatItShould ("unknown", "full at the start", "very fast") and
-// TestAPartitionWithoutALimitGetsAllThatMayBeInFlight.
+// The start: an unknown lane sends one small request, then larger ones, then more at a time, while nothing is refused.
+// An answer that is slow for its rows tells the rate at once. Tested by TestTheLawReachesWhatItShould ("unknown", "full
+// at the start", "very fast") and TestAPartitionWithoutALimitGetsAllThatMayBeInFlight.
 const (
 	firstRows    = 25.0   // rows of the first request; fewer if they have many units
 	startRows    = 100.0  // rows of the requests after it, and
@@ -19,9 +18,9 @@ const (
 	slowerByRows = 0.6    // times as long, for a quarter of the rows: it does
 )
 
-// The law of measuring: after the first throttle the bucket fills for a moment and is emptied by small requests until
-// the next; what was accepted in between, by the time, is the rate. Where nothing was accepted for a while, the rate is
-// given by the second, and a second is counted. Judged by TestTheLawReachesWhatItShould, TestLaws and
+// The measurement: after the first throttle the bucket fills for a moment and is emptied by small requests until the
+// next; the rate is the accepted units by that time. If nothing was accepted for a while, the rate is a quota per
+// second, and a second is counted. Tested by TestTheLawReachesWhatItShould, TestLaws and
 // TestARateGivenByTheSecondIsMeasuredOverASecond.
 const (
 	refill      = 50 * time.Millisecond  // for which the bucket fills, at first, and
@@ -41,13 +40,13 @@ const (
 	deadAfter = 3                      // small requests refused in a row say so too
 )
 
-// firstRamp is how a lane of which nothing is known begins. What a partition takes is counted in units, so large rows come
-// few at a time until they prove welcome.
+// firstRamp is the start of an unknown lane. A partition's capacity is counted in units, so large rows come few at a
+// time until they are accepted.
 func (p *Pacer) firstRamp(from time.Time) ramp {
 	return ramp{from: from, window: 1, rows: max(1, firstRows/max(1, p.perRow))}
 }
 
-// unthrottled takes an answer without a throttle. Only start and measure go by it.
+// unthrottled takes an answer without a throttle. Only start and measure use it.
 func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 	p.probe.alone = 0
 	switch p.phase {
@@ -98,7 +97,7 @@ func (p *Pacer) measure(t throttle) {
 	}
 }
 
-// throttled takes the news that the bucket was empty at t.met.
+// throttled notes that the bucket was empty at t.met.
 func (p *Pacer) throttled(t throttle) {
 	e := &p.evidence
 	first := e.refused.IsZero()
@@ -134,9 +133,9 @@ func (p *Pacer) throttled(t throttle) {
 	}
 }
 
-// slowForRows finds out, while one request is in flight, whether a slow answer is slow because of its rows: then a quarter of them is
-// answered sooner, and as many again as late again; once may be chance. A service that answers when it has written the rows, one after
-// the other, tells its rate by that. It reports whether the lane waits for such an answer, or knows the rate.
+// slowForRows finds out, with one request in flight, whether an answer is slow because of its rows: then a quarter of
+// them is answered sooner, and the full number again as late; once may be chance. A service that answers after writing
+// the rows one by one shows its rate by that. It reports whether the lane waits for such an answer, or knows the rate.
 func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 	r := &p.ramp
 	switch {
@@ -169,8 +168,9 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 	return false
 }
 
-// queued takes the news that answers come late while nothing is refused: a queue at the service has grown. It says what a throttle
-// says, only that nothing is lost: what was accepted since an answer was on time is what flowed, for the service was busy since then.
+// queued notes that answers come late while nothing is refused: a queue at the service has grown. It means the same as
+// a throttle, but nothing is lost: the rate is the units accepted since an answer was on time, because the service was
+// busy since then.
 func (p *Pacer) queued(t throttle) {
 	p.line.lateness.queue()
 	p.evidence.queue = true
@@ -192,7 +192,6 @@ func (p *Pacer) queued(t throttle) {
 	p.cruise(t)
 }
 
-// refused is throttled in cruise.
 func (p *Pacer) refused(t throttle, few bool) {
 	switch {
 	case t.first: // an empty bucket is what a partition begins with: no news of its rate
@@ -224,7 +223,7 @@ func (p *Pacer) refused(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// correctSlow corrects the rate of a slow lane. Counting a handful of rows says less than where the throttles begin.
+// correctSlow corrects a slow lane's rate. The place where throttles begin says more than a count of a few rows.
 func (p *Pacer) correctSlow(t throttle, few bool) {
 	switch {
 	case p.probe.gain > usualGain: // the gain before this one was too little, this one is too much
@@ -240,8 +239,8 @@ func (p *Pacer) correctSlow(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// wait lets a slow partition's bucket fill, at last for longer, and continues counting from the same moment. At first it keeps asking: a load
-// that was there before gives way only to one that asks.
+// wait lets a slow partition's bucket fill, increasingly long, and continues counting from the same moment. At first it
+// keeps asking: an older load gives way only to one that asks.
 func (p *Pacer) wait(t throttle) {
 	least := pressRows
 	if t.since > pressFor {
@@ -259,7 +258,8 @@ func (p *Pacer) wait(t throttle) {
 // single reports whether the lane is so slow that it sends row by row.
 func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 
-// sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
+// sample takes the rate from the gauge. The bucket gives only whole rows, so on average half a row is left in it at the
+// end.
 func (p *Pacer) sample(t throttle) {
 	e := &p.evidence
 	left := 0.5 * p.perRow
@@ -284,7 +284,7 @@ func (p *Pacer) sample(t throttle) {
 	p.estimate(t.now, rate)
 }
 
-// relieve lets a lane look for what others had who have ended: what it was refused on their account is forgiven.
+// relieve lets a lane look for the capacity of others that have ended, and forgives the refusals that they caused.
 func (p *Pacer) relieve(now time.Time) {
 	switch {
 	case p.phase != inCruise || p.others.crowd.on:
@@ -298,7 +298,7 @@ func (p *Pacer) relieve(now time.Time) {
 	}
 }
 
-// estimate takes a rate for the partition's. Refusals that told of another rate were worth it.
+// estimate sets the partition's rate. Refusals that told of another rate were worth it.
 func (p *Pacer) estimate(now time.Time, rate float64) {
 	if e := &p.evidence; !e.raised.IsZero() && e.raised.Before(now) {
 		e.saves = now.Sub(e.raised) < provedAfter && rate < 1.05*e.before
@@ -314,8 +314,8 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	p.setRate(rate)
 }
 
-// further raises the rate after a reach that went far: what flowed since the last throttle is the rate, unless that was much less than
-// what was accepted in the last second.
+// further raises the rate after a far reach: the rate is the flow since the last throttle, unless that was much less
+// than in the last second.
 func (p *Pacer) further(t throttle) {
 	rate := p.rate
 	if t.since >= metered && p.gauge.whole {
@@ -331,7 +331,7 @@ func (p *Pacer) further(t throttle) {
 	p.estimate(t.now, rate)
 }
 
-// again continues in cruise without touching the rate, nor the gauge's beginning if it may be measured from.
+// again continues in cruise with the same rate, and the same start of the gauge if that is valid.
 func (p *Pacer) again(t throttle) {
 	g := p.gauge
 	p.cruise(t)
@@ -340,8 +340,8 @@ func (p *Pacer) again(t throttle) {
 	}
 }
 
-// trySmallerBatch makes batches smaller if a throttle refused so much that the batch, not the rate, may be too large for the
-// bucket, and reports whether it did: the rate stays, and smaller batches show which it was.
+// trySmallerBatch makes batches smaller, and returns true, if a throttle refused so much that the batch, not the rate,
+// may exceed the bucket: the rate stays, and smaller batches show which it was.
 func (p *Pacer) trySmallerBatch(t throttle) bool {
 	if p.size.before > 0 || p.gauge.dead || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
 		return false
@@ -378,14 +378,14 @@ func (p *Pacer) cruise(t throttle) {
 	p.line.calm = t.now.Add(calmFor)
 	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.sentSince(), at: t.now}
 	if p.single() && t.accepted == 0 {
-		// The bucket lacked a part of a row only, and may not hold more than a row: to wait for a whole one would let it
+		// The bucket lacked only a part of a row, and may not hold more than a row: waiting for a whole one would let it
 		// overflow.
 		p.probe.alone++
 		p.credit.level += max(0, p.held()+p.perRow*(1-heldOfRow*math.Pow(2, float64(min(p.probe.alone, 6)))))
 	}
 }
 
-// resumeAfterOutage takes up where an outage began. What was measured across it is void.
+// resumeAfterOutage resumes where an outage began. Measurements across it are void.
 func (p *Pacer) resumeAfterOutage(now time.Time) {
 	p.line.probeAt = time.Time{}
 	p.spoil()

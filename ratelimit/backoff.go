@@ -7,14 +7,14 @@ import (
 )
 
 // Backoff is an exponential backoff with jitter: attempt n waits between half of and the whole of Base·2ⁿ⁻¹, at most
-// Max. The half keeps a crowd of workers from trying again at once; the jitter keeps them from doing so together.
+// Max. The half keeps a crowd of workers from retrying at once; the jitter spreads them.
 type Backoff struct {
 	Base time.Duration
 	Max  time.Duration
 	Rand *rand.Rand // nil uses the process's source
 }
 
-// After returns how long to wait after the attempt-th failure in a row, counted from 1.
+// After returns the wait after the attempt-th failure in a row, counted from 1.
 func (b Backoff) After(attempt int) time.Duration {
 	d := b.Max
 	if shift := attempt - 1; shift < 32 && b.Base<<shift < b.Max {
@@ -30,7 +30,7 @@ func (b Backoff) After(attempt int) time.Duration {
 	return d - time.Duration(rand.Int64N(half+1))
 }
 
-// Wait waits for d, or until the context ends, whose cause it returns.
+// Wait waits for d or until the context ends, and then returns its cause.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -44,9 +44,8 @@ func Wait(ctx context.Context, d time.Duration) error {
 
 // Patience watches progress. The zero Patience never runs out.
 //
-// It counts the time in which the process ran: between two looks no more than a quarter of For, however much has passed. A
-// process that was stopped (Ctrl-Z, a paused container, a machine that slept) has tried nothing meanwhile, and must not give up
-// because of that.
+// It counts the time in which the process ran: between two looks at most a quarter of For. A process that was stopped (Ctrl-Z, a paused
+// container, a machine that slept) has tried nothing meanwhile, and must not give up because of that.
 type Patience struct {
 	For time.Duration // without progress; 0 means forever
 
@@ -54,11 +53,11 @@ type Patience struct {
 	spent time.Duration
 }
 
-// Progress notes that something moved at now.
+// Progress notes progress at now.
 func (p *Patience) Progress(now time.Time) { p.seen, p.spent = now, 0 }
 
-// Over reports whether nothing has moved for longer than For. The first call only starts the watch. It has to be called
-// every LookEvery, or at each attempt.
+// Over reports whether there was no progress for longer than For. The first call only starts the watch. Call it every
+// LookEvery, or at each attempt.
 func (p *Patience) Over(now time.Time) bool {
 	if p.For <= 0 {
 		return false
@@ -70,11 +69,11 @@ func (p *Patience) Over(now time.Time) bool {
 	return p.spent > p.For
 }
 
-// LookEvery is how often to ask whether patience is over; 0 is never.
+// LookEvery is the time between calls of Over; 0 is never.
 func (p *Patience) LookEvery() time.Duration { return p.For / 8 }
 
-// Spent is how much of For is gone.
+// Spent is the used part of For.
 func (p *Patience) Spent() time.Duration { return p.spent }
 
-// Inherit takes over how much of another's is gone.
+// Inherit takes over another's spent time.
 func (p *Patience) Inherit(from *Patience) { p.seen, p.spent = from.seen, from.spent }

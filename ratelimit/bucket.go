@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes what it needs. So
-// a take larger than the burst passes, and the next taker pays for it. The nil Bucket never makes anyone wait. It is not
+// Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes all it needs. So a
+// take larger than the burst passes, and the next taker pays for it. The nil Bucket never makes anyone wait. It is not
 // safe for concurrent use.
 type Bucket struct {
 	rate  float64 // tokens a second
@@ -15,9 +15,9 @@ type Bucket struct {
 	at    time.Time
 }
 
-// NewBucket returns a bucket that fills with rate tokens a second and keeps at most what flows in during burst. It begins
-// empty and without debt, so that a run keeps to the rate from its first second. A rate of 0 (or one that is not a positive
-// finite number) gives nil.
+// NewBucket returns a bucket that fills with rate tokens a second and holds at most burst's inflow. It begins empty and
+// without debt, so a run keeps to the rate from its first second. A rate of 0 (or one that is not a positive finite
+// number) gives nil.
 func NewBucket(rate float64, burst time.Duration) *Bucket {
 	if !(rate > 0) || math.IsInf(rate, 1) {
 		return nil
@@ -25,7 +25,7 @@ func NewBucket(rate float64, burst time.Duration) *Bucket {
 	return &Bucket{rate: rate, burst: rate * max(burst, 0).Seconds()}
 }
 
-// Wait returns how long after now the bucket is out of debt.
+// Wait returns the time from now until the bucket is out of debt.
 func (b *Bucket) Wait(now time.Time) time.Duration {
 	if b == nil {
 		return 0
@@ -37,7 +37,7 @@ func (b *Bucket) Wait(now time.Time) time.Duration {
 	return duration(-b.level / b.rate)
 }
 
-// Take takes n tokens, into debt if need be.
+// Take takes n tokens, into debt if necessary.
 func (b *Bucket) Take(now time.Time, n float64) {
 	if b == nil || !(n > 0) || math.IsInf(n, 1) {
 		return
@@ -46,7 +46,7 @@ func (b *Bucket) Take(now time.Time, n float64) {
 	b.level -= n
 }
 
-// Rate is the tokens that flow in a second, 0 for the nil Bucket.
+// Rate is the inflow in tokens per second, 0 for the nil Bucket.
 func (b *Bucket) Rate() float64 {
 	if b == nil {
 		return 0
@@ -64,10 +64,10 @@ func (b *Bucket) fill(now time.Time) {
 	}
 }
 
-// longest is the longest wait that is ever told; whoever has waited so long asks again.
+// longest is the longest wait returned; the caller then asks again.
 const longest = time.Hour
 
-// duration turns seconds into a Duration, rounded up so that a waiter never wakes a hair too early and asks again at once.
+// duration converts seconds to a Duration, rounded up so that a waiter does not wake slightly too early and ask again.
 func duration(seconds float64) time.Duration {
 	if !(seconds < longest.Seconds()) {
 		return longest

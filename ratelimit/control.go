@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// line is what is known of the way to the server.
+// line describes the way to the server.
 type line struct {
 	lateness    lateness
 	rtt         float64 // seconds, smoothed; 0 before the first answer
@@ -36,7 +36,7 @@ func (l *line) answered(sent, now time.Time) {
 	l.sends = slices.DeleteFunc(l.sends, func(s send) bool { return !s.at.After(sent) })
 }
 
-// sentSince returns the units sent after the request that was answered last.
+// sentSince returns the units sent after the last answered request.
 func (l *line) sentSince() float64 {
 	sum := 0.0
 	for _, s := range l.sends {
@@ -45,7 +45,7 @@ func (l *line) sentSince() float64 {
 	return sum
 }
 
-// ramp is how start and measure send: without a rate, by the clean answers.
+// ramp is the sending of start and measure: without a rate, by the clean answers.
 type ramp struct {
 	from   time.Time // nothing before
 	window int       // requests in flight
@@ -58,7 +58,7 @@ type ramp struct {
 	pause  time.Duration
 }
 
-// gauge counts what the partition accepted since a moment at which its bucket was empty.
+// gauge counts the units accepted since a moment with an empty bucket.
 type gauge struct {
 	from     time.Time
 	accepted float64
@@ -80,7 +80,7 @@ func (g *gauge) add(met time.Time, accepted float64) {
 	}
 }
 
-// recent is what was accepted in the last seconds.
+// recent is the units accepted in the last seconds.
 type recent struct{ accepted []accepted }
 
 type accepted struct {
@@ -107,7 +107,6 @@ func (r *recent) add(met time.Time, units float64) {
 	r.accepted = append(r.accepted, accepted{met, units})
 }
 
-// between is what was accepted after a moment, until another.
 func (r *recent) between(from, to time.Time) (units float64) {
 	for i := len(r.accepted) - 1; i >= 0 && r.accepted[i].met.After(from); i-- {
 		if !r.accepted[i].met.After(to) {
@@ -117,9 +116,9 @@ func (r *recent) between(from, to time.Time) (units float64) {
 	return units
 }
 
-// The law of refusals: they are owed, and earned by what is accepted; until they are, cruise holds a hair below the
-// rate. Those that have no cause, of which there are few and just after a throttle, are none. Judged by the shares
-// refused in TestTheLawReachesWhatItShould and by the cells of TestLaws in which 1 % of rows or requests fail.
+// Refusals: they are owed, and earned by accepted units; until then cruise holds slightly below the rate. Refusals
+// without a cause, few and just after a throttle, do not count. Tested by the refused shares in
+// TestTheLawReachesWhatItShould and by the cells of TestLaws in which 1 % of rows or requests fail.
 const (
 	allowed    = 0.005       // of the accepted units may be refused
 	mostOwed   = 15.0        // seconds that cruise holds back at most
@@ -132,8 +131,8 @@ const (
 	leastOdd   = 16.0        // rows of such a request
 )
 
-// causeless reports whether so few rows were refused that it was not for want of capacity, as far as is known. What is refused
-// just after a throttle, when there is room, says how many to expect.
+// causeless reports whether so few rows were refused that capacity is probably not the cause. Refusals just after a
+// throttle, when there is room, show how many to expect.
 func (p *Pacer) causeless(sent time.Time, units, accepted float64) bool {
 	refused := units - accepted
 	few := refused <= max(fewRefused*units, 1.5*p.perRow)
@@ -152,7 +151,7 @@ func (p *Pacer) causeless(sent time.Time, units, accepted float64) bool {
 	return ok
 }
 
-// hear learns what share is refused without a cause.
+// hear learns the share that is refused without a cause.
 func (p *Pacer) hear(refused, units float64) {
 	e := &p.evidence
 	e.noise += (refused/units - e.noise) * min(1, units/(noiseOver*p.perRow))
@@ -161,7 +160,7 @@ func (p *Pacer) hear(refused, units float64) {
 	}
 }
 
-// isOdd reports whether the refusal of a whole batch is put down to chance, unless the next one is refused too. A lane that paces
+// isOdd reports whether a whole batch's refusal counts as chance, unless the next one is refused too. A lane that paces
 // just above its rate is refused the end of a batch.
 func (p *Pacer) isOdd(units, accepted float64) bool {
 	return p.phase == inCruise && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter
@@ -190,7 +189,7 @@ func (d *delivery) add(now time.Time, units float64) {
 
 func (d *delivery) most() float64 { return max(d.best[0], d.best[1]) }
 
-// evidence is what refusals have told of how the partition limits.
+// evidence is what refusals tell of the partition's limit.
 type evidence struct {
 	owed     float64   // units refused that the accepted ones have not earned yet
 	agreed   int       // estimates in a row that agreed
@@ -222,7 +221,7 @@ func (l *lowest) add(now time.Time, rate float64) {
 	}
 }
 
-// ofOne is what one partition takes for sure of a rate that may be that of several: a table is cut before its load hears of it.
+// ofOne is one partition's certain share of a rate that may be that of several: a table is split before its load knows.
 func (l *lowest) ofOne(rate float64) float64 {
 	for _, low := range l.rates {
 		if low > 0 && low < muchLess*rate {
@@ -232,8 +231,8 @@ func (l *lowest) ofOne(rate float64) float64 {
 	return rate
 }
 
-// The law of cruising: a lane paces a little above the rate, so that a throttle comes now and then and measures it
-// again; without one it reaches further. After one it leaves room in the bucket for the jitter of the way. Judged by
+// The cruise: a lane paces slightly above the rate, so that an occasional throttle measures it again; without one it
+// reaches further. After one it leaves room in the bucket for the jitter of the way. Tested by
 // TestTheLawReachesWhatItShould ("eight times", "0.4 for a while") and TestLaws.
 const (
 	usualGain   = 0.02                   // of the rate, above which cruise paces
@@ -254,8 +253,8 @@ const (
 	heldOfRow   = 0.008 // of a row, for a lane that sends row by row, times two for each refusal in a row of it
 )
 
-// The law of requests in cruise: small ones cost processors, large ones come in lumps that a small bucket refuses.
-// Judged by TestTheLawReachesWhatItShould ("small", "tiny", "rows of 100", requests as a multiple of the least).
+// Requests in cruise: small ones cost CPU, large ones come in lumps that a small bucket refuses. Tested by
+// TestTheLawReachesWhatItShould ("small", "tiny", "rows of 100", requests as a multiple of the least).
 const (
 	batchTime   = 0.2                   // seconds of the rate in a request
 	leastTime   = 0.07                  // at least, even if throttles suggest a smaller bucket
@@ -267,7 +266,7 @@ const (
 	regrowAfter = 20 * time.Second      // after which a request that was found too large is tried again
 )
 
-// credit is what cruise may send, in units; it grows with time.
+// credit is the units that cruise may send; it grows with time.
 type credit struct {
 	level float64
 	at    time.Time
@@ -283,7 +282,7 @@ type probe struct {
 	dear  bool    // the last throttle refused much of a batch
 }
 
-// size is what is known of the batches that the server's bucket can hold.
+// size is the known limits of batches that fit the server's bucket.
 type size struct {
 	most   float64 // rows
 	before float64 // most before the trial; 0 means no trial
@@ -300,7 +299,7 @@ type throttle struct {
 	since           time.Duration // the gauge began
 }
 
-// speed is the units a second at which credit grows.
+// speed is the growth of credit, in units per second.
 func (p *Pacer) speed() float64 {
 	v := p.rate * (1 + p.probe.gain)
 	if !p.others.quota.on && !p.single() {
@@ -309,7 +308,7 @@ func (p *Pacer) speed() float64 {
 	return v
 }
 
-// batch is the size of a batch in cruise, in units. Small batches cost requests; large ones come in lumps that a small
+// batch is a batch's size in cruise, in units. Small batches cost requests; large ones come in lumps that a small
 // bucket refuses.
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
@@ -330,8 +329,8 @@ func (p *Pacer) batch() float64 {
 	return max(1, min(rows, maxRows, max(p.size.most, leastTime*perSecond))) * p.perRow
 }
 
-// held is how much cruise leaves in the server's bucket after a throttle, in units: room for the jitter of the way. What
-// is left and a batch together must fit into the bucket, else it overflows before every batch.
+// held is the units that cruise leaves in the server's bucket after a throttle: room for the jitter of the way. These
+// and a batch together must fit into the bucket, else it overflows before every batch.
 func (p *Pacer) held() float64 {
 	held := max(reserve*p.rate, heldRows*p.perRow)
 	if p.size.most < maxRows {
@@ -370,8 +369,8 @@ func (p *Pacer) advance(now time.Time) {
 	}
 }
 
-// reach reaches further up when nothing was throttled for a while. Only time in which the lane sent what it might counts:
-// a starved lane learns nothing, and must not come back with a rate that it dreamt up.
+// reach reaches further up if nothing was throttled for a while. Only time in which the lane sent at its limit counts:
+// a starved lane learns nothing, and must not return with a fictitious rate.
 func (p *Pacer) reach(now time.Time) {
 	hold := max(0.5, 1.5*max(reserve, p.held()/p.rate)/p.probe.gain, 2*p.batch()/p.speed())
 	if p.evidence.queue {
@@ -402,7 +401,7 @@ func (p *Pacer) reach(now time.Time) {
 	p.probe.gain = min(2*p.probe.gain, maxGain)
 }
 
-// regrow allows larger batches again, now and then: a small bucket is found out again, a mistaken one is not forever.
+// regrow occasionally allows larger batches again: a small bucket is detected again, a mistake is not permanent.
 func (p *Pacer) regrow(now time.Time, after time.Duration) {
 	if p.size.before == 0 && p.size.most < maxRows && now.Sub(p.size.at) >= after {
 		p.size.most, p.size.at = min(1.25*p.size.most, maxRows), now

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// crowd is what may be in flight where a partition limits that and no rate: while it serves so many requests, or rows, it refuses what
-// comes, at once. What it takes is served for a time, so refusals come much sooner than other answers. That shows it, for a bucket
-// answers both as soon. Where only parts of requests are refused, above the same level each time, a single row more asks.
+// crowd limits the units in flight for a partition that limits those and not a rate: while it serves that many requests, or rows, it
+// refuses more at once. Accepted rows take time, so refusals come much sooner than other answers. That shows the limit: a bucket answers
+// both equally fast. If only parts of requests are refused, always above the same level, one more row asks.
 //
-// Then as much is kept in flight as was served together, without any pace, and now and then a single row more asks whether there is
-// room for it, then for two, and so on. Refusals of what has room show that it was a rate after all.
+// Then as much is kept in flight as was served together, without any pace; occasionally one more row asks whether there is room for it,
+// then two, and so on. Refusals of rows for which there is room show that it was a rate after all.
 type crowd struct {
 	flying []visit
 	last   time.Time // when a request left
@@ -29,7 +29,7 @@ type crowd struct {
 	again time.Duration
 }
 
-// signs are what tells of such a limit.
+// signs are the evidence for such a limit.
 type signs struct {
 	clear  int        // requests that were served when one was refused
 	alike  int        // refusals in a row that came much sooner than other answers
@@ -68,21 +68,20 @@ func (c *crowd) units() (sum float64) {
 	return sum
 }
 
-// left notes a request.
 func (c *crowd) left(now time.Time, units float64) {
 	with, n := c.units(), len(c.flying)
 	c.flying = append(c.flying, visit{now, units, with, n, c.on && (n >= c.most || with+units > c.room*(1+1e-9))})
 	c.last = now
 }
 
-// forget forgets requests of which no answer told, when so many are in flight.
+// forget drops requests without an answer beyond the number in flight.
 func (c *crowd) forget(inFlight int) {
 	if n := len(c.flying) - inFlight; n > 0 {
 		c.flying = slices.Delete(c.flying, 0, n)
 	}
 }
 
-// back takes a request out of what is in flight. Those that left since it was served, within one way, never met it.
+// back removes a request from those in flight. Requests sent within one way after it was served never met it.
 func (c *crowd) back(sent, now time.Time, units, way float64) visit {
 	v := visit{at: sent}
 	i := slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) && v.units == units })
@@ -103,8 +102,9 @@ func (c *crowd) back(sent, now time.Time, units, way float64) visit {
 	return v
 }
 
-// hears looks for a limit of what is in flight, and reports whether there is one. What is refused as a whole is not served: its answer
-// comes much sooner than that to what is taken. Once is enough where the service was seen to take long for its rows.
+// hears looks for a limit of the units in flight, and reports whether there is one. A request refused as a whole is not
+// served: its answer comes much sooner than an accepted one's. Once is enough if the service was seen to take long for
+// its rows.
 func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow bool) bool {
 	took := now.Sub(v.at).Seconds()
 	if c.signs.same >= crowdAlike && v.units <= perRow && accepted > 0 {
@@ -137,7 +137,7 @@ func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow boo
 	return (c.signs.alike >= crowdAlike || slow && c.signs.alike > 0) && !now.Before(c.until)
 }
 
-// serving is how many requests are being served: their answers come later than a refusal would.
+// serving is the number of requests being served: their answers come later than a refusal would.
 func (c *crowd) serving(now time.Time) (n int) {
 	for i := range c.flying {
 		if now.Sub(c.flying[i].at).Seconds() > crowdSlow*c.signs.way {
@@ -147,7 +147,7 @@ func (c *crowd) serving(now time.Time) (n int) {
 	return n
 }
 
-// serve notes how many seconds the answer to rows that were taken took.
+// serve notes the seconds until the answer to accepted rows.
 func (c *crowd) serve(took float64) {
 	if c.signs.heard++; c.signs.heard > crowdCalm || c.signs.served[0] == 0 {
 		c.signs.served, c.signs.heard = [2]float64{took, c.signs.served[0]}, 0
@@ -155,7 +155,7 @@ func (c *crowd) serve(took float64) {
 	c.signs.served[0] = min(c.signs.served[0], took)
 }
 
-// serves is how many seconds the fastest such answer took lately.
+// serves is the seconds of the fastest such answer lately.
 func (c *crowd) serves() float64 {
 	if c.signs.served[1] == 0 {
 		return c.signs.served[0]
@@ -163,8 +163,8 @@ func (c *crowd) serves() float64 {
 	return min(c.signs.served[0], c.signs.served[1])
 }
 
-// asking reports whether a row more, sent while a request is served, would tell whether what is in flight is limited: parts of requests were
-// refused above the same level.
+// asking reports whether one more row, sent while a request is served, would tell whether the units in flight are
+// limited: parts of requests were refused above the same level.
 func (c *crowd) asking(now time.Time) (at time.Time, ok bool) {
 	return c.last.Add(duration(crowdWay)), c.signs.same >= crowdAlike && c.signs.alike == 0 && len(c.flying) == 1 && !now.Before(c.until)
 }
@@ -178,7 +178,7 @@ func (c *crowd) begin(now time.Time, perRow float64) {
 	c.signs.same, c.begun = 0, now
 }
 
-// next says how many units may leave, 0 if none before an answer comes in, and when.
+// next returns the units that may leave, 0 if none before an answer, and when.
 func (c *crowd) next(now time.Time, perRow, queued float64) (units float64, at time.Time) {
 	batch := min(queued, max(perRow, min(maxRows, math.Floor(c.room/float64(c.most)/perRow+1e-9))*perRow))
 	flying := c.units()
@@ -236,7 +236,7 @@ func (c *crowd) end(now time.Time) {
 	c.on, c.signs.clear, c.until = false, 0, now.Add(c.again)
 }
 
-// crowded takes an answer where what is in flight is limited, and reports whether it is.
+// crowded takes an answer, and reports whether the units in flight are limited.
 func (p *Pacer) crowded(v visit, now, met time.Time, accepted float64) bool {
 	c := &p.others.crowd
 	switch {

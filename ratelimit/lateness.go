@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The law of late answers: where nothing is refused, a queue shows in answers that come later than the shortest way.
-// What came back since one was on time is the rate. Judged by the cells with a queue of TestTheLawReachesWhatItShould,
-// by TestAnswersThatAreLateByChanceSlowNoLane and by TestLaws.
+// Late answers: if nothing is refused, a queue shows in answers later than the shortest way. The rate is the units that
+// came back since one was on time. Tested by the cells with a queue in TestTheLawReachesWhatItShould, by
+// TestAnswersThatAreLateByChanceSlowNoLane and by TestLaws.
 const (
 	delayOfWay    = 0.5                    // of the shortest way, by which an answer may be late, and
 	mostDelay     = 0.1                    // seconds beside that
@@ -26,7 +26,7 @@ const (
 	queueHold     = 0.5                    // seconds until cruise reaches further
 )
 
-// lateness is how late answers come.
+// lateness measures how late answers come.
 type lateness struct {
 	way         [2]float64 // seconds of the fastest answer, in this and the last period
 	waySince    time.Time
@@ -43,12 +43,12 @@ type lateness struct {
 	others      float64 // seconds of the fastest answer to any lane of the table, where most of them meet a queue; 0 is none
 }
 
-// answer is how many seconds the answer to so many units took.
+// answer is the seconds until the answer to that many units.
 type answer struct{ units, took float64 }
 
-// alone takes the answer to a request that was the only one on its way: nothing of the lane waited before it, so that what it took longer
-// than a smaller one is taken to be for its rows, until answers come late all the same. The next request is small: if that takes as long, it
-// was a queue of other lanes.
+// alone takes the answer to the only request in flight: nothing of the lane was before it, so the time beyond a smaller
+// one's counts as its rows', until answers come late all the same. The next request is small: if it takes as long,
+// other lanes' queue was the cause.
 func (l *lateness) alone(took, units float64) {
 	if l.doubted {
 		l.doubted = false
@@ -74,16 +74,16 @@ func (l *lateness) alone(took, units float64) {
 	l.late, l.freeAt = 0, time.Time{}
 }
 
-// queue says that requests wait in a queue, which takes the longer the more rows they have.
+// queue says that requests wait in a queue, the longer the more rows they have.
 func (l *lateness) queue() {
 	if l.guessed {
 		l.perUnit, l.guessed, l.way = 0, false, [2]float64{l.quick.took, l.quick.took}
 	}
 }
 
-// queues notes an answer to so many units and reports whether it shows that requests wait in a queue. For as many seconds the units
-// themselves occupied the service, as far as the rate tells: a lane with a larger share of a queue must not think its way longer for that.
-// The lane is as patient as that says, 1 or less.
+// queues notes an answer to that many units and reports whether it shows a queue. By the known rate, the units
+// themselves occupied the service for occupied seconds: a lane with a larger share of a queue must not think its way
+// longer for that. patience, 1 or less, scales the lane's tolerance.
 func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64) bool {
 	took := now.Sub(sent).Seconds()
 	if l.perUnit > 0 {
@@ -113,9 +113,9 @@ func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64
 	return l.late >= lateAnswers && now.Sub(l.lateFrom) >= lateFor
 }
 
-// mostPerUnit is what the service takes for a unit at most, if an answer to so many took so long. Where requests in flight one by one have told
-// both, the quickest of them tells the way: an answer to more units that is as quick must not make the way seem to take no time, and then every
-// answer to few units late.
+// mostPerUnit is the most that the service takes for a unit if the answer to that many took so long. If requests in
+// flight one by one have shown both, the fastest of them gives the way: an equally fast answer to more units must not
+// reduce the way to nothing and make every answer to few units late.
 func (l *lateness) mostPerUnit(took, units float64) float64 {
 	if !l.guessed && units >= 2*l.quick.units {
 		took = max(0, took-l.shortest())
@@ -132,8 +132,9 @@ func (l *lateness) shortest() float64 {
 	return max(0, way)
 }
 
-// occupied is for how many seconds units occupy a service that queues, if the lane's rate is all that it has: at most for those of a batch of
-// such a lane. A rate that is much too low would make the way seem to take no time, and every answer late, and the rate lower yet.
+// occupied is how many seconds units occupy a service that queues, if the lane's rate is its whole rate: at most those
+// of a batch of such a lane. A rate that is much too low would make the way seem to take no time, every answer late,
+// and the rate lower yet.
 func (p *Pacer) occupied(units float64) float64 {
 	if !p.evidence.queue || p.rate == 0 {
 		return 0
@@ -141,8 +142,8 @@ func (p *Pacer) occupied(units float64) float64 {
 	return min(units/p.rate, finerTime)
 }
 
-// patience is 1, and less for a fast lane of a service that queues. Loads that share a queue see the same delay, and each would keep the
-// share that it has by chance: so the one with the larger share gives way sooner.
+// patience is 1, and less for a fast lane of a service that queues. Loads that share a queue see the same delay, and
+// each would keep its chance share: so the one with the larger share gives way sooner.
 func (p *Pacer) patience() float64 {
 	if !p.evidence.queue || p.rate == 0 {
 		return 1
@@ -150,8 +151,8 @@ func (p *Pacer) patience() float64 {
 	return min(1, max(leastPatience, 1-lessPatience*math.Log(p.rate/(patientRows*p.perRow))))
 }
 
-// ways is the fastest answer to any lane of a table, in this and the last period. A lane that begins when requests already wait never sees
-// the way without a queue; where most lanes meet one, they tell it.
+// ways is the fastest answer to any lane of a table, in this and the last period. A lane that begins when requests
+// already wait never sees the way without a queue; if most lanes meet one, the other lanes tell it.
 type ways struct {
 	fastest     [2]float64 // seconds
 	since       time.Time

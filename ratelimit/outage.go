@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// An outage looks like a rate of nothing: a service that is busy refuses every row with the code of a partition that is full. A pacer
-// that believed it would need a minute to find its rate again. So Outages keeps what was known before the first answer in a row that
-// accepted nothing, and brings it back once that has lasted for longer than any bucket stays empty at that rate. From then on the
-// partition is probed row by row until it serves again.
+// An outage looks like a rate of zero: a busy service refuses every row with the code of a full partition. A pacer that
+// believed it would need a minute to find its rate again. So Outages keeps the state before the first of consecutive
+// answers that accepted nothing, and restores it once that has lasted longer than any bucket stays empty at that rate.
+// From then on the partition is probed row by row until it serves again.
 
 const (
 	leastOutage    = 300 * time.Millisecond
@@ -23,7 +23,8 @@ const (
 	probeGrowsFrom = time.Second
 )
 
-// Outages tells the outages of a lane's partition from its capacity, and keeps what the lane knew before them. The zero Outages knows nothing.
+// Outages distinguishes outages of a lane's partition from its capacity, and keeps the lane's state before them. The
+// zero value is ready for use.
 type Outages struct {
 	kept     *Pacer // as it was before the first of those answers; nil while rows are accepted
 	since    time.Time
@@ -32,7 +33,7 @@ type Outages struct {
 	doubtful bool    // there was an outage, and too little was accepted since to believe in the next one
 }
 
-// Refused takes an answer that accepted nothing, before the pacer does. It returns the pacer of before if this is an outage.
+// Refused takes an answer that accepted nothing, before the pacer does. In an outage it returns the pacer from before.
 func (o *Outages) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage bool) {
 	if o.kept == nil {
 		o.kept, o.since, o.answers = p.clone(), sent, 0
@@ -52,7 +53,7 @@ func (o *Outages) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage 
 	return before, true
 }
 
-// Accepted takes an answer that accepted units, when the pacer has taken it.
+// Accepted takes an answer that accepted units, after the pacer.
 func (o *Outages) Accepted(p *Pacer, units float64) {
 	o.kept = nil
 	if o.doubtful {
@@ -68,7 +69,7 @@ func (p *Pacer) clone() *Pacer {
 	return &c
 }
 
-// probeWait is how long to wait for the next probe of a partition that does not serve that long.
+// probeWait is the wait before the next probe of a partition that has not served for that long.
 func probeWait(out time.Duration, random float64) time.Duration {
 	wait := probeEvery
 	if out > probeGrowsFrom {

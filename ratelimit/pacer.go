@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// PacerOptions says what is known of a lane before its first request.
+// PacerOptions is what is known of a lane before its first request.
 type PacerOptions struct {
 	Rate        float64    // units a second to begin with, as tests do; 0 measures
 	MaxInFlight int        // requests of the lane in flight at most; 0 takes 8
@@ -15,32 +15,31 @@ type PacerOptions struct {
 	Rand        *rand.Rand // nil uses the process's source
 }
 
-// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. Nobody tells that rate and it
-// changes, so the pacer lets the partition throttle now and then and reads off what was accepted between two such
-// moments. At both the partition's token bucket is empty, so what went in between is what flowed in between: a
-// measurement, where shrinking and growing by fixed factors only ever guesses.
+// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. The rate is not stated anywhere and changes, so
+// the pacer lets the partition throttle now and then and reads off what was accepted between two such moments. At both the partition's
+// token bucket is empty, so the units accepted in between are the inflow: a measurement, where shrinking and growing by fixed factors only
+// guesses.
 //
 //  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
 //  2. measure: let the bucket refill for a moment, then empty it with small batches until it throttles. That gives the rate.
-//  3. cruise: pace a little above that rate. So a throttle comes every few seconds, costs a few rows, and gives a fresh
-//     measurement over a long time. Without one for a while the pacer reaches further up.
+//  3. cruise: pace slightly above that rate. So a throttle comes every few seconds, costs a few rows, and gives a fresh measurement over a
+//     long time. Without one for a while the pacer reaches further up.
 //
-// Nobody says that it is a token bucket. What else it may be shows by how it refuses:
+// The limit need not be a token bucket. Its refusals show what it is:
 //
-//   - Refusals are counted, and what is accepted earns them at half a percent. A bucket that is paced just above its rate refuses a few rows
-//     now and then. Where a refusal costs a whole batch, cruise holds a hair below the rate until it is earned, and tries more in small batches.
+//   - Refusals are counted, and accepted units earn them at half a percent. A bucket paced just above its rate refuses a few rows now and
+//     then. If a refusal costs a whole batch, cruise holds slightly below the rate until it is earned, and tries more in small batches.
 //   - A throttle less than a second after the last changes nothing: the service meters by the second. Nothing accepted for a while and then
-//     much is a quota given by the second (a window): then cruise holds a hair below what was accepted in the last second, and pushes above it
-//     now and then (quota). While nothing is accepted, few rows ask.
-//   - Answers that come later and later while nothing is refused are a queue. They say what a throttle says. Since latency also grows where
-//     processors are full, the rate is never taken to be less than what came back in some second of the last five to ten.
-//   - A refusal that comes much sooner than the answers to what is taken shows a limit of what is in flight (crowd).
-//   - The share of rows that is refused just after a throttle, when there is room, is noise and no throttle; nor is a batch refused as a whole
-//     after many clean answers, if the next is taken.
+//     much is a quota per second (a window): then cruise holds slightly below the units accepted in the last second, and pushes above it now
+//     and then (quota). While nothing is accepted, few rows ask.
+//   - Answers that come later and later while nothing is refused are a queue. They mean the same as a throttle. Since latency also grows on
+//     busy processors, the rate is never set below what came back in some second of the last five to ten.
+//   - A refusal that comes much sooner than the answers to accepted rows shows a limit of the units in flight (crowd).
+//   - The share of rows refused just after a throttle, when there is room, is noise and no throttle; nor is a batch refused as a whole after
+//     many clean answers, if the next is taken.
 //
-// Time in which the lane had no rows, no worker, or a partition that did not serve is not a sample: credit is capped and a
-// measurement across it is thrown away. Rows that are still on the way count where the server met them, taken to be the
-// middle between send and answer.
+// Time without rows, without a worker, or with a partition that did not serve is not a sample: credit is capped and a measurement across it
+// is discarded. Rows in flight count when the server met them, assumed to be the middle between send and answer.
 //
 // Calls come in the order in which things happened, from one goroutine at a time.
 type Pacer struct {
@@ -62,7 +61,7 @@ type Pacer struct {
 	others   otherLimits
 }
 
-// otherLimits are what limits a lane beside a bucket, or in its place.
+// otherLimits are limits of a lane beside a bucket, or in its place.
 type otherLimits struct {
 	crowd  crowd
 	quota  quota
@@ -77,7 +76,7 @@ const (
 	inCruise
 )
 
-// Bounds of a lane.
+// Limits of a lane.
 const (
 	spread    = 200 * time.Millisecond // lanes begin within it at random, so that they do not throttle in step
 	maxDebt   = 60.0                   // seconds that one request may hold up a lane
@@ -98,15 +97,15 @@ func NewPacer(o PacerOptions) *Pacer {
 	return p
 }
 
-// Next says how many capacity units the next batch may hold (at least 1) and from when on it may be sent; ok is false when
-// nothing may be sent before an answer comes in. inFlight is the number of the lane's requests in flight, perRow the mean units of its
-// rows: batches are sized in rows, since that is what requests are limited by.
+// Next returns the capacity units that the next batch may hold (at least 1) and when it may be sent; ok is false if
+// nothing may be sent before an answer. inFlight is the lane's requests in flight, perRow the mean units of its rows:
+// batches are sized in rows, by which requests are limited.
 func (p *Pacer) Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool) {
 	return p.NextOf(now, inFlight, perRow, math.Inf(1))
 }
 
 // NextOf is Next for a lane that holds only queued units and expects no more soon: a batch that cannot be full need not
-// wait for the credit of a full one.
+// wait for a full one's credit.
 func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool) {
 	p.open(now, perRow)
 	units, at, ok = p.next(now, inFlight, queued)
@@ -152,7 +151,7 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 	return units, at, true
 }
 
-// Sent notes that a batch has left. It may hold more than Next allowed: the pacer then waits for longer.
+// Sent notes that a batch has left. It may hold more than Next allowed: the pacer then waits longer.
 func (p *Pacer) Sent(now time.Time, units float64) {
 	p.open(now, p.perRow)
 	if !(units > 0) || math.IsInf(units, 1) {
@@ -171,8 +170,8 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 	}
 }
 
-// Answered takes an answer: units sent, units accepted. sent is when the request left. Fewer accepted than sent means that
-// the rest was throttled (rows refused for other reasons are counted in neither).
+// Answered takes an answer: units sent, units accepted. sent is when the request left. The difference was throttled
+// (rows refused for other reasons are counted in neither).
 func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	p.open(now, p.perRow)
 	if !(units > 0) || !(accepted >= 0) || math.IsInf(units, 1) {
@@ -267,8 +266,8 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, first: returned})
 }
 
-// Unavailable says that the partition did not serve: the time until the next accepted answer is not a sample. Until then Next
-// allows one request at a time, every 50 to 150 ms and in a long outage every 1 to 2 s.
+// Unavailable says that the partition did not serve: the time until the next accepted answer is not a sample. Until
+// then Next allows one request at a time, every 50 to 150 ms and in a long outage every 1 to 2 s.
 func (p *Pacer) Unavailable(now time.Time) {
 	p.open(now, p.perRow)
 	p.spoil()
@@ -278,15 +277,15 @@ func (p *Pacer) Unavailable(now time.Time) {
 	p.line.probeAt = now.Add(probeWait(now.Sub(p.line.outSince), p.random()))
 }
 
-// Probe asks a partition that does not serve again at once: others serve again.
+// Probe probes a partition that does not serve at once, because others serve again.
 func (p *Pacer) Probe(now time.Time) {
 	if p.line.out {
 		p.line.probeAt = Earlier(p.line.probeAt, now)
 	}
 }
 
-// Child is the pacer of a partition that came out of a split of this one: it begins at the parent's full rate, because a
-// partition can take as much as the one that it was a half of. A rate that has grown lately may be that of all the parts together.
+// Child is the pacer of a partition split from this one: it begins at the parent's full rate, because a partition can
+// take as much as the one that it was a half of. A recently grown rate may be that of all the parts together.
 func (p *Pacer) Child(now time.Time) *Pacer {
 	p.open(now, p.perRow)
 	c := NewPacer(PacerOptions{MaxInFlight: p.max, Rand: p.rand})
@@ -306,7 +305,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 	return c
 }
 
-// SetMaxInFlight changes how many requests of the lane may be in flight; 0 or less takes 8.
+// SetMaxInFlight limits the lane's requests in flight; 0 or less means 8.
 func (p *Pacer) SetMaxInFlight(n int) {
 	if n <= 0 {
 		n = 8
@@ -314,7 +313,7 @@ func (p *Pacer) SetMaxInFlight(n int) {
 	p.max = n
 }
 
-// Rate is the units a second that the partition is taken to accept, 0 while unknown.
+// Rate is the partition's estimated rate in units per second, 0 while unknown.
 func (p *Pacer) Rate() float64 { return p.rate }
 
 // State is the phase, for progress displays: "start", "measure" or "cruise".
@@ -322,7 +321,7 @@ func (p *Pacer) State() string {
 	return [...]string{"start", "measure", "cruise"}[p.phase]
 }
 
-// open begins the clock at the first call of any kind, and takes the mean row.
+// open starts the clock at the first call of any kind, and notes the mean row.
 func (p *Pacer) open(now time.Time, perRow float64) {
 	if perRow > 0 && !math.IsInf(perRow, 1) {
 		p.perRow = min(max(perRow, minPerRow), maxUnits)

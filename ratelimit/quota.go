@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// quota is how cruise goes where the partition gives its units by the second, in windows of the clock or in a sliding one: nothing is saved
-// up, and once a window is used up everything is refused until the next. What was accepted in the second before a refusal is the rate.
+// quota is cruise for a partition that gives its units by the second, in windows of the clock or in a sliding one: nothing is saved up, and
+// once a window is used up everything is refused until the next. The rate is the units accepted in the second before a refusal.
 //
-// Cruise holds a hair below the rate. Now and then it pushes above it, for a second after the first refusal. The cost of a push is owed, and
-// the next hold lasts until it is earned. A push of a load that has the partition for itself gets nothing. A load that shares it gets the
-// others' part of what it asks for in addition: if that is more than half, the next pushes follow soon, and each reaches further.
+// Cruise holds slightly below the rate. Now and then it pushes above it, for a second after the first refusal. The cost of a push is owed,
+// and the next hold lasts until it is earned. A push of a load alone on its partition gets nothing. A load that shares it gets the others'
+// part of its additional requests: if that is more than half, the next pushes follow soon, and each reaches further.
 //
-// Pushes alone are too dear to even out two loads within a minute. So a lane that loses to another a part of what it has had for itself
-// yields once: it goes down to half, and waits for some seconds before it pushes again. If nobody takes what it left, its pushes are not
-// refused, and it is back within seconds.
+// Pushes alone are too expensive to even out two loads within a minute. So a lane that loses a part of its former share to another yields
+// once: it goes down to half, and waits for some seconds before it pushes again. If nobody takes the rest, its pushes are not refused, and
+// it is back within seconds.
 type quota struct {
 	on      bool
 	reach   float64   // of the next push
@@ -51,7 +51,7 @@ const (
 	yieldAgain = time.Minute
 )
 
-// bySecond takes an answer in cruise, from when the server answered.
+// bySecond takes an answer in cruise; answered is when the server answered.
 func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 	q := &p.others.quota
 	refused := units - accepted
@@ -85,7 +85,7 @@ func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
 	}
 }
 
-// forCapacity is what of a batch was refused for want of capacity. The rest took no room.
+// forCapacity is the part of a batch refused for lack of capacity. The rest used none.
 func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
 	e := &p.evidence
 	if units < 4*p.perRow || refused > max(fewRefused*units, 1.5*p.perRow) {
@@ -102,8 +102,8 @@ func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
 	return refused - causeless
 }
 
-// opened takes the first row that is accepted after a time in which nothing was, and reports whether that tells of a window that was used
-// up: what was accepted in the second before is the rate.
+// opened takes the first accepted row after a time without any, and reports whether that shows a used-up window: the
+// rate is the units accepted in the second before.
 func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
 	if p.phase != inCruise || !p.gauge.dead {
 		return false
@@ -119,7 +119,7 @@ func (p *Pacer) opened(now, answered time.Time, accepted float64) bool {
 	return true
 }
 
-// turn begins a push when its time has come.
+// turn begins a push when it is due.
 func (p *Pacer) turn(now time.Time) {
 	q := &p.others.quota
 	if p.probe.gain > 0 || now.Before(q.until) || !q.first.IsZero() || p.evidence.owed > 0 {
@@ -129,7 +129,7 @@ func (p *Pacer) turn(now time.Time) {
 	p.push(now)
 }
 
-// push paces above the rate. One that has had more reaches for an equal part of that.
+// push paces above the rate. A lane that has had more reaches for an equal part of that.
 func (p *Pacer) push(now time.Time) {
 	q := &p.others.quota
 	q.best = max(q.best, p.rate)
@@ -139,7 +139,6 @@ func (p *Pacer) push(now time.Time) {
 	q.from, q.first, q.cost = now, time.Time{}, 0
 }
 
-// pushed ends a push.
 func (p *Pacer) pushed(now time.Time) {
 	q := &p.others.quota
 	if !p.gauge.whole { // it was not asked for as much as that
@@ -171,7 +170,7 @@ func (p *Pacer) pushed(now time.Time) {
 	p.hold(now, heldLong)
 }
 
-// hold paces just below the rate. What waits for an answer takes some of the next second.
+// hold paces just below the rate. Units in flight use some of the next second.
 func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
 	q := &p.others.quota
 	q.until, q.first, q.cost = now.Add(atLeast), time.Time{}, 0
@@ -181,7 +180,7 @@ func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
 	p.credit = credit{level: min(p.credit.level, -p.held()), at: now}
 }
 
-// refusedInHold takes what was refused although the rate was not exceeded.
+// refusedInHold takes refusals although the rate was not exceeded.
 func (p *Pacer) refusedInHold(now time.Time) {
 	q, e := &p.others.quota, &p.evidence
 	got := p.acceptedUntil(q.last)
@@ -206,7 +205,7 @@ func (p *Pacer) refusedInHold(now time.Time) {
 	p.hold(now, lasts)
 }
 
-// acceptedUntil is what was accepted in the second before a refusal. What lies just at its beginning still counted.
+// acceptedUntil is the units accepted in the second before a refusal. Those just at its beginning still count.
 func (p *Pacer) acceptedUntil(refused time.Time) float64 {
 	blur := 2*time.Millisecond + duration(p.line.lateness.shortest()/8)
 	return p.recent.between(refused.Add(-second-blur), refused)
@@ -216,7 +215,8 @@ func (p *Pacer) owe(units float64) {
 	p.evidence.owed = min(p.evidence.owed+units, mostOwed*allowed*p.rate)
 }
 
-// earned is the share of the accepted units that may be refused. A lane that has had more may be refused more, to get it back.
+// earned is the share of the accepted units that may be refused. A lane that has had more may be refused more, to get
+// it back.
 func (p *Pacer) earned() float64 {
 	if !p.others.quota.on || p.others.quota.best <= p.rate {
 		return allowed

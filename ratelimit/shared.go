@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Shared is the rate that lanes have together: of a table, or of an instance. It limits nothing until something is refused that the
-// partitions would have taken; from then on it finds the rate as a Pacer finds that of a lane, and gives it to whoever asks first.
+// Shared is the common rate of lanes: of a table, or of an instance. It limits nothing until a request is refused that the partitions would
+// have taken; from then on it finds the rate as a Pacer finds a lane's, and gives it to whoever asks first.
 //
-// Refusals that are told to a Shared are not told to the lane's Pacer.
+// Refusals told to a Shared are not told to the lane's Pacer.
 //
 // Calls come in the order in which things happened, from one goroutine at a time.
 type Shared struct {
@@ -31,7 +31,7 @@ const (
 	mostFlying = 1 << 20
 )
 
-// Next says from when on a batch of so many units may be sent: at now where nothing limits.
+// Next returns when a batch of that many units may be sent: now if nothing limits.
 func (s *Shared) Next(now time.Time, units float64) time.Time {
 	if s.p == nil {
 		return now
@@ -55,10 +55,11 @@ func (s *Shared) Sent(now time.Time, units float64) {
 	}
 }
 
-// Silent notes that a batch that was sent is not in flight any more, though it has no answer. Its answer is not told if it comes yet.
+// Silent notes that a sent batch is no longer in flight although it has no answer. A later answer is not told.
 func (s *Shared) Silent() { s.flying = max(0, s.flying-1) }
 
-// Answered takes an answer to every batch that was sent and is not silent: units sent, units that this rate did not refuse. sent is when the request left.
+// Answered takes an answer to every batch that was sent and is not silent: units sent, units that this rate did not
+// refuse. sent is when the request left.
 func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.flying = max(0, s.flying-1)
 	if s.p == nil {
@@ -90,8 +91,8 @@ const (
 	lastRaise  = 0.4
 )
 
-// raise raises a rate that nothing has refused for a while, sooner than a Pacer does: the first measurement of a service that refuses
-// whole requests is often too low, and a refusal costs no more than one of many small batches.
+// raise raises a rate that nothing has refused for a while, sooner than a Pacer does: the first measurement of a
+// service that refuses whole requests is often too low, and a refusal costs only one of many small batches.
 func (s *Shared) raise(now time.Time, refused bool) {
 	switch {
 	case refused || s.p.phase != inCruise || s.p.others.quota.on || s.p.probe.gain < 0 || !s.Limits(now):
@@ -102,7 +103,7 @@ func (s *Shared) raise(now time.Time, refused bool) {
 	}
 }
 
-// Rate is the units a second that are taken to be accepted, 0 while nothing limits.
+// Rate is the estimated rate in units per second, 0 while nothing limits.
 func (s *Shared) Rate() float64 {
 	if s.p == nil {
 		return 0
@@ -110,8 +111,8 @@ func (s *Shared) Rate() float64 {
 	return s.p.Rate()
 }
 
-// Most is how many units a batch may have: few while the rate is being found out, for a service that refuses whole requests gives
-// away what a large one would have left. It is infinite while nothing limits.
+// Most is the largest batch in units: small while the rate is being found, because a service that refuses whole
+// requests wastes the capacity left for a large one. It is infinite while nothing limits.
 func (s *Shared) Most() float64 {
 	switch {
 	case s.p == nil:
@@ -125,7 +126,7 @@ func (s *Shared) Most() float64 {
 	return max(1, s.p.rate*sharedBatch)
 }
 
-// sharedBatch is how much of the rate a batch holds at most, in seconds. Whoever limits several lanes judges by the instant.
+// sharedBatch is the largest batch, in seconds of the rate. A limit of several lanes is judged by the instant.
 const sharedBatch = 0.02
 
 // Limits reports whether batches have been held back lately.

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Table is the rate that the lanes of a table have together, where the table is limited and not only its partitions. Refusals do not
-// tell which of both it was. Where each lane looks for its rate alone, one of them is always reaching too far, and what that costs is
-// refused anywhere: many refusals, in most lanes, all the time. Then all lanes together hold just below what was accepted. If that is
-// the table's rate nothing is refused any more; a lane that is refused meanwhile has met its own limit, and if that happens in
-// every hold the rate is of no use and is given up.
+// Table is the common rate of a table's lanes, if the table is limited and not only its partitions. Refusals do not tell which of both it
+// was. If each lane looks for its rate alone, one of them is always reaching too far, and the cost of that is refused anywhere: many
+// refusals, in most lanes, all the time. Then all lanes together hold just below the accepted rate. If that is the table's rate nothing is
+// refused any more; a lane that is refused meanwhile has met its own limit, and if that happens in every hold the rate is useless and is
+// given up.
 //
-// From then on holds and pushes alternate. A push paces above the rate, further and further until something is refused: what was
-// accepted in the second before is the rate, whether the table has a bucket or a quota for each second. A hold lasts until the rows
-// accepted have earned the refused ones, at half a percent.
+// From then on holds and pushes alternate. A push paces above the rate, further and further until something is refused: the rate is what
+// was accepted in the second before, whether the table has a bucket or a quota per second. A hold lasts until the accepted rows have earned
+// the refused ones, at half a percent.
 //
 // Calls come in the order in which things happened, from one goroutine at a time.
 type Table struct {
@@ -23,7 +23,7 @@ type Table struct {
 	ways     ways
 }
 
-// tablePace is how a table that limits is asked.
+// tablePace is the pace of a table that limits.
 type tablePace struct {
 	rate float64 // units a second
 	best float64 // the most that it was
@@ -57,7 +57,7 @@ type gate struct {
 	held  time.Time // when a batch was held back last
 }
 
-// doubts are whether it is the table that limits.
+// doubts are the evidence against a limit of the table.
 type doubts struct {
 	before  float64   // share of what was sent that was refused before lanes were held to a rate
 	high    float64   // the highest rate of which nothing was refused, since it fell
@@ -86,7 +86,7 @@ const (
 	tableLongest = 10 * time.Minute // at most
 )
 
-// Next says from when on a batch of so many units may be sent: at now where nothing limits.
+// Next returns when a batch of that many units may be sent: now if nothing limits.
 func (t *Table) Next(now time.Time, units float64) time.Time {
 	if !t.on {
 		return now
@@ -105,7 +105,7 @@ func (t *Table) Next(now time.Time, units float64) time.Time {
 	return at
 }
 
-// Most is how many units a batch may have. It is infinite while nothing limits.
+// Most is the largest batch in units. It is infinite while nothing limits.
 func (t *Table) Most() float64 {
 	if !t.on {
 		return math.Inf(1)
@@ -138,8 +138,8 @@ func (t *Table) Sent(now time.Time, units float64) {
 	t.pace.gate.askAt = now.Add(thinEvery)
 }
 
-// Answered takes an answer to a batch of a lane: units sent, units accepted. It returns those that the lane's partition did not refuse,
-// as far as is known: what the lane's pacer is to be told.
+// Answered takes an answer to a lane's batch: units sent, units accepted. It returns those that the lane's partition
+// did not refuse, as far as is known, for the lane's pacer.
 func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64) (byLane float64) {
 	if t.watching.began.IsZero() {
 		t.watching.began = now
@@ -197,13 +197,13 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 	return byLane
 }
 
-// own reports whether a lane was found lately to be limited by itself.
+// own reports whether a lane was found lately to have its own limit.
 func (p *tablePace) own(m *member, now time.Time) bool {
 	return m.own.After(p.doubts.cleared) && now.Sub(m.own) < tableOwn
 }
 
-// exceeded takes an answer to what was sent in a push, and reports whether it was the table that refused. One that is asked for more
-// than its rate refuses what is too much, anywhere; where lanes meet their own limits that does not grow with the pace.
+// exceeded takes an answer to a request sent in a push, and reports whether the table refused it. A table asked for
+// more than its rate refuses the excess anywhere; lanes' own limits do not grow with the pace.
 func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) bool {
 	r := &t.pace.refusals
 	if r.round == 0 {
@@ -221,7 +221,7 @@ func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) 
 	return true
 }
 
-// inHold takes an answer to what was sent in a hold. It returns the units that the lane's partition did not refuse.
+// inHold takes an answer to a request sent in a hold. It returns the units that the lane's partition did not refuse.
 func (t *Table) inHold(p *Pacer, met, now time.Time, units, accepted float64) (byLane float64) {
 	r, refused := &t.pace.refusals, units-accepted
 	if refused > 0 && (r.round == 0 || now.Sub(r.since) > tableHold) {
@@ -254,7 +254,6 @@ func (t *Table) inHold(p *Pacer, met, now time.Time, units, accepted float64) (b
 	return units
 }
 
-// begin begins a hold.
 func (t *Table) begin(now time.Time) {
 	t.pace.hair = max(hair, t.pace.hair)
 	t.pace.gain, t.pace.since, t.pace.sent, t.pace.refusals = -t.pace.hair, now, 0, tally{}
@@ -289,7 +288,8 @@ func (t *Table) turn(now time.Time) {
 	t.pace.since, t.pace.sent, t.pace.refusals = now, 0, tally{}
 }
 
-// earned is the share of the accepted units that may be refused. A load that has had more may be refused more, to get it back.
+// earned is the share of the accepted units that may be refused. A load that has had more may be refused more, to get
+// it back.
 func (p *tablePace) earned() float64 {
 	return min(allowed*math.Sqrt(p.best/p.rate), 4*allowed)
 }
@@ -299,7 +299,7 @@ func (t *Table) end(now time.Time) {
 	t.on, t.watching.usual, t.watching.seen, t.watching.watched = false, t.pace.rate, 0, tally{}
 }
 
-// Unserved says that partitions do not serve: what is refused until they do says nothing of a rate.
+// Unserved says that partitions do not serve: refusals until they do say nothing of a rate.
 func (t *Table) Unserved(now time.Time) {
 	if t.on {
 		t.end(now)
@@ -307,10 +307,10 @@ func (t *Table) Unserved(now time.Time) {
 	t.watching.watched, t.watching.seen = tally{}, 0
 }
 
-// Trying reports whether it is being found out whether it is the table that limits.
+// Trying reports whether it is being tested that the table limits.
 func (t *Table) Trying() bool { return t.on && !t.pace.doubts.trial.until.IsZero() }
 
-// Rate is the units a second that the table is taken to accept, 0 while it does not limit.
+// Rate is the table's estimated rate in units per second, 0 while it does not limit.
 func (t *Table) Rate() float64 {
 	if !t.on {
 		return 0
@@ -323,7 +323,7 @@ func (t *Table) Limits(now time.Time) bool {
 	return t.on && !t.pace.gate.held.IsZero() && now.Sub(t.pace.gate.held) < limitsFor
 }
 
-// lately is what was accepted in each of the last milliseconds, however many answers that were.
+// lately is the units accepted in each of the last milliseconds, however many answers that were.
 type lately struct {
 	units []float64
 	last  int64 // the newest millisecond
@@ -348,7 +348,6 @@ func (l *lately) add(met time.Time, units float64) {
 	}
 }
 
-// between is what was accepted after a moment, until another.
 func (l *lately) between(from, to time.Time) (units float64) {
 	n := latelyFor.Milliseconds()
 	for i := max(from.UnixMilli()+1, l.last-n+1); i <= min(to.UnixMilli(), l.last); i++ {

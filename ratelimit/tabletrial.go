@@ -2,8 +2,8 @@ package ratelimit
 
 import "time"
 
-// trial finds out whether it is the table that limits, in the first hold: every other lane may send more, while all together send less.
-// Lanes that are limited by themselves are refused for that.
+// trial finds out whether the table limits, in the first hold: every other lane may send more, while all together send
+// less. Lanes with their own limits are refused for that.
 type trial struct {
 	until    time.Time // zero after it
 	round    uint64
@@ -11,17 +11,17 @@ type trial struct {
 	others   group
 }
 
-// group is the lanes that a trial favours, or does not.
+// group is the lanes favoured by a trial, or the others.
 type group struct{ lanes, refused int }
 
-// inTrial is what a lane sent in a trial.
+// inTrial is a lane's units in a trial.
 type inTrial struct {
 	round          uint64
 	favoured       bool
 	units, refused float64
 }
 
-// met reports whether the lane has met a limit of its own.
+// met reports whether the lane has met its own limit.
 func (l *inTrial) met() bool { return l.refused > tableRefutes*l.units }
 
 const (
@@ -33,7 +33,6 @@ const (
 	mostShare    = 2.0  // and at most: large batches leave the others nothing
 )
 
-// try begins a trial.
 func (t *Table) try(now time.Time) {
 	t.pace.doubts.useless = 0
 	t.begin(now)
@@ -41,7 +40,7 @@ func (t *Table) try(now time.Time) {
 	t.pace.doubts.trial = trial{until: now.Add(tableTrial), round: t.watching.round}
 }
 
-// tried takes an answer to a lane in a trial, and reports whether it has shown that it is not the table that limits.
+// tried takes an answer to a lane in a trial, and reports whether it has shown that the table does not limit.
 func (t *Table) tried(p *Pacer, sent, now time.Time, units, accepted float64) bool {
 	r, l := &t.pace.doubts.trial, &p.others.member.trial
 	g := &r.others
@@ -78,7 +77,7 @@ func (t *Table) tried(p *Pacer, sent, now time.Time, units, accepted float64) bo
 	return refuted
 }
 
-// most reports whether most of its lanes have met a limit of their own.
+// most reports whether most of its lanes have met their own limits.
 func (g *group) most() bool {
 	return g.refused > 0 && float64(g.refused) >= tableLanes*float64(g.lanes)
 }
@@ -90,7 +89,8 @@ type active struct {
 	now, last int
 }
 
-// lift lets a lane have its share of the rate, and more: what it was refused while nobody knew of the table says nothing of its partition.
+// lift raises a lane to its share of the rate, and more: refusals from before the table's limit was known say nothing
+// of its partition.
 func (t *Table) lift(p *Pacer, now time.Time) {
 	a, m := &t.pace.active, &p.others.member
 	if now.Sub(a.began) >= tableActive {

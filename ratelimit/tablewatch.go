@@ -19,7 +19,7 @@ type tableWatch struct {
 	relief  int     // times that the others were told of it
 }
 
-// tally counts what was sent, and in how many lanes something was refused.
+// tally counts the units sent, and the lanes that were refused something.
 type tally struct {
 	round                    uint64 // 0 is none
 	since                    time.Time
@@ -30,7 +30,7 @@ type tally struct {
 	far                      float64 // units from lanes that are far away
 }
 
-// member is what a Table knows of a lane.
+// member is a Table's entry of a lane.
 type member struct {
 	watched, refusals inTally
 	trial             inTrial
@@ -39,7 +39,7 @@ type member struct {
 	own               time.Time // when it was found to be refused for a limit of its own
 }
 
-// inTally is what a lane has in a tally.
+// inTally is a lane's units in a tally.
 type inTally struct {
 	round   uint64
 	refused float64
@@ -59,7 +59,6 @@ const (
 	tableFreed   = 0.1  // of what is usual: so much is free that the others look for it
 )
 
-// add counts an answer to a lane.
 func (t *tally) add(m *inTally, units, accepted, causeless float64) {
 	if m.round != t.round {
 		*m = inTally{round: t.round}
@@ -89,7 +88,8 @@ func (t *Table) tally(now time.Time) tally {
 	return tally{round: t.watching.round, since: now}
 }
 
-// Ended notes that a lane has no more rows. Where the table limits, or anything else that lanes share, the others may have what it had.
+// Ended notes that a lane has no more rows. Under a limit of the table, or another shared one, the others may have its
+// share.
 func (t *Table) Ended(p *Pacer) {
 	if t.watching.freed += max(p.rate, p.evidence.delivery.most()); t.watching.freed >= tableFreed*t.watching.usual {
 		t.watching.freed = 0
@@ -97,7 +97,7 @@ func (t *Table) Ended(p *Pacer) {
 	}
 }
 
-// relieve tells a lane that others have ended, once.
+// relieve tells a lane once that others have ended.
 func (t *Table) relieve(p *Pacer, now time.Time) {
 	if m := &p.others.member; m.relief != t.watching.relief {
 		m.relief = t.watching.relief
@@ -105,7 +105,6 @@ func (t *Table) relieve(p *Pacer, now time.Time) {
 	}
 }
 
-// watch looks for a limit of the table.
 func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
 	if now.Before(t.watching.until) || now.Sub(t.watching.began) < tableStart {
 		return

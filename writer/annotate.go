@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Options are what some loads need beside plain writing. The workers of a load share them; a nil one is not needed.
+// Options are what some loads need beside plain writing; nil ones are unused. The workers of a load share them.
 type Options struct {
 	AutoIncrement *AutoIncrement  // the service numbers the rows: puts of rows with a placeholder in their key
 	Stamps        *Stamps         // cells without a timestamp get the one that the row's outcome names before it is sent: updates
@@ -24,13 +24,13 @@ type Options struct {
 	Brief         bool            // where every row was written, Stats say so and no outcome does
 }
 
-// With gives the writer its options.
+// With sets the writer's options.
 func (w *Writer) With(x Options) *Writer {
 	w.options = x
 	return w
 }
 
-// annotated is the rows of a request as they are sent, where that is not as they were encoded.
+// annotated is a request's rows as sent, if that differs from their encoding.
 type annotated struct {
 	data     []byte
 	ends     []int   // of each row in data
@@ -42,7 +42,7 @@ type annotated struct {
 	bare     []byte // a row without what it says of the stored one
 }
 
-// annotate makes the bytes of the rows that are sent next.
+// annotate makes the bytes of the next rows to send.
 func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	d := &w.sent
 	d.data, d.ends, d.stamps = d.data[:0], d.ends[:0], d.stamps[:0]
@@ -84,7 +84,7 @@ func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error
 	return nil
 }
 
-// annotateIncrements gives the rows of increments their marks and conditions.
+// annotateIncrements adds marks and conditions to increments.
 func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error) {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
@@ -101,10 +101,10 @@ func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error)
 	return nil
 }
 
-// asksKey asks for the key of a row, as the service has made it.
+// asksKey asks for a row's key as the service has made it.
 var asksKey = []byte{tagReturn, 2, tagReturnType, returnKey}
 
-// body returns the bytes of the i-th row of the request as they are sent.
+// body returns the bytes of the request's i-th row as sent.
 func (d *annotated) body(i int, r table.Ref) []byte {
 	if len(d.ends) == 0 {
 		return r.Body()
@@ -112,7 +112,7 @@ func (d *annotated) body(i int, r table.Ref) []byte {
 	return part(d.data, d.ends, i)
 }
 
-// condition is that of the i-th row, nil where it is its existence alone.
+// condition returns the i-th row's condition, nil if it is only about existence.
 func (d *annotated) condition(i int) []byte {
 	if len(d.condEnds) == 0 {
 		return nil
@@ -120,7 +120,6 @@ func (d *annotated) condition(i int) []byte {
 	return part(d.conds, d.condEnds, i)
 }
 
-// part is the i-th part of what ends there.
 func part(all []byte, ends []int, i int) []byte {
 	if i == 0 {
 		return all[:ends[0]]
@@ -128,7 +127,6 @@ func part(all []byte, ends []int, i int) []byte {
 	return all[ends[i-1]:ends[i]]
 }
 
-// size is the length of body.
 func (d *annotated) size(i int, r table.Ref) int {
 	if len(d.ends) == 0 {
 		return r.Row().Bytes()
@@ -136,8 +134,7 @@ func (d *annotated) size(i int, r table.Ref) int {
 	return len(part(d.data, d.ends, i))
 }
 
-// completed adds to the outcome of the i-th row that was sent what the options make of it; the answer is nil if the request
-// failed as a whole.
+// completed adds the options' results to the outcome of the i-th row sent; a is nil if the request failed as a whole.
 func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) {
 	if s := w.options.Stamps; s != nil {
 		o.Stamp = w.sent.stamps[i]
@@ -151,42 +148,41 @@ func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) 
 	}
 }
 
-// Stamps makes the timestamps of cells that bring none, in a table that keeps several versions. The service would give them
-// its own time, but then an update that is sent twice would leave two versions. So each row gets a timestamp when it is
-// first sent, and keeps it.
+// Stamps makes the timestamps of cells without one, in a table that keeps several versions. The service would use its own time, but then
+// an update that is sent twice would leave two versions. So each row gets a timestamp when it is first sent, and keeps it.
 //
-// A timestamp is the latest that the service's clock can show: it is not below that of any cell that the service has
-// stamped or deleted before the row was sent. A lower one would be hidden by what is in the table already.
+// A timestamp is the latest that the service's clock can show: not below that of any cell that the service stamped or deleted before the
+// row was sent. Cells already in the table would hide a lower one.
 //
-// Its methods are for one goroutine, but AtFault and Last.
+// Its methods are for one goroutine, except AtFault and Last.
 type Stamps struct {
 	service   func() (earliest, latest time.Time)
 	deviation int64 // ms
 	last      atomic.Int64
 }
 
-// NewStamps makes timestamps for a table that takes those up to deviation from the service's time, in whole seconds. Service
-// returns the range in which the service's clock is now.
+// NewStamps makes timestamps for a table that takes those up to deviation from the service's time, in whole seconds.
+// service returns the present range of the service's clock.
 func NewStamps(service func() (earliest, latest time.Time), deviation time.Duration) *Stamps {
 	return &Stamps{service: service, deviation: deviation.Milliseconds()}
 }
 
-// stepBack is how far below the last timestamp the clock may be while rows still wait for it to catch up. Beyond that, it was
-// set back: their timestamps run ahead of it then.
+// stepBack is how far the clock may fall below the last timestamp while rows wait for it to catch up. Beyond that it
+// was set back: their timestamps then run ahead of it.
 const stepBack = 50
 
-// Next returns a timestamp above after, and not below any that was made before unless the table would not take that.
+// Next returns a timestamp above after and not below any earlier one, unless the table would refuse that.
 func (s *Stamps) Next(after int64) int64 {
 	earliest, latest := s.service()
 	ms := max(latest.UnixMilli(), s.last.Load(), after+1)
-	// The service compares whole seconds, and its clock may be the slowest that we know of.
+	// The service compares whole seconds, and its clock may be the slowest in the range.
 	ms = min(ms, earliest.Unix()*1000+s.deviation-1)
 	ms = max(ms, after+1)
 	s.last.Store(ms)
 	return ms
 }
 
-// Wait returns how long to wait for a timestamp above after, so that those of one key rise no faster than time.
+// Wait returns the wait for a timestamp above after, so that a key's timestamps rise no faster than time.
 func (s *Stamps) Wait(after int64) time.Duration {
 	_, latest := s.service()
 	if now := latest.UnixMilli(); now > after || now < after-stepBack {
@@ -195,24 +191,25 @@ func (s *Stamps) Wait(after int64) time.Duration {
 	return time.Millisecond
 }
 
-// Takes reports whether the table takes a timestamp that was made before, if it is sent now.
+// Takes reports whether the table takes an earlier timestamp that is sent now.
 func (s *Stamps) Takes(ms int64) bool {
 	earliest, latest := s.service()
 	margin := s.deviation / 20 // for the way
 	return ms >= latest.UnixMilli()-s.deviation+margin && ms < earliest.Unix()*1000+s.deviation
 }
 
-// Last returns the newest timestamp; 0 is none.
+// Last returns the newest timestamp, 0 for none.
 func (s *Stamps) Last() int64 { return s.last.Load() }
 
-// AtFault reports whether a row can have been refused for its timestamp, and not for what is in it.
+// AtFault reports whether a row may have been refused for its timestamp and not for its content.
 func (s *Stamps) AtFault(ms int64) bool {
 	earliest, latest := s.service()
 	from, to := earliest.UnixMilli()-s.deviation/2, latest.UnixMilli()+s.deviation/2
 	return ms < from || ms >= to
 }
 
-// annotateUnchanged takes what each row says of the stored one out of its cells and into its condition. A row that says nothing is new.
+// annotateUnchanged moves each row's claims about the stored row from its cells to its condition. A row without any is
+// new.
 func (w *Writer) annotateUnchanged(rows []table.Ref, outcomes []table.Outcome) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]

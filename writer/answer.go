@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// answered is what the service says of one row. Its bytes are views into the answer.
+// answered is the service's answer for one row. Its bytes are views into the answer.
 type answered struct {
 	ok      bool
 	code    []byte
@@ -20,8 +20,8 @@ type answered struct {
 
 var errAnswer = errors.New("unreadable answer: not a BatchWriteRow response")
 
-// decodeAnswer reads the answer to a request of rows of one table in the request's order into dst, one answered for each run of
-// rows that fare alike. An answer for another number of rows is unreadable: it cannot be known which they are.
+// decodeAnswer reads the answer to a request of rows of one table, in the request's order, into dst: one answered for
+// each run of equal answers. An answer for another number of rows is unreadable: nobody knows which they are.
 func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answered, error) {
 	dst = dst[:0]
 	for len(body) > 0 {
@@ -50,7 +50,7 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 	return dst, nil
 }
 
-// decodeTable reads the rows of a table's part of the answer; another table's are none of ours.
+// decodeTable reads the rows in a table's part of the answer, and skips another table's.
 func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
 	from := len(dst)
 	ours := false
@@ -68,7 +68,7 @@ func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
 		case 1:
 			ours = string(f.bytes) == name
 		case 2:
-			// The rows of a request mostly fare alike.
+			// Most rows of a request have the same answer.
 			if last != nil && bytes.Equal(last, f.bytes) {
 				dst[len(dst)-1].rows++
 				continue
@@ -137,7 +137,6 @@ func decodeError(b []byte) (code, message []byte, ok bool) {
 	return code, message, true
 }
 
-// decodeConsumed returns the write capacity units of a ConsumedCapacity.
 func decodeConsumed(b []byte) (write int, ok bool) {
 	for len(b) > 0 {
 		number, unit, rest, ok := field(b)
@@ -158,7 +157,7 @@ func decodeConsumed(b []byte) (write int, ok bool) {
 	return write, true
 }
 
-// value is a field's: number of a varint, bytes of what has a length; neither for what no answer has.
+// value is a field's: the number of a varint, the bytes of a field with a length; answers have no others.
 type value struct {
 	kind   protowire.Type
 	number uint64

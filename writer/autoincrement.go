@@ -15,33 +15,33 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Searcher is what the rows of a table with an auto-increment column are looked for and deleted with.
+// Searcher finds and deletes rows of a table with an auto-increment column.
 type Searcher interface {
 	GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error)
 	DeleteRow(*tablestore.DeleteRowRequest) (*tablestore.DeleteRowResponse, error)
 }
 
-// AutoIncrement is what the workers of a load know together about a table with an auto-increment column: how its rows are
-// recognised, and the highest number of each ordering key that the service has returned. Rows of one ordering key are
-// written one after the other, so a row whose attempt has an unknown outcome can only have a higher one. It is safe for
-// concurrent use.
+// AutoIncrement is the workers' shared knowledge of a table with an auto-increment column: how to recognise its rows,
+// and the highest number of each ordering key that the service has returned. Rows of one ordering key are written one
+// after the other, so a row with an attempt of unknown outcome can only have a higher one. It is safe for concurrent
+// use.
 type AutoIncrement struct {
 	Table  string
 	Column int    // of the key
 	Mark   string // the attribute with the rows' marks; "" leaves rows without, and repeats them blindly
 	Marker table.Marker
-	// LookFirst takes rows of any run of the job for those of this one: an earlier load of the same files is continued of which
-	// nothing else is left.
+	// LookFirst treats rows of any run of the job as this one's: an earlier load of the same files, of which nothing else
+	// is left, is continued.
 	LookFirst bool
-	// Begun is when the first attempt of the load began, in milliseconds by the service's clock: searches end at rows that are
-	// older. 0 is unknown; then they read all rows of an ordering key.
+	// Begun is when the load's first attempt began, in milliseconds by the service's clock: searches end at older rows. 0
+	// is unknown; then they read all rows of an ordering key.
 	Begun int64
-	// Parallel calls do with every number below n, several at a time; nil calls one after the other.
+	// Parallel calls do with every number below n, several at a time; nil: one after the other.
 	Parallel func(n int, do func(i int))
-	// Earlier, if an earlier attempt of the run may have sent rows, says which; nil is none.
+	// Earlier describes the rows that an earlier attempt of the run may have sent, or is nil.
 	Earlier *Earlier
 
-	// Requests counts the requests that read, Searched the rows that were looked for, Found those of them that were there.
+	// Requests counts read requests, Searched the rows looked for, Found those found.
 	Requests, Searched, Found atomic.Int64
 
 	searcher Searcher
@@ -50,7 +50,7 @@ type AutoIncrement struct {
 	highest highestNumbers
 }
 
-// NewAutoIncrement makes AutoIncrement. Mark is the attribute that rows are recognised by, "" for none.
+// NewAutoIncrement makes AutoIncrement. mark is the attribute that identifies rows, "" for none.
 func NewAutoIncrement(s Searcher, name string, column int, mark string, marker table.Marker) *AutoIncrement {
 	return &AutoIncrement{
 		Table: name, Column: column, Mark: mark, Marker: marker, searcher: s, column: plainbuffer.NewName(mark),
@@ -58,7 +58,7 @@ func NewAutoIncrement(s Searcher, name string, column int, mark string, marker t
 	}
 }
 
-// returned notes the number in the key that the service has returned for the row, and returns it; 0 if it cannot be read.
+// returned notes the number in the key that the service returned for the row, and returns it; 0 if it cannot be read.
 func (n *AutoIncrement) returned(row table.Ref, key []byte) int64 {
 	if rows, err := plainbuffer.CheckRows(key); err != nil || rows != 1 {
 		return 0
@@ -81,7 +81,6 @@ func (n *AutoIncrement) returned(row table.Ref, key []byte) int64 {
 	return number
 }
 
-// parallel is Parallel, or one after the other.
 func (n *AutoIncrement) parallel(count int, do func(i int)) {
 	if n.Parallel != nil && count > 1 {
 		n.Parallel(count, do)
@@ -92,8 +91,9 @@ func (n *AutoIncrement) parallel(count int, do func(i int)) {
 	}
 }
 
-// missing notes that a row which the process before may have sent is not there, and reports whether it cannot have been sent:
-// an earlier record of its ordering key was not there either, and that process sent one record of a key at a time.
+// missing notes that a row which the previous process may have sent is not there. It reports whether it cannot have
+// been sent: an earlier record of its ordering key was missing too, and that process sent one record of a key at a
+// time.
 func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 	if !r.Row().Suspect() || n.LookFirst {
 		return false
@@ -108,7 +108,7 @@ func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 	return h.missed != r.Number() || h.source != r.Block.Split.Ordinal
 }
 
-// writeOnce sends the rows but those that an earlier attempt has written: what may have been applied is looked for first.
+// writeOnce sends the rows that no earlier attempt has written: it first looks for those that may have been applied.
 func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	fill(outcomes, table.Outcome{Fate: table.Again}) // until it is known better
 	n := w.options.AutoIncrement
@@ -177,8 +177,8 @@ func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, ou
 	return stats, err
 }
 
-// find looks for a row that an earlier attempt may have written. Found, its outcome is Written; else the outcome says why it
-// cannot be told now, or nothing. An error means that no request will succeed.
+// find looks for a row that an earlier attempt may have written. If found, its outcome is Written; else the outcome
+// says why it is unknown now, or nothing. An error means that no request will succeed.
 func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	key, err := plainbuffer.Decode(r.Body())
 	if err != nil {
@@ -195,8 +195,8 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 		*o = table.Outcome{Fate: table.Written, Number: number, Found: copies == 1}
 		return true, nil
 	}
-	// What another process has sent may have a number below those that this one was given: a row of the key that was refused
-	// then may have been taken since.
+	// Another process's row may have a number below this process's: a row of the key that was refused then may have been
+	// taken since.
 	from := int64(0)
 	if !r.Row().Suspect() && !n.LookFirst {
 		from = n.highest.from(r.Key())
@@ -222,7 +222,7 @@ func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err err
 	return true, nil
 }
 
-// isOf reports whether a row with the mark has is the one that this load writes with the mark want.
+// isOf reports whether a row with the mark has is this load's row with the mark want.
 func (n *AutoIncrement) isOf(want, has string) bool {
 	if want == has || !n.LookFirst {
 		return want == has
@@ -232,15 +232,15 @@ func (n *AutoIncrement) isOf(want, has string) bool {
 	return ok && w.SameRecord(h)
 }
 
-// before reports whether a row is of an earlier record of this run: rows of one ordering key are written in the order of
-// records, so the one that is wanted has no lower number. Where that does not hold, for an attempt was applied later than
-// anybody waits, the row is sent again, and the sweep, which reads on, deletes one of the copies.
+// before reports whether a row is of an earlier record of this run: rows of one ordering key are written in record
+// order, so the wanted one has no lower number. If an attempt was applied later than anyone waits, that fails: the row
+// is sent again, and the sweep, which reads on, deletes one of the copies.
 func (n *AutoIncrement) before(m marked, want table.Marked) bool {
 	is, ok := table.ParseMark(m.mark)
 	return ok && is.Job == want.Job && is.Run == want.Run && (is.Source < want.Source || is.Source == want.Source && is.Record < want.Record)
 }
 
-// unknown says what to do about a row that could not be looked for. Nothing was sent, so it can be tried again.
+// unknown sets the outcome of a row that could not be looked for. Nothing was sent, so it can be tried again.
 func (n *AutoIncrement) unknown(err error, o *table.Outcome) error {
 	o.Code, o.Message = errorText(err)
 	switch client.Classify(err) {

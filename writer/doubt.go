@@ -15,7 +15,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Doubt is a row that was sent more than once, or may have been: whether there is one copy of it is looked up at the end.
+// Doubt is a row that was, or may have been, sent more than once: the end of the load checks that there is one copy.
 type Doubt struct {
 	Ordering []byte // key
 	Row      []byte // PlainBuffer bytes of its key, with a placeholder
@@ -24,7 +24,7 @@ type Doubt struct {
 	From     int64 // no copy has a lower one
 }
 
-// Doubt makes a doubt of a row that is written.
+// Doubt returns the doubt of a written row.
 func (n *AutoIncrement) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
 	d := Doubt{Ordering: r.Key(), Mark: string(n.Marker.Append(nil, r)), Number: o.Number, From: o.From}
 	decoded, err := plainbuffer.Decode(r.Body())
@@ -45,7 +45,7 @@ func (n *AutoIncrement) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
 	return d, nil
 }
 
-// Append appends the doubt as it is kept in a file.
+// Append appends the doubt as it is stored in a file.
 func (d *Doubt) Append(dst []byte) []byte {
 	for _, b := range [][]byte{d.Ordering, d.Row, []byte(d.Mark)} {
 		dst = binary.AppendUvarint(dst, uint64(len(b)))
@@ -54,7 +54,7 @@ func (d *Doubt) Append(dst []byte) []byte {
 	return binary.AppendVarint(binary.AppendVarint(dst, d.Number), d.From)
 }
 
-// maxDoubtBytes bounds each part of a doubt: four key columns with their names and what stands around them.
+// maxDoubtBytes limits each part of a doubt: four key columns with their names and framing.
 const maxDoubtBytes = 1 << 16
 
 // ReadDoubt reads one doubt, or io.EOF after the last.
@@ -93,9 +93,9 @@ func whole(err error) error {
 	return err
 }
 
-// Sweep looks for the rows of one ordering key that were sent more than once, and deletes all copies but one of each: the
-// one with the recorded number, else the lowest. It deletes no row of another run: those have other marks. It returns how
-// many it has deleted; it may be repeated after an error.
+// Sweep looks for the rows of one ordering key that were sent more than once, and deletes all copies but one of each:
+// the one with the recorded number, else the lowest. Rows of other runs have other marks and stay. It returns the
+// number deleted; it may be repeated after an error.
 func (n *AutoIncrement) Sweep(doubts []Doubt) (deleted int, err error) {
 	if len(doubts) == 0 {
 		return 0, nil
@@ -121,8 +121,8 @@ func (n *AutoIncrement) Sweep(doubts []Doubt) (deleted int, err error) {
 	return n.deleteSurplus(recorded, copies)
 }
 
-// SweepTable does so for the rows of many ordering keys at a time, by reading all of the table. It gives up when that takes
-// longer than to look for the rows of each key; done is false then, and nothing was deleted.
+// SweepTable is Sweep for many ordering keys at a time, by reading the whole table. It gives up if that takes longer
+// than looking for the rows of each key; then done is false and nothing was deleted.
 func (n *AutoIncrement) SweepTable(doubts []Doubt) (deleted int, done bool, err error) {
 	var bounds []table.Value
 	var names []string
@@ -152,7 +152,7 @@ func (n *AutoIncrement) SweepTable(doubts []Doubt) (deleted int, done bool, err 
 	return deleted, err == nil, err
 }
 
-// recordedOf returns the number that was recorded for each mark.
+// recordedOf returns the recorded number for each mark.
 func recordedOf(doubts []Doubt) map[string]int64 {
 	recorded := make(map[string]int64, len(doubts))
 	for _, d := range doubts {
@@ -186,10 +186,10 @@ func (n *AutoIncrement) deleteSurplus(recorded map[string]int64, copies map[stri
 	return deleted, nil
 }
 
-// deleteOnce asks for a row to be deleted. One that is gone is not an error: an earlier try may have deleted it.
+// deleteOnce deletes a row. A missing one is not an error: an earlier try may have deleted it.
 func (n *AutoIncrement) deleteOnce(k *tablestore.PrimaryKey) (err error) {
 	defer unreadable(&err)
-	// A key that names a number is, for the service, one of a row that must be there.
+	// To the service, a key with a number is of a row that must exist.
 	_, err = n.searcher.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: &tablestore.DeleteRowChange{
 		TableName: n.Table, PrimaryKey: k,
 		Condition: &tablestore.RowCondition{RowExistenceExpectation: tablestore.RowExistenceExpectation_EXPECT_EXIST},
@@ -200,7 +200,7 @@ func (n *AutoIncrement) deleteOnce(k *tablestore.PrimaryKey) (err error) {
 	return err
 }
 
-// SweepAgain reports whether a sweep that failed may succeed when it is tried again.
+// SweepAgain reports whether a failed sweep may succeed if repeated.
 func SweepAgain(err error) bool {
 	return client.Classify(err).Passes()
 }

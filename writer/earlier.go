@@ -13,16 +13,16 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Earlier is what an earlier attempt of a run may have written of its rows. To look for each row alone takes a request for
-// each; but the table is often not much larger than what the run has written, and then reading all of it once, 5,000 marks a
-// request, answers for all rows. Which is cheaper nobody knows before: so the table is read until that has taken a fraction of
-// the requests that the rows alone would take, and what it has shown by then counts only if that was all of the table.
+// Earlier is the rows that an earlier attempt of a run may have written. Looking for each row alone takes a request for
+// each; but the table is often not much larger than the run's output, and then reading all of it once, 5,000 marks per
+// request, answers for all rows. Which is cheaper is not known before: so the table is read until that has taken a
+// fraction of the requests for single rows, and the result counts only if it covers the whole table.
 type Earlier struct {
-	// Rows is how many rows the earlier attempt may have sent and not known to be written.
+	// Rows is the number of rows that the earlier attempt may have sent and did not know to be written.
 	Rows int64
 	// Open reports whether a record is one of them.
 	Open func(source int, record int64) bool
-	// Bounds returns values of the partition key that divide the table into ranges to be read in parallel. May be nil.
+	// Bounds returns values of the partition key that divide the table into ranges to read in parallel. May be nil.
 	Bounds func() []table.Value
 
 	reading sync.WaitGroup // who has come while the table is read waits for it
@@ -32,29 +32,29 @@ type Earlier struct {
 	asked   map[table.Marked]bool       // rows that were not there, and that this attempt has sent since
 }
 
-// earlierRow is the row of a record.
+// earlierRow is a record's row.
 type earlierRow struct {
 	number int64 // the lowest of its copies
 	copies int
 }
 
 const (
-	// earlierRowsLeast is for how many rows the table is read: a few are looked for alone.
+	// earlierRowsLeast is the number of rows for which the table is read: fewer are looked for alone.
 	earlierRowsLeast = 256
-	// earlierRowsMost bounds the memory of what is read: about 100 bytes a row.
+	// earlierRowsMost limits the memory for the result: about 100 bytes per row.
 	earlierRowsMost = 500_000
-	// A table is read with at most one request for so many rows, and some more.
+	// A table is read with at most one request for that many rows, and some more.
 	rowsPerPage = 25
 	pagesMore   = 5
-	// pageTries is how often a page is asked for.
+	// pageTries is the number of tries for a page.
 	pageTries = 3
-	// A table is read in one range for so many rows, at most earlierRanges in parallel.
+	// A table is read in one range for that many rows, at most earlierRanges in parallel.
 	rowsPerRange  = 500
 	earlierRanges = 32
 )
 
-// read reads the table if that was not tried before. The rows are some of those that are looked for: their keys divide the
-// table too.
+// read reads the table unless that was tried before. The rows are some of the sought ones: their keys divide the table
+// too.
 func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 	if !p.begin(rows) {
 		p.reading.Wait()
@@ -97,7 +97,7 @@ func (p *Earlier) begin(rows []table.Ref) bool {
 	return true
 }
 
-// lookUp returns the number of a suspect row, 0 if it is not there, and how many copies of it there are; known is false if the
+// lookUp returns the number of a suspect row, 0 if it is missing, and the number of its copies; known is false if the
 // table must be asked.
 func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies int, known bool) {
 	if p == nil || !suspect {
@@ -115,8 +115,8 @@ func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies 
 	return row.number, row.copies, true
 }
 
-// readAll calls each with the rows with a mark in the ranges, several at a time, and reports whether these were all: it gives
-// up when that takes too many requests for so many rows, or when each wants no more.
+// readAll calls each with the rows with a mark in the ranges, several at a time, and reports whether these were all: it
+// gives up if that takes too many requests for that many rows, or if each wants no more.
 func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64, each func(marked) (more bool)) (all bool) {
 	left := atomic.Int64{}
 	left.Store(rows/rowsPerPage + pagesMore + int64(len(bounds)))
@@ -140,8 +140,7 @@ func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64, 
 	return !failed.Load()
 }
 
-// bound makes the key at which the range before bounds[i] ends, and the next one begins; outside of bounds it is the table's
-// first or last.
+// bound returns the key at bounds[i] between two ranges; outside of bounds it is the table's first or last.
 func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i int, end func(*tablestore.PrimaryKey, string)) {
 	for k, name := range names {
 		switch inside := i >= 0 && i < len(bounds); {
@@ -155,7 +154,7 @@ func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i i
 	}
 }
 
-// pageWithin reads a page while there are requests left.
+// pageWithin reads a page while requests are left.
 func (n *AutoIncrement) pageWithin(c *tablestore.RangeRowQueryCriteria, left *atomic.Int64) (*tablestore.GetRangeResponse, bool) {
 	for range pageTries {
 		if left.Add(-1) < 0 {
@@ -193,7 +192,7 @@ func namesOf(key []plainbuffer.Cell) (names []string) {
 	return names
 }
 
-// divide sorts values of the partition key and leaves out some of them, for so many rows.
+// divide sorts values of the partition key and drops some of them, for that many rows.
 func divide(bounds []table.Value, rows int64) []table.Value {
 	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
 	slices.SortFunc(bounds, compare)

@@ -11,17 +11,19 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Expiry says which cells of a refused row are left out, so that the others are written: cells may expire while their row waits.
+// Expiry says which cells of a refused row to drop so that the others are written: cells may expire while their row
+// waits.
 type Expiry struct {
 	Reach time.Duration    // cells older than this are left out
 	Live  time.Duration    // a row of nothing but cells older than this is gone; 0 is none
 	Now   func() time.Time // the latest time that the service's clock can show
 }
 
-// minTimestamp precedes the bound in the service's refusal of a timestamp. The bound may be newer than the last known service time.
+// minTimestamp precedes the limit in the service's refusal of a timestamp. The limit may be newer than the last known
+// service time.
 const minTimestamp = "MinTimestamp:"
 
-// before is the time in milliseconds before which cells are left out, after a refusal.
+// before returns the time in milliseconds before which cells are dropped after a refusal.
 func (x *Expiry) before(message string) int64 {
 	oldest := x.Now().Add(-x.Reach).UnixMilli()
 	if _, after, ok := strings.Cut(message, minTimestamp); ok {
@@ -33,7 +35,7 @@ func (x *Expiry) before(message string) int64 {
 	return oldest
 }
 
-// withoutExpired sends refused rows again without their expired cells. A put with no cell left becomes a delete.
+// withoutExpired sends refused rows again without their expired cells. A put without cells becomes a delete.
 func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool, outcomes []table.Outcome) error {
 	x := w.options.Expiry
 	if x == nil {
@@ -64,7 +66,7 @@ func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool,
 	return errors.Join(err, gone.write(w, table.Delete, stats, repeated, outcomes))
 }
 
-// remade are the rows of a request without their expired cells.
+// remade is a request's rows without their expired cells.
 type remade struct {
 	rows            []table.Ref
 	places, expired []int // in the request; cells
@@ -76,7 +78,7 @@ func (m *remade) add(place int, r table.Ref, body []byte, expired int) {
 	m.rows, m.places, m.expired = append(m.rows, table.Ref{Block: b}), append(m.places, place), append(m.expired, expired)
 }
 
-// write writes the rows and sets their outcomes among those of the request.
+// write writes the rows and sets their outcomes among the request's.
 func (m *remade) write(w *Writer, mode table.Mode, stats *Stats, repeated []bool, outcomes []table.Outcome) error {
 	if len(m.rows) == 0 {
 		return nil
@@ -96,7 +98,7 @@ func (m *remade) write(w *Writer, mode table.Mode, stats *Stats, repeated []bool
 	return err
 }
 
-// lacks reports whether a row has no value for what its condition compares.
+// lacks reports whether a row has no value for its condition.
 func (w *Writer) lacks(body []byte) bool {
 	row, err := plainbuffer.Decode(body)
 	for _, name := range w.options.When.New() {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// verdict is what to do about a request that was refused as a whole.
+// verdict is what to do about a request refused as a whole.
 type verdict uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	stop                   // no request will succeed
 )
 
-// wholeOutcome decides about a request that failed as a whole: the outcome of each of its rows, and what to do.
+// wholeOutcome decides about a request that failed as a whole: the outcome of each row, and what to do.
 func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	code, message := errorText(err)
 	o := table.Outcome{Code: code, Message: message}
@@ -44,7 +44,7 @@ func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 		o.Fate = table.Refused
 		return o, halve
 	}
-	// No request will succeed, and nothing is lost by stopping.
+	// No request will succeed, and stopping loses nothing.
 	o.Fate = table.Again
 	if client.Unsettled(err) {
 		o.Fate = table.Unknown // anybody may have said so
@@ -52,7 +52,7 @@ func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	return o, stop
 }
 
-// busy is the fate of rows that were refused with a code of throttling.
+// busy is the fate of rows refused with a throttling code.
 func (w *Writer) busy(code string) table.Fate {
 	if (w.options.AutoIncrement != nil || w.options.Increments != nil) && client.MayHaveApplied(code) {
 		return table.Unknown
@@ -67,7 +67,7 @@ func errorText(err error) (code, message string) {
 	return "", client.Describe(err)
 }
 
-// refusal is what a refused row was told, as text. The rows of a request that is throttled are all told the same.
+// refusal is the reason given for a refused row, as text. All rows of a throttled request get the same.
 type refusal struct{ code, message, line string }
 
 func (r *refusal) say(a *answered) {
@@ -93,7 +93,7 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	case client.Ambiguous:
 		o.Fate, o.Unavailable = table.Unknown, client.NotServingCode(o.Code)
 	case client.Unrecognized:
-		// It may pass. When it does not, somebody has to look at the row.
+		// It may be temporary. If not, somebody must examine the row.
 		o.Fate = table.Unknown
 		if repeated {
 			o.Fate, o.MaybeApplied = table.Refused, true
@@ -120,7 +120,7 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	return o, nil
 }
 
-// doubt adds to the refusal of a row what an earlier attempt without an answer may have done.
+// doubt adds to a row's refusal that an earlier attempt without an answer may have been applied.
 func (w *Writer) doubt(o *table.Outcome) {
 	if w.mode == table.Increment {
 		return // whether a record was added, its mark says
@@ -129,11 +129,11 @@ func (w *Writer) doubt(o *table.Outcome) {
 	o.Message += " (an earlier attempt had no answer: it may have been applied)"
 }
 
-// recheck decides about a row whose condition failed after an earlier attempt may have applied it: that attempt would
-// itself have made the condition false. The row is read back; if it is as this row leaves it, it was written.
+// recheck decides about a row whose condition failed after an earlier attempt may have been applied and made it false.
+// The row is read back; if it is as this row leaves it, it was written.
 func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) {
 	if w.mode == table.Delete && w.existence == table.ExpectExist {
-		// The row is not there. Whether this run has deleted it or it never was cannot be known.
+		// The row is missing. Whether this run deleted it or it never existed cannot be known.
 		o.MaybeApplied = true
 		o.Message += " (the row is not there; an earlier attempt may have deleted it)"
 		return o, nil
@@ -144,7 +144,8 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 	return w.readBack(row, o, w.holds, func(*table.Outcome) {})
 }
 
-// readBack decides about a row that an earlier attempt may have written by what the table has: written, or what otherwise makes of o.
+// readBack reads back a row that an earlier attempt may have written. The outcome is written, or otherwise's result for
+// o.
 func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error), otherwise func(*table.Outcome)) (table.Outcome, error) {
 	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}
 	if w.noReading {
@@ -165,8 +166,8 @@ func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref
 	return o, nil
 }
 
-// holds reports whether the table's row of the same key has exactly the cells of row: the same columns, one version of each,
-// the same values, and the timestamps that row gives.
+// holds reports whether the table's row with this key has exactly row's cells: the same columns, one version of each,
+// the same values, and row's timestamps.
 func (w *Writer) holds(row table.Ref) (same bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())

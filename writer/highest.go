@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// highestNumbers are the highest numbers of ordering keys that the service has returned. Of more keys than memory allows, those
-// used last are kept. It is safe for concurrent use.
+// highestNumbers are the highest returned numbers of ordering keys, of the last used ones if memory does not suffice.
+// It is safe for concurrent use.
 type highestNumbers struct {
 	mu      sync.Mutex
 	highest map[string]*list.Element
@@ -22,14 +22,13 @@ type highestNumber struct {
 	missed  int64
 }
 
-// maxHighestBytes bounds the memory of what is known of ordering keys: about a hundred thousand of the usual length. For one
-// that is forgotten, a search begins at its first row.
+// maxHighestBytes limits the memory for ordering keys: about a hundred thousand of the usual length. For a forgotten
+// one, a search begins at its first row.
 const (
 	maxHighestBytes  = 16 << 20
 	highestNumberMin = 128
 )
 
-// note remembers a number of an ordering key.
 func (n *highestNumbers) note(key []byte, number int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -37,7 +36,7 @@ func (n *highestNumbers) note(key []byte, number int64) {
 	h.number = max(h.number, number)
 }
 
-// entry returns what is known of an ordering key. Of others something may be forgotten for it.
+// entry returns an ordering key's entry. It may drop others.
 func (n *highestNumbers) entry(key []byte) *highestNumber {
 	if e := n.highest[string(key)]; e != nil {
 		n.recent.MoveToFront(e)
@@ -54,7 +53,7 @@ func (n *highestNumbers) entry(key []byte) *highestNumber {
 	return h
 }
 
-// from is what the number of the key's next row cannot be below; 0 is unknown.
+// from is the least number of the key's next row; 0 is unknown.
 func (n *highestNumbers) from(key []byte) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,24 +16,24 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// MarkReader is what the marks of counted rows are read back with.
+// MarkReader reads back the marks of counted rows.
 type MarkReader interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Increments is what the workers of a load know together that adds to integer columns. Adding twice is not adding once, so
-// every row has a mark that says which record was added last, and the one UpdateRow that adds a record also puts its mark,
-// under the condition that the row's mark is lower:
+// Increments is the workers' shared knowledge of a load that adds to integer columns. Adding twice is not adding once, so every row has a
+// mark that names the last added record, and the one UpdateRow that adds a record also puts its mark, under the condition that the row's
+// mark is lower:
 //
 //	mark = RUN.POSITION   RUN rises from load to load, POSITION from record to record of a load
 //
-// Records of one key are sent one after the other, in their order. So a record whose mark is not higher than the row's was
-// added already, or never will be, whenever an attempt of it arrives: sending it again is safe. A load also never adds to a row
-// to which a later load has added: it could not know whether its own mark was there in between.
+// Records of one key are sent one after the other, in their order. So a record with a mark not above the row's was added already, or never
+// will be, whenever an attempt of it arrives: sending it again is safe. A load also never adds to a row to which a later load has added:
+// it could not know whether its own mark was there in between.
 //
-// A record that is rejected leaves no mark, or none that tells it from others, and the next record of its key would hide that
-// from an attempt that resumes the load. So the marks of a key name the records of it that were rejected, each after a sign:
-// of one that the service refused, or of one that was given up and may have been added.
+// A rejected record leaves no mark, or none of its own, and the next record of its key would hide that from an attempt that resumes the
+// load. So a key's marks name its rejected records, each after a sign: one for records that the service refused, one for records that
+// were given up and may have been added.
 //
 // It is safe for concurrent use.
 type Increments struct {
@@ -59,7 +59,7 @@ const (
 )
 
 const (
-	// maxRefusedNamed is how many refused records a mark names; of more it says only that there are.
+	// maxRefusedNamed is how many refused records a mark names; of more it says only that they exist.
 	maxRefusedNamed = 2
 	maxRefusedBytes = 16 << 20 // bounds the memory
 	refusedBytesMin = 128      // of a key, beside the key
@@ -67,12 +67,12 @@ const (
 	recordBits      = 40       // of a position
 )
 
-// NewIncrements makes Increments. Mark is the column of marks.
+// NewIncrements makes Increments. mark is the column of marks.
 func NewIncrements(r MarkReader, mark, run string) *Increments {
 	c := &Increments{Mark: mark, Run: run, reader: r, column: plainbuffer.NewName(mark), refused: map[string][]string{}}
 	length := len(run) + 1 + positionDigits
-	// A SingleColumnValueFilter: comparator (1): LESS_THAN, column_name (2), column_value (3): a variant, filter_if_missing (4):
-	// false, so that a row without a mark passes, latest_version_only (5): true.
+	// A SingleColumnValueFilter: comparator (1): LESS_THAN, column_name (2), column_value (3): a variant,
+	// filter_if_missing (4): false, so that a row without a mark passes, latest_version_only (5): true.
 	value := binary.LittleEndian.AppendUint32([]byte{3}, uint32(length)) // a string
 	single := []byte{1 << 3, 5, 2<<3 | 2}
 	single = append(binary.AppendUvarint(single, uint64(len(mark))), mark...)
@@ -88,25 +88,24 @@ func NewIncrements(r MarkReader, mark, run string) *Increments {
 	return c
 }
 
-// ConditionBytes is how long the condition of each row is.
+// ConditionBytes is the size of each row's condition.
 func (c *Increments) ConditionBytes() int {
 	return len(c.filter) + len(c.Run) + 1 + positionDigits + len(c.after)
 }
 
-// position is the record's place in the input, as text that rises.
+// position is the record's place in the input, as text in ascending order.
 func position(r table.Ref) string {
 	text := strconv.FormatUint(uint64(r.Block.Split.Ordinal)<<recordBits|uint64(r.Number()), 36)
 	return strings.Repeat("0", positionDigits-len(text)) + text
 }
 
-// appendCondition appends the condition of a record at the position.
+// appendCondition appends the condition of the record at the position.
 func (c *Increments) appendCondition(dst []byte, position string) []byte {
 	dst = append(dst, c.filter...)
 	dst = append(append(append(dst, c.Run...), '.'), position...)
 	return append(dst, c.after...)
 }
 
-// appendMark appends the mark of a record.
 func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte {
 	dst = append(append(append(dst, c.Run...), '.'), position...)
 	c.mu.Lock()
@@ -124,8 +123,8 @@ func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte
 	return dst
 }
 
-// Rejected notes that a record was rejected, for the marks of later ones of its key. MaybeAdded says that it may have been added
-// all the same.
+// Rejected notes a rejected record for the marks of later ones of its key. maybeAdded: it may have been added all the
+// same.
 func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,7 +143,7 @@ func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.name(r, known, sign+at)
 }
 
-// manyOf notes that a mark did not name the rejected records of a key.
+// manyOf notes that a mark did not name a key's rejected records.
 func (c *Increments) manyOf(r table.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +153,6 @@ func (c *Increments) manyOf(r table.Ref) {
 	}
 }
 
-// name adds a name to those of a key.
 func (c *Increments) name(r table.Ref, known bool, name string) {
 	was := c.refused[string(r.Key())]
 	if len(was) > maxRefusedNamed {
@@ -172,7 +170,7 @@ func (c *Increments) name(r table.Ref, known bool, name string) {
 	c.refused[string(r.Key())] = append(was, name)
 }
 
-// writeCounted sends the rows, and finds out of those whose mark was not lower why.
+// writeCounted sends the rows, and finds out why a mark was not lower.
 func (w *Writer) writeCounted(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	stats, err := w.write(rows, repeated, outcomes, false)
 	c := w.options.Increments
@@ -206,8 +204,8 @@ const (
 	maxKeysRead         = 100 // keys of one BatchGetRow
 )
 
-// settle reads the marks of rows that were not added to, and decides the outcomes of their records. An error means that no
-// request will succeed.
+// settle reads the marks of rows that were not added to, and decides the outcomes of their records. An error means that
+// no request will succeed.
 func (c *Increments) settle(name string, rows []table.Ref, places []int, repeated []bool, outcomes []table.Outcome) error {
 	marks, err := c.read(name, rows, places)
 	if err != nil {
@@ -278,7 +276,7 @@ func (c *Increments) decideOwn(own string, r table.Ref, at string, o *table.Outc
 	}
 }
 
-// readMark is what a row has in the column of marks.
+// readMark is a row's value in the column of marks.
 type readMark struct {
 	text   string
 	any    bool           // the row has something in it
@@ -286,7 +284,6 @@ type readMark struct {
 	failed *table.Outcome // it could not be read
 }
 
-// read reads the marks of the rows at the places.
 func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []readMark, err error) {
 	defer unreadable(&err)
 	q := &tablestore.MultiRowQueryCriteria{TableName: name, ColumnsToGet: []string{c.Mark}, MaxVersion: 1}
@@ -345,7 +342,6 @@ func isCountMark(text string) bool {
 	return len(mark) == run+1+positionDigits && mark[run] == '.'
 }
 
-// sameKey reports whether two keys are the same.
 func sameKey(a, b []*tablestore.PrimaryKeyColumn) bool {
 	return slices.EqualFunc(a, b, func(x, y *tablestore.PrimaryKeyColumn) bool {
 		return x.ColumnName == y.ColumnName && slices.Equal(table.AppendKey(nil, client.ValueOf(x.Value)), table.AppendKey(nil, client.ValueOf(y.Value)))

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// TryReadBack tries, before the first row is written, whether rows of the table can be read back, if the mode and the condition
-// may need that. Only a missing permission is an error: anything else that goes wrong may pass.
+// TryReadBack checks before the first row is written that rows of the table can be read back, if the mode and the
+// condition may need that. Only a missing permission is an error: any other failure may be temporary.
 func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, existence table.Existence) error {
 	if existence != table.ExpectNotExist || mode == table.Delete {
 		return nil
@@ -24,8 +24,8 @@ func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, 
 	})
 }
 
-// Try tries, before the first row is written, whether rows can be looked for, and surplus copies deleted. The row that it
-// deletes cannot be there: its number is one that the service does not give.
+// Try checks before the first row is written that rows can be looked for, and surplus copies deleted. The row that it
+// deletes cannot exist: the service does not give its number.
 func (n *AutoIncrement) Try(key []table.KeyColumn) error {
 	if n == nil || n.Mark == "" {
 		return nil
@@ -44,7 +44,7 @@ func (n *AutoIncrement) Try(key []table.KeyColumn) error {
 	return denied("DeleteRow", n.Table, func() error { return n.deleteOnce(from) })
 }
 
-// Try tries, before the first row is written, whether the marks of rows can be read back.
+// Try checks before the first row is written that the marks of rows can be read back.
 func (c *Increments) Try(name string, key []table.KeyColumn) error {
 	if c == nil {
 		return nil
@@ -57,7 +57,7 @@ func (c *Increments) Try(name string, key []table.KeyColumn) error {
 	})
 }
 
-// nobody is a key that no row has, or none that this load would write.
+// nobody is a key that no row has, or none of this load.
 func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	const name = "tsimport: may this be read?"
 	pk := new(tablestore.PrimaryKey)
@@ -74,7 +74,7 @@ func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	return pk
 }
 
-// denied is the error of an operation that the access key may not do.
+// denied returns the error of an operation that the access key may not do.
 func denied(operation, name string, op func() error) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// The bytes of a BatchWriteRow request, fields in the order of their numbers as the SDK writes them:
+// The bytes of a BatchWriteRow request, with fields in the order of their numbers, as in the SDK:
 //
 //	request   tables (1): table   is_atomic (3): false
 //	table     table_name (1)      rows (2): row, once for each
@@ -16,8 +16,8 @@ import (
 //	          condition (3): { row_existence (1)  column_condition (2), of increments and --when }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
-// A message follows its length, so lengths come first: those of the rows are known since they were encoded, and
-// the rest follows from them without looking at a row's bytes.
+// A message follows its length, so lengths come first: those of the rows are known since encoding, and the rest follows from them without
+// looking at a row's bytes.
 const (
 	tagTable        = 1<<3 | 2
 	tagAtomic       = 3 << 3
@@ -32,19 +32,19 @@ const (
 	returnKey       = 1
 )
 
-// Numbers of the service for the modes and the existence conditions.
+// The service's numbers of the modes and the existence conditions.
 var (
 	operationTypes = [...]byte{table.Put: 1, table.Update: 2, table.Delete: 3, table.Increment: 2}
 	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
 )
 
-// AppendRequest appends the bytes of a BatchWriteRow request that does mode to the rows of one table, each under the
+// AppendRequest appends the bytes of a BatchWriteRow request with rows of one table in one mode, each under the
 // condition.
 func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
 	return appendRequest(dst, name, mode, existence, rows, &annotated{})
 }
 
-// appendRequest is AppendRequest for rows as they are annotated.
+// appendRequest is AppendRequest for annotated rows.
 func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *annotated) []byte {
 	size := 1 + lengthSize(len(name)) + len(name)
 	for i, r := range rows {
@@ -75,14 +75,14 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize is the length of a row's message whose PlainBuffer bytes are n, and whose condition is cond bytes; 0 is that of its
+// rowSize is the size of a row's message with n PlainBuffer bytes and a condition of cond bytes; 0 is that of its
 // existence alone.
 func rowSize(n, cond int) int {
 	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond
 }
 
-// lengthSize is how many bytes a length takes.
+// lengthSize is the size of a length.
 func lengthSize(n int) int {
 	size := 1
 	for n >= 0x80 {

@@ -9,18 +9,18 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// firstPage is how many rows a search for one row reads first: it is mostly the newest one of its ordering key, or is not
-// there. Further pages grow.
+// firstPage is the first page's rows in a search for one row: mostly it is the newest of its ordering key, or missing.
+// Further pages grow.
 const firstPage = 8
 
-// maxPage is how many rows an answer holds at most.
+// maxPage limits the rows of an answer.
 const maxPage = 5000
 
-// clockSpread is how far the clocks of the service's machines may be apart: one of them says when the load began, others
-// stamp the cells.
+// clockSpread is the largest difference between the clocks of the service's machines: one tells when the load began,
+// others stamp the cells.
 const clockSpread = 10_000 // milliseconds
 
-// marked is a row with a mark, as a search meets it.
+// marked is a row with a mark, found by a search.
 type marked struct {
 	mark   string
 	number int64
@@ -28,9 +28,9 @@ type marked struct {
 	key    *tablestore.PrimaryKey
 }
 
-// search calls each with every row with a mark that has the key's columns before the number, and a number of at least from,
-// until it wants no more. The newest comes first: the service's numbers rise, so a row that was sent a moment ago is at the
-// end of its ordering key, however many rows the key has. It reads limit rows first; 0 is as many as one answer holds.
+// search calls each with every marked row that has the key's columns before the number and a number of at least from,
+// until it wants no more, newest first: the service's numbers rise, so a row sent a moment ago is at the end of its
+// ordering key, however many rows the key has. It reads limit rows first; 0 is the most that one answer holds.
 func (n *AutoIncrement) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
 	c := n.criteria(tablestore.BACKWARD)
 	for i, k := range key {
@@ -60,7 +60,7 @@ func (n *AutoIncrement) criteria(d tablestore.Direction) *tablestore.RangeRowQue
 	}
 }
 
-// read calls each with the rows of a range that have a mark, until it wants no more, by pages that grow from limit rows.
+// read calls each with the marked rows of a range, until it wants no more, by pages that grow from limit rows.
 func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, each func(marked) (more bool)) error {
 	for ; ; limit = min(8*limit, maxPage) {
 		c.Limit = limit
@@ -74,7 +74,7 @@ func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, e
 	}
 }
 
-// each calls f with the rows of a page that have a mark, and reports whether it wants more.
+// each calls f with the marked rows of a page, and reports whether it wants more.
 func (n *AutoIncrement) each(page *tablestore.GetRangeResponse, f func(marked) (more bool)) bool {
 	return !slices.ContainsFunc(page.Rows, func(r *tablestore.Row) bool {
 		m, ok := n.marked(r)
@@ -82,13 +82,13 @@ func (n *AutoIncrement) each(page *tablestore.GetRangeResponse, f func(marked) (
 	})
 }
 
-// continues makes the range what is left of it after a page, and reports whether anything is.
+// continues cuts the range to the rest after a page, and reports whether there is any.
 func continues(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) bool {
 	c.StartPrimaryKey = page.NextStartPrimaryKey
 	return c.StartPrimaryKey != nil && len(c.StartPrimaryKey.PrimaryKeys) > 0
 }
 
-// marked returns what a row's mark says, and false if it has none.
+// marked decodes a row's mark, false if it has none.
 func (n *AutoIncrement) marked(r *tablestore.Row) (m marked, ok bool) {
 	if r.PrimaryKey == nil || n.Column >= len(r.PrimaryKey.PrimaryKeys) {
 		return m, false
@@ -104,8 +104,8 @@ func (n *AutoIncrement) marked(r *tablestore.Row) (m marked, ok bool) {
 	return m, ok
 }
 
-// older reports whether a row was written before the load began, and with it every row of its ordering key that has a lower
-// number. The service has stamped the mark, for no load gives marks a timestamp.
+// older reports whether a row, and with it every row of its ordering key with a lower number, was written before the
+// load began. The service has stamped the mark: no load gives marks a timestamp.
 func (n *AutoIncrement) older(m marked) bool { return n.Begun > 0 && m.stamp < n.Begun-clockSpread }
 
 func (n *AutoIncrement) page(c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {

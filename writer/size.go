@@ -7,37 +7,37 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Size is how large the bodies of requests may be: what the service takes, or less where a gateway on the way refuses more.
-// The workers of a load share it. It is safe for concurrent use.
+// Size limits the bodies of requests: to the service's limit, or less if a gateway on the way refuses more. The workers
+// of a load share it. It is safe for concurrent use.
 type Size struct {
 	mu       sync.Mutex
 	limit    int // 0 is none but the service's
 	passed   int // bytes of the largest body that was taken
 	cuts     int // connections that broke while a larger body was being sent, one after the other
 	smallest int // the smallest of these bodies
-	// alone counts, for bodies of one row by their bytes, how often a gateway has refused them. It holds only sizes above
-	// passed, so it stays small.
+	// alone counts a gateway's refusals of bodies with one row, by size. It has only sizes above passed, so it stays
+	// small.
 	alone map[int]int
 }
 
-// A single refusal may be a stray page that says nothing of the size.
+// A single refusal may be a stray page unrelated to the size.
 const refusalsToBelieve = 3
 
-// Cut connections say less than a refusal: it takes several to believe that the size is at fault, and no gateway has so low
-// a limit that small bodies could be.
+// Cut connections say less than a refusal: it takes several to blame the size, and no gateway's limit is low enough for
+// small bodies.
 const (
 	cutsToBelieve = 3
 	leastCut      = 64 << 10
 )
 
-// Limit is the most bytes that a body may have; 0 leaves only the service's limit. A row alone may have more.
+// Limit is the largest body in bytes; 0 leaves only the service's limit. A row alone may have more.
 func (s *Size) Limit() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limit
 }
 
-// took notes that a body was taken.
+// took notes an accepted body.
 func (s *Size) took(bytes int) {
 	if s == nil {
 		return
@@ -52,8 +52,8 @@ func (s *Size) took(bytes int) {
 	}
 }
 
-// refusedAlone notes that a gateway refused a body of a single row. It reports whether that is to be believed: it happened
-// again and again, and no body as large has passed.
+// refusedAlone notes that a gateway refused a body with a single row. It reports whether that is to be believed: it
+// happened repeatedly, and no body as large has passed.
 func (s *Size) refusedAlone(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Size) failed(bytes int, err error) {
 	}
 }
 
-// lower halves, but not below what was taken.
+// lower halves the limit, but not below an accepted size.
 func (s *Size) lower(bytes int) {
 	to := bytes / 2
 	if s.passed < bytes {

@@ -16,8 +16,8 @@ import (
 // tagColumnCondition opens the column condition of a row's condition.
 const tagColumnCondition = 2<<3 | 2
 
-// annotateWhen gives each row its column condition: the stored row is compared with values of this one. Every attempt of a row carries
-// it, so that an attempt that is applied late does not overwrite what has been stored since either.
+// annotateWhen gives each row its column condition: the stored row is compared with this row's values. Every attempt
+// carries it, so one that is applied late does not overwrite newer data either.
 func (w *Writer) annotateWhen(rows []table.Ref) error {
 	d := &w.sent
 	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
@@ -35,7 +35,7 @@ func (w *Writer) annotateWhen(rows []table.Ref) error {
 	return nil
 }
 
-// newValue is a row's value of a column: of several versions the newest.
+// newValue is a row's newest value of a column.
 func newValue(row *plainbuffer.Decoded, column string) (v table.Value) {
 	for _, k := range row.Key {
 		if k.Name == column {
@@ -51,7 +51,7 @@ func newValue(row *plainbuffer.Decoded, column string) (v table.Value) {
 	return v
 }
 
-// stampOf orders the versions of a column: one without a timestamp is of the time at which it is written.
+// stampOf orders a column's versions: one without a timestamp has the time of its write.
 func stampOf(c *plainbuffer.Cell) int64 {
 	if !c.Stamped {
 		return math.MaxInt64
@@ -59,8 +59,8 @@ func stampOf(c *plainbuffer.Cell) int64 {
 	return c.Stamp
 }
 
-// unmet decides about a row whose condition is not met. An earlier attempt whose answer was lost may itself have made it so: then the
-// table has the row as it is.
+// unmet decides about a row whose condition is not met. An earlier attempt whose answer was lost may have caused that:
+// then the table has the row already.
 func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Outcome, error) {
 	if !repeated {
 		o.Unmet = true
@@ -69,8 +69,8 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
 }
 
-// stands reports whether the table has the row as it would be after it was written: the newest version of each of its columns, and after a
-// put no cell that is not the row's.
+// stands reports whether the table has the row as its write would leave it: the newest version of each of its columns,
+// and after a put only the row's cells.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())
@@ -114,7 +114,7 @@ func (w *Writer) stands(row table.Ref) (stands bool, err error) {
 	return true, nil
 }
 
-// get reads the row of a decoded row's key.
+// get reads the row with a decoded row's key.
 func (w *Writer) get(decoded *plainbuffer.Decoded, versions int32) (*tablestore.GetRowResponse, error) {
 	key := new(tablestore.PrimaryKey)
 	for _, c := range decoded.Key {

@@ -9,13 +9,13 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Sender sends the bytes of requests. AppendBody appends the body to the memory it is given, which is the sender's own;
-// the answer is valid until the next call. Calls must not be repeated by the sender itself.
+// Sender sends requests. appendBody appends the body to the given memory, which is the sender's; the answer is valid
+// until the next call. The sender must not repeat calls.
 type Sender interface {
 	Post(operation string, appendBody func(dst []byte) []byte) (answer []byte, err error)
 }
 
-// Reader is what a Writer needs of the SDK's client beside it.
+// Reader is the part of the SDK's client that a Writer needs.
 type Reader interface {
 	GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error)
 }
@@ -26,12 +26,12 @@ type Stats struct {
 	Searched int // rows that were looked for before they were sent again
 	Found    int // of those, rows that were there, and so were not sent
 
-	// AllWritten says, with Options.Brief, that every row was written and what that has cost. Outcomes are not set then.
+	// AllWritten means, with Options.Brief, that every row was written; Stats then has the cost, and outcomes are not set.
 	AllWritten bool
 	WriteCU    int
 }
 
-// Writer writes rows in one mode, those of each call into one table. Each worker has its own: it is not safe for concurrent use.
+// Writer writes rows in one mode, one table per call. Each worker has its own: it is not safe for concurrent use.
 type Writer struct {
 	sender    Sender
 	reader    Reader
@@ -50,7 +50,7 @@ type Writer struct {
 	sent    annotated
 }
 
-// New makes a writer. Existence is the condition every row is written under.
+// New makes a writer. existence is the condition for every row.
 func New(sender Sender, reader Reader, name string, mode table.Mode, existence table.Existence) *Writer {
 	w := &Writer{sender: sender, reader: reader, table: name, mode: mode, existence: existence}
 	w.appendBody = func(dst []byte) []byte {
@@ -62,14 +62,14 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 	return w
 }
 
-// SetTable makes the rows of the next calls those of another table.
+// SetTable sets the table of the next calls' rows.
 func (w *Writer) SetTable(name string) { w.table = name }
 
-// Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. Repeated[i] says that an
-// earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp says before what timestamp it gets.
+// Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. repeated[i] says that an earlier attempt may
+// have applied rows[i]. With Options.Stamps, outcomes[i].Stamp is the lower limit of its timestamp.
 //
-// An error means that the run cannot continue (keys, permissions, a missing table, or the run was stopped); the outcomes
-// are set all the same.
+// An error means that the run cannot continue (keys, permissions, a missing table, or the run was stopped); the outcomes are set all the
+// same.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	if n := w.options.AutoIncrement; n != nil && n.Mark != "" {
 		return w.writeOnce(rows, repeated, outcomes)
@@ -80,7 +80,7 @@ func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return w.write(rows, repeated, outcomes, w.options.Brief && w.options.Stamps == nil && w.options.AutoIncrement == nil)
 }
 
-// allWritten reports whether every row was written, and adds up what that has cost.
+// allWritten reports whether every row was written, and adds up the cost.
 func allWritten(answers []answered, stats *Stats) bool {
 	for i := range answers {
 		if !answers[i].ok {
@@ -93,7 +93,7 @@ func allWritten(answers []answered, stats *Stats) bool {
 	return true
 }
 
-// write sends all of the rows, regardless of earlier attempts. Brief is Options.Brief.
+// write sends all of the rows, regardless of earlier attempts. brief is Options.Brief.
 func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outcome, brief bool) (Stats, error) {
 	stats := Stats{Requests: 1}
 	if err := w.annotate(rows, outcomes); err != nil {
@@ -126,8 +126,8 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return stats, fatal
 }
 
-// allUnrecognized is an error if every row of a request of several has a code that the service does not document: that
-// does not concern single rows, and to continue would be to guess.
+// allUnrecognized is an error if every row of a request with several has an undocumented code: that is not about single
+// rows, and continuing would be guessing.
 func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]
