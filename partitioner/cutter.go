@@ -11,67 +11,63 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Queue is where a lane's fresh rows come from, in source order.
+// Queue holds a lane's fresh rows, in source order.
 type Queue interface {
-	// Front returns the first row, and false when there is none that can be taken now.
+	// Front returns the first row, false if none can be taken now.
 	Front() (table.Ref, bool)
-	// Advance takes it off.
+	// Advance removes it.
 	Advance()
 }
 
 // End is how a row became final.
 type End uint8
 
-// The ways to become final.
 const (
 	Written    End = iota
 	Rejected       // refused by the service permanently
 	Superseded     // a later row of the same key was written instead
 )
 
-// Options of a Cutter.
 type Options struct {
-	// Unordered says that no two rows have the same ordering key, or that their order does not matter.
+	// Unordered means that ordering keys are unique, or that the order of their rows does not matter.
 	Unordered bool
-	// Supersede lets a row give way to a later one of its key while both wait. Only a Put without a condition may:
-	// it replaces the whole row, so the earlier one leaves no trace.
+	// Supersede drops a row for a later one of its key while both wait. Only a Put without a condition may do that: it
+	// replaces the whole row, so the earlier one leaves no trace.
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration
-	// SettleTimedOut is that of an attempt that had its time-out, counted from its end; 0 takes Settle.
+	// SettleTimedOut is Settle for an attempt that timed out, counted from its end; 0 means Settle.
 	SettleTimedOut time.Duration
-	// SettleFirst lets a row wait for that before it is sent again: whoever sends it will look first whether it is there.
+	// SettleFirst makes a row wait for that before it is sent again: its sender first looks whether it is there.
 	SettleFirst bool
-	// Repeated says that an earlier process may have written any of the rows.
+	// Repeated means that an earlier process may have written any of the rows.
 	Repeated bool
-	// Stamps makes the timestamps of cells that bring none; nil is the service's business.
+	// Stamps makes timestamps for cells without one; nil leaves them to the service.
 	Stamps Stamps
-	// Deletes says that rows may delete columns: no cell that follows may have a timestamp from before that.
+	// Deletes means that rows may delete columns: no later cell may have a timestamp from before that.
 	Deletes bool
-	// SuspectUntil is until when what an earlier process has sent may still be applied: rows that are suspect.
+	// SuspectUntil is the time until which an earlier process's requests, with suspect rows, may still be applied.
 	SuspectUntil time.Time
-	// Backoff returns how long a row waits after its n-th failed attempt, if it failed for itself and not for its partition.
+	// Backoff returns a row's wait after its n-th failed attempt, if the failure is its own and not its partition's.
 	Backoff func(attempt int) time.Duration
-	// MaxWaiting bounds the rows of a lane that wait behind a row of their key; 0 takes 10,000. Beyond it the lane stands
-	// still.
+	// MaxWaiting limits the rows of a lane that wait behind a row of their key; 0 means 10,000. Beyond it the lane stops.
 	MaxWaiting int
-	// Lanes is the number of lanes; Route says which one an ordering key belongs to. Nil is lane 0.
+	// Lanes is the number of lanes; Route returns an ordering key's lane. Nil: lane 0.
 	Lanes int
 	Route func(key []byte) int
-	// Woken is called when rows of a lane that had to wait may be sent. May be nil.
+	// Woken is called when waiting rows of a lane may be sent. May be nil.
 	Woken func(lane int)
-	// Final is called once for every row, but those that OnWritten is told of.
+	// Final is called once for every row that OnWritten does not cover.
 	Final func(r table.Ref, end End, o table.Outcome)
 }
 
-// Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that is
-// in a request, waits to be tried again or may still be changed by an attempt of unknown outcome; a row of such a key
-// waits, all others pass it. So several batches of a lane may be in flight, and the lanes may be cut again at any time. It
-// is not safe for concurrent use.
+// Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that is in a request, waits
+// for a retry or may still be changed by an attempt of unknown outcome; a row of such a key waits, all others pass it. So several batches
+// of a lane may be in flight, and lanes may be recut at any time. It is not safe for concurrent use.
 //
-// A key is in one of four places: in a flight, in retry (until its time comes), ready (may go into its lane's next batch),
-// or settling (its row is final, but an earlier attempt may still land). A key without any of them is not known. When rows
-// are unordered, keys are not looked up: each row is a key of its own.
+// A key is in one of four places: in a flight, in retry (until its time comes), ready (for its lane's next batch), or settling (its row is
+// final, but an earlier attempt may still be applied). Other keys are not known. If rows are unordered, keys are not looked up: each row is
+// a key of its own.
 type Cutter struct {
 	o         Options
 	onWritten func(rows []table.Ref) // nil is Final for each
@@ -90,7 +86,6 @@ type Cutter struct {
 	passed    map[uint64]int64 // by hash of the key, the timestamp that rows of an earlier process went up to; of Deletes
 }
 
-// laneKeys are the keys of a lane.
 type laneKeys struct {
 	ready    []*key
 	promoted int   // of those, rows that waited behind one of their key
@@ -103,7 +98,6 @@ type laneKeys struct {
 	impatient bool  // with rows that fail alone
 }
 
-// New makes a cutter.
 func New(o Options) *Cutter {
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 10000)
 	if o.Route == nil {
@@ -115,42 +109,41 @@ func New(o Options) *Cutter {
 	return &Cutter{o: o, flying: map[*Flight]struct{}{}, lanes: make([]laneKeys, max(1, o.Lanes)), maxHeld: math.MaxInt64}
 }
 
-// Ready returns how many rows that waited can go into the lane's next batch.
+// Ready is the number of waiting rows for the lane's next batch.
 func (c *Cutter) Ready(lane int) int { return len(c.lanes[lane].ready) }
 
-// Promoted returns how many of them waited behind a row of their key that is final now.
+// Promoted is the number of them that waited behind a row of their key.
 func (c *Cutter) Promoted(lane int) int { return c.lanes[lane].promoted }
 
-// Held returns the lane's rows that have left it, are in no flight and are not final.
+// Held is the number of rows that have left the lane, are in no flight and are not final.
 func (c *Cutter) Held(lane int) int {
 	l := &c.lanes[lane]
 	return len(l.ready) + l.retrying + l.waiting
 }
 
-// Waiting returns how many of them wait behind a row of their key.
+// Waiting is the number of them that wait behind a row of their key.
 func (c *Cutter) Waiting(lane int) int { return c.lanes[lane].waiting }
 
-// OnWritten has f called with rows that were written at the first attempt and of which there is nothing more to say, in place of Final
-// for each.
+// OnWritten sets f, which is called instead of Final with rows written at the first attempt without any notes.
 func (c *Cutter) OnWritten(f func(rows []table.Ref)) { c.onWritten = f }
 
-// LimitWaiting bounds the memory of a lane's rows that wait behind one of their key.
+// LimitWaiting limits the memory of a lane's rows that wait behind one of their key.
 func (c *Cutter) LimitWaiting(bytes int64) { c.maxHeld = max(bytes, 1) }
 
-// Stalled reports whether the lane can take no fresh rows: too many wait behind rows of their key or to be tried again.
+// Stalled reports whether the lane can take no fresh rows: too many wait behind rows of their key or for a retry.
 func (c *Cutter) Stalled(lane int) bool {
 	l := &c.lanes[lane]
 	return l.waiting >= c.o.MaxWaiting || l.held >= c.maxHeld || l.retrying-l.settling >= maxRetrying
 }
 
-// maxRetrying bounds the rows of a lane that wait to be tried again: when the service refuses more, fresh ones wait too.
+// maxRetrying limits a lane's rows that wait for a retry: if the service refuses more, fresh ones wait too.
 const maxRetrying = 8 * table.MaxBatchRows
 
-// maxLookahead bounds the rows that one cut looks at beyond those it takes.
+// maxLookahead limits the rows that one cut examines beyond those it takes.
 const maxLookahead = 4096
 
-// Cut fills an empty flight with rows of the lane, of maxUnits capacity units together (one row may be more), and reports
-// whether it holds any row. Rows tried before come first.
+// Cut fills an empty flight with rows of the lane, up to maxUnits capacity units together (one row may be more), and
+// reports whether it holds any row. Retries come first.
 func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float64) bool {
 	l := &c.lanes[lane]
 	f.Lane, f.cuts = lane, c.cuts
@@ -192,7 +185,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		}
 		k := c.newKey(now, hash, lane, r)
 		if c.o.SettleFirst && now.Before(k.unsafe) {
-			// An earlier process may have sent it: it is looked for when that can no longer be applied.
+			// An earlier process may have sent it: it is looked for once that can no longer be applied.
 			q.Advance()
 			if !c.o.Unordered {
 				c.keys.put(k)
@@ -223,7 +216,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 	return len(f.Rows) > 0
 }
 
-// queueAfter makes a row wait for the one of its key. If that one is only now being put into a batch, it gives way.
+// queueAfter queues a row after the one of its key. If that one is only now being put into a batch, it is dropped.
 func (c *Cutter) queueAfter(now time.Time, lane int, k *key, r table.Ref, f *Flight) {
 	c.suspect(now, k, r)
 	k.touched = true
@@ -246,13 +239,13 @@ func (c *Cutter) queueAfter(now time.Time, lane int, k *key, r table.Ref, f *Fli
 	c.lanes[k.lane].held += r.Memory()
 }
 
-// Retrying returns the rows that wait to be sent again.
+// Retrying is the number of rows that wait for a retry.
 func (c *Cutter) Retrying() int { return len(c.retry) + c.ready }
 
-// InFlight returns the rows in requests.
+// InFlight is the number of rows in requests.
 func (c *Cutter) InFlight() int { return c.flights }
 
-// Remaining counts the rows that have left their lane and are not final.
+// Remaining is the number of rows that have left their lane and are not final.
 func (c *Cutter) Remaining() int {
 	n := c.flights + len(c.retry) + c.ready
 	c.keys.each(func(k *key) { n += len(k.replaced) + len(k.waiting) })
@@ -264,7 +257,7 @@ func (c *Cutter) Remaining() int {
 	return n
 }
 
-// Recut moves the keys to new lanes, as route says from now on.
+// Recut moves the keys to new lanes by route.
 func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 	c.o.Route = route
 	c.cuts++

@@ -7,22 +7,24 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// A row that the service can neither take nor refuse (an internal error, each time) must not hold up the load forever. It
-// shows itself by failing while others of its lane are written. From then on it is sent alone, so that it spoils no request,
-// and after enough failures alone it is given up: rejected, and marked if it may have been applied.
+// A row that the service can neither take nor refuse (an internal error, each time) must not hold up the load forever. It shows itself by
+// failing while others of its lane are written. From then on it is sent alone, so it spoils no request, and after enough failures alone it
+// is given up: rejected, and marked if it may have been applied.
 //
-// An outage is something else: nothing of the lane is written then, so that no failure counts.
+// In an outage nothing of the lane is written, so no failure counts.
 const (
-	// aloneAfter is how many failures, while others were written, make a row be sent alone. Of rows that failed beside others in one
-	// request, twice as many will do, of any kind: when only such rows are left, nothing is written beside them any more.
+	// aloneAfter is the number of failures, while others were written, after which a row is sent alone. For rows that
+	// failed beside others in one request, twice as many of any kind suffice: once only such rows are left, nothing is
+	// written beside them.
 	aloneAfter = 3
-	// hopelessAfter is how many failures alone a row is given: about a minute and a half with the default waits.
+	// hopelessAfter is the number of failures alone before a row is given up: about a minute and a half with the default
+	// waits.
 	hopelessAfter = 30
-	// impatientAfter is that when the load would fail instead, because nothing else is left to be written.
+	// impatientAfter is the same when nothing else is left to write and the load would fail.
 	impatientAfter = 5
 )
 
-// failing is what is known of a row that fails.
+// failing is a row's record of failures.
 type failing struct {
 	while  int  // failures while others of the lane were written
 	own    bool // one of them in the same request: it was the row and nothing else
@@ -32,7 +34,7 @@ type failing struct {
 	known  bool // mark is the lane's count of written rows at the last failure
 }
 
-// fails counts a failure of the key's row and reports whether it is given up. Others says that rows of the same request were
+// fails counts a failure of the key's row and reports whether it is given up. others: rows of the same request were
 // written.
 func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp bool) {
 	l := &c.lanes[k.lane]
@@ -52,7 +54,7 @@ func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp
 	if answers {
 		k.failing.single++
 	}
-	// When nothing else is left to be written, what is known of the row from before has to do.
+	// Once nothing else is left to write, the row's earlier record must do.
 	if k.failing.while > 0 && (moved || answers && (k.failing.own || k.failing.while >= aloneAfter)) {
 		k.failing.alone++
 	}
@@ -62,7 +64,7 @@ func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp
 // poor reports whether the row has failed so often that the load does not fail for it.
 func (k *key) poor() bool { return k.failing.while > 0 && k.failing.single >= impatientAfter }
 
-// giveUp makes a rejection of a failed attempt.
+// giveUp turns a failed attempt into a rejection.
 func (k *key) giveUp(o table.Outcome) table.Outcome {
 	o.MaybeApplied = k.repeated
 	o.Fate = table.Refused
@@ -71,8 +73,8 @@ func (k *key) giveUp(o table.Outcome) table.Outcome {
 	return o
 }
 
-// GiveUp makes the cutter less patient with rows of the lane that fail alone, if it has no others. It reports whether that
-// helps: the load need not fail then.
+// GiveUp makes the cutter less patient with the lane's rows that fail alone, if it has no others. It reports whether
+// that helps: the load need not fail then.
 func (c *Cutter) GiveUp(lane int) bool {
 	l := &c.lanes[lane]
 	poor := 0

@@ -6,19 +6,18 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Flight is a batch on its way. Batch.Rows, Repeated and Outcomes run in parallel.
+// Flight is a batch in a request. Batch.Rows, Repeated and Outcomes are parallel.
 type Flight struct {
 	table.Batch
-	// Lane is the lane whose rows these were when the batch was cut.
+	// Lane is the rows' lane when the batch was cut.
 	Lane int
-	// Units are the write capacity units of the rows.
+	// Units are the rows' write capacity units.
 	Units int
 	// Repeated marks rows that an earlier attempt may have applied.
 	Repeated []bool
-	// Retried is how many of the rows are sent again.
+	// Retried is the number of rows sent again.
 	Retried int
-	// Outcomes is for the one who sends the batch to fill in. With AllWritten they say nothing: every row was written, for WriteCU
-	// capacity units together.
+	// Outcomes are set by the sender. With AllWritten they are unused: every row was written, for WriteCU capacity units.
 	Outcomes   []table.Outcome
 	AllWritten bool
 	WriteCU    int
@@ -26,7 +25,6 @@ type Flight struct {
 	cuts       int // how often lanes had been cut again when it was cut
 }
 
-// add puts the key's row into the flight.
 func (f *Flight) add(k *key, maxUnits float64) bool {
 	units := k.row.Row().Units()
 	if len(f.Rows) > 0 && float64(f.Units+units) > maxUnits || !f.Add(k.row) {
@@ -43,8 +41,8 @@ func (f *Flight) add(k *key, maxUnits float64) bool {
 	return true
 }
 
-// addOutcome adds an outcome that is not known. All that Outcomes has memory for are such: those of a flight whose rows were all
-// written have not been touched, and its memory is mostly in no cache.
+// addOutcome adds an unknown outcome. All that Outcomes has memory for are unknown: a flight with only written rows
+// leaves them untouched, and their memory is mostly in no cache.
 func (f *Flight) addOutcome() {
 	n := len(f.Outcomes)
 	if n == cap(f.Outcomes) {
@@ -54,7 +52,7 @@ func (f *Flight) addOutcome() {
 	f.Outcomes = f.Outcomes[:n+1]
 }
 
-// fill makes outcomes such as are not known.
+// fill resets outcomes to unknown.
 func fill(outcomes []table.Outcome) {
 	for i := range outcomes {
 		outcomes[i] = table.Outcome{Fate: table.Unknown}

@@ -11,15 +11,15 @@ import (
 
 // Settings of a HotKeys.
 const (
-	// counters is how many values are counted at a time. A value that more than one row in counters has cannot fall
-	// out; a share is too low by at most as much. The smallest share ever reported is eight times that.
+	// counters is the number of values counted at a time. A value with more than one row in counters cannot fall out; a
+	// share is too low by at most that much. The smallest share ever reported is eight times that.
 	counters = 256
-	// Each sampleRun samples the gap between two samples doubles, up to maxGap rows: a short input is counted whole,
-	// and the rows of a long one cost next to nothing.
+	// Each sampleRun samples the gap between two samples doubles, up to maxGap rows: a short input is counted whole, and
+	// the rows of a long one cost almost nothing.
 	sampleRun = 4096
 	maxGap    = 128
-	// minRows is how many rows must have come before a share says anything, and minRowsOfOne of a whole input of which all
-	// rows have the same value.
+	// minRows is the number of rows before any share is reported, minRowsOfOne for a whole input whose rows all have one
+	// value.
 	minRows      = 1000
 	minRowsOfOne = 200
 
@@ -28,9 +28,9 @@ const (
 	maxReported     = 10
 )
 
-// HotKeys finds the partition-key values that are hot spots by themselves: rows of one value are in one partition
-// however the table is split. It counts by the Space-Saving method, in constant memory, and sees a sample of the rows.
-// It is not safe for concurrent use.
+// HotKeys finds partition-key values that are hot spots by themselves: a value's rows are in one partition however the
+// table is split. It counts a sample of the rows by the Space-Saving method, in constant memory. It is not safe for
+// concurrent use.
 type HotKeys struct {
 	keyType table.Type
 	skip    uint32 // rows to pass before the next sample
@@ -47,7 +47,6 @@ type HotKeys struct {
 	least uint64 // no count is smaller
 }
 
-// slot counts one value.
 type slot struct {
 	hash  uint64
 	count uint64 // rows, too many by at most over
@@ -56,7 +55,7 @@ type slot struct {
 	key   []byte // the value as AppendKey encodes it
 }
 
-// HotKey is a value of the partition key and the share of the rows that have it.
+// HotKey is a value of the partition key and its share of the rows.
 type HotKey struct {
 	Value table.Value
 	Share float64 // 0 to 1
@@ -71,7 +70,7 @@ func NewHotKeys(keyType table.Type) *HotKeys {
 	}
 }
 
-// Add sees one row by its ordering key and its size in bytes; the columns after the first do not matter.
+// Add counts one row by its ordering key and its size in bytes; the columns after the first do not matter.
 func (h *HotKeys) Add(orderingKey []byte, size int) {
 	if h.skip > 0 {
 		h.skip--
@@ -80,7 +79,7 @@ func (h *HotKeys) Add(orderingKey []byte, size int) {
 	h.sample(orderingKey, size)
 }
 
-// AddAll sees n rows, of which row returns the ordering key and the size by the row's place. It asks for few: those of the sample.
+// AddAll counts n rows; row returns a row's ordering key and size. It is called only for the sample.
 func (h *HotKeys) AddAll(n int, row func(i int) (orderingKey []byte, size int)) {
 	for i := 0; i < n; i++ {
 		if pass := min(int(h.skip), n-i); pass > 0 {
@@ -97,7 +96,7 @@ func (h *HotKeys) sample(key []byte, size int) {
 	if h.run--; h.run == 0 && h.gap < maxGap {
 		h.gap, h.run = 2*h.gap, sampleRun
 	}
-	// The gap is random around its mean: a fixed one would meet the same value forever in an input that repeats itself.
+	// The gap is random around its mean: a fixed one would always meet the same value in a periodic input.
 	h.random ^= h.random << 13
 	h.random ^= h.random >> 7
 	h.random ^= h.random << 17
@@ -132,7 +131,7 @@ func (h *HotKeys) sample(key []byte, size int) {
 }
 
 // smallest returns a slot with the smallest count. Counts only grow, so a whole round is searched once for each
-// smallest count there is, not once for each value.
+// smallest count, not once for each value.
 func (h *HotKeys) smallest() int {
 	for range counters {
 		i := h.hand
@@ -151,8 +150,8 @@ func (h *HotKeys) smallest() int {
 	return i
 }
 
-// ReportWhole is Report for an input of which no more rows come, on a table of one lane: of two hundred rows or more that
-// all have the same value it says so.
+// ReportWhole is Report for a complete input on a table of one lane: it also reports the only value of two hundred rows
+// or more.
 func (h *HotKeys) ReportWhole() []HotKey {
 	if h.rows >= minRowsOfOne && h.rows < minRows && len(h.slots) == 1 {
 		if v, _, err := table.DecodeKey(h.keyType, h.slots[0].key); err == nil {
@@ -162,9 +161,9 @@ func (h *HotKeys) ReportWhole() []HotKey {
 	return h.Report(1)
 }
 
-// Report returns the values whose share of the rows makes them hot spots on a table of so many lanes, most first, at
-// most ten: those with at least one and a half times the even share of a lane, and at least 2 %; with one lane those
-// with at least 20 %; and those with more than table.LargestValue bytes. It returns none before a thousand rows have come.
+// Report returns the values whose share of the rows makes them hot spots on a table of that many lanes, largest first,
+// at most ten: those with at least one and a half times a lane's even share, and at least 2 %; with one lane those with
+// at least 20 %; and those with more than table.LargestValue bytes. It returns none before a thousand rows.
 func (h *HotKeys) Report(lanes int) []HotKey {
 	if h.rows < minRows {
 		return nil
@@ -189,7 +188,7 @@ func (h *HotKeys) Report(lanes int) []HotKey {
 	return hot[:min(len(hot), maxReported)]
 }
 
-// Largest returns the value with the most bytes, of which Share is its share, and false before a thousand rows have come.
+// Largest returns the value with the most bytes and their share, false before a thousand rows.
 func (h *HotKeys) Largest() (HotKey, bool) {
 	if h.rows < minRows {
 		return HotKey{}, false

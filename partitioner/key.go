@@ -6,7 +6,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// stamping is which timestamps the rows of a key get, where they get one.
+// stamping is the timestamps of a key's rows, if they get any.
 type stamping struct {
 	stamp    int64 // the timestamp of the key's row, as it was sent last; 0 if it is to get one
 	first    int64 // and as it was sent in the first attempt that may have been applied
@@ -14,8 +14,8 @@ type stamping struct {
 	restamps int   // how often the row got another one because it was refused
 }
 
-// key is what is known of one ordering key. What every row needs comes first: the rest is mostly in no cache, and a key whose row is
-// written at once does not touch it.
+// key is the state of one ordering key. Fields for every row come first: the rest is mostly in no cache, and a key
+// whose row is written at once does not touch it.
 type key struct {
 	hash     uint64
 	row      table.Ref // the row whose turn it is; Block nil while settling with no row to send
@@ -34,7 +34,7 @@ type key struct {
 	stamping stamping
 }
 
-// newKey makes a key of a row whose turn it is at once.
+// newKey makes a key of a row that may be sent at once.
 func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key {
 	var k *key
 	if n := len(c.spare); n > 0 {
@@ -54,8 +54,8 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 	return k
 }
 
-// suspect notes that an earlier process may have sent a row of the key: it may still be applied, so that no later row of
-// the key may be sent yet, and the load may not end. Where rows have no order there are no later ones.
+// suspect notes that an earlier process may have sent a row of the key: it may still be applied, so no later row of the
+// key may be sent yet, and the load may not end. Unordered rows have no later ones.
 func (c *Cutter) suspect(now time.Time, k *key, r table.Ref) {
 	if !r.Row().Suspect() || !now.Before(c.o.SuspectUntil) || k.unsafe.After(c.o.SuspectUntil) {
 		return
@@ -68,13 +68,12 @@ func (c *Cutter) suspect(now time.Time, k *key, r table.Ref) {
 	}
 }
 
-// drop forgets a key.
 func (c *Cutter) drop(k *key) {
 	*k = key{replaced: empty(k.replaced), waiting: empty(k.waiting)}
 	c.keep(k)
 }
 
-// keep keeps the memory of a key.
+// keep keeps a key's memory for reuse.
 func (c *Cutter) keep(k *key) {
 	if len(c.spare) < maxSpare {
 		c.spare = append(c.spare, k)
@@ -83,8 +82,8 @@ func (c *Cutter) keep(k *key) {
 
 const maxSpare = 4096
 
-// any returns one of the key's rows. Rows of another key with the same hash may wait behind it and belong to another lane;
-// they move there when their turn comes.
+// any returns one of the key's rows. Rows of another key with the same hash may wait behind it and belong to another
+// lane; they move there when their turn comes.
 func (k *key) any() (table.Ref, bool) {
 	switch {
 	case k.row.Block != nil:
@@ -95,7 +94,7 @@ func (k *key) any() (table.Ref, bool) {
 	return table.Ref{}, false
 }
 
-// empty keeps the memory of refs but none of the blocks they name.
+// empty keeps the memory of refs but not their blocks.
 func empty(refs []table.Ref) []table.Ref {
 	clear(refs)
 	return refs[:0]

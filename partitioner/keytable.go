@@ -2,10 +2,10 @@ package partitioner
 
 import "math/bits"
 
-// keyTable finds keys by their hash. A key comes and goes with every row, so it is a table with open addressing that uses
-// the hash as it is: Go's map hashes it again and costs three times as much. Its size follows the keys that it holds, and a
-// key is taken out by moving up those after it, so it never needs to be made again for what has gone. Hashes stand beside the keys: looking
-// for one then touches no other key's memory, which is mostly in no cache.
+// keyTable finds keys by their hash. A key comes and goes with every row, so it is a table with open addressing that
+// uses the hash directly: Go's map hashes it again and costs three times as much. Its size follows its keys, and
+// removing a key moves up those after it, so it needs no rebuilds. Hashes are beside the keys: a search touches no
+// other key's memory, which is mostly in no cache.
 type keyTable struct {
 	slots []keySlot // a power of two, at most half of them used
 	count int
@@ -17,8 +17,8 @@ type keySlot struct {
 	key  *key // nil if the slot is free
 }
 
-// home is where a key of the hash stands if nothing is in its way. The ordering key's hash is good in all its bits; the
-// multiplication is for hashes that tests make up.
+// home is a hash's slot if it is free. The ordering key's hash is good in all its bits; the multiplication is for
+// hashes that tests make up.
 func (t *keyTable) home(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> t.shift) }
 
 // get returns the key of the hash, nil if there is none.
@@ -33,8 +33,8 @@ func (t *keyTable) get(hash uint64) *key {
 	}
 }
 
-// near reads where keys of the hashes are, or would be, one after another. The processor waits for all of these places together;
-// for those that it reads on the way to a decision, for one at a time.
+// near reads the slots of the hashes one after another. The processor fetches all of these together; slots read on the
+// way to a decision, one at a time.
 func (t *keyTable) near(keys []*key) (sum uint64) {
 	if t.count == 0 {
 		return 0
@@ -45,7 +45,7 @@ func (t *keyTable) near(keys []*key) (sum uint64) {
 	return sum
 }
 
-// put adds a key whose hash is not there.
+// put adds a key whose hash is absent.
 func (t *keyTable) put(k *key) {
 	if 2*(t.count+1) > len(t.slots) {
 		t.grow()
@@ -73,7 +73,6 @@ func (t *keyTable) grow() {
 	}
 }
 
-// remove takes out the key of the hash, if there is one.
 func (t *keyTable) remove(hash uint64) {
 	if t.count == 0 {
 		return
@@ -96,7 +95,7 @@ func (t *keyTable) remove(hash uint64) {
 	t.slots[i] = keySlot{}
 }
 
-// each calls f with every key; f changes nothing in the table.
+// each calls f with every key; f must not change the table.
 func (t *keyTable) each(f func(*key)) {
 	for _, s := range t.slots {
 		if s.key != nil {

@@ -8,23 +8,22 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Map says which lane a key belongs to. Lanes are numbered 0 to Len()-1 in key order; lane i holds the keys from its
-// lower bound up to, and without, the lower bound of lane i+1. A Map does not change once made, so any number of
-// goroutines may ask it.
+// Map maps keys to lanes. Lanes are numbered 0 to Len()-1 in key order; lane i holds the keys from its lower bound to
+// the next lane's, exclusive. A Map is immutable and safe for concurrent use.
 type Map struct {
 	values []table.Value // lower bounds of lanes 1, 2, …
 	bounds [][]byte      // the same as AppendKey encodes them, increasing
-	// common is what all bounds begin with, heads the eight bytes of each that follow. Bounds often differ only late
-	// (user-0001…, user-0042…), so Find looks at the common part once and then compares one integer per step instead of a
-	// whole key.
+	// common is the common prefix of all bounds, heads the eight bytes of each after it. Bounds often differ only late
+	// (user-0001…, user-0042…), so Find compares the common part once and then one integer per step instead of a whole
+	// key.
 	common []byte
 	heads  []uint64
-	// tables are the tables of the lanes, "" of a gap; nil if all lanes are of one table.
+	// tables are the lanes' tables, "" for a gap; nil if there is one table.
 	tables []string
 }
 
-// NewMap makes a map with a lane before, between and after the bounds, in any order. Bounds given twice count once, and
-// values that no key column can have are left out. Without a bound there is one lane.
+// NewMap makes a map with a lane before, between and after the bounds, in any order. Repeated bounds count once, and
+// values that no key column can have are dropped. Without a bound there is one lane.
 func NewMap(bounds []table.Value) *Map {
 	m := &Map{}
 	type bound struct {
@@ -48,7 +47,6 @@ func NewMap(bounds []table.Value) *Map {
 	return m
 }
 
-// index prepares Find.
 func (m *Map) index() {
 	if len(m.bounds) == 0 {
 		return
@@ -67,8 +65,8 @@ func commonPrefix(a, b []byte) []byte {
 	return a[:n]
 }
 
-// head returns the first eight bytes as an integer that orders as they do; missing ones count as zeros. Different heads
-// order as the whole keys do, equal heads say nothing.
+// head returns the first eight bytes as an integer in the same order; missing ones count as zeros. Different heads
+// order like the whole keys, equal heads say nothing.
 func head(b []byte) uint64 {
 	if len(b) >= 8 {
 		return binary.BigEndian.Uint64(b)
@@ -80,10 +78,10 @@ func head(b []byte) uint64 {
 	return h
 }
 
-// Len returns the number of lanes, at least one.
+// Len is the number of lanes, at least one.
 func (m *Map) Len() int { return len(m.bounds) + 1 }
 
-// Find returns the lane of an ordering key as table.AppendKey makes it; the columns after the first do not matter.
+// Find returns the lane of an ordering key made by table.AppendKey; the columns after the first do not matter.
 func (m *Map) Find(key []byte) int {
 	if len(m.bounds) == 0 {
 		return 0
@@ -96,7 +94,7 @@ func (m *Map) Find(key []byte) int {
 		return len(m.bounds)
 	}
 	h := head(key[n:])
-	// The bounds below low are not above the key, those from high on are.
+	// Bounds below low are not above the key, those from high on are.
 	low, high := 0, len(m.heads)
 	for low < high {
 		i := int(uint(low+high) >> 1)
@@ -115,7 +113,7 @@ func (m *Map) Equal(o *Map) bool {
 	return slices.EqualFunc(m.bounds, o.bounds, bytes.Equal) && slices.Equal(m.tables, o.tables)
 }
 
-// Lower returns the lower bound of lane i as AppendKey encodes it, nil for the first lane, which has none.
+// Lower returns lane i's lower bound, encoded by AppendKey, nil for the first lane.
 func (m *Map) Lower(i int) []byte {
 	if i == 0 {
 		return nil
@@ -123,7 +121,7 @@ func (m *Map) Lower(i int) []byte {
 	return m.bounds[i-1]
 }
 
-// Range returns the keys of lane i.
+// Range returns lane i's keys.
 func (m *Map) Range(i int) table.KeyRange {
 	r := table.KeyRange{Lower: m.Lower(i)}
 	if i < len(m.bounds) {
@@ -132,7 +130,7 @@ func (m *Map) Range(i int) table.KeyRange {
 	return r
 }
 
-// LowerValue returns the lower bound of lane i; the first lane, and the first one of a table among several, has none.
+// LowerValue returns lane i's lower bound; the first lane, and the first one of a table among several, has none.
 func (m *Map) LowerValue(i int) (table.Value, bool) {
 	if i == 0 || m.values[i-1].Type == table.Null {
 		return table.Value{}, false
@@ -140,15 +138,15 @@ func (m *Map) LowerValue(i int) (table.Value, bool) {
 	return m.values[i-1], true
 }
 
-// TableBounds are a table among several and the bounds of its partitions, in any order.
+// TableBounds is one of several tables with the bounds of its partitions, in any order.
 type TableBounds struct {
 	Table  string
 	Bounds []table.Value
 }
 
-// NewTablesMap makes the map of a load into several tables, which are given in the order of their names. Each table has its
-// lanes, and before, between and after the tables are gaps: lanes for the keys of tables that are not known yet. Nothing
-// can be sent from a gap.
+// NewTablesMap makes the map of a load into several tables, given in name order. Each table has its lanes; before,
+// between and after the tables are gaps: lanes for the keys of tables that are not known yet. Nothing can be sent from
+// a gap.
 func NewTablesMap(known []TableBounds) *Map {
 	m := &Map{tables: []string{""}}
 	add := func(name string, key []byte, v table.Value) {
@@ -166,7 +164,7 @@ func NewTablesMap(known []TableBounds) *Map {
 	return m
 }
 
-// Table returns the table of lane i of a load into several tables, "" for a gap and where there is one table.
+// Table returns lane i's table in a load into several tables, "" for a gap or with one table.
 func (m *Map) Table(i int) string {
 	if m.tables == nil {
 		return ""
@@ -180,8 +178,8 @@ func (m *Map) Gap(i int) bool { return m.tables != nil && m.tables[i] == "" }
 // Several reports whether keys begin with the name of their table.
 func (m *Map) Several() bool { return m.tables != nil }
 
-// UnknownTables calls each with the names of tables that rows of the block wait for, if it is one of a gap; a name may come
-// several times.
+// UnknownTables calls each with the tables that rows of the block wait for, if it is in a gap; a name may come several
+// times.
 func UnknownTables(b *table.Block, each func(name []byte)) {
 	var last []byte
 	for i := range b.Rows {

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Done takes a flight that has come back with its outcomes.
+// Done takes back a flight with its outcomes.
 func (c *Cutter) Done(now time.Time, f *Flight) {
 	delete(c.flying, f)
 	if f.AllWritten {
@@ -70,7 +70,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 	}
 }
 
-// allWritten is Done of a flight whose rows were all written, while the lanes are as they were.
+// allWritten is Done of a flight with only written rows, while the lanes are unchanged.
 func (c *Cutter) allWritten(now time.Time, f *Flight) {
 	c.lanes[f.Lane].written += int64(len(f.keys))
 	c.flights -= len(f.keys)
@@ -121,7 +121,7 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 	c.next(now, k)
 }
 
-// sentAgain reports whether the key's row was sent after an attempt of unknown outcome, or may have been.
+// sentAgain reports whether the key's row was, or may have been, sent after an attempt of unknown outcome.
 func (c *Cutter) sentAgain(k *key) bool {
 	if c.o.Repeated || k.row.Row().Suspect() {
 		return k.attempts > 0 // beside that of the process before
@@ -142,8 +142,8 @@ func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 	c.next(now, k)
 }
 
-// again keeps a row to be sent again: at the front of its lane if its partition had no space for it, else when its time
-// comes.
+// again keeps a row for a retry: at the front of its lane if its partition had no capacity for it, else at a later
+// time.
 func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 	k.attempts, k.touched = k.attempts+1, true
 	settles := o.Fate == table.Unknown && c.o.SettleFirst
@@ -170,8 +170,8 @@ func (c *Cutter) makeReady(k *key) {
 	c.o.Woken(k.lane)
 }
 
-// next decides where a key goes whose row has become final: a later row must not be sent while an attempt for the key
-// may still be applied, for that attempt would undo it.
+// next decides where a key goes whose row is final: a later row must not be sent while an attempt for the key may still
+// be applied and undo it.
 func (c *Cutter) next(now time.Time, k *key) {
 	if now.Before(k.unsafe) && !c.o.Unordered {
 		k.due = k.unsafe
@@ -204,7 +204,7 @@ func (c *Cutter) promote(k *key) {
 	last := k.waiting[n-1]
 	collapse := c.o.Supersede
 	for _, r := range k.waiting[:n-1] {
-		// Rows of another key with the same hash wait here too; they must not be taken for earlier versions.
+		// Rows of another key with the same hash wait here too; they are not earlier versions.
 		collapse = collapse && bytes.Equal(r.Key(), last.Key())
 	}
 	if collapse {
@@ -224,8 +224,8 @@ func (c *Cutter) promote(k *key) {
 	c.reroute(k)
 }
 
-// reroute moves a key to the lane of the row whose turn has come: one of another key with the same hash may belong to another
-// table, and a request carries one table.
+// reroute moves a key to the lane of its next row: a row of another key with the same hash may belong to another table,
+// and a request carries one table.
 func (c *Cutter) reroute(k *key) {
 	lane := c.o.Route(k.row.Key())
 	if lane == k.lane {
@@ -260,7 +260,7 @@ func (c *Cutter) Out(each func(table.Ref)) {
 	})
 }
 
-// out calls one with every key of which a row is out.
+// out calls one with every key that has such a row.
 func (c *Cutter) out(one func(*key)) {
 	if !c.o.Unordered {
 		c.keys.each(one)
@@ -281,8 +281,8 @@ func (c *Cutter) out(one func(*key)) {
 	}
 }
 
-// Settling returns until when an attempt may be applied to a key of which no row is out, and false if there is none: what
-// is out says nothing of such a key.
+// Settling returns until when an attempt may be applied to a key without a row in Out, false if there is none: Out does
+// not tell of such a key.
 func (c *Cutter) Settling(now time.Time) (until time.Time, any bool) {
 	for _, k := range c.settling {
 		if k.row.Block == nil && k.unsafe.After(until) {

@@ -6,26 +6,26 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Stamps makes timestamps in milliseconds for rows whose cells bring none.
+// Stamps makes timestamps in milliseconds for rows with cells without one.
 type Stamps interface {
 	// Next returns a timestamp above after, by the service's clock.
 	Next(after int64) int64
-	// Wait returns how long to wait until Next is above after by that clock.
+	// Wait returns the time until Next can be above after by that clock.
 	Wait(after int64) time.Duration
 	// Takes reports whether the table still takes a timestamp.
 	Takes(ms int64) bool
-	// Kept returns the timestamp that an earlier process has sent a suspect row with, 0 if it has not.
+	// Kept returns the timestamp with which an earlier process sent a suspect row, 0 if it did not.
 	Kept(r table.Ref) int64
-	// Passed says that a suspect row that may delete is final, and may hide what its key has up to the timestamp.
+	// Passed says that a suspect row that may delete is final, and may hide cells of its key up to the timestamp.
 	Passed(r table.Ref, ms int64)
 }
 
-// maxRestamps is how often a row gets another timestamp because it may have been refused for the one that it had.
+// maxRestamps is how often a row gets another timestamp because it may have been refused for its last one.
 const maxRestamps = 3
 
-// stamp gives the row that was put into the flight last its timestamp. A row that may have been applied keeps the one that it
-// had, so that it leaves one version. It is above that of the key's row before: which of two writes of a cell with one
-// timestamp stays is the service's secret, and so is whether a deletion hides what is stamped earlier and written later.
+// stamp sets the timestamp of the last row in the flight. A row that may have been applied keeps its timestamp, so it
+// leaves one version. It is above that of the key's previous row: nobody knows which of two writes of a cell with one
+// timestamp stays, nor whether a deletion hides a cell stamped earlier and written later.
 func (c *Cutter) stamp(k *key, f *Flight) {
 	if c.o.Stamps == nil {
 		return
@@ -36,7 +36,7 @@ func (c *Cutter) stamp(k *key, f *Flight) {
 	f.Outcomes[len(f.Outcomes)-1].Stamp = k.stamping.stamp
 }
 
-// stamped notes that no further row of the key may have the timestamp of the one that is final now, or a lower one.
+// stamped notes that no further row of the key may have the final row's timestamp, or a lower one.
 func (c *Cutter) stamped(k *key) {
 	if c.o.Stamps == nil || k.stamping.stamp == 0 {
 		return
@@ -55,7 +55,7 @@ func (c *Cutter) stamped(k *key) {
 	}
 }
 
-// pauses puts a key aside whose next row would come too soon for a timestamp of its own, and reports whether it did.
+// pauses defers a key whose next row would come too soon for a new timestamp, and reports whether it did.
 func (c *Cutter) pauses(now time.Time, k *key) bool {
 	if c.o.Stamps == nil || c.o.Unordered || k.stamping.after == 0 {
 		return false
@@ -67,7 +67,8 @@ func (c *Cutter) pauses(now time.Time, k *key) bool {
 	return wait > 0
 }
 
-// Stamped calls each with the rows that have left their lane, are not final and may have been applied with the timestamp ms.
+// Stamped calls each with the rows that have left their lane, are not final and may have been applied with the
+// timestamp ms.
 func (c *Cutter) Stamped(each func(r table.Ref, ms int64)) {
 	if c.o.Stamps == nil {
 		return

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Wake lets go of keys whose time has come.
+// Wake releases keys that are due.
 func (c *Cutter) Wake(now time.Time) {
 	for len(c.settling) > 0 && !c.settling[0].due.After(now) {
 		c.next(now, heap.Pop(&c.settling).(*key))
@@ -21,7 +21,7 @@ func (c *Cutter) Wake(now time.Time) {
 	}
 }
 
-// Wait returns how long from now until a key's time comes, and false if none waits for a time.
+// Wait returns the time from now until a key is due, false if none is.
 func (c *Cutter) Wait(now time.Time) (time.Duration, bool) {
 	var due time.Time
 	if len(c.retry) > 0 {

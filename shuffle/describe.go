@@ -6,8 +6,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Part is a part of a queue: of the rows of a split from record From on, before To, all that have the keys of the lane and
-// of Keys wait. Nil Keys are all.
+// Part is a part of a queue: of a split's records From on, before To, all rows with the lane's keys and in Keys wait.
+// Nil Keys are all.
 type Part struct {
 	Lane     int
 	Keys     *table.KeyRange
@@ -15,11 +15,11 @@ type Part struct {
 	From, To uint32
 }
 
-// SetKeys says which keys a lane has.
+// SetKeys sets a lane's keys.
 func (s *Lanes) SetKeys(lane int, keys *table.KeyRange) { s.lanes[lane].keys = keys }
 
-// narrow makes the item's keys those that the lane has of them. Items of the same keys came out of the same lane in one
-// order; they do no more once they have been in two.
+// narrow cuts the item's keys to the lane's. Items of the same keys came out of the same lane in one order; once they
+// have been in two lanes that no longer holds.
 func (l *Queue) narrow(i *item) *item {
 	if i.block == nil || l.keys == nil || i.keys == l.keys {
 		return i // a frame waits in all lanes that have its keys
@@ -43,9 +43,9 @@ func (l *Queue) narrow(i *item) *item {
 	return i
 }
 
-// Describe calls each for what is queued, in memory and on disk. With an order, only for the first part of each range of
-// keys in each lane: what was read later of those keys waits behind it. Several ranges are in a lane after it was cut again,
-// for rows that came before keep their order among those that came with them, not among all rows of the lane.
+// Describe calls each for every queued part, in memory and on disk. With an order, only for the first part of each key
+// range in each lane: rows of those keys read later wait behind it. A recut lane has several ranges, because earlier
+// rows keep their order among those that came with them, not among all rows of the lane.
 func (s *Lanes) Describe(each func(Part)) {
 	for n, l := range s.lanes {
 		l.describe(n, s.o.Unordered, each)

@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// frame is a run of a lane's rows on its way to disk, on disk, or on its way back.
+// frame is a run of a lane's rows being written to disk, on disk, or being read back.
 type frame struct {
 	parts  []part
 	rows   int
@@ -20,7 +20,7 @@ type frame struct {
 	shared    bool // its rows may belong to several lanes
 }
 
-// part is the rows of one split in a frame.
+// part is one split's rows in a frame.
 type part struct {
 	split    *table.Split
 	rows     int
@@ -28,16 +28,16 @@ type part struct {
 	from, to uint32
 }
 
-// Frames are as large as lets every lane have a few in memory.
+// Frames are small enough for every lane to have a few in memory.
 const (
 	minFrameBytes = 1 << 10
 	maxFrameBytes = 1 << 20
 )
 
-// share is what each lane may keep in memory.
+// share is each lane's part of the memory.
 func (s *Lanes) share() int64 { return s.o.Budget / 2 / int64(max(1, len(s.lanes)-s.idle)) }
 
-// Job is work on the disk. Run may be called in any goroutine; then the job goes to Done.
+// Job is disk work. Run may be called in any goroutine; then the job goes to Done.
 type Job struct {
 	frame *frame
 	lane  *Queue
@@ -49,7 +49,7 @@ type Job struct {
 	err    error
 }
 
-// Next returns work that is to be done now, or nil.
+// Next returns the next disk work, or nil.
 func (s *Lanes) Next() *Job {
 	if s.o.Store == nil {
 		return nil
@@ -60,9 +60,9 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead finds a lane that has less than half of its share in memory. One that has nothing is read for beyond the
-// budget: it could not continue otherwise. Nothing is read for the sake of a full batch: where a share is less than that, more
-// would go to disk again at once.
+// nextRead finds a lane with less than half of its share in memory. An empty one is read for beyond the budget: it
+// could not continue otherwise. Nothing is read just to fill a batch: if a share is less than that, more would go to
+// disk again at once.
 func (s *Lanes) nextRead() *Job {
 	var best *Queue
 	for _, l := range s.lanes {
@@ -84,7 +84,7 @@ func (s *Lanes) nextRead() *Job {
 	return &Job{frame: f}
 }
 
-// nextWrite takes from the lane that has most in memory beyond its share, if another is short of rows: otherwise reading
+// nextWrite takes from the lane with the most memory beyond its share, if another is short of rows: otherwise reading
 // may as well wait.
 func (s *Lanes) nextWrite() *Job {
 	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.needsRows() {
@@ -115,9 +115,9 @@ func (s *Lanes) nextWrite() *Job {
 	return s.write(best, from, to)
 }
 
-// spillable returns the first run of items that are in memory only, of about size bytes and at least least, after those that
-// the lane keeps to continue with: its share. The first, not the last: runs then follow one another without gaps. Taken from the
-// end, each would leave a piece that is too short to be worth a frame, and a long lane fills memory with such pieces.
+// spillable returns the first run of items only in memory, about size and at least least bytes, after the share that
+// the lane keeps. The first, not the last: runs then follow one another without gaps. Taken from the end, each would
+// leave a piece too short for a frame, and a long lane would fill memory with such pieces.
 func (l *Queue) spillable(size, least, share int64) (from, to int, ok bool) {
 	from = 1 // the first item may be in use by a cut
 	for kept := int64(0); from < len(l.items) && kept < share && l.items[from-1].block != nil; from++ {
@@ -156,10 +156,10 @@ func (s *Lanes) write(l *Queue, from, to int) *Job {
 	return j
 }
 
-// Worker runs jobs and keeps the memory that they need. Each goroutine has its own.
+// Worker runs jobs and keeps their memory. Each goroutine has its own.
 type Worker struct{ packed []byte }
 
-// Run does the job's work on the disk.
+// Run does the job's disk work.
 func (w *Worker) Run(store *spill.Store, j *Job) {
 	if j.items == nil {
 		j.blocks, j.err = read(store, j.frame)
@@ -189,9 +189,8 @@ func read(store *spill.Store, f *frame) ([]*table.Block, error) {
 	return blocks, nil
 }
 
-// Done takes a job that has run. Lanes may have been cut again meanwhile. An error means that rows cannot be read back: the
-// run must fail. A write that fails costs nothing: its rows are in memory, and no more are written until room was given
-// back.
+// Done takes a job that has run. Lanes may have been recut meanwhile. An error means that rows cannot be read back: the
+// run must fail. A failed write costs nothing: its rows are in memory, and no more are written until space was freed.
 func (s *Lanes) Done(j *Job, route func(key []byte) int) error {
 	if j.items == nil {
 		return s.loaded(j, route)
@@ -208,7 +207,7 @@ func (j *Job) WriteError() error {
 	return j.err
 }
 
-// written lets go of the memory of rows that are on disk.
+// written frees the memory of rows that are on disk.
 func (s *Lanes) written(j *Job) {
 	s.writing -= j.bytes
 	j.lane.writing -= j.bytes
@@ -221,7 +220,7 @@ func (s *Lanes) written(j *Job) {
 		}
 		return
 	}
-	// Rows that have gone out meanwhile, from the front, keep the whole frame from taking the items' place.
+	// Rows that have left meanwhile, from the front, keep the whole frame from replacing the items.
 	if f.abandoned || !j.whole() {
 		for _, i := range j.items {
 			i.frame = nil
@@ -262,7 +261,7 @@ func (j *Job) whole() bool {
 	return true
 }
 
-// loaded puts rows that were read back in the place of their frame.
+// loaded replaces a frame by its rows, read back.
 func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 	if j.err != nil {
 		return j.err
@@ -306,7 +305,7 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 	return nil
 }
 
-// find returns where the lane waits for a frame on disk, -1 if it does not.
+// find returns the place of a frame on disk in the lane, -1 if it is not there.
 func (l *Queue) find(f *frame) int {
 	for n := l.mem; n < len(l.items); n++ {
 		if l.items[n].frame == f && l.items[n].block == nil {

@@ -7,21 +7,20 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Options of Lanes.
 type Options struct {
-	// Budget is the memory of blocks in bytes. Half of it is the lanes' own: each may keep its share in memory. From half of
-	// it on, what lanes have beyond their share is spilled; from all of it on, no more blocks should come.
+	// Budget is the memory of blocks in bytes. Half of it is the lanes' own: each may keep its share in memory. Above half
+	// of it, rows beyond the lanes' shares are spilled; at all of it, no more blocks should come.
 	Budget int64
-	// Store keeps what is spilled; nil spills nothing.
+	// Store holds spilled rows; nil spills nothing.
 	Store *spill.Store
-	// Unordered lets rows leave a lane in another order than they came, so that keys that were read together do not leave
-	// together: a partition that is split where half of its rows are then has halves that fill alike.
+	// Unordered lets rows leave a lane in another order, so that keys read together do not leave together: a partition
+	// that is split at the median of its rows then has halves that fill alike.
 	Unordered bool
-	// Free takes a reusable block of which all rows are final; nil leaves it to the garbage collector.
+	// Free takes a reusable block when all its rows are final; nil leaves it to the garbage collector.
 	Free func(*table.Block)
 }
 
-// Lanes are the queues of all lanes. They are not safe for concurrent use; Jobs may run elsewhere.
+// Lanes are all lanes' queues. They are not safe for concurrent use; Jobs may run elsewhere.
 type Lanes struct {
 	o       Options
 	lanes   []*Queue
@@ -42,24 +41,24 @@ func New(n int, o Options) *Lanes {
 	return s
 }
 
-// Len returns the number of lanes.
+// Len is the number of lanes.
 func (s *Lanes) Len() int { return len(s.lanes) }
 
 // Lane returns the n-th lane.
 func (s *Lanes) Lane(n int) *Queue { return s.lanes[n] }
 
-// Rows returns the rows in all queues, on disk included.
+// Rows is the number of rows in all queues, including those on disk.
 func (s *Lanes) Rows() int64 { return s.rows }
 
-// Bytes returns the memory of all blocks with rows that are in memory and not final.
+// Bytes is the memory of all blocks with rows that are in memory and not final.
 func (s *Lanes) Bytes() int64 { return s.mem }
 
-// Full reports whether no more blocks should come until rows have become final or were spilled. One block always may.
+// Full reports whether no more blocks should come until rows are final or spilled. One block always may.
 func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
 // Saturated reports whether every lane holds so much that reading can wait. Rows that wait in memory cool down in the
-// processor's caches and cost more to send: twice as much when they fill a large budget. Lanes fare alike where rows come
-// in no order; otherwise one of them is short of rows, and nothing waits.
+// processor's caches and cost more to send: twice as much when they fill a large budget. With unordered input all lanes
+// are alike; otherwise one of them is short of rows, and nothing waits.
 func (s *Lanes) Saturated() bool {
 	enough := s.enough()
 	fed := false
@@ -73,8 +72,8 @@ func (s *Lanes) Saturated() bool {
 	return fed
 }
 
-// SetIdle says of every lane whether nothing leaves it for the time being, so that nobody need read for it. Lanes that
-// are new are not idle.
+// SetIdle says for every lane whether nothing leaves it for now, so that nobody need read for it. New lanes are not
+// idle.
 func (s *Lanes) SetIdle(idle func(lane int) bool) {
 	s.idle = 0
 	for i, l := range s.lanes {
@@ -86,8 +85,8 @@ func (s *Lanes) SetIdle(idle func(lane int) bool) {
 
 const fedRows = 4 * table.MaxBatchRows
 
-// enough is the memory of rows that keeps a lane going while others are read. A lane alone needs no more than what is
-// sent while a few splits are parsed; among several each is given more, because rows may come in runs.
+// enough is the memory of rows that keeps a lane busy while others are read. A single lane needs only the rows sent
+// while a few splits are parsed; among several each gets more, because rows may come in runs.
 func (s *Lanes) enough() int64 {
 	if len(s.lanes)-s.idle == 1 {
 		return min(s.share()/4, fedAlone)
@@ -97,7 +96,7 @@ func (s *Lanes) enough() int64 {
 
 const fedAlone = 8 << 20
 
-// needsRows reports whether a lane has next to nothing in memory: only then is there a reason to have others' rows make way.
+// needsRows reports whether a lane has almost nothing in memory: the only reason to spill others' rows.
 func (s *Lanes) needsRows() bool {
 	little := s.enough() / 2
 	for _, l := range s.lanes {
@@ -111,13 +110,13 @@ func (s *Lanes) needsRows() bool {
 // DiskFull reports whether rows stay in memory because the disk took none.
 func (s *Lanes) DiskFull() bool { return s.full }
 
-// TryDisk lets the disk be tried again.
+// TryDisk allows the disk to be tried again.
 func (s *Lanes) TryDisk() { s.full = false }
 
-// SpilledRows is how many rows were spilled so far.
+// SpilledRows is the number of rows spilled so far.
 func (s *Lanes) SpilledRows() int64 { return s.spilled }
 
-// Push puts the block's rows at the end of a lane. The block must not change afterwards.
+// Push appends the block's rows to a lane. The block must not change afterwards.
 func (s *Lanes) Push(lane int, b *table.Block) {
 	if len(b.Rows) == 0 {
 		return
@@ -127,8 +126,7 @@ func (s *Lanes) Push(lane int, b *table.Block) {
 	s.lanes[lane].push(newItem(b, s.lanes[lane].keys))
 }
 
-// PushRouted puts each row of the block at the end of the lane that route gives for its ordering key. Keys are those that
-// the block has all rows of.
+// PushRouted appends each row of the block to its lane by route. The block has all rows of keys.
 func (s *Lanes) PushRouted(b *table.Block, keys *table.KeyRange, route func(key []byte) int) {
 	if len(b.Rows) == 0 {
 		return
@@ -145,7 +143,7 @@ func (s *Lanes) hold(b *table.Block) {
 	s.mem += int64(b.Bytes())
 }
 
-// release says that n rows of the block need its memory no more.
+// release says that n rows of the block no longer need its memory.
 func (s *Lanes) release(b *table.Block, n int) {
 	b.Pending -= n
 	if b.Pending == 0 {
@@ -156,10 +154,9 @@ func (s *Lanes) release(b *table.Block, n int) {
 	}
 }
 
-// Final says that a row that has left its lane will not be asked for again.
+// Final says that a row that has left its lane is no longer needed.
 func (s *Lanes) Final(r table.Ref) { s.release(r.Block, 1) }
 
-// AllFinal is Final of each of the rows.
 func (s *Lanes) AllFinal(rows []table.Ref) {
 	for len(rows) > 0 {
 		n := 1 // rows of a block mostly leave together
@@ -171,7 +168,7 @@ func (s *Lanes) AllFinal(rows []table.Ref) {
 	}
 }
 
-// divide makes an item for each lane that rows of the item belong to.
+// divide makes an item for each lane with rows of the item.
 func divide(i *item, route func(key []byte) int) map[int]*item {
 	parts := map[int][]int32{}
 	lane, run := -1, []int32(nil) // rows of a lane often come one after the other
@@ -197,9 +194,9 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 	return items
 }
 
-// Recut replaces the lanes by n others. Same says which old lane a new one has the range of, -1 for none: such a lane is
-// kept as it is. The rows of all others are routed; a frame on disk waits in every new lane that over names for an old
-// one, and is routed when it is read back. Keys says which keys a lane that is not kept has; it may be nil.
+// Recut replaces the lanes by n others. same returns the old lane with a new one's range, -1 for none: such a lane is
+// kept. The rows of all others are routed; a frame on disk waits in every new lane that over names for an old one, and
+// is routed when it is read back. keys returns the keys of a lane that is not kept; it may be nil.
 func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int, keys func(lane int) *table.KeyRange) {
 	lanes := make([]*Queue, n)
 	kept := make([]bool, len(s.lanes))
@@ -256,9 +253,9 @@ func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 	return divided
 }
 
-// join makes one queue of several. Their keys differ, so they may follow one another in any way that leaves each in its
-// order; but a frame that several wait for must come once, after all that is before it in each. Frames stand in the same
-// order in all queues that share them: queues come to share frames by being divided only.
+// join makes one queue of several. Their keys differ, so any order that keeps each queue's own will do; but a frame
+// that several wait for must come once, after everything before it in each. Shared frames are in the same order in all
+// queues, because only dividing shares them.
 func join(queues [][]*item) (joined []*item) {
 	if len(queues) == 1 {
 		return queues[0]

@@ -14,7 +14,7 @@ type item struct {
 	bytes int64        // of the block's memory, the rows' share
 	frame *frame       // being written while block is set, else holding the rows
 
-	// What the rows are all of: those of the split from record from on, before to, with these keys, that wait.
+	// The item has all waiting rows of the split's records from from on, before to, with these keys.
 	keys     *table.KeyRange
 	from, to uint32
 	begun    bool // rows have left, so that from is where the first one left stands
@@ -29,7 +29,7 @@ func newItem(b *table.Block, keys *table.KeyRange) *item {
 	return i
 }
 
-// start returns the first record that the item stands for now.
+// start returns the first record that the item still covers.
 func (i *item) start() uint32 {
 	switch {
 	case !i.begun:
@@ -50,7 +50,7 @@ func (i *item) count() int {
 	return len(i.rows) - i.next
 }
 
-// indices returns the rows still here.
+// indices returns the remaining rows.
 func (i *item) indices() []int32 {
 	if i.rows != nil {
 		return i.rows[i.next:]
@@ -62,7 +62,7 @@ func (i *item) indices() []int32 {
 	return all
 }
 
-// Queue is the queue of rows for one partition.
+// Queue is one lane's queue of rows.
 type Queue struct {
 	idle  bool // nothing leaves it for the time being
 	all   *Lanes
@@ -79,7 +79,7 @@ type Queue struct {
 	settled  int64                               // no run of so many bytes or more can be spilled, until something changes; 0 is not known
 }
 
-// Front returns the first row of the lane, and false when it has none or the first one is on disk.
+// Front returns the lane's first row, false if there is none or it is on disk.
 func (l *Queue) Front() (table.Ref, bool) {
 	if l.ready == 0 {
 		return table.Ref{}, false
@@ -91,8 +91,8 @@ func (l *Queue) Front() (table.Ref, bool) {
 	return table.Ref{Block: i.block, Index: i.rows[i.next]}, true
 }
 
-// Rows counts the rows in the lane, in memory and on disk. Rows of a frame that was written before the lanes were cut again
-// may belong to another lane.
+// Rows is the number of rows in the lane, in memory and on disk. Rows of a frame written before a recut may belong to
+// another lane.
 func (l *Queue) Rows() (n int64) {
 	for _, i := range l.items {
 		if i.block != nil {
@@ -104,7 +104,7 @@ func (l *Queue) Rows() (n int64) {
 	return n
 }
 
-// Advance takes the first row off the lane.
+// Advance removes the first row.
 func (l *Queue) Advance() {
 	l.all.rows--
 	i := l.items[0]
@@ -130,15 +130,15 @@ func (l *Queue) Advance() {
 	}
 }
 
-// Without an order, a run of so many rows leaves one block after another, in turns among so many blocks. Blocks of fewer than turnedRows
-// rows were read in an order that spreads over the keys more evenly than chance does.
+// Without an order, runs of turnRows rows leave from turns blocks in turn. Blocks below turnedRows rows were read in an
+// order that spreads over the keys more evenly than chance does.
 const (
 	turnRows   = 20
 	turnItems  = 128
 	turnedRows = 200
 )
 
-// turn brings another block to the front when the one there has had its turn.
+// turn brings another block to the front after the turn of the one there.
 func (l *Queue) turn() {
 	if l.turns++; l.turns < turnRows {
 		return
@@ -150,7 +150,6 @@ func (l *Queue) turn() {
 	}
 }
 
-// push appends an item.
 func (l *Queue) push(i *item) {
 	l.settled = 0
 	l.items = append(l.items, i)
@@ -176,19 +175,18 @@ func (l *Queue) reach() {
 	}
 }
 
-// Ready returns the rows that can be taken now.
+// Ready is the number of rows that can be taken now.
 func (l *Queue) Ready() int { return l.ready }
 
-// Bytes returns the memory of the rows that can be taken now.
+// Bytes is the memory of the rows that can be taken now.
 func (l *Queue) Bytes() int64 { return l.bytes }
 
-// More reports whether rows wait behind those that can be taken now: on disk.
+// More reports whether rows on disk wait behind those that can be taken now.
 func (l *Queue) More() bool { return l.mem < len(l.items) }
 
 // Coming reports whether rows after those that can be taken now are being read back.
 func (l *Queue) Coming() bool { return l.More() && l.items[l.mem].frame.reading }
 
-// set replaces the lane's items.
 func (l *Queue) set(items []*item) {
 	*l = Queue{all: l.all, items: items, keys: l.keys, narrowed: l.narrowed}
 	for _, i := range items {

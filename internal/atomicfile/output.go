@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// Output is where a path that a user has given leads, and so how it is written.
+// Output is a user's path, resolved, and how to write it.
 type Output struct {
 	Path   string // of the file that is made or replaced: links are followed
 	Stream bool   // a pipe, a terminal, a device or an open descriptor: it is written straight through
 	info   fs.FileInfo
 }
 
-// RefusedError says why nothing is written to a path that a user has given.
+// RefusedError says why nothing is written to a user's path.
 type RefusedError struct{ Path, Why string }
 
 func (e *RefusedError) Error() string { return e.Path + " " + e.Why }
 
-// Exit is the code of a command that was given the path (exitcode.Coded).
+// Exit is the exit code of a command with the path (exitcode.Coded).
 func (e *RefusedError) Exit() int { return 2 }
 
 const maxLinks = 40
 
-// Find says how a path is written. The error is a *RefusedError for a folder, a disk, a socket and a dangling link, whose target the user
-// has not seen.
+// Find says how to write a path. The error is a *RefusedError for a folder, a disk, a socket and a dangling link, whose
+// target the user has not seen.
 func Find(path string) (Output, error) {
 	o := Output{Path: path}
 	for range maxLinks {
@@ -67,7 +67,6 @@ func Find(path string) (Output, error) {
 	return o, &RefusedError{path, "is a link that leads in a circle; name a file"}
 }
 
-// target is where a link leads.
 func target(link string) (string, error) {
 	to, err := os.Readlink(link)
 	if err != nil || filepath.IsAbs(to) {
@@ -79,8 +78,8 @@ func target(link string) (string, error) {
 
 var descriptors = regexp.MustCompile(`^(?:/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd)$`)
 
-// descriptor returns the process and number of an open descriptor that a path names, such as /dev/fd/1; 0 is none. Replacing a file that is
-// open under a descriptor would split the output into two files.
+// descriptor returns the process and number of the open descriptor that a path such as /dev/fd/1 names; 0: none.
+// Replacing a file that is open under a descriptor would split the output into two files.
 func descriptor(path string) (pid, number int) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	in := descriptors.FindStringSubmatch(dir)
@@ -96,11 +95,11 @@ func descriptor(path string) (pid, number int) {
 	return pid, number
 }
 
-// readerEach is how often a pipe without a reader is tried.
+// readerEach is the time between tries of a pipe without a reader.
 const readerEach = 50 * time.Millisecond
 
-// Open opens an output that is written in place; flag says what happens to a file that is there: os.O_TRUNC, os.O_APPEND or os.O_EXCL.
-// A pipe that nobody reads is waited for until the context ends.
+// Open opens an output that is written in place; flag says what happens to an existing file: os.O_TRUNC, os.O_APPEND or
+// os.O_EXCL. It waits for a pipe's reader until the context ends.
 func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File, error) {
 	switch pid, number := descriptor(o.Path); {
 	case !o.Stream:
@@ -130,7 +129,7 @@ func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File,
 	}
 }
 
-// WriteTo writes an output as Write does, or straight through. The context ends waiting for the reader of a pipe.
+// WriteTo writes an output as Write does, or directly. The context limits the wait for a pipe's reader.
 func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Writer) error) error {
 	if !o.Stream {
 		if o.info != nil {
@@ -154,7 +153,7 @@ func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Wri
 	return errors.Join(err, f.Close())
 }
 
-// WriteNew is WriteTo for a path at which no file may be.
+// WriteNew is WriteTo for a path that must not exist.
 func WriteNew(ctx context.Context, path string, perm fs.FileMode, content []byte) error {
 	o, err := Find(path)
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 // Suffix ends the names of temporary files.
 const Suffix = ".part"
 
-// Options are the permissions of a file and what happens to the one that it replaces.
+// Options are a file's permissions and what happens to the old one.
 type Options struct {
 	Perm     fs.FileMode
 	Previous string // name in the same folder that the old file gets; empty removes the old file
 }
 
-// The operations that tests make fail.
+// Operations that tests make fail.
 var (
 	syncFile = (*os.File).Sync
 	closeIt  = (*os.File).Close
 	rename   = os.Rename
 )
 
-// Write replaces the file name by what write writes. An error of write changes nothing and is returned as it is.
+// Write replaces the file name by write's output. An error of write changes nothing and is returned unchanged.
 func Write(name string, o Options, write func(io.Writer) error) error {
 	f, err := New(Beside(name, Suffix), o.Perm)
 	if err != nil {
@@ -54,7 +54,7 @@ func Write(name string, o Options, write func(io.Writer) error) error {
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// WriteBytes is Write for what stands in memory.
+// WriteBytes is Write for bytes.
 func WriteBytes(name string, o Options, content []byte) error {
 	return Write(name, o, func(w io.Writer) error {
 		_, err := io.Copy(w, bytes.NewReader(content))
@@ -72,8 +72,8 @@ func New(name string, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// Commit gives a file that is whole its name, in the folder in which it stands: steps 1, 3 and 4. It closes the file in any
-// case. An error of step 1 or 3 leaves the file under the name that it had.
+// Commit gives a complete file its name, in the same folder: steps 1, 3 and 4. It closes the file in any case. After an
+// error of step 1 or 3 the file keeps its old name.
 func Commit(f *os.File, name string) error { return commit(f, name, "") }
 
 func commit(f *os.File, name, previous string) error {
@@ -96,7 +96,7 @@ func commit(f *os.File, name, previous string) error {
 	return syncFolder(filepath.Dir(name))
 }
 
-// MakeFolder makes a folder, and those above it, so that they survive a loss of power.
+// MakeFolder makes a folder, and those above it, that survive a loss of power.
 func MakeFolder(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -113,7 +113,7 @@ func MakeFolder(dir string) error {
 	return syncFolder(above)
 }
 
-// syncFolder makes renames in a folder survive a loss of power, where the system can.
+// syncFolder makes renames in a folder survive a loss of power, if the system can.
 func syncFolder(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -132,11 +132,11 @@ func syncFolder(dir string) error {
 	return errors.Join(err, closeIt(f))
 }
 
-// MaxNameBytes is how long the name of a file can be in the usual file systems.
+// MaxNameBytes is the longest file name in common file systems.
 const MaxNameBytes = 255
 
-// Beside returns the name of a file that belongs to another one: that with the suffix. A name that a file system could not hold is
-// shortened, and gets a hash of the whole.
+// Beside returns a file name plus a suffix. A name too long for a file system is shortened, and gets a hash of the
+// whole.
 func Beside(name, suffix string) string {
 	dir, base := filepath.Split(name)
 	if len(base)+len(suffix) <= MaxNameBytes {

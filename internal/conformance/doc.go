@@ -1,5 +1,5 @@
-// Package conformance finds the files that the tests of the readers run on: the part of them that is in this repository
-// (reader/testdata), and the whole collection where a machine has it. Call Run to run a test on each, Dir for the larger one,
-// Main where tests make many small loads, stores or files of their own, Must and Try where an error is not expected, Equal, MustEqual, Same, Contains, Is and
-// Refused where one value, several, a part of a text and an error are, and True and MustTrue where a condition is.
+// Package conformance finds the files on which the tests of the readers run: the part in this repository
+// (reader/testdata), and the whole collection if a machine has it. Run runs a test on each, Dir returns the larger one,
+// Main is for packages whose tests make many small loads, stores or files. Must and Try end a test on an unexpected
+// error; Equal, MustEqual, Same, Contains, Is, Refused, True and MustTrue check values, texts, errors and conditions.
 package conformance

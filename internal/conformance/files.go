@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// File is what the manifest says of a file. Pointers are nil where the manifest is silent.
+// File is a file's entry in the manifest. Pointers are nil if the manifest is silent.
 type File struct {
 	Path, Format, Compression, Encoding string
 	Expected                            string // ok, error or any; empty for what is not an input
@@ -24,8 +24,8 @@ func Part(t testing.TB) string {
 	return filepath.Join(root(t), "reader", "testdata")
 }
 
-// Whole returns the folder of the whole collection: what TSIMPORT_SHARED_DATA names, or shared/data beside the repository.
-// It is empty if there is none.
+// Whole returns the folder of the whole collection: TSIMPORT_SHARED_DATA, or shared/data beside the repository. It is
+// empty if there is none.
 func Whole(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("TSIMPORT_SHARED_DATA")
@@ -38,8 +38,7 @@ func Whole(t testing.TB) string {
 	return dir
 }
 
-// Dir returns the folder of the whole collection, or that of the part if there is no other. The whole does not hold the
-// part's folder "made".
+// Dir returns the folder of the whole collection, or else of the part. The whole lacks the part's folder "made".
 func Dir(t testing.TB) string {
 	t.Helper()
 	if dir := Whole(t); dir != "" {
@@ -48,7 +47,7 @@ func Dir(t testing.TB) string {
 	return Part(t)
 }
 
-// Run runs a test on the part and, if it is there, on the whole collection.
+// Run runs a test on the part and, if present, on the whole collection.
 func Run(t *testing.T, test func(t *testing.T, dir string)) {
 	t.Helper()
 	t.Run("part", func(t *testing.T) { test(t, Part(t)) })
@@ -73,7 +72,6 @@ func Read(t testing.TB, dir, path string) []byte {
 	return text
 }
 
-// root is the folder of go.mod.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Main runs a package's tests and ends the process. They make hundreds of small loads, stores and files, so the heap may grow before garbage
-// is collected, and temporary folders are in memory where a gigabyte is free there: a load calls fsync about fifteen times, and tests that
-// lose no power need not wait for a disk. TMPDIR, if it is set, stays.
+// Main runs a package's tests and ends the process. They make hundreds of small loads, stores and files, so the heap
+// may grow before garbage is collected, and temporary folders are in memory if a gigabyte is free there: a load calls
+// fsync about fifteen times, and tests without a power loss need not wait for a disk. TMPDIR, if set, stays.
 func Main(m *testing.M) {
 	debug.SetGCPercent(400)
 	if folder := inMemory(); folder != "" && os.Getenv("TMPDIR") == "" {
@@ -24,7 +24,7 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Must ends a test, or one drawing of a property, with an error that it does not expect.
+// Must ends a test, or one drawing of a property, on an unexpected error.
 func Must(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -35,19 +35,19 @@ func Must(t interface {
 	}
 }
 
-// ErrorOf is the error of a call that also gives a value.
+// ErrorOf is the error of a call that also returns a value.
 func ErrorOf[T any](_ T, err error) error { return err }
 
-// Result is what a call gives, until Must takes its value.
+// Result is a call's result, until Must takes its value.
 type Result[T any] struct {
 	value T
 	err   error
 }
 
-// Try takes what a call gives.
+// Try takes a call's result.
 func Try[T any](value T, err error) Result[T] { return Result[T]{value, err} }
 
-// Must is the value. An error ends a test, or one drawing of a property.
+// Must returns the value. An error ends a test, or one drawing of a property.
 func (r Result[T]) Must(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -57,7 +57,7 @@ func (r Result[T]) Must(t interface {
 	return r.value
 }
 
-// True reports what does not hold. Format and args say what was found instead.
+// True reports a false condition. format and args say what was found instead.
 func True(t interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -68,7 +68,7 @@ func True(t interface {
 	}
 }
 
-// MustTrue ends a test, or one drawing of a property, with what does not hold.
+// MustTrue ends a test, or one drawing of a property, on a false condition.
 func MustTrue(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -79,7 +79,7 @@ func MustTrue(t interface {
 	}
 }
 
-// Equal reports a value that is not the one that is wanted. Format and args say of what.
+// Equal reports an unexpected value. format and args name it.
 func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
 	t.Helper()
 	if got != want {
@@ -87,7 +87,7 @@ func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) 
 	}
 }
 
-// MustEqual ends a test, or one drawing of a property, with a value that is not the one that is wanted.
+// MustEqual ends a test, or one drawing of a property, on an unexpected value.
 func MustEqual[T comparable](t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -98,7 +98,7 @@ func MustEqual[T comparable](t interface {
 	}
 }
 
-// Same reports values that are not those that are wanted, in their order.
+// Same reports values that differ from the wanted ones, including their order.
 func Same[T comparable](t testing.TB, got, want []T, format string, args ...any) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -106,7 +106,7 @@ func Same[T comparable](t testing.TB, got, want []T, format string, args ...any)
 	}
 }
 
-// Is reports an error that is not, and does not wrap, the one that is wanted.
+// Is reports an error that does not wrap the wanted one.
 func Is(t testing.TB, err, want error, format string, args ...any) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -114,7 +114,7 @@ func Is(t testing.TB, err, want error, format string, args ...any) {
 	}
 }
 
-// Contains reports a text without what is wanted in it.
+// Contains reports a text that lacks the wanted one.
 func Contains(t testing.TB, text, want, format string, args ...any) {
 	t.Helper()
 	if !strings.Contains(text, want) {
@@ -122,7 +122,7 @@ func Contains(t testing.TB, text, want, format string, args ...any) {
 	}
 }
 
-// Refused reports an error that does not say what is wanted, or that there is none. Every error says "".
+// Refused reports a missing error, or one without the wanted text. "" allows any.
 func Refused(t testing.TB, err error, want, format string, args ...any) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -130,7 +130,7 @@ func Refused(t testing.TB, err error, want, format string, args ...any) {
 	}
 }
 
-// shown is a text in quotes if it has one line, and any other value with the names of its fields.
+// shown quotes a text of one line; other values get the names of their fields.
 func shown(value any) string {
 	if text, ok := value.(string); ok && !strings.Contains(text, "\n") {
 		return strconv.Quote(text)

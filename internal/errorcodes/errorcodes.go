@@ -9,17 +9,17 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Kind is what a code is of.
+// Kind is the kind of a code.
 type Kind string
 
-// The kinds, in the order in which they are listed.
+// The kinds, in listing order.
 const (
 	Exit    Kind = "exit code"        // of a command
 	Reject  Kind = "reject reason"    // of a row that was not sent, or that the service never answered
 	Service Kind = "service's answer" // to a request or a row
 )
 
-// Entry is what there is to say of a code.
+// Entry describes a code.
 type Entry struct {
 	Code   string `json:"code"`
 	Kind   Kind   `json:"kind"`
@@ -45,7 +45,7 @@ func All() []Entry {
 	return all
 }
 
-// Find returns the entry of a code, in capital or small letters.
+// Find returns a code's entry, in any case.
 func Find(code string) (e Entry, found bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(e Entry) bool { return strings.EqualFold(e.Code, code) })
@@ -55,7 +55,7 @@ func Find(code string) (e Entry, found bool) {
 	return all[i], true
 }
 
-// does says what a load does with an answer of the service, by the class that the client gives it.
+// does says what a load does with a service code, by the client's class of it.
 func does(code string) string {
 	text := map[client.Class]string{
 		client.Permanent:    "rejects the row, which was not written",

@@ -1,6 +1,6 @@
 package errorcodes
 
-// rejects are the codes that this program gives to rows.
+// rejects are this program's codes for rows.
 var rejects = []Entry{
 	reject("AmbiguousEscape", "a backslash, quote or hexadecimal text in a dump can be read in two ways, and the dialect does not say which", "say which program wrote the file with --dialect, or how with --escape; tsimport inspect shows what was found"),
 	reject("BadChange", "--mode changes: the record does not say what it does to which row, or has a value whose type is not known; no change after it was applied", "see the message: correct the connector or the record, give the column a type (--type) or leave it out (--exclude), and repeat the changes from any earlier place"),
@@ -38,7 +38,7 @@ func reject(code, cause, remedy string) Entry {
 	return Entry{Code: code, Kind: Reject, Cause: cause, Remedy: remedy}
 }
 
-// answers are the codes of the service. What a load does with each is asked of the client.
+// answers are the service's codes. The client decides what a load does with each.
 var answers = []Entry{
 	answer("OTSAuthFailed", "the access key does not exist, the secret is wrong, the instance is not yours or not running, it takes requests from its VPC only, or this machine's clock is off by more than 15 minutes", "see the message; check the profile or TABLESTORE_ACCESS_KEY_ID, the instance's name and its region, the VPC that it is bound to (use its VPC endpoint from there), and the clock"),
 	answer("OTSCapacityUnitExhausted", "the capacity of a partition is used up", "nothing; tsimport finds the rate. If it is always slow: docs/tuning.md"),

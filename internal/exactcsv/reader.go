@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// NewReader returns a reader of records. A quote inside a field without quotes is an error of its, as of a csv.Reader.
+// NewReader returns a reader of records. As with csv.Reader, a quote inside an unquoted field is an error.
 func NewReader(r io.Reader) *csv.Reader { return csv.NewReader(&doubling{from: r}) }
 
-// doubling doubles the carriage returns inside quotes that come before a line feed: a csv.Reader drops one of each.
+// doubling doubles the carriage returns inside quotes before a line feed: a csv.Reader drops one of each.
 type doubling struct {
 	from    io.Reader
 	text    []byte // read, and not passed on

@@ -1,2 +1,2 @@
-// Package exitcode has the codes that commands end with, so that whoever runs them knows what to do next.
+// Package exitcode has the exit codes of commands, which tell their callers what to do next.
 package exitcode

@@ -25,13 +25,13 @@ const (
 	Terminated  = 143
 )
 
-// Coded is an error that knows its code.
+// Coded is an error with an exit code.
 type Coded interface {
 	error
 	Exit() int
 }
 
-// Of returns the code of an error: its own, or what follows from the answer of the service in it.
+// Of returns an error's code: its own, or the one that follows from the service's answer in it.
 func Of(err error) int {
 	var coded Coded
 	switch {
@@ -49,11 +49,10 @@ func Of(err error) int {
 	return Failed
 }
 
-// Order has all codes, of which the first one that occurs is that of several commands together.
+// Order has all codes; the first one that occurs is the common code of several commands.
 var Order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput, Rejects, OK}
 
-// First returns the code of a job of which the parts ended with the codes; OK if there are none. A code that is not of this
-// list counts as Failed.
+// First returns a job's code from those of its parts; OK if there are none. A code not listed here counts as Failed.
 func First(codes ...int) int {
 	first := len(Order) - 1
 	for _, c := range codes {

@@ -34,7 +34,7 @@ func newIterator(s *Sorter, runs []*run, from, to []byte) *Iterator {
 	return it
 }
 
-// open goes to the first item of a cursor that is not before from.
+// open goes to a cursor's first item that is not before from.
 func (it *Iterator) open(c *cursor, from []byte) {
 	for it.err == nil {
 		ok, err := c.next()
@@ -51,7 +51,7 @@ func (it *Iterator) open(c *cursor, from []byte) {
 	}
 }
 
-// Next goes to the next item, or reports that there is none or an error.
+// Next goes to the next item; false means the end or an error.
 func (it *Iterator) Next() bool {
 	if it.started && it.err == nil && len(it.cursors) > 0 {
 		it.advance()
@@ -83,7 +83,6 @@ func (it *Iterator) advance() {
 	it.down(0)
 }
 
-// down moves a cursor to its place in the heap.
 func (it *Iterator) down(i int) {
 	h := it.cursors
 	for {
@@ -106,7 +105,7 @@ func less(a, b *cursor) bool {
 	return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.value, b.value)) < 0
 }
 
-// Alone reports whether the next item certainly has another key. It does not look at keys: false says nothing.
+// Alone reports whether the next item certainly has another key. It does not compare keys: false says nothing.
 func (it *Iterator) Alone() bool {
 	c := it.cursors[0]
 	return c.run == nil && (len(c.items) == 0 || c.items[0].head != c.head)

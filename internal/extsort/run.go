@@ -17,12 +17,12 @@ type frame struct {
 	on    spill.Frame
 }
 
-// from returns the number of the first frame that can hold the key or what follows it.
+// from returns the first frame that can hold the key or a later one.
 func (r *run) from(key []byte) int {
 	if key == nil {
 		return 0
 	}
-	// The frame before the first that begins at the key or after it may end with it.
+	// The frame before the first that begins at or after the key may end with it.
 	n := sort.Search(len(r.frames), func(i int) bool { return bytes.Compare(r.frames[i].first, key) >= 0 })
 	return max(n-1, 0)
 }
@@ -86,7 +86,6 @@ type cursor struct {
 	rest  []byte // of buf
 }
 
-// next goes to the next item.
 func (c *cursor) next() (ok bool, err error) {
 	if c.run == nil {
 		if len(c.items) == 0 {
@@ -124,11 +123,11 @@ func (c *cursor) next() (ok bool, err error) {
 	return true, nil
 }
 
-// batch is how many items are looked at before they are used.
+// batch is the number of items touched before they are used.
 const batch = 32
 
-// readAhead looks at the next items where they are in the arena, which may be anywhere: the processor waits for all of them together,
-// not for one after the other.
+// readAhead touches the next items in the arena, which may be anywhere: the processor fetches all of them together, not
+// one after the other.
 func (c *cursor) readAhead() {
 	c.ahead = min(batch, len(c.items))
 	for i := range c.items[:c.ahead] {

@@ -20,16 +20,16 @@ type Options struct {
 	Spill   spill.Options // where runs are kept
 }
 
-// DefaultMemory is what a Sorter takes when nobody says.
+// DefaultMemory is a Sorter's memory by default.
 const DefaultMemory = 64 << 20
 
-// frameBytes is about what one frame of a run holds. Each open reader keeps one of every run.
+// frameBytes is the content of a run's frame, about. Each open reader keeps one of every run.
 const frameBytes = 64 << 10
 
-// Runs that are read at a time are so many at least, however little memory there is.
+// At least this many runs are read at a time, however little memory there is.
 const minFanIn = 4
 
-// item is one item in the arena of a Sorter.
+// item is one item in a Sorter's arena.
 type item struct {
 	head       uint64 // of the key: its first bytes as an integer that orders as they do
 	at         uint32 // of the key in the arena, which the value follows
@@ -83,7 +83,8 @@ func (s *Sorter) Add(key, value []byte) error {
 	return nil
 }
 
-// room makes room for n more elements, and doubles it up to so many: append grows what is large by a quarter, which copies it four times.
+// room makes room for n more elements, doubling up to most elements: append grows large slices by a quarter, which
+// copies them four times.
 func room[T any](s []T, n int, most int64) []T {
 	if len(s)+n > cap(s) {
 		return slices.Grow(s, max(n, min(len(s), int(most)-len(s))))
@@ -91,7 +92,7 @@ func room[T any](s []T, n int, most int64) []T {
 	return s
 }
 
-// Expect prepares for about so many items, whose keys and values have about so many bytes together.
+// Expect prepares for about that many items, with about that many bytes of keys and values.
 func (s *Sorter) Expect(items, bytes int64) {
 	items, bytes = items+items/16, bytes+bytes/16
 	share := min(1, float64(s.limit)/float64(max(bytes+itemBytes*items, 1))) // that memory has
@@ -116,7 +117,6 @@ func (s *Sorter) keyOf(i *item) []byte { return s.arena[i.at : i.at+i.key] }
 
 func (s *Sorter) valueOf(i *item) []byte { return s.arena[i.at+i.key:][:i.value] }
 
-// sortItems sorts what is in the arena.
 func (s *Sorter) sortItems() {
 	var differ uint64 // bits of the heads that are not the same in all
 	for i := range s.items {
@@ -130,11 +130,11 @@ func (s *Sorter) compare(a, b *item) int {
 	return cmp.Or(bytes.Compare(s.keyOf(a), s.keyOf(b)), bytes.Compare(s.valueOf(a), s.valueOf(b)))
 }
 
-// few items are sorted by comparing them.
+// few items are sorted by comparison.
 const few = 48
 
-// sortFrom sorts items whose heads differ at most in the byte at the shift and those after it: it puts each item where those with its
-// byte belong, and sorts these by what follows.
+// sortFrom sorts items whose heads differ only from the byte at the shift on: it puts each item among those with its
+// byte, and sorts these by the following bytes.
 func (s *Sorter) sortFrom(items []item, shift int) {
 	if len(items) <= few {
 		for i := 1; i < len(items); i++ {
@@ -175,7 +175,7 @@ func (s *Sorter) sortFrom(items []item, shift int) {
 	}
 }
 
-// spillRun writes what is in the arena as a run.
+// spillRun writes the arena as a run.
 func (s *Sorter) spillRun() error {
 	s.sortItems()
 	w := runWriter{store: s.store}
@@ -194,13 +194,13 @@ func (s *Sorter) spillRun() error {
 	return nil
 }
 
-// Store is where items are spilled. What is kept there beside them shares their limit, and goes when they do.
+// Store is where items are spilled. Other data there shares their limit, and is removed with them.
 func (s *Sorter) Store() *spill.Store { return s.store }
 
-// Len returns how many items there are.
+// Len is the number of items.
 func (s *Sorter) Len() int64 { return s.count }
 
-// Spilled returns how many items were put on disk.
+// Spilled is the number of items written to disk.
 func (s *Sorter) Spilled() int64 { return s.spill }
 
 // Sorted is the items of a Sorter, in order. It is safe for concurrent use.
@@ -209,7 +209,7 @@ type Sorted struct {
 	runs []*run
 }
 
-// Sort ends adding. What the sorter held belongs to the result.
+// Sort ends adding. The result owns the sorter's memory and files.
 func (s *Sorter) Sort() (*Sorted, error) {
 	if len(s.runs) > 0 && len(s.items) > 0 {
 		if err := s.spillRun(); err != nil {
@@ -226,7 +226,7 @@ func (s *Sorter) Sort() (*Sorted, error) {
 	return &Sorted{from: s, runs: s.runs}, nil
 }
 
-// mergeSome makes one run of the smallest ones.
+// mergeSome merges the smallest runs into one.
 func (s *Sorter) mergeSome() error {
 	slices.SortStableFunc(s.runs, func(a, b *run) int { return cmp.Compare(len(a.frames), len(b.frames)) })
 	n := min(s.fanIn, len(s.runs)-s.fanIn+1)
@@ -254,16 +254,16 @@ func (s *Sorter) mergeSome() error {
 	return nil
 }
 
-// Len returns how many items there are.
+// Len is the number of items.
 func (s *Sorted) Len() int64 { return s.from.count }
 
-// Spilled returns how many items were put on disk.
+// Spilled is the number of items written to disk.
 func (s *Sorted) Spilled() int64 { return s.from.spill }
 
-// Usage returns what was and is on disk.
+// Usage returns the past and present use of the disk.
 func (s *Sorted) Usage() spill.Usage { return s.from.store.Usage() }
 
-// Cuts returns at most n-1 keys, increasing, that divide the items into about equal parts.
+// Cuts returns at most n-1 keys, ascending, that divide the items into about equal parts.
 func (s *Sorted) Cuts(n int) [][]byte {
 	var keys [][]byte
 	if len(s.runs) == 0 {
@@ -289,10 +289,10 @@ func (s *Sorted) Cuts(n int) [][]byte {
 // Range returns the items from a key, inclusive, to another, exclusive; nil means no bound.
 func (s *Sorted) Range(from, to []byte) *Iterator { return newIterator(s.from, s.runs, from, to) }
 
-// Close removes what is on disk. Iterators must not be used any more.
+// Close removes the files. Iterators must not be used any more.
 func (s *Sorted) Close() error { return s.from.Close() }
 
-// Close removes what is on disk, of a sorter that is given up before Sort too.
+// Close removes the files, also of a sorter abandoned before Sort.
 func (s *Sorter) Close() error { return s.store.Close() }
 
 var errDamaged = errors.New("sort: a spilled run is damaged")

@@ -1,3 +1,3 @@
-// Package httplimit bounds the answers of object stores and gateways. A transport goes in and a transport with bounded answers comes out;
-// it promises that a server cannot fill the memory with a refusal or a listing.
+// Package httplimit limits the answers of object stores and gateways: a server cannot fill the memory with a refusal or
+// a listing. Transport wraps a transport.
 package httplimit

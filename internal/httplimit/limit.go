@@ -6,15 +6,15 @@ import (
 	"net/http"
 )
 
-// How long answers may be, by what they are for. The body of an object is its reader's to bound.
+// The longest answers, by purpose. The reader of an object limits its body.
 const (
 	maxRefusal = 64 << 10 // a code and a text
 	maxListing = 16 << 20 // 1,000 keys of 1,023 bytes, escaped
 	maxOther   = 1 << 20
 )
 
-// Transport is a transport that reads no more of an answer than its kind may be long: the SDKs read refusals and listings whole,
-// however long.
+// Transport returns a transport that limits answers by their kind: the SDKs read refusals and listings whole, however
+// long.
 func Transport(base http.RoundTripper) http.RoundTripper { return limiting{base} }
 
 type limiting struct{ base http.RoundTripper }

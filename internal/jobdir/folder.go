@@ -19,7 +19,7 @@ import (
 // folder is a store in a folder. PutAbsent is link(2), which network file systems do at the server.
 type folder struct{ path string }
 
-// errNoLinks says that a file system cannot do what PutAbsent needs.
+// errNoLinks says that a file system lacks what PutAbsent needs.
 var errNoLinks = errors.New("its file system has no hard links, so that two processes could not be kept apart; use another folder, oss:// or s3://")
 
 func (f folder) String() string          { return f.path }
@@ -40,7 +40,7 @@ func (f folder) PutAbsent(_ context.Context, name string, body []byte) error {
 	err := os.Link(own, file)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		// A network file system may do what it is asked and lose the answer.
+		// A network file system may carry out a request and lose the answer.
 		if a, statErr := os.Stat(own); statErr == nil {
 			if b, statErr := os.Stat(file); statErr == nil && os.SameFile(a, b) {
 				err = nil

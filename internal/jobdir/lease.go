@@ -18,24 +18,23 @@ import (
 
 // Terms of leases. They must be the same in all processes that share a directory.
 const (
-	// Term is for how long a lease holds after its holder has begun to renew it, and for how long an observer must see no change.
+	// Term is how long a lease holds after its holder began to renew it, and how long an observer must see no change.
 	Term  = 30 * time.Second
 	renew = 5 * time.Second
 	again = time.Second // after a renewal that failed
 	look  = 2 * time.Second
-	// releaseWithin bounds giving a lease back: soon after that another process takes it over anyway.
+	// releaseWithin limits the time to release a lease: soon after that another process takes it over anyway.
 	releaseWithin = 10 * time.Second
 )
 
-// LeaseOptions say how a lease is taken.
 type LeaseOptions struct {
 	Owner string // for messages
-	// Wait is for how long a lease that another process holds, or may hold, is waited for; at least Term, or the lease of a
-	// process that was killed is never taken over.
+	// Wait is how long to wait for a lease that another process holds, or may hold; at least Term, or a killed process's
+	// lease is never taken over.
 	Wait time.Duration
-	// Clock counts from the boot of this machine, also while it sleeps; nil is that clock.
+	// Clock counts from the machine's boot, including sleep; nil is that clock.
 	Clock func() time.Duration
-	// Seen is what Look has seen of the lease before; nil is nothing. The time since then counts.
+	// Seen is what Look saw of the lease before, or nil. The time since then counts.
 	Seen *Seen
 	// OnWait is called once if another process may hold the lease. May be nil.
 	OnWait func(owner string)
@@ -48,10 +47,10 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is held by %s, which works on it; wait for it or stop it", e.Place, e.Owner)
 }
 
-// ErrLost is in the chain of what Check returns when the lease was taken over, or may have been.
+// ErrLost is in the chain of Check's error if the lease was, or may have been, taken over.
 var ErrLost = errors.New("another process has taken over")
 
-// errLate is what Check returns while the lease could not be renewed for too long. It may come back.
+// errLate is Check's error while the lease could not be renewed for too long. It may come back.
 var errLate = errors.New("the lease could not be renewed in time")
 
 // leaseFile is an object lease.<epoch>. Only its holder replaces it.
@@ -61,9 +60,9 @@ type leaseFile struct {
 	Nonce    string `json:"nonce"`
 	Counter  int64  `json:"counter"`
 	Released bool   `json:"released,omitempty"`
-	// At is when it was put, by the clock of the holder's machine: for people, as clocks are not compared.
+	// At is when it was put, by the clock of the holder's machine: for users, as clocks are not compared.
 	At time.Time `json:"at,omitzero"`
-	// Unsettled is as in Lease, of one that was given back.
+	// Unsettled is as in Lease, for a released one.
 	Unsettled    bool          `json:"unsettled,omitempty"`
 	UnsettledFor time.Duration `json:"unsettled_for,omitempty"` // nanoseconds from when it was given back
 }
@@ -73,14 +72,14 @@ const leaseVersion = 1
 // Lease is held by at most one process at a time.
 type Lease struct {
 	Epoch int64
-	// Former says that a process held the lease before and may not have given it back: what it has sent may not be done.
+	// Former means that an earlier holder may not have released the lease: its requests may still be carried out.
 	Former bool
-	// FormerFor is for how long that may be so, from now on; 0 if nobody knows.
+	// FormerFor is for how long from now; 0 is unknown.
 	FormerFor time.Duration
-	// Unsettled says that what was sent under this lease, or under one before it, may not be done when it is given back. It begins as Former;
-	// only the holder sets it.
+	// Unsettled means that requests sent under this lease, or an earlier one, may still be carried out after its release.
+	// It begins as Former; only the holder sets it.
 	Unsettled bool
-	// UnsettledFor is for how long that may be so from when the holder has sent its last; 0 if it does not know. It begins as FormerFor.
+	// UnsettledFor is for how long after the holder's last request; 0 is unknown. It begins as FormerFor.
 	UnsettledFor time.Duration
 
 	store   Store
@@ -109,7 +108,7 @@ func highest(ctx context.Context, s Store) (int64, error) {
 	return last, err
 }
 
-// newest returns the newest epoch and its lease as it is kept; 0 if there is none.
+// newest returns the newest epoch and its stored lease; 0 if there is none.
 func newest(ctx context.Context, s Store) (epoch int64, body []byte, err error) {
 	if epoch, err = highest(ctx, s); err != nil || epoch == 0 {
 		return 0, nil, err
@@ -121,8 +120,8 @@ func newest(ctx context.Context, s Store) (epoch int64, body []byte, err error) 
 	return epoch, body, err
 }
 
-// Holder returns who holds the lease of a directory, or held it and was killed, and when it has last said so, by its own clock: "" is nobody. It
-// changes nothing and waits for nothing.
+// Holder returns the holder of a directory's lease, or the killed one, and its last sign of life by its own clock: ""
+// for none. It changes nothing and does not wait.
 func Holder(ctx context.Context, s Store) (owner string, at time.Time, err error) {
 	epoch, body, err := newest(ctx, s)
 	var file leaseFile
@@ -135,15 +134,15 @@ func Holder(ctx context.Context, s Store) (owner string, at time.Time, err error
 	return file.Owner, file.At, nil
 }
 
-// Seen is the lease of a directory as it was at a moment.
+// Seen is a directory's lease at a moment.
 type Seen struct {
 	epoch int64
 	body  []byte
 	at    time.Duration // by the clock of this machine
 }
 
-// Over reports whether the lease was seen without a change for Term: Acquire takes it at once, unless its holder renews it at that moment. Clock is as
-// in LeaseOptions.
+// Over reports whether the lease was seen unchanged for Term: Acquire takes it at once, unless its holder renews it at
+// that moment. clock is as in LeaseOptions.
 func (s *Seen) Over(clock func() time.Duration) bool {
 	if clock == nil {
 		clock = Uptime
@@ -151,12 +150,12 @@ func (s *Seen) Over(clock func() time.Duration) bool {
 	return clock()-s.at >= Term
 }
 
-// Look looks at the lease of a directory, for a later Acquire of this process: of several leases whose holder is gone, each is then
-// waited for from here on.
+// Look looks at a directory's lease, for a later Acquire of this process: the waits for several dead holders then run
+// at the same time.
 func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, Uptime) }
 
-// Watch is Look for a process that looks again and again: former is what it has seen before, and is returned if nothing has changed since. Clock is as
-// in LeaseOptions.
+// Watch is Look for a process that looks repeatedly: former is its last result, and is returned if nothing has changed
+// since. clock is as in LeaseOptions.
 func Watch(ctx context.Context, s Store, former *Seen, clock func() time.Duration) (*Seen, error) {
 	if clock == nil {
 		clock = Uptime
@@ -179,14 +178,14 @@ func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, er
 	return &Seen{epoch, body, clock()}, nil
 }
 
-// Acquire takes the lease of a directory, of which there is one. It waits as the options say while another process holds it, and
-// returns a *HeldError then. The lease is renewed until Release, or until ctx ends.
+// Acquire takes a directory's only lease. It waits as in the options while another process holds it, and returns a *HeldError then. The
+// lease is renewed until Release, or until ctx ends.
 //
 // Why two never act at a time. A holder acts only until Term after it began its last renewal, and a renewal counts only if no later epoch
-// was there once it was done. An observer puts the next epoch when it has seen the same object for Term. Then it reads that object
-// once more: a renewal that counts was done before the next epoch was put, so it is seen now, and the observer waits for Term again.
-// Each put of the object has a content of its own, and none is repeated: a put that was late cannot bring back what an observer has
-// seen before. The newest epoch is never deleted, so a process that was slow finds it and has lost.
+// was there once it was done. An observer puts the next epoch when it has seen the same object for Term. Then it reads that object once
+// more: a renewal that counts was done before the next epoch was put, so it is seen now, and the observer waits for Term again. Each put of
+// the object has a content of its own, and none is repeated: a late put cannot bring back what an observer has seen before. The newest epoch
+// is never deleted, so a slow process finds it and has lost.
 func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	if o.Clock == nil {
 		o.Clock = Uptime
@@ -248,13 +247,13 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	}
 }
 
-// ThisProcess is what a process is called in messages.
+// ThisProcess names this process in messages.
 func ThisProcess() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
 }
 
-// take puts the lease of an epoch, after that of former. It returns nil if another process was faster.
+// take puts the lease of an epoch, after former's. It returns nil if another process was faster.
 func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []byte) (*Lease, error) {
 	l := &Lease{Epoch: epoch, store: s, clock: o.Clock, stopped: make(chan struct{})}
 	l.file.Owner, l.file.Version, l.file.Nonce = cmp.Or(o.Owner, ThisProcess()), leaseVersion, Nonce()
@@ -269,7 +268,7 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 	} else if err != nil {
 		return nil, refusal(s, err)
 	}
-	// A process that was slow may have put an epoch that was over and deleted.
+	// A slow process may have put an epoch that was over and deleted.
 	if last, err := highest(ctx, s); err != nil {
 		return nil, refusal(s, err)
 	} else if last < epoch {
@@ -294,7 +293,7 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 	return l, nil
 }
 
-// wait waits until the holder of the epoch before does not act any more.
+// wait waits until the holder of the epoch before no longer acts.
 func (l *Lease) wait(ctx context.Context, former []byte) error {
 	now, err := l.store.Get(ctx, leaseName(l.Epoch-1))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -314,7 +313,7 @@ func (l *Lease) wait(ctx context.Context, former []byte) error {
 	return ratelimit.Wait(ctx, Term)
 }
 
-// forget deletes leases of epochs that are long over. What is left behind does no harm.
+// forget deletes leases of epochs that are long over. Leftovers do no harm.
 func (l *Lease) forget(ctx context.Context) {
 	const keep = 5
 	for epoch := l.Epoch - keep; epoch > max(0, l.Epoch-2*keep); epoch-- {
@@ -322,7 +321,7 @@ func (l *Lease) forget(ctx context.Context) {
 	}
 }
 
-// Check returns nil if the process may act now. It is asked before every act; an error in whose chain is ErrLost is final.
+// Check returns nil if the process may act now. Call it before every act; an error with ErrLost in its chain is final.
 func (l *Lease) Check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -370,7 +369,7 @@ func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
 	return true, false
 }
 
-// put puts the lease once, with a content that it has not had.
+// put puts the lease once, with a new content.
 func (l *Lease) put(ctx context.Context) error {
 	l.file.Counter++
 	l.file.At = time.Now().UTC()
@@ -381,10 +380,10 @@ func (l *Lease) put(ctx context.Context) error {
 	return once(l.store).Put(ctx, leaseName(l.Epoch), body)
 }
 
-// Release gives the lease back: all that was done under it is done. The next process then need not wait.
+// Release releases the lease: all requests under it are done, so the next process need not wait.
 func (l *Lease) Release() error { return l.end(true) }
 
-// Abandon ends renewing without giving the lease back: what was sent under it may not be done.
+// Abandon stops renewing without releasing the lease: requests under it may still be carried out.
 func (l *Lease) Abandon() { _ = l.end(false) }
 
 func (l *Lease) end(release bool) error {

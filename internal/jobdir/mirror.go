@@ -19,10 +19,10 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Mirror keeps files in a store, as of moments that its user calls checkpoints, for whoever holds the lease next. Each checkpoint is an
-// object of its own that is put once, named by epoch and number, so that a put that is late never takes the place of a newer one. What a
-// checkpoint names is put before it, and stays while it is one of the last two. A new holder puts all files again: those of the former may
-// be deleted by a process that does not know yet that it is over. It belongs to one goroutine at a time, but for Check.
+// Mirror keeps files in a store, as of moments that its user calls checkpoints, for the next holder of the lease. Each
+// checkpoint is an object put once, named by epoch and number, so a late put never replaces a newer one. Its files are
+// put before it, and stay while it is one of the last two. A new holder puts all files again: a process that does not
+// know yet that it is over may delete the former ones. It belongs to one goroutine at a time, except Check.
 type Mirror struct {
 	Store Store
 	*Lease
@@ -34,7 +34,7 @@ type Mirror struct {
 	swept  bool    // what former holders have put was deleted
 }
 
-// MirrorFile is a file to be kept.
+// MirrorFile is a file to keep.
 type MirrorFile struct {
 	Name  string // in the mirror, with slashes
 	Path  string // on this machine; not used with Body
@@ -65,7 +65,7 @@ type kept struct {
 
 const (
 	mirrorVersion = 1
-	// partBytes bounds the parts of a file: what is read into memory, and what is put again to keep parts few.
+	// partBytes limits the parts of a file: each is read into memory, and put again to keep parts few.
 	partBytes = 8 << 20
 )
 
@@ -76,7 +76,8 @@ func NewMirror(s Store, l *Lease) *Mirror {
 	return &Mirror{Store: s, Lease: l, files: map[string][]part{}}
 }
 
-// Save keeps files as a checkpoint; folder is a name for Restore. After an error the checkpoint before may still be the newest.
+// Save keeps files as a checkpoint; folder is a name for Restore. After an error the checkpoint before may still be the
+// newest.
 func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -96,7 +97,7 @@ func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) er
 	return m.put(ctx, c)
 }
 
-// Finish notes that nothing is left to be resumed.
+// Finish notes that nothing is left to resume.
 func (m *Mirror) Finish(ctx context.Context) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -124,7 +125,7 @@ func (m *Mirror) put(ctx context.Context, c checkpointFile) error {
 	return nil
 }
 
-// sweep deletes what only checkpoints before the last two name. What is left behind does no harm.
+// sweep deletes objects that only checkpoints before the last two name. Leftovers do no harm.
 func (m *Mirror) sweep(ctx context.Context, newest kept) {
 	old := m.last[0]
 	if old.name != "" {
@@ -157,7 +158,7 @@ func (m *Mirror) sweep(ctx context.Context, newest kept) {
 	}
 }
 
-// keep puts what is new of a file.
+// keep puts the new bytes of a file.
 func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
 	parts := m.files[f.Name]
 	if f.Body != nil {
@@ -190,7 +191,7 @@ func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
 		return parts, nil
 	}
 	parts = slices.Clone(parts)
-	// A part that is no longer than what comes after it becomes one with it, so that a file has few.
+	// A part no longer than the bytes after it is merged with them, so a file has few.
 	for n := len(parts); n > 0 && parts[n-1].Bytes <= size-at && parts[n-1].Bytes+size-at <= partBytes; n = len(parts) {
 		at -= parts[n-1].Bytes
 		parts = parts[:n-1]
@@ -210,7 +211,7 @@ func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
 	return parts, nil
 }
 
-// keepBytes puts the whole of a file, unless that is there.
+// keepBytes puts a whole file, unless it is there.
 func (m *Mirror) keepBytes(ctx context.Context, body []byte, before []part) ([]part, error) {
 	if len(before) == 1 && before[0].Bytes == int64(len(body)) && before[0].Sum == crc32.Checksum(body, castagnoli) {
 		return before, nil
@@ -225,19 +226,19 @@ func (m *Mirror) putPart(ctx context.Context, body []byte) (part, error) {
 	return p, m.Store.Put(ctx, p.Object, body)
 }
 
-// listedAfter is how long a store may list less than it has, or name what was deleted.
+// listedAfter is how long a store's listing may be stale.
 const listedAfter = time.Minute
 
-// Restore writes the files of the newest checkpoint to where place says, over what is there, and returns the name that was given for their
-// folder. It returns "" if there is no checkpoint, or the last one says that all is finished.
+// Restore writes the files of the newest checkpoint to the paths that place returns, replacing others, and returns
+// their folder's name. It returns "" if there is no checkpoint, or the last one says that all is finished.
 func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (path string, err error)) (folder string, err error) {
 	for began := time.Now(); ; {
 		folder, err = m.restore(ctx, place)
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// Who deleted it has put a newer one before: another process that has the lease now, or a former holder, and the newer one is not
-		// listed yet.
+		// Whoever deleted it has put a newer one before: another process that has the lease now, or a former holder whose
+		// newer one is not listed yet.
 		if err := m.Check(); err != nil {
 			return "", err
 		}
@@ -255,7 +256,7 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 	return folder, nil
 }
 
-// Unfinished reports whether there is a checkpoint that is not the end of its load, or may be.
+// Unfinished reports whether there is a checkpoint that is not, or may not be, the end of its load.
 func (m *Mirror) Unfinished(ctx context.Context) (bool, error) {
 	_, c, err := m.newest(ctx)
 	if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*UnfitError)) {

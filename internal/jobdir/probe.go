@@ -14,13 +14,14 @@ import (
 	"example.com/tsimport/internal/progress"
 )
 
-// UnfitError says that a place cannot be used until somebody acts: it cannot be written to, is full, has no conditional puts, holds
-// something damaged, or was written by another version of tsimport. After other errors another attempt may succeed.
+// UnfitError says that a place cannot be used until somebody acts: it cannot be written to, is full, has no conditional
+// puts, holds damaged data, or was written by another version of tsimport. After other errors another attempt may
+// succeed.
 type UnfitError = progress.UnfitError
 
-// Probe tries, in the very place, what a store is for: it puts an object twice, and the second must be refused. OSS ignores the
-// condition in buckets with versioning, and some stores that call themselves compatible with S3 do everywhere. The error says what the place
-// lacks, in one line.
+// Probe tests a store's place: it puts an object twice, and the second put must be refused. OSS ignores the condition
+// in buckets with versioning, and some S3-compatible stores everywhere. The error says what the place lacks, in one
+// line.
 func Probe(ctx context.Context, s Store) error {
 	name := "probe/" + Nonce()
 	first, second := []byte("first "+name), []byte("second "+name)
@@ -54,7 +55,7 @@ func Probe(ctx context.Context, s Store) error {
 	return nil
 }
 
-// refusal says of an error what is wrong with the place.
+// refusal explains what is wrong with the place.
 func refusal(s Store, err error) error {
 	answer, isAnswer := errors.AsType[*objectstore.Error](err)
 	switch {

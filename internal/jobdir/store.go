@@ -18,15 +18,15 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Store keeps objects under names, whose parts are divided by /. What was put, or deleted, is what every process reads and lists
-// from then on. A Store may be used by many at once.
+// Store keeps objects under names with parts divided by /. Every process then reads and lists what was put, and no
+// longer what was deleted. It is safe for concurrent use.
 type Store interface {
-	// PutAbsent puts an object if there is none of its name, and returns ErrExists otherwise. After any other error it may
-	// have been put.
+	// PutAbsent puts an object if the name is free, and returns ErrExists otherwise. After any other error it may have
+	// been put.
 	PutAbsent(ctx context.Context, name string, body []byte) error
-	// Put replaces an object whole. After an error it may have been put; or may yet be.
+	// Put replaces an object whole. After an error it may have been put, or may yet be.
 	Put(ctx context.Context, name string, body []byte) error
-	// PutFile is Put of what a file of this machine has, however large it is.
+	// PutFile is Put of a local file of any size.
 	PutFile(ctx context.Context, name, file string) error
 	// Get returns an object, fs.ErrNotExist if there is none.
 	Get(ctx context.Context, name string) ([]byte, error)
@@ -38,22 +38,22 @@ type Store interface {
 	String() string // the address, for messages
 }
 
-// ErrExists is what PutAbsent returns when there is an object of the name.
+// ErrExists is PutAbsent's error if the name is taken.
 var ErrExists = errors.New("it exists already")
 
-// Options say how stores of objects are reached.
+// Options say how object stores are reached.
 type Options struct {
 	OSS objectstore.OSS
 	S3  objectstore.S3
 }
 
-// IsAddress reports whether a place is in a store of objects, not a folder.
+// IsAddress reports whether a place is in an object store, not a folder.
 func IsAddress(place string) bool {
 	scheme, _, found := strings.Cut(place, "://")
 	return found && (strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3"))
 }
 
-// Open returns the store at a place: a folder, which is made when something is put, oss://bucket/prefix or s3://bucket/prefix.
+// Open returns the store at a place: a folder, which the first put makes, oss://bucket/prefix or s3://bucket/prefix.
 func Open(ctx context.Context, place string, o Options) (Store, error) {
 	if !IsAddress(place) {
 		if strings.Contains(place, "://") {
@@ -85,10 +85,9 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 	return view{Store: objects{service, bucket, prefix}, patient: true}, nil
 }
 
-// maxObject bounds what is read of an object that is read whole.
+// maxObject is the largest object that is read whole.
 const maxObject = 256 << 20
 
-// objects is a store in a bucket.
 type objects struct {
 	service        objectstore.Service
 	bucket, prefix string
@@ -194,7 +193,7 @@ func Below(s Store, folder string) Store {
 	return v
 }
 
-// once is the store without repeated attempts.
+// once is the store without retries.
 func once(s Store) Store {
 	if v, ok := s.(view); ok {
 		v.patient = false
@@ -210,7 +209,7 @@ func (v view) String() string {
 	return strings.TrimSuffix(v.Store.String(), "/") + "/" + strings.TrimSuffix(v.prefix, "/")
 }
 
-// Attempts at one operation, and the time between two: 100 ms, then twice as long each.
+// Attempts at one operation, and the wait between two: 100 ms, doubling each time.
 const (
 	attempts    = 5
 	firstPause  = 100 * time.Millisecond
@@ -218,7 +217,7 @@ const (
 	slowest     = 128 << 10        // bytes a second that an attempt with a large object is given time for
 )
 
-// passing reports whether another attempt may do better.
+// passing reports whether another attempt may succeed.
 func passing(err error) bool {
 	var refused *objectstore.Error
 	var invalid *objectstore.Invalid
@@ -227,7 +226,7 @@ func passing(err error) bool {
 	case err == nil, errors.Is(err, ErrExists), errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid), errors.As(err, &path):
 		return false
 	case errors.As(err, &refused):
-		// 409 of S3 says that another conditional put was in progress. A disk that is full stays full.
+		// S3's 409 says that another conditional put was in progress. A full disk stays full.
 		return refused.Status >= 500 && refused.Status != http.StatusNotImplemented && refused.Status != http.StatusInsufficientStorage ||
 			refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout || refused.Code == "ConditionalRequestConflict"
 	}
@@ -240,7 +239,7 @@ type FaultError struct{ Cause error }
 func (e *FaultError) Error() string { return e.Cause.Error() }
 func (e *FaultError) Unwrap() error { return e.Cause }
 
-// attempt calls f, which moves so many bytes, until it succeeds, its error lasts, or ctx ends.
+// attempt calls f, which moves that many bytes, until it succeeds, its error is final, or ctx ends.
 func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context) error) error {
 	if !v.patient {
 		return f(ctx)
@@ -263,7 +262,7 @@ func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context)
 	}
 }
 
-// PutAbsent knows its own object from another's by the content: an attempt whose answer was lost may have put it. Contents of
+// PutAbsent recognises its own object by the content: an attempt whose answer was lost may have put it. Contents of
 // different processes must differ.
 func (v view) PutAbsent(ctx context.Context, name string, body []byte) error {
 	lost := false
@@ -326,7 +325,7 @@ func (v view) Delete(ctx context.Context, name string) error {
 	return v.attempt(ctx, 0, func(ctx context.Context) error { return v.Store.Delete(ctx, v.prefix+name) })
 }
 
-// Nonce tells this process's objects from all others.
+// Nonce distinguishes this process's objects from all others.
 func Nonce() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -4,11 +4,11 @@ import "time"
 
 var started = time.Now()
 
-// Uptime is the clock of leases that are given none. Tests of whole commands put a virtual one in its place.
+// Uptime is the default clock of leases. Tests of whole commands replace it by a virtual one.
 var Uptime = uptime
 
-// sinceStart is the clock where none is known that counts from the boot. The monotonic clock of a process may stand still while the
-// machine sleeps, and the other one can be set, so the one counts that says most.
+// sinceStart is the clock for systems without a clock since boot. A process's monotonic clock may stop while the
+// machine sleeps, and the other one can be set, so the larger one counts.
 func sinceStart() time.Duration {
 	now := time.Now()
 	return max(now.Sub(started), now.Round(0).Sub(started.Round(0)))

@@ -12,8 +12,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Bounds are what GetRange takes to read the rows that have given values: from Start, inclusive, to End, exclusive. A whole
-// key is read with GetRow.
+// Bounds are GetRange's bounds for the rows with given values: from Start, inclusive, to End, exclusive. A whole key is
+// read with GetRow.
 type Bounds struct {
 	Given   []string     `json:"given"`            // NAME=value
 	Row     bool         `json:"row,omitempty"`    // Start is the key of one row, there is no End
@@ -37,7 +37,7 @@ type BoundValue struct {
 	value table.Value
 }
 
-// What a bound has in place of a value.
+// Placeholders for a bound's value.
 const (
 	limitMin = "min"
 	limitMax = "max"
@@ -46,11 +46,11 @@ const (
 // Given are values of input columns, by name.
 type Given map[string]table.Value
 
-// Upto are the ends, exclusive, of the ranges of values that begin with those of a Given.
+// Upto are the exclusive ends of the value ranges that begin with a Given's values.
 type Upto map[string]table.Value
 
-// Bounds returns the bounds of the rows that have the given value in a column, and in the columns that the key has before
-// it; nil if the key has no range of them, or if one of those values is not given.
+// Bounds returns the bounds of the rows with the given values in a column and in the key's columns before it; nil if
+// the key has no such range, or if one of those values is not given.
 func (d Design) Bounds(column string, given Given) *Bounds { return d.bounds(column, given, "") }
 
 func (d Design) bounds(column string, given Given, ranged string) *Bounds {
@@ -72,8 +72,8 @@ func (d Design) bounds(column string, given Given, ranged string) *Bounds {
 	return b
 }
 
-// RangeBounds returns the bounds of the rows with a value from that which is given for the column, inclusive, to another, exclusive; nil if the key
-// has no range of them.
+// RangeBounds returns the bounds of the rows with a column's value from the given one, inclusive, to another,
+// exclusive; nil if the key has no such range.
 func (d Design) RangeBounds(column string, given Given, to table.Value) *Bounds {
 	least := d.bounds(column, given, column)
 	most := maps.Clone(given)
@@ -142,8 +142,7 @@ func (f *finder) find(column string) {
 	}
 }
 
-// orderedIn is where the key has the column in its order, else where it has it first: a piece, counted over all key
-// columns.
+// orderedIn returns the piece, counted over all key columns, that has the column in order, else the first that has it.
 func (f *finder) orderedIn(column string) int {
 	n, first := 0, -1
 	for _, p := range f.d.Programs {
@@ -164,7 +163,7 @@ func (f *finder) orderedIn(column string) int {
 	return first
 }
 
-// compiled is a piece by itself, and the input columns that it is made of.
+// compiled returns a piece as a program, and its input columns.
 func (f *finder) compiled(p *Program, piece piece) (made *Program, names []string) {
 	made = f.programs[piece.node]
 	if made == nil {
@@ -249,7 +248,7 @@ func (f *finder) column(i int, p *Program, ordered int) {
 	}
 }
 
-// enumerate notes that there is a range for each value of a piece, if it has few and depends on more than what is known.
+// enumerate notes that there is a range for each value of a piece, if it has few and depends on unknown values.
 func (f *finder) enumerate(p *Program, piece piece) bool {
 	n := piece.node
 	if len(n.order) != 1 || n.order[0].Order != NoOrder || n.order[0].Values < 2 || n.order[0].Values > mostRanges || n.width == 0 || n.typ != table.String {
@@ -266,8 +265,7 @@ func (f *finder) enumerate(p *Program, piece piece) bool {
 	return true
 }
 
-// value is what a piece is for the values that are given; ok says that they are enough. All columns that stand before the
-// one that is looked for may be used.
+// value is a piece's value for the given ones, which ok says suffice. All columns before the sought one may be used.
 func (f *finder) value(p *Program, piece piece, at, ordered int) (v table.Value, ok bool) {
 	made, names := f.compiled(p, piece)
 	if f.failed || at != ordered && slices.Contains(names, f.ranged) {
@@ -329,8 +327,8 @@ func (f *finder) beginning(b BoundValue) {
 	f.after = true
 }
 
-// following is the least text after all that begin with a text: its last character that has a next one is that. UTF-8 sorts
-// as its characters do.
+// following is the least text after all that begin with text: its last character with a successor is replaced by that.
+// UTF-8 sorts by character.
 func following(text []byte) (next []byte, ok bool) {
 	for len(text) > 0 {
 		r, size := utf8.DecodeLastRune(text)
@@ -355,7 +353,6 @@ func boundText(v table.Value) string {
 	return string(appendText(nil, v))
 }
 
-// text writes the bounds for a terminal.
 func (b *Bounds) text(w *strings.Builder) {
 	if b == nil {
 		return
@@ -380,7 +377,6 @@ func (b *Bounds) text(w *strings.Builder) {
 	}
 }
 
-// inGo writes the bounds for the Go SDK.
 func (b *Bounds) inGo() string {
 	name, verb := []string{"start", "end"}, "// GetRange from start to end"
 	if b.Row {
@@ -414,7 +410,7 @@ func (b *Bounds) inGo() string {
 	return strings.Join(lines, "\n")
 }
 
-// in writes a value in a language, which has these formats for an integer, for binary and for the prefix of range i.
+// in writes a value in a language, given formats for an integer, for binary and for the prefix of range i.
 func (v BoundValue) in(integer, binary, numbered, prefix string) string {
 	text := strconv.QuoteToASCII(string(v.value.Bytes))
 	switch {
@@ -430,7 +426,6 @@ func (v BoundValue) in(integer, binary, numbered, prefix string) string {
 	return text
 }
 
-// inPython writes the bounds for the Python SDK.
 func (b *Bounds) inPython() string {
 	name := []string{"inclusive_start", "exclusive_end"}
 	if b.Row {
@@ -459,7 +454,7 @@ func (b *Bounds) inPython() string {
 	return strings.Join(lines, "\n")
 }
 
-// byteLiteral writes bytes as Go and Python both read them.
+// byteLiteral writes bytes for both Go and Python.
 func byteLiteral(data []byte) string {
 	out := `"`
 	for _, b := range data {

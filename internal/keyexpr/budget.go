@@ -11,11 +11,11 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// The expression language can say in a few characters what takes hours or all memory: reduce(1..40, #acc + #acc, s). Its own
-// budget counts elements of lists, not the bytes of texts, and knows no time. So each row has a budget of work. A byte of
-// text that is made or looked at costs one unit, a turn of a loop a few; what would exceed the budget is not begun.
+// A few characters of the expression language can take hours or all memory: reduce(1..40, #acc + #acc, s). Its own
+// budget counts elements of lists, not the bytes of texts, and knows no time. So each row has a budget of work. A byte
+// of text made or read costs one unit, a turn of a loop a few; nothing that would exceed the budget is begun.
 
-// workBudget is what one expression may cost for one row: 16 MiB of text, or a million turns of loops.
+// workBudget is one expression's budget for one row: 16 MiB of text, or a million turns of loops.
 const workBudget = 16 << 20
 
 // Costs in units.
@@ -24,7 +24,7 @@ const (
 	elementCost = 16 // of an element of a list
 )
 
-// work is what is left of a row's budget.
+// work is the rest of a row's budget.
 type work struct{ left int64 }
 
 type errWork struct{}
@@ -33,7 +33,6 @@ func (errWork) Error() string {
 	return fmt.Sprintf("takes too much time or memory for one row (more than %d MiB of text, or too many loop iterations)", workBudget>>20)
 }
 
-// spend takes n units.
 func (w *work) spend(n int64) error {
 	if n < 0 || n > w.left {
 		return errWork{}
@@ -42,7 +41,7 @@ func (w *work) spend(n int64) error {
 	return nil
 }
 
-// measure spends what it costs to look at all of v.
+// measure spends the cost of reading all of v.
 func (w *work) measure(v any) error {
 	switch v := v.(type) {
 	case nil, bool, int, int64, float64:
@@ -90,7 +89,7 @@ func (w *work) measure(v any) error {
 	return nil
 }
 
-// Names of what the tree gets. No source can say them.
+// Names in the rewritten tree. No source can use them.
 const (
 	workName = "work@"
 	seenName = "seen@" // measures its second argument and returns it
@@ -98,7 +97,7 @@ const (
 	addName  = "add@"
 )
 
-// guards are the functions of the tree. The first argument is the row's work.
+// guards are functions of the rewritten tree. The first argument is the row's work.
 var guards = map[string]func(args ...any) (any, error){
 	seenName: func(args ...any) (any, error) { return args[1], args[0].(*work).measure(args[1]) },
 	turnName: func(args ...any) (any, error) { return args[1], args[0].(*work).spend(turnCost) },
@@ -114,7 +113,7 @@ var guards = map[string]func(args ...any) (any, error){
 	},
 }
 
-// growing are functions whose result can be much longer than their arguments, with what it costs beside looking at those.
+// growing are functions with results much longer than their arguments, with the cost beyond reading those.
 var growing = map[string]func(args []any) int64{
 	"repeat": func(args []any) int64 { return product(length(args[0]), int64(runtime.ToInt(args[1]))) },
 	"replace": func(args []any) int64 {
@@ -137,7 +136,6 @@ var growing = map[string]func(args []any) int64{
 	"uniq":     func(args []any) int64 { return product(length(args[0]), length(args[0])) },
 }
 
-// length is that of a text or a list.
 func length(v any) int64 {
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.String, reflect.Slice, reflect.Array, reflect.Map:
@@ -157,8 +155,7 @@ func product(a, b int64) int64 {
 	return a * b
 }
 
-// guard puts the budget into a tree that has been checked, whose types stay what they are. It is not for a tree that is
-// checked again.
+// guard puts the budget into a checked tree, whose types stay. Do not check the tree again.
 func guard(root ast.Node, config *conf.Config) ast.Node {
 	for name, f := range guards {
 		config.Functions[name] = &builtin.Function{Name: name, Func: f}
@@ -188,7 +185,7 @@ func (g *guarding) Visit(at *ast.Node) {
 	}
 }
 
-// builtin measures the arguments of a function of the language, those that are not loops' turns.
+// builtin measures the arguments of a built-in function, except loop bodies.
 func (g *guarding) builtin(at *ast.Node, n *ast.BuiltinNode) {
 	cost := growing[n.Name]
 	function := builtin.Index
@@ -203,7 +200,7 @@ func (g *guarding) builtin(at *ast.Node, n *ast.BuiltinNode) {
 	}
 }
 
-// grown makes a function that looks at what its result costs before it calls f, and returns its name.
+// grown makes a function that spends the cost of its result before it calls f, and returns its name.
 func (g *guarding) grown(name string, f *builtin.Function, cost func([]any) int64) string {
 	unique := name + "@"
 	g.config.Functions[unique] = &builtin.Function{Name: unique, Func: func(args ...any) (any, error) {
@@ -228,7 +225,7 @@ func (g *guarding) grown(name string, f *builtin.Function, cost func([]any) int6
 	return unique
 }
 
-// seen measures what can be large.
+// seen measures nodes that can be large.
 func (g *guarding) seen(n ast.Node) ast.Node {
 	switch n.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NilNode, *ast.StringNode, *ast.ConstantNode:
@@ -241,7 +238,7 @@ func (g *guarding) seen(n ast.Node) ast.Node {
 	return g.call(seenName, n, n)
 }
 
-// call makes a call that stands for a node, with its place and type.
+// call makes a call that replaces a node, with its place and type.
 func (g *guarding) call(name string, of ast.Node, args ...ast.Node) ast.Node {
 	made := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: append([]ast.Node{&ast.IdentifierNode{Value: workName}}, args...)}
 	made.SetLocation(of.Location())

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Column is a column of the table as --pk and --set give it.
+// Column is a table column in --pk or --set.
 type Column struct {
 	Name string
 	Type table.Type // Null: what the expression gives
@@ -15,9 +15,9 @@ type Column struct {
 	Auto bool       // a key column that the service numbers
 }
 
-// ParseColumn reads NAME[:TYPE][=EXPR]. The first "=" ends the name, and so does a ":" before it, from which on a type
-// must stand; names with either of them cannot be computed, and a plain one with a ":" ends in a type. Whether the
-// expression makes sense is for Compile to say.
+// ParseColumn reads NAME[:TYPE][=EXPR]. The first "=" ends the name, and so does a ":" before it, after which a type
+// must follow; names with either of them cannot be computed, and a plain one with a ":" ends in a type. Compile checks
+// the expression.
 func ParseColumn(text string) (Column, error) {
 	head, expr, computed := strings.Cut(text, "=")
 	c := Column{Name: head, Expr: strings.TrimSpace(expr)}
@@ -54,7 +54,7 @@ func ParseColumn(text string) (Column, error) {
 	return c, nil
 }
 
-// Source is the expression as a user would write it, for a plain column too.
+// Source is the expression as a user would write it, also for a plain column.
 func (c Column) Source() string {
 	if c.Expr != "" {
 		return c.Expr

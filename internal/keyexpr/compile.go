@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// MaxSource bounds the text of an expression, in bytes.
+// MaxSource limits the text of an expression, in bytes.
 const MaxSource = 16 << 10
 
 // Input is a column of the input.
@@ -33,16 +33,15 @@ type Env struct {
 	Columns     []Input  // in the order of the rows that will be evaluated
 	SaltColumns []string // what salt(n) is computed from: the source columns of the primary key
 	Separator   rune     // what splice(auto, …) joins with; 0 while it is not chosen, see Program.Observer
-	// ReadFile reads what lookup names; nil is os.ReadFile.
+	// ReadFile reads the files of lookup; nil is os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
 
 	probe bool // only the columns that are named matter
 	open  bool // any column may be there: Columns gets those that are named
 }
 
-// Sources returns which columns an expression names, as indexes into columns, whose types need not be known yet. They
-// come in the order in which the expression names them, which does not depend on that of columns. What salt(n) is
-// computed from without being named is not among them.
+// Sources returns the columns that an expression names, as indexes into columns, in the expression's order, which does
+// not depend on that of columns. Types need not be known yet. Unnamed columns used by salt(n) are not included.
 func Sources(source string, columns []string) ([]int, error) {
 	env := Env{probe: true}
 	for _, name := range columns {
@@ -55,7 +54,7 @@ func Sources(source string, columns []string) ([]int, error) {
 	return p.mentions, nil
 }
 
-// Names returns the columns that an expression names, in the order in which it names them, where rows may have any column.
+// Names returns the columns that an expression names, in its order, for rows with any columns.
 func Names(source string) (names []string, err error) {
 	p, err := Compile(source, Env{probe: true, open: true})
 	if err != nil {
@@ -74,7 +73,7 @@ type LookupFile struct {
 	Shared int    // names whose code another name has as well
 }
 
-// Program is a checked expression. It never changes.
+// Program is a checked expression. It is immutable.
 type Program struct {
 	Type  table.Type   // of the value; Any if it is known for each row only
 	Files []LookupFile // that were read
@@ -99,15 +98,15 @@ func (p *Program) NewEvaluator() *Evaluator {
 }
 
 // Observer makes an Evaluator that shows every part of a splice(auto, …) to the chooser instead of joining them, so
-// that a separator can be chosen before the first row. Its values mean nothing; reasons are as ever.
+// that a separator can be chosen before the first row. Its values are meaningless; its reasons are valid.
 func (p *Program) Observer(c *SeparatorChooser) *Evaluator {
 	e := p.NewEvaluator()
 	e.chooser = c
 	return e
 }
 
-// Compile checks an expression against the columns of env and makes it ready to run. Errors are a line each and say
-// where and what to do.
+// Compile checks an expression against env's columns and compiles it. Errors are one line each with the place and the
+// remedy.
 func Compile(source string, env Env) (*Program, error) {
 	p := &Program{name: env.Name, source: source, env: env}
 	c := &compiler{program: p, bound: map[string]bool{}}
@@ -124,7 +123,7 @@ func Compile(source string, env Env) (*Program, error) {
 	return p, nil
 }
 
-// CompileColumn is Compile for a column of --pk or --set: what it computes must be of the type that it was given.
+// CompileColumn is Compile for a column of --pk or --set: its value must have the declared type.
 func CompileColumn(col Column, env Env) (*Program, error) {
 	env.Name = col.Name
 	if col.Expr == "" {
@@ -161,14 +160,14 @@ type compiler struct {
 	lookups map[string]lookupTable
 }
 
-// Visit collects the names that let gives.
+// Visit collects the names defined by let.
 func (c *compiler) Visit(n *ast.Node) {
 	if let, ok := (*n).(*ast.VariableDeclaratorNode); ok {
 		c.bound[let.Name] = true
 	}
 }
 
-// parse makes a tree. It refuses a let that hides a column: which of the two is meant could not be seen.
+// parse makes a tree. It refuses a let that hides a column: readers could not tell which of the two is meant.
 func (c *compiler) parse(source string) ast.Node {
 	if len(source) > MaxSource {
 		panic(refusef("%d bytes long, at most %d are allowed", len(source), MaxSource))
@@ -186,7 +185,7 @@ func (c *compiler) parse(source string) ast.Node {
 	return tree.Node
 }
 
-// grammar is that of the expression language, in which the names of our functions are free.
+// grammar is the expression language's, with the names of our functions free.
 func grammar() *conf.Config {
 	config := conf.CreateNew()
 	config.MaxNodes = 2000
@@ -202,7 +201,7 @@ func grammar() *conf.Config {
 	return config
 }
 
-// languageRefusal is an error of the expression language on one line.
+// languageRefusal puts an error of the expression language on one line.
 func languageRefusal(err error) refusal {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return refusef("%s, at character %d", languageMessage(err), at.Column+1)
@@ -210,7 +209,7 @@ func languageRefusal(err error) refusal {
 	return refusef("%s", languageMessage(err))
 }
 
-// languageMessage is what an error of the expression language says, without the place.
+// languageMessage is an expression language error's text without the place.
 func languageMessage(err error) string {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return strings.Join(strings.Fields(at.Message), " ")
@@ -219,12 +218,12 @@ func languageMessage(err error) string {
 	return first
 }
 
-// refusal is why an expression does not compile. What compiles a part panics with it, and settle returns it.
+// refusal is why an expression does not compile. Compiling functions panic with it, and settle returns it.
 type refusal struct{ error }
 
 func refusef(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
 
-// settle gives the program what compile makes.
+// settle sets the program to compile's node.
 func (c *compiler) settle(compile func() *node) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -241,7 +240,6 @@ func (c *compiler) settle(compile func() *node) (err error) {
 	return nil
 }
 
-// column is the value of an input column.
 func (c *compiler) column(name string) *node {
 	i := slices.IndexFunc(c.program.env.Columns, func(in Input) bool { return in.Name == name })
 	if i < 0 && !c.program.env.open {

@@ -18,9 +18,9 @@ const (
 	CodeExpression  = "ExpressionError" // what the expression language could not do
 )
 
-// node is a part of an expression, ready to run. Exactly one of value and text is made by hand, finish derives the
-// other. Both may fail, which e.why says; a text that is not there and has not failed is null.
-// A value may leave bytes in e.buf, its own and those of its operands; text appends the text and nothing else.
+// node is a compiled part of an expression. Exactly one of value and text is set, finish derives the other. Both may
+// fail, and then set e.why; a missing text without a failure is null. value may leave bytes in e.buf, its own and its
+// operands'; text appends only the text.
 type node struct {
 	typ      table.Type // Any: known when it runs; Null: the literal nil
 	src      string
@@ -51,9 +51,8 @@ type Evaluator struct {
 	envs    []map[string]any
 }
 
-// Eval computes the value for a row, whose values stand in the order of Env.Columns. The value's bytes are good until
-// the next Eval of this Evaluator, and may be the row's own. A Reason says why there is no value; a null value
-// is not an error.
+// Eval computes the value for a row, given in the order of Env.Columns. The value's bytes are valid until the next Eval
+// of this Evaluator, and may be the row's own. A Reason says why there is no value; a null value is not an error.
 func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	e.buf, e.why = e.buf[:0], nil
 	p := e.program
@@ -68,8 +67,8 @@ func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	return v, nil
 }
 
-// fail keeps the reason for which the row has no value. What is said names the function or operator by its source. It returns false: the
-// value is not there.
+// fail keeps the reason why the row has no value, naming the function or operator by its source. It returns false:
+// there is no value.
 func (e *Evaluator) fail(n *node, code string, value []byte, format string, args ...any) bool {
 	if e.why == nil {
 		e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value), Message: brief(n.src) + ": " + fmt.Sprintf(format, args...)}
@@ -77,16 +76,15 @@ func (e *Evaluator) fail(n *node, code string, value []byte, format string, args
 	return false
 }
 
-// shown is a value's text for a message.
 func (e *Evaluator) shown(v table.Value) []byte { return appendText(nil, v) }
 
-// maxRecipe bounds what is said about how to compute a key, in bytes.
+// maxRecipe limits the text on how to compute a key, in bytes.
 const maxRecipe = 2000
 
-// null is the value of what is missing or has failed.
+// null is a missing or failed value.
 var null table.Value
 
-// appendText appends what a value is as text: that of an integer or double is canonical.
+// appendText appends a value's text, canonical for integers and doubles.
 func appendText(dst []byte, v table.Value) []byte {
 	switch v.Type {
 	case table.Integer:
@@ -99,7 +97,7 @@ func appendText(dst []byte, v table.Value) []byte {
 	return append(dst, v.Bytes...)
 }
 
-// finish derives the text of a node from its value, or the value from its text.
+// finish derives a node's text from its value, or its value from its text.
 func (n *node) finish() *node {
 	// Both repeat those of the operands, some of them twice, and so could double with every level.
 	if len(n.recipe) > maxRecipe {
@@ -149,7 +147,7 @@ func (n *node) finish() *node {
 	return n
 }
 
-// bytes gives the text of n without a copy where there is one; what it appends to the buffer may be cut off again.
+// bytes returns the text of n, without a copy if possible; its bytes in the buffer may be cut off again.
 func (n *node) bytes(e *Evaluator, row []table.Value) ([]byte, bool) {
 	if n.typ == table.String || n.typ == table.Binary {
 		v := n.value(e, row)
@@ -160,7 +158,7 @@ func (n *node) bytes(e *Evaluator, row []table.Value) ([]byte, bool) {
 	return e.buf[start:], ok
 }
 
-// brief bounds how much of an expression a message repeats.
+// brief shortens an expression for a message.
 func brief(source string) string {
 	const most = 60
 	if utf8.RuneCountInString(source) <= most {

@@ -8,14 +8,14 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Design is a primary key, or some of its columns, with the columns that they are computed of.
+// Design is a primary key, or some of its columns, with their input columns.
 type Design struct {
 	Columns  []Column
 	Programs []*Program // of Columns, compiled against the same Env; nil for a column that the service numbers
 	Inputs   []Input    // Env.Columns
 }
 
-// Explanation says what a design of keys means.
+// Explanation says what a key design means.
 type Explanation struct {
 	Key         []KeyColumn  `json:"key"`
 	PythonSetup []string     `json:"python_setup,omitempty"` // lines in front of the formulas in Python
@@ -45,15 +45,15 @@ type Range struct {
 	Bounds *Bounds `json:"bounds,omitempty"` // for given values
 }
 
-// Example is a row and the key that it gets.
+// Example is a row and its key.
 type Example struct {
 	Input    []string `json:"input"` // NAME=value of the columns that the key is made of
 	Key      []string `json:"key,omitempty"`
 	Rejected string   `json:"rejected,omitempty"`
 }
 
-// Explain describes a design, with the keys of sample rows in the order of the design's inputs, and with the bounds of the
-// given values or ranges.
+// Explain describes a design, with the keys of sample rows in the order of the design's inputs, and with the bounds of
+// the given values or ranges.
 func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanation {
 	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
 	var segments []Segment
@@ -97,7 +97,7 @@ func Explain(d Design, samples [][]table.Value, given Given, upto Upto) Explanat
 	return x
 }
 
-// sources are the input columns of the design, in the input's order.
+// sources are the design's input columns, in input order.
 func (d Design) sources() []string {
 	var names []string
 	for i, in := range d.Inputs {
@@ -135,7 +135,6 @@ func (d Design) Example(row []table.Value) Example {
 	return x
 }
 
-// shownValue is a value as the examples show it.
 func shownValue(v table.Value) string {
 	switch v.Type {
 	case table.Null:
@@ -146,8 +145,8 @@ func shownValue(v table.Value) string {
 	return table.Show(appendText(nil, v))
 }
 
-// KeyValue is Eval for a column of the primary key: a null, a value that is too long, and a first column that is empty
-// are reasons too.
+// KeyValue is Eval for a column of the primary key: a null, a value that is too long, and an empty first column are
+// reasons too.
 func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.Value, *table.Reason) {
 	v, why := e.Eval(row)
 	switch {
@@ -169,7 +168,7 @@ func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.V
 // writingOrder is the order of an auto-increment column.
 const writingOrder = "the order of writing"
 
-// orderSentence says in which order the rows of a table stand.
+// orderSentence describes the order of a table's rows.
 func orderSentence(segments []Segment) string {
 	var parts []string
 	for _, s := range segments {
@@ -195,10 +194,10 @@ func orderSentence(segments []Segment) string {
 	return "Rows are sorted " + strings.Join(parts, "; within that ") + "."
 }
 
-// mostRanges is how many ranges a reader might still read in parallel.
+// mostRanges is the most ranges that a reader might still read in parallel.
 const mostRanges = 4096
 
-// rangeOf finds what a range of a column is in the key.
+// rangeOf describes a range of a column in the key.
 func rangeOf(column string, segments []Segment) Range {
 	values, known := 1, true
 	var before []string
@@ -234,7 +233,7 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 	return Range{Column: column, Use: "with a prefix", How: "only among rows with the same value of " + strings.Join(before, ", ") + "; there, " + how}
 }
 
-// notes warns of what a design loses or leans on.
+// notes warns of a design's losses and assumptions.
 func (d Design) notes(segments []Segment) []string {
 	notes := []string{}
 	if len(d.Columns) == mostKeyColumns {
@@ -264,13 +263,13 @@ func (d Design) notes(segments []Segment) []string {
 	return notes
 }
 
-// mostKeyColumns is how many columns a primary key has at most.
+// mostKeyColumns limits the columns of a primary key.
 const mostKeyColumns = 4
 
-// fewValues is how many values of a partition key are an enumeration, which a growing table outgrows.
+// fewValues is the size up to which a partition key is an enumeration, which a growing table outgrows.
 const fewValues = 1024
 
-// enumeration warns of a partition key that can have few values only, for any rows.
+// enumeration warns of a partition key that can only have few values.
 func (d Design) enumeration() []string {
 	p := d.Programs[0]
 	values := 1
@@ -293,14 +292,14 @@ func enumerationNote(column, has string) string {
 	return fmt.Sprintf("%s, the partition key, %s: a value is never split, so no more partitions than that ever share the rows, and each value should stay below 10 GB; join a column of many values to it with splice, or begin with one", column, has)
 }
 
-// A sample shows an enumeration if each value comes so often in it.
+// A sample shows an enumeration if each value comes that often in it.
 const (
 	sampledRows  = 500
 	sampledTimes = 20
 	sampledMost  = 100
 )
 
-// NoteSample warns of an enumeration that only the data shows: of so many rows with so many partition keys.
+// NoteSample warns of an enumeration that only the data shows: that many rows with that many partition keys.
 func (x *Explanation) NoteSample(rows, values int) {
 	if rows < sampledRows || values > sampledMost || rows < sampledTimes*values || len(x.Key) == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/suggest"
 )
 
-// function is one of ours: how it is called, how many arguments it takes, and what compiles a call.
+// function is one of our functions: its syntax, its number of arguments, and its compiler.
 type function struct {
 	usage string
 	least int
@@ -17,7 +17,7 @@ type function struct {
 	build func(c *compiler, k *call) *node
 }
 
-// functions are filled in by init, because compiling a call needs them again for its arguments.
+// functions is filled in by init, because compiling a call needs it again for its arguments.
 var functions map[string]function
 
 func init() {
@@ -45,20 +45,20 @@ func init() {
 	}
 }
 
-// noRandom is why nothing random is offered.
+// noRandom is why nothing random is available.
 const noRandom = "is not available: a row that is loaded again, or a later row of the same key, would get another key, " +
 	"so rows would be doubled and the last would not win; salt(n) spreads rows and is the same every time"
 
-// noClock is why the time of the run is not offered.
+// noClock is why the time of the run is not available.
 const noClock = "is not available: a rerun would give rows other keys; use a time column of the input"
 
-// noMapOrder is why maps cannot be walked through.
+// noMapOrder is why maps cannot be iterated over.
 const noMapOrder = "is not available: a map has no order, so the same row would get one key now and another then; name its parts, as in m.a"
 
-// noLocal is why the zone of the machine is not offered.
+// noLocal is why the machine's zone is not available.
 const noLocal = "is not available: it depends on the machine's time zone, so rows would get other keys on another machine; name the zone"
 
-// refused are functions that are named often and left out on purpose.
+// refused are functions often asked for and left out on purpose.
 var refused = map[string]string{
 	"random": noRandom, "rand": noRandom, "randint": noRandom, "uuid": noRandom, "RANDOM": noRandom, "RAND": noRandom,
 	"now": noClock, "today": noClock, "keys": noMapOrder, "values": noMapOrder, "toPairs": noMapOrder,

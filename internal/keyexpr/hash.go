@@ -23,7 +23,7 @@ type digest struct {
 	python string // of the whole hash as hexadecimal digits
 }
 
-// digests are the hashes by name. Those that are numbers are written with their highest byte first.
+// digests are the hashes by name. Numeric ones are written with their highest byte first.
 var digests = map[string]digest{
 	"md5":     {md5.Size, func(sum *[32]byte, text []byte) { s := md5.Sum(text); copy(sum[:], s[:]) }, "hashlib.md5(%s).hexdigest()"},
 	"sha1":    {sha1.Size, func(sum *[32]byte, text []byte) { s := sha1.Sum(text); copy(sum[:], s[:]) }, "hashlib.sha1(%s).hexdigest()"},
@@ -38,7 +38,7 @@ const collisionFree = 32
 
 const hexDigits = "0123456789abcdef"
 
-// digest is the first digits of the hash of a value's text, or of the bytes of binary. It keeps no order.
+// digest is the first digits of the hash of a value's text, or of binary's bytes. It keeps no order.
 func (c *compiler) digest(k *call) *node {
 	x := c.operand(k, 0)
 	d := digests[k.name]
@@ -74,11 +74,11 @@ func (c *compiler) digest(k *call) *node {
 	return n
 }
 
-// MaxBuckets bounds bucket and salt.
+// MaxBuckets limits bucket and salt.
 const MaxBuckets = 1_000_000
 
-// hashNumber is what bucket and salt divide: the first eight hexadecimal digits of the MD5 as a number. MD5 is slower
-// than others, but every language a reader may be written in has it.
+// hashNumber is the dividend of bucket and salt: the first eight hexadecimal digits of the MD5 as a number. MD5 is
+// slower than others, but available in every reader's language.
 func hashNumber(text []byte) int64 {
 	sum := md5.Sum(text)
 	return int64(binary.BigEndian.Uint32(sum[:]))
@@ -118,9 +118,9 @@ func (c *compiler) bucket(k *call) *node {
 
 func bucketWidth(count int64) int { return len(strconv.FormatInt(count-1, 10)) }
 
-// salt is a number in [0, n) that depends on the named values only. Each value counts as a byte 1, the length of its
-// text in four bytes, the highest first, and the text; null counts as a byte 0. So ("a", "bc") and ("ab", "c") differ,
-// and the type that a sample of the file suggested does not matter.
+// salt is a number in [0, n) that depends only on the named values. Each value counts as a byte 1, the length of its
+// text in four bytes, highest first, and the text; null counts as a byte 0. So ("a", "bc") and ("ab", "c") differ, and
+// the type inferred from a sample does not matter.
 func (c *compiler) salt(k *call) *node {
 	count := k.number(0, MaxBuckets)
 	var parts []*node
@@ -159,7 +159,7 @@ func (c *compiler) salt(k *call) *node {
 	return n
 }
 
-// saltPart appends a value as salt counts it.
+// saltPart appends a value's bytes for salt.
 func (e *Evaluator) saltPart(x *node, row []table.Value) {
 	start := len(e.buf)
 	v := x.value(e, row)
@@ -171,7 +171,7 @@ func (e *Evaluator) saltPart(x *node, row []table.Value) {
 	e.buf = append(e.buf, 1, 0, 0, 0, 0)
 	e.buf = appendText(e.buf, v)
 	binary.BigEndian.PutUint32(e.buf[at+1:], uint32(len(e.buf)-at-5))
-	// What computing the value has left in front is not part of it.
+	// Bytes left in front by computing the value are not part of it.
 	e.buf = e.buf[:start+copy(e.buf[start:], e.buf[at:])]
 }
 

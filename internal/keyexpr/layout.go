@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// timeLayout is how a time is written: pieces one after the other.
+// timeLayout is the format of a time: pieces in order.
 type timeLayout []layoutPiece
 
-// layoutPiece is a layout of Go's, or a text that stands for itself. Those of a strftime layout must not be put together:
-// what stands between directives could look like a part of a time to Go, as the 2 of "v2-%Y".
+// layoutPiece is a Go layout, or literal text. Pieces of a strftime layout must not be joined: to Go, text between
+// directives could look like a part of a time, as the 2 of "v2-%Y".
 type layoutPiece struct {
 	text    string
 	literal bool
@@ -34,13 +34,13 @@ func (l timeLayout) format(dst []byte, t time.Time) []byte {
 	return dst
 }
 
-// between is what may stand between the parts of a time without being taken for one.
+// between are characters that may separate the parts of a time without being one.
 const between = "-/:. _"
 
-// clockParts are the parts of a time from the largest downwards, in Go's layouts and in strftime's.
+// clockParts are the parts of a time from the largest down, in Go's layouts and in strftime's.
 var clockParts = []struct{ layout, directive string }{{"2006", "%Y"}, {"01", "%m"}, {"02", "%d"}, {"15", "%H"}, {"04", "%M"}, {"05", "%S"}}
 
-// ordered reports whether times sort as the layout's text does, and how long that is.
+// ordered reports whether the layout's texts sort like times, and their length.
 func (l timeLayout) ordered() (ordered bool, width int) {
 	layout := ""
 	for _, piece := range l {
@@ -107,7 +107,7 @@ next:
 	return pattern, true
 }
 
-// strftime are the directives that have a counterpart in a layout.
+// strftime maps directives to Go's layouts.
 var strftime = map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM",
 	'f': "", 'j': "002", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700", 'Z': "MST",
 	'F': "2006-01-02", 'T': "15:04:05", '%': "%"}

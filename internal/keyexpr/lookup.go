@@ -13,14 +13,13 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// maxLookupBytes bounds the file of a lookup: all of it is kept in memory.
+// maxLookupBytes is the largest file of a lookup: all of it is kept in memory.
 const maxLookupBytes = 64 << 20
 
-// lookupTable has the codes of names.
 type lookupTable map[string][]byte
 
-// lookup replaces a name by its code from a CSV file of two columns. It keeps no order. A name that the file does not
-// have is refused, or kept as it is.
+// lookup replaces a name by its code from a CSV file of two columns. It keeps no order. A name missing in the file is
+// refused, or kept.
 func (c *compiler) lookup(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	name := k.literal(1)

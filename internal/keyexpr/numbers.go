@@ -126,7 +126,7 @@ func (c *compiler) padSigned(k *call, x *node) *node {
 	return n
 }
 
-// desc turns the order round: what was last comes first. As text it has 19 digits.
+// desc reverses the order. As text it has 19 digits.
 func (c *compiler) desc(k *call) *node {
 	x := c.operand(k, 0, table.Integer)
 	if len(k.args) == 2 {

@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// native lists the binary operators that do not need the expression language to run.
+// native are the binary operators that run without the expression language.
 var native = map[string]bool{"+": true, "-": true, "*": true, "%": true, "/": true, "==": true, "!=": true, "<": true, "<=": true,
 	">": true, ">=": true, "and": true, "&&": true, "or": true, "||": true, "??": true}
 
@@ -122,8 +122,8 @@ func (c *compiler) arithmetic(n *node, op byte, l, r *node) {
 	}
 }
 
-// arithmeticOrder finds the order that + and - with a constant keep, and that of texts one after the other: one counts
-// only if all before it always have the same length.
+// arithmeticOrder finds the order that + and - with a constant keep, and that of concatenated texts: a text's order
+// counts only if all before it have a fixed length.
 func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	switch {
 	case n.typ == table.String:
@@ -175,7 +175,7 @@ func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 	return table.Value{Type: table.Double, Double: v}
 }
 
-// fits reports whether n more bytes of text fit what a row may take.
+// fits reports whether n more bytes of text stay within a row's limit.
 func (e *Evaluator) fits(n *node, more int) bool {
 	if len(e.buf)+more > workBudget {
 		return e.fail(n, CodeExpression, nil, "%v", errWork{})
@@ -237,7 +237,7 @@ func (c *compiler) fallback(n *node, l, r *node) {
 	}
 }
 
-// common is the type of what is either of two values.
+// common is the type of a value that is one of two.
 func common(src string, l, r *node) table.Type {
 	switch {
 	case l.typ == r.typ || r.typ == table.Null:
@@ -275,7 +275,7 @@ func (c *compiler) conditional(n *ast.ConditionalNode) *node {
 	return made.finish()
 }
 
-// condition evaluates a condition; it is not ok if it is null or has failed.
+// condition evaluates a condition; ok is false if it is null or has failed.
 func (e *Evaluator) condition(n, x *node, row []table.Value) (v, ok bool) {
 	c := x.value(e, row)
 	if c.Type != table.Null && c.Type != table.Boolean {
@@ -284,7 +284,7 @@ func (e *Evaluator) condition(n, x *node, row []table.Value) (v, ok bool) {
 	return c.Int != 0, c.Type == table.Boolean && e.why == nil
 }
 
-// logical compiles and, or: the right side is looked at only if the left one does not decide.
+// logical compiles and, or: the right side is evaluated only if the left one does not decide.
 func (c *compiler) logical(n *node, or bool, l, r *node) {
 	for _, x := range []*node{l, r} {
 		if x.typ != table.Boolean && x.typ != table.Any {

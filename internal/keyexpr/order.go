@@ -2,7 +2,7 @@ package keyexpr
 
 import "example.com/tsimport/internal/table"
 
-// Order says how a part of a key sorts against the column that it is made of.
+// Order is the order of a part of a key relative to its input column.
 type Order string
 
 // The orders. A coarse one puts ranges of values together, in order, such as the months of times.
@@ -15,8 +15,8 @@ const (
 	NoOrder          Order = "none"
 )
 
-// Segment is a stretch of a key with one meaning. The rows of a table are in the order of the first segment of the
-// key, among equals of that in the order of the second, and so on.
+// Segment is a stretch of a key with one meaning. A table's rows are in the order of the key's first segment, among
+// equals of that in the order of the second, and so on.
 type Segment struct {
 	Text   string `json:"text"`             // as the expression has it
 	Column string `json:"column,omitempty"` // the one column that it is made of
@@ -24,12 +24,12 @@ type Segment struct {
 	Values int    `json:"values,omitempty"` // how many values it can have at most, 0 if that is not known
 }
 
-// unordered is the order of what mixes up its input, with at most so many values.
+// unordered is the order of a function that scrambles its input into at most that many values.
 func unordered(src string, values int) []Segment {
 	return []Segment{{Text: src, Order: NoOrder, Values: values}}
 }
 
-// single returns the one column that a part is in the order of.
+// single returns the one column that determines a part's order.
 func single(order []Segment) (Segment, bool) {
 	if len(order) != 1 || order[0].Column == "" || order[0].Order == NoOrder || order[0].Order == Constant {
 		return Segment{}, false
@@ -37,7 +37,7 @@ func single(order []Segment) (Segment, bool) {
 	return order[0], true
 }
 
-// reorder is the order of a monotonic function of what is ordered.
+// reorder is the order of a monotonic function of an ordered value.
 func reorder(n *node, src string, descending, coarse bool) []Segment {
 	s, ok := single(n.order)
 	if !ok {
@@ -59,9 +59,8 @@ func reorder(n *node, src string, descending, coarse bool) []Segment {
 	return []Segment{s}
 }
 
-// numberOrder is the order of the number that a text stands for. A column of digits sorts as its numbers do, by which
-// its order is meant then. What else is in the order of a column sorts as a text, and so as a number only if all of it
-// has the same length.
+// numberOrder is the order of the number in a text. A column of digits sorts like its numbers, which define its order
+// then. Other values in a column's order sort as texts, and so as numbers only if all have the same length.
 func numberOrder(x *node, src string) []Segment {
 	if x.typ == table.String && !x.plain && (x.width == 0 || x.signed) {
 		return unordered(src, 0)
@@ -69,7 +68,7 @@ func numberOrder(x *node, src string) []Segment {
 	return reorder(x, src, false, false)
 }
 
-// textOrder is the order of a part's text: of numbers it is not their own.
+// textOrder is the order of a part's text: for numbers it is not their own.
 func textOrder(n *node) []Segment {
 	if n.typ == table.String {
 		return n.order

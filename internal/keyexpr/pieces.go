@@ -7,16 +7,16 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// piece is one of the texts that a key column is joined of.
+// piece is one of the concatenated texts of a key column.
 type piece struct {
 	node *node
-	// sealed says that texts before the piece's end sort before all that follows: it has a fixed width, or ends with a
-	// separator that it does not reach.
+	// sealed means that texts before the piece's end sort before all that follows: it has a fixed width, or ends with a
+	// separator that it cannot contain.
 	sealed    bool
 	separator bool // of a splice
 }
 
-// piecesOf are the texts that a text is joined of, in order.
+// piecesOf returns the concatenated pieces of a text, in order.
 func piecesOf(n *node) []piece {
 	if n.pieces != nil {
 		return n.pieces
@@ -24,8 +24,8 @@ func piecesOf(n *node) []piece {
 	return []piece{{node: n, sealed: n.width > 0}}
 }
 
-// joinedOrder is the order of joined pieces. From a piece on whose end cannot be told from what follows, they sort as one
-// text that is in no column's order.
+// joinedOrder is the order of joined pieces. From a piece without a recognisable end on, they sort as one text in no
+// column's order.
 func joinedOrder(pieces []piece) (order []Segment) {
 	for i, p := range pieces {
 		switch {
@@ -55,7 +55,8 @@ func (n *node) textTells() []int {
 	return n.tells
 }
 
-// joinedTells is tells of joined pieces: of those whose ends are known, by their widths, by a separator or by what no integer has.
+// joinedTells is tells of joined pieces: of those with recognisable ends, by width, by a separator or by a character
+// that no integer has.
 func joinedTells(pieces []piece) (tells []int) {
 	for i, p := range pieces {
 		rest := pieces[i+1:]
@@ -78,7 +79,7 @@ func union(a, b []int) []int {
 	return slices.Compact(both)
 }
 
-// Tells names the columns of which rows with different values get different values of the program, for certain.
+// Tells names the columns whose different values certainly give different values of the program.
 func (p *Program) Tells() (names []string) {
 	for _, i := range p.root.tells {
 		names = append(names, p.env.Columns[i].Name)

@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// noPython stands where there is no formula in Python, and so in all that is made of it.
+// noPython replaces a missing Python formula, also in all formulas that use it.
 const noPython = "…"
 
-// textPython is the text of a node in Python.
+// textPython is a node's text in Python.
 func textPython(n *node) string {
 	switch n.typ {
 	case table.String:
@@ -30,7 +30,7 @@ func textPython(n *node) string {
 	return noPython // the type decides, and a reader does not know it
 }
 
-// bytesPython is what a hash is made of.
+// bytesPython is a hash's input in Python.
 func bytesPython(n *node) string {
 	if n.typ == table.Binary {
 		return n.python
@@ -38,7 +38,7 @@ func bytesPython(n *node) string {
 	return textPython(n) + ".encode()"
 }
 
-// remainderPython is x % k as the expression language has it, with the sign of x.
+// remainderPython is x % k of the expression language, with the sign of x.
 func remainderPython(l, r *node) string {
 	switch {
 	case l.typ == table.Integer && r.typ == table.Integer && r.constant != nil && r.constant.Int > 0:
@@ -51,7 +51,7 @@ func remainderPython(l, r *node) string {
 	return noPython
 }
 
-// pythonNeeds are the lines that formulas need in front of them, by what they call.
+// pythonNeeds are the lines that formulas need in front, by what they call.
 var pythonNeeds = []struct{ call, line string }{
 	{"hashlib.", "import hashlib"}, {"struct.", "import struct"}, {"zlib.", "import zlib"}, {"math.", "import math"},
 	{"mmh3.", "import mmh3  # pip install mmh3"}, {"xxhash.", "import xxhash  # pip install xxhash"},
@@ -64,7 +64,7 @@ var pythonNeeds = []struct{ call, line string }{
 	{"time_of(", `time_of = lambda x, zone, unit=1: (lambda t: (t if t.tzinfo else t.replace(tzinfo=ZoneInfo(zone))).astimezone(ZoneInfo(zone)))(moment(x, unit))`},
 }
 
-// pythonSetup is what the formulas of a key need in front of them.
+// pythonSetup is the lines in front of a key's formulas.
 func pythonSetup(key []KeyColumn) (lines []string) {
 	all := ""
 	for _, k := range key {
@@ -78,7 +78,7 @@ func pythonSetup(key []KeyColumn) (lines []string) {
 	return lines
 }
 
-// columnText is a column as an expression names it.
+// columnText is a column in an expression.
 func columnText(name string) string {
 	if identifier(name) {
 		return name
@@ -86,7 +86,7 @@ func columnText(name string) string {
 	return "col(" + strconv.Quote(name) + ")"
 }
 
-// pythonWords are not names of variables in Python, or are what formulas call.
+// pythonWords cannot be names of variables in Python, or are called by formulas.
 var pythonWords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from global
 	if import in is lambda nonlocal not or pass raise return try while with yield
 	row str int abs len open dict format repr isinstance float hashlib struct zlib math mmh3 xxhash csv double codes time_of moment

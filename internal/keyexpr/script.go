@@ -23,7 +23,7 @@ import (
 )
 
 // script is a piece of syntax that the expression language's own machine runs. In its tree, columns are variables and
-// each call of one of our functions is a function of its own, whose literal arguments are fixed.
+// each call of one of our functions is a function of its own with fixed literal arguments.
 type script struct {
 	compiler *compiler
 	config   *conf.Config
@@ -33,10 +33,9 @@ type script struct {
 	collect  bool
 }
 
-// script compiles a piece of syntax for the expression language.
 func (c *compiler) script(n ast.Node) *node {
 	defer func() {
-		// The library is trusted to run programs, where it catches its own panics; compiling has no such net.
+		// The library catches its own panics when it runs programs, but not when it compiles.
 		switch r := recover().(type) {
 		case nil:
 		case refusal:
@@ -133,7 +132,7 @@ func (s *script) column(name string) {
 	}
 }
 
-// machineTypes are what the expression language has for our types: a variable, and a function that returns one.
+// machineTypes are the expression language's counterparts of our types: a variable, and a function that returns one.
 var machineTypes = map[table.Type]struct {
 	variable types.Type
 	function reflect.Type
@@ -147,8 +146,8 @@ var machineTypes = map[table.Type]struct {
 	table.Null:    {types.Any, reflect.TypeFor[func(...any) any]()},
 }
 
-// call makes a function of one call of ours. Arguments that are not written out are computed by the machine and reach
-// our function through slots.
+// call makes a function of one call of ours. The machine computes its non-literal arguments and passes them through
+// slots.
 func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	c := s.compiler
 	if name == "col" && len(n.Arguments) == 1 {
@@ -190,8 +189,8 @@ func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	ast.Patch(at, &ast.CallNode{Callee: &ast.IdentifierNode{Value: unique}, Arguments: passed})
 }
 
-// boxed wraps a call for the machine, whose functions do not know the evaluator: each call has one of its own, which
-// is what makes this way slow.
+// boxed wraps a call for the machine, whose functions do not know the evaluator: each call has its own, which is why
+// scripts are slow.
 func (p *Program) boxed(n *node, first int) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		e := p.NewEvaluator()
@@ -282,8 +281,8 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 	}
 }
 
-// ofNull reports whether an error of the language is about a value that is not there. An index that is too large, or a
-// text that is not a number, is as wrong in a row with a null as in another.
+// ofNull reports whether an error of the language is about a missing value. An index that is too large, or a text that
+// is not a number, is as wrong in a row with a null as in another.
 func ofNull(err error) bool {
 	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // which does not say what
 }

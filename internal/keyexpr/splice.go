@@ -12,7 +12,7 @@ import (
 )
 
 // splice joins the texts of its parts with a separator of one character. It keeps the order of parts that are texts;
-// numbers need pad. See the package's comment for which values it refuses.
+// numbers need pad. See the package's comment for the values it refuses.
 func (c *compiler) splice(k *call) *node {
 	n := &node{typ: table.String, src: k.src}
 	separator := c.separator(k)
@@ -51,7 +51,7 @@ func (c *compiler) splice(k *call) *node {
 	return n
 }
 
-// separator reads the first argument of a splice; 0 is one that is still to be chosen.
+// separator reads a splice's first argument; 0 is one still to be chosen.
 func (c *compiler) separator(k *call) rune {
 	if k.keyword(0, "auto") {
 		c.program.Auto = true
@@ -96,7 +96,7 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 	}
 }
 
-// firstAtOrBelow finds the first character that sorts at or below the separator. UTF-8 sorts as its characters do.
+// firstAtOrBelow finds the first character that sorts at or below the separator. UTF-8 sorts by character.
 func firstAtOrBelow(text []byte, separator rune) int {
 	if separator < utf8.RuneSelf {
 		for i, b := range text {
@@ -129,20 +129,19 @@ func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
 	return true
 }
 
-// SeparatorChooser finds a separator for splice(auto, …): one that sorts below every character of the values it has
-// been shown. It looks at a sample, so a later value may still have a lower character; its row is then rejected like
-// any other that would break the order. The zero value is ready.
+// SeparatorChooser finds a separator for splice(auto, …): one that sorts below every character of the values shown to
+// it. It sees a sample, so a later value may have a lower character; its row is then rejected like any other that would
+// break the order. The zero value is ready.
 type SeparatorChooser struct {
 	seen   bool
 	lowest byte
 }
 
-// separators are the candidates: the vendor's own, one below nearly every other that can be seen, and then characters
-// below the space.
+// separators are the candidates: the vendor's own, one below nearly every other visible one, and then characters below
+// the space.
 var separators = []rune{',', '!', '\x1f', '\t', '\x01'}
 
-// Observe takes note of the characters of a value. The lowest byte of UTF-8 text is that of its lowest character if
-// that is ASCII, which is all that counts here.
+// Observe notes a value's characters. Only ASCII counts, so the lowest byte of UTF-8 text is its lowest character.
 func (c *SeparatorChooser) Observe(text []byte) {
 	for _, b := range text {
 		if !c.seen || b < c.lowest {

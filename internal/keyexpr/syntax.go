@@ -10,11 +10,11 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// slotRef stands in a syntax tree for an argument that the expression language computes.
+// slotRef is, in a syntax tree, an argument that the expression language computes.
 type slotRef int
 
-// node makes what runs of a piece of syntax. What is not columns, literals, our functions and plain operators is left
-// to the expression language, which is several times slower.
+// node compiles a piece of syntax. Everything but columns, literals, our functions and plain operators is left to the
+// expression language, which is several times slower.
 func (c *compiler) node(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.NilNode:
@@ -133,7 +133,7 @@ func (k *call) keyword(i int, word string) bool {
 	return ok && n.Value == word
 }
 
-// operand compiles an argument of one of the types, or of a type that is known only when it runs.
+// operand compiles an argument of one of the types, or of a type known only at run time.
 func (c *compiler) operand(k *call, i int, allowed ...table.Type) *node {
 	n := c.node(k.args[i])
 	if n.typ == table.Any || len(allowed) == 0 && n.typ != table.Null || slices.Contains(allowed, n.typ) {

@@ -32,7 +32,7 @@ func (c *compiler) textOf(k *call) *node {
 	return n
 }
 
-// integer keeps the order of numbers, those written as text too.
+// integer keeps the order of numbers, also of those written as text.
 func (c *compiler) integer(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer, table.Double)
 	n := &node{typ: table.Integer, src: k.src, order: numberOrder(x, k.src), recipe: x.recipe + " as a number", python: "int(" + x.python + ")"}
@@ -101,7 +101,7 @@ func (e *Evaluator) changeRunes(start int, change func(rune) rune) {
 	e.buf = slices.Delete(e.buf, start, end)
 }
 
-// stringOf appends the text of what must be a text or an integer.
+// stringOf appends the text of a text or an integer; other values fail.
 func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 	if x.typ != table.Any {
 		return x.text(e, row)
@@ -118,7 +118,7 @@ func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 	return false
 }
 
-// substr keeps the order coarsely if it begins at the beginning of a text.
+// substr keeps the order coarsely if it starts at a text's beginning.
 func (c *compiler) substr(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	from := k.number(1, table.MaxValueBytes)
@@ -156,8 +156,8 @@ func prefixBytes(text []byte, n int64) int {
 	return at
 }
 
-// reverse keeps no order: that is its purpose, the fast-changing end comes first. An integer becomes its digits, whose
-// zeros stay, so that reverse(120) is "021".
+// reverse deliberately keeps no order: the fast-changing end comes first. An integer becomes its digits with all zeros,
+// so reverse(120) is "021".
 func (c *compiler) reverse(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, tells: x.textTells(), recipe: x.recipe + " written backwards", python: textPython(x) + "[::-1]"}
@@ -177,7 +177,7 @@ func (c *compiler) reverse(k *call) *node {
 		}
 		e.buf = appendText(e.buf[:start], v)
 		slices.Reverse(e.buf[start:])
-		// Bytes of one character have been turned round with the rest; turn them back.
+		// Bytes of one character have been reversed with the rest; reverse them back.
 		for at := start; at < len(e.buf); at++ {
 			first := at
 			for e.buf[at] >= utf8.RuneSelf && !utf8.RuneStart(e.buf[at]) && at+1 < len(e.buf) {

@@ -16,7 +16,7 @@ type clock struct {
 
 var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-// textTimes are the forms of a time as text, by what stands after the date.
+// textTimes are the forms of a time as text, by the part after the date.
 var textTimes = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02", "2006-01-02 15:04", time.RFC3339}
 
 // clockOf reads the optional arguments from i on: a zone, a unit, or both.
@@ -38,7 +38,7 @@ func clockOf(k *call, i int) clock {
 	return at
 }
 
-// moment compiles the time that a call is about, whose optional arguments begin at i.
+// moment compiles a call's time, whose optional arguments begin at i.
 func (c *compiler) moment(k *call, i int) (clock, *node) {
 	at := clockOf(k, i)
 	x := c.operand(k, 0, table.String, table.Integer)
@@ -48,7 +48,6 @@ func (c *compiler) moment(k *call, i int) (clock, *node) {
 	return at, x
 }
 
-// read makes a time of a value.
 func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 	switch {
 	case v.Type == table.Null:
@@ -123,7 +122,7 @@ func (c *compiler) formatTime(k *call) *node {
 	return n
 }
 
-// python is the time of a value as a formula.
+// python is a value's time as a formula.
 func (at clock) python(x *node) string {
 	switch {
 	case x.typ == table.Integer && at.unit == 1e9:
@@ -161,7 +160,7 @@ func (c *compiler) timePart(k *call) *node {
 	return n
 }
 
-// steady reports whether a zone has turned its clocks in the years that data comes from.
+// steady reports whether a zone never changes its offset in the years 2000 to 2037.
 func steady(zone *time.Location) bool {
 	_, first := time.Date(2000, 1, 1, 0, 0, 0, 0, zone).Zone()
 	for t := time.Date(2000, 1, 1, 0, 0, 0, 0, zone); t.Year() < 2038; t = t.AddDate(0, 0, 14) {

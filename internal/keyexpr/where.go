@@ -6,13 +6,13 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Where is a condition on rows that may have any columns, of any types. It never changes.
+// Where is a condition on rows with any columns, of any types. It is immutable.
 type Where struct {
 	program *Program
 	names   []string
 }
 
-// CompileWhere checks a condition. A comparison with a column that a row does not have is neither true nor false: it does not pass.
+// CompileWhere checks a condition. A comparison with a missing column is neither true nor false: it does not pass.
 func CompileWhere(source string) (*Where, error) {
 	w, err := CompileOfRows(source, "where")
 	if err == nil && w.program.Type != table.Boolean && w.program.Type != table.Any {
@@ -21,7 +21,7 @@ func CompileWhere(source string) (*Where, error) {
 	return w, err
 }
 
-// CompileOfRows is CompileWhere of an expression whose value may be of any type. Errors call it by the name.
+// CompileOfRows is CompileWhere for an expression of any type. Errors call it name.
 func CompileOfRows(source, name string) (*Where, error) {
 	names, err := Names(source)
 	if err != nil {
@@ -41,7 +41,7 @@ func CompileOfRows(source, name string) (*Where, error) {
 // Source is the condition's text.
 func (w *Where) Source() string { return w.program.Source() }
 
-// Columns are those that the condition names.
+// Columns are the columns that the condition names.
 func (w *Where) Columns() []string { return w.names }
 
 // Test judges rows for one worker.
@@ -56,8 +56,8 @@ func (w *Where) NewTest() *Test {
 	return &Test{w, w.program.NewEvaluator(), make([]table.Value, len(w.names))}
 }
 
-// Passes reports whether a row passes, by the values of its columns: Null is one that it does not have. It returns why that cannot be
-// said.
+// Passes reports whether a row passes, by the values of its columns: Null for a missing one. The reason says why that
+// is undecidable.
 func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason) {
 	v, why := t.Value(value)
 	switch {
@@ -69,7 +69,7 @@ func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason)
 	return v.Type == table.Boolean && v.Int != 0, nil
 }
 
-// Value is what the expression gives for a row, Null if that is nothing. It is good until the next call.
+// Value is the expression's value for a row, Null for none. It is valid until the next call.
 func (t *Test) Value(value func(name string) table.Value) (table.Value, *table.Reason) {
 	for i, name := range t.of.names {
 		t.values[i] = value(name)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Table is what a table has, or is to have.
+// Table is a table's present or wanted settings.
 type Table struct {
 	Name        string
 	Read, Write int // reserved throughput in capacity units
@@ -15,8 +15,8 @@ type Table struct {
 	MaxVersions int
 }
 
-// Change is what a table has and what its class wants it to have. Both are the same for a table that is as it should be,
-// and for one whose class archives or drops: what is to leave is not changed before.
+// Change is a table's present settings and those of its class. Both are equal for a table that needs no change, and for
+// one whose class archives or drops: it is not changed before.
 type Change struct {
 	Period     Period
 	Age        int
@@ -24,7 +24,7 @@ type Change struct {
 	Have, Want Table
 }
 
-// Expired reports whether the table is older than any table is to be.
+// Expired reports whether the table is older than the policy keeps tables.
 func (c *Change) Expired() bool { return c.Class.Expires() }
 
 // Reserves reports whether the reserved throughput changes.
@@ -35,14 +35,14 @@ func (c *Change) Options() bool {
 	return c.Have.TTL != c.Want.TTL || c.Have.MaxVersions != c.Want.MaxVersions
 }
 
-// Setting is one number of a table that changes.
+// Setting is one changed number of a table.
 type Setting struct {
 	Name string `json:"name"` // as the policy has it
 	From int    `json:"from"`
 	To   int    `json:"to"`
 }
 
-// Settings are the numbers that change.
+// Settings are the changed numbers.
 func (c *Change) Settings() (settings []Setting) {
 	for _, s := range []Setting{
 		{"reserved.read", c.Have.Read, c.Want.Read},
@@ -57,13 +57,13 @@ func (c *Change) Settings() (settings []Setting) {
 	return settings
 }
 
-// Shortens reports whether the change makes cells expire, or drops versions, that the table holds at present.
+// Shortens reports whether the change makes present cells expire, or drops present versions.
 func (c *Change) Shortens() bool {
 	sooner := c.Want.TTL != -1 && (c.Have.TTL == -1 || c.Want.TTL < c.Have.TTL)
 	return sooner || c.Want.MaxVersions < c.Have.MaxVersions
 }
 
-// Change returns what happens to a table that holds the period, at a time.
+// Change returns the change of a table that holds the period, at a time.
 func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	c := Change{Period: period, Age: p.Age(period, now), Class: p.ClassOf(period, now), Have: have, Want: have}
 	for _, s := range []struct {
@@ -77,8 +77,8 @@ func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	return c
 }
 
-// Matching sorts out which of the names are the template's: those of its tables, oldest period first, and those that
-// only begin and end like them, which somebody may have meant to be some.
+// Matching divides names into those of the template's tables, oldest period first, and those that only begin and end
+// alike and may have been meant.
 func (t *Template) Matching(names []string) (tables, others []string) {
 	periods := map[string]Period{}
 	for _, name := range names {

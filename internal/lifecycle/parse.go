@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Bounds of what a policy may say.
+// Limits of a policy.
 const (
 	maxPolicyBytes   = 1 << 20
 	maxAge           = 1_000_000
@@ -26,7 +26,7 @@ const (
 	maxNumber        = 1<<31 - 1
 )
 
-// Read reads a policy's file. An archive's relative folder is relative to that of the file.
+// Read reads a policy's file. An archive's relative folder is relative to the file's.
 func Read(file string) (*Policy, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -45,7 +45,7 @@ func Read(file string) (*Policy, error) {
 	return p, nil
 }
 
-// Parse reads a policy. Its name is for errors, which are one line with the number of the line they are about.
+// Parse reads a policy. Its name is for errors, which are one line with the line number.
 func Parse(name string, text []byte) (p *Policy, err error) {
 	if len(text) > maxPolicyBytes {
 		return nil, fmt.Errorf("policy %s: over %d bytes; is it a policy?", name, maxPolicyBytes)
@@ -65,24 +65,25 @@ func Parse(name string, text []byte) (p *Policy, err error) {
 	return p, nil
 }
 
-// refusal is why a policy is not understood. What reads a part panics with it, and Parse returns it.
+// refusal is why a policy is not understood. Functions that read a part panic with it, and Parse returns it.
 type refusal struct{ error }
 
-// address is how addresses such as https://x begin; a path of one letter and a colon is on a drive. stores is how those begin that can be archives.
+// address matches addresses such as https://x; a path of one letter and a colon is on a drive. stores matches those
+// that can be archives.
 var (
 	address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
 	stores  = regexp.MustCompile(`(?i)^(oss|s3)://`)
 )
 
-// document is a policy's file that is being read. The file is taken apart node by node: the library's own decoding into
-// structs lets scalars of other types and repeated keys of some kinds pass, and words its errors for programmers.
+// document is a policy's file being read, node by node: the library's own decoding into structs accepts scalars of
+// other types and some repeated keys, and words its errors for programmers.
 type document struct{ name string }
 
 func (d *document) refusef(n *yaml.Node, format string, a ...any) refusal {
 	return refusal{fmt.Errorf("policy %s, line %d: %s", d.name, max(1, n.Line), fmt.Sprintf(format, a...))}
 }
 
-// libraryError is how the library words what it cannot read.
+// libraryError is the library's form of a syntax error.
 var libraryError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 func (d *document) root(text []byte) *yaml.Node {
@@ -114,7 +115,7 @@ func (d *document) syntaxError(err error) refusal {
 	return refusal{fmt.Errorf("policy %s, line %s: not YAML: %s", d.name, m[1], m[2])}
 }
 
-// field is one that a mapping may have.
+// field is a possible field of a mapping.
 type field[T any] struct {
 	name     string
 	required bool
@@ -129,7 +130,6 @@ func policyFields() []field[Policy] {
 	}
 }
 
-// number is a field that holds one.
 func number(name, what string, from, to int, place func(*Class) **int) field[Class] {
 	return field[Class]{name, false, func(d *document, n *yaml.Node, c *Class) { *place(c) = new(d.number(n, what, from, to)) }}
 }
@@ -171,7 +171,7 @@ func reservedFields() []field[Class] {
 	}
 }
 
-// readObject reads a mapping: each of its keys once and known, all that are required there.
+// readObject reads a mapping: each of its keys once and known, all required ones present.
 func readObject[T any](d *document, n *yaml.Node, what string, fields []field[T], to *T) {
 	d.kind(n, yaml.MappingNode, "the fields of "+what)
 	lines := map[string]int{}
@@ -222,7 +222,7 @@ func (d *document) text(n *yaml.Node, want string) string {
 	return n.Value
 }
 
-// number reads a whole number in decimal digits: YAML has more ways to write one, and 010 would be eight in some.
+// number reads a whole number in decimal digits: YAML has more notations, and 010 would be eight in some.
 func (d *document) number(n *yaml.Node, want string, from, to int) int {
 	d.kind(n, yaml.ScalarNode, want)
 	v, err := strconv.Atoi(n.Value)
@@ -294,7 +294,7 @@ func (d *document) checkClass(n *yaml.Node, c *Class, last bool) {
 	}
 }
 
-// does says how the tables of a class end.
+// does says how a class ends its tables.
 func (c *Class) does() string {
 	if c.Drop {
 		return "drops"

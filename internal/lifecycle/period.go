@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Unit is how long a period is.
+// Unit is the length of a period.
 type Unit uint8
 
-// The units.
 const (
 	Year Unit = iota + 1
 	Month
@@ -24,7 +23,7 @@ var (
 
 func (u Unit) String() string { return unitNames[u] }
 
-// ParseUnit reads the name of a unit.
+// ParseUnit reads a unit's name.
 func ParseUnit(name string) (Unit, error) {
 	for u := Year; u <= Day; u++ {
 		if unitNames[u] == name {
@@ -34,7 +33,7 @@ func ParseUnit(name string) (Unit, error) {
 	return 0, fmt.Errorf("%q is not a period; want month, day or year", name)
 }
 
-// at is the period that a time lies in, by the calendar of the time's own location.
+// at is the period that contains a time, by the calendar of the time's own location.
 func (u Unit) at(t time.Time) Period {
 	switch u {
 	case Year:
@@ -48,16 +47,15 @@ func (u Unit) at(t time.Time) Period {
 
 const secondsPerDay = 24 * 60 * 60
 
-// dayZero is the first day of the year 0.
 var dayZero = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
-// Period is a year, month or day of the calendar, in no zone. Periods can be compared and be keys of a map.
+// Period is a year, month or day of the calendar, in no zone. Periods are comparable.
 type Period struct {
 	Unit  Unit
 	index int // years, months or days since the year 0 began
 }
 
-// Start is the first instant of the period in a zone.
+// Start is the period's first instant in a zone.
 func (p Period) Start(zone *time.Location) time.Time {
 	switch p.Unit {
 	case Year:
@@ -68,10 +66,10 @@ func (p Period) Start(zone *time.Location) time.Time {
 	return time.Date(0, 1, 1+p.index, 0, 0, 0, 0, zone)
 }
 
-// String is the period as it stands in a table's name: 2024, 202403 or 20240331.
+// String is the period in a table's name: 2024, 202403 or 20240331.
 func (p Period) String() string { return p.Start(time.UTC).Format(layouts[p.Unit]) }
 
-// parse reads what String makes, and nothing else.
+// parse reads only what String writes.
 func (u Unit) parse(text string) (Period, bool) {
 	if len(text) != len(layouts[u]) {
 		return Period{}, false

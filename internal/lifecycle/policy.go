@@ -6,22 +6,23 @@ import (
 	"time"
 )
 
-// Policy says what tables of each age are to be.
+// Policy defines the settings of tables by age.
 type Policy struct {
 	Unit    Unit           // of ages
 	Zone    *time.Location // whose calendar ages follow
 	Classes []Class        // from young to old, at least one; only the last has no bound, and only it may archive or drop
 }
 
-// Class is what a policy wants of the tables of some ages. A nil pointer wants nothing: what a table has stays, and a
-// new table gets what it would have got without a policy.
+// Class is a policy's settings for tables of some ages. A nil pointer means no setting: a table keeps its own, and a
+// new table gets the one that it would have without a policy.
 type Class struct {
 	Number      int  // from 1
 	From, UpTo  int  // first and last age in periods; UpTo is Unbounded in the last class
 	Read, Write *int // reserved throughput in capacity units
 	TTL         *int // seconds, -1 means forever
 	MaxVersions *int // of a cell
-	// Archive is the folder, or the address in a store of objects, for what is older than any table is to be; then the class wants nothing else.
+	// Archive is the folder, or the address in an object store, for tables beyond the last age; then the class has no
+	// other settings.
 	Archive string
 	Drop    bool // what is older than any table is to be is not kept; then the class wants nothing else
 }
@@ -32,7 +33,7 @@ const Unbounded = int(^uint(0) >> 1)
 // Archives reports whether the tables of the class become archives.
 func (c *Class) Archives() bool { return c.Archive != "" }
 
-// Remote reports whether the archive is in a store of objects.
+// Remote reports whether the archive is in an object store.
 func (c *Class) Remote() bool { return stores.MatchString(c.Archive) }
 
 // Expires reports whether the class has no tables.

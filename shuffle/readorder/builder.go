@@ -2,8 +2,8 @@ package readorder
 
 import "sync/atomic"
 
-// Builder collects the sections of an input in its order: a short one, a long one, and so on. When they take too many bytes it joins the
-// long ones to their neighbours, and asks for longer ones.
+// Builder collects the sections of an input in order: a short one, a long one, and so on. If they take too many bytes
+// it joins the long ones to their neighbours, and asks for longer ones.
 type Builder struct {
 	limit    int
 	even     bool // all sections are alike
@@ -16,40 +16,39 @@ type Builder struct {
 	full     bool
 }
 
-// fewSections is for how many sections there must be room, if every other one is to be a short one.
+// fewSections is the number of sections for which there must be memory if every other one is short.
 const fewSections = 512
 
-// NewBuilder makes a builder of sections of about so many rows on average that take so many bytes at most.
+// NewBuilder makes a builder of sections with about that many rows on average, in at most that many bytes.
 func NewBuilder(rows, bytes int) *Builder {
 	b := &Builder{limit: bytes, even: bytes < fewSections*(sectionBytes+2*intervalBytes)}
 	b.rows.Store(int64(rows))
 	return b
 }
 
-// NewHead makes a builder of sections that stay where they are: they are as long as they may be.
+// NewHead makes a builder of sections that keep their places: they are as long as possible.
 func NewHead(bytes int) *Builder {
 	b := &Builder{limit: bytes, coarse: true, even: true}
 	b.rows.Store(maxRows)
 	return b
 }
 
-// Short is how many rows a short section has where sections have so many on average. Rows that are spread over many short sections show
-// the service what all of the keys are like before much is written.
+// Short is the rows of a short section where sections have that many on average. Rows spread over many short sections
+// show the service all keys before much is written.
 func Short(rows int) int { return max(1, rows/5) }
 
-// Even reports whether all sections should be alike: there is room for few.
+// Even reports whether all sections should be alike, because there is memory for few.
 func (b *Builder) Even() bool { return b.even }
 
-// Rows is how many rows the next sections should have on average. Any goroutine may call it.
+// Rows is the average rows of the next sections. It is safe for concurrent use.
 func (b *Builder) Rows() int { return int(b.rows.Load()) }
 
-// sectionBytes is what a section takes beside its intervals, that which Order needs for it included.
+// sectionBytes is a section's memory beside its intervals, including Order's.
 const (
 	sectionBytes  = 200
 	intervalBytes = 96
 )
 
-// held is the memory of a section.
 func (s *Section) held() int {
 	n := sectionBytes
 	for i := range s.Keys {
@@ -58,7 +57,7 @@ func (s *Section) held() int {
 	return n
 }
 
-// What a section is that neighbours are joined to at most.
+// The largest sections to which neighbours are joined.
 const (
 	maxRows  = 1 << 30
 	maxBytes = 8 << 20 // a section is read in one go
@@ -75,15 +74,15 @@ func (b *Builder) Add(s Section) {
 	}
 }
 
-// Full reports whether the sections take more than they may, though they were joined.
+// Full reports whether the sections exceed the limit even after joining.
 func (b *Builder) Full() bool { return b.full }
 
-// Sections returns the sections in the order of the input.
+// Sections returns the sections in input order.
 func (b *Builder) Sections() []Section { return b.sections }
 
-// push puts a section after the others. When larger ones were asked for, a section stays as short as it is where a period begins, and the
-// others up to the next period become one. A period has the rows of two sections: wherever in the input they stand, the short ones have the
-// same density. Of an even builder's sections each is a period.
+// push appends a section. After larger ones were requested, the section at the beginning of a period stays short, and
+// the others up to the next period become one. A period has the rows of two sections: the short ones have the same
+// density everywhere in the input. In an even builder each section is a period.
 func (b *Builder) push(to []Section, s Section) []Section {
 	n := len(to)
 	if n == 0 {

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// MaxIntervals is how many intervals a section has at most: one for most of its rows, and some for rows that are elsewhere.
+// MaxIntervals limits a section's intervals: one for most of its rows, and some for outliers.
 const MaxIntervals = 4
 
-// wideGap is the part of the span of a section's keys that a gap must be at least for the keys on both sides to be in different intervals.
+// wideGap is the part of a section's key span that a gap must have to separate two intervals.
 const wideGap = 8
 
 // Cover returns intervals that hold the keys. It sorts them, and keeps none of their memory.
@@ -52,13 +52,13 @@ func interval(lower, upper []byte) Interval {
 	return Interval{both[:len(lower):len(lower)], both[len(lower):]}
 }
 
-// gap is where keys are far apart: before which of them, and how far.
+// gap is a place where keys are far apart: the key after it, and its width.
 type gap struct {
 	at   int
 	wide uint64
 }
 
-// widest returns where the widest gaps are, in order, at most as many as divide keys into MaxIntervals.
+// widest returns the places of the widest gaps, in order, at most as many as divide keys into MaxIntervals.
 func widest(gaps []gap) []int {
 	slices.SortStableFunc(gaps, func(a, b gap) int { return cmp.Compare(b.wide, a.wide) })
 	var at []int
@@ -105,7 +105,7 @@ func joinKeys(a, b []Interval) []Interval {
 	return few
 }
 
-// measure tells how far keys are apart: by the eight bytes after the prefix that they share.
+// measure measures distances of keys by the eight bytes after their common prefix.
 type measure struct{ shared int }
 
 func newMeasure(lowest, highest []byte) measure {

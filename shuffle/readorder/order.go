@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Order returns the places of the sections, which are given in the order of the input, in the order in which they are to be read. A
-// section comes after every earlier one that has an interval which meets one of its own. Of those that may come, the one comes
-// first that evens out what was read of all keys so far: see rank. The first head sections stay where they are: they were read already.
+// Order returns the places of the sections, given in input order, in reading order. A section comes after every earlier
+// one with an overlapping interval. Among those that may come, the next is the one that evens out the keys read so far:
+// see rank. The first head sections, already read, keep their places.
 func Order(sections []Section, head int) []int32 {
 	o := &ordering{waits: make([]int32, len(sections))}
 	o.bind(sections)
@@ -40,7 +40,7 @@ func Order(sections []Section, head int) []int32 {
 	return order
 }
 
-// Spread returns the places of the sections in an order as Order's, in which no section waits for another.
+// Spread is Order for sections that do not wait for each other.
 func Spread(sections []Section, head int) []int32 {
 	o := &ordering{low: make([]int32, len(sections))}
 	places, _ := ends(sections)
@@ -57,7 +57,7 @@ func Spread(sections []Section, head int) []int32 {
 	return order
 }
 
-// ordering is what Order works with.
+// ordering is Order's state.
 type ordering struct {
 	waits []int32 // earlier sections that must come first, by section
 	edges []int32 // sections that wait for one, by
@@ -67,8 +67,8 @@ type ordering struct {
 	free  freeSections
 }
 
-// bind finds which sections wait for which. It paints the keys with the sections in their order: a section waits for those whose
-// paint it covers. What they had covered before waits for it by them.
+// bind finds which sections wait for which. It paints the keys with the sections in order: a section waits for those
+// whose paint it covers, and through them for those that they had covered.
 func (o *ordering) bind(sections []Section) {
 	places, n := ends(sections)
 	o.low = make([]int32, len(sections))
@@ -108,8 +108,8 @@ func (o *ordering) bind(sections []Section) {
 	}
 }
 
-// ends numbers the ends of all intervals in key order, equal ones alike. It returns the numbers of the lower and the upper end of each
-// interval, and how many there are.
+// ends numbers the ends of all intervals in key order, equal ones alike. It returns the numbers of each interval's
+// lower and upper end, and their count.
 func ends(sections []Section) (places []int32, n int) {
 	var keys [][]byte
 	for i := range sections {
@@ -132,18 +132,18 @@ func ends(sections []Section) (places []int32, n int) {
 	return places, n + 1
 }
 
-// golden is the golden ratio's fraction. Its multiples, of which only the fractions are kept, divide any interval more evenly than
-// those of any other number, however many of them there are.
+// golden is the golden ratio's fraction. The fractions of its multiples divide any interval more evenly than any other
+// number's, however many there are.
 const golden = 0.6180339887498949
 
-// tablesTogether is of how many tables rows are read by turns. More tables have more partitions, up to more than a load can keep busy; and
-// each has lanes, and a place among the tables whose partitions are asked for.
+// tablesTogether is the number of tables read by turns. More tables have more partitions, up to more than a load can
+// keep busy; and each has lanes, and a place among the tables whose partitions are asked for.
 const tablesTogether = 16
 
-// rank gives every section its turn. The keys are a line on which every section has a stretch as long as its rows: a section
-// comes when the first multiple of the golden ratio falls into its stretch. The short sections come before the others: so
-// many places of the keys have rows early. Of many tables some have their turns, then the next ones, in the order of the input. The first
-// head sections have no turn.
+// rank gives every section its turn. On a line of keys every section has a stretch as long as its rows: a section comes
+// when the first multiple of the golden ratio falls into its stretch. The short sections come before the others: so
+// many places of the keys have rows early. Of many tables some have their turns, then the next ones, in input order.
+// The first head sections have no turn.
 func (o *ordering) rank(sections []Section, head int) {
 	byKey := make([]int32, len(sections)-head)
 	for i := range byKey {
@@ -165,7 +165,7 @@ func (o *ordering) rank(sections []Section, head int) {
 	}
 }
 
-// rankTables gives some sections, which are in the order of their keys, the turns from the given one on, and returns the next turn.
+// rankTables gives some sections, in key order, the turns from the given one on, and returns the next turn.
 func (o *ordering) rankTables(sections []Section, byKey []int32, turn int32) int32 {
 	total := int64(0)
 	for _, i := range byKey {
@@ -183,8 +183,8 @@ func (o *ordering) rankTables(sections []Section, byKey []int32, turn int32) int
 	return o.takeTurns(sections, long, o.takeTurns(sections, short, turn))
 }
 
-// usualOfShort returns the records of a short section among some, of which half are short: what is left at the end of a split may be
-// less than a long section and still too much for one place of the keys to begin with.
+// usualOfShort returns the records of a short section among some, half of them short: the rest at a split's end may be
+// below a long section and still too much for one place of the keys to begin with.
 func usualOfShort(sections []Section, some []int32) int64 {
 	records := make([]int64, len(some))
 	for i, s := range some {
@@ -194,7 +194,7 @@ func usualOfShort(sections []Section, some []int32) int64 {
 	return records[len(records)/4]
 }
 
-// takeTurns gives the sections, which are in the order of their keys, the turns from the given one on, and returns the next turn.
+// takeTurns gives the sections, in key order, the turns from the given one on, and returns the next turn.
 func (o *ordering) takeTurns(sections []Section, byKey []int32, turn int32) int32 {
 	if len(byKey) == 0 {
 		return turn
@@ -223,7 +223,7 @@ func (o *ordering) takeTurns(sections []Section, byKey []int32, turn int32) int3
 	return turn
 }
 
-// freeSections are a heap of sections by their turns.
+// freeSections is a heap of sections by turn.
 type freeSections struct {
 	list []int32
 	turn []int32

@@ -2,8 +2,8 @@ package readorder
 
 import "math/bits"
 
-// paint says which section has covered each place last. Places with the same paint in a row are one run: a run is known by its
-// first place, so that covering many places costs what they had been covered with.
+// paint says which section has covered each place last. Consecutive places with the same paint are one run, known by
+// its first place, so covering many places costs only as many steps as they had runs.
 type paint struct {
 	owner  []int32    // of the run that begins at the place; -1 is none
 	begins [][]uint64 // a bit for each place at which a run begins; above, a bit for each word below that is not zero
@@ -23,7 +23,7 @@ func newPaint(n int) *paint {
 	return p
 }
 
-// cover paints the places from lower to upper and appends what was below.
+// cover paints the places from lower to upper and appends the sections below.
 func (p *paint) cover(lower, upper, section int32, under []int32) []int32 {
 	p.cut(lower)
 	if int(upper)+1 < len(p.owner) {
@@ -41,7 +41,6 @@ func (p *paint) cover(lower, upper, section int32, under []int32) []int32 {
 	return under
 }
 
-// cut makes a run begin at a place.
 func (p *paint) cut(at int32) {
 	if p.begins[0][at/64]>>(at%64)&1 == 1 {
 		return

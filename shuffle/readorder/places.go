@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Places tells where in the order of reading records come, by their place in the inputs. It is safe for concurrent use.
+// Places maps records' places in the inputs to their places in reading order. It is safe for concurrent use.
 type Places struct {
 	schedules []*Schedule
 	sections  []placed
 }
 
-// placed is a section with how many records its schedule has before it.
+// placed is a section with the number of records before it in its schedule.
 type placed struct {
 	source          int
 	record, records int64
@@ -19,7 +19,7 @@ type placed struct {
 	before          int64
 }
 
-// NewPlaces makes the Places of inputs of which some are read by schedules.
+// NewPlaces makes the Places of inputs, some of them read by schedules.
 func NewPlaces(all []*Schedule) *Places {
 	p := &Places{schedules: all}
 	for _, s := range all {
@@ -36,8 +36,8 @@ func NewPlaces(all []*Schedule) *Places {
 	return p
 }
 
-// Find returns where the record of a source comes: the source under which it is numbered, and its number there. A record that the
-// schedules leave out does not come.
+// Find returns a source's record's place in reading order: the source under which it is numbered, and its number there.
+// A record that the schedules omit does not come.
 func (p *Places) Find(source int, record int64) (at int, number int64, comes bool) {
 	i, found := slices.BinarySearchFunc(p.sections, record, func(s placed, record int64) int {
 		return cmp.Or(cmp.Compare(s.source, source), cmp.Compare(s.record, record))

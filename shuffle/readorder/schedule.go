@@ -6,14 +6,14 @@ import (
 	"unsafe"
 )
 
-// Schedule is the order in which some sources that follow each other are read.
+// Schedule is the reading order of some consecutive sources.
 type Schedule struct {
 	Source   int       // the first of them
 	Sources  int       // how many they are
 	Sections []Section // in the order in which they are read; without keys
 }
 
-// Make makes the schedule of sections of the sources from one on, which are read in the given order.
+// Make makes the schedule of sections of the sources from source on, read in the given order.
 func Make(source, sources int, sections []Section, order []int32) *Schedule {
 	s := &Schedule{Source: source, Sources: sources, Sections: make([]Section, 0, len(sections))}
 	for _, i := range order {
@@ -24,7 +24,7 @@ func Make(source, sources int, sections []Section, order []int32) *Schedule {
 	return s
 }
 
-// Records is how many records the sections have.
+// Records is the sections' number of records.
 func (s *Schedule) Records() (n int64) {
 	for i := range s.Sections {
 		n += s.Sections[i].Records
@@ -32,7 +32,7 @@ func (s *Schedule) Records() (n int64) {
 	return n
 }
 
-// Held is the memory of the schedule, in bytes.
+// Held is the schedule's memory in bytes.
 func (s *Schedule) Held() int64 { return int64(len(s.Sections)) * int64(unsafe.Sizeof(Section{})) }
 
 const magic = "tsimport reading order 1\n"
@@ -58,7 +58,7 @@ func Encode(all []*Schedule) []byte {
 
 var errDamaged = errors.New("the file is damaged, or of another version of tsimport")
 
-// Decode reads a file that Encode made.
+// Decode reads a file made by Encode.
 func Decode(file []byte) ([]*Schedule, error) {
 	if len(file) < len(magic) || string(file[:len(magic)]) != magic {
 		return nil, errDamaged
@@ -92,7 +92,6 @@ func Decode(file []byte) ([]*Schedule, error) {
 	return all, nil
 }
 
-// decoder reads what was appended.
 type decoder struct {
 	rest []byte
 	bad  bool
@@ -108,7 +107,7 @@ func (d *decoder) number() uint64 {
 	return v
 }
 
-// count reads how many things follow, each of at least one byte.
+// count reads the number of following elements, each of at least one byte.
 func (d *decoder) count() uint64 {
 	n := d.number()
 	if n > uint64(len(d.rest)) {

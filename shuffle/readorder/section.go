@@ -1,7 +1,7 @@
 package readorder
 
-// Section is consecutive records of one source. It has many fields: where the records are for whoever reads them, where they are
-// for people, and what they were.
+// Section is consecutive records of one source. It has many fields: the records' place for readers, their place for
+// users, and their properties.
 type Section struct {
 	Source  int   // its ordinal
 	Record  int64 // records of the source before it
@@ -11,10 +11,10 @@ type Section struct {
 	Offset  int64 // of its text in the source; 0 where records never were text
 	Bytes   int64 // of the source that it stands for, about; of text exactly
 	Sum     Sum   // of what was read of it
-	// Table numbers the table of its rows, where they go to several, in the order in which the tables come in the input; of rows of
-	// several tables, one of them.
+	// Table is the number of its rows' table in a load into several, in the order of first appearance; for rows of several
+	// tables, one of them.
 	Table int32
-	// Keys are disjoint intervals, in key order, that hold the ordering keys of all of its rows. None means that it has no rows.
+	// Keys are disjoint intervals, in key order, that hold the ordering keys of all its rows. None: it has no rows.
 	Keys []Interval
 }
 
@@ -26,7 +26,7 @@ func (s *Section) follows(before *Section) bool {
 	return s.Source == before.Source && s.Table == before.Table && s.Record == before.Record+before.Records && s.Offset == before.Offset+before.textBytes()
 }
 
-// textBytes is how far apart the offsets of a section and the next one are.
+// textBytes is the distance of the offsets of a section and the next one.
 func (s *Section) textBytes() int64 {
 	if s.Offset == 0 && s.Lines == 0 && s.Line == 0 {
 		return 0
@@ -34,7 +34,7 @@ func (s *Section) textBytes() int64 {
 	return s.Bytes
 }
 
-// join adds the section that follows.
+// join adds the next section.
 func (s *Section) join(next *Section) {
 	s.Records += next.Records
 	s.Lines += next.Lines
@@ -43,16 +43,16 @@ func (s *Section) join(next *Section) {
 	s.Keys = joinKeys(s.Keys, next.Keys)
 }
 
-// Sum is a sum of bytes that tells whether they have changed. The sum of two parts is made of the sums of each.
+// Sum is a sum of bytes that detects changes. The sum of two parts can be made of their sums.
 type Sum struct {
 	Value uint64
 	Bytes int64
 }
 
-// factor is odd, so that a byte that changes always changes the sum.
+// factor is odd, so changing a byte always changes the sum.
 const factor = 0x9e3779b97f4a7c15
 
-// The powers of factor by which the bytes of a step count.
+// The powers of factor for the bytes of a step.
 const (
 	factor2 = factor * factor & (1<<64 - 1)
 	factor3 = factor2 * factor & (1<<64 - 1)
@@ -69,8 +69,8 @@ func (s *Sum) Write(p []byte) {
 	v := s.Value
 	s.Bytes += int64(len(p))
 	for ; len(p) >= 8; p = p[8:] {
-		// Each byte counts as one more than it is, hence ones: zeros at the beginning must not be lost. What does not depend on v is added up
-		// first, so that the processor need not wait for it.
+		// Each byte counts as one more than it is, hence ones: zeros at the beginning must not be lost. Terms without v are
+		// added first, so the processor need not wait for it.
 		first := uint64(p[0])*factor7 + uint64(p[1])*factor6 + uint64(p[2])*factor5 + uint64(p[3])*factor4
 		rest := uint64(p[4])*factor3 + uint64(p[5])*factor2 + uint64(p[6])*factor + uint64(p[7]) + ones
 		v = v*factor8 + (first + rest)
@@ -81,7 +81,7 @@ func (s *Sum) Write(p []byte) {
 	s.Value = v
 }
 
-// Add adds the sum of what follows.
+// Add adds the sum of the following bytes.
 func (s *Sum) Add(next Sum) {
 	power, by := uint64(1), uint64(factor)
 	for n := next.Bytes; n > 0; n >>= 1 {
