@@ -142,7 +142,7 @@ func TestATransactionLastsAMinuteAndIsForgottenThen(t *testing.T) {
 // The store is looked at as each of a commit's writes to the disk leaves it, with any part of what was not synced.
 func TestACommitSurvivesALossOfPowerWholeOrNotAtAll(t *testing.T) {
 	const rows = 100
-	for left := 0; left <= 100; left += 25 {
+	for left := 0; left <= 100; left += 50 {
 		disk, random := vfs.NewCrashableMem(), rand.New(rand.NewPCG(1, uint64(left)))
 		var watching atomic.Bool
 		var mu sync.Mutex

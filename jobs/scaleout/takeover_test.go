@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -37,13 +38,14 @@ func takeover(t *testing.T, disturb func(*process), replaced bool) {
 	const rows = 20_000
 	w := newWorld(t)
 	w.tune = byDefault
-	text := "id,what\n"
+	text := new(strings.Builder)
+	text.WriteString("id,what\n")
 	for n := range rows {
 		key, what := fmt.Sprintf("k%04x", uint16(n*40503)), fmt.Sprint("record ", n)
 		w.want[key] = what
-		text += key + "," + what + "\n"
+		fmt.Fprintf(text, "%s,%s\n", key, what)
 	}
-	w.inputs, w.good = []string{w.file("in.csv", text)}, rows
+	w.inputs, w.good = []string{w.file("in.csv", text.String())}, rows
 	w.planned(func(r *Request) { r.Workers, r.SplitSize = 3, 1<<20 })
 	w.readAll()
 	var all sync.WaitGroup

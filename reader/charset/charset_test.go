@@ -91,7 +91,7 @@ func TestEveryCodePointAnEncodingHasComesBack(t *testing.T) {
 	}
 }
 
-var sequences = flag.Int("sequences", 15_000, "random sequences of bytes that are decoded in each encoding")
+var sequences = flag.Int("sequences", 5_000, "random sequences of bytes that are decoded in each encoding")
 
 // TestDecodingIsThatOfXTextUnlessItReplaces runs all sequences of one and two bytes, and random ones.
 func TestDecodingIsThatOfXTextUnlessItReplaces(t *testing.T) {

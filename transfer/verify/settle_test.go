@@ -185,7 +185,7 @@ func TestWhatDiffersStillIsFoundAsItIs(t *testing.T) {
 // TestNothingSettlesThatDoesNotAgree has others change rows all the time, of which some never agree.
 func TestNothingSettlesThatDoesNotAgree(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
-		for seed := range uint64(3) {
+		for seed := range uint64(2) {
 			random := rand.New(rand.NewPCG(seed, 7))
 			prefix := fmt.Sprint(seed, "-")
 			id := func(n int) string { return fmt.Sprint(prefix, n) }
