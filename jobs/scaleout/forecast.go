@@ -61,7 +61,7 @@ type Step struct {
 // Costs, measured with rows of 12 columns and 109 bytes (docs/internals/scale-out.md): CPU per byte of a row as the
 // service counts it, and the share left in runs. An object store answers after 30 ms.
 const (
-	lookedBytes   = 0.24e9 // a second
+	lookCPU       = 2.5e-9 // seconds a byte of the inputs
 	readCPU       = 41e-9  // seconds a byte
 	directCPU     = 91e-9
 	writeCPU      = 95e-9
@@ -93,7 +93,7 @@ func Forecast(o *Outlook) []Step {
 	}
 	planning := Step{Name: "plan", Tasks: 1, Requests: 2, Memory: o.Memory}
 	if o.Looked {
-		planning.Bytes, planning.Seconds = o.Bytes, float64(o.Bytes)/lookedBytes
+		planning.Bytes, planning.Seconds = o.Bytes, float64(o.Bytes)*lookCPU/float64(max(o.Processors, 1))
 	}
 	read := Step{Name: "read", Tasks: splits, Bytes: o.Bytes, Memory: o.Memory}
 	if o.Direct {
