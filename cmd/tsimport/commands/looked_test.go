@@ -45,7 +45,7 @@ func TestCommandsLookAtATableThatExists(t *testing.T) {
 	holds(t, tsimport(2, "advise", "ots://tsimport/nope"), "does not exist")
 }
 
-var plantedTables = flag.Int("planted-tables", 10, "tables whose faults TestFaultsOfATableAreFound plants")
+var plantedTables = flag.Int("planted-tables", 5, "tables whose faults TestFaultsOfATableAreFound plants")
 
 // TestFaultsOfATableAreFound plants tables whose rows have no column of times, only those of their cells.
 func TestFaultsOfATableAreFound(t *testing.T) {
