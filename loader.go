@@ -74,7 +74,7 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 		bufferBytes: int(min(max(o.memory()/256, 16<<10), 256<<10)),
 		put:         make(chan struct{}, 1), delivery: make(chan struct{}, 1), started: make(chan struct{}), done: make(chan struct{}),
 	}
-	cfg.Read.Sources = origin{l}
+	cfg.Read.Sources = origin{l: l}
 	cfg.Lanes.FlushRequest, cfg.Watch.Ends = l.hurry, ends{l}
 	if cfg.RunDir, err = os.MkdirTemp(o.TempDir, "tsimport-loader-"); err != nil {
 		stop(nil)

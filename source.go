@@ -15,9 +15,10 @@ import (
 const gatherFor = 2 * time.Millisecond
 
 // origin provides the rows of a Loader to the load.
-type origin struct{ l *Loader }
-
-func (origin) Divide(context.Context) ([]byte, error) { return nil, nil }
+type origin struct {
+	source.Undivided
+	l *Loader
+}
 
 func (o origin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
 	return []source.Source{newRows(ctx, o.l)}, nil
@@ -44,9 +45,8 @@ func newRows(ctx context.Context, l *Loader) *rows {
 func (r *rows) About() source.About {
 	return source.About{
 		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),
-		Rejects:      source.Rejects{Kind: ".ndjson", Raw: func(source.Split, table.Span) []byte { return []byte{} }}, // they are told of, not kept
-		AddColumns:   func(names []string) { r.columns = slices.Concat(r.columns, names) },
-		EncodingHint: func([]byte) string { return "" },
+		Rejects:    source.Rejects{Kind: ".ndjson", Raw: func(source.Split, table.Span) []byte { return []byte{} }}, // they are told of, not kept
+		AddColumns: func(names []string) { r.columns = slices.Concat(r.columns, names) },
 	}
 }
 
@@ -56,15 +56,14 @@ func (r *rows) Identity() (source.Identity, error) { return source.Identity{}, n
 // Sample returns no rows: key columns have the types of the table, other columns those of each row.
 func (r *rows) Sample(int, []string, func(*record.Record)) (read int, err error) { return 1, nil }
 
-func (r *rows) SetSplitBytes(int) {}
-
 func (r *rows) Seek(source.Place, source.Chain) {}
 
 func (r *rows) Begin() source.Place { return source.Place{} }
 
-type piece struct{ *buffer }
-
-func (piece) Prepare() error { return nil }
+type piece struct {
+	source.Ready
+	*buffer
+}
 
 func (p piece) Bytes() int64 { return int64(p.bytes()) }
 
@@ -76,7 +75,7 @@ func (r *rows) Next() (source.Piece, error) {
 		b, state := r.loader.take(true)
 		switch {
 		case b != nil:
-			return piece{b}, nil
+			return piece{buffer: b}, nil
 		case state == ended:
 			return nil, io.EOF
 		case state == gathering && gathered == nil:
@@ -88,7 +87,7 @@ func (r *rows) Next() (source.Piece, error) {
 		case <-r.loader.put:
 		case <-gathered:
 			if b, _ := r.loader.take(false); b != nil {
-				return piece{b}, nil
+				return piece{buffer: b}, nil
 			}
 			gathered = nil
 		case <-r.ctx.Done():
@@ -104,8 +103,6 @@ func (r *rows) Add(p source.Piece) ([]source.Split, error) {
 }
 
 func (r *rows) Suspend() error { return nil }
-
-func (r *rows) Close() error { return nil }
 
 // NewParser returns a parser of all columns.
 func (r *rows) NewParser([]int) source.Parser {

@@ -134,8 +134,7 @@ func (s *csvText) findDialect(head []byte) error {
 
 // delimiterOf returns the delimiter that an input's name implies.
 func delimiterOf(name string) string {
-	switch Extension(name) {
-	case ".tsv", ".tab":
+	if ext := Extension(name); ext == ".tsv" || ext == ".tab" {
 		return "\t"
 	}
 	return ","

@@ -99,12 +99,7 @@ const fedAlone = 8 << 20
 // needsRows reports whether a lane has almost nothing in memory: the only reason to spill others' rows.
 func (s *Lanes) needsRows() bool {
 	little := s.enough() / 2
-	for _, l := range s.lanes {
-		if !l.idle && l.bytes < little {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.lanes, func(l *Queue) bool { return !l.idle && l.bytes < little })
 }
 
 // DiskFull reports whether rows stay in memory because the disk took none.

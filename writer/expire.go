@@ -2,6 +2,7 @@ package writer
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,10 +102,5 @@ func (m *remade) write(w *Writer, mode table.Mode, stats *Stats, repeated []bool
 // lacks reports whether a row has no value for its condition.
 func (w *Writer) lacks(body []byte) bool {
 	row, err := plainbuffer.Decode(body)
-	for _, name := range w.options.When.New() {
-		if err != nil || newValue(row, name).Type == table.Null {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.options.When.New(), func(name string) bool { return err != nil || newValue(row, name).Type == table.Null })
 }

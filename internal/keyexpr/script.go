@@ -168,12 +168,12 @@ func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	var passed []ast.Node
 	first := c.program.slots
 	for _, arg := range args {
+		stays := s.skip[arg]
 		switch arg.(type) {
 		case *ast.IntegerNode, *ast.StringNode, *ast.FloatNode, *ast.BoolNode:
-			inner.Arguments = append(inner.Arguments, arg)
-			continue
+			stays = true
 		}
-		if s.skip[arg] {
+		if stays {
 			inner.Arguments = append(inner.Arguments, arg)
 			continue
 		}

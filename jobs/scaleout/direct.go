@@ -76,12 +76,10 @@ func (t *splitTask) keep(ctx context.Context, split *Split, ordinal int, r *tabl
 }
 
 type splitOrigin struct {
+	source.Undivided
 	of    *plan.Plan
 	parts []Part
 }
-
-// Divide has nothing to remember.
-func (*splitOrigin) Divide(context.Context) ([]byte, error) { return nil, nil }
 
 // Open returns the sources of the split, each positioned at its part.
 func (o *splitOrigin) Open(context.Context, []byte) ([]source.Source, error) {

@@ -19,6 +19,7 @@ import (
 // shardOrigin provides the rows of a shard's reduced run as one source of finished rows. Each key occurs once, and keys
 // are read in an order that spreads over the shard, so that all lanes of the load get rows.
 type shardOrigin struct {
+	source.Undivided
 	job  *Job
 	run  *reducedResult
 	name string
@@ -27,9 +28,6 @@ type shardOrigin struct {
 	inTurn       bool
 	lower, upper []byte
 }
-
-// Divide has nothing to remember: the run never changes.
-func (shardOrigin) Divide(context.Context) ([]byte, error) { return nil, nil }
 
 // Open opens the run.
 func (o shardOrigin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
@@ -118,9 +116,6 @@ func (r *shardRows) Sample(int, []string, func(*record.Record)) (read int, err e
 	return min(1, len(r.frames)), nil
 }
 
-// SetSplitBytes changes nothing: a split is a frame.
-func (r *shardRows) SetSplitBytes(int) {}
-
 // Seek moves to the frame that holds the record.
 func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 	r.next = 0
@@ -137,10 +132,10 @@ func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 func (r *shardRows) Begin() source.Place { return r.begin }
 
 // shardPiece is one frame, or the rows of a split.
-type shardPiece struct{ split source.Split }
-
-// Prepare has nothing to do.
-func (shardPiece) Prepare() error { return nil }
+type shardPiece struct {
+	source.Ready
+	split source.Split
+}
 
 // Bytes is the limit of a frame.
 func (p shardPiece) Bytes() int64 { return runfile.MaxFrameBytes }
@@ -152,7 +147,7 @@ func (r *shardRows) Next() (source.Piece, error) {
 	}
 	f := &r.frames[r.next]
 	r.next++
-	return shardPiece{source.Split{Number: r.next - 1, Bytes: f.At.Length, Rows: f.At.Rows, First: f.first, Part: f}}, nil
+	return shardPiece{split: source.Split{Number: r.next - 1, Bytes: f.At.Length, Rows: f.At.Rows, First: f.first, Part: f}}, nil
 }
 
 // Add makes a split of a frame.

@@ -298,8 +298,7 @@ func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) 
 			return nil
 		}
 	}
-	var stopped *StoppedError
-	if err := w.job.stopped(ctx); errors.As(err, &stopped) {
+	if err, stopped := w.job.stopped(ctx), new(StoppedError); errors.As(err, &stopped) {
 		s.State, s.Stopped, s.SecondsLeft = StateStopped, stopped.Why, nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -70,11 +70,10 @@ func (j *Job) stopRefused(ctx context.Context, err error) {
 
 // forgetRefusal undoes stopRefused: the service may accept a process that begins later.
 func (j *Job) forgetRefusal(ctx context.Context) error {
-	var why *StoppedError
-	if err := j.stopped(ctx); !errors.As(err, &why) || why.Code != exitcode.Refused {
-		return nil
+	if why, stopped := errors.AsType[*StoppedError](j.stopped(ctx)); stopped && why.Code == exitcode.Refused {
+		return j.store.Delete(ctx, stopName)
 	}
-	return j.store.Delete(ctx, stopName)
+	return nil
 }
 
 // counted sums up all finished tasks.

@@ -113,8 +113,7 @@ func (o *Option) InJobs(command string) bool {
 // Value is a command's value of an option, or its default: a text, a switch, a number, a time or a list.
 func (o *Option) Value(c *Command) any {
 	f := o.of(c)
-	switch {
-	case !f.IsZero() || o.Default == "" || slices.Contains(c.Zeros, o.Name):
+	if !f.IsZero() || o.Default == "" || slices.Contains(c.Zeros, o.Name) {
 		return f.Interface()
 	}
 	def := reflect.New(o.of(c).Type()).Elem()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"example.com/tsimport/internal/progress"
@@ -49,12 +50,10 @@ func ReadSummary(folder string, to any) error {
 // a run. A folder with a foreign summary.json is not a run.
 func IsRun(folder string) bool {
 	has := func(names ...string) bool {
-		for _, name := range names {
-			if info, err := os.Stat(filepath.Join(folder, name)); err == nil && info.Mode().IsRegular() {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(names, func(name string) bool {
+			info, err := os.Stat(filepath.Join(folder, name))
+			return err == nil && info.Mode().IsRegular()
+		})
 	}
 	if !has(SummaryFile) {
 		return has("run.json") && has("checkpoint.bin", "checkpoint.prev", ReasonsFile) // its summary was removed

@@ -98,13 +98,11 @@ func (p *part) Begin() source.Place { return source.Place{} }
 
 // piece is whole lines.
 type piece struct {
+	source.Ready
 	text          []byte
 	rows          int64
 	first, offset int64
 }
-
-// Prepare has nothing to do.
-func (*piece) Prepare() error { return nil }
 
 // Bytes is the memory of the text.
 func (pc *piece) Bytes() int64 { return int64(cap(pc.text)) }
@@ -234,6 +232,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 
 // Origin is an archive's parts.
 type Origin struct {
+	source.Undivided
 	m       *Manifest
 	key     []table.KeyColumn
 	checked bool
@@ -244,9 +243,6 @@ func New(m *Manifest) *Origin { return &Origin{m: m, key: m.Key} }
 // ByParts is for a process that reads some of the parts after another has checked all: each is checked while it is
 // read.
 func (o *Origin) ByParts() { o.checked = true }
-
-// Divide keeps nothing: an archive has fixed parts.
-func (o *Origin) Divide(context.Context) ([]byte, error) { return nil, nil }
 
 // Position is just before the export began, by the clock of its machine.
 func (o *Origin) Position() (p source.Position) {

@@ -1,6 +1,7 @@
 package arrow
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"example.com/tsimport/reader/record"
@@ -157,15 +158,8 @@ func (s *schema) encode(f *field, t flatTable) {
 
 // same reports whether two fields' values look the same.
 func (f *field) same(g *field) bool {
-	if f.typ != g.typ || f.kind != g.kind || f.width != g.width || f.scale != g.scale || f.unit != g.unit || f.flavor != g.flavor || f.local != g.local || len(f.fields) != len(g.fields) {
-		return false
-	}
-	for i := range f.fields {
-		if !f.fields[i].same(g.fields[i]) {
-			return false
-		}
-	}
-	return true
+	return f.typ == g.typ && f.kind == g.kind && f.width == g.width && f.scale == g.scale && f.unit == g.unit && f.flavor == g.flavor &&
+		f.local == g.local && slices.EqualFunc(f.fields, g.fields, (*field).same)
 }
 
 var units = [...]record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}

@@ -277,12 +277,7 @@ func (c *Converter) isNull(d *record.Datum) bool {
 	if len(d.Bytes) == 0 {
 		return !c.o.EmptyIsText
 	}
-	for _, n := range c.nulls {
-		if bytes.Equal(d.Bytes, n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.nulls, func(null []byte) bool { return bytes.Equal(d.Bytes, null) })
 }
 
 // Value returns a column's value of a datum that is not untyped text, or why it is refused.

@@ -143,6 +143,12 @@ type Parser interface {
 // Pages is embedded by a Source whose pieces become splits unchanged: nothing is left at its end.
 type Pages struct{}
 
+// SetSplitBytes does nothing: a page has a fixed number of rows.
+func (Pages) SetSplitBytes(int) {}
+
+// Close does nothing.
+func (Pages) Close() error { return nil }
+
 // Finish returns nothing.
 func (Pages) Finish() ([]Split, error) { return nil, nil }
 
@@ -165,6 +171,18 @@ func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
 	a.AddColumns = func(names []string) { r.Added = slices.Concat(r.Added, names) }
 	return a
 }
+
+// Undivided is embedded by an Origin that opens the same parts each time.
+type Undivided struct{}
+
+// Divide has nothing to remember.
+func (Undivided) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+// Ready is embedded by a Piece that needs no work before it becomes splits.
+type Ready struct{}
+
+// Prepare has nothing to do.
+func (Ready) Prepare() error { return nil }
 
 // Plain is embedded by a Parser without memory beside the split and nothing to release.
 type Plain struct{}
@@ -340,7 +358,7 @@ type About struct {
 
 	// Decode decodes a value's text to UTF-8; nil if records are UTF-8.
 	Decode func(dst, src []byte) ([]byte, int)
-	// EncodingHint returns advice about a value that cannot be decoded, to append to the error.
+	// EncodingHint returns advice about a value that cannot be decoded, to append to the error; nil gives none.
 	EncodingHint func(value []byte) string
 }
 

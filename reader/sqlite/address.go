@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"example.com/tsimport/internal/suggest"
@@ -97,12 +98,10 @@ func (a *Address) dsn(immutable bool) string {
 
 // unlogged reports whether there is no log or journal beside the file.
 func (a *Address) unlogged() bool {
-	for _, ending := range []string{"-wal", "-journal"} {
-		if info, err := os.Stat(a.path + ending); err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc([]string{"-wal", "-journal"}, func(ending string) bool {
+		info, err := os.Stat(a.path + ending)
+		return err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -15,6 +15,7 @@ import (
 
 // page is rows of the snapshot: each value's text after its length plus one, as a varint; 0 is null.
 type page struct {
+	source.Ready
 	of    *Table
 	text  []byte // nil after Reuse
 	bytes int64  // that it takes
@@ -43,9 +44,6 @@ func (pg *page) reuse() {
 }
 
 var errReused = errors.New("the memory of a page was given away before it was parsed")
-
-// Prepare has nothing to do.
-func (*page) Prepare() error { return nil }
 
 // Bytes is the page's memory.
 func (pg *page) Bytes() int64 { return pg.bytes }

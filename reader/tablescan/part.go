@@ -208,9 +208,6 @@ func (p *part) Suspend() error {
 	return nil
 }
 
-// Close does nothing.
-func (p *part) Close() error { return nil }
-
 // page is rows as of their reading.
 type page struct {
 	of     *part

@@ -203,8 +203,7 @@ func retryRejects(c *call) error {
 	of.RetryRejects = ""
 	// Rejects have a format of their own and are loaded whole.
 	before.Clear(options.Names(func(o *options.Option) bool { return o.OfInputs || o.In == options.Load })...)
-	switch {
-	case len(sum.RejectsFlags) > 0:
+	if len(sum.RejectsFlags) > 0 {
 		before.Clear(options.DialectFlags...)
 		if !c.given.IsSet("dialect") {
 			if err := setFlags(before, sum.RejectsFlags); err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -231,11 +232,7 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 
 // destroys reports whether a command deletes rows, or changes or drops tables, based on answers of the service.
 func destroys(c *call) bool {
-	switch c.Command.Name {
-	case "age", "drop", "update":
-		return true
-	}
-	return c.of.Delete || c.of.Mode == "delete"
+	return slices.Contains([]string{"age", "drop", "update"}, c.Command.Name) || c.of.Delete || c.of.Mode == "delete"
 }
 
 // warnOfPlainHTTP says what eavesdroppers can read and use. --quiet does not hide it.

@@ -83,15 +83,10 @@ func openJobDir(c *call, place string) (jobdir.Store, error) {
 
 // isJobDir reports whether a place is a job directory, judging by its name or folder.
 func isJobDir(place string) bool {
-	if jobdir.IsAddress(place) {
-		return true
-	}
-	for _, name := range []string{scaleout.PlanName, scaleout.LoadsName} {
-		if _, err := os.Stat(filepath.Join(place, name)); place != "" && err == nil {
-			return true
-		}
-	}
-	return false
+	return jobdir.IsAddress(place) || slices.ContainsFunc([]string{scaleout.PlanName, scaleout.LoadsName}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(place, name))
+		return place != "" && err == nil
+	})
 }
 
 // workTyped runs a typed work command.

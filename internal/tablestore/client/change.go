@@ -34,7 +34,7 @@ func (a *Admin) Reserve(name string, read, write int) error {
 	soon := false
 	err := a.try(func() error {
 		_, err := a.Client.UpdateTable(req)
-		if soon = isCode(err, tooFrequentChange); soon {
+		if soon = codeOf(err) == tooFrequentChange; soon {
 			return nil
 		}
 		return err
@@ -78,7 +78,7 @@ func (a *Admin) Update(name string, c Change) error {
 	soon, lost := false, false
 	err := a.try(func() error {
 		err := a.post("UpdateTable", request)
-		if soon = isCode(err, tooFrequentChange); soon {
+		if soon = codeOf(err) == tooFrequentChange; soon {
 			return nil
 		}
 		lost = lost || err != nil && Classify(err).Open()

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zlib"
@@ -16,8 +17,7 @@ const (
 )
 
 func checkCompress(mode string) error {
-	switch mode {
-	case "", CompressOff, CompressOn:
+	if slices.Contains([]string{"", CompressOff, CompressOn}, mode) {
 		return nil
 	}
 	return fmt.Errorf("compress %q: want on or off", mode)

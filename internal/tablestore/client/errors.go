@@ -114,28 +114,19 @@ func InstanceThrottled(code string) bool { return code == "OTSFlowControl" }
 // throttling: the documentation does not say when a busy server refuses, and some of the vendor's SDKs repeat only what may be
 // applied twice. It matters for rows that may not.
 func MayHaveApplied(code string) bool {
-	switch code {
-	case "OTSServerBusy", "OTSStorageServerBusy", "OTSOperationThrottled":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"OTSServerBusy", "OTSStorageServerBusy", "OTSOperationThrottled"}, code)
 }
 
 // NotServingCode reports whether the code means that the partition, the table or the server is unavailable at the moment, for
 // all requests. OTSServerUnavailable may come after the request was applied.
 func NotServingCode(code string) bool {
-	switch code {
-	case "OTSPartitionUnavailable", "OTSTableNotReady", "OTSServerUnavailable":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"OTSPartitionUnavailable", "OTSTableNotReady", "OTSServerUnavailable"}, code)
 }
 
 // NotServing is NotServingCode for an error that the SDK's client returned for a whole request.
 func NotServing(err error) bool {
-	var ots *tablestore.OtsError
 	u := new(unsigned)
-	return errors.As(err, &ots) && NotServingCode(ots.Code) || errors.As(err, &u) && u.keys
+	return NotServingCode(codeOf(err)) || errors.As(err, &u) && u.keys
 }
 
 // Classify returns the class of an error that the SDK's client or a Sender returned for a whole request.
@@ -215,11 +206,7 @@ const boundVPC = "can only be accessed from the binded VPC"
 
 // Denied reports whether an error says that the access key may not do something.
 func Denied(err error) bool {
-	var ots *tablestore.OtsError
-	if !errors.As(err, &ots) {
-		return false
-	}
-	return ots.Code == "OTSNoPermissionAccess" || ots.Code == "OTSPermissionDenied" || ots.Code == "OTSAuthFailed"
+	return slices.Contains([]string{"OTSNoPermissionAccess", "OTSPermissionDenied", "OTSAuthFailed"}, codeOf(err))
 }
 
 // untrusted reports whether the endpoint has shown a certificate that this machine does not trust. To wait is of no use.
@@ -260,8 +247,8 @@ func Describe(err error) string {
 	if WrongScheme(err) {
 		return "the endpoint speaks TLS and was asked in plain HTTP, or the reverse; give --endpoint with the other of http:// and https://"
 	}
-	var ots *tablestore.OtsError
-	if !errors.As(err, &ots) {
+	ots, ok := errors.AsType[*tablestore.OtsError](err)
+	if !ok {
 		if bad := new(tls.CertificateVerificationError); errors.As(err, &bad) {
 			return fmt.Sprintf("the certificate of the endpoint is not trusted: %s; check --endpoint, or have this machine trust who issued it (SSL_CERT_FILE names a file of such certificates)", OneLine(bad.Err.Error()))
 		}

@@ -20,7 +20,7 @@ func (a *Admin) CreateIndex(name string, i table.Index) error {
 	meta := &tablestore.IndexMeta{IndexName: i.Name, Primarykey: i.Key, DefinedColumns: i.Columns, IndexType: kind}
 	err := a.try(func() error {
 		_, err := a.Client.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: name, IndexMeta: meta, IncludeBaseData: true})
-		if !isCode(err, "OTSObjectAlreadyExist") {
+		if codeOf(err) != "OTSObjectAlreadyExist" {
 			return err
 		}
 		has, descErr := a.hasIndex(name, &i)
@@ -32,7 +32,7 @@ func (a *Admin) CreateIndex(name string, i table.Index) error {
 		}
 		return err
 	})
-	if isCode(err, "OTSObjectAlreadyExist") {
+	if codeOf(err) == "OTSObjectAlreadyExist" {
 		return fmt.Errorf("create index %s of table %s: %w", i.Name, name, ErrTableExists)
 	}
 	if err != nil {

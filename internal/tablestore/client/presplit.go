@@ -30,7 +30,7 @@ const (
 // made does not say that the service has heard of the bounds: Layout does. Connection must be set.
 func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) (refused, err error) {
 	err = a.createItself(name, key, d, defined, bounds)
-	if err == nil || isCode(err, "OTSObjectAlreadyExist") || !isAnswer(err) {
+	if err == nil || codeOf(err) == "OTSObjectAlreadyExist" || !isAnswer(err) {
 		return nil, a.wrap("create", name, err)
 	}
 	return &Error{err}, a.CreateDefined(name, key, d, defined)

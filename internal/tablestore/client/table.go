@@ -171,8 +171,7 @@ func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, s
 	unsure := false
 	return a.try(func() error {
 		err := send()
-		var ots *tablestore.OtsError
-		if unsure && errors.As(err, &ots) && ots.Code == "OTSObjectAlreadyExist" {
+		if unsure && codeOf(err) == "OTSObjectAlreadyExist" {
 			return a.isAsAsked(name, key, d, err)
 		}
 		unsure = unsure || err != nil && Classify(err).Open()
@@ -225,7 +224,7 @@ func (a *Admin) Drop(name string) error {
 	unsure := false
 	err := a.try(func() error {
 		_, err := a.Client.DeleteTable(&tablestore.DeleteTableRequest{TableName: name})
-		if unsure && isCode(err, "OTSObjectNotExist") {
+		if unsure && codeOf(err) == "OTSObjectNotExist" {
 			return nil
 		}
 		unsure = unsure || err != nil && Classify(err).Open()
@@ -316,15 +315,8 @@ func (a *Admin) mayBeDown(err error, attempt int) bool {
 
 // unserved reports whether a proxy answered that the service does not: with a page of its own.
 func unserved(err error) bool {
-	var ots *tablestore.OtsError
-	if !errors.As(err, &ots) || !isPage(ots) {
-		return false
-	}
-	switch ots.HttpStatusCode {
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
+	ots, ok := errors.AsType[*tablestore.OtsError](err)
+	return ok && isPage(ots) && slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, ots.HttpStatusCode)
 }
 
 // answered makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
@@ -341,21 +333,26 @@ func (a *Admin) wrap(verb, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if isCode(err, "OTSObjectNotExist") {
+	switch codeOf(err) {
+	case "OTSObjectNotExist":
 		return fmt.Errorf("%s table %s: %w", verb, name, ErrNoTable)
-	}
-	if isCode(err, "OTSObjectAlreadyExist") {
+	case "OTSObjectAlreadyExist":
 		return fmt.Errorf("%s table %s: %w", verb, name, ErrTableExists)
 	}
 	return fmt.Errorf("%s table %s: %w", verb, name, &Error{err})
 }
 
 // IsNoTable reports whether the service said that the table does not exist.
-func IsNoTable(err error) bool { return errors.Is(err, ErrNoTable) || isCode(err, "OTSObjectNotExist") }
+func IsNoTable(err error) bool {
+	return errors.Is(err, ErrNoTable) || codeOf(err) == "OTSObjectNotExist"
+}
 
-func isCode(err error, code string) bool {
-	var ots *tablestore.OtsError
-	return errors.As(err, &ots) && ots.Code == code
+// codeOf is the code of the service's answer, "" if it gave none.
+func codeOf(err error) string {
+	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
+		return ots.Code
+	}
+	return ""
 }
 
 // Error shows an error of the SDK in one line and keeps its cause.

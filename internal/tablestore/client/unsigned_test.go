@@ -182,7 +182,7 @@ func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 						if !Unsettled(err) || Classify(err) != want && Classify(err) != Unrecognized {
 							t.Errorf("%s: class %d, %v", at, Classify(err), err)
 						}
-						if Refused(err) != refusesKeys || IsNoTable(err) || isCode(err, "OTSObjectAlreadyExist") || isCode(err, "OTSConditionCheckFail") {
+						if Refused(err) != refusesKeys || IsNoTable(err) || codeOf(err) == "OTSObjectAlreadyExist" || codeOf(err) == "OTSConditionCheckFail" {
 							t.Errorf("%s is believed: %v", at, err)
 						}
 						if st.code == "" && !strings.Contains(Describe(err), UnsignedVariable) && !strings.Contains(Describe(err), "does not match") {

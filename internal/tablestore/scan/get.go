@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -117,13 +118,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 
 // isOf reports whether a row's key is the one that was asked for.
 func isOf(pk *tablestore.PrimaryKey, key []table.Value) bool {
-	if len(pk.PrimaryKeys) != len(key) {
-		return false
-	}
-	for i, c := range pk.PrimaryKeys {
-		if !bytes.Equal(table.AppendKey(nil, client.ValueOf(c.Value)), table.AppendKey(nil, key[i])) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(pk.PrimaryKeys, key, func(c *tablestore.PrimaryKeyColumn, v table.Value) bool {
+		return bytes.Equal(table.AppendKey(nil, client.ValueOf(c.Value)), table.AppendKey(nil, v))
+	})
 }

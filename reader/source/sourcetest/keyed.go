@@ -149,8 +149,8 @@ func (p *keyedPart) About() source.About {
 	return source.About{
 		Name: fmt.Sprintf("%s/%d", p.of.Name, p.number), Bytes: -1, Columns: keyedColumns, Rejects: source.Rejects{Kind: ".ndjson"},
 		Live: p.of.Live, Unique: []source.KeyColumn{{Name: "id", Kind: record.Integer}},
-		ShowKey:      func(key []byte) string { return "id " + strconv.FormatInt(keyOf(key), 10) },
-		EncodingHint: func([]byte) string { return "" }, Pieces: 1000,
+		ShowKey: func(key []byte) string { return "id " + strconv.FormatInt(keyOf(key), 10) },
+		Pieces:  1000,
 	}
 }
 
@@ -171,9 +171,6 @@ func (p *keyedPart) Sample(budget int, _ []string, each func(*record.Record)) (r
 	rows.each(each)
 	return int(rows.Bytes()), nil
 }
-
-// SetSplitBytes does nothing: a page has a fixed number of rows.
-func (p *keyedPart) SetSplitBytes(int) {}
 
 // Seek begins at the key.
 func (p *keyedPart) Seek(to source.Place, _ source.Chain) {
@@ -196,9 +193,7 @@ func (p *keyedPart) Next() (source.Piece, error) {
 			return nil, fmt.Errorf("read %s: %w", p.About().Name, err)
 		}
 	}
-	most := p.of.Page
-	most = cmp.Or(most, 10)
-	rows, next := p.of.page(p, p.next, most)
+	rows, next := p.of.page(p, p.next, cmp.Or(p.of.Page, 10))
 	if len(rows) == 0 {
 		return nil, io.EOF
 	}
@@ -219,9 +214,6 @@ func (p *keyedPart) Suspend() error {
 	p.Seek(p.begin, source.Chain{})
 	return nil
 }
-
-// Close does nothing.
-func (p *keyedPart) Close() error { return nil }
 
 // NewParser makes a parser of all columns.
 func (p *keyedPart) NewParser([]int) source.Parser { return keyedParser{} }

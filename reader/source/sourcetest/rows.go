@@ -15,6 +15,7 @@ import (
 // Rows is a source of typed rows that were never text, as from a database: their places are numbers, their splits are
 // pages of rows, and rejected ones are kept as lines of JSON.
 type Rows struct {
+	source.Undivided
 	source.Pages
 	Name    string
 	Columns []string
@@ -52,9 +53,6 @@ func NewRows(name string, n int) *Rows {
 	return r
 }
 
-// Divide keeps nothing: the rows are one source.
-func (r *Rows) Divide(context.Context) ([]byte, error) { return nil, nil }
-
 // Open returns a source of the same rows.
 func (r *Rows) Open(context.Context, []byte) ([]source.Source, error) {
 	fresh := *r
@@ -63,18 +61,16 @@ func (r *Rows) Open(context.Context, []byte) ([]source.Source, error) {
 }
 
 // page is a part of the rows, as a piece and as a split.
-type page struct{ from, to int64 }
-
-func (page) Prepare() error { return nil }
+type page struct {
+	source.Ready
+	from, to int64
+}
 
 func (page) Bytes() int64 { return 0 }
 
 // About describes the source.
 func (r *Rows) About() source.About {
-	a := source.About{
-		Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns, Rejects: source.Rejects{Kind: ".ndjson"},
-		EncodingHint: func([]byte) string { return "" },
-	}
+	a := source.About{Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns, Rejects: source.Rejects{Kind: ".ndjson"}}
 	if r.Unique {
 		a.Unique = []source.KeyColumn{{Name: "id", Kind: record.Integer}}
 	}
@@ -94,14 +90,11 @@ func (r *Rows) Sample(budget int, _ []string, each func(*record.Record)) (read i
 		if read >= budget {
 			break
 		}
-		r.each(page{int64(i), int64(i) + 1}, each)
+		r.each(page{from: int64(i), to: int64(i) + 1}, each)
 		read += 100
 	}
 	return read, nil
 }
-
-// SetSplitBytes does nothing: a page has a fixed number of rows.
-func (r *Rows) SetSplitBytes(int) {}
 
 // Seek begins exactly at the place.
 func (r *Rows) Seek(to source.Place, _ source.Chain) { r.begin, r.next = to.Record, to.Record }
@@ -121,9 +114,7 @@ func (r *Rows) Next() (source.Piece, error) {
 		}
 		return nil, io.EOF
 	}
-	size := int64(r.Page)
-	size = cmp.Or(size, 10)
-	p := page{r.next, min(r.next+size, end)}
+	p := page{from: r.next, to: min(r.next+int64(cmp.Or(r.Page, 10)), end)}
 	r.next = p.to
 	return p, nil
 }
@@ -140,9 +131,6 @@ func (r *Rows) Suspend() error {
 	r.next = r.begin
 	return nil
 }
-
-// Close does nothing.
-func (r *Rows) Close() error { return nil }
 
 // NewParser makes a parser of all columns.
 func (r *Rows) NewParser([]int) source.Parser { return &parser{rows: r} }
@@ -184,7 +172,7 @@ func (r *Rows) Divisible() bool { return true }
 // LoadStretch returns the rows of a stretch as a page.
 func (r *Rows) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	return []source.Split{{
-		Number: int(min(to.Record, 1)), Bytes: 100 * to.Records, Rows: to.Records, First: to.Record, Part: page{to.Record, to.Record + to.Records},
+		Number: int(min(to.Record, 1)), Bytes: 100 * to.Records, Rows: to.Records, First: to.Record, Part: page{from: to.Record, to: to.Record + to.Records},
 	}}, nil
 }
 
