@@ -122,6 +122,7 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 }
 
 func TestALoadFillsASlowLink(t *testing.T) {
+	conformance.NotForRaces(t)
 	slow, long := 3.2e6/8, 200*time.Millisecond
 	for name, tt := range map[string]struct {
 		link    *virtualLink
@@ -279,6 +280,7 @@ func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, do
 
 // Requests that nobody answers hold no load up, and one that begins in an outage finds its rate after it.
 func TestALoadContinuesSoonAfterAnOutage(t *testing.T) {
+	conformance.NotForRaces(t)
 	t.Parallel()
 	long := outageCell{lasts: 5 * time.Second, kind: faults.Timeout, after: outageBegins, continues: 45 * time.Second}
 	for _, kind := range append([]string{"in the middle"}, faults.Busy, faults.Throttle, faults.Timeout) {

@@ -137,3 +137,12 @@ func shown(value any) string {
 	}
 	return fmt.Sprintf("%+v", value)
 }
+
+// NotForRaces skips a test with -short, under which the race detector runs: the test takes long with it, and starts no
+// goroutine that the other tests of its room do not start.
+func NotForRaces(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("with -short: nothing here is for the race detector")
+	}
+}

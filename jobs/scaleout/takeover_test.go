@@ -28,6 +28,9 @@ func TestATakeoverTakesTheLeaseAndAFewSeconds(t *testing.T) {
 	} {
 		for _, replaced := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, another is started: %v", name, replaced), func(t *testing.T) {
+				if replaced {
+					conformance.NotForRaces(t)
+				}
 				synctest.Test(t, func(t *testing.T) { takeover(t, disturb, replaced) })
 			})
 		}

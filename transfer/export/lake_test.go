@@ -173,6 +173,7 @@ func noFolder(int) string { return "" }
 
 // A process that is killed after any step leaves what the same command completes: every row once, in files of one schema, and no others.
 func TestALakeIsContinuedAfterAnyStep(t *testing.T) {
+	conformance.NotForRaces(t)
 	lookShort(t)
 	const rows = 900
 	w := newWorld(t, rows)

@@ -21,6 +21,7 @@ var quoted = regexp.MustCompile(`(?:'[^']*'|[^' ])+`)
 // TestEveryCommandThatIsAdvisedIsPlannedByTheLoad: for all example data, for files with a key of their own and for databases. The whole key of such
 // a source is in the command, and nothing else of it.
 func TestEveryCommandThatIsAdvisedIsPlannedByTheLoad(t *testing.T) {
+	conformance.NotForRaces(t)
 	root := conformance.Try(filepath.Abs("../../..")).Must(t)
 	tsimport := commandsIn(t)
 	var inputs []string

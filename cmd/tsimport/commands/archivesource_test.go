@@ -96,6 +96,7 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 
 // TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow: a sync writes nothing, not the rows that could be written either.
 func TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow(t *testing.T) {
+	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
 	const day = 24 * time.Hour
 	now := archivedAt

@@ -85,6 +85,7 @@ func cutGzip(t *testing.T) string {
 
 // TestBadFilesHoldUpNoOthers: no file that is wrong keeps others from their table, and none needs a person twice.
 func TestBadFilesHoldUpNoOthers(t *testing.T) {
+	conformance.NotForRaces(t)
 	const load = "load in --table t --create --pk id --only-new -q"
 	const stops = "--bad-inputs stop" // at the file that is cut: the load is unfinished, and rows of the others were sent
 	cut := cutGzip(t)
@@ -212,6 +213,7 @@ func TestFlagsWithWhichNobodyCouldSayWhatWasLoadedAreRefused(t *testing.T) {
 // TestAStateThatIsNotThereIsNotBegunOverATableWithRows: what a table has taken may be in a share that is not mounted. A step is a command and what it ends
 // with and says; "given" does what the step before it has advised. The last column is how many rows the table has afterwards.
 func TestAStateThatIsNotThereIsNotBegunOverATableWithRows(t *testing.T) {
+	conformance.NotForRaces(t)
 	const (
 		put      = "load in --create --pk id --only-new -q --table t --state "
 		numbered = "load in --create --pk id --pk n:auto --returned-keys keys.csv --only-new -q --table t --state "
@@ -302,6 +304,7 @@ func TestAStateThatIsNotThereIsNotBegunOverATableWithRows(t *testing.T) {
 
 // TestFindingABadFileCostsRequestsByTheFile: a place of thousands of files is not listed or read again for each of them.
 func TestFindingABadFileCostsRequestsByTheFile(t *testing.T) {
+	conformance.NotForRaces(t)
 	for name, bad := range map[string]string{"that cannot be loaded alone": "x\n1\n", "that does not go with the others": "id,m\n1,1\n", "of another type": "id,n\nx,1\n"} {
 		t.Run(name, func(t *testing.T) {
 			requests := func(files int) (lists, gets int) {

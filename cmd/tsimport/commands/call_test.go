@@ -31,6 +31,7 @@ import (
 
 // A run that is resumed, a load of a job and a worker do what was asked for: each option has the value that it has when it is typed.
 func TestACommandThatIsNotTypedSaysTheSame(t *testing.T) {
+	conformance.NotForRaces(t)
 	values := map[options.Kind]string{
 		options.Plain: "text", options.Whole: "0", options.Number: "2.5", options.Size: "3MiB", options.Duration: "90s", options.Texts: "a", options.List: `a,"b,c"`,
 		options.Lists: "d", options.Renamings: `"x=y"=z`, options.Typings: "a=integer",

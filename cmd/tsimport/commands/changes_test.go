@@ -298,6 +298,7 @@ func TestNothingAfterAChangeThatCannotBeAppliedIsWritten(t *testing.T) {
 
 // TestALoadOfChangesSaysHowFarItHasComeInTheLog ends at a change that cannot be applied, is resumed, and comes to the end.
 func TestALoadOfChangesSaysHowFarItHasComeInTheLog(t *testing.T) {
+	conformance.NotForRaces(t)
 	of := `"__debezium.source.column.type":"OTHER"`
 	pad := strings.Repeat("x", 1000) // so that there are many splits
 	schema := `{"pad":"` + pad + `","fields":[{"field":"after","fields":[{"field":"id","type":"string","parameters":{` + of + `}}]}]}`

@@ -188,6 +188,7 @@ func (w *wayToEnd) row(language int) string {
 // TestEveryEndingIsSaidAndCounted ends each command in each way, with --quiet, without, or with a log of JSON in turn: a code other than 0 says why in the
 // last line, and its metrics have the table that the command line names and keep when it last succeeded.
 func TestEveryEndingIsSaidAndCounted(t *testing.T) {
+	conformance.NotForRaces(t)
 	t.Chdir(t.TempDir())
 	s := startServiceOfEndings(t)
 	s.files(t)

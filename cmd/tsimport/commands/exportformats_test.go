@@ -263,6 +263,7 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 
 // TestAFolderForOtherProgramsLoadsAsTheSameRows in each format, with partition folders and without.
 func TestAFolderForOtherProgramsLoadsAsTheSameRows(t *testing.T) {
+	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
 	store := storetest.New(t, "bucket")
 	for _, format := range []string{"csv", "csv.gz", "csv.zst", "parquet"} {

@@ -323,6 +323,7 @@ var everyTypo = flag.Bool("every-typo", false, "try all typos, which takes minut
 // TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: the word that it was meant to be is named and, if it may have
 // been several, all of them are.
 func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
+	conformance.NotForRaces(t)
 	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard), interrupts: &interrupts{}})
 	checked, several, seen := 0, 0, map[string]bool{}
 	check := func(parent, typo, before string, hintOf func() string, want []string) {

@@ -49,6 +49,7 @@ var plantedTables = flag.Int("planted-tables", 5, "tables whose faults TestFault
 
 // TestFaultsOfATableAreFound plants tables whose rows have no column of times, only those of their cells.
 func TestFaultsOfATableAreFound(t *testing.T) {
+	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
 	began := time.Now().Add(-23 * time.Hour) // the service takes timestamps of a day
 	kinds := []string{"", advise.HotValue, advise.HotRange, advise.Growing, advise.Cold}

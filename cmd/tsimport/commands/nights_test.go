@@ -95,6 +95,7 @@ func (s *season) note(format string, a ...any) {
 // TestNightsOfAJob runs a job every night over folders into which files are delivered as senders do, with pods that die and services that fail.
 // Clocks of pods are off. After each night tables, known files, exit code, the last line and metrics are what the rules of docs/how-to/nightly-files.md say.
 func TestNightsOfAJob(t *testing.T) {
+	conformance.NotForRaces(t)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2) // which has its goroutine begin outside of the bubbles
 	zone := conformance.Try(time.LoadLocation("Europe/Berlin")).Must(t)
 	local, link, uptime := time.Local, toServices, jobdir.Uptime
