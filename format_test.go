@@ -249,8 +249,7 @@ func TestANewFormatIsResumedAndReadInAnyOrderLikeOthers(t *testing.T) {
 	must(t, os.WriteFile(in, avroRows("null", 9, 40), 0o600))
 	set := conformance.Try(inputs.Expand(t.Context(), []string{in}, inputs.Options{})).Must(t)
 	sourcetest.Check(t, func() source.Source {
-		s := conformance.Try(reader.Open(t.Context(), set.Items[0], reader.Options{})).Must(t)
-		return s
+		return conformance.Try(reader.Open(t.Context(), set.Items[0], reader.Options{})).Must(t)
 	})
 }
 

@@ -34,9 +34,8 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("TMPDIR", t.TempDir()) // what a Loader leaves there, a test finds
 	w := &world{t: t, plan: &faults.Plan{Within: settle / 2}}
 	var err error
-	if w.Server, err = server.Open("", server.Options{InMemory: true, Faults: w.plan}); err != nil {
-		t.Fatal(err)
-	}
+	w.Server, err = server.Open("", server.Options{InMemory: true, Faults: w.plan})
+	conformance.MustTrue(t, err == nil, "%v", err)
 	t.Cleanup(func() {
 		conformance.Equal(t, w.Server.Close(), nil, "Close")
 		left, err := os.ReadDir(os.TempDir())
@@ -59,17 +58,14 @@ func loaderOptions() LoaderOptions {
 
 func (w *world) open(ctx context.Context, o LoaderOptions) *Loader {
 	w.t.Helper()
-	l := conformance.Try(Open(ctx, w.target(), "t", o)).Must(w.t)
-	return l
+	return conformance.Try(Open(ctx, w.target(), "t", o)).Must(w.t)
 }
 
 // close closes a Loader whose load must not fail, and checks its counts.
 func (w *world) close(l *Loader) Counts {
 	w.t.Helper()
 	c, err := l.Close(context.Background())
-	if err != nil {
-		w.t.Errorf("close: %v", err)
-	}
+	conformance.True(w.t, err == nil, "close: %v", err)
 	w.balanced(c)
 	return c
 }

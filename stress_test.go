@@ -436,9 +436,8 @@ func slowDone(t *testing.T) {
 	go func() {
 		defer close(rest)
 		for n := range rows {
-			if err := l.Put(ctx, Row{Columns: []Column{String("id", fmt.Sprint(n))}, Done: func(Outcome) { <-hold }}); err != nil {
-				t.Error(err)
-			}
+			err := l.Put(ctx, Row{Columns: []Column{String("id", fmt.Sprint(n))}, Done: func(Outcome) { <-hold }})
+			conformance.True(t, err == nil, "%v", err)
 			accepted.Add(1)
 		}
 	}()

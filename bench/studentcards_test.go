@@ -22,8 +22,7 @@ func generate(t testing.TB, s StudentCards) [][]string {
 	t.Helper()
 	var out bytes.Buffer
 	must(t, s.WriteCSV(context.Background(), &out))
-	records, err := csv.NewReader(&out).ReadAll()
-	must(t, err)
+	records := conformance.Try(csv.NewReader(&out).ReadAll()).Must(t)
 	return records[1:]
 }
 
@@ -33,9 +32,7 @@ func TestAPermutationIsABijectionAndItsInverse(t *testing.T) {
 		seen := map[uint64]bool{}
 		for i := range n {
 			j := p.at(i)
-			if j >= n || seen[j] {
-				t.Fatalf("n %d: %d goes to %d", n, i, j)
-			}
+			conformance.MustTrue(t, j < n && !seen[j], "n %d: %d goes to %d", n, i, j)
 			seen[j] = true
 			conformance.MustEqual(t, p.from(j), i, "n %d: way to %d and back", n, j)
 		}
@@ -78,16 +75,13 @@ func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
 	firstHalf := map[string]int{}
 	for i, r := range rows {
 		card, seller, device := r[0], r[1], r[2]
-		if d := number(device); d < 0 || d > 999_999 {
-			t.Fatalf("device %s", device)
-		}
-		if s, ok := sellerOf[device]; ok && s != seller {
-			t.Fatalf("device %s belongs to %s and %s", device, s, seller)
-		}
+		d := number(device)
+		conformance.MustTrue(t, d >= 0 && d <= 999_999, "device %s", device)
+		s, ok := sellerOf[device]
+		conformance.MustTrue(t, !ok || s == seller, "device %s belongs to %s and %s", device, s, seller)
 		sellerOf[device] = seller
-		if seller[0] < 'A' || seller[0] > 'Z' || strings.Trim(seller[1:], "0123456789") != "" {
-			t.Fatalf("seller %s is not a letter and digits", seller)
-		}
+		conformance.MustTrue(t, seller[0] >= 'A' && seller[0] <= 'Z' && strings.Trim(seller[1:], "0123456789") == "",
+			"seller %s is not a letter and digits", seller)
 		if last, ok := lastOrder[device]; ok && number(r[3]) <= last {
 			t.Fatalf("device %s: order %s after %d", device, r[3], last)
 		}
@@ -104,9 +98,8 @@ func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
 	for _, n := range perSeller {
 		most = max(most, n)
 	}
-	if len(perSeller) > sellers || most < len(rows)/6 {
-		t.Errorf("%d sellers, the largest has %d of %d purchases: want few and skewed", len(perSeller), most, len(rows))
-	}
+	conformance.True(t, len(perSeller) <= sellers && most >= len(rows)/6,
+		"%d sellers, the largest has %d of %d purchases: want few and skewed", len(perSeller), most, len(rows))
 	for device, n := range perDevice {
 		conformance.MustEqual(t, n, purchasesByDevice, "device %s: purchases", device)
 	}
@@ -124,11 +117,9 @@ func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
 func TestASeedGivesTheSameBytes(t *testing.T) {
 	var example bytes.Buffer
 	must(t, (StudentCards{Rows: 10_000, Seed: 1}).WriteCSV(context.Background(), &example))
-	kept, err := os.ReadFile("../examples/student-cards.csv")
-	must(t, err)
-	if !bytes.Equal(example.Bytes(), kept) {
-		t.Error("examples/student-cards.csv is not what `tsimport gen student-cards --rows 10000` writes")
-	}
+	kept := conformance.Try(os.ReadFile("../examples/student-cards.csv")).Must(t)
+	conformance.True(t, bytes.Equal(example.Bytes(), kept),
+		"examples/student-cards.csv is not what `tsimport gen student-cards --rows 10000` writes")
 	var other bytes.Buffer
 	must(t, (StudentCards{Rows: 10_000, Seed: 2}).WriteCSV(context.Background(), &other))
 	conformance.Equal(t, bytes.Equal(example.Bytes(), other.Bytes()), false, "another seed gives the same rows")
@@ -147,16 +138,14 @@ func TestGeneratingStops(t *testing.T) {
 	stopped := errors.New("stopped")
 	cancel(stopped)
 	conformance.Is(t, (StudentCards{Rows: 1 << 40, Order: Random}).WriteCSV(ctx, new(bytes.Buffer)), stopped, "write csv")
-	if err := (StudentCards{Rows: 1, Order: "none"}).WriteCSV(context.Background(), new(bytes.Buffer)); err == nil {
-		t.Error("an unknown order was accepted")
-	}
+	conformance.True(t, (StudentCards{Rows: 1, Order: "none"}).WriteCSV(context.Background(), new(bytes.Buffer)) != nil,
+		"an unknown order was accepted")
 }
 
 // taken returns n keys as text.
 func taken(t *testing.T, kind KeyKind, rows, seed uint64, n int) (keys []string, first map[int64]int) {
 	t.Helper()
-	k, err := NewKeys(kind, rows, seed)
-	must(t, err)
+	k := conformance.Try(NewKeys(kind, rows, seed)).Must(t)
 	first = map[int64]int{}
 	var integers []int64
 	var text []byte
@@ -177,15 +166,12 @@ func TestNoTwoKeysAreAlikeAndTheSeedDecidesThem(t *testing.T) {
 		again, _ := taken(t, kind, 5000, 1, 20000)
 		conformance.Same(t, keys, again, "%s: the same seed gives other keys", kind)
 		other, _ := taken(t, kind, 5000, 2, 20000)
-		if kind != SequentialKeys && slices.Equal(keys, other) {
-			t.Errorf("%s: another seed gives the same keys", kind)
-		}
+		conformance.True(t, kind == SequentialKeys || !slices.Equal(keys, other),
+			"%s: another seed gives the same keys", kind)
 		slices.Sort(keys)
 		conformance.Equal(t, len(slices.Compact(keys)), 20000, "%s: different keys of 20000", kind)
 	}
-	if _, err := NewKeys("sorted", 1, 1); err == nil {
-		t.Error("keys of no kind are made")
-	}
+	conformance.True(t, conformance.ErrorOf(NewKeys("sorted", 1, 1)) != nil, "keys of no kind are made")
 }
 
 func TestKeysSpreadAsTheirKindSays(t *testing.T) {
@@ -210,15 +196,12 @@ func TestKeysSpreadAsTheirKindSays(t *testing.T) {
 			low++
 		}
 	}
-	if low < n*45/100 || low > n*55/100 {
-		t.Errorf("random: %d of %d keys in the lower half", low, len(keys))
-	}
+	conformance.True(t, low >= n*45/100 && low <= n*55/100, "random: %d of %d keys in the lower half", low, len(keys))
 }
 
 func TestShapesAreWhatTheirNamesSay(t *testing.T) {
 	for name, want := range map[string]struct{ columns, bytes int }{"12": {12, 150}, "3": {3, 60}, "60": {60, 0}} {
-		s, err := FindShape(name)
-		must(t, err)
+		s := conformance.Try(FindShape(name)).Must(t)
 		var text bytes.Buffer
 		must(t, s.WriteCSV(context.Background(), &text, 1000, 7))
 		_, rows, _ := strings.Cut(text.String(), "\n")
@@ -226,9 +209,8 @@ func TestShapesAreWhatTheirNamesSay(t *testing.T) {
 			t.Errorf("shape %s: %d bytes for 1,000 rows, want %d each", name, len(rows), want.bytes)
 		}
 		records, err := csv.NewReader(&text).ReadAll()
-		if err != nil || len(records) != 1001 || len(records[0]) != want.columns {
-			t.Fatalf("shape %s: %d records, %v", name, len(records), err)
-		}
+		conformance.MustTrue(t, err == nil && len(records) == 1001 && len(records[0]) == want.columns,
+			"shape %s: %d records, %v", name, len(records), err)
 		ids := map[string]bool{}
 		for _, r := range records[1:] {
 			checkRecord(t, s, r)
@@ -236,9 +218,7 @@ func TestShapesAreWhatTheirNamesSay(t *testing.T) {
 		}
 		conformance.Equal(t, len(ids), 1000, "shape %s: ids for 1,000 rows", name)
 	}
-	if _, err := FindShape("13"); err == nil {
-		t.Error("a shape that there is not was found")
-	}
+	conformance.True(t, conformance.ErrorOf(FindShape("13")) != nil, "a shape that there is not was found")
 }
 
 // checkRecord checks that every value is the canonical text of its kind: a load must not take a number for text.
@@ -257,9 +237,7 @@ func checkRecord(t *testing.T, s Shape, record []string) {
 		case StringValues:
 			same = text[0] >= 'a' && text[0] <= 'z'
 		}
-		if !same || len(text) != c.Length {
-			t.Errorf("shape %s, column %s: %q", s.Name, c.Name, text)
-		}
+		conformance.True(t, same && len(text) == c.Length, "shape %s, column %s: %q", s.Name, c.Name, text)
 	}
 }
 

@@ -178,14 +178,12 @@ func (s *simulation) checkOut() {
 	seen := map[int]bool{}
 	s.cutter.Out(func(r table.Ref) {
 		n := number(r)
-		if seen[n] || s.ends[n] > 0 {
-			s.t.Errorf("row %d is said to be out: twice %v, final %v", n, seen[n], s.ends[n] > 0)
-		}
+		conformance.True(s.t, !seen[n] && s.ends[n] <= 0,
+			"row %d is said to be out: twice %v, final %v", n, seen[n], s.ends[n] > 0)
 		seen[n] = true
 	})
-	if len(seen) != s.cutter.Remaining() {
-		s.t.Errorf("%d rows are said to be out, %d are", len(seen), s.cutter.Remaining())
-	}
+	conformance.True(s.t, len(seen) == s.cutter.Remaining(),
+		"%d rows are said to be out, %d are", len(seen), s.cutter.Remaining())
 	if until, any := s.cutter.Settling(s.service.now); any {
 		all, ok := s.cutter.Unsettled(s.service.now)
 		conformance.True(s.t, ok && !until.After(all), "a key settles until %v, all until %v", until, all)
@@ -270,9 +268,7 @@ func (s *simulation) takeOff(f *Flight) {
 	}
 	for i, r := range f.Rows {
 		key := string(r.Key())
-		if inFlight[key] {
-			s.t.Errorf("row %d: its key is in flight already", number(r))
-		}
+		conformance.True(s.t, !inFlight[key], "row %d: its key is in flight already", number(r))
 		inFlight[key] = true
 		conformance.Equal(s.t, f.Outcomes[i], (table.Outcome{Fate: table.Unknown}),
 			"before it is sent, row %d has the outcome", number(r))
@@ -319,9 +315,7 @@ func (s *simulation) check() {
 		conformance.True(s.t, ok && got == want, "%s holds row %d (%v), want row %d", k, got, ok, want)
 		conformance.Equal(s.t, s.end[want], Written, "row %d is the last of %s and is not called written", want, k)
 	}
-	if s.queues.Bytes() != 0 {
-		s.t.Errorf("%d bytes are still counted", s.queues.Bytes())
-	}
+	conformance.True(s.t, s.queues.Bytes() == 0, "%d bytes are still counted", s.queues.Bytes())
 }
 
 func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {

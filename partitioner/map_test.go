@@ -85,9 +85,8 @@ func TestBoundsAreSortedAndCountOnce(t *testing.T) {
 
 func TestWithoutABoundThereIsOneLane(t *testing.T) {
 	for _, m := range []*Map{NewMap(nil), NewMap([]table.Value{})} {
-		if m.Len() != 1 || m.Find(table.AppendKey(nil, text("x"))) != 0 || m.Find(nil) != 0 {
-			t.Errorf("%d lanes", m.Len())
-		}
+		conformance.True(t, m.Len() == 1 && m.Find(table.AppendKey(nil, text("x"))) == 0 && m.Find(nil) == 0,
+			"%d lanes", m.Len())
 	}
 }
 
@@ -104,9 +103,8 @@ func TestBoundsOfAnotherTypeThanTheKeyAreHarmless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := table.AppendKey(nil, keyColumn.Draw(t, "key"))
 		key = key[:rapid.IntRange(0, len(key)).Draw(t, "cut")]
-		if lane := m.Find(key); lane < 0 || lane >= m.Len() {
-			t.Fatalf("%x is in lane %d of %d", key, lane, m.Len())
-		}
+		lane := m.Find(key)
+		conformance.MustTrue(t, lane >= 0 && lane < m.Len(), "%x is in lane %d of %d", key, lane, m.Len())
 	})
 }
 
@@ -169,9 +167,8 @@ func TestRowsOfTablesThatAreNotKnownWaitInTheGapsBetweenThose(t *testing.T) {
 		{"aaa", 0, 5, ""}, {"b", 0, 5, ""}, {"c", -6, 6, "c"}, {"c", -5, 7, "c"}, {"c", 5, 8, "c"}, {"c0", 5, 9, ""}, {"z", 0, 9, ""},
 	} {
 		lane := m.Find(tableKey(tt.name, tt.key))
-		if lane != tt.lane || m.Table(lane) != tt.of || m.Gap(lane) != (tt.of == "") {
-			t.Errorf("key %d of %s: lane %d of %q, want %d of %q", tt.key, tt.name, lane, m.Table(lane), tt.lane, tt.of)
-		}
+		conformance.True(t, lane == tt.lane && m.Table(lane) == tt.of && m.Gap(lane) == (tt.of == ""),
+			"key %d of %s: lane %d of %q, want %d of %q", tt.key, tt.name, lane, m.Table(lane), tt.lane, tt.of)
 	}
 	conformance.Equal(t, m.Len(), 10, "lanes")
 	for lane, want := range map[int]string{1: "none", 2: "10", 4: "none", 7: "-5", 9: "none"} {
@@ -185,9 +182,8 @@ func TestRowsOfTablesThatAreNotKnownWaitInTheGapsBetweenThose(t *testing.T) {
 
 func TestAMapWithoutTablesIsOneGap(t *testing.T) {
 	m := NewTablesMap(nil)
-	if m.Len() != 1 || !m.Gap(0) || !m.Several() || m.Equal(NewMap(nil)) {
-		t.Errorf("%d lanes, gap %v, several %v", m.Len(), m.Gap(0), m.Several())
-	}
+	conformance.True(t, m.Len() == 1 && m.Gap(0) && m.Several() && !m.Equal(NewMap(nil)),
+		"%d lanes, gap %v, several %v", m.Len(), m.Gap(0), m.Several())
 	one := NewMap(nil)
 	conformance.True(t, !one.Gap(0) && !one.Several() && one.Table(0) == "", "a map of one table has gaps")
 }
@@ -211,16 +207,14 @@ func TestARowQueuedAfterOneOfAnotherTableLeavesInItsOwn(t *testing.T) {
 		"a row of the same hash is sent beside the first")
 	f.Outcomes[0].Fate = table.Written
 	c.Done(now, &f)
-	if c.Ready(1) != 0 || c.Ready(3) != 1 || c.Held(1) != 0 || c.Held(3) != 1 {
-		t.Fatalf("ready %d and %d, held %d and %d", c.Ready(1), c.Ready(3), c.Held(1), c.Held(3))
-	}
+	conformance.MustTrue(t, c.Ready(1) == 0 && c.Ready(3) == 1 && c.Held(1) == 0 && c.Held(3) == 1,
+		"ready %d and %d, held %d and %d", c.Ready(1), c.Ready(3), c.Held(1), c.Held(3))
 	conformance.MustTrue(t, c.Cut(now, 3, &oneRow{sent: true}, &g, 100) && string(g.Rows[0].Key()) == string(second),
 		"the second row is not sent in its lane")
 	g.Outcomes[0].Fate = table.Written
 	c.Done(now, &g)
-	if final != 2 || c.Remaining() != 0 || c.Stalled(1) || c.Stalled(3) {
-		t.Errorf("%d rows final, %d remain", final, c.Remaining())
-	}
+	conformance.True(t, final == 2 && c.Remaining() == 0 && !c.Stalled(1) && !c.Stalled(3),
+		"%d rows final, %d remain", final, c.Remaining())
 }
 
 // oneRow is a queue of one row.

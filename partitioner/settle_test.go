@@ -164,9 +164,8 @@ func TestARowWithoutAnOrderComesBackIntoItsNewLane(t *testing.T) {
 		f.Outcomes[0].Stamp = stamp
 		c.Done(now, &f)
 		c.Wake(now.Add(time.Second))
-		if c.Ready(0) != 0 || c.Ready(1) != 1 {
-			t.Errorf("%+v: %d rows in lane 0, %d in lane 1", o, c.Ready(0), c.Ready(1))
-		}
+		conformance.True(t, c.Ready(0) == 0 && c.Ready(1) == 1,
+			"%+v: %d rows in lane 0, %d in lane 1", o, c.Ready(0), c.Ready(1))
 	}
 }
 

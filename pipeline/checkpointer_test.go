@@ -124,8 +124,7 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	}
 	r, err := cfg.run(ctx)
 	conformance.MustTrue(w.t, err == nil && r.State == StateInterrupted, "%v, %v", r, err)
-	base := conformance.Try(checkpoint.Read(cfg.RunDir)).Must(w.t)
-	return base
+	return conformance.Try(checkpoint.Read(cfg.RunDir)).Must(w.t)
 }
 
 // countFinal makes a load of one worker count the rows that it sends although the checkpoint says that they are final.
@@ -216,9 +215,8 @@ func (g *grid) open(fs *vfs.MemFS) {
 		return
 	}
 	if g.simulate != nil {
-		if err := s.Sim().Simulate("", *g.simulate); err != nil {
-			g.t.Error(err)
-		}
+		err := s.Sim().Simulate("", *g.simulate)
+		conformance.True(g.t, err == nil, "%v", err)
 	}
 	g.fs, g.server = fs, s
 }
@@ -267,9 +265,8 @@ func (g *grid) lose(rnd *rand.Rand) {
 	g.away = rnd.IntN(6)
 	g.open(left)
 	g.ending.Go(func() { // it may be one of its requests that asks for this
-		if err := old.Close(); err != nil {
-			g.t.Errorf("close the store that is gone: %v", err)
-		}
+		err := old.Close()
+		conformance.True(g.t, err == nil, "close the store that is gone: %v", err)
 	})
 }
 

@@ -56,9 +56,8 @@ func (w *world) wantSums(want sums) {
 			if text == "" {
 				text = "0"
 			}
-			if got, err := strconv.ParseInt(text, 10, 64); err != nil || got != sum[i] {
-				w.t.Errorf("%s: the sum of %s is %s, want %d", id, c, text, sum[i])
-			}
+			got, err := strconv.ParseInt(text, 10, 64)
+			conformance.True(w.t, err == nil && got == sum[i], "%s: the sum of %s is %s, want %d", id, c, text, sum[i])
 		}
 	}
 	conformance.True(w.t, len(rows) == len(want), "%d rows, want %d", len(rows), len(want))
@@ -269,9 +268,8 @@ func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
 	conformance.True(t, errors.Is(stop.cause, kept.failed) && a.Counts.Rejected == 1,
 		"%v, %d rejected", stop.cause, a.Counts.Rejected)
 	stop.stop(ledger.ErrLimit)
-	if !errors.Is(stop.cause, kept.failed) || stop.ended.Err() == nil {
-		t.Errorf("the first cause is %v, ended %v", stop.cause, stop.ended.Err())
-	}
+	conformance.True(t, errors.Is(stop.cause, kept.failed) && stop.ended.Err() != nil,
+		"the first cause is %v, ended %v", stop.cause, stop.ended.Err())
 }
 
 // taken makes a split of records from number on, all of which are rows.

@@ -338,9 +338,8 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 			File   string
 			Record int64
 		}
-		if err := json.Unmarshal([]byte(line), &reason); err != nil {
-			m.t.Fatalf("%s: %v", line, err)
-		}
+		err := json.Unmarshal([]byte(line), &reason)
+		conformance.MustTrue(m.t, err == nil, "%s: %v", line, err)
 		got = append(got, fmt.Sprint(slices.Index(m.cfg.Inputs, reason.File), "/", reason.Record))
 	}
 	want := slices.DeleteFunc(append([]string{}, left.rejected...), func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })

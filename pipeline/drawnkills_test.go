@@ -137,12 +137,9 @@ func (m *drawnLoad) attempt(at moment) *Report {
 	ctx, done := at.kills(&cfg, func() { m.w.grid.diesWith(power) })
 	defer done()
 	r, err := cfg.run(ctx)
-	if err != nil {
-		m.t.Fatalf("attempt %d: %v", k.attempts, err)
-	}
-	if err := r.Balance(); err != nil {
-		m.t.Error(err)
-	}
+	conformance.MustTrue(m.t, err == nil, "attempt %d: %v", k.attempts, err)
+	err = r.Balance()
+	conformance.True(m.t, err == nil, "%v", err)
 	return r
 }
 

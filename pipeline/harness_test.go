@@ -108,8 +108,7 @@ func inEachOrder(t *testing.T, test func(t *testing.T, w *world, order plan.Orde
 
 func (w *world) sdk() *tablestore.TableStoreClient {
 	w.t.Helper()
-	sdk := conformance.Try(client.New(context.Background(), w.target(), nil)).Must(w.t)
-	return sdk
+	return conformance.Try(client.New(context.Background(), w.target(), nil)).Must(w.t)
 }
 
 func (w *world) target() client.Target {
@@ -229,12 +228,9 @@ func (c trial) run(ctx context.Context) (*Report, error) { return run(ctx, c.Con
 func (w *world) load(cfg trial) *Report {
 	w.t.Helper()
 	r, err := cfg.run(context.Background())
-	if err != nil {
-		w.t.Fatalf("load: %v", err)
-	}
-	if err := r.Balance(); err != nil {
-		w.t.Error(err)
-	}
+	conformance.MustTrue(w.t, err == nil, "load: %v", err)
+	err = r.Balance()
+	conformance.True(w.t, err == nil, "%v", err)
 	return r
 }
 
@@ -259,8 +255,7 @@ func (w *world) rows() contents {
 // tableNames are the names of all tables.
 func (w *world) tableNames() []string {
 	w.t.Helper()
-	names := conformance.Try(w.admin().List()).Must(w.t)
-	return names
+	return conformance.Try(w.admin().List()).Must(w.t)
 }
 
 // rowsOf reads the whole of any table.
@@ -307,9 +302,7 @@ func (w *world) compare(cfg trial, r *Report) *verify.Result {
 		Request: cfg.Request(), Client: w.sdk(), Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
 		Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition,
 	})
-	if err != nil {
-		w.t.Fatalf("verify: %v", err)
-	}
+	conformance.MustTrue(w.t, err == nil, "verify: %v", err)
 	return found
 }
 

@@ -172,9 +172,8 @@ func loadChanging(t *testing.T, seed uint64) {
 	}
 	conformance.True(t, c.grows || r.Read-r.ReadAgain == rows,
 		"%d read, %d of them again; want %d others", r.Read, r.ReadAgain, rows)
-	if r.Written != r.Read || r.Replayed != 0 || k.Divided() != c.begun {
-		t.Errorf("%d read, %d written, %d sent again, %d times divided", r.Read, r.Written, r.Replayed, k.Divided())
-	}
+	conformance.True(t, r.Written == r.Read && r.Replayed == 0 && k.Divided() == c.begun,
+		"%d read, %d written, %d sent again, %d times divided", r.Read, r.Written, r.Replayed, k.Divided())
 	if r.ReadFrom == nil || r.ReadTo == nil || r.ReadFrom.Before(r.FirstStarted.Add(-time.Second)) || len(r.Moments) == 0 {
 		t.Errorf("read from %v to %v, %v", r.ReadFrom, r.ReadTo, r.Moments)
 	}
@@ -227,9 +226,8 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 	ctx, done := at.kills(&cfg, nil)
 	defer done()
 	r := conformance.Try(cfg.run(ctx)).Must(c.t)
-	if err := r.Balance(); err != nil {
-		c.t.Error(err)
-	}
+	err := r.Balance()
+	conformance.True(c.t, err == nil, "%v", err)
 	return r
 }
 

@@ -111,9 +111,8 @@ func (w *world) copyRow(what string) {
 		for name, v := range cells {
 			put.AddColumn(name, v)
 		}
-		if err := tabletest.Do(w.sdk(), put); err != nil {
-			w.t.Error(err)
-		}
+		err := tabletest.Do(w.sdk(), put)
+		conformance.True(w.t, err == nil, "%v", err)
 		return
 	}
 	w.t.Errorf("no row %s to copy", what)
@@ -343,9 +342,8 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 			cfg.onSend = func(rows []table.Ref) {
 				if sent += len(rows); sent > 1500 && early == nil {
 					var err error
-					if early, err = checkpoint.Read(cfg.RunDir); err != nil {
-						t.Error(err)
-					}
+					early, err = checkpoint.Read(cfg.RunDir)
+					conformance.True(t, err == nil, "%v", err)
 				}
 				if sent > 3000 {
 					stop(&Interrupted{Signal: "a test", ExitCode: exitcode.Interrupted})

@@ -140,9 +140,8 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 			cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 			cfg.Read.SplitBytes = 777
 			var err error
-			if cfg.Limits.MaxErrors, err = ledger.ParseMaxErrors(tt.limit); err != nil {
-				t.Fatal(err)
-			}
+			cfg.Limits.MaxErrors, err = ledger.ParseMaxErrors(tt.limit)
+			conformance.MustTrue(t, err == nil, "%v", err)
 			r := w.load(cfg)
 			conformance.True(t, r.ExitCode == tt.exit && r.Rejected == tt.rejected && r.Read == tt.read,
 				"exit %d, %d rejected, %d read; want %d, %d, %d", r.ExitCode, r.Rejected, r.Read, tt.exit, tt.rejected, tt.read)
@@ -171,9 +170,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	conformance.True(t, isUsage(err), "the dry run made the table: %v", err)
 }
 
-func isUsage(err error) bool {
-	return errors.As(err, new(*plan.UsageError))
-}
+func isUsage(err error) bool { return errors.As(err, new(*plan.UsageError)) }
 
 func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
 	w := newWorld(t)
@@ -191,9 +188,8 @@ func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
 	r := w.load(cfg)
 	conformance.Equal(t, r.State, StateInterrupted, "state")
 	conformance.Equal(t, r.ExitCode, exitcode.Interrupted, "exit code")
-	if r.Written == 0 || r.Written == 100_000 || int64(len(w.rows())) != r.Written {
-		t.Errorf("%d written, %d in the table", r.Written, len(w.rows()))
-	}
+	conformance.True(t, r.Written != 0 && r.Written != 100_000 && int64(len(w.rows())) == r.Written,
+		"%d written, %d in the table", r.Written, len(w.rows()))
 }
 
 func TestASecondInterruptStopsAtOnce(t *testing.T) {

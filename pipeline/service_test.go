@@ -246,9 +246,8 @@ func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
 			t.Errorf("%s: %d requests to write, %v", tt.refused, sent, err)
 		}
 		cfg.Target.Client.Transport = w.transport()
-		if _, err := cfg.run(context.Background()); err != nil {
-			t.Errorf("a table without the option: %v", err)
-		}
+		_, err = cfg.run(context.Background())
+		conformance.True(t, err == nil, "a table without the option: %v", err)
 	}
 }
 
@@ -351,9 +350,7 @@ func TestASourceWithOtherContentIsNotResumed(t *testing.T) {
 	rows.Fail = 100
 	cfg, _ := w.fromRows(rows)
 	cfg.Resume.Look = true
-	if _, err := cfg.run(context.Background()); err == nil {
-		t.Fatal("the source did not break off")
-	}
+	conformance.MustTrue(t, conformance.ErrorOf(cfg.run(context.Background())) != nil, "the source did not break off")
 	other := sourcetest.NewRows("rows", 500)
 	other.Data[3][2].Double = 5
 	cfg.Read.Sources = other
@@ -499,9 +496,8 @@ func TestRequestsBecomeAsSmallAsAGatewayTakesThem(t *testing.T) {
 		cfg.Target.Client.Transport = gateway{w.server.Transport(), 5000, &refused}
 		cfg.Lanes.Concurrency = 4
 		r := w.load(cfg)
-		if r.Written != 2999 || r.Rejected != 1 || len(w.rows()) != 2999 {
-			t.Errorf("%d written, %d rejected, %d rows", r.Written, r.Rejected, len(w.rows()))
-		}
+		conformance.True(t, r.Written == 2999 && r.Rejected == 1 && len(w.rows()) == 2999,
+			"%d written, %d rejected, %d rows", r.Written, r.Rejected, len(w.rows()))
 		n := refused.Load()
 		conformance.True(t, n <= 40, "%d requests were refused: the size is not remembered", n)
 	})

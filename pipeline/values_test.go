@@ -94,8 +94,7 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 
 func mustWhen(t *testing.T, text string) *condition.When {
 	t.Helper()
-	w := conformance.Try(condition.ParseWhen(text)).Must(t)
-	return w
+	return conformance.Try(condition.ParseWhen(text)).Must(t)
 }
 
 func TestWhatAConditionOnColumnsCannotBeCombinedWithIsRefused(t *testing.T) {
@@ -257,9 +256,8 @@ func TestAnUpdateSentLaterThanAnotherWriterIsSeen(t *testing.T) {
 
 // update is what another writer does.
 func (w *world) update(id, column, value string) {
-	if err := tabletest.Do(w.sdk(), tabletest.Update("t", tabletest.Key("id", id), tabletest.Cells{column: value})); err != nil {
-		w.t.Error(err)
-	}
+	err := tabletest.Do(w.sdk(), tabletest.Update("t", tabletest.Key("id", id), tabletest.Cells{column: value}))
+	conformance.True(w.t, err == nil, "%v", err)
 }
 
 // The timestamp leaves the window between a row's attempt of unknown outcome and its repeat: the row may have two versions,

@@ -29,9 +29,7 @@ func (a at) length() time.Duration {
 	return time.Duration(min(max(10000/a.rate, 60), 600) * float64(time.Second))
 }
 
-func (a at) String() string {
-	return fmt.Sprintf("%d × %.0f, %v", a.lanes, a.rate, a.rtt)
-}
+func (a at) String() string { return fmt.Sprintf("%d × %.0f, %v", a.lanes, a.rate, a.rtt) }
 
 func (a at) scene() lawScene {
 	return lawScene{lanes: a.lanes, rtt: a.rtt, length: a.length(), perRow: 1}

@@ -410,9 +410,7 @@ func (s *lawSim) sum() lawResult {
 		fair += s.fairly[i]
 	}
 	r.share, r.rows = all/s.possible(), all/s.c.perRow
-	share := func(i int) float64 {
-		return max(0, float64(s.refused[i])/float64(max(1, s.sent[i]))-s.c.causeless())
-	}
+	share := func(i int) float64 { return max(0, float64(s.refused[i])/float64(max(1, s.sent[i]))-s.c.causeless()) }
 	r.begins, r.refused = share(0), share(1)
 	r.fair = 0.5
 	if len(s.fairly) > 1 && fair > 0 {

@@ -96,9 +96,8 @@ func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
 	for range 10 {
 		b.send(0)
 	}
-	if b.p.State() != "cruise" || !(b.p.Rate() > 0) || b.p.Rate() > 1 {
-		t.Errorf("a partition that takes nothing: %s at %v", b.p.State(), b.p.Rate())
-	}
+	conformance.True(t, b.p.State() == "cruise" && b.p.Rate() > 0 && b.p.Rate() <= 1,
+		"a partition that takes nothing: %s at %v", b.p.State(), b.p.Rate())
 }
 
 func TestTheRateSettlesWhereThePartitionsIsAndFollowsIt(t *testing.T) {
@@ -153,9 +152,8 @@ func TestAThrottleOfAnEarlierRequestIsIgnored(t *testing.T) {
 	b.send(0)
 	before := *b.p
 	b.p.Answered(sent, b.now, 200, 0)
-	if b.p.rate != before.rate || b.p.phase != before.phase || b.p.gauge != before.gauge {
-		t.Errorf("%s at %v became %s at %v", before.State(), before.rate, b.p.State(), b.p.rate)
-	}
+	conformance.True(t, b.p.rate == before.rate && b.p.phase == before.phase && b.p.gauge == before.gauge,
+		"%s at %v became %s at %v", before.State(), before.rate, b.p.State(), b.p.rate)
 }
 
 func TestAnOutageIsProbedAndNotSampled(t *testing.T) {
@@ -302,9 +300,8 @@ func TestAChildReachesFurtherFromWhereItsParentWas(t *testing.T) {
 	p.open(time.Unix(0, 0), 1)
 	p.phase, p.rate, p.probe.gain, p.others.quota.on = inCruise, 1000, 0.16, true
 	c := p.Child(time.Unix(1, 0))
-	if c.probe.gain != 0.16 || c.Rate() != 1000 || !c.others.quota.on {
-		t.Errorf("gain %g, rate %g, quota %v", c.probe.gain, c.Rate(), c.others.quota.on)
-	}
+	conformance.True(t, c.probe.gain == 0.16 && c.Rate() == 1000 && c.others.quota.on,
+		"gain %g, rate %g, quota %v", c.probe.gain, c.Rate(), c.others.quota.on)
 	p.probe.gain = -0.01
 	conformance.Equal(t, p.Child(time.Unix(1, 0)).probe.gain, usualGain, "a child of a parent that holds back: gain")
 }

@@ -154,9 +154,7 @@ func TestASharedRateLimitsNothingUntilSomethingIsRefused(t *testing.T) {
 		s.Answered(now, now.Add(ms), 200, 200)
 		now = now.Add(ms)
 	}
-	if s.Rate() != 0 || s.Limits(now) {
-		t.Errorf("limits at %v", s.Rate())
-	}
+	conformance.True(t, s.Rate() == 0 && !s.Limits(now), "limits at %v", s.Rate())
 }
 
 // sharedLaw is a rate of an instance as the law of a lane.

@@ -175,9 +175,7 @@ func TestRowsOfAKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 
 func (r *run) life() {
 	for steps := 0; steps < 300 || r.lanes.Rows() > 0 || len(r.jobs) > 0; steps++ {
-		if steps > 20_000 {
-			r.t.Fatalf("%d rows never leave", r.lanes.Rows())
-		}
+		conformance.MustTrue(r.t, steps <= 20_000, "%d rows never leave", r.lanes.Rows())
 		switch choice := r.rnd.IntN(10); {
 		case choice < 4 && steps < 300:
 			if r.lanes.Full() {
@@ -207,9 +205,7 @@ func (r *run) life() {
 }
 
 func (r *run) check() {
-	if r.lanes.Bytes() != 0 {
-		r.t.Errorf("%d bytes are still counted", r.lanes.Bytes())
-	}
+	conformance.True(r.t, r.lanes.Bytes() == 0, "%d bytes are still counted", r.lanes.Bytes())
 	seen := make([]bool, r.in)
 	for _, n := range r.left {
 		conformance.True(r.t, !seen[n], "row %d left twice", n)
@@ -265,15 +261,13 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 	for !r.lanes.Full() {
 		r.lanes.Push(0, r.block(0, keys))
 	}
-	if r.work() == nil || !r.lanes.DiskFull() || r.store.Usage().Frames != 0 {
-		t.Fatalf("full %v, %d frames; want a write that failed", r.lanes.DiskFull(), r.store.Usage().Frames)
-	}
+	conformance.MustTrue(t, r.work() != nil && r.lanes.DiskFull() && r.store.Usage().Frames == 0,
+		"full %v, %d frames; want a write that failed", r.lanes.DiskFull(), r.store.Usage().Frames)
 	conformance.Equal(t, r.work(), nil, "writing to a full disk again at once")
 	must(t, os.Mkdir(dir, 0o700))
 	r.lanes.TryDisk()
-	if r.work() == nil || r.lanes.DiskFull() || r.store.Usage().Frames != 1 {
-		t.Errorf("full %v, %d frames; want one", r.lanes.DiskFull(), r.store.Usage().Frames)
-	}
+	conformance.True(t, r.work() != nil && !r.lanes.DiskFull() && r.store.Usage().Frames == 1,
+		"full %v, %d frames; want one", r.lanes.DiskFull(), r.store.Usage().Frames)
 }
 
 func TestRowsThatWereReadBackStay(t *testing.T) {
@@ -306,9 +300,8 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 					lanes.Final(ref)
 				}
 			}
-			if most := int64(400<<10) + 4*(64<<10); lanes.Bytes() > most {
-				t.Fatalf("rows of %d bytes: %d bytes in memory", size, lanes.Bytes())
-			}
+			most := int64(400<<10) + 4*(64<<10)
+			conformance.MustTrue(t, lanes.Bytes() <= most, "rows of %d bytes: %d bytes in memory", size, lanes.Bytes())
 		}
 		if spilled := lanes.SpilledRows(); spilled == 0 || spilled > total+total/2 {
 			t.Errorf("rows of %d bytes: %d of %d rows were written to disk", size, spilled, total)
@@ -334,9 +327,8 @@ func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
 			jobs = jobs[1:]
 		}
 		for r.lanes.Full() {
-			if r.work() == nil {
-				t.Fatalf("after %d blocks memory is full (%d bytes) and nothing can be spilled", n, r.lanes.Bytes())
-			}
+			conformance.MustTrue(t, r.work() != nil,
+				"after %d blocks memory is full (%d bytes) and nothing can be spilled", n, r.lanes.Bytes())
 		}
 	}
 }

@@ -156,9 +156,8 @@ func TestWritingAllocatesNothingForARow(t *testing.T) {
 		allocs := testing.AllocsPerRun(20, func() {
 			conformance.Must(t, conformance.ErrorOf(w.Write(rows, repeated, outcomes)))
 		})
-		if allocs != 0 {
-			t.Errorf("%v allocations for a request of %d rows, the first of which got %q", allocs, n, outcomes[0].Code)
-		}
+		conformance.True(t, allocs == 0,
+			"%v allocations for a request of %d rows, the first of which got %q", allocs, n, outcomes[0].Code)
 	}
 }
 
@@ -210,19 +209,16 @@ func TestAPageWithStatus413LeavesRowsOpenUntilOneAloneIsRefusedThreeTimes(t *tes
 		w := New(f, f, "t", table.Put, table.Ignore).With(Options{Size: size})
 		if tt.passed {
 			fail = false
-			if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[0].Fate != table.Written {
-				t.Fatalf("%+v: %+v, %v", tt, outcomes[0], err)
-			}
+			_, err := w.Write(rows, repeated, outcomes)
+			conformance.MustTrue(t, err == nil && outcomes[0].Fate == table.Written, "%+v: %+v, %v", tt, outcomes[0], err)
 			fail = true
 		}
 		for range tt.times {
-			if _, err := w.Write(rows, repeated, outcomes); err != nil {
-				t.Fatalf("%+v: %v", tt, err)
-			}
+			_, err := w.Write(rows, repeated, outcomes)
+			conformance.MustTrue(t, err == nil, "%+v: %v", tt, err)
 		}
-		if outcomes[0].Fate != tt.want || size.Limit() == 0 {
-			t.Errorf("%+v: %+v, limit %d", tt, outcomes[0], size.Limit())
-		}
+		conformance.True(t, outcomes[0].Fate == tt.want && size.Limit() != 0,
+			"%+v: %+v, limit %d", tt, outcomes[0], size.Limit())
 		if tt.want == table.Refused && !strings.Contains(fmt.Sprint(outcomes[0]), "413") {
 			t.Errorf("%+v", outcomes[0])
 		}

@@ -182,9 +182,8 @@ func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
 	}
 	for _, applied := range []bool{false, true} {
 		f.write = func(int) (bool, error) { return applied, io.ErrUnexpectedEOF }
-		if _, err := w.Write(rows[1:], []bool{false}, o[1:]); err != nil || o[1].Fate != table.Unknown {
-			t.Fatalf("%+v, %v", o[1], err)
-		}
+		_, err := w.Write(rows[1:], []bool{false}, o[1:])
+		conformance.MustTrue(t, err == nil && o[1].Fate == table.Unknown, "%+v, %v", o[1], err)
 	}
 	f.write = func(int) (bool, error) { return false, nil }
 	sent := len(f.batches)
@@ -213,9 +212,8 @@ func TestARowThatCannotBeLookedForIsNotSent(t *testing.T) {
 		f.read = func() error { return &tablestore.OtsError{Code: code, Message: "why", HttpStatusCode: 503} }
 		rows, o := numberedRows(t, 2), make([]table.Outcome, 2)
 		_, err := w.Write(rows, []bool{true, false}, o)
-		if (err != nil) != fatal || o[0].Fate != table.Again || o[0].Throttled {
-			t.Errorf("%s: %+v, %v", code, o[0], err)
-		}
+		conformance.True(t, (err != nil) == fatal && o[0].Fate == table.Again && !o[0].Throttled,
+			"%s: %+v, %v", code, o[0], err)
 		conformance.Equal(t, o[0].Unavailable, code == "OTSPartitionUnavailable", "%s: unavailable", code)
 		sent := len(f.batches) > 0
 		conformance.True(t, sent != fatal && (fatal || len(f.batches[0]) == 1), "%s: sent %q", code, f.batches)
@@ -227,13 +225,11 @@ func TestAnAnswerWithoutTheKeyIsUnreadable(t *testing.T) {
 	f.write = func(int) (bool, error) { return false, nil }
 	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
 	f.silent = true
-	if _, err := w.Write(rows, []bool{false}, o); err != nil || o[0].Fate != table.Unknown {
-		t.Errorf("%+v, %v", o[0], err)
-	}
+	_, err := w.Write(rows, []bool{false}, o)
+	conformance.True(t, err == nil && o[0].Fate == table.Unknown, "%+v, %v", o[0], err)
 	f.silent, f.swap = false, true
-	if _, err := w.Write(rows, []bool{false}, o); err != nil || o[0].Fate != table.Unknown {
-		t.Errorf("another row's key: %+v, %v", o[0], err)
-	}
+	_, err = w.Write(rows, []bool{false}, o)
+	conformance.True(t, err == nil && o[0].Fate == table.Unknown, "another row's key: %+v, %v", o[0], err)
 }
 
 func TestOfCopiesTheRecordedOneStays(t *testing.T) {
@@ -310,9 +306,8 @@ func TestOnlyWhoLooksFirstTakesRowsOfOtherRuns(t *testing.T) {
 			rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
 			f.rows[5], f.last = mark(rows[0]), 5
 			stats, err := w.Write(rows, []bool{true}, o)
-			if err != nil || (stats.Found == 1) != lookFirst || o[0].Fate != table.Written {
-				t.Errorf("look first %v, %s mark: %+v, %+v, %v", lookFirst, name, stats, o[0], err)
-			}
+			conformance.True(t, err == nil && (stats.Found == 1) == lookFirst && o[0].Fate == table.Written,
+				"look first %v, %s mark: %+v, %+v, %v", lookFirst, name, stats, o[0], err)
 		}
 	}
 }
@@ -441,9 +436,8 @@ func TestEarlierRowsAreReadAtOnce(t *testing.T) {
 		}
 		// A row that was not there has been sent since: the table must be asked.
 		searched := len(f.searched)
-		if _, err := w.Write(rows[400:401], repeated[:1], o[:1]); err != nil || !o[0].Found || len(f.searched) == searched {
-			t.Errorf("%+v, %v", o[0], err)
-		}
+		_, err = w.Write(rows[400:401], repeated[:1], o[:1])
+		conformance.True(t, err == nil && o[0].Found && len(f.searched) != searched, "%+v, %v", o[0], err)
 	}
 }
 
@@ -460,9 +454,8 @@ func TestReadingEarlierRowsIsGivenUp(t *testing.T) {
 	requests := len(f.searched)
 	conformance.True(t, requests <= 500/rowsPerPage+pagesMore+1, "%d requests for 500 rows", requests)
 	o := make([]table.Outcome, 1)
-	if _, err := w.Write(rows[299:300], []bool{true}, o); err != nil || !o[0].Found {
-		t.Errorf("%+v, %v", o[0], err)
-	}
+	_, err := w.Write(rows[299:300], []bool{true}, o)
+	conformance.True(t, err == nil && o[0].Found, "%+v, %v", o[0], err)
 }
 
 // Reading the past fails in passing ways: then the rows are looked for one by one.

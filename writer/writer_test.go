@@ -136,9 +136,7 @@ func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 	stats, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
 	conformance.MustTrue(t, err == nil && stats.Requests == 1, "%v, %+v", err, stats)
 	for i, o := range outcomes {
-		if o.Fate != want[i] || o.Code != codes[i] || o.Throttled != (i == 1) {
-			t.Errorf("%q: %+v", codes[i], o)
-		}
+		conformance.True(t, o.Fate == want[i] && o.Code == codes[i] && o.Throttled == (i == 1), "%q: %+v", codes[i], o)
 	}
 	conformance.Equal(t, outcomes[0].WriteCU, 2, "capacity units")
 }
@@ -154,9 +152,8 @@ func TestAnswersThatSayNothingLeaveEveryRowUnknown(t *testing.T) {
 		},
 	} {
 		rows, repeated, outcomes := batch(t, 3, table.Put)
-		if _, err := New(&fake{write: write}, nil, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := New(&fake{write: write}, nil, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+		conformance.True(t, err == nil, "%s: %v", name, err)
 		for _, o := range outcomes {
 			conformance.Equal(t, o.Fate, table.Unknown, "%s: %+v", name, o)
 		}
@@ -169,9 +166,8 @@ func TestAnUndocumentedCodeOfARowIsTriedAgainAndThenRejected(t *testing.T) {
 	}}
 	rows, repeated, outcomes := batch(t, 3, table.Put)
 	w := New(f, f, "t", table.Put, table.Ignore)
-	if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[2].Fate != table.Unknown {
-		t.Errorf("%+v, %v", outcomes[2], err)
-	}
+	_, err := w.Write(rows, repeated, outcomes)
+	conformance.True(t, err == nil && outcomes[2].Fate == table.Unknown, "%+v, %v", outcomes[2], err)
 	repeated[2] = true
 	if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[2].Fate != table.Refused || !strings.Contains(outcomes[2].Message, "may have been written") {
 		t.Errorf("%+v, %v", outcomes[2], err)
@@ -204,9 +200,8 @@ func TestARequestAnsweredWithoutACodeOfTheServiceIsOfUnknownOutcome(t *testing.T
 			return nil, &tablestore.OtsError{HttpStatusCode: tt.status, Code: tt.code, Message: "<html>"}
 		}}
 		rows, repeated, outcomes := batch(t, 3, table.Put)
-		if _, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err != nil {
-			t.Errorf("HTTP %d %s: %v", tt.status, tt.code, err)
-		}
+		_, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+		conformance.True(t, err == nil, "HTTP %d %s: %v", tt.status, tt.code, err)
 		for _, o := range outcomes {
 			conformance.Equal(t, o.Fate, table.Unknown, "HTTP %d %s: fate", tt.status, tt.code)
 			conformance.Equal(t, o.Throttled, tt.throttled, "HTTP %d %s: throttled", tt.status, tt.code)
@@ -349,9 +344,8 @@ func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
 			get:   func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil },
 		}
 		outcomes := make([]table.Outcome, 1)
-		if _, err := New(f, f, "t", table.Put, table.ExpectNotExist).Write([]table.Ref{{Block: b}}, []bool{true}, outcomes); err != nil || outcomes[0].Fate != want {
-			t.Errorf("stored at %d: %+v, %v", at, outcomes[0], err)
-		}
+		_, err := New(f, f, "t", table.Put, table.ExpectNotExist).Write([]table.Ref{{Block: b}}, []bool{true}, outcomes)
+		conformance.True(t, err == nil && outcomes[0].Fate == want, "stored at %d: %+v, %v", at, outcomes[0], err)
 	}
 }
 
@@ -404,9 +398,8 @@ func TestEachRowOfARequestIsReadBackByItself(t *testing.T) {
 					for i := range repeated {
 						repeated[i] = true
 					}
-					if _, err := New(f, f, "t", table.Put, table.ExpectNotExist).Write(rows, repeated, outcomes); err != nil {
-						t.Fatal(err)
-					}
+					_, err := New(f, f, "t", table.Put, table.ExpectNotExist).Write(rows, repeated, outcomes)
+					conformance.MustTrue(t, err == nil, "%v", err)
 					for i, o := range outcomes {
 						want := of(i).want
 						if i == 2 && between || i == 5 && !between {

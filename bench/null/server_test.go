@@ -75,9 +75,7 @@ func TestEveryRowIsAnsweredForAnySizeOfRequest(t *testing.T) {
 			results := res.TableToRowsResult["t"]
 			conformance.MustEqual(t, len(results), rows, "results for rows of %d bytes", bytes)
 			for _, r := range results {
-				if !r.IsSucceed || r.ConsumedCapacityUnit.Write != 1 {
-					t.Fatalf("%+v", r)
-				}
+				conformance.MustTrue(t, r.IsSucceed && r.ConsumedCapacityUnit.Write == 1, "%+v", r)
 			}
 			want += rows
 		}
@@ -112,9 +110,8 @@ func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
 			_, err := admin.Client.BatchWriteRow(batch("t", 3, 1))
 			conformance.Equal(t, wrong, err != nil, "secret %s: %v", secret, err)
 		}
-		if _, err := admin.List(); wrong != (err != nil) {
-			t.Errorf("secret %s: %v", secret, err)
-		}
+		_, err := admin.List()
+		conformance.True(t, wrong == (err != nil), "secret %s: %v", secret, err)
 		if !wrong && (traffic.Unchecked.Load() > 0 || traffic.Checked.Load() != 3) {
 			t.Errorf("%d answers had a checksum, %d had none", traffic.Checked.Load(), traffic.Unchecked.Load())
 		}
@@ -124,9 +121,7 @@ func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
 func TestPartitionsAreCutEvenly(t *testing.T) {
 	admin, _ := signing(t, Options{Partitions: 4}, "b")
 	bounds, err := admin.Splits("t")
-	if err != nil || len(bounds) != 3 {
-		t.Fatalf("%v, %v", bounds, err)
-	}
+	conformance.MustTrue(t, err == nil && len(bounds) == 3, "%v, %v", bounds, err)
 	for i, b := range bounds {
 		conformance.Equal(t, b.Int, int64(324_999_999+224_999_999*i), "partition %d begins", i+1)
 	}
@@ -139,21 +134,18 @@ func TestTLSIsSpokenWithACertificateOfItsOwn(t *testing.T) {
 	trusting := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 	defer trusting.CloseIdleConnections()
 	must(t, conformance.ErrorOf(sdk("https://"+address, trusting).ListTable()))
-	if _, err := sdk("https://"+address, nil).ListTable(); err == nil {
-		t.Error("a client that does not know the certificate trusts the server")
-	}
+	conformance.True(t, conformance.ErrorOf(sdk("https://"+address, nil).ListTable()) != nil,
+		"a client that does not know the certificate trusts the server")
 }
 
 func TestAnInvalidRequestIsRefused(t *testing.T) {
 	s, address := start(t, Options{})
 	for _, text := range []string{"GET / HTTP/1.1\r\nHost: a\r\n", "POST /ListTable HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n", "POST /ListTable HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n"} {
-		c, err := net.Dial("tcp", address)
-		must(t, err)
+		c := conformance.Try(net.Dial("tcp", address)).Must(t)
 		must(t, c.SetDeadline(time.Now().Add(5*time.Minute)))
 		must(t, conformance.ErrorOf(io.WriteString(c, text+"Connection: close\r\n\r\n")))
-		if answer, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.HasPrefix(answer, "HTTP/1.1 400 ") {
-			t.Errorf("%q: %q, %v", text, answer, err)
-		}
+		answer, err := bufio.NewReader(c).ReadString('\n')
+		conformance.True(t, err == nil && strings.HasPrefix(answer, "HTTP/1.1 400 "), "%q: %q, %v", text, answer, err)
 		c.Close()
 	}
 	conformance.Equal(t, s.Requests.Load(), 0, "requests that count")
@@ -163,9 +155,8 @@ func TestLatencyDelaysTheAnswer(t *testing.T) {
 	_, address := start(t, Options{Latency: 20 * time.Millisecond})
 	begin := time.Now()
 	must(t, conformance.ErrorOf(sdk("http://"+address, nil).BatchWriteRow(batch("t", 1, 1))))
-	if took := time.Since(begin); took < 20*time.Millisecond {
-		t.Errorf("answered after %v", took)
-	}
+	took := time.Since(begin)
+	conformance.True(t, took >= 20*time.Millisecond, "answered after %v", took)
 }
 
 func TestBulkImportIsAnsweredAsItsOwnOperation(t *testing.T) {
@@ -179,13 +170,11 @@ func TestBulkImportIsAnsweredAsItsOwnOperation(t *testing.T) {
 		res := conformance.Try(http.Post("http://"+address+path, "", bytes.NewReader(body))).Must(t)
 		defer res.Body.Close()
 		answer, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode != http.StatusOK {
-			t.Fatalf("%s: status %d, %v", path, res.StatusCode, err)
-		}
+		conformance.MustTrue(t, err == nil && res.StatusCode == http.StatusOK,
+			"%s: status %d, %v", path, res.StatusCode, err)
 		conformance.Equal(t, strings.HasPrefix(res.Header.Get("Authorization"), "OTS a:"), true, "%s: the answer is not signed", path)
-		if res.Header.Get("x-ots-requestid") == "" {
-			t.Errorf("%s: the answer names no request, so the SDK for Java refuses it", path)
-		}
+		conformance.True(t, res.Header.Get("x-ots-requestid") != "",
+			"%s: the answer names no request, so the SDK for Java refuses it", path)
 		return answer
 	}
 	bulk := post("/BulkImport", body)
@@ -200,18 +189,15 @@ func TestBulkImportIsAnsweredAsItsOwnOperation(t *testing.T) {
 		})
 		return name, rows
 	}
-	if name, rows := rowsOf(bulk); name != "t" || rows != 3 {
-		t.Errorf("BulkImport: table %q, %d rows: % x", name, rows, bulk)
-	}
+	name, rows := rowsOf(bulk)
+	conformance.True(t, name == "t" && rows == 3, "BulkImport: table %q, %d rows: % x", name, rows, bulk)
 	batch := post("/BatchWriteRow", protowire.AppendBytes([]byte{10}, body))
 	eachField(batch, func(_ protowire.Number, _ uint64, table []byte) {
-		if name, rows := rowsOf(table); name != "t" || rows != 3 {
-			t.Errorf("BatchWriteRow: table %q, %d rows: % x", name, rows, batch)
-		}
+		name, rows := rowsOf(table)
+		conformance.True(t, name == "t" && rows == 3, "BatchWriteRow: table %q, %d rows: % x", name, rows, batch)
 	})
-	if s.Rows.Load() != 6 || s.Requests.Load() != 2 || s.Connections.Load() != 1 {
-		t.Errorf("%d rows, %d requests, %d connections", s.Rows.Load(), s.Requests.Load(), s.Connections.Load())
-	}
+	conformance.True(t, s.Rows.Load() == 6 && s.Requests.Load() == 2 && s.Connections.Load() == 1,
+		"%d rows, %d requests, %d connections", s.Rows.Load(), s.Requests.Load(), s.Connections.Load())
 }
 
 // Rows, which come in an order that looks random, are read in that of their keys, a page at a time, from a bound to a bound.
@@ -244,9 +230,7 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 			rows := conformance.Try(memory.Unpacked()).Must(t)
 			for _, r := range rows {
 				id := r.PrimaryKey.PrimaryKeys[0].Value.(int64)
-				if len(r.Columns) != 1 || r.Columns[0].Value != texts[id] {
-					t.Fatalf("row %d is %v", id, r.Columns)
-				}
+				conformance.MustTrue(t, len(r.Columns) == 1 && r.Columns[0].Value == texts[id], "row %d is %v", id, r.Columns)
 				ids = append(ids, id)
 			}
 			pages++
@@ -280,7 +264,5 @@ func TestEveryShapeCanBeRead(t *testing.T) {
 		}
 		conformance.Equal(t, count, 12, "shape %s: rows", shape.Name)
 	}
-	if _, err := RowsOf(bench.Shapes()[0], 1_000_000_000, 1); err == nil {
-		t.Error("more rows than ids")
-	}
+	conformance.True(t, conformance.ErrorOf(RowsOf(bench.Shapes()[0], 1_000_000_000, 1)) != nil, "more rows than ids")
 }

@@ -55,12 +55,10 @@ func TestTheResultAddsUp(t *testing.T) {
 			heat += n
 		}
 	}
-	if points != r.Totals.Rows || parts != r.Totals.Rows || heat != r.Totals.Rows {
-		t.Errorf("%d rows: %d in the points, %d in the partitions, %d in the heat map", r.Totals.Rows, points, parts, heat)
-	}
-	if got := r.Service.P(.5); math.Abs(got-50) > .1 {
-		t.Errorf("p50 %v ms, want 50", got)
-	}
+	conformance.True(t, points == r.Totals.Rows && parts == r.Totals.Rows && heat == r.Totals.Rows,
+		"%d rows: %d in the points, %d in the partitions, %d in the heat map", r.Totals.Rows, points, parts, heat)
+	got := r.Service.P(.5)
+	conformance.True(t, math.Abs(got-50) <= .1, "p50 %v ms, want 50", got)
 	if got := r.Service.P(.9999); math.Abs(got-100) > .2 || r.Latency.Count != 980 {
 		t.Errorf("p99.99 %v ms, %d batches; want 100 and 980", got, r.Latency.Count)
 	}
@@ -71,8 +69,7 @@ func TestTheResultAddsUp(t *testing.T) {
 
 func TestJSONSurvivesTheRoundTrip(t *testing.T) {
 	r := recorded(time.Second, nil)
-	text, err := json.Marshal(r)
-	must(t, err)
+	text := conformance.Try(json.Marshal(r)).Must(t)
 	back := new(Result)
 	must(t, json.Unmarshal(text, back))
 	conformance.Equal(t, cmp.Diff(r, back), "", "(-want +got)")
@@ -108,18 +105,16 @@ func TestSamplesAreLinesBelowTheSettingsOfTheirRun(t *testing.T) {
 
 func TestLatenciesAreKeptWithinAHundredth(t *testing.T) {
 	for us := int64(1); us < 1<<40; us = us*3/2 + 1 {
-		if got := rounded(us); math.Abs(float64(got)/float64(us)-1) > .008 {
-			t.Errorf("%d µs is kept as %d", us, got)
-		}
+		got := rounded(us)
+		conformance.True(t, math.Abs(float64(got)/float64(us)-1) <= .008, "%d µs is kept as %d", us, got)
 	}
 	var c Counts
 	for i := range 1000 {
 		c.Add(time.Duration(i+1) * time.Millisecond)
 	}
 	for q, want := range map[float64]float64{0: 1, .5: 500, .99: 990, 1: 1000} {
-		if got := c.Quantile(q); math.Abs(got/want-1) > .008 {
-			t.Errorf("quantile %v is %v ms, want %v", q, got, want)
-		}
+		got := c.Quantile(q)
+		conformance.True(t, math.Abs(got/want-1) <= .008, "quantile %v is %v ms, want %v", q, got, want)
 	}
 	conformance.Equal(t, Counts(nil).Quantile(.5), 0, "the median of nothing")
 }
@@ -128,9 +123,8 @@ func TestManyLateBatchesCountAsManyAsTheyAre(t *testing.T) {
 	r := NewRecorder(0)
 	r.LateFrom(0, time.Microsecond, 10*time.Second) // ten million
 	l := r.Result(10 * time.Second).Latency
-	if l.Count != 10_000_000 || math.Abs(l.P(.5)-5000) > 20 {
-		t.Errorf("%d batches, p50 %v ms; want 10,000,000 and 5000", l.Count, l.P(.5))
-	}
+	conformance.True(t, l.Count == 10_000_000 && math.Abs(l.P(.5)-5000) <= 20,
+		"%d batches, p50 %v ms; want 10,000,000 and 5000", l.Count, l.P(.5))
 }
 
 func TestTheTextNamesWhatMatters(t *testing.T) {

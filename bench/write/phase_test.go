@@ -64,16 +64,14 @@ func TestAStallAtAFixedRateIsCountedFromWhenBatchesWereDue(t *testing.T) {
 				return accept(rows, outcomes)
 			}), duration: 10 * time.Second, rate: rate}
 			var err error
-			if res, err = p.run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			res, err = p.run(t.Context())
+			conformance.MustTrue(t, err == nil, "%v", err)
 		})
 		return res
 	}
 	open := stalling(2000)
-	if open.Totals.Rows != 20000 || open.Latency.Count != 100 {
-		t.Fatalf("%d rows, %d latencies; want all of 100 batches", open.Totals.Rows, open.Latency.Count)
-	}
+	conformance.MustTrue(t, open.Totals.Rows == 20000 && open.Latency.Count == 100,
+		"%d rows, %d latencies; want all of 100 batches", open.Totals.Rows, open.Latency.Count)
 	// The batch of 5.0 s waits 1.01 s, the one of 5.1 s 0.92 s, and so on: eleven wait longer than 50 ms.
 	if p90 := open.Latency.P(.9); p90 < 50 || open.Latency.Max < 1005 || open.Latency.Max > 1015 {
 		t.Errorf("p90 %v ms, max %v ms; want more than 50 and 1010", p90, open.Latency.Max)
@@ -99,8 +97,7 @@ func TestBatchesThatNobodySendsAreLateToo(t *testing.T) {
 			time.Sleep(1001 * time.Millisecond) // no answer comes in the moment in which the time is over
 			return accept(rows, outcomes)
 		}), duration: 10 * time.Second, rate: 2000} // ten are due each second, one is done
-		res, err := p.run(t.Context())
-		must(t, err)
+		res := conformance.Try(p.run(t.Context())).Must(t)
 		if res.Totals.Rows != 2000 || res.Latency.Count != 100 || res.Latency.P(.5) < 4000 {
 			t.Errorf("%d rows, %d latencies, p50 %v ms; want 2000, 100 and about 5 s", res.Totals.Rows, res.Latency.Count, res.Latency.P(.5))
 		}
@@ -127,8 +124,7 @@ func TestThrottledRowsAreSentAgainBeforeTheBatchEnds(t *testing.T) {
 		}), rows: 100}
 		var samples samplesOf
 		p.samples = result.NewSampleWriter(&samples)
-		res, err := p.run(t.Context())
-		must(t, err)
+		res := conformance.Try(p.run(t.Context())).Must(t)
 		got := res.Totals
 		if got.Rows != 99 || got.Throttled != 50 || got.Failed != 1 || got.Retried != 50 || got.Requests != 2 || got.Units != 198 || res.Unfinished != 0 {
 			t.Errorf("totals %+v, %d unfinished", got, res.Unfinished)
@@ -166,9 +162,8 @@ func TestAFatalAnswerEndsTheRunAndAStoppedOneKeepsWhatItHas(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return broken
 		}), duration: time.Hour}
-		if _, err := p.run(t.Context()); !errors.Is(err, broken) {
-			t.Errorf("%v, want %v", err, broken)
-		}
+		_, err := p.run(t.Context())
+		conformance.True(t, errors.Is(err, broken), "%v, want %v", err, broken)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -178,9 +173,8 @@ func TestAFatalAnswerEndsTheRunAndAStoppedOneKeepsWhatItHas(t *testing.T) {
 			return accept(rows, outcomes)
 		}), duration: time.Hour}
 		res, err := p.run(ctx)
-		if err != nil || res.Totals.Rows < 4*190*200 || res.Seconds < 1.9 || res.Seconds > 2.1 {
-			t.Errorf("%v; %d rows in %v s", err, res.Totals.Rows, res.Seconds)
-		}
+		conformance.True(t, err == nil && res.Totals.Rows >= 4*190*200 && res.Seconds >= 1.9 && res.Seconds <= 2.1,
+			"%v; %d rows in %v s", err, res.Totals.Rows, res.Seconds)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		p := &phase{surroundings: around(2, func(rows []table.Ref, outcomes []table.Outcome) error {
@@ -201,8 +195,7 @@ func TestTheWarmUpIsInThePointsAndNotInTheTotals(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			return accept(rows, outcomes)
 		}), duration: 10 * time.Second, warmUp: 4 * time.Second}
-		res, err := p.run(t.Context())
-		must(t, err)
+		res := conformance.Try(p.run(t.Context())).Must(t)
 		all := int64(0)
 		for _, point := range res.Points {
 			all += point.Rows
@@ -249,14 +242,12 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 			}
 		}
 		search := &searcher{limits: Search{MaxP99: 50 * time.Millisecond, MaxThrottled: .01, Start: 500}, try: phaseOf(3 * time.Second), hold: phaseOf(20 * time.Second), say: func(_ words.Kind, line string) { t.Log(line) }}
-		res, err := search.run(t.Context())
-		must(t, err)
+		res := conformance.Try(search.run(t.Context())).Must(t)
 		if res.PerSecond.Rows < .93*capacity || res.PerSecond.Rows > 1.01*capacity || res.Totals.ThrottledShare() > .01 || res.Latency.P(.99) > 50 {
 			t.Errorf("found %v rows/s of %d, %v throttled, p99 %v ms", res.PerSecond.Rows, capacity, res.Totals.ThrottledShare(), res.Latency.P(.99))
 		}
-		if last := res.Steps[len(res.Steps)-1]; !last.Passed {
-			t.Errorf("the last step did not pass: %+v", last)
-		}
+		last := res.Steps[len(res.Steps)-1]
+		conformance.True(t, last.Passed, "the last step did not pass: %+v", last)
 	})
 }
 
@@ -274,9 +265,8 @@ func TestATableThatGrowsDuringTheSearchIsNotHeldToWhatItTookAtFirst(t *testing.T
 	}
 	s := &searcher{limits: Search{Start: 1000}, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
 	res, err := s.run(t.Context())
-	if err != nil || res.PerSecond.Rows < 4000*.96 || res.PerSecond.Rows > 4000 || tries > 20 {
-		t.Errorf("%v, %v rows/s after %d tries; want a little below 4000", err, res.PerSecond.Rows, tries)
-	}
+	conformance.True(t, err == nil && res.PerSecond.Rows >= 4000*.96 && res.PerSecond.Rows <= 4000 && tries <= 20,
+		"%v, %v rows/s after %d tries; want a little below 4000", err, res.PerSecond.Rows, tries)
 }
 
 func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
@@ -303,9 +293,8 @@ func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
 		t.Errorf("a limit that no rate keeps: %v", err)
 	}
 	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, least: 40, try: at, hold: at, say: func(_ words.Kind, line string) { t.Log(line) }}
-	if _, err := s.run(t.Context()); !errors.As(err, &none) || none.rate != 40 {
-		t.Errorf("a batch takes a step at 40 rows/s: %v", err)
-	}
+	_, err = s.run(t.Context())
+	conformance.True(t, errors.As(err, &none) && none.rate == 40, "a batch takes a step at 40 rows/s: %v", err)
 }
 
 func TestARateThatDoesNotLastNamesTheLimitThatBroke(t *testing.T) {
@@ -343,16 +332,14 @@ func TestARateFarBelowWhatShortStepsTookIsHeld(t *testing.T) {
 		}
 		s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 1000}, try: at(10_000), hold: at(4000), say: func(_ words.Kind, line string) { t.Log(line) }}
 		res, err := s.run(t.Context())
-		if err != nil || res.PerSecond.Rows > 4000 || res.PerSecond.Rows < 2000 || holds > mostHolds {
-			t.Errorf("what %s: %v, %+v after %d holds", name, err, res, holds)
-		}
+		conformance.True(t, err == nil && res.PerSecond.Rows <= 4000 && res.PerSecond.Rows >= 2000 && holds <= mostHolds,
+			"what %s: %v, %+v after %d holds", name, err, res, holds)
 	}
 }
 
 func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 	for _, kind := range []bench.KeyKind{bench.RandomKeys, bench.SequentialKeys, bench.ZipfKeys, bench.StudentCardKeys} {
-		made, err := newRows(Shape{RowSize: 333, Columns: 7, Keys: kind, Seed: 3}, 10000, "t")
-		must(t, err)
+		made := conformance.Try(newRows(Shape{RowSize: 333, Columns: 7, Keys: kind, Seed: 3}, 10000, "t")).Must(t)
 		s := around(1, nil)
 		if kind == bench.RandomKeys {
 			s.partitions.Store(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: -1 << 61}, {Type: table.Integer, Int: 1 << 60}}))
@@ -363,14 +350,12 @@ func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 			if n == 20 && kind == bench.RandomKeys { // partitions split and merge while rows wait
 				s.partitions.Store(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 0}}))
 			}
-			b, err := c.next()
-			must(t, err)
+			b := conformance.Try(c.next()).Must(t)
 			if b == nil {
 				break
 			}
-			if b.first != rows || len(b.rows.Rows) > 200 {
-				t.Fatalf("%s: a batch of %d rows after %d, it says %d", kind, len(b.rows.Rows), rows, b.first)
-			}
+			conformance.MustTrue(t, b.first == rows && len(b.rows.Rows) <= 200,
+				"%s: a batch of %d rows after %d, it says %d", kind, len(b.rows.Rows), rows, b.first)
 			m := s.partitions.Load()
 			for i := range b.rows.Rows {
 				row := table.Ref{Block: b.rows, Index: int32(i)}
@@ -388,13 +373,11 @@ func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 
 func TestLargeRowsMakeSmallBatches(t *testing.T) {
 	for size, want := range map[int]int{20_000: 200, 25_000: 167, 1 << 20: 4, 4 << 20: 1} {
-		made, err := newRows(Shape{RowSize: size, Columns: 8, Keys: bench.RandomKeys, Seed: 1}, 10, "t")
-		must(t, err)
+		made := conformance.Try(newRows(Shape{RowSize: size, Columns: 8, Keys: bench.RandomKeys, Seed: 1}, 10, "t")).Must(t)
 		s := around(1, nil)
 		b, err := newCutter(made, 0, 200, &s.partitions, 1).next()
-		if err != nil || len(b.rows.Rows) != want {
-			t.Errorf("rows of %d bytes: %d in a batch, %v; want %d", size, len(b.rows.Rows), err, want)
-		}
+		conformance.True(t, err == nil && len(b.rows.Rows) == want,
+			"rows of %d bytes: %d in a batch, %v; want %d", size, len(b.rows.Rows), err, want)
 	}
 }
 
@@ -417,14 +400,12 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		if err := c.check(); !errors.As(err, new(*plan.UsageError)) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := c.check()
+		conformance.True(t, errors.As(err, new(*plan.UsageError)), "%s: %v", name, err)
 	}
 	for i, s := range []Shape{{RowSize: 10, Columns: 1, Keys: "random"}, {RowSize: 100, Columns: 0, Keys: "random"}, {RowSize: 9000, Columns: 1025, Keys: "random"},
 		{RowSize: 3 << 20, Columns: 1, Keys: "random"}, {RowSize: 5 << 20, Columns: 8, Keys: "random"}, {RowSize: 100, Columns: 1, Keys: "sorted"}} {
-		if _, err := newRows(s, 1, "t"); !errors.As(err, new(*plan.UsageError)) {
-			t.Errorf("shape %s: %v", strconv.Itoa(i), err)
-		}
+		_, err := newRows(s, 1, "t")
+		conformance.True(t, errors.As(err, new(*plan.UsageError)), "shape %s: %v", strconv.Itoa(i), err)
 	}
 }

@@ -28,9 +28,7 @@ func configOf(target client.Target) Config {
 
 func tables(t *testing.T, a *client.Admin) []string {
 	t.Helper()
-	names, err := a.List()
-	must(t, err)
-	return names
+	return conformance.Try(a.List()).Must(t)
 }
 
 func TestARunWritesItsRowsAndDropsItsTableAlone(t *testing.T) {
@@ -69,9 +67,7 @@ func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
 		}
 		res, err := Run(gentle, hard, c)
 		conformance.Is(t, err, cause, "hard %v: cause", hardToo)
-		if res != nil && res.Stopped != cause.Error() {
-			t.Errorf("hard %v: stopped by %q", hardToo, res.Stopped)
-		}
+		conformance.True(t, res == nil || res.Stopped == cause.Error(), "hard %v: stopped by %q", hardToo, res.Stopped)
 		conformance.Equal(t, len(tables(t, store.Admin)), 0, "hard %v: tables are left", hardToo)
 	}
 }
@@ -94,13 +90,10 @@ func TestAPhaseClosesItsConnections(t *testing.T) {
 	target.Endpoint, target.Transport = web.URL, nil
 	c := configOf(target)
 	c.Rows, c.Concurrency = 20_000, 32
-	_, err := Run(t.Context(), t.Context(), c)
-	must(t, err)
+	must(t, conformance.ErrorOf(Run(t.Context(), t.Context(), c)))
 	// The SDK's own clients keep a few.
 	for end := time.Now().Add(5 * time.Minute); open.Load() > 8; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d connections are still open", open.Load())
-		}
+		conformance.MustTrue(t, !time.Now().After(end), "%d connections are still open", open.Load())
 	}
 }
 
@@ -108,8 +101,7 @@ func TestPartitionsAreTakenFromTheTable(t *testing.T) {
 	c := configOf(tabletest.Open(t, server.Options{Simulation: &server.Simulation{Config: sim.Config{Partitions: 4,
 		Sample: []sim.Key{sim.IntegerKey(-1 << 62), sim.IntegerKey(0), sim.IntegerKey(1 << 62), sim.IntegerKey(1<<62 + 1)}}}}).Target)
 	c.Rows, c.Rate = 6000, 6000 // for a second: the map is read meanwhile
-	res, err := Run(t.Context(), t.Context(), c)
-	must(t, err)
+	res := conformance.Try(Run(t.Context(), t.Context(), c)).Must(t)
 	sum := int64(0)
 	for _, p := range res.Partitions {
 		sum += p.Rows

@@ -73,9 +73,8 @@ func BenchmarkFloor(b *testing.B) {
 			"md5": func() func() { return func() { md5.Sum(request) } },
 			"decode": func() func() {
 				return func() {
-					if n, err := new(plainbuffer.RowReader).Read(page, nil); n != rows || err != nil {
-						b.Errorf("%d rows, %v", n, err)
-					}
+					n, err := new(plainbuffer.RowReader).Read(page, nil)
+					conformance.True(b, n == rows && err == nil, "%d rows, %v", n, err)
 				}
 			},
 		} {

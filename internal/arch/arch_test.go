@@ -289,9 +289,8 @@ func TestEveryImportIsAListedArrow(t *testing.T) {
 		conformance.True(t, seen[room] || room == "e2e", "room %s is listed and has no code", room)
 	}
 	for room := range seen {
-		if _, err := os.Stat(filepath.Join(root, room, "doc.go")); err != nil {
-			t.Errorf("room %s has no doc.go", room)
-		}
+		conformance.True(t, conformance.ErrorOf(os.Stat(filepath.Join(root, room, "doc.go"))) == nil,
+			"room %s has no doc.go", room)
 	}
 }
 

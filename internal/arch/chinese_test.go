@@ -19,8 +19,7 @@ var must = conformance.Must
 // read returns a file of the repository.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	text := conformance.Try(os.ReadFile(name)).Must(t)
-	return text
+	return conformance.Try(os.ReadFile(name)).Must(t)
 }
 
 // englishPages returns the pages that users read, by their paths in the repository, each with that of its Chinese one, if any.
@@ -122,9 +121,7 @@ func TestEveryPageIsThereInChinese(t *testing.T) {
 				continue
 			}
 			english := filepath.Join(root, "docs", strings.TrimPrefix(filepath.ToSlash(page), filepath.ToSlash(filepath.Join(root, "docs", "zh"))+"/"))
-			if _, err := os.Stat(english); err != nil {
-				t.Errorf("%s has no English page", page)
-			}
+			conformance.True(t, conformance.ErrorOf(os.Stat(english)) == nil, "%s has no English page", page)
 		}
 	}
 }

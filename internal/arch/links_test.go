@@ -55,9 +55,8 @@ func TestPagesThatCodeNamesExist(t *testing.T) {
 		}
 		for _, page := range namedPage.FindAllString(string(read(t, name)), -1) {
 			names++
-			if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(page))); err != nil {
-				t.Errorf("%s names %s, which does not exist", rel, page)
-			}
+			conformance.True(t, conformance.ErrorOf(os.Stat(filepath.Join("..", "..", filepath.FromSlash(page)))) == nil,
+				"%s names %s, which does not exist", rel, page)
 		}
 	})
 	conformance.True(t, names >= 40, "only %d names of pages were found", names)

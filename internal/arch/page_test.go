@@ -47,9 +47,8 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	conformance.True(t, len(named) >= 80,
 		"%s names only %d files and rooms: is its form another?", architecturePage, len(named))
 	for _, name := range slices.Sorted(maps.Keys(named)) {
-		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-			t.Errorf("%s names %s, which does not exist", architecturePage, name)
-		}
+		conformance.True(t, conformance.ErrorOf(os.Stat(filepath.Join(root, name))) == nil,
+			"%s names %s, which does not exist", architecturePage, name)
 	}
 	for room := range arrows {
 		conformance.True(t, named[room],
@@ -60,9 +59,7 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 		declared := declaredIn(t, filepath.Join(root, m[1]))
 		for _, span := range codeSpan.FindAllStringSubmatch(m[2], -1) {
 			identifiers++
-			if !declared[span[1]] {
-				t.Errorf("%s: %s does not declare %s", architecturePage, m[1], span[1])
-			}
+			conformance.True(t, declared[span[1]], "%s: %s does not declare %s", architecturePage, m[1], span[1])
 		}
 	}
 	conformance.True(t, identifiers >= 10, "%s names only %d identifiers with their files", architecturePage, identifiers)
@@ -96,9 +93,7 @@ func TestEachDecisionNamesItsFunction(t *testing.T) {
 				names++
 			}
 		}
-		if names == 0 {
-			t.Errorf("%s: %s the answer names no function", architecturePage, cells[0])
-		}
+		conformance.True(t, names != 0, "%s: %s the answer names no function", architecturePage, cells[0])
 	}
 	conformance.True(t, rows >= 12, "%s: the table of decisions has only %d rows", architecturePage, rows)
 }

@@ -41,9 +41,8 @@ func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
 	link := filepath.Join(dir, "two")
 	must(t, writeTo(t.Context(), link, "new"))
 	info, err := os.Lstat(link)
-	if err != nil || info.Mode()&fs.ModeSymlink == 0 || content(t, real) != "new" {
-		t.Errorf("%v, %v: %s", info.Mode(), err, content(t, real))
-	}
+	conformance.True(t, err == nil && info.Mode()&fs.ModeSymlink != 0 && content(t, real) == "new",
+		"%v, %v: %s", info.Mode(), err, content(t, real))
 	if info, err := os.Stat(real); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("a file that only its owner could read is %v, %v", info.Mode(), err)
 	}
@@ -86,9 +85,8 @@ func TestAPipeAndADeviceAreWrittenStraightThrough(t *testing.T) {
 	conformance.Equal(t, <-read, "rows", "the reader")
 	must(t, writeTo(t.Context(), os.DevNull, "rows"))
 	for _, path := range []string{pipe, os.DevNull} {
-		if info, err := os.Lstat(path); err != nil || info.Mode().IsRegular() {
-			t.Errorf("%s is %v, %v", path, info.Mode(), err)
-		}
+		info, err := os.Lstat(path)
+		conformance.True(t, err == nil && !info.Mode().IsRegular(), "%s is %v, %v", path, info.Mode(), err)
 	}
 	if err := writeTo(t.Context(), "/dev/full", "rows"); !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, fs.ErrNotExist) &&
 		!errors.Is(err, fs.ErrPermission) {

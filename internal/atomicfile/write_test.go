@@ -114,18 +114,16 @@ func TestAnErrorOfTheWriterChangesNothing(t *testing.T) {
 		_, _ = io.WriteString(w, "half")
 		return broken
 	})
-	if !errors.Is(err, broken) || content(t, name) != "old" || content(t, name+Suffix) != "none" {
-		t.Errorf("%v, %s, %s", err, content(t, name), content(t, name+Suffix))
-	}
+	conformance.True(t, errors.Is(err, broken) && content(t, name) == "old" && content(t, name+Suffix) == "none",
+		"%v, %s, %s", err, content(t, name), content(t, name+Suffix))
 }
 
 func TestAFileSystemThatCannotSyncFoldersIsNotAnError(t *testing.T) {
 	for _, cannot := range []error{syscall.EINVAL, syscall.ENOSYS, errors.ErrUnsupported} {
 		name := filepath.Join(t.TempDir(), "a")
 		fake(t, 3, cannot) // after sync, close and rename
-		if err := WriteBytes(name, Options{Perm: 0o600}, []byte("new")); err != nil || content(t, name) != "new" {
-			t.Errorf("%v: %v, %s", cannot, err, content(t, name))
-		}
+		err := WriteBytes(name, Options{Perm: 0o600}, []byte("new"))
+		conformance.True(t, err == nil && content(t, name) == "new", "%v: %v, %s", cannot, err, content(t, name))
 		fake(t, 0, cannot)
 		if err := WriteBytes(name, Options{Perm: 0o600}, []byte("newer")); !errors.Is(err, cannot) || content(t, name) != "new" {
 			t.Errorf("the file itself, %v: %v, %s", cannot, err, content(t, name))
@@ -144,9 +142,8 @@ func TestWhatStandsUnderTheTemporaryNameIsNotWrittenTo(t *testing.T) {
 	conformance.Equal(t, content(t, name)+" "+content(t, victim), "new mine", "content")
 	must(t, os.Mkdir(name+Suffix, 0o700))
 	conformance.Is(t, WriteBytes(name, Options{Perm: 0o600}, []byte("newer")), fs.ErrExist, "a folder")
-	if _, err := os.Stat(name + Suffix); err != nil || content(t, name) != "new" {
-		t.Errorf("%v, %s", err, content(t, name))
-	}
+	_, err := os.Stat(name + Suffix)
+	conformance.True(t, err == nil && content(t, name) == "new", "%v, %s", err, content(t, name))
 }
 
 func TestOfTwoWritersOneCommits(t *testing.T) {

@@ -17,20 +17,16 @@ func TestThePartIsWhatItsManifestSays(t *testing.T) {
 	readme := string(Read(t, dir, "README.md"))
 	listed := map[string]bool{"README.md": true, "LICENSES": true, "manifest.json": true}
 	for _, f := range Files(t, dir) {
-		if listed[f.Path] {
-			t.Errorf("%s is listed twice", f.Path)
-		}
+		True(t, !listed[f.Path], "%s is listed twice", f.Path)
 		listed[f.Path] = true
-		if _, err := os.Stat(filepath.Join(dir, f.Path)); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Stat(filepath.Join(dir, f.Path))
+		True(t, err == nil, "%v", err)
 		if f.DerivedFrom != "" {
 			Read(t, dir, f.DerivedFrom)
 		}
 		folder := strings.Join(strings.SplitN(f.Path, "/", 3)[:2], "/")
-		if !strings.Contains(readme, "`"+folder+"`") {
-			t.Errorf("%s: README.md does not say where the files of %s come from", f.Path, folder)
-		}
+		True(t, strings.Contains(readme, "`"+folder+"`"),
+			"%s: README.md does not say where the files of %s come from", f.Path, folder)
 	}
 	size := int64(0)
 	if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -42,31 +38,23 @@ func TestThePartIsWhatItsManifestSays(t *testing.T) {
 			return err
 		}
 		size += info.Size()
-		if rel, _ := filepath.Rel(dir, path); !listed[filepath.ToSlash(rel)] {
-			t.Errorf("%s is not in the manifest", rel)
-		}
+		rel, _ := filepath.Rel(dir, path)
+		True(t, listed[filepath.ToSlash(rel)], "%s is not in the manifest", rel)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if size > maxPartBytes {
-		t.Errorf("the files have %d bytes, more than %d", size, maxPartBytes)
-	}
+	True(t, size <= maxPartBytes, "the files have %d bytes, more than %d", size, maxPartBytes)
 }
 
 // TestTheWholeIsNamedByTheEnvironment: without a collection the tests run on the part.
 func TestTheWholeIsNamedByTheEnvironment(t *testing.T) {
 	t.Setenv("TSIMPORT_SHARED_DATA", t.TempDir())
-	if dir := Whole(t); dir != "" || Dir(t) != Part(t) {
-		t.Errorf("an empty folder is mistaken for the collection: %q, %q", dir, Dir(t))
-	}
+	dir := Whole(t)
+	True(t, dir == "" && Dir(t) == Part(t), "an empty folder is mistaken for the collection: %q, %q", dir, Dir(t))
 	t.Setenv("TSIMPORT_SHARED_DATA", Part(t))
-	if Whole(t) != Part(t) {
-		t.Errorf("the collection that the environment names is %q", Whole(t))
-	}
+	True(t, Whole(t) == Part(t), "the collection that the environment names is %q", Whole(t))
 	var ran []string
 	Run(t, func(t *testing.T, dir string) { ran = append(ran, filepath.Base(t.Name())) })
-	if strings.Join(ran, " ") != "part whole" {
-		t.Errorf("it ran on %q", ran)
-	}
+	True(t, strings.Join(ran, " ") == "part whole", "it ran on %q", ran)
 }

@@ -84,8 +84,7 @@ func clientCodes(t *testing.T, name string) map[string]bool {
 
 func parsed(t *testing.T, name string) *ast.File {
 	t.Helper()
-	f := conformance.Try(parser.ParseFile(token.NewFileSet(), name, nil, 0)).Must(t)
-	return f
+	return conformance.Try(parser.ParseFile(token.NewFileSet(), name, nil, 0)).Must(t)
 }
 
 func unquoted(lit *ast.BasicLit) string {

@@ -24,8 +24,7 @@ func sorted(t testing.TB, o Options, items []pair) *Sorted {
 	for _, p := range items {
 		must(t, s.Add([]byte(p.key), []byte(p.value)))
 	}
-	out := conformance.Try(s.Sort()).Must(t)
-	return out
+	return conformance.Try(s.Sort()).Must(t)
 }
 
 func all(t testing.TB, it *Iterator) (got []pair) {

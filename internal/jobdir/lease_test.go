@@ -161,15 +161,12 @@ func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if len(book.wrong) > 0 {
-				t.Errorf("seed %d: %q", seed, book.wrong[:min(3, len(book.wrong))])
-			}
+			conformance.True(t, len(book.wrong) == 0, "seed %d: %q", seed, book.wrong[:min(3, len(book.wrong))])
 			tookOver += len(book.acts) - 1
 		})
 	}
-	if *rounds >= 10 && tookOver < *rounds {
-		t.Errorf("in %d rounds a lease went to another process %d times: the test shows nothing", *rounds, tookOver)
-	}
+	conformance.True(t, *rounds < 10 || tookOver >= *rounds,
+		"in %d rounds a lease went to another process %d times: the test shows nothing", *rounds, tookOver)
 }
 
 // work takes the lease and acts under it for a while. Then it gives it back, dies, or becomes a zombie that acts whenever it may.
@@ -205,9 +202,7 @@ func TestALeaseThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		a, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Owner: "a"})
-		if err != nil || a.Check() != nil || a.Former {
-			t.Fatal(err, a)
-		}
+		conformance.MustTrue(t, err == nil && a.Check() == nil && !a.Former, "%v %v", err, a)
 		time.Sleep(10 * Term) // it is renewed
 		must(t, a.Check())
 		var held *HeldError
@@ -218,9 +213,8 @@ func TestALeaseThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 		conformance.Refused(t, a.Check(), "", "it may act after it has given the lease back")
 		before := time.Now()
 		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
-		if err != nil || b.Check() != nil || b.Former || b.Epoch != 2 || !time.Now().Equal(before) {
-			t.Errorf("%v, %+v after %v", err, b, time.Since(before))
-		}
+		conformance.True(t, err == nil && b.Check() == nil && !b.Former && b.Epoch == 2 && time.Now().Equal(before),
+			"%v, %+v after %v", err, b, time.Since(before))
 		// Who knows for how long its requests may be applied tells who comes next.
 		b.Unsettled, b.UnsettledFor = true, 40*time.Second
 		must(t, b.Release())
@@ -240,12 +234,10 @@ func TestALeaseOfAProcessThatDiedIsTakenOverAfterATerm(t *testing.T) {
 		waited := ""
 		before := time.Now()
 		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: 2 * Term, OnWait: func(owner string) { waited = owner }})
-		if err != nil || !b.Former || b.FormerFor != 0 || b.Check() != nil || waited != "a" {
-			t.Fatal(err, b, waited)
-		}
-		if took := time.Since(before); took < Term || took > 2*Term {
-			t.Errorf("it took %v", took)
-		}
+		conformance.MustTrue(t, err == nil && b.Former && b.FormerFor == 0 && b.Check() == nil && waited == "a",
+			"%v %v %v", err, b, waited)
+		took := time.Since(before)
+		conformance.True(t, took >= Term && took <= 2*Term, "it took %v", took)
 		b.Abandon()
 	})
 }
@@ -254,8 +246,7 @@ func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		f := &faulty{Store: s, rand: rand.New(rand.NewPCG(1, 1))}
-		a, err := Acquire(t.Context(), f, LeaseOptions{Clock: clock})
-		must(t, err)
+		a := conformance.Try(Acquire(t.Context(), f, LeaseOptions{Clock: clock})).Must(t)
 		f.freeze(3 * Term)
 		time.Sleep(2 * Term)
 		if err := a.Check(); err == nil || errors.Is(err, ErrLost) {
@@ -264,8 +255,7 @@ func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
 		time.Sleep(2 * Term)
 		conformance.Equal(t, a.Check(), nil, "nobody has taken it")
 		f.freeze(4 * Term)
-		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
-		must(t, err)
+		b := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})).Must(t)
 		time.Sleep(4 * Term)
 		conformance.Is(t, a.Check(), ErrLost, "check")
 		a.Abandon()
@@ -292,8 +282,7 @@ func TestLeasesOfOneDeadProcessAreWaitedForTogether(t *testing.T) {
 			stores := []Store{newMemory(), newMemory(), newMemory()}
 			var dead []*Lease
 			for _, s := range stores {
-				l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
-				must(t, err)
+				l := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: clock})).Must(t)
 				dead = append(dead, l)
 			}
 			for i, l := range dead {
@@ -308,27 +297,21 @@ func TestLeasesOfOneDeadProcessAreWaitedForTogether(t *testing.T) {
 			var seen []*Seen
 			for _, s := range stores {
 				at, err := lookBy(t.Context(), s, clock)
-				if err != nil || at == nil {
-					t.Fatal(at, err)
-				}
+				conformance.MustTrue(t, err == nil && at != nil, "%v %v", at, err)
 				seen = append(seen, at)
 			}
 			for i, s := range stores {
 				l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: 2 * Term, Seen: seen[i]})
 				if alive && i == 2 {
-					if held := new(HeldError); !errors.As(err, &held) {
-						t.Errorf("a lease that is renewed was taken: %v", err)
-					}
+					held := new(HeldError)
+					conformance.True(t, errors.As(err, &held), "a lease that is renewed was taken: %v", err)
 					return
 				}
-				if err != nil || !l.Former {
-					t.Fatal(l, err)
-				}
+				conformance.MustTrue(t, err == nil && l.Former, "%v %v", l, err)
 				defer l.Abandon()
 			}
-			if took := time.Since(began); took > Term+2*look {
-				t.Errorf("it took %v to take the leases of a process that is gone", took)
-			}
+			took := time.Since(began)
+			conformance.True(t, took <= Term+2*look, "it took %v to take the leases of a process that is gone", took)
 		})
 	}
 }
@@ -361,8 +344,7 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 		must(t, l.Release())
 		conformance.Equal(t, ask(), "", "given back")
 		s.Objects[leaseName(9)] = "damaged"
-		if _, _, err := Holder(t.Context(), s); err == nil {
-			t.Error("a lease that is damaged is not noticed")
-		}
+		_, _, err = Holder(t.Context(), s)
+		conformance.True(t, err != nil, "a lease that is damaged is not noticed")
 	})
 }

@@ -37,8 +37,7 @@ func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Se
 				o.OSS = objectstore.OSS{Endpoint: server.URL(), Region: "cn-test", PathStyle: true,
 					Credentials: func(context.Context) (id, secret, token string, err error) { return "the-id", "the-secret", "", nil }}
 			}
-			s, err := Open(t.Context(), place, o)
-			must(t, err)
+			s := conformance.Try(Open(t.Context(), place, o)).Must(t)
 			check(t, s, server)
 		})
 	}
@@ -48,12 +47,10 @@ func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 	stores(t, func(t *testing.T, s Store, _ *storetest.Server) {
 		ctx := t.Context()
 		must(t, Probe(ctx, s))
-		if names, err := s.List(ctx, ""); err != nil || len(names) != 0 {
-			t.Errorf("%q, %v", names, err)
-		}
-		if _, err := s.Get(ctx, "a/b"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%v", err)
-		}
+		names, err := s.List(ctx, "")
+		conformance.True(t, err == nil && len(names) == 0, "%q, %v", names, err)
+		_, err = s.Get(ctx, "a/b")
+		conformance.True(t, errors.Is(err, fs.ErrNotExist), "%v", err)
 		conformance.Equal(t, Below(s, "a/b").String(), strings.TrimSuffix(s.String(), "/")+"/a/b", "string")
 		must(t, errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil), s.Put(ctx, "c", []byte("3"))))
 		conformance.Is(t, s.PutAbsent(ctx, "a/b", []byte("4")), ErrExists, "put absent")
@@ -138,8 +135,7 @@ func TestTheProbeRefusesByName(t *testing.T) {
 func TestAFolderThatCannotBeWrittenToIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
-	s, err := Open(t.Context(), filepath.Join(file, "state"), Options{})
-	must(t, err)
+	s := conformance.Try(Open(t.Context(), filepath.Join(file, "state"), Options{})).Must(t)
 	if err := Probe(t.Context(), s); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
 	}
@@ -162,9 +158,7 @@ func TestAPutWhoseAnswerIsLostIsKnownAgain(t *testing.T) {
 			f := &faulty{Store: newMemory(), rand: rand.New(rand.NewPCG(seed, 0)), lie: 30, fail: 10}
 			err := (view{Store: f, patient: true}).PutAbsent(t.Context(), "x", []byte("mine"))
 			body, getErr := f.Store.Get(t.Context(), "x")
-			if err == nil && (getErr != nil || string(body) != "mine") {
-				t.Errorf("seed %d: %q, %v", seed, body, getErr)
-			}
+			conformance.True(t, err != nil || getErr == nil && string(body) == "mine", "seed %d: %q, %v", seed, body, getErr)
 			conformance.Equal(t, errors.Is(err, ErrExists), false, "seed %d: it takes its own object for another's", seed)
 		})
 	}
@@ -187,15 +181,12 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 		grows, whole := filepath.Join(dir, "grows"), filepath.Join(dir, "whole")
 		var all []byte
 		for epoch := range 3 {
-			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
-			must(t, err)
+			l := conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})).Must(t)
 			m := NewMirror(s, l)
 			if epoch > 0 {
 				to := t.TempDir()
 				folder, err := m.Restore(t.Context(), into(to))
-				if err != nil || folder != "run" {
-					t.Fatal(folder, err)
-				}
+				conformance.MustTrue(t, err == nil && folder == "run", "%v %v", folder, err)
 				for name, want := range map[string][]byte{"sub/grows": all, "whole": last(all, 10), "body": last(all, 3)} {
 					if got, err := os.ReadFile(filepath.Join(to, "run", name)); err != nil || !bytes.Equal(got, want) {
 						t.Errorf("epoch %d: %s has %d bytes, want %d, %v", l.Epoch, name, len(got), len(want), err)
@@ -212,13 +203,11 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 					{Name: "body", Body: last(all, 3)}, {Name: "gone", Path: filepath.Join(dir, "gone"), Grows: true}})
 				must(t, err)
 			}
-			if names, _ := s.List(t.Context(), ""); len(names) > 40 {
-				t.Errorf("%d objects are kept: %q", len(names), names)
-			}
+			names, _ := s.List(t.Context(), "")
+			conformance.True(t, len(names) <= 40, "%d objects are kept: %q", len(names), names)
 			if epoch == 1 {
 				l.Abandon() // it is paused, or thought dead
-				err := m.Save(t.Context(), "run", nil)
-				conformance.Refused(t, err, "", "it keeps a checkpoint without the lease")
+				conformance.Refused(t, m.Save(t.Context(), "run", nil), "", "it keeps a checkpoint without the lease")
 			} else if err := l.Release(); err != nil {
 				t.Fatal(err)
 			}
@@ -240,15 +229,12 @@ func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
 		// A put of the first one that had no answer is carried out now.
 		s.Objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
 		to := t.TempDir()
-		_, err := m.Restore(t.Context(), into(to))
-		must(t, err)
-		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "3" {
-			t.Errorf("%q", got)
-		}
+		must(t, conformance.ErrorOf(m.Restore(t.Context(), into(to))))
+		got, _ := os.ReadFile(filepath.Join(to, "run", "f"))
+		conformance.True(t, string(got) == "3", "%q", got)
 		must(t, m.Finish(t.Context()))
-		if folder, err := m.Restore(t.Context(), into(to)); folder != "" || err != nil {
-			t.Error(folder, err)
-		}
+		folder, err := m.Restore(t.Context(), into(to))
+		conformance.True(t, folder == "" && err == nil, "%v %v", folder, err)
 	})
 }
 
@@ -281,19 +267,15 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 		s.Objects["checkpoint.000000001.000000001"] = before // listed still, as other stores that are late do
 		late := lateList{s, "checkpoint.000000002.000000001", time.Now().Add(40 * time.Second)}
 		to := t.TempDir()
-		_, err := NewMirror(late, third).Restore(t.Context(), into(to))
-		must(t, err)
-		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "2" {
-			t.Errorf("%q", got)
-		}
+		must(t, conformance.ErrorOf(NewMirror(late, third).Restore(t.Context(), into(to))))
+		got, _ := os.ReadFile(filepath.Join(to, "run", "f"))
+		conformance.True(t, string(got) == "2", "%q", got)
 		// The same while another process takes over.
 		late.from = time.Now().Add(time.Hour)
 		third.mu.Lock()
 		third.lost = true
 		third.mu.Unlock()
-		if _, err := NewMirror(late, third).Restore(t.Context(), into(to)); !errors.Is(err, ErrLost) {
-			t.Errorf("%v", err)
-		}
+		conformance.Is(t, conformance.ErrorOf(NewMirror(late, third).Restore(t.Context(), into(to))), ErrLost, "restore after a takeover")
 	})
 }
 
@@ -301,9 +283,7 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 func release(t *testing.T, s Store, clock func() time.Duration, l *Lease) *Lease {
 	t.Helper()
 	must(t, l.Release())
-	next, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
-	must(t, err)
-	return next
+	return conformance.Try(Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})).Must(t)
 }
 
 func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
@@ -321,9 +301,8 @@ func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
 			must(t, err)
 			defer l.Abandon()
 			_, err = NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))
-			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: %v", body, err)
-			}
+			conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
+				"%s: %v", body, err)
 		})
 	}
 }

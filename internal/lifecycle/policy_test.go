@@ -34,8 +34,7 @@ classes:
 
 func parsed(t *testing.T, text string) *Policy {
 	t.Helper()
-	p := conformance.Try(Parse("policy.yaml", []byte(text))).Must(t)
-	return p
+	return conformance.Try(Parse("policy.yaml", []byte(text))).Must(t)
 }
 
 func n(v int) *int { return &v }
@@ -50,9 +49,8 @@ func TestAPolicyIsRead(t *testing.T) {
 	same := cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() })
 	conformance.Equal(t, cmp.Diff(want, parsed(t, example), same), "", "(-want +got)")
 	least := parsed(t, "period: day\nclasses: [{}]")
-	if diff := cmp.Diff(&Policy{Unit: Day, Zone: time.UTC, Classes: []Class{{Number: 1, UpTo: Unbounded}}}, least, same); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(&Policy{Unit: Day, Zone: time.UTC, Classes: []Class{{Number: 1, UpTo: Unbounded}}}, least, same)
+	conformance.True(t, diff == "", "(-want +got):\n%s", diff)
 }
 
 func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
@@ -215,14 +213,12 @@ func FuzzAPolicyIsReadOrRefused(f *testing.F) {
 
 func zoneOf(t *testing.T, name string) *time.Location {
 	t.Helper()
-	zone := conformance.Try(time.LoadLocation(name)).Must(t)
-	return zone
+	return conformance.Try(time.LoadLocation(name)).Must(t)
 }
 
 func at(t *testing.T, text string) time.Time {
 	t.Helper()
-	moment := conformance.Try(time.Parse(time.RFC3339, text)).Must(t)
-	return moment
+	return conformance.Try(time.Parse(time.RFC3339, text)).Must(t)
 }
 
 func TestANameIsFormattedFromAPeriodAndParsedBack(t *testing.T) {
@@ -252,9 +248,8 @@ func TestEveryPeriodHasOneName(t *testing.T) {
 		first, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()-1
 		moment := time.Unix(rapid.Int64Range(first, last).Draw(t, "time"), 0).UTC()
 		p := template.Unit.at(moment)
-		if back, ok := template.Period(template.Name(p)); !ok || back != p {
-			t.Fatalf("%s reads as %s, %v", template.Name(p), back, ok)
-		}
+		back, ok := template.Period(template.Name(p))
+		conformance.MustTrue(t, ok && back == p, "%s reads as %s, %v", template.Name(p), back, ok)
 		start, next := p.Start(time.UTC), Period{p.Unit, p.index + 1}.Start(time.UTC)
 		conformance.MustTrue(t, !moment.Before(start) && moment.Before(next),
 			"%v is not in %s, from %v to %v", moment, p, start, next)
@@ -463,9 +458,8 @@ func TestTheExamplesAreValidPolicies(t *testing.T) {
 	}
 	conformance.True(t, len(texts) >= 4, "only %d examples are found", len(texts))
 	for where, text := range texts {
-		if _, err := Parse(where, []byte(text)); err != nil {
-			t.Error(err)
-		}
+		_, err := Parse(where, []byte(text))
+		conformance.True(t, err == nil, "%v", err)
 		conformance.Equal(t, bySchema(t, text), true, "%s is not valid by the schema", where)
 	}
 }

@@ -50,9 +50,7 @@ func collect(t *testing.T) []byte {
 	var stderr bytes.Buffer
 	list.Stderr = &stderr
 	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("go list: %v, %s", err, stderr.String())
-	}
+	conformance.MustTrue(t, err == nil, "go list: %v, %s", err, stderr.String())
 	texts := map[string]*text{}
 	add := func(of, dir, prefix string) (found int) {
 		entries := conformance.Try(os.ReadDir(dir)).Must(t)

@@ -31,8 +31,7 @@ func open(t testing.TB, o Options) *Store {
 
 func write(t testing.TB, s *Store, data ...[]byte) Frame {
 	t.Helper()
-	f := conformance.Try(s.Write(data...)).Must(t)
-	return f
+	return conformance.Try(s.Write(data...)).Must(t)
 }
 
 // noise returns bytes that no compressor makes smaller.

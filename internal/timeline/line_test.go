@@ -20,9 +20,8 @@ func TestNothingIsLostWhenTheIntervalDoubles(t *testing.T) {
 		for _, p := range l.Points() {
 			sum += p
 		}
-		if len(l.Points()) > 8 || sum != int64(n) {
-			t.Errorf("%d seconds: %d points that count %d", n, len(l.Points()), sum)
-		}
+		conformance.True(t, len(l.Points()) <= 8 && sum == int64(n),
+			"%d seconds: %d points that count %d", n, len(l.Points()), sum)
 		if last := time.Duration(len(l.Points())) * l.Every(); n > 0 && (last < time.Duration(n)*time.Second || last-l.Every() >= time.Duration(n)*time.Second) {
 			t.Errorf("%d seconds: the points end at %v, the interval is %v", n, last, l.Every())
 		}
@@ -34,9 +33,8 @@ func TestAPointIsWhereItsTimeIsEvenAfterALongPause(t *testing.T) {
 	*l.At(-time.Second) += 1
 	*l.At(1500 * time.Millisecond) += 2
 	*l.At(100 * time.Second) += 4
-	if l.Every() != 32*time.Second || !slices.Equal(l.Points(), []int64{3, 0, 0, 4}) {
-		t.Errorf("%v every %v; want 3, 0, 0, 4 every 32s", l.Points(), l.Every())
-	}
+	conformance.True(t, l.Every() == 32*time.Second && slices.Equal(l.Points(), []int64{3, 0, 0, 4}),
+		"%v every %v; want 3, 0, 0, 4 every 32s", l.Points(), l.Every())
 }
 
 func TestAHeatMapIsInKeyOrderAndKeepsPartitionsThatSplit(t *testing.T) {

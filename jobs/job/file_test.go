@@ -170,9 +170,8 @@ func TestWhatIsWrongWithAJobIsOneLineWithItsPlace(t *testing.T) {
 		"version: 1\ndefaults: {table: x}\nloads: {a: {from: x}}":                                   "table: it says what one load is",
 	} {
 		_, err := prepare(text, "d/a.b.csv", "e/a_b_c.csv", "f/b.csv")
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s\n%v, want %s", text, err, want)
-		}
+		conformance.True(t, err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
+			"%s\n%v, want %s", text, err, want)
 	}
 }
 
@@ -186,17 +185,14 @@ func TestVariablesTakeTheirPlaces(t *testing.T) {
 	must(t, err)
 	values := map[string]string{"DIR": "/data", "PW": "secret", "N": ""}
 	lookup := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
-	l, err := f.Loads[0].Resolve("job.yaml", lookup)
-	must(t, err)
+	l := conformance.Try(f.Loads[0].Resolve("job.yaml", lookup)).Must(t)
 	if got, want := strings.Join(l.Arguments(), " "), "load --endpoint=http://d --table=t0$1 --max-errors=https://u:secret@h/ -- /data/x.csv"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	r, err := NewRecord(f, nil, lookup)
-	must(t, err)
+	r := conformance.Try(NewRecord(f, nil, lookup)).Must(t)
 	dir := t.TempDir()
 	must(t, r.Write(dir))
-	r, err = ReadRecord(dir)
-	must(t, err)
+	r = conformance.Try(ReadRecord(dir)).Must(t)
 	must(t, r.SameVariables(lookup))
 	delete(values, "DIR")
 	conformance.Refused(t, r.SameVariables(lookup), "DIR of the environment, which is not set now", "error")
@@ -245,9 +241,7 @@ func FuzzParse(f *testing.F) {
 		if err == nil {
 			_ = file.Check()
 		}
-		if err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q", err)
-		}
+		conformance.True(t, err == nil || !strings.Contains(err.Error(), "\n"), "%q", err)
 	})
 }
 
@@ -265,14 +259,11 @@ func TestATableThatNoLoadCanBeMadeForKeepsNoOtherFromBeingLoaded(t *testing.T) {
 	}
 	for _, l := range f.Loads {
 		part, ok := want[l.Name]
-		if !ok || (part == "") != (l.Refused == "") || !strings.Contains(l.Refused, part) {
-			t.Errorf("load %s is refused: %q", l.Name, l.Refused)
-		}
+		conformance.True(t, ok && (part == "") == (l.Refused == "") && strings.Contains(l.Refused, part),
+			"load %s is refused: %q", l.Name, l.Refused)
 		delete(want, l.Name)
 	}
-	if len(want) > 0 {
-		t.Errorf("there are no loads %v", want)
-	}
+	conformance.True(t, len(want) == 0, "there are no loads %v", want)
 }
 
 func TestWhatExceptNamesIsLeftOut(t *testing.T) {
@@ -292,8 +283,7 @@ func TestWhatExceptNamesIsLeftOut(t *testing.T) {
 		{"version: 1\nloads:\n  plain: {from: d/a.csv, except: [b]}", "the name has no part such as {table}"},
 		{"version: 1\ndefaults: {except: [b]}\nloads:\n  plain: {from: d/a.csv}", "it says what one load is"},
 	} {
-		_, err := prepare(tt.job, "d/a.csv")
-		conformance.Refused(t, err, tt.wants, "%s", tt.job)
+		conformance.Refused(t, conformance.ErrorOf(prepare(tt.job, "d/a.csv")), tt.wants, "%s", tt.job)
 	}
 	if f, err = prepare("version: 1\nloads:\n  \"{t}\": {from: \"d/{t}.csv\", except: [b, tmp_*]}", "d/a.csv", "d/b.csv", "d/tmp_1.csv"); err != nil || len(f.Loads) != 1 || f.Loads[0].Name != "a" {
 		t.Errorf("%v, %v", f, err)
@@ -347,9 +337,7 @@ func TestLoadsRunInTheirOrderAndNoMoreThanMayAtATime(t *testing.T) {
 			t.Errorf("%v, %d at a time, code %d, %s, %+v", err, most, r.ExitCode, r.State, r.Counts)
 		}
 		at := func(name string) int { return slices.Index(order, name) }
-		if len(order) != 5 || at("a") < at("d") || at("e") != 4 {
-			t.Errorf("order %v", order)
-		}
+		conformance.True(t, len(order) == 5 && at("a") >= at("d") && at("e") == 4, "order %v", order)
 	})
 }
 
@@ -362,13 +350,11 @@ func TestARecordIsReadAsItWasWhenItsProcessWasKilled(t *testing.T) {
 	want := map[string][]string{"a": {"a running", "b waiting", "c waiting"}, "b": {"a done", "b running", "c waiting"}, "c": {"a done", "b failed", "c running"}}
 	whole := ""
 	err := r.Run(t.Context(), dir, func(_ context.Context, s *State) Outcome {
-		text, err := os.ReadFile(filepath.Join(dir, FolderFile))
-		must(t, err)
+		text := conformance.Try(os.ReadFile(filepath.Join(dir, FolderFile))).Must(t)
 		if whole == "" {
 			whole = string(text)
 		}
-		is, err := ReadRecord(dir)
-		must(t, err)
+		is := conformance.Try(ReadRecord(dir)).Must(t)
 		if got := states(is); !slices.Equal(got, want[s.Name]) || is.Loads[1].From[0] != "b.csv" || !is.Unfinished() || string(text) != whole {
 			t.Errorf("while %s runs: %q, %+v", s.Name, got, is.Loads[1])
 		}
@@ -451,17 +437,15 @@ func TestLoadsThatComeAgainAreBegunAgainBesideOnesThatHaveFailed(t *testing.T) {
 		}
 	}
 	r := recordOf(1, "a", "b")
-	if n := r.BeginAgain(true); n > 0 {
-		t.Errorf("%d loads that do not come again are begun again", n)
-	}
+	n := r.BeginAgain(true)
+	conformance.True(t, n <= 0, "%d loads that do not come again are begun again", n)
 	r.Loads[0].State, r.Loads[1].State = Failed, Done
 	if r.Restart([]string{"a"}); !r.Loads[0].Fresh || r.Loads[0].State != Waiting || r.Loads[1].State != Done {
 		t.Errorf("%v", states(r))
 	}
 	next := recordOf(1, "a", "b") // the process was stopped before it came to them
-	if err := next.Continue(r); err != nil || !next.Loads[0].Fresh {
-		t.Errorf("%v, %v", err, next.Loads[0])
-	}
+	err := next.Continue(r)
+	conformance.True(t, err == nil && next.Loads[0].Fresh, "%v, %v", err, next.Loads[0])
 }
 
 func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
@@ -490,13 +474,11 @@ func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
 	for _, keys := range []string{"max-errors: 1", "max-errors: 9", "pk: [id]"} {
 		f, err := Parse("job.yaml", []byte("version: 1\nloads: {a: {from: x.csv, table: t, "+keys+"}}"), small)
 		must(t, err)
-		r, err := NewRecord(f, nil, os.LookupEnv)
-		must(t, err)
+		r := conformance.Try(NewRecord(f, nil, os.LookupEnv)).Must(t)
 		begun[keys] = r.Loads[0].Digest
 	}
-	if begun["max-errors: 1"] != begun["max-errors: 9"] || begun["pk: [id]"] == begun["max-errors: 1"] {
-		t.Errorf("a load that has passed its error limit is resumed with a higher one, and with nothing else: %v", begun)
-	}
+	conformance.True(t, begun["max-errors: 1"] == begun["max-errors: 9"] && begun["pk: [id]"] != begun["max-errors: 1"],
+		"a load that has passed its error limit is resumed with a higher one, and with nothing else: %v", begun)
 	conformance.Refused(t, recordOf(1).Continue(before), "load b has begun and is not in the job any more", "error")
 }
 
@@ -521,8 +503,7 @@ func TestAJobOfAnotherVersionIsNotBegunAgain(t *testing.T) {
 		if _, _, err := Find(root, "one"); (err != nil) != refused || refused && !strings.Contains(err.Error(), "by a newer version of tsimport") {
 			t.Errorf("%s: %v", state, err)
 		}
-		if _, _, err := Find(root, "other"); err != nil {
-			t.Errorf("%s: another job is refused: %v", state, err)
-		}
+		_, _, err := Find(root, "other")
+		conformance.True(t, err == nil, "%s: another job is refused: %v", state, err)
 	}
 }

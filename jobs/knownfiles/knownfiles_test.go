@@ -460,8 +460,7 @@ func newDrop(t *testing.T) *drop {
 // ledger reads what is known.
 func (d *drop) ledger() *Ledger {
 	d.t.Helper()
-	l := conformance.Try(Open(d.t.Context(), d.store)).Must(d.t)
-	return l
+	return conformance.Try(Open(d.t.Context(), d.store)).Must(d.t)
 }
 
 // selector has chosen for a load of a table.
@@ -477,8 +476,7 @@ func (d *drop) selector(table int64) *Selector {
 func (d *drop) deliver(name, content string) {
 	d.t.Helper()
 	full := filepath.Join(d.dir, name)
-	err := errors.Join(os.WriteFile(full, []byte(content), 0o600), os.Chtimes(full, d.now, d.now))
-	must(d.t, err)
+	must(d.t, errors.Join(os.WriteFile(full, []byte(content), 0o600), os.Chtimes(full, d.now, d.now)))
 }
 
 // night lets a load choose, and perhaps finish. It returns the names of what it loads, and the notes.

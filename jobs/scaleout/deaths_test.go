@@ -81,9 +81,8 @@ func TestADriverThatDiesAtAnyActIsReplaced(t *testing.T) {
 			w := newWorld(t)
 			w.makeInputs(rand.New(rand.NewPCG(4, 1)))
 			err := w.plan(w.start("dies", 1, at, 0), func(*Request) {})
-			if planned = err == nil; !passing(err) {
-				t.Errorf("act %d: %v", at, err)
-			}
+			planned = err == nil
+			conformance.True(t, passing(err), "act %d: %v", at, err)
 			w.planned(func(*Request) {})
 			w.finish()
 		})
@@ -120,9 +119,8 @@ func TestAStoreThatFailsEachActOnceLosesNothing(t *testing.T) {
 				conformance.Is(t, err, errStore, "after %q", slices.Sorted(maps.Keys(failed)))
 			}
 			w.finish()
-			if len(failed) < 30 || ended < 10 {
-				t.Errorf("%d kinds of acts failed, %d of them ended the process", len(failed), ended)
-			}
+			conformance.True(t, len(failed) >= 30 && ended >= 10,
+				"%d kinds of acts failed, %d of them ended the process", len(failed), ended)
 		})(t)
 	}
 }
@@ -132,11 +130,9 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 	store, err := jobdir.Open(ctx, t.TempDir(), jobdir.Options{})
 	must(t, err)
 	p := &Plan{Version: planVersion, ID: "one", Job: &checkpoint.Job{}, Splits: []Split{{}, {}}, Shards: []Shard{{Ranges: []int{0}}}}
-	if p, err = keepPlan(ctx, store, p); err != nil {
-		t.Fatal(err)
-	}
-	j, err := newJob(store, p, Options{Owner: "a worker"})
-	must(t, err)
+	p, err = keepPlan(ctx, store, p)
+	conformance.MustTrue(t, err == nil, "%v", err)
+	j := conformance.Try(newJob(store, p, Options{Owner: "a worker"})).Must(t)
 	failed := &plan.UsageError{Message: "read oss://u:secret@b/in.csv: it has changed"}
 	conformance.Equal(t, j.told(ctx, stageRead, 1, failed), error(failed), "the error became")
 	for _, none := range []error{nil, jobdir.ErrLost, fmt.Errorf("write: %w", errNoSlot), &StoppedError{}, &jobdir.HeldError{}} {
@@ -147,10 +143,8 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 	_ = j.told(ended, stageWrite, 0, errors.New("an attempt that was stopped"))
 
 	look := func() []*Failure {
-		w, err := NewWatcher(ctx, store)
-		must(t, err)
-		s, err := w.Status(ctx)
-		must(t, err)
+		w := conformance.Try(NewWatcher(ctx, store)).Must(t)
+		s := conformance.Try(w.Status(ctx)).Must(t)
 		return s.Failures
 	}
 	all := look()
@@ -168,18 +162,15 @@ func TestTheStatusShowsForHowLongAWorkerIsSilent(t *testing.T) {
 		dies.wire = func(*http.Request) (time.Duration, bool) { return 0, true }
 		dies.tries(workAll)
 		look := func() (held int, silent []float64) {
-			watcher, err := NewWatcher(t.Context(), w.store)
-			must(t, err)
-			s, err := watcher.Status(t.Context())
-			must(t, err)
+			watcher := conformance.Try(NewWatcher(t.Context(), w.store)).Must(t)
+			s := conformance.Try(watcher.Status(t.Context())).Must(t)
 			for _, of := range s.Working {
 				silent = append(silent, of.Silent)
 			}
 			return s.Stages[1].Held, silent
 		}
-		if held, silent := look(); held == 0 || slices.Max(silent) > 0 {
-			t.Errorf("%d tasks are held, silent for %v", held, silent)
-		}
+		held, silent := look()
+		conformance.True(t, held != 0 && slices.Max(silent) <= 0, "%d tasks are held, silent for %v", held, silent)
 		time.Sleep(5 * time.Minute)
 		if held, silent := look(); held > 0 || len(silent) == 0 || slices.Min(silent) < 300 || slices.Max(silent) > 330 {
 			t.Errorf("after five minutes %d tasks are held, silent for %v", held, silent)
@@ -192,8 +183,7 @@ func TestTheStatusShowsForHowLongAWorkerIsSilent(t *testing.T) {
 // TestTheFirstResultOfATaskCounts commits a result after that of another attempt, whose rejected records fill several lists.
 func TestTheFirstResultOfATaskCounts(t *testing.T) {
 	ctx := t.Context()
-	store, err := jobdir.Open(ctx, t.TempDir(), jobdir.Options{})
-	must(t, err)
+	store := conformance.Try(jobdir.Open(ctx, t.TempDir(), jobdir.Options{})).Must(t)
 	j := &Job{store: store, Plan: &Plan{ID: "one"}}
 	rejects := func(attempt string, records int) done {
 		d := j.newDone(attempt)
@@ -286,9 +276,7 @@ func lost(t *testing.T) *world {
 	w.makeInputs(rand.New(rand.NewPCG(4, 1)))
 	w.planned(func(r *Request) { r.Workers = 1 })
 	p := w.start("dies", 3, -1, 0).diesSending(rand.New(rand.NewPCG(1, 1)), 1, 300*time.Second)
-	if err := p.run(workAll); err == nil {
-		t.Fatal("it has not died")
-	}
+	conformance.MustTrue(t, p.run(workAll) != nil, "it has not died")
 	return w
 }
 
@@ -313,16 +301,14 @@ func TestShardsThatAreTakenOverAreCommittedAtOnceAndTheJobWaitsOnce(t *testing.T
 		heard, say := sayings()
 		began := time.Now()
 		var wrote time.Duration // until all shards were written
-		watcher, err := NewWatcher(t.Context(), w.store)
-		must(t, err)
+		watcher := conformance.Try(NewWatcher(t.Context(), w.store)).Must(t)
 		go func() {
 			for wrote == 0 {
 				time.Sleep(watchEvery)
 				if s, err := watcher.Status(t.Context()); err == nil && s.Stages[1].Done == s.Stages[1].Tasks {
 					wrote = time.Since(began)
-					if s.LateUntil == nil || time.Until(*s.LateUntil) < 4*time.Minute {
-						t.Errorf("the status says that late requests may come until %v", s.LateUntil)
-					}
+					conformance.True(t, s.LateUntil != nil && time.Until(*s.LateUntil) >= 4*time.Minute,
+						"the status says that late requests may come until %v", s.LateUntil)
 				}
 			}
 		}()
@@ -400,9 +386,7 @@ func TestPassingFaultsOfTheJobDirectoryPauseAWorkerButNotForever(t *testing.T) {
 				s, err = j.Work(ctx)
 				return err
 			})
-			if !errors.Is(err, c.err) || !strings.Contains(heard(), c.says) {
-				t.Fatalf("%v; said: %s", err, heard())
-			}
+			conformance.MustTrue(t, errors.Is(err, c.err) && strings.Contains(heard(), c.says), "%v; said: %s", err, heard())
 			if c.err == nil {
 				w.check(s)
 			} else if took := time.Since(began); took < pipeline.DefaultRetryFor || took > 2*pipeline.DefaultRetryFor {

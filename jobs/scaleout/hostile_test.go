@@ -137,13 +137,11 @@ func TestClocksTenMinutesApartNeitherStealTasksNorKeepThem(t *testing.T) {
 		began := time.Now()
 		dies := w.start("dies", 9, 60, 0)
 		dies.ahead = 10 * time.Minute
-		if err := dies.run(workAll); !passing(err) || err == nil {
-			t.Errorf("the one that dies: %v", err)
-		}
+		err := dies.run(workAll)
+		conformance.True(t, passing(err) && err != nil, "the one that dies: %v", err)
 		w.together(func(n int, p *process) { p.ahead = time.Duration(n-1) * 10 * time.Minute })
-		if took := time.Since(began); took > 5*time.Minute {
-			t.Errorf("a task of a process that is gone was taken over after %v", took)
-		}
+		took := time.Since(began)
+		conformance.True(t, took <= 5*time.Minute, "a task of a process that is gone was taken over after %v", took)
 		w.finish()
 	})(t)
 }
@@ -189,9 +187,8 @@ func TestWhatTheServiceRefusesPermanentlyEndsAllWorkersOfNow(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if took := time.Since(ended); took > time.Minute {
-			t.Errorf("the other workers have ended %v later", took)
-		}
+		took := time.Since(ended)
+		conformance.True(t, took <= time.Minute, "the other workers have ended %v later", took)
 		w.finish() // by a worker that the service does not refuse
 		conformance.Equal(t, w.stored(stopName), false, "the job is stopped")
 	})(t)
@@ -217,9 +214,7 @@ func TestOfTwoDriversAtOnceOneMakesThePlan(t *testing.T) {
 						all.Go(func() { _, isNew[n], failed[n] = Make(p.ctx, p, r) })
 					}
 					all.Wait()
-					if isNew[0] == isNew[1] {
-						t.Errorf("new: %v, %v", isNew, failed)
-					}
+					conformance.True(t, isNew[0] != isNew[1], "new: %v, %v", isNew, failed)
 					for n := range 2 {
 						switch {
 						case isNew[n] || other == "the same load":
@@ -294,9 +289,7 @@ func TestADirectoryThatWasCopiedInPartIsFinishedExactlyOrRefused(t *testing.T) {
 					refusals++
 				}
 			}
-			if refusals == 0 || finished == 0 {
-				t.Errorf("%d refused, %d finished", refusals, finished)
-			}
+			conformance.True(t, refusals != 0 && finished != 0, "%d refused, %d finished", refusals, finished)
 			t.Logf("%d objects, %d copies: %d were refused, %d finished", len(whole), len(missing), refusals, finished)
 		}))
 	}
@@ -317,11 +310,9 @@ func TestAFailureOfAPartOfAProcessEndsTheProcessAndIsReported(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.readAll()
 		p := w.start("worker", 5, -1, 0)
-		j, err := p.open()
-		must(t, err)
-		if n := j.Plan.atATime(); n < 2 {
-			t.Fatalf("the process writes %d shards at a time", n)
-		}
+		j := conformance.Try(p.open()).Must(t)
+		n := j.Plan.atATime()
+		conformance.MustTrue(t, n >= 2, "the process writes %d shards at a time", n)
 		p.goesWrong(func(verb, name string, done bool) error {
 			if verb == "put" && !done && strings.HasSuffix(name, reducedName) {
 				return errStore
@@ -329,15 +320,13 @@ func TestAFailureOfAPartOfAProcessEndsTheProcessAndIsReported(t *testing.T) {
 			return nil
 		})
 		before := j.o.Drain
-		stop, err := j.besides(p.ctx)
-		must(t, err)
+		stop := conformance.Try(j.besides(p.ctx)).Must(t)
 		<-j.o.Drain.Done() // what this part does ends
 		conformance.Is(t, j.rest(p.ctx), errStore, "the process continues")
 		conformance.Is(t, stop(), errStore, "the parts have failed")
 		conformance.Equal(t, j.o.Drain, before, "the process cannot work any more")
 		p.goesWrong(nil)
-		s, err := j.Work(p.ctx)
-		must(t, err)
+		s := conformance.Try(j.Work(p.ctx)).Must(t)
 		w.check(s)
 		conformance.Equal(t, j.Close(), nil, "Close")
 	})(t)
@@ -382,8 +371,7 @@ func liveJob(t *testing.T, seed uint64) {
 	}
 	workers := 1 + rnd.IntN(4)
 	w.planned(func(r *Request) { r.Workers = workers })
-	made, err := ReadPlan(t.Context(), w.store)
-	must(t, err)
+	made := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
 	conformance.Equal(t, made.Unique, !w.verify, "shards are written from the runs")
 	changes := rand.New(rand.NewPCG(rnd.Uint64(), 9))
 	change := func() { // only rows that are not refused
@@ -444,9 +432,7 @@ func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]boo
 		delete(got, fmt.Sprint(id))
 		switch {
 		case bad[id]:
-			if there {
-				w.t.Errorf("row %d was to be refused, and is there", id)
-			}
+			conformance.True(w.t, !there, "row %d was to be refused, and is there", id)
 		case !there && !slices.Contains(texts, ""):
 			w.t.Errorf("row %d is missing", id)
 		case there && !slices.Contains(texts, text):
@@ -463,9 +449,7 @@ func (w *world) checkLive(s *Summary, past map[int64][]string, bad map[int64]boo
 func (w *world) checkLiveRejects(bad map[int64]bool) {
 	w.t.Helper()
 	text, err := w.store.Get(context.Background(), "rejects.ndjson")
-	if err != nil && len(bad) > 0 {
-		w.t.Errorf("the rejects: %v", err)
-	}
+	conformance.True(w.t, err == nil || len(bad) == 0, "the rejects: %v", err)
 	kept := map[int64]bool{}
 	for line := range strings.Lines(string(text)) {
 		var row struct {
@@ -477,7 +461,5 @@ func (w *world) checkLiveRejects(bad map[int64]bool) {
 		}
 		kept[row.ID] = true
 	}
-	if len(kept) != len(bad) {
-		w.t.Errorf("%d rejects are kept, want %d", len(kept), len(bad))
-	}
+	conformance.True(w.t, len(kept) == len(bad), "%d rejects are kept, want %d", len(kept), len(bad))
 }

@@ -87,8 +87,7 @@ func TestTheStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
 		store := &large{splits: 20_000}
 		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, store.splits), Shards: make([]Shard, 1250)}
 		began := time.Now()
-		s, err := (&Watcher{job: &Job{Plan: p, store: store, known: newKnown()}}).Status(t.Context())
-		conformance.Must(t, err)
+		s := conformance.Try((&Watcher{job: &Job{Plan: p, store: store, known: newKnown()}}).Status(t.Context())).Must(t)
 		if took := time.Since(began); s.Stages[0].Done != store.splits || s.Read != 20_000_000 || took > time.Minute {
 			t.Errorf("%d of %d splits are read, with %d records, after %v", s.Stages[0].Done, store.splits, s.Read, took)
 		}
@@ -100,8 +99,7 @@ func TestAShardOfALargeJobReadsAndKeepsItsOwnExtentsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const splits, shards, rows = 20_000, 1250, 3
 		store := new(large)
-		w, err := runfile.NewWriter(t.Context(), store, "runs/000000", shards)
-		conformance.Must(t, err)
+		w := conformance.Try(runfile.NewWriter(t.Context(), store, "runs/000000", shards)).Must(t)
 		for shard := range shards {
 			for i := range rows {
 				conformance.Must(t, w.Add(shard, &runfile.Row{Key: fmt.Appendf(nil, "key %d", i), Body: []byte("body"), Size: 10}))
@@ -111,8 +109,7 @@ func TestAShardOfALargeJobReadsAndKeepsItsOwnExtentsOnly(t *testing.T) {
 		p := &Plan{Version: planVersion, ID: "large", Job: &checkpoint.Job{}, Splits: make([]Split, splits), Shards: make([]Shard, shards)}
 		j := &Job{Plan: p, store: store, known: newKnown()}
 		j.o.Load.Limits.TempDir = t.TempDir()
-		sorter, err := extsort.New(extsort.Options{Memory: 32 << 20})
-		conformance.Must(t, err)
+		sorter := conformance.Try(extsort.New(extsort.Options{Memory: 32 << 20})).Must(t)
 		defer sorter.Close()
 		var before, after runtime.MemStats
 		runtime.GC()
@@ -165,8 +162,7 @@ func TestAWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
 		st, rnd, mine := stage{tasks: splits, result: splitName}, rand.New(rand.NewPCG(1, 1)), 0
 		order := rnd.Perm(splits)
 		for {
-			open, err := j.open(t.Context(), st)
-			conformance.Must(t, err)
+			open := conformance.Try(j.open(t.Context(), st)).Must(t)
 			if len(open) == 0 {
 				break
 			}
@@ -184,8 +180,7 @@ func TestAWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
 		}
 		t.Logf("%d splits, %d pages of lists and %d results asked for", mine, store.pages, store.gets)
 		conformance.Equal(t, len(store.there), splits, "splits that are read")
-		if mine < splits/(others+1) || store.pages > 8*mine || store.gets > 8*mine {
-			t.Errorf("%d splits took %d pages of lists and %d results", mine, store.pages, store.gets)
-		}
+		conformance.True(t, mine >= splits/(others+1) && store.pages <= 8*mine && store.gets <= 8*mine,
+			"%d splits took %d pages of lists and %d results", mine, store.pages, store.gets)
 	})
 }

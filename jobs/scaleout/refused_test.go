@@ -58,8 +58,7 @@ func (w *world) work() (s *Summary, err error) {
 // finish does the whole job, or what is left of it, and checks what it has done.
 func (w *world) finish() *Summary {
 	w.t.Helper()
-	s, err := w.work()
-	must(w.t, err)
+	s := conformance.Try(w.work()).Must(w.t)
 	w.check(s)
 	return s
 }
@@ -67,9 +66,8 @@ func (w *world) finish() *Summary {
 // refused checks that an error names what is wrong, with the exit code.
 func refused(t *testing.T, err error, code int, says string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), says) || exitcode.Of(err) != code {
-		t.Errorf("%v (exit code %d), want %q and %d", err, exitcode.Of(err), says, code)
-	}
+	conformance.True(t, err != nil && strings.Contains(err.Error(), says) && exitcode.Of(err) == code,
+		"%v (exit code %d), want %q and %d", err, exitcode.Of(err), says, code)
 }
 
 func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
@@ -112,9 +110,7 @@ func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 		"shards that lack a range": {func(w *world) {
 			was := w.store.Objects[PlanName]
 			w.store.Objects[PlanName] = regexp.MustCompile(`"ranges": \[\s*0\s*\]`).ReplaceAllString(was, `"ranges": []`)
-			if was == w.store.Objects[PlanName] {
-				w.t.Fatalf("no shard of the plan has range 0 alone: %s", was)
-			}
+			conformance.MustTrue(w.t, was != w.store.Objects[PlanName], "no shard of the plan has range 0 alone: %s", was)
 		}, exitcode.Usage, "not divided over its shards"},
 		"a changed input": {func(w *world) { w.file("in-0.csv", "id,what\nk1,changed\n") }, exitcode.Usage, "in-0.csv was"},
 		"a missing input": {func(w *world) { must(w.t, os.Remove(w.inputs[0])) }, exitcode.Usage, "in-0.csv"},
@@ -127,9 +123,8 @@ func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 			c.change(w)
 			_, err := w.work()
 			refused(t, err, c.code, c.says)
-			if rows := w.rows(); len(rows) > 0 {
-				t.Errorf("%d rows were written", len(rows))
-			}
+			rows := w.rows()
+			conformance.True(t, len(rows) == 0, "%d rows were written", len(rows))
 		}))
 	}
 }
@@ -138,9 +133,7 @@ func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 func (w *world) replace(name, from, to string) {
 	w.t.Helper()
 	text := w.store.Objects[name]
-	if !strings.Contains(text, from) {
-		w.t.Fatalf("%s has no %q", name, from)
-	}
+	conformance.MustTrue(w.t, strings.Contains(text, from), "%s has no %q", name, from)
 	w.store.Objects[name] = strings.Replace(text, from, to, 1)
 }
 
@@ -161,12 +154,10 @@ func TestRowsOnTheirWayThatAreDamagedOrMissingAreNeverSkipped(t *testing.T) {
 					delete(w.store.Objects, name)
 				}
 			}
-			if s, err := w.work(); err == nil {
-				t.Errorf("%+v", s)
-			}
-			if _, there := w.store.Objects[summaryName]; there {
-				t.Error("there is a summary")
-			}
+			s, err := w.work()
+			conformance.True(t, err != nil, "%+v", s)
+			_, there := w.store.Objects[summaryName]
+			conformance.True(t, !there, "there is a summary")
 		}))
 	}
 }
@@ -188,9 +179,7 @@ func TestAJobStopsAtItsErrorLimitAndNeedsAHigherOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.makeInputs(rand.New(rand.NewPCG(4, 1)))
-		if len(w.rejects) < 2 {
-			t.Fatal("the inputs have no bad records")
-		}
+		conformance.MustTrue(t, len(w.rejects) >= 2, "the inputs have no bad records")
 		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = ledger.MaxErrors{Rows: 1} })
 		for range 2 {
 			_, err := w.work()
@@ -240,8 +229,6 @@ func TestAnAttemptEndsWhenAnotherHasDoneItsTask(t *testing.T) {
 				return errors.New("it was drained")
 			})
 		})
-		if err != nil || !began {
-			t.Errorf("began: %v, ended with %v", began, err)
-		}
+		conformance.True(t, err == nil && began, "began: %v, ended with %v", began, err)
 	})(t)
 }

@@ -43,13 +43,10 @@ func newManyLoads(t *testing.T, seconds map[string]int, change func(*OneLoad)) *
 		}
 		l.Loads = append(l.Loads, one)
 		p := &Plan{Version: planVersion, Program: "test", ID: "plan of " + name, Job: new(checkpoint.Job), Direct: true, Splits: make([]Split, 1)}
-		text, err := json.Marshal(p)
-		must(t, err)
+		text := conformance.Try(json.Marshal(p)).Must(t)
 		must(t, m.store.PutAbsent(t.Context(), FolderOf(name)+"/"+PlanName, text))
 	}
-	var err error
-	m.loads, err = KeepLoads(t.Context(), m.store, l)
-	must(t, err)
+	m.loads = conformance.Try(KeepLoads(t.Context(), m.store, l)).Must(t)
 	return m
 }
 
@@ -140,11 +137,9 @@ func TestLoadsOfAJobAreDividedOverItsWorkers(t *testing.T) {
 				continue
 			}
 			here.Go(func() {
-				s, err := m.work(p)
-				must(t, err)
-				if len(s.Loads) != 200 || s.ExitCode != exitcode.OK || s.Loads[7].Read != 5 {
-					t.Errorf("%d loads, exit code %d", len(s.Loads), s.ExitCode)
-				}
+				s := conformance.Try(m.work(p)).Must(t)
+				conformance.True(t, len(s.Loads) == 200 && s.ExitCode == exitcode.OK && s.Loads[7].Read == 5,
+					"%d loads, exit code %d", len(s.Loads), s.ExitCode)
 				ended <- s.Here
 			})
 		}
@@ -157,16 +152,13 @@ func TestLoadsOfAJobAreDividedOverItsWorkers(t *testing.T) {
 			}
 		}
 		conformance.Equal(t, by, 1, "processes that have ended the job")
-		if m.most > 2 || m.most == 0 {
-			t.Errorf("%d workers had loads of one database at a time, want at most 2", m.most)
-		}
-		if slices.Index(m.begun, "t050") < slices.Index(m.begun, "t049") {
-			t.Error("a load has begun before the one that it comes after")
-		}
+		conformance.True(t, m.most <= 2 && m.most != 0,
+			"%d workers had loads of one database at a time, want at most 2", m.most)
+		conformance.True(t, slices.Index(m.begun, "t050") >= slices.Index(m.begun, "t049"),
+			"a load has begun before the one that it comes after")
 		least := time.Duration(total) * time.Second / 7 // the eighth was killed early
-		if took := m.lastEnd.Sub(began); took > least*115/100 {
-			t.Errorf("it took %v, and evenly divided %v", took, least)
-		}
+		took := m.lastEnd.Sub(began)
+		conformance.True(t, took <= least*115/100, "it took %v, and evenly divided %v", took, least)
 		all.Wait()
 	})
 }
@@ -187,16 +179,12 @@ func TestALoadThatIsStoppedEndsTheJobOnlyWhenTheOthersAreDone(t *testing.T) {
 		}
 		m.codes["a"], m.left["a"] = exitcode.OK, 1
 		p := m.start("second", 2, -1, 0)
-		s, err := OpenSeveral(p, m.loads, Options{Program: "test", Load: m.config(nil)})
-		must(t, err)
+		s := conformance.Try(OpenSeveral(p, m.loads, Options{Program: "test", Load: m.config(nil)})).Must(t)
 		must(t, s.Continue(t.Context()))
-		done, err := m.work(p)
-		must(t, err)
-		if done.ExitCode != exitcode.Rejects || !done.Here || len(m.begun) != 3 {
-			t.Errorf("%+v; begun: %q", done, m.begun)
-		}
-		again, err := m.work(m.start("third", 3, -1, 0))
-		must(t, err)
+		done := conformance.Try(m.work(p)).Must(t)
+		conformance.True(t, done.ExitCode == exitcode.Rejects && done.Here && len(m.begun) == 3,
+			"%+v; begun: %q", done, m.begun)
+		again := conformance.Try(m.work(m.start("third", 3, -1, 0))).Must(t)
 		conformance.Equal(t, again.Here || again.ExitCode != exitcode.Rejects, false, "a process that comes later has ended the job")
 	})
 }
@@ -212,12 +200,9 @@ func TestALoadThatFailsKeepsNoProcessFromTheOthers(t *testing.T) {
 		m.fails = map[string]error{"e": errors.New("its table is locked"), "f": unfitf("its input has changed")}
 		_, err := m.work(m.start("one", 1, -1, 0))
 		refused(t, err, exitcode.Failed, "its table is locked")
-		if len(m.begun) != 6 || slices.Contains(m.begun, "after f") {
-			t.Errorf("begun: %q", m.begun)
-		}
+		conformance.True(t, len(m.begun) == 6 && !slices.Contains(m.begun, "after f"), "begun: %q", m.begun)
 		m.fails = nil
-		done, err := m.work(m.start("two", 2, -1, 0))
-		must(t, err)
+		done := conformance.Try(m.work(m.start("two", 2, -1, 0))).Must(t)
 		conformance.Equal(t, done.ExitCode, exitcode.OK, "how the job ends")
 	})
 }
@@ -255,8 +240,7 @@ func TestALoadAfterOneThatHasNotEndedWellIsNotRun(t *testing.T) {
 			}
 		})
 		m.codes["a"] = exitcode.Differences
-		done, err := m.work(m.start("one", 1, -1, 0))
-		must(t, err)
+		done := conformance.Try(m.work(m.start("one", 1, -1, 0))).Must(t)
 		states := map[string]string{}
 		for _, d := range done.Loads {
 			states[d.Name] = d.State
@@ -274,9 +258,7 @@ func TestAJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
 		"another order": {Program: "test", Identity: "this", Loads: []OneLoad{{Name: "a", After: []string{"b"}}}}} {
 		_, err := KeepLoads(t.Context(), m.store, l)
 		refused(t, err, exitcode.Usage, "")
-		if _, err := CheckLoads(t.Context(), m.store, l); err == nil {
-			t.Errorf("%s is not refused", name)
-		}
+		conformance.True(t, conformance.ErrorOf(CheckLoads(t.Context(), m.store, l)) != nil, "%s is not refused", name)
 	}
 	_, err := OpenSeveral(m.store, m.loads, Options{Program: "later"})
 	refused(t, err, exitcode.Usage, "the same version")
@@ -286,8 +268,7 @@ func TestAJobDirectoryOfAnotherJobIsRefused(t *testing.T) {
 	for _, name := range []string{PlanName, summaryName, "notes.txt"} {
 		store := newWorld(t).store
 		must(t, store.Put(t.Context(), "loads/a/"+PlanName, nil)) // of a command that was killed
-		_, err = CheckLoads(t.Context(), store, new(Loads))
-		must(t, err)
+		must(t, conformance.ErrorOf(CheckLoads(t.Context(), store, new(Loads))))
 		must(t, store.Put(t.Context(), name, nil))
 		_, err = CheckLoads(t.Context(), store, new(Loads))
 		refused(t, err, exitcode.Usage, "there is "+name)

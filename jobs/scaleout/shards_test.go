@@ -50,13 +50,11 @@ func TestShardsHaveEqualRowsInAnyOrderOfTheInput(t *testing.T) {
 			for _, s := range shards {
 				weight += s.Weight
 				share := float64(len(s.Ranges)) * float64(len(shards)) / float64(partitions) // of an equal part
-				if share < 0.8 || share > 1.25 {
-					t.Errorf("%d partitions, sorted %v: a shard has %d of them", partitions, sorted, len(s.Ranges))
-				}
+				conformance.True(t, share >= 0.8 && share <= 1.25,
+					"%d partitions, sorted %v: a shard has %d of them", partitions, sorted, len(s.Ranges))
 			}
-			if math.Abs(weight-1) > 1e-9 {
-				t.Errorf("%d partitions, sorted %v: the weights sum up to %v", partitions, sorted, weight)
-			}
+			conformance.True(t, math.Abs(weight-1) <= 1e-9,
+				"%d partitions, sorted %v: the weights sum up to %v", partitions, sorted, weight)
 		}
 	}
 }
@@ -85,9 +83,8 @@ func TestAHeavyPartitionHasAShardOfItsOwn(t *testing.T) {
 			t.Errorf("a shard of weight %.2f has the ranges %v", s.Weight, s.Ranges)
 		}
 	}
-	if _, shards := shardKeys(bounds, nil, 2); len(shards) != 6 || len(shards[0].Ranges) < 16 {
-		t.Errorf("without a sample: %+v", shards)
-	}
+	_, shards = shardKeys(bounds, nil, 2)
+	conformance.True(t, len(shards) == 6 && len(shards[0].Ranges) >= 16, "without a sample: %+v", shards)
 }
 
 // counting counts the pieces that are read of a source.
@@ -128,9 +125,8 @@ func TestASplitReadsLittleMoreThanItsBytes(t *testing.T) {
 				for i := range counts {
 					all += counts[i].bytes
 				}
-				if most := given + int64(len(j.Plan.Splits)*size); all > most {
-					t.Errorf("%d bytes were read of %d, in pieces of %d", all, given, size)
-				}
+				most := given + int64(len(j.Plan.Splits)*size)
+				conformance.True(t, all <= most, "%d bytes were read of %d, in pieces of %d", all, given, size)
 				return err
 			}))
 			w.finish()
@@ -167,9 +163,8 @@ func TestMoreMachinesLoadFaster(t *testing.T) {
 			t.Logf("%d partitions, %2d processes: %6.1f s, of that reading %5.1f, writing %6.1f; %.2f of the capacity while writing; %.2f %% throttled, %d requests, %d shards",
 				p, n, s.Seconds, s.ReadSeconds, s.WriteSeconds, float64(each)/(unitsOfPartition*s.WriteSeconds), 100*float64(s.Throttled)/float64(s.RowsSent), s.Requests, s.Shards)
 		}
-		if took[4] > 0.6*took[1] {
-			t.Errorf("%d partitions: one process takes %.1f s, four %.1f s", p, took[1], took[4])
-		}
+		conformance.True(t, took[4] <= 0.6*took[1],
+			"%d partitions: one process takes %.1f s, four %.1f s", p, took[1], took[4])
 	}
 }
 
@@ -191,13 +186,10 @@ func loadByMachines(t *testing.T, each, partitions, processes int) *Summary {
 	for n := range processes {
 		p := w.start(fmt.Sprintf("process %d", n), uint64(n), -1, 0)
 		p.slow = slowestAct
-		all.Go(func() {
-			conformance.Equal(t, p.run(workAll), nil, "%s", p.name)
-		})
+		all.Go(func() { conformance.Equal(t, p.run(workAll), nil, "%s", p.name) })
 	}
 	all.Wait()
-	made, err := ReadPlan(t.Context(), w.store)
-	must(t, err)
+	made := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
 	s, err := ReadSummary(t.Context(), w.store, made)
 	if err != nil || s == nil || s.Written != int64(rows) || s.Read != int64(rows) {
 		t.Errorf("%d partitions, %d processes: %+v, %v", partitions, processes, s, err)

@@ -242,8 +242,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	s, err := server.Open("", server.Options{InMemory: true})
-	must(t, err)
+	s := conformance.Try(server.Open("", server.Options{InMemory: true})).Must(t)
 	t.Cleanup(func() { conformance.Equal(t, s.Close(), nil, "error") })
 	return &world{t: t, dir: t.TempDir(), store: storetest.NewMemory(jobdir.ErrExists), server: s, want: map[string]string{}, startsAt: time.Now()}
 }
@@ -339,16 +338,13 @@ func (p *process) run(do func(ctx context.Context, j *Job) error) error {
 
 // sdk is a client of the service.
 func (w *world) sdk() *tablestore.TableStoreClient {
-	sdk, err := client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)
-	must(w.t, err)
-	return sdk
+	return conformance.Try(client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)).Must(w.t)
 }
 
 // tries lets the process do something in which it may fail for now.
 func (p *process) tries(do func(ctx context.Context, j *Job) error) {
-	if err := p.run(do); !passing(err) {
-		p.w.t.Errorf("%s: %v", p.name, err)
-	}
+	err := p.run(do)
+	conformance.True(p.w.t, passing(err), "%s: %v", p.name, err)
 }
 
 // rows reads the table.
@@ -371,23 +367,19 @@ func (w *world) check(s *Summary) {
 	if c := s.Compared; w.verify != (c != nil) || c != nil && (c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0 || s.ExitCode == exitcode.Differences) {
 		w.t.Errorf("compared: %+v", c)
 	}
-	if diff := gocmp.Diff(w.want, w.rows()); diff != "" {
-		w.t.Errorf("the table (-want +got)\n%s", diff)
-	}
+	diff := gocmp.Diff(w.want, w.rows())
+	conformance.True(w.t, diff == "", "the table (-want +got)\n%s", diff)
 	want := ""
 	if len(w.rejects) > 0 {
 		want = "id,what\n" + strings.Join(w.rejects, "")
 	}
 	// Processes that were stopped may still put what they have.
-	if got, err := w.store.Get(context.Background(), "rejects.csv"); err != nil && want != "" || string(got) != want {
-		w.t.Errorf("rejects:\n%s\nwant\n%s", got, want)
-	}
+	got, err := w.store.Get(context.Background(), "rejects.csv")
+	conformance.True(w.t, (err == nil || want == "") && string(got) == want, "rejects:\n%s\nwant\n%s", got, want)
 }
 
 // passing reports whether another attempt may succeed after an error: it is of a process that dies, is too late, or comes too early.
-func passing(err error) bool {
-	return !errors.As(err, new(*UnfitError))
-}
+func passing(err error) bool { return !errors.As(err, new(*UnfitError)) }
 
 // TestAnyOrderOfTasksLeavesTheTableOfOneLoad runs jobs by processes that do tasks in any order, twice and at the same time, die between any two
 // acts, and stop for longer than a lease and continue to send.
@@ -412,15 +404,13 @@ func randomJob(t *testing.T, seed uint64) {
 	for d := range 1 + rnd.IntN(3) { // drivers that plan the same load at the same time; some die
 		p := w.start(fmt.Sprintf("driver %d", d), rnd.Uint64(), rnd.IntN(120), 0.005)
 		processes.Go(func() {
-			if err := w.plan(p, request); !passing(err) {
-				t.Errorf("%s: %v", p.name, err)
-			}
+			err := w.plan(p, request)
+			conformance.True(t, passing(err), "%s: %v", p.name, err)
 		})
 	}
 	processes.Wait()
 	w.planned(request)
-	made, err := ReadPlan(t.Context(), w.store)
-	must(t, err)
+	made := conformance.Try(ReadPlan(t.Context(), w.store)).Must(t)
 	w.store.Late = time.Duration(rnd.IntN(3)) * 20 * time.Second // a store that is late when it is planned is refused
 	t.Logf("%d inputs, %d splits, %d shards", len(made.Inputs), len(made.Splits), len(made.Shards))
 	for n := range 2 + rnd.IntN(8) {

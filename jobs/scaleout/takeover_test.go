@@ -87,9 +87,7 @@ func takeover(t *testing.T, disturb func(*process), replaced bool) {
 				t.Errorf("shard %d was taken over after %v, and %d rows were sent for %d", i, after, r.RowsSent, r.Written)
 			}
 		}
-		if taken != shardsEach {
-			t.Errorf("%d shards were taken over, want %d", taken, shardsEach)
-		}
+		conformance.True(t, taken == shardsEach, "%d shards were taken over, want %d", taken, shardsEach)
 		return nil
 	}))
 	time.Sleep(10 * time.Minute) // requests that nobody waits for any more
@@ -104,8 +102,7 @@ func TestSessionsWithADatabaseAreBounded(t *testing.T) {
 		must(t, w.start("waits", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
 			other, err := jobdir.Acquire(ctx, jobdir.Below(w.store, "readers/0000"), jobdir.LeaseOptions{Owner: "other", Clock: j.o.Clock})
 			must(t, err)
-			worked, err := j.takeOne(ctx, j.stages()[0], []int{0})
-			must(t, err)
+			worked := conformance.Try(j.takeOne(ctx, j.stages()[0], []int{0})).Must(t)
 			conformance.Equal(t, worked, false, "it reads beside the other")
 			must(t, other.Release())
 			worked, err = j.takeOne(ctx, j.stages()[0], []int{0})
@@ -134,9 +131,8 @@ func TestLeasesOfShardsAreWatchedWhileAShareOfTheCeilingsIsWaitedFor(t *testing.
 			gone("budget/0000")
 			gone(shardFolder(0))
 			worked, err := j.takeOne(ctx, j.stages()[1], []int{0})
-			if worked || err != nil || j.seen[shardFolder(0)] == nil {
-				t.Errorf("worked: %v, %v; the lease of the shard is watched: %v", worked, err, j.seen[shardFolder(0)] != nil)
-			}
+			conformance.True(t, !worked && err == nil && j.seen[shardFolder(0)] != nil,
+				"worked: %v, %v; the lease of the shard is watched: %v", worked, err, j.seen[shardFolder(0)] != nil)
 			time.Sleep(jobdir.Term + time.Second)
 			worked, err = j.takeOne(ctx, j.stages()[1], []int{0})
 			conformance.Equal(t, worked, true, "it is taken over when the leases have ended")
@@ -149,10 +145,8 @@ func TestLeasesOfShardsAreWatchedWhileAShareOfTheCeilingsIsWaitedFor(t *testing.
 // TestAProcessThatWaitsForAPartOfItsOwnLooksAgainWhenThatHasWorked: a small load would take two seconds more.
 func TestAProcessThatWaitsForAPartOfItsOwnLooksAgainWhenThatHasWorked(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
-		j, err := w.start("worker", 2, -1, 0).open()
-		must(t, err)
-		part, err := j.beside(t.Context(), 1, 2)
-		must(t, err)
+		j := conformance.Try(w.start("worker", 2, -1, 0).open()).Must(t)
+		part := conformance.Try(j.beside(t.Context(), 1, 2)).Must(t)
 		began := time.Now()
 		var works sync.WaitGroup
 		works.Go(func() {

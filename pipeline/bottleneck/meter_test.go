@@ -85,12 +85,10 @@ func TestNotesMayBePutOff(t *testing.T) {
 	m := NewMeter(Options{})
 	conformance.Equal(t, m.Wants(at(0), 10*time.Millisecond), true, "the first one is due at once")
 	m.Note(at(0), Link, false)
-	if m.Wants(at(4), 10*time.Millisecond) || m.Due(at(4)) != 6*time.Millisecond {
-		t.Errorf("after 4 of 10 ms it is due in %v", m.Due(at(4)))
-	}
-	if !m.Wants(at(10), 10*time.Millisecond) || m.Due(at(10)) != window-10*time.Millisecond {
-		t.Errorf("after 10 ms the next is due in %v", m.Due(at(10)))
-	}
+	conformance.True(t, !m.Wants(at(4), 10*time.Millisecond) && m.Due(at(4)) == 6*time.Millisecond,
+		"after 4 of 10 ms it is due in %v", m.Due(at(4)))
+	conformance.True(t, m.Wants(at(10), 10*time.Millisecond) && m.Due(at(10)) == window-10*time.Millisecond,
+		"after 10 ms the next is due in %v", m.Due(at(10)))
 }
 
 func TestEachWindowIsToldOnce(t *testing.T) {
@@ -115,9 +113,8 @@ func TestEachWindowIsToldOnce(t *testing.T) {
 func TestEveryWordHasATextAReasonAndAnAdvice(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range Words() {
-		if seen[w.String()] || w.String() == "" || w.Reason() == "" || w.Advice() == "" {
-			t.Errorf("word %d: %q, %q, %q", w, w, w.Reason(), w.Advice())
-		}
+		conformance.True(t, !seen[w.String()] && w.String() != "" && w.Reason() != "" && w.Advice() != "",
+			"word %d: %q, %q, %q", w, w, w.Reason(), w.Advice())
 		seen[w.String()] = true
 		conformance.Equal(t, Parse(w.String()), w, "%v read back", w)
 	}

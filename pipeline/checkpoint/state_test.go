@@ -456,9 +456,8 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	order, err = next.ReadOrder(dir)
 	conformance.True(t, string(order) == "another order" && err == nil, "order %q, error %v", order, err)
 	must(t, next.KeepOrder(dir, []byte("a third order")))
-	if order, err := next.ReadOrder(dir); string(order) != "a third order" || err != nil {
-		t.Errorf("order %q, error %v", order, err)
-	}
+	order, err = next.ReadOrder(dir)
+	conformance.True(t, string(order) == "a third order" && err == nil, "order %q, error %v", order, err)
 	must(t, kept.KeepOrder(dir, []byte("some order")))
 	details := []progress.Fact{{Name: "a", Value: "b"}}
 	changes, _ := progress.Changes(kept.Details, kept.WithOrder(details))
@@ -468,8 +467,7 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	name := filepath.Join(dir, OrderFile)
 	for _, bad := range []string{"", "some Order", "some order "} {
 		must(t, os.WriteFile(name, []byte(bad), 0o600))
-		_, err := kept.ReadOrder(dir)
-		conformance.Refused(t, err, OrderFile, "%q: error", bad)
+		conformance.Refused(t, conformance.ErrorOf(kept.ReadOrder(dir)), OrderFile, "%q: error", bad)
 	}
 	must(t, os.Remove(name))
 	conformance.Refused(t, conformance.ErrorOf(kept.ReadOrder(dir)), "", "a missing file is no error")

@@ -150,8 +150,7 @@ func computing(t *testing.T, change func(*plan.Request)) *values {
 	}
 	p := conformance.Try(plan.Make(t.Context(), r, nil)).Must(t)
 	t.Cleanup(p.Close)
-	v := conformance.Try(newValues(p, p.Sources[0])).Must(t)
-	return v
+	return conformance.Try(newValues(p, p.Sources[0])).Must(t)
 }
 
 func fields(texts ...string) *record.Record {

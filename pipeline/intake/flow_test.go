@@ -191,9 +191,8 @@ func TestAStoppedFlowIsNotComplete(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
-	if h := <-f.Splits(); h.Err != nil {
-		t.Error(h.Err)
-	}
+	h := <-f.Splits()
+	conformance.True(t, h.Err == nil, "%v", h.Err)
 	cancel(errors.New("stopped"))
 	conformance.Equal(t, <-ended, nil, "run")
 	select {

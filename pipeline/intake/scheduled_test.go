@@ -216,9 +216,8 @@ func TestTheBeginningOfAShuffledInputShowsThatNoSchedulePays(t *testing.T) {
 		conformance.True(t, !begins([]byte(data[:probeBytes])) && !begins(nil),
 			"%s: a split that is hardly longer than the look, or never was text, was looked at", shape)
 		got, err := look(t, f)
-		if err != nil || len(got.records) != 42000 || f.Sections() > 0 == shuffled {
-			t.Errorf("%s: %d records in %d sections, error %v", shape, len(got.records), f.Sections(), err)
-		}
+		conformance.True(t, err == nil && len(got.records) == 42000 && f.Sections() > 0 != shuffled,
+			"%s: %d records in %d sections, error %v", shape, len(got.records), f.Sections(), err)
 	}
 }
 

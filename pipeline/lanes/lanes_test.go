@@ -101,14 +101,11 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 		"%d lanes", len(s.all))
 	s.Put(0, blockOf(new(table.Split), "k0001", "k0009"), old, now) // divided under the map before
 	s.Begin(now)
-	if s.all[0].queue.Ready() != 6 || s.all[1].queue.Ready() != 6 || s.all[1].turn.begun.IsZero() {
-		t.Errorf("%d and %d rows", s.all[0].queue.Ready(), s.all[1].queue.Ready())
-	}
+	conformance.True(t, s.all[0].queue.Ready() == 6 && s.all[1].queue.Ready() == 6 && !s.all[1].turn.begun.IsZero(),
+		"%d and %d rows", s.all[0].queue.Ready(), s.all[1].queue.Ready())
 	l, _ := s.choose(now.Add(linger), true)
 	conformance.True(t, l == nil, "a new lane sends before a checkpoint knows it")
-	if s.Empty() || s.name(1) != " of the partition from k0005 to the last key" {
-		t.Errorf("named%s", s.name(1))
-	}
+	conformance.True(t, !s.Empty() && s.name(1) == " of the partition from k0005 to the last key", "named%s", s.name(1))
 }
 
 // A lane whose bounds are guessed again keeps measuring its partition; one that is split begins with the rate alone.
@@ -142,13 +139,11 @@ func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
 	}
 	conformance.MustTrue(t, f.open() && !f.waitsMore(), "the first request does not leave")
 	full("a", "b")
-	if f.flying() != 1 || f.open() || !f.waitsMore() || f.waitsMore() {
-		t.Errorf("%d requests of %d bytes are in flight; that the next waits is said once", f.flying(), f.bytes)
-	}
+	conformance.True(t, f.flying() == 1 && !f.open() && f.waitsMore() && !f.waitsMore(),
+		"%d requests of %d bytes are in flight; that the next waits is said once", f.flying(), f.bytes)
 	f.free(<-f.out)
-	if f.flying() != 0 || f.bytes != 0 || !f.open() {
-		t.Errorf("%d requests of %d bytes after the answer", f.flying(), f.bytes)
-	}
+	conformance.True(t, f.flying() == 0 && f.bytes == 0 && f.open(),
+		"%d requests of %d bytes after the answer", f.flying(), f.bytes)
 	f.budget = 1 << 20
 	full("a")
 	conformance.Equal(t, f.open(), true, "the second worker idles")

@@ -19,8 +19,7 @@ import (
 // forecast is what the inputs of a request hold.
 func forecast(t *testing.T, r *Request) Forecast {
 	t.Helper()
-	f := conformance.Try(makes(t, r, nil).Forecast(t.Context())).Must(t)
-	return f
+	return conformance.Try(makes(t, r, nil).Forecast(t.Context())).Must(t)
 }
 
 // wordy are records of different lengths whose text does not repeat itself.

@@ -25,8 +25,7 @@ func read(t *testing.T, path string) string {
 
 func create(t *testing.T, path string) *Folder {
 	t.Helper()
-	f := conformance.Try(Create(path, []Header{{Text: []byte("a,b\r\n")}, {}})).Must(t)
-	return f
+	return conformance.Try(Create(path, []Header{{Text: []byte("a,b\r\n")}, {}})).Must(t)
 }
 
 func reject(t *testing.T, f *Folder, header int, raw string) {
@@ -239,8 +238,7 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	must(t, os.WriteFile(path, []byte("1234"), 0o644))
-	_, err := OpenJournal(path, 5)
-	conformance.Refused(t, err, "changed meanwhile", "error")
+	conformance.Refused(t, conformance.ErrorOf(OpenJournal(path, 5)), "changed meanwhile", "error")
 	text, _ := os.ReadFile(path)
 	conformance.Equal(t, string(text), "1234", "it is touched: %q", text)
 	conformance.Refused(t, conformance.ErrorOf(OpenJournal(filepath.Join(path, "below"), 0)), "",
@@ -300,7 +298,5 @@ func TestAnArchiveThatWasCutShortMeanwhileIsAnError(t *testing.T) {
 	lengths := a.Lengths()
 	must(t, a.Close())
 	must(t, os.Truncate(filepath.Join(dir, "t.csv"), 3))
-	if a, err := OpenArchive(run, []Header{{}}, lengths); err == nil {
-		t.Errorf("it goes on with %v", a.Paths())
-	}
+	conformance.Refused(t, conformance.ErrorOf(OpenArchive(run, []Header{{}}, lengths)), "", "it goes on")
 }

@@ -73,9 +73,8 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	must(t, err)
 	l.Keep()
 	must(t, l.Release())
-	if _, err := os.Stat(filepath.Join(dir, LockFile)); err != nil {
-		t.Errorf("the lock of a run that began: %v", err)
-	}
+	_, err = os.Stat(filepath.Join(dir, LockFile))
+	conformance.True(t, err == nil, "the lock of a run that began: %v", err)
 }
 
 func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
@@ -144,9 +143,8 @@ func TestTheHolderIsReadWithoutTheFirstByte(t *testing.T) {
 		must(t, os.WriteFile(name, []byte(text), 0o600))
 		conformance.Equal(t, holderOf(name), want, "%q", text)
 	}
-	if err := (Holder{8, "b"}).note(name); err != nil || holderOf(name) != (Holder{8, "b"}) {
-		t.Errorf("%v, %+v", err, holderOf(name))
-	}
+	err := (Holder{8, "b"}).note(name)
+	conformance.True(t, err == nil && holderOf(name) == (Holder{8, "b"}), "%v, %+v", err, holderOf(name))
 }
 
 func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
@@ -155,9 +153,8 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(OpenExclusive(path, 0)), "another process", "opened twice")
 	must(t, j.Close())
 	// Whoever was refused, and who closed it, holds no lock.
-	if _, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
-		t.Errorf("refused by the check: %v", err)
-	}
+	_, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid })
+	conformance.True(t, errors.Is(err, fs.ErrInvalid), "refused by the check: %v", err)
 	j = conformance.Try(OpenExclusive(path, 0)).Must(t)
 	must(t, j.Close())
 }

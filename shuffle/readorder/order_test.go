@@ -236,9 +236,8 @@ func TestABuilderStaysWithinItsBytesAndLosesNothing(t *testing.T) {
 	}
 	conformance.True(t, at == offset && records == 5000 && sum == whole,
 		"%d records to byte %d, sum %v; want 5000 to %d, sum %v", records, at, sum, offset, whole)
-	if b.Rows() < 64 || b.Rows() > 1024 || b.Full() {
-		t.Errorf("sections of %d rows are asked for, full %v", b.Rows(), b.Full())
-	}
+	conformance.True(t, b.Rows() >= 64 && b.Rows() <= 1024 && !b.Full(),
+		"sections of %d rows are asked for, full %v", b.Rows(), b.Full())
 }
 
 func TestABuilderOfManySmallSourcesSaysThatItIsFull(t *testing.T) {

@@ -241,9 +241,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 		if err != nil {
 			c.step = nil
 			r, err := ToArchive(context.Background(), c)
-			if err != nil {
-				t.Fatalf("killed after %q: %v", name, err)
-			}
+			conformance.MustTrue(t, err == nil, "killed after %q: %v", name, err)
 			conformance.True(t, name != "part noted" || r.Resumed != 0, "killed after %q nothing was kept", name)
 			m = conformance.Try(readAt(t, &c)).Must(t)
 			for _, key := range server.Keys() {

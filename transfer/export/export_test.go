@@ -208,9 +208,8 @@ func TestAStoppedExportOfKeysContinuesBeforeWhatWasNotRead(t *testing.T) {
 	w.faults.Change(nil, nil)
 	must(t, conformance.ErrorOf(ToFile(t.Context(), c)))
 	got, err := os.ReadFile(c.Path)
-	if err != nil || string(got) != want {
-		t.Errorf("the file has %d rows, want %d, %v", bytes.Count(got, []byte("\n")), rows, err)
-	}
+	conformance.True(t, err == nil && string(got) == want,
+		"the file has %d rows, want %d, %v", bytes.Count(got, []byte("\n")), rows, err)
 }
 
 func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {

@@ -141,9 +141,7 @@ func (w *world) config(files ...string) Config {
 func (w *world) sync(cfg Config) *Summary {
 	w.t.Helper()
 	s, err := Run(context.Background(), cfg)
-	if err != nil {
-		w.t.Fatalf("sync: %v", err)
-	}
+	conformance.MustTrue(w.t, err == nil, "sync: %v", err)
 	conformance.MustTrue(w.t, s.State == pipeline.StateFinished, "the sync is %s: %s", s.State, s.Error)
 	left, err := filepath.Glob(filepath.Join(s.RunDir, "*", "checkpoint.*"))
 	conformance.True(w.t, err == nil && len(left) <= 0, "left behind: %v, %v", left, err)

@@ -327,8 +327,7 @@ func (w *world) config(t fatal, name, text string) Config {
 // run compares and must come to an end.
 func run(t fatal, cfg Config) *Result {
 	t.Helper()
-	r := conformance.Try(Run(context.Background(), cfg)).Must(t)
-	return r
+	return conformance.Try(Run(context.Background(), cfg)).Must(t)
 }
 
 // counts are the numbers of a result that say what was found.

@@ -582,9 +582,7 @@ func TestRowsAsTheyCameAreJudgedAsTheirCells(t *testing.T) {
 			}
 		}
 		kept, err := reduce.reduce(1, encode(in, none))
-		if err != nil || kept[headBytes-1] != kindWhole {
-			t.Fatalf("%v, kind %c", err, kept[headBytes-1])
-		}
+		conformance.MustTrue(t, err == nil && kept[headBytes-1] == kindWhole, "%v, kind %c", err, kept[headBytes-1])
 		want := want{rows: 1}
 		w.take(&want, kept)
 		body := encode(out, func() int64 { return r.Int64() })

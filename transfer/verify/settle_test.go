@@ -38,9 +38,7 @@ type live struct {
 }
 
 // apply makes the table have a row as the source has it.
-func (l *live) apply(id string, n int) {
-	l.put(l.t.(fatal), l.table, id, cells{"n": int64(n)}, l.at)
-}
+func (l *live) apply(id string, n int) { l.put(l.t.(fatal), l.table, id, cells{"n": int64(n)}, l.at) }
 
 func (l *live) config(settle time.Duration) Config {
 	return Config{
@@ -72,8 +70,7 @@ var sources = map[string]func(t *testing.T) *live{
 		l.set = func(id string, n int) { l.put(t, from, id, cells{"n": int64(n)}, l.at) }
 		l.remove = func(id string) { l.delete(t, from, id) }
 		l.origin = func() source.Origin {
-			of, err := l.Admin.Describe(from)
-			must(t, err)
+			of := conformance.Try(l.Admin.Describe(from)).Must(t)
 			return tablescan.New(tablescan.Config{Client: l.SDK, Table: of})
 		}
 		return l
@@ -94,8 +91,7 @@ var sources = map[string]func(t *testing.T) *live{
 		l.set = func(id string, n int) { do("INSERT OR REPLACE INTO t VALUES (?, ?)", id, n) }
 		l.remove = func(id string) { do("DELETE FROM t WHERE id = ?", id) }
 		l.origin = func() source.Origin {
-			cfg, err := open.Config("sqlite:"+db+"?table=t", "")
-			must(t, err)
+			cfg := conformance.Try(open.Config("sqlite:"+db+"?table=t", "")).Must(t)
 			return sqltable.New(*cfg)
 		}
 		return l
@@ -105,9 +101,7 @@ var sources = map[string]func(t *testing.T) *live{
 // eachSource runs a test with each kind of sources. Waits take no time.
 func eachSource(t *testing.T, test func(*testing.T, *live)) {
 	for name, open := range sources {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, open(t)) })
-		})
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { test(t, open(t)) }) })
 	}
 }
 

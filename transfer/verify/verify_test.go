@@ -156,8 +156,7 @@ func TestASampleReadsItsKeysAlone(t *testing.T) {
 		}
 		conformance.Equal(t, len(w.faults.Done()), 2, "faults that happened, %v", w.faults.Done())
 		w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
-		_, err := Run(context.Background(), cfg)
-		conformance.Refused(t, err, "OTSAuthFailed", "result")
+		conformance.Refused(t, conformance.ErrorOf(Run(context.Background(), cfg)), "OTSAuthFailed", "result")
 	})
 }
 
@@ -282,8 +281,7 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	}
 	over := w.config(t, name, text)
 	over.TempMax, over.Memory = 1, 1
-	_, err := Run(context.Background(), over)
-	conformance.Refused(t, err, "no space", "no disk")
+	conformance.Refused(t, conformance.ErrorOf(Run(context.Background(), over)), "no space", "no disk")
 }
 
 func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {

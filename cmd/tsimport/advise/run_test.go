@@ -31,8 +31,7 @@ func write(t *testing.T, name, text string) string {
 func run(t *testing.T, c Config, files ...string) *Report {
 	t.Helper()
 	c.Input.Args = files
-	r := conformance.Try(Run(t.Context(), c)).Must(t)
-	return r
+	return conformance.Try(Run(t.Context(), c)).Must(t)
 }
 
 func candidate(t *testing.T, r *Report, name string) *Candidate {

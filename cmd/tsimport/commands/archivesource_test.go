@@ -37,12 +37,10 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 		must(t, p.Row(rec))
 	}
 	must(t, p.Commit(nil))
-	if _, err := w.Finish(archive.Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.Finish(archive.Manifest{Options: table.Definition{TimeToLive: -1, MaxVersions: 1}})
+	conformance.MustTrue(t, err == nil, "%v", err)
 	must(t, w.Close())
-	m := conformance.Try(archive.Read(dir)).Must(t)
-	return m
+	return conformance.Try(archive.Read(dir)).Must(t)
 }
 
 func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
@@ -194,9 +192,8 @@ func databaseIn(t *testing.T, statements ...string) {
 	db := conformance.Try(sql.Open("sqlite", "shop.db")).Must(t)
 	defer db.Close()
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
+		_, err := db.Exec(s)
+		conformance.MustTrue(t, err == nil, "%s: %v", s, err)
 	}
 }
 

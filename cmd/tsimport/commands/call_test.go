@@ -98,8 +98,7 @@ func TestAZeroThatIsGivenIsNotOverruled(t *testing.T) {
 			name, value, _ := strings.Cut(text, "=")
 			must(t, options.For(command, name).Set(c, []string{value}))
 		}
-		kept := conformance.Try(options.ReadCommand(written(c))).Must(t)
-		return kept
+		return conformance.Try(options.ReadCommand(written(c))).Must(t)
 	}
 	c := of("load", "trim=false", "version-column=", "columns=")
 	c.After(of("load", "trim=true", "version-column=n", "columns=a,b", "flatten=true", "verify=false"))
@@ -374,9 +373,8 @@ func TestTheBuiltInKeyIsNotOfferedToOtherMachines(t *testing.T) {
 	for address, refused := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true, "192.0.2.1:80": true, "no address": false} {
 		err := checkPublicKey(address, server.Options{AccessKeySecret: server.DefaultAccessKeySecret})
 		conformance.Equal(t, (err != nil), refused, "%s with the built-in key: %v", address, err)
-		if err := checkPublicKey(address, server.Options{AccessKeySecret: "own"}); err != nil {
-			t.Errorf("%s with a key of its own: %v", address, err)
-		}
+		err = checkPublicKey(address, server.Options{AccessKeySecret: "own"})
+		conformance.True(t, err == nil, "%s with a key of its own: %v", address, err)
 	}
 }
 
@@ -477,7 +475,6 @@ func TestProcessesAreForALoadThatIsPlanned(t *testing.T) {
 		}
 	}
 	t.Setenv("TSIMPORT_WORKERS", "3") // of all loads of a shell
-	if code := Run([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, io.Discard, io.Discard); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	code := Run([]string{"tsimport", "load", "in.csv", "-t", "t", "--pk", "id", "-q"}, io.Discard, io.Discard)
+	conformance.True(t, code == 0, "exit code %d", code)
 }

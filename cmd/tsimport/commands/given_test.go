@@ -221,9 +221,8 @@ func TestEveryCommandAndEveryFlagOfALoadHasAGroup(t *testing.T) {
 		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
 			continue
 		}
-		if in, ok := f.(cli.CategorizableFlag); !ok || in.GetCategory() == "" {
-			t.Errorf("flag --%s of load has no group", f.Names()[0])
-		}
+		in, ok := f.(cli.CategorizableFlag)
+		conformance.True(t, ok && in.GetCategory() != "", "flag --%s of load has no group", f.Names()[0])
 	}
 	seen := map[string]string{}
 	for group, names := range commandGroups {
@@ -278,9 +277,8 @@ func TestFlagsThatDestroyComeFromNoVariable(t *testing.T) {
 		"--max-errors=1 --pk=c -q": "[c] 1   []",
 	} {
 		must(t, given(t, options.Load, flagsOf(options.Load), strings.Fields(args), func(c *call) error {
-			if got := fmt.Sprint(c.given.PK, " ", c.given.MaxErrors, " ", c.given.Mode, " ", c.given.Now, " ", c.in.ofEnv); got != want {
-				t.Errorf("%s: %s, want %s", args, got, want)
-			}
+			got := fmt.Sprint(c.given.PK, " ", c.given.MaxErrors, " ", c.given.Mode, " ", c.given.Now, " ", c.in.ofEnv)
+			conformance.True(t, got == want, "%s: %s, want %s", args, got, want)
 			return nil
 		}))
 	}

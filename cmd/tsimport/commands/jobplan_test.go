@@ -156,9 +156,8 @@ func TestAJobFileKeepsItsTarget(t *testing.T) {
 		conformance.Contains(t, said.String(), tt.says+"\n", "%d: %q is missing", i, tt.says)
 	}
 	for _, store := range []string{"mine", "other"} {
-		if _, err := os.Stat(store); err != nil {
-			t.Error(err)
-		}
+		_, err := os.Stat(store)
+		conformance.True(t, err == nil, "%v", err)
 	}
 }
 

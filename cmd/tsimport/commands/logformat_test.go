@@ -303,9 +303,8 @@ func TestAnOutputIsNotWrittenThroughAPlantedLink(t *testing.T) {
 		text, err := os.ReadFile(name)
 		conformance.True(t, err == nil && string(text) == want, "%s holds %q, %v", name, text, err)
 	}
-	if info, err := os.Lstat(out); err != nil || !info.Mode().IsRegular() {
-		t.Errorf("the output is %v, %v", info.Mode(), err)
-	}
+	info, err := os.Lstat(out)
+	conformance.True(t, err == nil && info.Mode().IsRegular(), "the output is %v, %v", info.Mode(), err)
 }
 
 // hostile is what a name or a value must not do to a terminal: clear it, set its title, go back in the line, turn the
@@ -349,9 +348,8 @@ func TestControlCharactersAreNotPrinted(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		code := Run(append([]string{"tsimport"}, args...), &stdout, &stderr)
 		for name, out := range map[string]string{"stdout": stdout.String(), "stderr": stderr.String()} {
-			if i := strings.IndexFunc(out, acts); i >= 0 {
-				t.Errorf("%q: %s has %q", args, name, out[max(0, i-60):min(len(out), i+20)])
-			}
+			i := strings.IndexFunc(out, acts)
+			conformance.True(t, i < 0, "%q: %s has %q", args, name, out[max(0, i-60):min(len(out), i+20)])
 			for line := range strings.Lines(out) {
 				conformance.True(t, strings.TrimSpace(line) != "tsimport: finished",
 					"%q: %s has a line that a name has made: %q", args, name, line)

@@ -124,9 +124,8 @@ func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
 		`rejected 1 with OTSParameterInvalid; the first: https://xxxxx@h/b.parquet?sig=xxxxx record 7: no`,
 	}
 	conformance.Equal(t, cmp.Diff(want, got[:2]), "", "(-want +got)")
-	if len(got) != shownCodes+1 || got[shownCodes] != "… and 1 more codes, see the summary" {
-		t.Errorf("%d lines: %q", len(got), got[len(got)-1])
-	}
+	conformance.True(t, len(got) == shownCodes+1 && got[shownCodes] == "… and 1 more codes, see the summary",
+		"%d lines: %q", len(got), got[len(got)-1])
 }
 
 // fakeLoad is a load whose state is given; without one it does not answer.

@@ -465,9 +465,7 @@ func TestAPageAllocatesNothingForARow(t *testing.T) {
 	memory := new(PageMemory)
 	allocations := func(rows int) float64 {
 		s.body = rangeAnswer(drawRows(rand.New(rand.NewPCG(7, 8)), rows), nil)
-		return testing.AllocsPerRun(10, func() {
-			must(t, conformance.ErrorOf(rowsIn(c, criteria(), memory)))
-		})
+		return testing.AllocsPerRun(10, func() { must(t, conformance.ErrorOf(rowsIn(c, criteria(), memory))) })
 	}
 	few, many := allocations(10), allocations(2000)
 	conformance.True(t, many <= few+20, "%v allocations for 2,000 rows, %v for 10", many, few)
@@ -498,9 +496,8 @@ func TestPackedRowsAreThoseOfPages(t *testing.T) {
 			}
 			for i := range n {
 				row, err := one.Unpack(memory.Packed.Row(i))
-				if err != nil || !reflect.DeepEqual(row, want.Rows[i]) {
-					t.Fatalf("row %d is %v, want %v: %v", i, row, want.Rows[i], err)
-				}
+				conformance.MustTrue(t, err == nil && reflect.DeepEqual(row, want.Rows[i]),
+					"row %d is %v, want %v: %v", i, row, want.Rows[i], err)
 				var key []byte
 				for _, k := range row.PrimaryKey.PrimaryKeys {
 					key = table.AppendKey(key, ValueOf(k.Value))

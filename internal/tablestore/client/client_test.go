@@ -50,8 +50,7 @@ func embedded(t *testing.T, plan *faults.Plan) Target {
 
 func sdkOf(t *testing.T, target Target) *tablestore.TableStoreClient {
 	t.Helper()
-	c := conformance.Try(New(t.Context(), target, nil)).Must(t)
-	return c
+	return conformance.Try(New(t.Context(), target, nil)).Must(t)
 }
 
 func admin(t *testing.T, target Target) *Admin {
@@ -96,12 +95,10 @@ func TestTableOperationsSurvivePassingFaults(t *testing.T) {
 			}}
 			a := admin(t, embedded(t, plan))
 			key := []table.KeyColumn{{Name: "s", Type: table.String}}
-			if err := a.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-				t.Errorf("create after %s: %v", f.Code, err)
-			}
-			if _, err := a.Describe("t"); err != nil {
-				t.Errorf("describe after %s: %v", f.Code, err)
-			}
+			err := a.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1})
+			conformance.True(t, err == nil, "create after %s: %v", f.Code, err)
+			_, err = a.Describe("t")
+			conformance.True(t, err == nil, "describe after %s: %v", f.Code, err)
 			delete(failed, "DescribeTable")
 			if _, err := a.Splits("t"); err != nil {
 				t.Errorf("bounds of partitions after %s: %v", f.Code, err)

@@ -50,9 +50,7 @@ func sender(t *testing.T, ctx context.Context, target Target) *Sender {
 	return c.Sender()
 }
 
-func text(s string) func([]byte) []byte {
-	return func(dst []byte) []byte { return append(dst, s...) }
-}
+func text(s string) func([]byte) []byte { return func(dst []byte) []byte { return append(dst, s...) } }
 
 // signedUnlikeTheSDK compares the headers of a request of the SDK's with those of ours.
 func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.DescribeTableRequest) (diff string) {
@@ -65,9 +63,7 @@ func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.Describ
 		return nil, errors.New("recorded")
 	})
 	sdk := sdkOf(t, target)
-	if _, err := sdk.DescribeTable(request); err == nil {
-		t.Fatal("no error")
-	}
+	conformance.MustTrue(t, conformance.ErrorOf(sdk.DescribeTable(request)) != nil, "no error")
 	c := connect(t, target)
 	got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), md5.Sum(body), 0)
 	must(t, err)
@@ -450,9 +446,8 @@ func TestACutConnectionIsAmbiguousUnlessNothingWasSent(t *testing.T) {
 			t.Errorf("%q: %v", answer, err)
 		}
 		_, err := sender(t, t.Context(), unsignedAt(strings.Replace(web, "http:", "https:", 1))).Post("BatchWriteRow", text("x"))
-		if Classify(err) != Unavailable || !strings.Contains(Describe(err), "TLS") {
-			t.Errorf("a handshake that fails: %v", Describe(err))
-		}
+		conformance.True(t, Classify(err) == Unavailable && strings.Contains(Describe(err), "TLS"),
+			"a handshake that fails: %v", Describe(err))
 	}
 	_, err := sender(t, t.Context(), unsignedAt("http://127.0.0.1:1")).Post("BatchWriteRow", text("x"))
 	conformance.Equal(t, Classify(err), Unavailable, "a refused connection: %v", err)
@@ -528,9 +523,8 @@ func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
 	traffic := new(Traffic)
 	connection := conformance.Try(Connect(context.Background(), target, traffic)).Must(t)
 	must(t, admin(t, target).Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-	if _, err := connection.Sender().Post("DescribeTable", text("\n\x01t")); err != nil {
-		t.Error(err)
-	}
+	_, err := connection.Sender().Post("DescribeTable", text("\n\x01t"))
+	conformance.True(t, err == nil, "%v", err)
 	checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load()
 	conformance.True(t, checked == 0 && unchecked == 0, "%d answers checked, %d not", checked, unchecked)
 	target.Transport = shared{s.Transport()}

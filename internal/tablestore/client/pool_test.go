@@ -65,8 +65,7 @@ func atOnce(c *Connection, senders, n int, body string) map[string]int {
 
 func connect(t *testing.T, target Target) *Connection {
 	t.Helper()
-	c := conformance.Try(Connect(t.Context(), target, nil)).Must(t)
-	return c
+	return conformance.Try(Connect(t.Context(), target, nil)).Must(t)
 }
 
 func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {

@@ -55,8 +55,7 @@ func answering(t *testing.T, status int, bodies ...[]byte) (*Admin, *answers) {
 
 func unhex(t *testing.T, digits string) []byte {
 	t.Helper()
-	b := conformance.Try(hex.DecodeString(digits)).Must(t)
-	return b
+	return conformance.Try(hex.DecodeString(digits)).Must(t)
 }
 
 // withBounds returns the answer with one more bound.
@@ -109,8 +108,7 @@ func TestConcurrentDescriptionsDoNotMixTheirAnswers(t *testing.T) {
 func TestWhoWatchesPartitionsAsksOnce(t *testing.T) {
 	busy := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "OTSServerBusy")
 	a, service := answering(t, 503, busy)
-	_, err := a.Layout("t1")
-	conformance.Refused(t, err, "describe table t1: OTSServerBusy", "error")
+	conformance.Refused(t, conformance.ErrorOf(a.Layout("t1")), "describe table t1: OTSServerBusy", "error")
 	conformance.Equal(t, service.requests, 1, "requests")
 }
 

@@ -330,9 +330,8 @@ func TestNothingIsCompressedUnlessItIsAskedFor(t *testing.T) {
 	for _, mode := range []string{"", CompressOff} {
 		var seen []seenBody
 		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: mode, Transport: noting(&seen, nil)})
-		if _, err := s.Post("BatchWriteRow", text(compressible(0, 10_000))); err != nil || seen[0].kind != "" {
-			t.Errorf("%q: %q, %v", mode, seen[0].kind, err)
-		}
+		_, err := s.Post("BatchWriteRow", text(compressible(0, 10_000)))
+		conformance.True(t, err == nil && seen[0].kind == "", "%q: %q, %v", mode, seen[0].kind, err)
 	}
 	if _, err := Connect(t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Compress: "zip"}, nil); err == nil {
 		t.Error("an unknown mode is taken")
@@ -351,9 +350,8 @@ func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
 		}
 		// ListTable passes over what it does not know: field 99, of many bytes.
 		body := append([]byte{0x9a, 0x06, 0x88, 0x27}, bytes.Repeat([]byte("abcde"), 1000)...)
-		if _, err := sender(t, t.Context(), target).Post("ListTable", text(string(body))); err != nil {
-			t.Errorf("network %v: %v", network, err)
-		}
+		_, err := sender(t, t.Context(), target).Post("ListTable", text(string(body)))
+		conformance.True(t, err == nil, "network %v: %v", network, err)
 	}
 }
 

@@ -315,9 +315,8 @@ func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	key.AddPrimaryKeyColumn("id", "k")
 	want := &tablestore.UpdateRowChange{PrimaryKey: key}
 	want.DeleteColumn("b")
-	if got := (table.Ref{Block: b}).Body(); !bytes.Equal(got, want.Serialize()) {
-		t.Errorf("got  %x\nwant %x", got, want.Serialize())
-	}
+	got := (table.Ref{Block: b}).Body()
+	conformance.True(t, bytes.Equal(got, want.Serialize()), "got  %x\nwant %x", got, want.Serialize())
 }
 
 // TestRowsThatAreAppendedAsTheyCameAreThoseThatAreMade: of values of every type, versions, columns that are missing and out of order, and

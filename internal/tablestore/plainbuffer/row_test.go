@@ -15,11 +15,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
-func num(v int64) table.Value  { return table.Value{Type: table.Integer, Int: v} }
-func bin(b ...byte) table.Value {
-	return table.Value{Type: table.Binary, Bytes: b}
-}
+func str(s string) table.Value  { return table.Value{Type: table.String, Bytes: []byte(s)} }
+func num(v int64) table.Value   { return table.Value{Type: table.Integer, Int: v} }
+func bin(b ...byte) table.Value { return table.Value{Type: table.Binary, Bytes: b} }
 
 func flag(b bool) table.Value {
 	v := table.Value{Type: table.Boolean}

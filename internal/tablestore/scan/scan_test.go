@@ -81,9 +81,7 @@ func TestAScanSurvivesPassingFaults(t *testing.T) {
 			must(t, Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { rows++; return nil }))
 		}
 		conformance.Equal(t, rows, scans*11_000, "rows in %d scans", scans)
-		if plan.Requests() < 2*len(ways) {
-			t.Errorf("only %d requests: not every fault happened", plan.Requests())
-		}
+		conformance.True(t, plan.Requests() >= 2*len(ways), "only %d requests: not every fault happened", plan.Requests())
 	})
 }
 
@@ -453,9 +451,8 @@ func TestRangesOfKeys(t *testing.T) {
 			conformance.Refused(t, err, "", "%s: taken", tt.text)
 			continue
 		}
-		if err != nil || show(from) != tt.from || show(to) != tt.to {
-			t.Errorf("%s: %s to %s, %v", tt.text, show(from), show(to), err)
-		}
+		conformance.True(t, err == nil && show(from) == tt.from && show(to) == tt.to,
+			"%s: %s to %s, %v", tt.text, show(from), show(to), err)
 	}
 	integer := []table.KeyColumn{{Name: "n", Type: table.Integer}}
 	from, to, err := ParseRange("9223372036854775807", integer)
@@ -467,9 +464,8 @@ func TestTheLongestKeyValue(t *testing.T) {
 	longest := strings.Repeat("x", table.MaxKeyBytes)
 	values, err := ParseKey(longest, key)
 	conformance.True(t, err == nil && len(values) == 1, "%v, %v", values, err)
-	if _, _, err := ParseRange("a.."+longest, key); err != nil {
-		t.Error(err)
-	}
+	_, _, err = ParseRange("a.."+longest, key)
+	conformance.True(t, err == nil, "%v", err)
 	for text, want := range map[string]string{longest + "x..": "at most 1024", longest: "no next one", "..": "no bound"} {
 		_, _, err := ParseRange(text, key)
 		conformance.Refused(t, err, want, "%.10s", text)

@@ -45,7 +45,6 @@ func TestWhatKubernetesOrPodsCannotDoIsRefused(t *testing.T) {
 	} {
 		o := orders()
 		change(&o)
-		_, err := Manifest(o)
-		conformance.Refused(t, err, what, "error")
+		conformance.Refused(t, conformance.ErrorOf(Manifest(o)), what, "error")
 	}
 }

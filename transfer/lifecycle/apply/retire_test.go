@@ -96,9 +96,7 @@ func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
 	before := w.tables()
 	p := w.mustRun()
 	conformance.Equal(t, w.contents(), exported, "archive")
-	if w.tables() != before || w.count("DeleteTable") != 0 {
-		t.Errorf("tables %s", w.tables())
-	}
+	conformance.True(t, w.tables() == before && w.count("DeleteTable") == 0, "tables %s", w.tables())
 	for _, i := range p.Items[:2] {
 		m := i.Export
 		if i.State != Done || i.Dropped || m == nil || m.State != archive.Verified || p.File(i) != filepath.Join(w.dir, m.File) {

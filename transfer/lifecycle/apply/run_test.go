@@ -48,9 +48,8 @@ func TestLookingSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 	conformance.True(t, len(w.requests) == 6 && w.count("ListTable") == 1 && w.count("DescribeTable") == 5,
 		"requests %v", w.requests)
 	conformance.Refused(t, conformance.ErrorOf(os.Stat(w.dir)), "", "the archive was made")
-	if p.Items[1].Note == "" || p.Items[3].Note != "" {
-		t.Errorf("notes %q and %q", p.Items[1].Note, p.Items[3].Note)
-	}
+	conformance.True(t, p.Items[1].Note != "" && p.Items[3].Note == "",
+		"notes %q and %q", p.Items[1].Note, p.Items[3].Note)
 }
 
 func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
@@ -157,9 +156,8 @@ func TestAChangeWhoseAnswerWasLostIsFoundToBeDone(t *testing.T) {
 		return nil
 	}
 	p := w.mustRun()
-	if p.Items[1].State != Done || w.count("UpdateTable") != 6 {
-		t.Errorf("%s, %v after %d changes; %q", p.Items[1].State, p.Items[1].Err, w.count("UpdateTable"), w.said)
-	}
+	conformance.True(t, p.Items[1].State == Done && w.count("UpdateTable") == 6,
+		"%s, %v after %d changes; %q", p.Items[1].State, p.Items[1].Err, w.count("UpdateTable"), w.said)
 }
 
 func TestAClockThatIsAheadDoesNotMakeUsWaitLonger(t *testing.T) {
@@ -204,9 +202,7 @@ func TestATableThatIsDroppedWhileLookingIsLeftOut(t *testing.T) {
 func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.look()
-	w.before = func(string) error {
-		return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
-	}
+	w.before = func(string) error { return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")} }
 	w.requests = nil
 	// One table is tried, for as long as the shortest patience lasts.
 	if err := p.Run(context.Background(), w.pace); err == nil || !strings.Contains(err.Error(), "c_202403") || len(w.requests) > 6 {

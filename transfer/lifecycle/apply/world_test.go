@@ -146,8 +146,7 @@ func (w *world) updateValue(name string, id int64, v any) {
 
 func (w *world) look() *Plan {
 	w.t.Helper()
-	p := conformance.Try(Look(context.Background(), w.requestOf(context.Background()))).Must(w.t)
-	return p
+	return conformance.Try(Look(context.Background(), w.requestOf(context.Background()))).Must(w.t)
 }
 
 func (w *world) requestOf(ctx context.Context) Request {
@@ -162,8 +161,7 @@ func (w *world) requestOf(ctx context.Context) Request {
 
 func (w *world) place() *archive.Place {
 	w.t.Helper()
-	p := conformance.Try(archive.At(w.t.Context(), w.dir, jobdir.Options{})).Must(w.t)
-	return p
+	return conformance.Try(archive.At(w.t.Context(), w.dir, jobdir.Options{})).Must(w.t)
 }
 
 // run looks and carries out what it sees. A run that w.stop ends returns its cause.
@@ -180,8 +178,7 @@ func (w *world) run() (*Plan, error) {
 
 func (w *world) mustRun() *Plan {
 	w.t.Helper()
-	p := conformance.Try(w.run()).Must(w.t)
-	return p
+	return conformance.Try(w.run()).Must(w.t)
 }
 
 // tables are all tables as they are: name, reserved units, ttl and versions.

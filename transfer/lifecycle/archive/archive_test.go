@@ -139,14 +139,12 @@ func (p *Place) files(t *testing.T) string {
 
 func (p *Place) latest(t *testing.T) *Manifest {
 	t.Helper()
-	m := conformance.Try(p.Latest(t.Context(), "here", "t")).Must(t)
-	return m
+	return conformance.Try(p.Latest(t.Context(), "here", "t")).Must(t)
 }
 
 func (p *Place) mustExport(t *testing.T, k *kept) *Manifest {
 	t.Helper()
-	m := conformance.Try(p.Export(t.Context(), k.subject())).Must(t)
-	return m
+	return conformance.Try(p.Export(t.Context(), k.subject())).Must(t)
 }
 
 func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
@@ -363,9 +361,8 @@ func TestATableThatChangesMeanwhileIsExportedAgain(t *testing.T) {
 			if !errors.As(err, &changed) || !strings.Contains(err.Error(), "stop writing to it") || busy.readings != 6 {
 				t.Errorf("after %d readings: %v", busy.readings, err)
 			}
-			if last := p.latest(t); last.Rows != 3 || strings.Contains(p.files(t), "t-3") {
-				t.Errorf("%+v, %s", last, p.files(t))
-			}
+			last := p.latest(t)
+			conformance.True(t, last.Rows == 3 && !strings.Contains(p.files(t), "t-3"), "%+v, %s", last, p.files(t))
 		}
 	})
 }
@@ -476,8 +473,7 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	unlocked := func(dir string) *Place {
-		p := conformance.Try(At(t.Context(), dir, jobdir.Options{})).Must(t)
-		return p
+		return conformance.Try(At(t.Context(), dir, jobdir.Options{})).Must(t)
 	}
 	conformance.True(t, unlocked(file).Lock(t.Context()) != nil, "a file was opened as a folder")
 	conformance.True(t, unlocked(filepath.Join(file, "below")).Lock(t.Context()) != nil,

@@ -64,9 +64,8 @@ func TestKeysOfSeveralNumbersAreCutInTheirOrder(t *testing.T) {
 	// The first number is the same for all, the second one tells.
 	keys := append(keysOf(1000, func(int) uint64 { return 1 }), keysOf(1000, func(i int) uint64 { return uint64(i) })...)
 	of, n := Cut(keys, 4)
-	if n != 4 || of[0] != 0 || of[249] != 0 || of[250] != 1 || of[999] != 3 {
-		t.Errorf("%d partitions, rows 0, 249, 250 and 999 in %d, %d, %d and %d", n, of[0], of[249], of[250], of[999])
-	}
+	conformance.True(t, n == 4 && of[0] == 0 && of[249] == 0 && of[250] == 1 && of[999] == 3,
+		"%d partitions, rows 0, 249, 250 and 999 in %d, %d, %d and %d", n, of[0], of[249], of[250], of[999])
 }
 
 func TestEvenKeysUseAllAndOneValueUsesOnePartition(t *testing.T) {
