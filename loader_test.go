@@ -7,13 +7,11 @@ import (
 	"maps"
 	"net/http/httptest"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"example.com/tsimport/engine/faults"
-	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 )
 
@@ -222,24 +220,6 @@ func TestCloseGivesConnectionsBack(t *testing.T) {
 	}
 	conformance.Equal(t, w.close(l).Written, 5000, "written")
 	check()
-}
-
-// BenchmarkPut puts rows of three columns into the embedded engine, which takes most of the time.
-func BenchmarkPut(b *testing.B) {
-	s := conformance.Try(server.Open("", server.Options{InMemory: true})).Must(b)
-	defer s.Close()
-	w := &world{Server: s}
-	ctx := context.Background()
-	l := conformance.Try(Open(ctx, w.target(), "t", loaderOptions())).Must(b)
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		n++
-		must(b, l.Put(ctx, Row{Columns: []Column{String("id", strconv.Itoa(n)), Int64("n", int64(n)), Float64("x", 0.5)}}))
-	}
-	c, err := l.Close(ctx)
-	conformance.MustTrue(b, err == nil && c.Written == int64(n), "%v %v", c, err)
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
 }
 
 // A row that was applied, without an answer, and is refused when it is sent again is not said to be absent.

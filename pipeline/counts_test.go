@@ -237,30 +237,6 @@ func newAccount(limit int64) (*ledger.Account, *keptRejects, *stopper) {
 	}, kept, stop
 }
 
-func TestTheAccountCountsEveryRowOnce(t *testing.T) {
-	a, kept, stop := newAccount(-1)
-	b := blockOf(&table.Split{Source: "in.csv", FirstRecord: 7}, "a", "b", "c")
-	a.Counts.Read = 3
-	for i, end := range []partitioner.End{partitioner.Written, partitioner.Superseded, partitioner.Rejected} {
-		a.Final(table.Ref{Block: b, Index: int32(i)}, end, table.Outcome{Code: "OTSParameterInvalid", MaybeApplied: true})
-	}
-	want := ledger.ReportCounts{Read: 3, Written: 1, Superseded: 1, Rejected: 1, MaybeApplied: 1}
-	conformance.True(t, a.Counts.ReportCounts == want && a.Counts.Balance() == nil,
-		"counts %+v, want %+v", a.Counts.ReportCounts, want)
-	if len(kept.rows) != 1 || kept.rows[0].Location.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
-		t.Errorf("kept %+v", kept.rows)
-	}
-	conformance.True(t, !stop.stopped(), "%v", stop.cause)
-}
-
-func TestTheAccountOfADryRunLeavesRowsUnfinished(t *testing.T) {
-	a, _, _ := newAccount(-1)
-	a.Dry(blockOf(new(table.Split), slices.Repeat([]string{"a"}, 2000)...))
-	if hot := a.Hot.ReportWhole(); a.DryRows != 2000 || len(hot) != 1 || hot[0].Share != 1 || a.Counts.Written != 0 {
-		t.Errorf("%d rows, hot %+v, %+v", a.DryRows, hot, a.Counts.ReportCounts)
-	}
-}
-
 func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
 	a, kept, stop := newAccount(-1)
 	kept.failed = errors.New("the disk is full")
@@ -270,47 +246,6 @@ func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
 	stop.stop(ledger.ErrLimit)
 	conformance.True(t, errors.Is(stop.cause, kept.failed) && stop.ended.Err() != nil,
 		"the first cause is %v, ended %v", stop.cause, stop.ended.Err())
-}
-
-// taken makes a split of records from number on, all of which are rows.
-func taken(first int64, keys ...string) *intake.Parsed {
-	s := &table.Split{Number: int(first), FirstRecord: first, Position: table.Position{Record: first}, Input: 100}
-	return &intake.Parsed{Split: s, Records: len(keys), Blocks: []intake.LaneBlock{{Block: blockOf(s, keys...)}}}
-}
-
-func newAdmission(limit int64, a *ledger.Account, stop *stopper) *admission {
-	return &admission{limit: limit, account: a, stop: stop, hotKeyWatch: newCrowd(table.String, a.Tables != nil, "id", nil)}
-}
-
-func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
-	account, _, stop := newAccount(-1)
-	a := newAdmission(5, account, stop)
-	for i, p := range []*intake.Parsed{taken(0, "a", "b", "c"), taken(3, "d", "e", "f")} {
-		conformance.Equal(t, a.truncate(p), i == 1, "split %d: last", i)
-		a.enter(p)
-		if want := 3 - i; p.Records != want || len(p.Blocks[0].Block.Rows) != want {
-			t.Errorf("split %d: %d records and %d rows are left, want %d", i, p.Records, len(p.Blocks[0].Block.Rows), want)
-		}
-	}
-	conformance.Equal(t, account.Counts.Read, 5, "read")
-	conformance.Equal(t, account.Counts.BytesRead, 200, "bytes read")
-}
-
-func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
-	account, _, stop := newAccount(-1)
-	account.Tables = ledger.NewTables(2)
-	a := newAdmission(0, account, stop)
-	var wanted []string
-	a.want = func(name string) { wanted = append(wanted, name) }
-	b := &table.Block{Split: new(table.Split)}
-	for i, name := range []string{"t1", "t1", "t2", "t1", "t3"} {
-		start := len(b.Data)
-		b.Data = table.AppendKey(table.AppendTable(b.Data, name), table.Value{Type: table.String, Bytes: []byte("k")})
-		b.Append(start, len(b.Data), 10, table.Span{Record: uint32(i)}, nil)
-	}
-	conformance.Equal(t, a.rows(b, true), true, "the rows are not sent")
-	conformance.True(t, len(wanted) == 2 && wanted[0] == "t1" && wanted[1] == "t2" && stop.stopped(),
-		"asked for %q, stopped by %v", wanted, stop.cause)
 }
 
 var update = flag.Bool("update", false, "write the golden files of these tests")

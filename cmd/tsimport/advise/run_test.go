@@ -111,19 +111,6 @@ func purchases(rows int) string {
 	return b.String()
 }
 
-func BenchmarkStudentCards(b *testing.B) {
-	const rows = 1_000_000
-	path := filepath.Join(b.TempDir(), "cards.csv")
-	f := conformance.Try(os.Create(path)).Must(b)
-	must(b, errors.Join((bench.StudentCards{Rows: rows, Order: bench.Random, Seed: 3}).WriteCSV(b.Context(), f), f.Close()))
-	b.ReportAllocs()
-	for b.Loop() {
-		must(b, conformance.ErrorOf(Run(b.Context(), Config{Input: Input{Args: []string{path}}})))
-	}
-	b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
-}
-
 func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	checkVerdicts(t, r, `

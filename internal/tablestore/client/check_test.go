@@ -3,10 +3,6 @@ package client
 import (
 	"bytes"
 	"cmp"
-	"crypto/hmac"
-	"crypto/md5"
-	"crypto/sha1"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -278,25 +274,6 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 	a := admin(t, embedded(t, plan))
 	if err := a.Drop("t"); err == nil || errors.Is(err, ErrNoTable) || !strings.Contains(err.Error(), "moved to") {
 		t.Errorf("dropping a table: %v", err)
-	}
-}
-
-// BenchmarkAnAnswerIsChecked checks an answer to 200 rows.
-func BenchmarkAnAnswerIsChecked(b *testing.B) {
-	body := bytes.Repeat([]byte("0123456789ab"), 200)
-	keys := &common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret"}
-	sum := md5.Sum(body)
-	header := make(http.Header)
-	header.Set("x-ots-date", "2024-01-01T00:00:00.000Z")
-	header.Set("x-ots-requestid", "0005f1e2-0000-0000-0000-000000000000")
-	header.Set("x-ots-contenttype", "protocol buffer")
-	header.Set(headerMD5, base64.StdEncoding.EncodeToString(sum[:]))
-	s := &signer{secret: "secret", mac: hmac.New(sha1.New, []byte("secret"))}
-	header.Set(headerAuthorization, "OTS id:"+string(s.answer("/BatchWriteRow", header)))
-	traffic, res := new(Traffic), &http.Response{StatusCode: 200, Header: header}
-	b.ReportAllocs()
-	for b.Loop() {
-		must(b, traffic.check("/BatchWriteRow", keys, false, res, body, false))
 	}
 }
 

@@ -3,7 +3,6 @@ package plainbuffer
 import (
 	"bytes"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -178,43 +177,4 @@ func TestSumsTellColumnsApart(t *testing.T) {
 			seen[sum] = [2]int64{x, y}
 		}
 	}
-}
-
-// BenchmarkSplit goes over rows of 12 columns with sums.
-func BenchmarkSplit(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	id := NewName("id")
-	var names []Name
-	for _, n := range []string{"user", "created", "count", "price", "mass", "status", "city", "product", "note", "device", "currency"} {
-		names = append(names, NewName(n))
-	}
-	var text []byte
-	const rows = 1000
-	for n := range rows {
-		var row Row
-		row.Begin(nil)
-		row.Key(&id, table.Value{Type: table.Integer, Int: int64(n)})
-		for i := range names {
-			v := table.Value{Type: table.Integer, Int: r.Int64N(1e12)}
-			switch {
-			case i > 4:
-				v = table.Value{Type: table.String, Bytes: bytes.Repeat([]byte{'a' + byte(r.IntN(26))}, 3+r.IntN(30))}
-			case i > 2:
-				v = table.Value{Type: table.Double, Double: float64(r.Int64N(1e6)) / 100}
-			}
-			row.CellAt(&names[i], v, 1700000000000)
-		}
-		made := row.End()
-		if n > 0 {
-			made = WithoutHeader(made)
-		}
-		text = append(text, made...)
-	}
-	reader := RowReader{Hasher: NewHasher()}
-	var to Rows
-	for b.Loop() {
-		plain, err := reader.Split(text, &to)
-		conformance.MustTrue(b, plain && err == nil, "%v %v", plain, err)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
 }
