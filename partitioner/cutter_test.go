@@ -318,38 +318,6 @@ func (s *simulation) check() {
 	conformance.True(s.t, s.queues.Bytes() == 0, "%d bytes are still counted", s.queues.Bytes())
 }
 
-func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {
-	ends := map[int]End{}
-	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
-	c := New(Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) {
-		ends[number(r)] = end
-		queues.Final(r)
-	}})
-	blocks := rowsOf([]string{"k", "k", "k", "k"}, 1)
-	queues.Push(0, blocks[0])
-	now := time.Unix(1, 0)
-	fly := func(want int, fate table.Fate) {
-		t.Helper()
-		f := new(Flight)
-		conformance.MustTrue(t, c.Cut(now, 0, queues.Lane(0), f, 200) && len(f.Rows) == 1 && number(f.Rows[0]) == want,
-			"the batch is not row %d: %v", want, f.Rows)
-		for _, b := range blocks[1:] {
-			queues.Push(0, b)
-		}
-		blocks = blocks[:1]
-		conformance.MustEqual(t, c.Cut(now, 0, queues.Lane(0), new(Flight), 200), false, "a row passed one of its key")
-		f.Outcomes[0] = table.Outcome{Fate: fate}
-		c.Done(now, f)
-	}
-	fly(0, table.Written) // in flight while 1, 2, 3 wait behind it
-	fly(3, table.Refused) // supersedes 1 and 2
-	fly(2, table.Refused)
-	fly(1, table.Written)
-	want := map[int]End{0: Written, 1: Written, 2: Rejected, 3: Rejected}
-	conformance.Equal(t, fmt.Sprint(ends), fmt.Sprint(want), "ends")
-	conformance.Equal(t, c.Remaining(), 0, "rows that remain")
-}
-
 func TestRowsOfAKeyInFrontOfALaneGiveWayToTheLastWhenABatchIsCut(t *testing.T) {
 	for _, tt := range []struct {
 		fate table.Fate

@@ -45,14 +45,11 @@ func candidate(t *testing.T, r *Report, name string) *Candidate {
 	return nil
 }
 
-// checkVerdicts compares with lines of COLUMN: VERDICT[, fix NAME].
+// checkVerdicts compares with COLUMN: VERDICT[, fix NAME]; …
 func checkVerdicts(t *testing.T, r *Report, want string) {
 	t.Helper()
-	for line := range strings.Lines(want) {
-		name, verdict, ok := strings.Cut(strings.TrimSpace(line), ": ")
-		if !ok {
-			continue
-		}
+	for one := range strings.SplitSeq(want, ";") {
+		name, verdict, _ := strings.Cut(strings.TrimSpace(one), ": ")
 		c := candidate(t, r, name)
 		got := string(c.Verdict)
 		if c.Fix != nil && strings.Contains(verdict, ", fix ") {
@@ -74,14 +71,9 @@ func TestStudentCardsAreJudgedAlikeInEveryOrderOfTheFile(t *testing.T) {
 			var text strings.Builder
 			must(t, (bench.StudentCards{Rows: 60_000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
 			r := run(t, Config{}, write(t, "cards.csv", text.String()))
-			checkVerdicts(t, r, `
-				CardID: recommended
-				DeviceID: recommended
-				SellerID: not recommended, fix splice
-				OrderNumber: not recommended, fix hash prefix
-				OrderTime: not recommended, fix hash prefix
-				Amount: not recommended
-				Item: not recommended`)
+			checkVerdicts(t, r, `CardID: recommended; DeviceID: recommended; SellerID: not recommended, fix splice;
+				OrderNumber: not recommended, fix hash prefix; OrderTime: not recommended, fix hash prefix;
+				Amount: not recommended; Item: not recommended`)
 			conformance.Equal(t, r.Arrival.Column, "OrderTime", "arrival")
 			for name, want := range loads {
 				if c := candidate(t, r, name); c.Load < want-0.1 || c.Load > want+0.1 {
@@ -113,9 +105,7 @@ func purchases(rows int) string {
 
 func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
-	checkVerdicts(t, r, `
-		DeviceID: usable, fix splice
-		DeviceID+SellerID: not recommended
+	checkVerdicts(t, r, `DeviceID: usable, fix splice; DeviceID+SellerID: not recommended;
 		DeviceID+SellerID+CardID: recommended`)
 	device, seller, card := candidate(t, r, "DeviceID"), candidate(t, r, "DeviceID+SellerID"), candidate(t, r, "DeviceID+SellerID+CardID")
 	if !device.Over10GB || seller.GrownBytes != device.GrownBytes || card.Over10GB {
@@ -135,9 +125,7 @@ func TestAColumnThatHardlyRepeatsCountsAsDependent(t *testing.T) {
 		fmt.Fprintf(&b, "%d,S%d,%d\n", i*7919%20000, i%10, i*31%3000)
 	}
 	r := run(t, Config{Growth: 1e9, Candidates: []string{"DeviceID"}}, write(t, "d.csv", b.String()))
-	checkVerdicts(t, r, `
-		DeviceID: usable, fix splice
-		DeviceID+SellerID: not recommended
+	checkVerdicts(t, r, `DeviceID: usable, fix splice; DeviceID+SellerID: not recommended;
 		DeviceID+SellerID+CardID: recommended`)
 	conformance.Contains(t, candidate(t, r, "DeviceID+SellerID").Reason, "hardly a DeviceID comes twice", "reason")
 }
@@ -154,15 +142,8 @@ func TestFaultsOfAColumnAreNamed(t *testing.T) {
 		fmt.Fprintf(&b, "u%d,%s,%d,one,%d.%02d,%05d,x%d,%d,%s\n", at, half, i%2, at, i%100, at, at, at, strings.Repeat("l", 1020)+fmt.Sprint(at+10000))
 	}
 	r := run(t, Config{}, write(t, "f.csv", b.String()))
-	checkVerdicts(t, r, `
-		id: recommended
-		half: not recommended
-		flag: not recommended
-		same: not recommended
-		price: not recommended
-		zip: recommended
-		visits: usable
-		long: not recommended, fix hash`)
+	checkVerdicts(t, r, `id: recommended; half: not recommended; flag: not recommended; same: not recommended;
+		price: not recommended; zip: recommended; visits: usable; long: not recommended, fix hash`)
 	for name, part := range map[string]string{
 		"half": "50 % of the rows have no half", "flag": "only 2 values", "same": "has 1 value", "price": "decimal numbers", "visits": "count or a measure", "long": "1,025 bytes",
 	} {
@@ -221,10 +202,7 @@ func TestALongInputIsSampledInBlocksAndReported(t *testing.T) {
 	if r.Rows != 80000 || r.RowsKept > 16<<20/4/(9*8) || r.RowsKept < 16384 || !strings.Contains(strings.Join(r.Notes, ";"), "of 80000 rows") {
 		t.Errorf("%d of %d rows kept; %q", r.RowsKept, r.Rows, r.Notes)
 	}
-	checkVerdicts(t, r, `
-		CardID: recommended
-		DeviceID: recommended
-		SellerID: not recommended
+	checkVerdicts(t, r, `CardID: recommended; DeviceID: recommended; SellerID: not recommended;
 		OrderNumber: not recommended`)
 	c := candidate(t, r, "CardID")
 	conformance.True(t, c.Distinct >= 3900 && c.Distinct <= 4100, "%d cards counted, there are 4000", c.Distinct)
@@ -445,63 +423,29 @@ func TestRealDataGetAnExpertsVerdicts(t *testing.T) {
 		noHeader                     bool
 	}{
 		"green taxis": {file: "nyc-tlc/green_tripdata_2023-01.parquet", arrival: "lpep_pickup_datetime", verdicts: `
-			VendorID: not recommended
-			lpep_pickup_datetime: not recommended, fix hash prefix
-			lpep_dropoff_datetime: not recommended, fix hash prefix
-			PULocationID: not recommended, fix splice
-			DOLocationID: usable, fix splice
-			store_and_fwd_flag: not recommended
-			trip_distance: not recommended
+			VendorID: not recommended; lpep_pickup_datetime: not recommended, fix hash prefix;
+			lpep_dropoff_datetime: not recommended, fix hash prefix; PULocationID: not recommended, fix splice;
+			DOLocationID: usable, fix splice; store_and_fwd_flag: not recommended; trip_distance: not recommended;
 			total_amount: not recommended`, key: `key=splice(",", pad(DOLocationID, 3), pad(PULocationID, 3))`},
 		"daily trips": {file: "nyc-taxi-daily/daily_trips_by_geography.csv", arrival: "date", verdicts: `
-			car_type: not recommended
-			date: not recommended, fix hash prefix
-			geo: not recommended
-			trips: not recommended
-			monthly: not recommended
-			monthly_is_estimated: not recommended`, key: "key=md5(date, 4) + text(date)"},
-		"a shop's invoices": {file: "online-retail", arrival: "InvoiceDate", verdicts: `
-			StockCode: recommended
-			InvoiceNo: not recommended
-			Description: not recommended
-			Quantity: not recommended
-			UnitPrice: not recommended
-			CustomerID: not recommended
-			Country: not recommended`, key: "StockCode"},
-		"weather": {file: "nycflights13/weather.csv", arrival: "time_hour", verdicts: `
-			origin: not recommended
-			year: not recommended
-			month: not recommended
-			hour: not recommended
-			humid: not recommended
+			car_type: not recommended; date: not recommended, fix hash prefix; geo: not recommended; trips: not recommended;
+			monthly: not recommended; monthly_is_estimated: not recommended`, key: "key=md5(date, 4) + text(date)"},
+		"a shop's invoices": {file: "online-retail", arrival: "InvoiceDate", verdicts: `StockCode: recommended;
+			InvoiceNo: not recommended; Description: not recommended; Quantity: not recommended; UnitPrice: not recommended;
+			CustomerID: not recommended; Country: not recommended`, key: "StockCode"},
+		"weather": {file: "nycflights13/weather.csv", arrival: "time_hour", verdicts: `origin: not recommended;
+			year: not recommended; month: not recommended; hour: not recommended; humid: not recommended;
 			time_hour: not recommended, fix hash prefix`, key: "key=md5(time_hour, 4) + text(time_hour)"},
-		"share prices": {file: "mosaic/stocks.csv", arrival: "Date", verdicts: `
-			Symbol: not recommended
-			Date: not recommended, fix hash prefix
-			Volume: usable
-			Open: not recommended`, key: "key=md5(Date, 4) + text(Date)"},
-		"places of China": {file: "areacity/ok_data_level4.csv", verdicts: `
-			name: recommended
-			id: not recommended, fix hash prefix
-			ext_id: not recommended, fix hash prefix
-			deep: not recommended`, key: "name"},
-		"registered users": {file: "kylo/csv/userdata1.csv", arrival: "registration_dttm", verdicts: `
-			id: recommended
-			email: not recommended
-			ip_address: recommended
-			gender: not recommended
-			country: not recommended`, key: "id"},
+		"share prices": {file: "mosaic/stocks.csv", arrival: "Date", verdicts: `Symbol: not recommended;
+			Date: not recommended, fix hash prefix; Volume: usable; Open: not recommended`, key: "key=md5(Date, 4) + text(Date)"},
+		"places of China": {file: "areacity/ok_data_level4.csv", verdicts: `name: recommended;
+			id: not recommended, fix hash prefix; ext_id: not recommended, fix hash prefix; deep: not recommended`, key: "name"},
+		"registered users": {file: "kylo/csv/userdata1.csv", arrival: "registration_dttm", verdicts: `id: recommended;
+			email: not recommended; ip_address: recommended; gender: not recommended; country: not recommended`, key: "id"},
 		"weather of a city": {file: "mosaic/seattle-weather.csv", arrival: "date", verdicts: `
-			date: not recommended, fix hash prefix
-			weather: not recommended
-			wind: not recommended`, key: "key=md5(date, 4) + text(date)"},
-		"airports": {file: "openflights/airports.dat", noHeader: true, verdicts: `
-			c1: not recommended, fix hash prefix
-			c2: recommended
-			c4: not recommended
-			c7: not recommended
-			c11: not recommended
-			c14: not recommended`, key: "c2"},
+			date: not recommended, fix hash prefix; weather: not recommended; wind: not recommended`, key: "key=md5(date, 4) + text(date)"},
+		"airports": {file: "openflights/airports.dat", noHeader: true, verdicts: `c1: not recommended, fix hash prefix;
+			c2: recommended; c4: not recommended; c7: not recommended; c11: not recommended; c14: not recommended`, key: "c2"},
 	} {
 		if _, err := os.Stat(filepath.Join(dir, "real", want.file)); err != nil && dir == conformance.Part(t) {
 			continue // the part has only the small ones
