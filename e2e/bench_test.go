@@ -85,9 +85,8 @@ func BenchmarkSmallLoads(b *testing.B) {
 					b.StartTimer()
 				}
 				cmd := p.command(strings.Fields(args)...)
-				if text, err := cmd.CombinedOutput(); err != nil {
-					b.Fatalf("%v: %s", err, text)
-				}
+				text, err := cmd.CombinedOutput()
+				conformance.MustTrue(b, err == nil, "%v: %s", err, text)
 				cpu += (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds() * 1e3
 			}
 			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/op")

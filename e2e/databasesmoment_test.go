@@ -330,9 +330,8 @@ func TestDatabasesOfShards(t *testing.T) {
 		p.ends(6, []string{"verify", address, "--table", "whole", "--store", "store"}, "2 different")
 		p.ends(0, []string{"sync", address, "--table", "whole", "--store", "store"})
 		p.ends(0, []string{"verify", address, "--table", "whole", "--store", "store"}, "equal")
-		if n := strings.Count(p.output("export", "--table", "whole", "--store", "store", "--format", "jsonl"), `"id":`); n != 4500 {
-			b.Errorf("%d rows", n)
-		}
+		n := strings.Count(p.output("export", "--table", "whole", "--store", "store", "--format", "jsonl"), `"id":`)
+		conformance.True(b, n == 4500, "%d rows", n)
 		p.write("shards.yaml", fmt.Sprintf("version: 1\nparallel: 2\ndefaults: {store: store}\nloads: {shards: {from: %q}, bank_000: {from: %q}}\n", address, b.address("bank_000")))
 		p.ends(0, []string{"run", "shards.yaml"}, "one moment of ")
 		p.ends(0, []string{"inspect", address}, "id")

@@ -149,9 +149,8 @@ func clone(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{".gitignore", "README.md", "docs", "examples"} {
-		if out, err := exec.Command("cp", "-r", filepath.Join("..", name), dir).CombinedOutput(); err != nil {
-			t.Fatalf("copy %s: %v\n%s", name, err, out)
-		}
+		out, err := exec.Command("cp", "-r", filepath.Join("..", name), dir).CombinedOutput()
+		conformance.MustTrue(t, err == nil, "copy %s: %v\n%s", name, err, out)
 	}
 	git(t, dir, "init", "-q")
 	git(t, dir, "add", "-A")
@@ -214,9 +213,8 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 			continue
 		}
 		root = filepath.Join(t.TempDir(), "clone")
-		if out, err := exec.Command("cp", "-r", readme, root).CombinedOutput(); err != nil {
-			t.Fatalf("copy clone: %v\n%s", err, out)
-		}
+		out, err := exec.Command("cp", "-r", readme, root).CombinedOutput()
+		conformance.MustTrue(t, err == nil, "copy clone: %v\n%s", err, out)
 		dir = filepath.Join(root, "try")
 		for _, command := range commands {
 			run(page, command)

@@ -107,9 +107,8 @@ loads:
 		must(t, os.WriteFile(golden, []byte(stdout), 0o644))
 	}
 	want := conformance.Try(os.ReadFile(golden)).Must(t)
-	if stdout != string(want) {
-		t.Errorf("the plan is not that of %s (go test -tags e2e ./e2e -run APlan -update-plan rewrites it):\n%s", golden, stdout)
-	}
+	conformance.True(t, stdout == string(want),
+		"the plan is not that of %s (go test -tags e2e ./e2e -run APlan -update-plan rewrites it):\n%s", golden, stdout)
 
 	text := p.output("run", "job.yaml", "--plan", "--json", "old", "x", "onlynew")
 	unchanged(t, p.dir, before)

@@ -25,9 +25,8 @@ import (
 func clonedTree(t *testing.T) string {
 	t.Helper()
 	tree := filepath.Join(t.TempDir(), "tree")
-	if out, err := exec.Command("git", "clone", "--quiet", "..", tree).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	out, err := exec.Command("git", "clone", "--quiet", "..", tree).CombinedOutput()
+	conformance.MustTrue(t, err == nil, "%v\n%s", err, out)
 	return tree
 }
 
@@ -70,9 +69,8 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 		t.Helper()
 		c := exec.Command("go", args...)
 		c.Dir, c.Env = dir, append(env, "GOBIN="+dir)
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
+		out, err := c.CombinedOutput()
+		conformance.MustTrue(t, err == nil, "go %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	goes("install", "-ldflags=-s -w", module+"/cmd/tsimport@"+version)
 	if said, err := exec.Command(filepath.Join(dir, "tsimport"), "--version").Output(); err != nil || !strings.Contains(string(said), version) {
@@ -164,8 +162,7 @@ func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
 		replace[name] = filepath.Join(dir, fmt.Sprint(i, ".go"))
 		must(t, os.WriteFile(replace[name], []byte(added), 0o600))
 	}
-	greet, err := filepath.Abs("../cmd/tsimport/commands/greet.go")
-	must(t, err)
+	greet := conformance.Try(filepath.Abs("../cmd/tsimport/commands/greet.go")).Must(t)
 	replace[greet] = conformance.Try(filepath.Abs("testdata/additions/greet.go")).Must(t)
 	overlay := conformance.Try(json.Marshal(map[string]any{"Replace": replace})).Must(t)
 	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
@@ -222,9 +219,8 @@ func TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun(t *testing.T) {
 	} {
 		code := conformance.Try(os.ReadFile(file)).Must(t)
 		sample := strings.Replace(string(code), "package enginetest_test\n", "package shop\n", 1)
-		if !strings.Contains(string(page), "\n```"+language+"\n"+sample+"```\n") {
-			t.Errorf("docs/how-to/local-engine.md does not show %s", file)
-		}
+		conformance.True(t, strings.Contains(string(page), "\n```"+language+"\n"+sample+"```\n"),
+			"docs/how-to/local-engine.md does not show %s", file)
 	}
 }
 

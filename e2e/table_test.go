@@ -164,9 +164,8 @@ func rowsOf(t testing.TB, client *tablestore.TableStoreClient, name string) func
 			end.AddPrimaryKeyColumnWithMaxValue(*k.Name)
 		}
 		for start != nil {
-			r, err := client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
-				TableName: name, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: 100}})
-			must(t, err)
+			r := conformance.Try(client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+				TableName: name, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: 100}})).Must(t)
 			for _, row := range r.Rows {
 				if !yield(row) {
 					return

@@ -28,9 +28,7 @@ func exportedFor(t *testing.T, address, format, key string) (dir, statement stri
 		cmd := exec.Command(binary, append(args, "--store", "store")...)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
+		conformance.MustTrue(t, err == nil, "%q: %v\n%s", args, err, out)
 		if _, after, found := strings.Cut(string(out), "to load it: "); found {
 			statement, _, _ = strings.Cut(after, "\n")
 		}

@@ -235,8 +235,7 @@ func readWith(b *testing.B, item input.Item, workers int) int64 {
 	s := conformance.Try(Open(b.Context(), item, Options{})).Must(b)
 	defer s.Close()
 	must(b, s.Suspend())
-	first, err := s.Next() // Parquet's parsers need the file open
-	must(b, err)
+	first := conformance.Try(s.Next()).Must(b)
 	var total atomic.Int64
 	work := make(chan task, 2*workers)
 	var group sync.WaitGroup
@@ -257,9 +256,7 @@ func readWith(b *testing.B, item input.Item, workers int) int64 {
 		}
 	}()
 	send := func(splits []source.Split, err error) {
-		if err != nil {
-			b.Error(err)
-		}
+		conformance.Equal(b, err, nil, "error")
 		for _, sp := range splits {
 			work <- task{split: sp}
 		}
@@ -283,9 +280,7 @@ func convertAll(b *testing.B, s *File, work <-chan task) (records int64) {
 		used = append(used, i)
 	}
 	c, err := convert.New(s.Columns, columns, convert.Options{})
-	if err != nil {
-		b.Error(err)
-	}
+	conformance.Equal(b, err, nil, "error")
 	p := s.NewParser(used)
 	defer p.Close()
 	for t := range work {

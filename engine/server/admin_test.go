@@ -201,9 +201,8 @@ func TestTheSampleOfTheDefaultsCutsLaterTables(t *testing.T) {
 }
 
 func TestAWrongSimulationDoesNotOpen(t *testing.T) {
-	if _, err := Open("", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{Jitter: 7}}}); err == nil {
-		t.Error("no error")
-	}
+	_, err := Open("", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{Jitter: 7}}})
+	conformance.True(t, err != nil, "no error")
 }
 
 func TestADroppedTableTakesItsSimulationWithIt(t *testing.T) {
@@ -295,9 +294,8 @@ func TestACancelledRequestIsNotAppliedBeforeHalfOfItsLatency(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		cancel()
 		conformance.Refused(t, <-done, "", "no error")
-		if _, err := s.Transport().RoundTrip(signed(s, "BatchWriteRow", body).WithContext(ctx)); !errors.Is(err, context.Canceled) {
-			t.Errorf("a request whose client has gone: %v", err)
-		}
+		_, err := s.Transport().RoundTrip(signed(s, "BatchWriteRow", body).WithContext(ctx))
+		conformance.True(t, errors.Is(err, context.Canceled), "a request whose client has gone: %v", err)
 		conformance.Equal(t, s.Sim().Stats()["t"].Rows, 0, "rows were let through")
 	})
 }

@@ -71,9 +71,7 @@ func TestTheAdminAPIIsThereForThoseWhoAskForIt(t *testing.T) {
 		conformance.True(t, w.Code == http.StatusNotFound && strings.Contains(w.Body.String(), "--admin"),
 			"%s: %d %s", path, w.Code, w.Body)
 	}
-	if _, err := overHTTP(t, s).ListTable(); err != nil {
-		t.Error(err)
-	}
+	conformance.Equal(t, conformance.ErrorOf(overHTTP(t, s).ListTable()), nil, "error")
 }
 
 func TestAnyCredentialsAreTaken(t *testing.T) {
@@ -82,9 +80,7 @@ func TestAnyCredentialsAreTaken(t *testing.T) {
 	defer web.Close()
 	for _, who := range [][3]string{{"another", "LTAI5tExample", "not the secret"}, {DefaultInstance, DefaultAccessKeyID, DefaultAccessKeySecret}, {"x", DefaultAccessKeyID, "wrong"}} {
 		c := tablestore.NewClient(web.URL, who[0], who[1], who[2])
-		if _, err := c.ListTable(); err != nil {
-			t.Errorf("%q: %v", who, err)
-		}
+		conformance.Equal(t, conformance.ErrorOf(c.ListTable()), nil, "%q", who)
 	}
 	// What makes a request unreadable is refused as ever.
 	res := conformance.Try(http.Post(web.URL+"/ListTable", "", nil)).Must(t)

@@ -21,9 +21,8 @@ func lockable(t testing.TB, c *tablestore.TableStoreClient, name string, enable 
 	} else {
 		meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
 	}
-	_, err := c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
-		ReservedThroughput: &tablestore.ReservedThroughput{}, EnableLocalTxn: enable})
-	must(t, err)
+	must(t, conformance.ErrorOf(c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1},
+		ReservedThroughput: &tablestore.ReservedThroughput{}, EnableLocalTxn: enable})))
 }
 
 func startIn(c *tablestore.TableStoreClient, table, partition string) (id string, err error) {

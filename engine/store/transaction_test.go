@@ -30,8 +30,7 @@ func lockable(t testing.TB, s *Store, indexes ...wire.IndexMeta) *Table {
 
 func begin(t testing.TB, s *Store, tab *Table, p string) wire.TransactionID {
 	t.Helper()
-	id, err := s.StartTransaction(tab, column("p", words(p)))
-	must(t, err)
+	id := conformance.Try(s.StartTransaction(tab, column("p", words(p)))).Must(t)
 	return wire.TransactionID(id)
 }
 
@@ -73,8 +72,7 @@ func rowsOf(t testing.TB, s *Store, tab *Table) int {
 		q.Start = append(q.Start, wire.Cell{Name: []byte(k.Name), Type: wire.InfMin})
 		q.End = append(q.End, wire.Cell{Name: []byte(k.Name), Type: wire.InfMax})
 	}
-	p, err := s.Range(ctx, tab, q, nil)
-	must(t, err)
+	p := conformance.Try(s.Range(ctx, tab, q, nil)).Must(t)
 	defer p.Release()
 	return rowsIn(t, p)
 }
@@ -125,8 +123,7 @@ func TestATransactionLastsAMinuteAndIsForgottenThen(t *testing.T) {
 	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
 	c.ms.Add(59_999)
 	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 2), pair(wire.PutRow, "b", 2)), wire.CodeRowOperationConflict, "writes outside")
-	used, err := s.take(id)
-	must(t, err)
+	used := conformance.Try(s.take(id)).Must(t)
 	c.ms.Add(1)
 	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 2)), wire.CodeRowOperationConflict, "a write outside while a request uses it")
 	s.transactions.give(used)
@@ -267,8 +264,7 @@ func TestAWriteThatCannotReadEndsItsTransaction(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
-	key, err := tab.meta.Load().appendKey(nil, pair(wire.PutRow, "a", 2).Row.Key)
-	must(t, err)
+	key := conformance.Try(tab.meta.Load().appendKey(nil, pair(wire.PutRow, "a", 2).Row.Key)).Must(t)
 	must(t, s.db.Set(key, []byte("damaged"), pebble.NoSync))
 	broken := in(s, id, tab, false, pair(wire.PutRow, "a", 1), pair(wire.UpdateRow, "a", 2, column("a", whole(1))))
 	conformance.Equal(t, broken, wire.CodeServerUnavailable, "a write")

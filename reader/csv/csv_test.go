@@ -366,9 +366,8 @@ func settled(t *testing.T, name, text string, header bool) Dialect {
 	t.Helper()
 	d, _, ok := Named(name)
 	conformance.MustTrue(t, ok, "%s is not known", name)
-	if _, _, err := d.Settle([]byte(text), header); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := d.Settle([]byte(text), header)
+	conformance.MustTrue(t, err == nil, "%v", err)
 	conformance.Must(t, d.Check())
 	return d
 }

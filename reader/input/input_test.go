@@ -435,9 +435,8 @@ func TestPartitionFoldersBecomeColumnsInTheirOrder(t *testing.T) {
 		}
 	}
 	// A file named alone has the columns that lead to it without a gap.
-	if c := expand(t, Options{PathColumns: true}, "data/dt=2024-01-01/sub/h=05/x.csv").Items[0].Columns; !slices.Equal(c, first[1:]) {
-		t.Errorf("columns %+v", c)
-	}
+	c := expand(t, Options{PathColumns: true}, "data/dt=2024-01-01/sub/h=05/x.csv").Items[0].Columns
+	conformance.True(t, slices.Equal(c, first[1:]), "columns %+v", c)
 	got := expand(t, Options{}, "data").Items[0].Columns
 	conformance.True(t, got == nil, "columns without the option: %v", got)
 }

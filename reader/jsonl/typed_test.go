@@ -178,9 +178,8 @@ func TestATagThatNoSampleHasIsRefusedAndNamesTheFlag(t *testing.T) {
 		p := NewParser(Options{Columns: []string{"_id", "a"}, Untyped: true})
 		p.Reset([]byte(text))
 		r, _ := p.Next()
-		if refused := r.Bad != nil && r.Bad.Code == CodeTag && strings.Contains(r.Bad.Message, "--format mongodb"); refused != want {
-			t.Errorf("%s: %v", text, r.Bad)
-		}
+		refused := r.Bad != nil && r.Bad.Code == CodeTag && strings.Contains(r.Bad.Message, "--format mongodb")
+		conformance.True(t, refused == want, "%s: %v", text, r.Bad)
 	}
 }
 
@@ -208,9 +207,8 @@ func FuzzTyped(f *testing.F) {
 			o.Columns = columns.Names()
 			fields := fieldsOf(t, o, line)
 			var loose bytes.Buffer
-			if err := json.Indent(&loose, line, " ", "\t"); err != nil {
-				t.Fatalf("%q is read, and is not JSON: %v", line, err)
-			}
+			err := json.Indent(&loose, line, " ", "\t")
+			conformance.MustTrue(t, err == nil, "%q is read, and is not JSON: %v", line, err)
 			if again := fieldsOf(t, o, bytes.ReplaceAll(loose.Bytes(), []byte("\n"), []byte(" "))); !reflect.DeepEqual(again, fields) && !hasNaN(fields) {
 				t.Fatalf("%q: %v, and with white space %v", line, fields, again)
 			}

@@ -140,9 +140,7 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 		"INSERT INTO `t` VALUES\n(1,'a'),\n(2,'b\nc');\n":                                     "1|a 2|b\nc",
 	} {
 		d, err := Index(strings.NewReader("CREATE TABLE `t` (\n  `id` int(11),\n  `v` varchar(9)\n);\n" + text))
-		if err != nil {
-			t.Fatal(text, err)
-		}
+		conformance.MustTrue(t, err == nil, "%v %v", text, err)
 		whole := []byte("CREATE TABLE `t` (\n  `id` int(11),\n  `v` varchar(9)\n);\n" + text)
 		for _, size := range []int{1, 5, 1000} {
 			conformance.Equal(t, strings.Join(rowsOf(t, whole, d.Find("t"), size), " "), want, "%q by %d", text, size)
