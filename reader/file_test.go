@@ -514,35 +514,6 @@ func TestAFirstRecordOfJSONThatIsLongIsReadToItsEnd(t *testing.T) {
 	conformance.Refused(t, err, "the first record is longer than 1 MiB", "result")
 }
 
-func TestLinesThatMostlyEndWithCRAreNotAHeader(t *testing.T) {
-	for name, tt := range map[string]struct {
-		content string
-		o       Options
-	}{
-		"last LF.csv":        {"id,a\r1,x\r2,y\n", Options{}},
-		"last CR LF.csv":     {"id,a\r1,x\r2,y\r\n", Options{}},
-		"LF in the midst":    {"id,a\r1,x\n2,y\r", Options{}},
-		"without a header":   {"1,x\r2,y\r3,z\n", Options{NoHeader: true}},
-		"from Excel":         {"sep=;\nid;a\r1;x\r", Options{Dialect: tcsv.Dialect{Name: "excel", Quote: '"', EOL: '\n'}}},
-		"one column, no LF?": {"id\r1\r2\r\n", Options{}},
-	} {
-		got := readAll(itemOf(t, "a.csv", []byte(tt.content)), tt.o)
-		conformance.True(t, got.err != nil && strings.Contains(got.err.Error(), `tr '\r' '\n'`), "%s: %+v", name, got)
-	}
-	for name, tt := range map[string]struct {
-		content string
-		o       Options
-	}{
-		"quoted":              {"id,\"a\rb\"\n1,x\n2,y\n", Options{}},
-		"single quotes":       {"id,a\r1,'x\ny'\r2,z\r", Options{Dialect: tcsv.Dialect{Quote: '\''}}},
-		"in values":           {"id,a\n1,x\ry\n2,z\n", Options{}},
-		"in the first values": {"1,x\ry\n2,z\n", Options{NoHeader: true}},
-	} {
-		got := readAll(itemOf(t, "a.csv", []byte(tt.content)), tt.o)
-		conformance.True(t, got.err == nil && got.rows == 2 && got.bad == 0, "%s: %+v", name, got)
-	}
-}
-
 // TestASmallFileTakesLittleMemory reads files as a load of thousands of them does: what each takes is what such a load takes.
 func TestASmallFileTakesLittleMemory(t *testing.T) {
 	text := []byte("id,name,price\n1,tea,2\n2,coffee,3\n")

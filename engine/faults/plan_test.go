@@ -9,40 +9,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestOnlyMatchingRequestsAreCounted(t *testing.T) {
-	p := &Plan{Decide: func(r Request) Fault {
-		if r.N == 1 {
-			return Fault{Action: DropAfter}
-		}
-		return Fault{}
-	}}
-	for i, op := range []string{"BatchWriteRow", "GetRow", "BatchWriteRow", "BatchWriteRow"} {
-		conformance.Equal(t, (p.Next(op, 1).Action == DropAfter), i == 2, "request %d: action", i)
-	}
-	conformance.Equal(t, p.Requests(), 3, "requests")
-}
-
-func TestNoPlanHasNoFaults(t *testing.T) {
-	var p *Plan
-	conformance.Equal(t, p.Next("BatchWriteRow", 1).Action, None, "action")
-}
-
-func TestWaitLateWaitsForTheLastOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &Plan{}
-		p.WaitLate()
-		first, second := p.Begin(time.Now()), p.Begin(time.Now())
-		done := false
-		go func() { p.WaitLate(); done = true }()
-		first()
-		synctest.Wait()
-		conformance.Equal(t, done, false, "it did not wait for the second")
-		second()
-		synctest.Wait()
-		conformance.True(t, done && p.Late() == 0, "it still waits")
-	})
-}
-
 func TestLaterRequestsWaitForWhatIsDecidedTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Plan{Within: time.Second}
@@ -156,21 +122,6 @@ func TestAKindMayNameItsCode(t *testing.T) {
 		}
 	}
 	conformance.True(t, refused >= 25 && refused <= 75, "%d of 100 rows refused, want about half", refused)
-}
-
-func TestAScriptNamesItsRequests(t *testing.T) {
-	p, err := Scripted([]Step{{N: 1, Action: "error-after", Code: "OTSTimeout"}, {N: 3, Action: "apply-late:OTSServerBusy", Delay: time.Minute}}, []string{"PutRow"})
-	mustPlan(t, p, err)
-	var got []Fault
-	for _, op := range []string{"PutRow", "BatchWriteRow", "PutRow", "PutRow", "PutRow", "PutRow"} {
-		if f := p.Next(op, 1); f.Action != None {
-			got = append(got, f)
-		}
-	}
-	if len(got) != 2 || got[0].Action != AnswerErrorAfter || got[0].Code != "OTSTimeout" ||
-		got[1].Action != ApplyLate || got[1].Code != "OTSServerBusy" || got[1].Delay != time.Minute {
-		t.Errorf("%+v", got)
-	}
 }
 
 func TestWrongPlansAreRefused(t *testing.T) {

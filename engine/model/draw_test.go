@@ -1,19 +1,13 @@
 package model
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"testing"
 
 	"pgregory.net/rapid"
-
-	"example.com/tsimport/internal/conformance"
 )
 
 func drawOptions(rt *rapid.T) Options {
@@ -239,46 +233,6 @@ func (m *machine) drawBound(rt *rapid.T, name string) Key {
 	return k
 }
 
-var histories = flag.Int("histories", 150, "short concurrent histories that are checked for an order that explains them")
-
-var lone = []KeyColumn{{Name: "k", Type: Integer}}
-
-func loneKey(k int64) Key { return Key{{"k", k}} }
-
-func openConcurrent(t *testing.T, dir string) *engine {
-	t.Helper()
-	e := &engine{dir: dir, clock: newClock()}
-	e.open(t)
-	t.Cleanup(func() { e.close(t) })
-	conformance.MustEqual(t, e.createTable("t", lone, Options{TTL: -1, MaxVersions: 2, Deviation: 86400}, nil, nil), nil, "refusal")
-	return e
-}
-
-// TestConcurrentClientsSeeTheirOwnRowsAsTheModelDoes gives each client rows of its own, among those of others.
-func TestConcurrentClientsSeeTheirOwnRowsAsTheModelDoes(t *testing.T) {
-	e := openConcurrent(t, t.TempDir())
-	const clients, steps = 6, 150
-	now := e.clock.millis.Load()
-	var all sync.WaitGroup
-	for client := range int64(clients) {
-		all.Go(func() {
-			rng := rand.New(rand.NewPCG(7, uint64(client)))
-			m := New()
-			m.CreateTable("t", lone, Options{TTL: -1, MaxVersions: 2, Deviation: 86400})
-			for range steps {
-				key := loneKey(client + clients*rng.Int64N(3)) // neighbours belong to others
-				c := randomChange(rng, key)
-				got, want := e.writeRow(&c), m.WriteRow(c, now)
-				conformance.Equal(t, explains(want, got), true, "client %d, %+v: got %+v, want %+v", client, c, got, want)
-				s := &Selection{MaxVersions: 2}
-				got, want = e.getRow("t", key, s), m.GetRow("t", key, s, now)
-				conformance.True(t, explains(want, got), "client %d: got %+v, want %+v", client, got, want)
-			}
-		})
-	}
-	all.Wait()
-}
-
 func randomChange(rng *rand.Rand, key Key) Change {
 	c := Change{Table: "t", Key: key, Expect: Existence(rng.IntN(5) % 3), Kind: RowKind(1 + rng.IntN(3))}
 	name := string(rune('a' + rng.IntN(2)))
@@ -322,93 +276,6 @@ type event struct {
 	asked    *asked
 }
 
-// TestShortHistoriesOfOneRowAreLinear lets three clients work on one row at the same time, and looks for an order of
-// their requests, each within the time between its sending and its answer, in which the model gives the same answers.
-func TestShortHistoriesOfOneRowAreLinear(t *testing.T) {
-	e := openConcurrent(t, "")
-	now := e.clock.millis.Load()
-	overlapping := 0
-	for h := range int64(*histories) {
-		history := runHistory(e, loneKey(h), uint64(h), h%2 == 0)
-		for i, a := range history {
-			for _, b := range history[:i] {
-				if a.from < b.to && b.from < a.to {
-					overlapping++
-				}
-			}
-		}
-		if !linearOf(history, loneKey(h), now) {
-			for _, ev := range history {
-				t.Logf("%d…%d %+v: %+v", ev.from, ev.to, ev.change, ev.got)
-			}
-			t.Fatalf("history %d has no order that explains it", h)
-		}
-	}
-	conformance.True(t, overlapping != 0, "no two requests overlapped: the test has tried nothing")
-}
-
-func TestAHistoryThatHasNoOrderIsNoticed(t *testing.T) {
-	key := loneKey(1)
-	put := func(v int64) *Change {
-		return &Change{Table: "t", Kind: PutRow, Key: key, Ops: []Op{{Name: "a", Value: v}}}
-	}
-	read := func(v int64) Outcome { return Outcome{Read: 1, Row: &Row{key, []Cell{{"a", v, 5}}}} }
-	wrote := Outcome{Write: 1}
-	for name, h := range map[string]struct {
-		history []event
-		want    bool
-	}{
-		"one after the other":       {[]event{{put(1), wrote, 1, 2, nil}, {nil, read(1), 3, 4, nil}}, true},
-		"a read before its write":   {[]event{{nil, read(1), 1, 2, nil}, {put(1), wrote, 3, 4, nil}}, false},
-		"a read during its write":   {[]event{{nil, read(1), 1, 3, nil}, {put(1), wrote, 2, 4, nil}}, true},
-		"a read of what is past":    {[]event{{put(1), wrote, 1, 2, nil}, {put(2), wrote, 3, 4, nil}, {nil, read(1), 5, 6, nil}}, false},
-		"two reads in wrong orders": {[]event{{put(1), wrote, 1, 2, nil}, {put(2), wrote, 3, 10, nil}, {nil, read(2), 4, 5, nil}, {nil, read(1), 6, 7, nil}}, false},
-	} {
-		conformance.Equal(t, linearOf(h.history, key, 5), h.want, "%s", name)
-	}
-}
-
-// runHistory lets the clients send their requests as fast as they can, or together: each waits until all have begun one.
-// With one processor, requests overlap only by chance if nobody waits.
-func runHistory(e *engine, key Key, seed uint64, together bool) []event {
-	const clients, each = 3, 3
-	var begun [each]sync.WaitGroup
-	for i := range begun {
-		begun[i].Add(clients)
-	}
-	history := make([]event, clients*each)
-	var tick atomic.Int64
-	var all sync.WaitGroup
-	start := make(chan struct{})
-	for client := range clients {
-		all.Go(func() {
-			rng := rand.New(rand.NewPCG(seed, uint64(client)))
-			<-start
-			for i := range each {
-				ev := &history[client*each+i]
-				if rng.IntN(3) > 0 {
-					c := randomChange(rng, key)
-					ev.change = &c
-				}
-				ev.from = tick.Add(1)
-				begun[i].Done()
-				if together {
-					begun[i].Wait()
-				}
-				if ev.change == nil {
-					ev.got = e.getRow("t", key, &Selection{MaxVersions: 2})
-				} else {
-					ev.got = e.writeRow(ev.change)
-				}
-				ev.to = tick.Add(1)
-			}
-		})
-	}
-	close(start)
-	all.Wait()
-	return history
-}
-
 // linear tries every order that respects time: next may come anything that began before the first end of those left. run carries an event
 // out in the model, and says whether the engine's answer is possible then; what is possible in the end, then says.
 func linear(m *Model, history []event, done []bool, run func(*Model, *event) bool, then func(*Model) bool) bool {
@@ -437,17 +304,4 @@ func linear(m *Model, history []event, done []bool, run func(*Model, *event) boo
 		done[i] = false
 	}
 	return false
-}
-
-// linearOf is linear of a history of one row.
-func linearOf(history []event, key Key, now int64) bool {
-	m := New()
-	m.CreateTable("t", lone, Options{TTL: -1, MaxVersions: 2, Deviation: 86400})
-	run := func(m *Model, ev *event) bool {
-		if ev.change == nil {
-			return explains(m.GetRow("t", key, &Selection{MaxVersions: 2}, now), ev.got)
-		}
-		return explains(m.WriteRow(*ev.change, now), ev.got)
-	}
-	return linear(m, history, make([]bool, len(history)), run, func(*Model) bool { return true })
 }

@@ -59,80 +59,12 @@ func TestAClockThatGoesBackGivesNothing(t *testing.T) {
 	conformance.Equal(t, accepted(write(table, at(time.Second), "k")), 0, "the second was paid twice")
 }
 
-// numbers gives the present partition of each key.
-func numbers(t *Table, keys ...Key) (list []int) {
-	for _, k := range keys {
-		list = append(list, t.Owner(k))
-	}
-	return list
-}
-
-func TestRangesAreClosedOnTheLeftAndOpenOnTheRight(t *testing.T) {
-	for name, v := range map[string]struct{ points, keys []Key }{
-		"strings":         {[]Key{"b", "c"}, []Key{"", "azzz", "b", "b\x00", "bzz", "c", "\xff"}},
-		"zero bytes":      {[]Key{"b", "b\x00"}, []Key{"\x00", "a\xff", "b", "b", "b", "b\x00", "b\x00\x00"}},
-		"a proper prefix": {[]Key{"abc", "abcd"}, []Key{"ab", "abb\xff", "abc", "abc\x00", "abcc", "abcd", "b"}},
-	} {
-		table := NewTable(Config{}, start)
-		must(t, table.Split(start, v.points, 0))
-		n := numbers(table, v.keys...)
-		if !(n[0] == n[1] && n[1] != n[2] && n[2] == n[3] && n[3] == n[4] && n[4] != n[5] && n[5] == n[6] && n[0] != n[5]) {
-			t.Errorf("%s: %v", name, n)
-		}
-	}
-}
-
-func TestIntegersAreRoutedByTheirValue(t *testing.T) {
-	table := NewTable(Config{}, start)
-	must(t, table.Split(start, []Key{IntegerKey(-5), IntegerKey(0), IntegerKey(300)}, 0))
-	var keys []Key
-	for _, v := range []int64{math.MinInt64, -6, -5, -1, 0, 299, 300, math.MaxInt64} {
-		keys = append(keys, IntegerKey(v))
-		back, ok := keys[len(keys)-1].Integer()
-		conformance.True(t, ok && back == v, "%d is read back as %d", v, back)
-	}
-	n := numbers(table, keys...)
-	for i := 0; i < len(n); i += 2 {
-		conformance.True(t, n[i] == n[i+1] && (i == 0 || n[i] != n[i-1]), "%v", n)
-	}
-	conformance.Same(t, table.Bounds(start), []Key{IntegerKey(-5), IntegerKey(0), IntegerKey(300)}, "bounds")
-}
-
 func TestRowsOfOneRequestMeetTheirOwnPartitions(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 1}, start)
 	table.Split(start, []Key{"b", "c"}, 0)
 	got := write(table, at(time.Second), "c", "a", "b", "a", "c", "b")
 	want := []Verdict{Accepted, Accepted, Accepted, Throttled, Throttled, Throttled}
 	conformance.Same(t, got, want, "got")
-}
-
-func TestChildrenServeAfterTheSplitWithTheFullCapacityEach(t *testing.T) {
-	table := NewTable(Config{PartitionUnits: 100}, start)
-	write(table, at(5*time.Second), "a")
-	must(t, table.Split(at(5*time.Second), []Key{"m"}, 500*time.Millisecond))
-	if v := write(table, at(5499*time.Millisecond), "a", "z"); v[0] != Unavailable || v[1] != Unavailable {
-		t.Errorf("%v while splitting", v)
-	}
-	conformance.Equal(t, len(table.Bounds(at(5*time.Second))), 1, "while splitting")
-	v := write(table, at(5600*time.Millisecond), append(repeated("a", 20), repeated("z", 20)...)...)
-	a, z := accepted(v[:20]), accepted(v[20:])
-	conformance.True(t, a == 10 && z == 10, "%d and %d rows accepted 100 ms after, want 10 and 10", a, z)
-	s := table.Stats(at(6 * time.Second))
-	if len(s.Partitions) != 3 || !s.Partitions[0].Ended.Equal(at(5*time.Second)) || s.Partitions[0].Rows != 1 || s.Partitions[0].Position != -1 ||
-		!s.Partitions[1].Since.Equal(at(5500*time.Millisecond)) || s.Rows != 21 || s.Unavailable != 2 {
-		t.Errorf("%+v", s)
-	}
-}
-
-func TestAPartitionThatKeepsItsRangeIsNotTouchedByASplit(t *testing.T) {
-	table := NewTable(Config{PartitionUnits: 100}, start)
-	table.Split(start, []Key{"m"}, 0)
-	before := numbers(table, "a", "z")
-	table.Split(at(time.Second), []Key{"t", "m"}, time.Second)
-	after := numbers(table, "a", "z")
-	conformance.True(t, before[0] == after[0] && before[1] != after[1], "%v, then %v", before, after)
-	v := write(table, at(time.Second), "a", "n")
-	conformance.True(t, v[0] == Accepted && v[1] == Unavailable, "%v", v)
 }
 
 func TestASlowPartitionHasItsShareOfTheCapacity(t *testing.T) {
@@ -318,14 +250,6 @@ func TestStaggeredSplitsBeginOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestASinglePartitionKeyIsNeverSplit(t *testing.T) {
-	table := NewTable(Config{Splits: Splits{Every: time.Second}, AutoSplit: AutoSplit{Bytes: 1000}}, start)
-	v := load(table, 0, 5*time.Second, func(int) Key { return "hot" })
-	if n := len(table.Bounds(at(5 * time.Second))); n != 0 || accepted(v) != len(v) {
-		t.Errorf("%d bounds, %d of %d rows accepted", n, accepted(v), len(v))
-	}
-}
-
 func TestATableSplitsBySize(t *testing.T) {
 	table := NewTable(Config{AutoSplit: AutoSplit{Bytes: 100_000, MaxPartitions: 6}}, start)
 	load(table, 0, 1500*time.Millisecond, digits) // 150 kB
@@ -410,44 +334,6 @@ func offer(t *Table, from, until time.Duration, n int, keys ...Key) (taken int, 
 		}
 	}
 	return taken, longest
-}
-
-func TestEveryLimiterTakesTheCapacityOfAPartition(t *testing.T) {
-	for kind, want := range map[string]struct {
-		taken   int
-		longest time.Duration
-	}{
-		limiter.TokenBucket:   {999, 0},
-		limiter.FixedWindow:   {1000, 0},
-		limiter.SlidingWindow: {1000, 0},
-		limiter.Queue:         {11_000, 10_001 * time.Millisecond},
-		limiter.Concurrency:   {1000, 100 * time.Millisecond},
-	} {
-		table := NewTable(Config{PartitionUnits: 1000, Limiter: kind}, start)
-		taken, longest := offer(table, 0, time.Second, 20, "k")
-		// A queue takes what it serves within 10 s, and as the first row that waits so long is taken, one more.
-		if taken < want.taken || taken > want.taken+1 || longest < want.longest || longest > want.longest+2*time.Millisecond {
-			t.Errorf("%s: %d rows in a second, delayed by %v; want %d, %v", kind, taken, longest, want.taken, want.longest)
-		}
-		if got := table.Stats(at(time.Second)).Partitions[0].Throttled; got != int64(20_000-taken) {
-			t.Errorf("%s: %d rows are counted as throttled of %d refused", kind, got, 20_000-taken)
-		}
-	}
-}
-
-func TestATableTakesNoMoreThanItsLimit(t *testing.T) {
-	for _, kind := range limiter.Kinds {
-		table := NewTable(Config{PartitionUnits: 1000, TableUnits: 1500, Limiter: kind}, start)
-		must(t, table.Split(start, []Key{"g", "p"}, 0))
-		taken, _ := offer(table, 0, time.Second, 10, "a", "h", "q")
-		if kind == limiter.Queue {
-			taken -= 15_000 // what waits
-		}
-		conformance.True(t, taken >= 1498 && taken <= 1503, "%s: %d rows in a second of a table of 1,500", kind, taken)
-	}
-	table := NewTable(Config{TableUnits: 100}, start)
-	taken, _ := offer(table, 0, time.Second, 10, "a")
-	conformance.True(t, taken == 99, "%d rows in a second of a table of 100 whose partitions have no limit", taken)
 }
 
 func TestChildrenOfASplitHaveLimitsOfTheirOwn(t *testing.T) {

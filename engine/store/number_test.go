@@ -113,23 +113,6 @@ func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
 	conformance.Equal(t, last, int64(1_700_000_000_001_000), "number")
 }
 
-func TestNumbersContinueAfterALossOfPower(t *testing.T) {
-	c := &clock{}
-	c.ms.Store(1_700_000_000_000)
-	fs := vfs.NewCrashableMem()
-	s := reopen(t, "d", Options{FS: fs, Now: c.now})
-	defer s.Close()
-	tab := newNumbered(t, s)
-	for range 30 {
-		c.ms.Add(3_000) // so that several blocks are reserved
-		last := mustWrite(t, s, tab, numbered("p", ""), numbered("p", ""))[1]
-		after := reopen(t, "d", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{}), Now: func() time.Time { return time.Unix(0, 0) }})
-		n := mustWrite(t, after, after.Table([]byte("numbered")), numbered("p", ""))[0]
-		conformance.True(t, n > last, "%d is not above %d, which was acknowledged", n, last)
-		must(t, after.Close())
-	}
-}
-
 // TestNumbersNeverAppearBelowAVisibleOne has eight writers and a reader on one partition key: of what the reader has
 // seen once, nothing may come to be below the highest.
 func TestNumbersNeverAppearBelowAVisibleOne(t *testing.T) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -119,19 +118,6 @@ func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, larg
 	conformance.True(t, part == len(points) && slices.IsSortedFunc(points, bytes.Compare),
 		"%d of %d points begin a part", part, len(points))
 	conformance.True(t, size <= 2<<20+largest, "the last part has %d bytes", size)
-}
-
-func TestATableThatIsTooSmallForASplitIsNotRead(t *testing.T) {
-	s := open(t, Options{})
-	tab := fillForSplits(t, s, wire.KeyInteger, 2000, func(n int) []byte { return integer(int64(n)) })
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	r := &wire.SplitPoints{Size: wire.Optional[int64]{Value: 1, Set: true}}
-	points, err := s.SplitPoints(ended, tab, r)
-	conformance.True(t, err == nil && len(points) == 0, "%d points, %v", len(points), err)
-	r.UnitBytes = wire.Optional[int64]{Value: 100 << 10, Set: true}
-	_, err = s.SplitPoints(ended, tab, r)
-	conformance.True(t, err != nil, "points of a table that is large enough, with a context that has ended: no error")
 }
 
 // seen is what the indexes of a table were to have at a moment.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -30,7 +29,8 @@ func lockable(t testing.TB, s *Store, indexes ...wire.IndexMeta) *Table {
 
 func begin(t testing.TB, s *Store, tab *Table, p string) wire.TransactionID {
 	t.Helper()
-	id := conformance.Try(s.StartTransaction(tab, column("p", words(p)))).Must(t)
+	id, err := s.StartTransaction(tab, column("p", words(p)))
+	must(t, err)
 	return wire.TransactionID(id)
 }
 
@@ -72,7 +72,8 @@ func rowsOf(t testing.TB, s *Store, tab *Table) int {
 		q.Start = append(q.Start, wire.Cell{Name: []byte(k.Name), Type: wire.InfMin})
 		q.End = append(q.End, wire.Cell{Name: []byte(k.Name), Type: wire.InfMax})
 	}
-	p := conformance.Try(s.Range(ctx, tab, q, nil)).Must(t)
+	p, err := s.Range(ctx, tab, q, nil)
+	must(t, err)
 	defer p.Release()
 	return rowsIn(t, p)
 }
@@ -112,28 +113,6 @@ func TestARequestFindsATransactionBusyThatAnotherUses(t *testing.T) {
 	must(t, <-ended)
 	conformance.Equal(t, get(), wire.CodeSessionNotExist, "a read after that")
 	conformance.Equal(t, rowsOf(t, s, tab), 1, "rows")
-}
-
-func TestATransactionLastsAMinuteAndIsForgottenThen(t *testing.T) {
-	c := &clock{}
-	c.ms.Store(1_000_000)
-	s := open(t, Options{Now: c.now})
-	tab := lockable(t, s)
-	id := begin(t, s, tab, "a")
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
-	c.ms.Add(59_999)
-	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 2), pair(wire.PutRow, "b", 2)), wire.CodeRowOperationConflict, "writes outside")
-	used := conformance.Try(s.take(id)).Must(t)
-	c.ms.Add(1)
-	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 2)), wire.CodeRowOperationConflict, "a write outside while a request uses it")
-	s.transactions.give(used)
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), wire.CodeSessionNotExist, "a write of one that is over")
-	conformance.Equal(t, codeOf(s.EndTransaction(ctx, id, true)), wire.CodeSessionNotExist, "its commit")
-	conformance.Equal(t, in(s, nil, tab, false, pair(wire.PutRow, "a", 3)), "", "a write outside")
-	begin(t, s, tab, "a")
-	conformance.Equal(t, len(s.transactions.byID), 1, "transactions in memory")
-	conformance.Equal(t, s.transactions.waiting.Load(), 0, "bytes that wait")
-	conformance.Equal(t, rowsOf(t, s, tab), 2, "rows")
 }
 
 // The store is looked at as each of a commit's writes to the disk leaves it, with any part of what was not synced.
@@ -264,27 +243,14 @@ func TestAWriteThatCannotReadEndsItsTransaction(t *testing.T) {
 	s := open(t, Options{})
 	tab := lockable(t, s)
 	id := begin(t, s, tab, "a")
-	key := conformance.Try(tab.meta.Load().appendKey(nil, pair(wire.PutRow, "a", 2).Row.Key)).Must(t)
+	key, err := tab.meta.Load().appendKey(nil, pair(wire.PutRow, "a", 2).Row.Key)
+	must(t, err)
 	must(t, s.db.Set(key, []byte("damaged"), pebble.NoSync))
 	broken := in(s, id, tab, false, pair(wire.PutRow, "a", 1), pair(wire.UpdateRow, "a", 2, column("a", whole(1))))
 	conformance.Equal(t, broken, wire.CodeServerUnavailable, "a write")
 	conformance.Equal(t, codeOf(s.EndTransaction(ctx, id, true)), wire.CodeSessionNotExist, "the commit")
 	must(t, s.db.Delete(key, pebble.NoSync))
 	conformance.Equal(t, rowsOf(t, s, tab), 0, "rows")
-}
-
-func TestACommitThatIsRefusedLeavesTheTransaction(t *testing.T) {
-	s := open(t, Options{})
-	tab := lockable(t, s)
-	id := begin(t, s, tab, "a")
-	conformance.Equal(t, in(s, id, tab, false, pair(wire.PutRow, "a", 1)), "", "a write")
-	s.commits <- struct{}{}
-	gone, cancel := context.WithCancel(ctx)
-	cancel()
-	conformance.Equal(t, codeOf(s.EndTransaction(gone, id, true)), wire.CodePartitionUnavailable, "a commit of a client that has gone")
-	<-s.commits
-	must(t, s.EndTransaction(ctx, id, true))
-	conformance.Equal(t, rowsOf(t, s, tab), 1, "rows")
 }
 
 func TestACommitOnAFullDiskIsNotAcknowledged(t *testing.T) {

@@ -136,14 +136,6 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	}
 }
 
-func TestTheSameAddressTwiceIsOneInput(t *testing.T) {
-	s := newSite(t, text)
-	upper := strings.Replace(s.address, "http:", "HTTP:", 1)
-	set := expand(t, Options{Retry: soon}, s.address, upper, s.address+"#part", s.address+"?other")
-	conformance.Equal(t, len(set.Items), 2, "items")
-	conformance.Equal(t, len(set.Warnings), 1, "warnings")
-}
-
 func TestAManifestMayBeAnAddress(t *testing.T) {
 	data := newSite(t, text)
 	s := newSite(t, data.address+"\n")

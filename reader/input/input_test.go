@@ -85,18 +85,6 @@ func wantText(t *testing.T, i *Item, want string) {
 	conformance.Equal(t, readAll(t, i), want, "contents read")
 }
 
-func TestArgumentsKeepTheirOrderAndFoldersAreSorted(t *testing.T) {
-	tree(t, "z.csv", "d/b.csv", "d/a/9.csv", "d/a/10.csv", "d/a.csv", "a.csv")
-	set := expand(t, Options{}, "z.csv", "d", "./a.csv")
-	wantNames(t, set, "z.csv", "d/a/10.csv", "d/a/9.csv", "d/a.csv", "d/b.csv", "./a.csv")
-	conformance.Equal(t, len(set.Warnings), 0, "warnings %q", set.Warnings)
-	for _, i := range set.Items {
-		if want := "in " + filepath.Clean(i.Name); readAll(t, &i) != want || i.Size != int64(len(want)) || !i.Seekable() || i.Version == "" {
-			t.Errorf("%+v holds %q", i, readAll(t, &i))
-		}
-	}
-}
-
 func TestHiddenFilesOfAFolderAreLeftOutUnlessNamed(t *testing.T) {
 	tree(t, "d/_SUCCESS", "d/.x.crc", "d/_temporary/0/p.csv", "d/.git/c", "d/_day=1/a.csv", "d/b.csv", "d/c.json")
 	wantNames(t, expand(t, Options{}, "d"), "d/_day=1/a.csv", "d/b.csv", "d/c.json")

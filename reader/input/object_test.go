@@ -285,15 +285,6 @@ func (s *store) listedAs(text string) {
 	})
 }
 
-func TestALinkHasTheSizeOfItsObject(t *testing.T) {
-	s := newOSS(t, "a.csv")
-	s.link, s.target = "link", "a.csv"
-	s.listedAs(`<Contents><Key>link</Key><Type>Symlink</Type><ETag>"x"</ETag><Size>0</Size></Contents>`)
-	i := expand(t, s.o, s.at+"link").Items[0]
-	got := readAll(t, &i)
-	conformance.True(t, got == "in a.csv" && i.Size == 8, "read %q of %+v", got, i)
-}
-
 func TestATruncatedListWithoutAMarkerIsAnError(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		s.listedAs("<IsTruncated>true</IsTruncated>")

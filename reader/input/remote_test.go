@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -313,30 +312,6 @@ func TestCloseAndCancelEndReadsThatHang(t *testing.T) {
 		_, err = r.ReadAt(make([]byte, 1), 0)
 		conformance.True(t, errors.Is(err, c.want), "%v, want %v", err, c.want)
 	}
-}
-
-func TestManyReadAtOnceOverAFlakyServer(t *testing.T) {
-	content := strings.Repeat(text, 1000)
-	s := newSite(t, content)
-	s.fault = func(number int64, w http.ResponseWriter, r *http.Request) bool {
-		if number%3 == 2 {
-			s.serve(cutter{w, nil}, r)
-		}
-		return number%3 == 2
-	}
-	i := s.item(t)
-	r := conformance.Try(i.OpenAt(t.Context())).Must(t)
-	defer r.Close()
-	var group sync.WaitGroup
-	for part := range 16 {
-		group.Go(func() {
-			b := make([]byte, len(content)/16)
-			off := part * len(b)
-			_, err := r.ReadAt(b, int64(off))
-			conformance.True(t, err == nil && string(b) == content[off:off+len(b)], "part %d: %v", part, err)
-		})
-	}
-	group.Wait()
 }
 
 // A connection that is cut before the answer gives io.EOF, which is not the end of a stream of unknown size.

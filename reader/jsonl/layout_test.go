@@ -16,47 +16,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestTheLayoutIsGuessedFromTheBeginning(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		whole bool
-		want  Layout
-	}{
-		{"", true, Lines},
-		{`{"a":1}`, true, Lines},
-		{"{\"a\":1}\n{\"a\":2}\n", true, Lines},
-		{"{\"a\":1}\n{\"a\":2", false, Lines},
-		{"[]", true, Array},
-		{" \n[{\"a\":1},", false, Array},
-		{"{\n \"a\": 1\n}\n", true, Objects},
-		{"{\n \"a\": 1\n}\n{\n \"a\"", false, Objects},
-		{`{"a":1}{"a":2}`, true, Objects},
-		{"{\"a\":1} {\"a\":2}\n{\"a\":3}\n", true, Objects},
-		{"{\n \"a\": [\n  {\"x\":1}\n ]\n}\n", true, Objects}, // one of its lines is an object
-		// Nested objects on lines of their own, as many as one likes, before, in and after objects that are broken.
-		{"{\n \"id\": \"o\",\n \"items\": [\n  {\"id\":1}\n ],\n \"extra\": [\n  {\"id\":2}\n ]\n}\n", true, Objects},
-		{"{\"id\":0}\n{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n", true, Objects},
-		{"{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n]{\"a\":1}\n", true, Objects},
-		{"{\n \"id\": 1, \"id\": 2,\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n", true, Objects},
-		{"{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n{\n", false, Objects},
-		// Its end may be missing, or come after the sample.
-		{"{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n,", true, Objects},
-		{"{\"id\":0}\n{ \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n,{\"id\":tr", false, Objects},
-		{"{\"id\":0}\n{\"id\":1\n", true, Lines},
-		{"{\"id\":0}\n{\"id\":1,\n{\"id\":2}\n{\"id\":3}\n", true, Lines},
-		// Lines of which one is broken: it must not take those that follow with it.
-		{"{\"a\":1\n{\"a\":2}\n{\"a\":3}\n", true, Lines},
-		{"{\"a\":1}\n{\"a\":\"x}\n{\"a\":3}\n{\"a\":4}\n", true, Lines},
-		{"{\"a\":1}\n{\"a\":2", true, Lines},
-		{"{\"a\":1}\nx\n{\"a\":3}\n", true, Lines},
-		{"{\"a\":1}}\n{\"a\":3}\n", true, Lines},
-		{"{\"a\":\"x}\n{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"b\":\"}\n", true, Lines},
-		{"{\n{\"a\":1}\n{\"a\":2}\n", true, Lines},
-	} {
-		conformance.Equal(t, Guess([]byte(c.text), c.whole), c.want, "%q", c.text)
-	}
-}
-
 // cutAll cuts a text that comes in chunks and parses what is cut.
 func cutAll(o Options, text string, chunks ...int) (records []string, err error) {
 	c := Cutter{Array: o.Layout == Array}

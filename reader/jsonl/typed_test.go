@@ -144,22 +144,6 @@ func TestANameThatOccursTwiceRefusesItsRecord(t *testing.T) {
 	}
 }
 
-func TestTypeTagsAreFoundWhereTheyAreCertain(t *testing.T) {
-	for text, want := range map[string]Tags{
-		`{"Item":{"id":{"N":"1"}}}`: DynamoDB, `{"Item":{"id":{"N":"1"}}}` + "\n" + `{"Item":{"id":{"N":"x"}}}`: DynamoDB,
-		`{"id":{"N":"1"}}`: NoTags, `{"Item":{"S":"x"}}`: NoTags, `{"Item":{}}`: NoTags, `{"Item":{"id":{"N":"1"}},"b":1}`: NoTags,
-		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"a":1}`: MongoDB, `{"_id":7,"at":{"$date":"2020-01-01T00:00:00Z"}}`: MongoDB, `{"_id":7}`: NoTags,
-		`{"a":{"$set":{"b":1}}}`: NoTags, `{"_id":{"$oid":"x"}}`: NoTags, `{"a":1}` + "\n" + `{"a":{"$numberInt":"1"}}`: MongoDB, ``: NoTags,
-	} {
-		conformance.Equal(t, GuessTags([]byte(text), Lines), want, "%s", text)
-	}
-	for text, want := range map[string]bool{
-		`{"Item":{"M":{"a":{"S":"x"}}}}`: false, `{"Item":{}}`: true, `{"Item":{"S":"x"}}`: false, `{"id":{"S":"x"}}`: false,
-	} {
-		conformance.Equal(t, Wrapped([]byte(text), Lines), want, "%s", text)
-	}
-}
-
 func TestAMemberThatNoSampleHasIsRefusedUnlessItsValueIsNull(t *testing.T) {
 	for text, want := range map[string]string{`{"a":{"N":"1"},"b":{"NULL":true}}`: "", `{"a":{"N":"1"},"b":{"N":"1"}}`: CodeUnknown} {
 		p := NewParser(Options{Columns: []string{"a"}, Strict: true, Tags: DynamoDB})

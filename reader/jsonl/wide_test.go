@@ -187,38 +187,6 @@ func TestBrokenRowsThatDescribeThemselvesAreRefused(t *testing.T) {
 	}
 }
 
-// What was an ordinary object stays one.
-func TestOtherObjectsDoNotDescribeThemselves(t *testing.T) {
-	for _, line := range []string{
-		`{"Wide":true}`, `{"Wide":true,"width":5}`, `{"PK":{"Values":[1]},"Attr":{"Values":[]}}`, `{"Wide":false,"PK":{"Values":[]}}`, `{"Wide":true,"PK":[]}`, "", `[{"Wide":true`,
-	} {
-		conformance.True(t, !IsWide([]byte(line)), "%s is mistaken for a row that describes itself", line)
-	}
-}
-
-// A value that is left out of a line keeps the line from being loaded.
-func TestALineFromWhichSomethingIsLeftOutIsNotLoaded(t *testing.T) {
-	big := bytes.Repeat([]byte("x"), table.MaxRowBytes+1)
-	cell := func(v []byte) record.Cell {
-		return record.Cell{Name: []byte("c"), Datum: record.Datum{Kind: record.String, Bytes: v}, At: NoTimestamp}
-	}
-	few := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: []record.Cell{cell(big)}}
-	var many record.Record
-	for range 20 {
-		many.Cells = append(many.Cells, cell(big[:table.MaxRowBytes]))
-	}
-	for _, rec := range []*record.Record{few, &many} {
-		line := AppendWide(nil, []string{"id"}, rec)
-		conformance.True(t, len(line) <= 64<<20, "a line of %d bytes", len(line))
-		if back := readWide(t, line, "id"); back.Bad == nil || back.Bad.Code != CodeJSON {
-			t.Errorf("a line of %d bytes is loaded: %v", len(line), back.Bad)
-		}
-		if back := readWide(t, AppendWhole(nil, []string{"id"}, rec), "id"); back.Bad != nil || len(back.Cells) != len(rec.Cells) || !bytes.Equal(back.Cells[0].Bytes, rec.Cells[0].Bytes) {
-			t.Errorf("of a whole line something is left out: %v", back.Bad)
-		}
-	}
-}
-
 func FuzzWide(f *testing.F) {
 	f.Add([]byte(`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true}]},"Attr":{"Values":[{"C64":"/w==","V":"AA==","T":"binary","TS":5}]}}`))
 	f.Add([]byte(`{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"T":"timestamp","Unit":1000,"Local":true},{"C":"a","V":null}]}}`))

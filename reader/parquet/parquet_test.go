@@ -329,44 +329,6 @@ func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
 	conformance.Equal(t, <-counts+<-counts+<-counts, 900, "rows")
 }
 
-// TestPagesAreCountedBeforeTheyAreRead reads a file of compressed pages under every limit: it is read whole, or refused.
-func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
-	var b bytes.Buffer
-	group := pq.Group{
-		"a": pq.Compressed(pq.Encoded(pq.String(), &pq.RLEDictionary), &pq.Zstd), "b": pq.Compressed(pq.Encoded(pq.String(), &pq.DeltaByteArray), &pq.Zstd),
-		"c": pq.Encoded(pq.String(), &pq.Plain),
-	}
-	w := pq.NewWriter(&b, pq.NewSchema("t", group), pq.DataPageStatistics(false))
-	for range 300 {
-		v := pq.ByteArrayValue([]byte(strings.Repeat("v", 10_000)))
-		must(t, conformance.ErrorOf(w.WriteRows([]pq.Row{{v.Level(0, 0, 0), v.Level(0, 0, 1), v.Level(0, 0, 2)}})))
-	}
-	must(t, w.Close())
-	f := opened(t, b.Bytes(), Options{})
-	p := f.NewParser([]int{0, 1, 2})
-	refused, read := 0, 0
-	for limit := int64(1 << 10); limit < 64<<20; limit *= 2 {
-		p.Limit = limit
-		rows := 0
-		err := p.Parse(f.Splits()[0], func(*record.Record) error {
-			rows++
-			conformance.MustTrue(t, p.Held <= limit, "%d bytes are held with a limit of %d", p.Held, limit)
-			return nil
-		})
-		switch {
-		case errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "--memory"):
-			refused++
-		case err != nil || rows != 300:
-			t.Errorf("limit %d: %d rows, %v", limit, rows, err)
-		default:
-			read++
-		}
-		p.Release()
-		conformance.MustTrue(t, p.Held == 0, "%d bytes are held after the memory was given back", p.Held)
-	}
-	conformance.True(t, refused != 0 && read != 0, "%d limits refused, %d sufficed; want some of both", refused, read)
-}
-
 func TestAFooterThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	var b bytes.Buffer
 	w := pq.NewGenericWriter[struct{ A int64 }](&b)

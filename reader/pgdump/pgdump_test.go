@@ -91,24 +91,6 @@ func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
 	})
 }
 
-func TestStatementsEndWhereTheyEnd(t *testing.T) {
-	d := conformance.Try(Index(strings.NewReader(`CREATE FUNCTION f() AS $x$ COPY a (x) FROM stdin; $y$ $x$;
-/* COPY /* nested */ ; */ COMMENT ON TABLE t IS E'it\'s; ''COPY a (x) FROM stdin;
-'; SELECT "a;b", 'c;d', (1; 2);
--- COPY a (x) FROM stdin;
-CREATE TABLE "S"."a.b" ("x y" double precision DEFAULT ';)', CONSTRAINT c CHECK ((x > 0)));
-COPY "S"."a.b" ("x y") FROM stdin;
-0.5
-abc
-1	2
-\.
-`))).Must(t)
-	table := d.Find(`S."a.b"`)
-	if len(d.Tables) != 1 || table == nil || table.Rows != 3 || table.Columns[0].Type().String() != "double" || d.Statements != 4 {
-		t.Errorf("%+v, %d statements", d.Tables, d.Statements)
-	}
-}
-
 func TestNamesWithoutSchemaAreThoseOfTheSearchPath(t *testing.T) {
 	const one = "CREATE DOMAIN small AS smallint;\nCREATE TABLE t (\n    id small,\n    v text\n);\nCOPY t (id, v) FROM stdin;\n1\ta\n\\.\nALTER TABLE ONLY t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"
 	text := "SET search_path = public, pg_catalog;\n" + one + "SET search_path = other, pg_catalog;\n" + one + "SELECT pg_catalog.set_config('search_path', '', false);\n"

@@ -213,19 +213,6 @@ func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
 	}
 }
 
-func TestCellsOlderThanSinceAreNotRead(t *testing.T) {
-	w := newWorld(t)
-	w.fill(8)
-	c := w.config()
-	all, cells, err := read(w.parts(c)[0])
-	must(t, err)
-	c.Since = w.now.UnixMilli() - 1500
-	some, fewer, err := read(w.parts(c)[0])
-	if err != nil || len(some) != len(all) || fewer != cells-2 { // rows 3 and 7 have versions that are 2 seconds old
-		t.Errorf("%d rows and %d cells of %d and %d: %v", len(some), fewer, len(all), cells, err)
-	}
-}
-
 // replacing are ways in which a table may be another one than that which was begun with.
 func (w *world) drop() {
 	w.Helper()
