@@ -635,6 +635,54 @@ func TestInputsComeInTheOrderThatIsAskedFor(t *testing.T) {
 	d.want(Options{Order: OrderName}, "", "a", "b", "c", "d")
 }
 
+// TestInputsOfChangesAreTakenInTheirOrder has nights on which inputs come late, unfinished, changed and twice.
+func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
+	for _, order := range []string{OrderName, OrderTime} {
+		d := newDrop(t)
+		o := Options{Order: order, Changes: true, ByName: true, DoneMarker: "{}.done", Settle: time.Hour}
+		deliver := func(names ...string) {
+			for _, name := range names {
+				d.now = d.now.Add(time.Second)
+				d.deliver(name, "the same changes")
+				d.deliver(name+".done", "")
+			}
+		}
+		d.deliver("z", "rows, which another load has taken")
+		d.want(Options{Order: order, ByName: true}, "", "z")
+		must(t, os.Remove(filepath.Join(d.dir, "z")))
+		deliver("b", "c", "d")
+		must(t, os.Remove(filepath.Join(d.dir, "c.done")))
+		d.want(o, "c: left out, without their marker {}.done (--done-marker)\n"+filepath.Join(d.dir, "d")+": left out: changes wait for the earlier inputs", "b")
+		d.deliver("c.done", "")
+		d.want(o, "1 of 3 inputs", "c", "d")
+		remove := func(name string) {
+			must(t, errors.Join(os.Remove(filepath.Join(d.dir, name)), os.Remove(filepath.Join(d.dir, name+".done"))))
+		}
+		remove("c") // inputs may go when they are loaded
+		remove("d")
+		late := "bb"
+		if order == OrderTime {
+			d.now = d.now.Add(-100 * time.Hour)
+			late = "e"
+		}
+		deliver(late)
+		d.now = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+		d.refused(o, late+" comes before "+filepath.Join(d.dir, "d")+", whose changes the table has taken", "tsimport files forget")
+		remove(late)
+		deliver("e")
+		d.want(o, "", "e")
+		d.deliver("e", "the same changes")
+		d.want(o, "") // known under a later time
+		if order == OrderName {
+			deliver("dd")
+			d.refused(o, "dd comes before "+filepath.Join(d.dir, "e"))
+			remove("dd")
+		}
+		d.deliver("e", "one more of the changes")
+		d.refused(o, "e changed after the table had taken its changes", "tsimport files forget")
+	}
+}
+
 func TestALedgerIsMergedAndStaysWhatItIs(t *testing.T) {
 	d := newDrop(t)
 	for i := range 3 * mergeFrom {

@@ -26,6 +26,7 @@ type File struct {
 	Loaded   time.Time `json:"loaded,omitzero"`
 	Run      string    `json:"run,omitempty"`
 	SameAs   string    `json:"same_as,omitempty"` // the input under whose name the content was loaded
+	Changes  bool      `json:"changes,omitempty"` // its records were changes of rows, which count in their order
 }
 
 // Bad is an input that was set aside because of its content.

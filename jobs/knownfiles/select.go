@@ -21,6 +21,9 @@ type Options struct {
 	// ByName means that names affect rows, as with --path-columns. A known content under a new name makes different rows,
 	// so it is loaded.
 	ByName bool
+	// Changes means that the inputs hold changes of rows: none is loaded before an earlier one in the order, or after a
+	// later one.
+	Changes bool
 	// Order is OrderGiven, OrderName or OrderTime.
 	Order string
 	// Settle leaves out inputs changed within this time; 0 takes all.
@@ -139,6 +142,27 @@ func (s *Selector) sort(items []input.Item) {
 	}
 }
 
+// compare orders known inputs as sort does.
+func (s *Selector) compare(a, b *File) int {
+	if c := a.Modified.Compare(b.Modified); s.o.Order == OrderTime && c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+// againWith is what to do about changes that do not follow those that the table has taken.
+const againWith = "move it away, or forget all inputs that come after it (tsimport files forget), to have them loaded again in their order"
+
+// lastChanges returns the last input in the order whose changes the table has taken.
+func (s *Selector) lastChanges() (last File) {
+	for _, f := range s.ledger.files {
+		if f.Changes && (last.Name == "" || s.compare(&last, &f) < 0) {
+			last = f
+		}
+	}
+	return last
+}
+
 // pick returns the items of these names, in this order.
 func pick(found []input.Item, names []string) (items []input.Item, err error) {
 	at := places(found)
@@ -164,7 +188,7 @@ func places(items []input.Item) map[string]int {
 // whole leaves out inputs that may still be written to.
 func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input.Item, notes []string, err error) {
 	now := s.o.Now()
-	var young, unmarked, empty []string
+	var young, unmarked, empty, waiting []string
 	markers, at := map[string]bool{}, places(found)
 	if s.o.DoneMarker != "" {
 		for i := range found {
@@ -175,6 +199,10 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 		item := &found[i]
 		if markers[item.Name] {
 			continue // it is a marker itself
+		}
+		if s.o.Changes && len(young)+len(unmarked) > 0 {
+			waiting = append(waiting, item.Name)
+			continue
 		}
 		if s.o.Settle > 0 && item.Modified.IsZero() {
 			return nil, nil, &Refused{fmt.Sprintf("--settle-files: nobody says when %s was changed; use --done-marker, or leave it out", item.Name)}
@@ -204,6 +232,7 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 	notes = appendNote(notes, empty, "left out, empty: it is loaded when it has content")
 	notes = appendNote(notes, young, "left out, changed less than "+s.o.Settle.String()+" ago (--settle-files)")
 	notes = appendNote(notes, unmarked, "left out, without their marker "+s.o.DoneMarker+" (--done-marker)")
+	notes = appendNote(notes, waiting, "left out: changes wait for the earlier inputs")
 	return items, notes, nil
 }
 
@@ -229,7 +258,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	var known int
 	var changed, renamed []string
 	others, othersBySize := s.ledger.otherJobs(s.o.Job)
-	sizes, bySize, aside := s.ledger.sizes(), map[int64][]*input.Item{}, s.aside(found)
+	sizes, bySize, aside, last := s.ledger.sizes(), map[int64][]*input.Item{}, s.aside(found), s.lastChanges()
 	for i := range found {
 		item := &found[i]
 		if u, begun := others[NameOf(item)]; begun {
@@ -280,11 +309,17 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 				continue
 			}
 		}
+		if own := describe(item, ""); s.o.Changes && last.Name != "" && s.compare(&own, &last) < 0 {
+			return nil, nil, &Refused{fmt.Sprintf("--only-new: %s comes before %s, whose changes the table has taken: its own would undo later ones; "+againWith, item.Name, last.Name)}
+		}
 		if err := s.notBegun(ctx, item, othersBySize[item.Size]); err != nil {
 			return nil, nil, err
 		}
 		items = append(items, *item)
 		bySize[item.Size] = append(bySize[item.Size], item)
+	}
+	if len(changed) > 0 && s.o.Changes {
+		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken its changes%s; "+againWith, changed[0], andMore(len(changed)-1))}
 	}
 	if len(changed) > 0 && !s.o.ReloadChanged {
 		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken it%s; load what it is now with --reload-changed", changed[0], andMore(len(changed)-1))}
@@ -510,7 +545,7 @@ func (s *Selector) hash(ctx context.Context, item *input.Item) (string, error) {
 // see records an input with a known content.
 func (s *Selector) see(item *input.Item, hash string, as File) {
 	f := describe(item, hash)
-	f.Loaded, f.Run = as.Loaded, as.Run
+	f.Loaded, f.Run, f.Changes = as.Loaded, as.Run, as.Changes
 	if as.Name != f.Name {
 		f.SameAs = as.Name
 	} else {
@@ -625,6 +660,7 @@ func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error 
 			return err
 		}
 		f := describe(&s.items[i], hash)
+		f.Changes = s.o.Changes
 		f.Loaded, f.Run = now, s.run
 		files = append(files, f)
 	}

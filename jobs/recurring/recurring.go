@@ -134,8 +134,9 @@ func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say wor
 // open takes the resources. After an error the caller releases them.
 func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Config) error {
 	known := knownfiles.Options{
-		ReloadChanged: r.ReloadChanged, SetAside: cfg.Limits.SetAside, ByName: cfg.Read.Find.PathColumns,
-		Order: r.FilesBy, Settle: r.SettleFiles, DoneMarker: r.DoneMarker,
+		ReloadChanged: r.ReloadChanged, SetAside: cfg.Limits.SetAside, Changes: cfg.Write.Mode == table.Changes,
+		ByName: cfg.Read.Find.PathColumns || cfg.Write.Mode == table.Changes, // the same changes may be right twice
+		Order:  r.FilesBy, Settle: r.SettleFiles, DoneMarker: r.DoneMarker,
 		Job:     progress.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Command: cfg.Invocation.Command,
 		Exceeds: func(rejected, read int64) bool { return cfg.Limits.MaxErrors.Exceeded(rejected, read, true) },
@@ -189,6 +190,7 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 		{cfg.Limits.Records > 0, "--limit", "a file that was loaded in part is neither new nor known"},
 		{r.Verify, "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
 		{plan.IsTemplate(cfg.Target.Table), "--table " + cfg.Target.Table, "files are known for one table, and rows go to several"},
+		{r.ReloadChanged && cfg.Write.Mode == table.Changes, "--reload-changed with --mode changes", "the changes of a file that is loaded again would undo later ones"},
 		{r.RetryRejects != "", "--retry-rejects", "rejects are loaded by the run that has them"},
 	} {
 		if bad.is {

@@ -18,7 +18,6 @@ var notOfChanges = []struct{ name, why string }{
 	{"limit", "a load that ends in the middle of changes would be taken for a whole one"},
 	{"set", "a change need not have the columns that the value is made of"},
 	{"version-column", "a change that deletes a row or a column has no version"},
-	{"only-new", "a file that comes again, or late, would undo what later ones have done"},
 	{"accept-changed-input", "changes that were not read would be taken for those that were"},
 	{"age-policy", "a change that deletes a row need not have the column that says its age"},
 	{"verify", "a stream of changes is not what its table is in the end; compare the table with its source"},

@@ -191,6 +191,47 @@ func TestChangesAfterACopyLeaveWhatTheirSourceHas(t *testing.T) {
 	}
 }
 
+// TestNewFilesOfChangesAreAppliedEveryNight delivers changes in some files a night, and in the end one that is late.
+func TestNewFilesOfChangesAreAppliedEveryNight(t *testing.T) {
+	for seed := range uint64(*historySeeds) {
+		rnd := rand.New(rand.NewPCG(seed, 45))
+		h, form := drawHistory(rnd, 40), []string{"debezium", "canal", "op-column"}[seed%3]
+		tsimport := commandsIn(t)
+		loadHistory(t, nil, tsimport)
+		must(t, os.Mkdir("in", 0o700))
+		own := func(c historyChange) bool { return c.over == "" }
+		load := func(code int) string {
+			_, flags := historyText(form, h.changes[:1])
+			return tsimport(code, append([]string{"load", "in", "--mode", "changes", "--only-new", "-t", "orders", "--pk", "id:string", "-q"}, flags...)...)
+		}
+		files := 0
+		for at := 0; at < len(h.changes); {
+			for range 1 + rnd.IntN(3) {
+				from := at
+				for at < len(h.changes) && (rnd.IntN(6) > 0 || !slices.ContainsFunc(h.changes[from:at], own)) {
+					at++
+				}
+				if slices.ContainsFunc(h.changes[from:at], own) {
+					text, _ := historyText(form, h.changes[from:at])
+					put(t, fmt.Sprintf("in/%03d.json", files), text)
+					files++
+				}
+			}
+			for range 1 + rnd.IntN(2) { // the second time nothing is new
+				load(0)
+			}
+			conformance.Equal(t, exportedHistory(t, tsimport), historyOf(t, h.states[at]), "%s, seed %d: after %d changes", form, seed, at)
+			if rnd.IntN(2) == 0 {
+				must(t, os.RemoveAll(fmt.Sprintf("in/%03d.json", rnd.IntN(files))))
+			}
+		}
+		text, _ := historyText(form, []historyChange{{op: "c", key: "late", row: map[string]any{"a": "late"}}})
+		put(t, "in/000a.json", text)
+		holds(t, load(2), "in/000a.json comes before")
+		conformance.Equal(t, exportedHistory(t, tsimport), historyOf(t, h.states[len(h.changes)]), "after a late file")
+	}
+}
+
 func loadHistory(t *testing.T, rows map[string]map[string]any, tsimport func(int, ...string) string) {
 	t.Helper()
 	tsimport(0, "table", "create", "orders", "--pk", "id:string", "-q")
@@ -244,7 +285,7 @@ func TestALoadOfChangesRefusesWhatItCannotKeep(t *testing.T) {
 	}{
 		{[]string{"--order", "none"}, "--order none"}, {[]string{"--condition", "exist"}, "--condition"}, {[]string{"--when", "stored.v < new.v"}, "--when"},
 		{[]string{"--limit", "1"}, "--limit"}, {[]string{"--set", "x='1'"}, "--set"}, {[]string{"--version-column", "v"}, "--version-column"},
-		{[]string{"--max-errors", "5"}, "--max-errors"}, {[]string{"--only-new"}, "--only-new"}, {[]string{"--accept-changed-input"}, "--accept-changed-input"}, {[]string{"--verify"}, "--verify"}, {[]string{"--job-dir", "jobs"}, "--job-dir"},
+		{[]string{"--max-errors", "5"}, "--max-errors"}, {[]string{"--only-new", "--reload-changed"}, "--reload-changed"}, {[]string{"--accept-changed-input"}, "--accept-changed-input"}, {[]string{"--verify"}, "--verify"}, {[]string{"--job-dir", "jobs"}, "--job-dir"},
 	} {
 		holds(t, tsimport(2, slices.Concat(load, []string{"-t", "t"}, c.more)...), c.want)
 	}
