@@ -1,8 +1,6 @@
 package result
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"math/bits"
 	"slices"
@@ -21,12 +19,7 @@ type Latency struct {
 	Min   float64   `json:"min_ms"`
 	At    []float64 `json:"percentiles_ms"` // p50, p75, p90, p95, p99, p99.9 and p99.99
 	Max   float64   `json:"max_ms"`
-	// Tail holds the latency at each of TailQuantiles that the count can resolve.
-	Tail []float64 `json:"tail_ms,omitempty"`
 }
-
-// TailQuantiles are evenly spaced on a logarithmic scale of rarity, twenty per decade, down to one in a million.
-var TailQuantiles = tailQuantiles()
 
 // P returns a percentile of Quantiles in milliseconds, 0 if there is none.
 func (l *Latency) P(quantile float64) float64 {
@@ -63,17 +56,10 @@ func (h histogram) latency() Latency {
 	for _, q := range Quantiles {
 		l.At = append(l.At, ms(h.ValueAtQuantile(100*q)))
 	}
-	for _, q := range TailQuantiles {
-		if (1-q)*float64(l.Count) < 1 && len(l.Tail) > 0 {
-			break
-		}
-		l.Tail = append(l.Tail, ms(h.ValueAtQuantile(100*q)))
-	}
 	return l
 }
 
-// Counts is a histogram of durations: microseconds rounded to seven binary digits, an error of at most 0.8 %. In JSON
-// it is a list of pairs in ascending order.
+// Counts is a histogram of durations: microseconds rounded to seven binary digits, an error of at most 0.8 %.
 type Counts map[int64]int64
 
 // countDigits is the number of binary digits that Counts keeps.
@@ -125,29 +111,4 @@ func (c Counts) Quantile(q float64) float64 {
 		}
 	}
 	return 0
-}
-
-// MarshalJSON writes pairs of microseconds and count.
-func (c Counts) MarshalJSON() ([]byte, error) {
-	pairs := make([][2]int64, 0, len(c))
-	for _, us := range slices.Sorted(maps.Keys(c)) {
-		pairs = append(pairs, [2]int64{us, c[us]})
-	}
-	return json.Marshal(pairs)
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (c *Counts) UnmarshalJSON(text []byte) error {
-	var pairs [][2]int64
-	if err := json.Unmarshal(text, &pairs); err != nil {
-		return fmt.Errorf("latency: want pairs of microseconds and count: %w", err)
-	}
-	*c = nil
-	for _, p := range pairs {
-		if p[0] < 0 || p[1] < 0 {
-			return fmt.Errorf("latency: %d µs, %d times: want neither below 0", p[0], p[1])
-		}
-		c.Merge(Counts{p[0]: p[1]})
-	}
-	return nil
 }

@@ -1,7 +1,8 @@
 package result
 
 import (
-	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/tsimport/internal/timeline"
@@ -9,9 +10,8 @@ import (
 
 // Limits on the points of a result, for runs of any length.
 const (
-	maxPoints      = 3600
-	maxHeatColumns = 600
-	pointEvery     = time.Second
+	maxPoints  = 3600
+	pointEvery = time.Second
 )
 
 // Recorder builds a Result from samples. It is not safe for concurrent use.
@@ -22,12 +22,12 @@ type Recorder struct {
 	latency histogram
 	service histogram
 	points  *timeline.Line[Point]
-	heat    *timeline.Heat
 	parts   []partition // by slot
 }
 
 type partition struct {
 	Partition
+	lower   string
 	service Counts
 }
 
@@ -35,7 +35,7 @@ type partition struct {
 func NewRecorder(warmUp time.Duration) *Recorder {
 	return &Recorder{
 		warmUp: warmUp, codes: map[string]int64{}, latency: newHistogram(), service: newHistogram(),
-		points: timeline.New(pointEvery, maxPoints, mergePoints), heat: timeline.NewHeat(pointEvery, maxHeatColumns),
+		points: timeline.New(pointEvery, maxPoints, mergePoints),
 	}
 }
 
@@ -52,9 +52,10 @@ func mergePoints(into *Point, later Point) {
 
 // Slot returns the number of the partition that begins at the key lower, displayed as from.
 func (r *Recorder) Slot(lower, from string) int {
-	slot := r.heat.Slot(lower, from)
-	for len(r.parts) <= slot {
-		r.parts = append(r.parts, partition{Partition: Partition{From: from}})
+	slot := slices.IndexFunc(r.parts, func(p partition) bool { return p.lower == lower })
+	if slot < 0 {
+		slot = len(r.parts)
+		r.parts = append(r.parts, partition{Partition: Partition{From: from}, lower: lower})
 	}
 	return slot
 }
@@ -77,7 +78,6 @@ func (r *Recorder) Add(s *Sample) {
 	if s.Last {
 		p.Latency.Add(s.Done - s.Intended)
 	}
-	r.heat.Add(s.Done, s.Slot, int64(s.Written))
 	if r.Measured(s.Done) {
 		r.measure(s)
 	}
@@ -154,22 +154,12 @@ func (r *Recorder) Result(end time.Duration) *Result {
 	}
 	t := &r.totals
 	res.PerSecond = Rates{perSecond(t.Rows), perSecond(t.Units), perSecond(t.Bytes), perSecond(t.Requests)}
-	for _, slot := range r.heat.Order() {
-		p := r.parts[slot].Partition
+	for _, p := range slices.SortedFunc(slices.Values(r.parts), func(a, b partition) int { return strings.Compare(a.lower, b.lower) }) {
 		p.PerSecond = perSecond(p.Rows)
-		p.P50, p.P99 = r.parts[slot].service.Quantile(.5), r.parts[slot].service.Quantile(.99)
-		res.Partitions = append(res.Partitions, p)
+		p.P50, p.P99 = p.service.Quantile(.5), p.service.Quantile(.99)
+		res.Partitions = append(res.Partitions, p.Partition)
 	}
-	m := r.heat.Map()
-	res.Heat = Heat{Every: m.Every.Seconds(), Counts: m.Counts}
 	return res
-}
-
-func tailQuantiles() (all []float64) {
-	for i := range 121 {
-		all = append(all, 1-math.Pow(10, -float64(i)/20))
-	}
-	return all
 }
 
 // Points returns the counts so far, one per second or longer; valid until the next call.

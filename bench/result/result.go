@@ -25,7 +25,6 @@ type Result struct {
 	Every      float64          `json:"every_seconds"`   // of the points
 	Points     []Point          `json:"points"`          // since the start, the warm-up among them
 	Partitions []Partition      `json:"partitions"`      // in key order
-	Heat       Heat             `json:"heat"`
 	Steps      []Step           `json:"steps,omitempty"` // of the search for the highest rate
 }
 
@@ -88,12 +87,6 @@ type Partition struct {
 	PerSecond float64 `json:"rows_per_second"`
 	P50       float64 `json:"service_p50_ms"`
 	P99       float64 `json:"service_p99_ms"`
-}
-
-// Heat holds the rows written by interval and partition, from the start.
-type Heat struct {
-	Every  float64   `json:"every_seconds"`
-	Counts [][]int64 `json:"rows"`
 }
 
 // Step is one trial of the search for the highest rate.

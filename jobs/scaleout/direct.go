@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
@@ -86,7 +87,7 @@ func (o *splitOrigin) Open(context.Context, []byte) ([]source.Source, error) {
 	var all []source.Source
 	for _, part := range o.parts {
 		if part.Source < 0 || part.Source >= len(o.of.Sources) {
-			return nil, unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
+			return nil, progress.Unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
 		}
 		alone, err := o.of.Part(part.Source, part.from())
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/keep"
@@ -67,7 +68,7 @@ func Open(ctx context.Context, store jobdir.Store, o Options) (*Job, error) {
 
 func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	if p.Program != o.Program {
-		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, o.Program)
+		return nil, progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, o.Program)
 	}
 	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	o.Drain = cmp.Or(o.Drain, context.Background())
@@ -107,7 +108,7 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	}
 	p, err := pipeline.Prepare(context.WithoutCancel(ctx), j.o.Load, j.Plan.former())
 	if errors.As(err, new(*pipeline.ChangedError)) {
-		return nil, unfitf("%s cannot be worked on: since it was planned, %w; put back what it was, or plan a new job in another directory", j.store, err)
+		return nil, progress.Unfitf("%s cannot be worked on: since it was planned, %w; put back what it was, or plan a new job in another directory", j.store, err)
 	}
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (j *Job) sameTable(p *pipeline.Prepared) error {
 	t := p.Plan.Table()
 	switch {
 	case t == nil:
-		return unfitf("table %s was dropped since the job in %s was planned, with the rows that were written; plan a new job in another directory", j.Plan.Job.Table, j.store)
+		return progress.Unfitf("table %s was dropped since the job in %s was planned, with the rows that were written; plan a new job in another directory", j.Plan.Job.Table, j.store)
 	case t.Created != 0 && j.Plan.TableCreated != 0 && t.Created != j.Plan.TableCreated:
 		return &keep.ReplacedError{Table: t.Name, Was: j.Plan.TableCreated, Now: t.Created}
 	}

@@ -67,7 +67,7 @@ func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bo
 // formerPlan returns the existing plan of a directory, nil if it is empty.
 func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	p, err := ReadPlan(ctx, store)
-	if errors.As(err, new(*UnfitError)) && errors.Is(err, errNoPlan) {
+	if errors.As(err, new(*progress.UnfitError)) && errors.Is(err, errNoPlan) {
 		planned, err := checkEmpty(ctx, store, PlanName)
 		if !planned || err != nil {
 			return nil, err
@@ -80,14 +80,14 @@ func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 // sameAs refuses a plan of another load.
 func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error {
 	if p.Program != r.Program {
-		return unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, r.Program)
+		return progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, r.Program)
 	}
 	if p.Job.Identity != progress.Identify(append([]string{r.Load.Target.Name, r.Load.Target.Table}, r.Load.Inputs...)...) {
-		return unfitf("--job-dir %s is the directory of another job: of other inputs or into another table; give an empty place", store)
+		return progress.Unfitf("--job-dir %s is the directory of another job: of other inputs or into another table; give an empty place", store)
 	}
 	prepared, err := pipeline.Prepare(ctx, r.Load, p.former())
 	if errors.As(err, new(*pipeline.ChangedError)) {
-		return unfitf("--job-dir %s is the directory of another job: %w; give the same command, or an empty place", store, err)
+		return progress.Unfitf("--job-dir %s is the directory of another job: %w; give the same command, or an empty place", store, err)
 	}
 	if err != nil {
 		return err

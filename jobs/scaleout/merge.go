@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/intake"
@@ -20,7 +21,7 @@ import (
 func (f *finisher) takeRejects(ctx context.Context, d *done) error {
 	return f.job.eachReject(ctx, d, func(r *keptReject, line []byte) error {
 		if r.Source < 0 || r.Source >= len(f.job.Plan.Inputs) || r.Record < 0 {
-			return unfitf("%s is damaged: a rejected record of attempt %s is of no input", f.job.store, d.Attempt)
+			return progress.Unfitf("%s is damaged: a rejected record of attempt %s is of no input", f.job.store, d.Attempt)
 		}
 		key := binary.BigEndian.AppendUint32(nil, uint32(r.Source))
 		return f.rejects.Add(binary.BigEndian.AppendUint64(key, uint64(r.Record)), line)
@@ -55,7 +56,7 @@ func (f *finisher) checkRejects() error {
 			parts = parts[1:]
 		}
 		if len(parts) == 0 || all.before(parts[0].Source, parts[0].Record) {
-			return unfitf("%s is damaged: record %d of %s was rejected, and no split has it", f.job.store, r.Record+1, f.job.Plan.Inputs[r.Source])
+			return progress.Unfitf("%s is damaged: record %d of %s was rejected, and no split has it", f.job.store, r.Record+1, f.job.Plan.Inputs[r.Source])
 		}
 		if !r.Read {
 			f.again[parts[0]] = r.Record
@@ -159,7 +160,7 @@ func (m *merger) writeOne(r *keptReject) error {
 		return fmt.Errorf("record %d of %s was rejected, and is not found again: has the input changed?", r.Record+1, m.job.Plan.Inputs[r.Source])
 	}
 	if r.Header < 0 || r.Header >= len(m.prepared.Plan.Headers) {
-		return unfitf("a list of rejected records is damaged: there is no header %d", r.Header)
+		return progress.Unfitf("a list of rejected records is damaged: there is no header %d", r.Header)
 	}
 	return m.to.Reject(r.Header, r.Reject)
 }

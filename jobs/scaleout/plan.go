@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
-	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
@@ -45,7 +43,6 @@ type Plan struct {
 	ID      string    `json:"id"`      // which plan of a directory the other objects belong to
 	Planned time.Time `json:"planned"`
 
-	Arguments []string `json:"arguments,omitempty"` // of the command, in plans of versions whose jobs kept no request
 	// Endpoint and Instance are the service from flags, the environment or a profile; "" if each table names its own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Instance string `json:"instance,omitempty"`
@@ -135,29 +132,17 @@ func (p *Plan) shardMap() (*shardMap, error) {
 	for i, s := range p.Shards {
 		for _, r := range s.Ranges {
 			if r < 0 || r >= len(m.shard) {
-				return nil, unfitf("%s is damaged: shard %d has a range %d", PlanName, i, r)
+				return nil, progress.Unfitf("%s is damaged: shard %d has a range %d", PlanName, i, r)
 			}
 			m.shard[r] = i
 			owned++
 		}
 	}
 	if m.ranges.Len() != len(m.shard) || owned != len(m.shard) {
-		return nil, unfitf("%s is damaged: its ranges are not divided over its shards", PlanName)
+		return nil, progress.Unfitf("%s is damaged: its ranges are not divided over its shards", PlanName)
 	}
 	return m, nil
 }
-
-// UnfitError reports that the job directory is unusable: it is another job's, damaged, or of another version. A retry
-// would fail too.
-type UnfitError struct{ Cause error }
-
-func (e *UnfitError) Error() string { return e.Cause.Error() }
-func (e *UnfitError) Unwrap() error { return e.Cause }
-
-// Exit returns the exit code.
-func (*UnfitError) Exit() int { return exitcode.Usage }
-
-func unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
 
 // anotherJob is the advice for such a directory.
 const anotherJob = "plan a new job in another directory"
@@ -166,19 +151,16 @@ var errNoPlan = errors.New("no")
 
 // ReadPlan reads the plan of a job directory.
 func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
-	text, err := store.Get(ctx, PlanName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, unfitf("%s is not a job directory: it has %w %s; plan a load with tsimport load … --job-dir", store, errNoPlan, PlanName)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s of %s: %w", PlanName, store, err)
-	}
 	p := new(Plan)
-	if err := progress.Decode(fmt.Sprintf("%s of %s", PlanName, store), text, planVersion, p, anotherJob); err != nil {
-		return nil, &UnfitError{Cause: err}
+	there, err := read(ctx, store, PlanName, p)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, progress.Unfitf("%s is not a job directory: it has %w %s; plan a load with tsimport load … --job-dir", store, errNoPlan, PlanName)
 	}
 	if p.ID == "" || p.Job == nil || len(p.Splits) == 0 || p.Direct != (len(p.Shards) == 0) {
-		return nil, unfitf("%s of %s is damaged: it lacks what every plan has", PlanName, store)
+		return nil, progress.Unfitf("%s of %s is damaged: it lacks what every plan has", PlanName, store)
 	}
 	return p, nil
 }
@@ -216,5 +198,5 @@ func checkEmpty(ctx context.Context, store jobdir.Store, plan string, but ...str
 	if at < 0 {
 		return false, nil
 	}
-	return false, unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, or another job's; give an empty place", store, plan, names[at])
+	return false, progress.Unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, or another job's; give an empty place", store, plan, names[at])
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/jobs/scaleout/runfile"
 	"example.com/tsimport/pipeline"
@@ -141,7 +142,7 @@ func (s *upTo) Next() (source.Piece, error) {
 // read reads a part of the split, limited to this many bytes if above 0.
 func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 	if part.Source < 0 || part.Source >= len(t.prepared.Plan.Sources) {
-		return unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
+		return progress.Unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
 	}
 	p, err := t.prepared.Plan.Part(part.Source, part.from())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"example.com/tsimport/internal/extsort"
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
 )
@@ -99,7 +100,7 @@ func (j *Job) eachReject(ctx context.Context, d *done, each func(r *keptReject, 
 	for _, l := range d.Rejects {
 		body, err := j.store.Get(ctx, l.Object)
 		if err == nil && (int64(len(body)) != l.Bytes || crc32.Checksum(body, castagnoli) != l.Sum) {
-			err = unfitf("it is damaged")
+			err = progress.Unfitf("it is damaged")
 		}
 		if err != nil {
 			return fmt.Errorf("read %s of %s: %w", l.Object, j.store, err)
@@ -117,11 +118,11 @@ func (j *Job) eachReject(ctx context.Context, d *done, each func(r *keptReject, 
 			n++
 		}
 		if n != l.Records {
-			return unfitf("%s of %s has %d records, want %d", l.Object, j.store, n, l.Records)
+			return progress.Unfitf("%s of %s has %d records, want %d", l.Object, j.store, n, l.Records)
 		}
 	}
 	if all != d.Rejected {
-		return unfitf("%s is damaged: attempt %s has %d rejected records, and %d are kept", j.store, d.Attempt, d.Rejected, all)
+		return progress.Unfitf("%s is damaged: attempt %s has %d rejected records, and %d are kept", j.store, d.Attempt, d.Rejected, all)
 	}
 	return nil
 }

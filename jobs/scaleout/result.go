@@ -145,6 +145,15 @@ const reducedName = "reduced.json"
 
 // readResult reads the result of a task; false if there is none.
 func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, to result) (there bool, err error) {
+	there, err = read(ctx, store, name, to)
+	if there && to.head().Plan != j.Plan.ID {
+		return false, progress.Unfitf("%s of %s belongs to another job: the directory is a mixture of two", name, store)
+	}
+	return there, err
+}
+
+// read reads an object of a job directory; false if there is none.
+func read(ctx context.Context, store jobdir.Store, name string, to any) (there bool, err error) {
 	text, err := store.Get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -152,13 +161,8 @@ func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, t
 	if err != nil {
 		return false, fmt.Errorf("read %s of %s: %w", name, store, err)
 	}
-	if err := progress.Decode(fmt.Sprintf("%s of %s", name, store), text, planVersion, to, anotherJob); err != nil {
-		return false, &UnfitError{Cause: err}
-	}
-	if to.head().Plan != j.Plan.ID {
-		return false, unfitf("%s of %s belongs to another job: the directory is a mixture of two", name, store)
-	}
-	return true, nil
+	err = progress.Decode(fmt.Sprintf("%s of %s", name, store), text, planVersion, to, anotherJob)
+	return err == nil, err
 }
 
 // commit stores the result of a task. If another attempt was faster, that result counts and is read into r.
@@ -211,7 +215,7 @@ func cached[T any, R interface {
 		return nil, err
 	}
 	if !sound(r) {
-		return nil, unfitf("%s of %s is damaged: its counts do not balance", name, j.store)
+		return nil, progress.Unfitf("%s of %s is damaged: its counts do not balance", name, j.store)
 	}
 	j.known.mu.Lock()
 	defer j.known.mu.Unlock()

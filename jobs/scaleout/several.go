@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -70,27 +69,20 @@ func CheckLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, erro
 		_, err := checkEmpty(ctx, store, LoadsName, "loads/")
 		return nil, err
 	case kept.Program != l.Program:
-		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, kept.Program, l.Program)
+		return nil, progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, kept.Program, l.Program)
 	case kept.Identity != l.Identity:
-		return nil, unfitf("--job-dir %s is the directory of another job, of %s; give an empty place", store, kept.File)
+		return nil, progress.Unfitf("--job-dir %s is the directory of another job, of %s; give an empty place", store, kept.File)
 	case !slices.EqualFunc(kept.Loads, l.Loads, func(a, b OneLoad) bool { return a.Name == b.Name && slices.Equal(a.After, b.After) }):
-		return nil, unfitf("--job-dir %s has this job with other loads, or in another order: %s was changed since it was planned; give an empty place", store, kept.File)
+		return nil, progress.Unfitf("--job-dir %s has this job with other loads, or in another order: %s was changed since it was planned; give an empty place", store, kept.File)
 	}
 	return kept, nil
 }
 
 // ReadLoads reads the loads of a job directory, nil if it has a single load or none yet.
 func ReadLoads(ctx context.Context, store jobdir.Store) (*Loads, error) {
-	text, err := store.Get(ctx, LoadsName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s of %s: %w", LoadsName, store, err)
-	}
 	l := new(Loads)
-	if err := progress.Decode(fmt.Sprintf("%s of %s", LoadsName, store), text, planVersion, l, anotherJob); err != nil {
-		return nil, &UnfitError{Cause: err}
+	if there, err := read(ctx, store, LoadsName, l); !there || err != nil {
+		return nil, err
 	}
 	return l, nil
 }
@@ -143,7 +135,7 @@ type Several struct {
 // OpenSeveral opens a job directory with many loads.
 func OpenSeveral(store jobdir.Store, l *Loads, o Options) (*Several, error) {
 	if l.Program != o.Program {
-		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, l.Program, o.Program)
+		return nil, progress.Unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, l.Program, o.Program)
 	}
 	o.Owner, o.Drain = cmp.Or(o.Owner, jobdir.ThisProcess()), cmp.Or(o.Drain, context.Background())
 	j := &Job{store: store, o: o, seen: map[string]*jobdir.Seen{}}
@@ -427,21 +419,12 @@ func (s *Several) noteEnd(ctx context.Context, load string) error {
 
 // summary returns how the job ended, nil if it has not.
 func (s *Several) summary(ctx context.Context) (*LoadsSummary, error) {
-	text, err := s.job.store.Get(ctx, summaryName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	done := new(LoadsSummary)
-	if err == nil {
-		if err := progress.Decode(fmt.Sprintf("%s of %s", summaryName, s.job.store), text, planVersion, done, anotherJob); err != nil {
-			return nil, &UnfitError{Cause: err}
-		}
+	if there, err := read(ctx, s.job.store, summaryName, done); !there || err != nil {
+		return nil, err
 	}
-	if err == nil && done.Plan != s.Loads.ID {
-		err = unfitf("it belongs to another job")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s of %s: %w", summaryName, s.job.store, err)
+	if done.Plan != s.Loads.ID {
+		return nil, progress.Unfitf("%s of %s belongs to another job", summaryName, s.job.store)
 	}
 	return done, nil
 }

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
@@ -197,7 +198,7 @@ func TestALoadThatFailsKeepsNoProcessFromTheOthers(t *testing.T) {
 				l.After = []string{"f"}
 			}
 		})
-		m.fails = map[string]error{"e": errors.New("its table is locked"), "f": unfitf("its input has changed")}
+		m.fails = map[string]error{"e": errors.New("its table is locked"), "f": progress.Unfitf("its input has changed")}
 		_, err := m.work(m.start("one", 1, -1, 0))
 		refused(t, err, exitcode.Failed, "its table is locked")
 		conformance.True(t, len(m.begun) == 6 && !slices.Contains(m.begun, "after f"), "begun: %q", m.begun)

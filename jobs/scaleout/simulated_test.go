@@ -27,6 +27,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/progress"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -379,7 +380,7 @@ func (w *world) check(s *Summary) {
 }
 
 // passing reports whether another attempt may succeed after an error: it is of a process that dies, is too late, or comes too early.
-func passing(err error) bool { return !errors.As(err, new(*UnfitError)) }
+func passing(err error) bool { return !errors.As(err, new(*progress.UnfitError)) }
 
 // TestAnyOrderOfTasksLeavesTheTableOfOneLoad runs jobs by processes that do tasks in any order, twice and at the same time, die between any two
 // acts, and stop for longer than a lease and continue to send.
