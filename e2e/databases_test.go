@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "modernc.org/sqlite"
 
 	"example.com/tsimport/internal/conformance"
@@ -39,7 +41,7 @@ func TestDatabasesAreLoadedByProcesses(t *testing.T) {
 		s := pgtest.Start(t)
 		exec := func(statements ...string) { s.Exec(strings.Join(statements, ";")) }
 		exec("CREATE USER guarded PASSWORD 'geheim-right'")
-		s.Guard("guarded")
+		guard(s, "guarded")
 		loadDatabase(t, s.Address, exec, "generate_series(1, 20000) AS n(seq)", "postgres@", "GRANT SELECT ON shop_orders TO guarded", "PGPASSWORD")
 	})
 	t.Run("SQLite", func(t *testing.T) {
@@ -53,6 +55,26 @@ func TestDatabasesAreLoadedByProcesses(t *testing.T) {
 		s.Exec("CREATE USER guarded@'127.0.0.1' IDENTIFIED BY 'geheim-right'")
 		loadDatabase(t, s.Address, s.Exec, "seq_1_to_20000", "root@", "GRANT SELECT ON shop.* TO guarded@'127.0.0.1'", "MYSQL_PWD")
 	})
+}
+
+// guard makes the server ask a user for a password.
+func guard(s *pgtest.Server, user string) {
+	s.Helper()
+	file := filepath.Join(s.Data(), "pg_hba.conf")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, append([]byte("host all "+user+" 127.0.0.1/32 scram-sha-256\n"), text...), 0o600)
+	}
+	conformance.Must(s, err)
+	s.Exec("SELECT pg_reload_conf()")
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?sslmode=disable", user, s.Port))
+		if err != nil {
+			return
+		}
+		_ = conn.Close(context.Background())
+	}
+	s.Fatal("the server does not guard the user")
 }
 
 func loadDatabase(t *testing.T, address func(table string) string, exec func(statements ...string), numbers, user, grant, variable string) {

@@ -179,11 +179,8 @@ func (s *lawSim) limit(o *limiter.Options, i int, seed uint64) *limiter.Limiter 
 	if o == nil {
 		o = &limiter.Options{}
 	}
-	options := *o
+	options := s.c.optionsOf(o, i)
 	options.Seed = seed<<16 + uint64(i+1)
-	if i == 0 && s.c.uneven > 0 {
-		options.Rate *= s.c.uneven
-	}
 	l, err := limiter.New(options, s.base)
 	if err != nil {
 		panic(err)
@@ -191,24 +188,34 @@ func (s *lawSim) limit(o *limiter.Options, i int, seed uint64) *limiter.Limiter 
 	return l
 }
 
+// optionsOf are those of the limit of a partition, or of the table.
+func (c *lawScene) optionsOf(o *limiter.Options, i int) limiter.Options {
+	options := *o
+	if i == 0 && c.uneven > 0 {
+		options.Rate *= c.uneven
+	}
+	return options
+}
+
 // possible is how many units could have been accepted.
 func (s *lawSim) possible() float64 {
 	end := s.base.Add(s.c.length)
-	sum := func(o *limiter.Options, limits ...*limiter.Limiter) (units float64) {
-		for _, l := range limits {
-			units += l.Possible(s.base, end)
-			if o.Full {
-				units += o.Burst.Seconds() * l.Rate(s.base)
-			}
+	of := func(o limiter.Options) float64 {
+		units := possible(o, s.base, end)
+		if o.Full {
+			units += o.Burst.Seconds() * o.Rate
 		}
 		return units
 	}
 	units := math.Inf(1)
 	if s.c.lane != nil {
-		units = sum(s.c.lane, s.parts...)
+		units = 0
+		for i := range s.parts {
+			units += of(s.c.optionsOf(s.c.lane, i))
+		}
 	}
 	if s.c.table != nil {
-		units = min(units, sum(s.c.table, s.table))
+		units = min(units, of(*s.c.table))
 	}
 	if s.c.closed > 0 {
 		units *= s.c.closed.Seconds() / (s.c.closed + s.c.rtt).Seconds()

@@ -29,7 +29,6 @@ type model interface {
 	fits(units float64) bool // a row of the request at hand
 	take(units float64)      // which then counts
 	answer() time.Duration   // ends the request at hand: after how long its answer leaves
-	possible(from, to int64) float64
 }
 
 type charge struct {
@@ -68,15 +67,6 @@ func (l *Limiter) Restart(at time.Time) {
 	l.pending = nil
 	l.model.restart(at.UnixNano(), l.options.Full)
 }
-
-// Possible is how many units the limit could have taken, and answered, from a time at which it began, or nothing was saved up
-// and nothing in flight, up to another: what a load is measured against. The fill of a bucket that begins full comes on top of it.
-func (l *Limiter) Possible(from, to time.Time) float64 {
-	return l.model.possible(from.UnixNano(), to.UnixNano())
-}
-
-// Rate is the units a second that the limit gives at a time; 0 means no limit.
-func (l *Limiter) Rate(at time.Time) float64 { return l.capacity.at(at.UnixNano()) }
 
 // Admit decides about the rows of a request that arrives at now: those pass that every limit takes, and a row that one of them
 // refuses costs the others nothing. The answer leaves after the delay, however many rows were taken.
@@ -198,9 +188,8 @@ func (c *capacity) between(from, to int64) (units float64) {
 	return units
 }
 
-// answer and possible are those of the kinds that answer at once and can take what the rate gives.
-func (c *capacity) answer() time.Duration           { return 0 }
-func (c *capacity) possible(from, to int64) float64 { return c.between(from, to) }
+// answer is that of the kinds that answer at once.
+func (c *capacity) answer() time.Duration { return 0 }
 
 // served is when units are served that are begun at a time.
 func (c *capacity) served(from int64, units float64) int64 {

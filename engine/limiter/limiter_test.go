@@ -149,27 +149,6 @@ func TestARestartedLimitIsAsItBegan(t *testing.T) {
 	}
 }
 
-// TestNoLimitTakesMoreThanIsPossible offers every limit more than it has, in small requests, for ten seconds.
-func TestNoLimitTakesMoreThanIsPossible(t *testing.T) {
-	for _, o := range []Options{
-		{}, {Kind: FixedWindow}, {Kind: FixedWindow, Unaligned: true}, {Kind: SlidingWindow}, {Kind: Queue, MaxDelay: 50 * time.Millisecond},
-		{Kind: Concurrency}, {Kind: Concurrency, Requests: 4},
-	} {
-		o.Rate, o.Steps = 1000, []Step{{4 * time.Second, 0.5}, {6 * time.Second, 2}}
-		l := limit(t, o)
-		taken, last := 0, start
-		for s := 0.0; s < 10; s += 0.001 {
-			n, delay := Admit(at(s), rows(10, 1), l)
-			if taken += n; n > 0 {
-				last = at(s).Add(delay)
-			}
-		}
-		share := float64(taken) / l.Possible(start, last)
-		conformance.True(t, share <= 1.001 && share >= 0.98,
-			"%+v: %d units in %v, %.4f of what is possible", o, taken, last.Sub(start), share)
-	}
-}
-
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	for _, o := range []Options{
 		{Kind: "leaky"}, {Rate: -1}, {Rate: math.NaN()}, {Causeless: 1.1}, {Requests: -1}, {Burst: -1}, {Kind: Queue, Lag: 1},

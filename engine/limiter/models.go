@@ -85,28 +85,6 @@ func (w *fixedWindow) take(units float64) {
 	w.owed = max(w.owed, w.used-w.quota())
 }
 
-func (w *fixedWindow) possible(from, to int64) float64 {
-	if !w.unaligned {
-		from -= from % w.length
-	}
-	return w.windows(from, to, w.length)
-}
-
-// windows is what the windows give that begin from a time on, one after the other, before another; each at the highest rate that
-// it sees.
-func (c *capacity) windows(from, to, length int64) (units float64) {
-	for ; from < to; from += length {
-		most, until := c.span(from)
-		for until < min(to, from+length) {
-			var rate float64
-			rate, until = c.span(until)
-			most = max(most, rate)
-		}
-		units += most * float64(length) / float64(time.Second)
-	}
-	return units
-}
-
 // slidingWindow remembers what it took in the last window.
 type slidingWindow struct {
 	window
@@ -141,8 +119,6 @@ func (w *slidingWindow) take(units float64) {
 	}
 	w.taken = append(w.taken, charge{until, units})
 }
-
-func (w *slidingWindow) possible(from, to int64) float64 { return w.windows(from, to, w.length) }
 
 // queue serves one row after the other.
 type queue struct {

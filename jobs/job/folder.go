@@ -34,7 +34,6 @@ type Record struct {
 	File     string    `json:"file"`
 	Names    []string  `json:"names,omitempty"`
 	Dir      string    `json:"dir"` // in which the command was given
-	Args     []string  `json:"args,omitempty"`
 	Command  string    `json:"command"`
 	Parallel int       `json:"parallel"`
 	Common   []Setting `json:"common,omitempty"`

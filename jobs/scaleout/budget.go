@@ -11,9 +11,6 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// budgetName is the object that shows what each process may write.
-const budgetName = "budget.json"
-
 // Budget divides the ceilings of a load: at most Slots processes write at a time, each with an equal share. An
 // unresponsive process stops within seconds; until then the ceilings may be exceeded by its share.
 type Budget struct {
@@ -30,17 +27,6 @@ func budgetOf(r *lanes.Rates, workers int) *Budget {
 	}
 	n := float64(workers)
 	return &Budget{Slots: workers, MaxWCU: r.MaxWCU / n, MaxRows: r.MaxRows / n, MaxBytes: r.MaxBytes / n}
-}
-
-// keepBudget stores the budget for people. Processes follow the plan.
-func keepBudget(ctx context.Context, store jobdir.Store, b *Budget) error {
-	if b == nil {
-		return nil
-	}
-	if err := putJSON(ctx, store.PutAbsent, budgetName, b); err != nil && !errors.Is(err, jobdir.ErrExists) {
-		return fmt.Errorf("keep %s in %s: %w", budgetName, store, err)
-	}
-	return nil
 }
 
 // slot is the right to write with a share of the ceilings. The zero slot is for jobs without ceilings.

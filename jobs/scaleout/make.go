@@ -55,9 +55,6 @@ func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bo
 	if err != nil {
 		return nil, false, err
 	}
-	if err := keepBudget(ctx, store, kept.Budget); err != nil {
-		return nil, false, err
-	}
 	if kept.ID != made.ID { // another process was faster
 		return kept, false, r.sameAs(ctx, store, kept)
 	}

@@ -200,7 +200,7 @@ func TestARealServer(t *testing.T) {
 		sqltest.Changed(t, server("big"), 1, 1, func() {
 			s.Exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big SELECT seq + 40000, 2, ''"+sequence+"1000")
 		})
-		sqltest.Released(t, func() string { return fmt.Sprint(len(openTransactions(s))) })
+		sqltest.Until(t, "no session holds a snapshot", func() bool { return len(openTransactions(s)) == 0 })
 	})
 	// kill ends the newest sessions, or all of them, which have a transaction.
 	kill := func(all bool) {

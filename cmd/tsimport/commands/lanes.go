@@ -133,12 +133,8 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return words.Grouped(n) + " " + noun + "s"
-}
+// counted is a number of things.
+func counted(n int64, noun string) string { return words.Grouped(n) + " " + plural(int(n), noun) }
 
 // are formats a count and a noun, followed by is or are.
 func are(n int64, noun string) string {

@@ -98,7 +98,7 @@ func runJob(c *call, in *invocation) error {
 	case c.IsSet("workers"):
 		return usagef("--workers: it is for a job that --job-dir plans for many processes; leave it out, or give --job-dir too")
 	}
-	r.Args, r.Command, r.Dir = in.kept(), in.command(), workingDirectory()
+	r.Command, r.Dir = in.command(), workingDirectory()
 	folder, release, err := claimJob(c, r)
 	if err != nil {
 		return jobError(err)

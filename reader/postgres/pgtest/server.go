@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -68,46 +67,6 @@ func (s *Server) Go() {
 	s.Helper()
 	s.run("pg_ctl", "-D", s.Data(), "-w", "-l", filepath.Join(s.Dir, "log"), "-o",
 		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=%d", s.Port, s.Dir, cmp.Or(s.Most, 50)), "start")
-}
-
-// Guard makes the server ask a user for a password.
-func (s *Server) Guard(user string) {
-	s.Helper()
-	file := filepath.Join(s.Data(), "pg_hba.conf")
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = os.WriteFile(file, append([]byte("host all "+user+" 127.0.0.1/32 scram-sha-256\n"), text...), 0o600)
-	}
-	conformance.Must(s, err)
-	s.Exec("SELECT pg_reload_conf()")
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?sslmode=disable", user, s.Port))
-		if err != nil {
-			return
-		}
-		_ = conn.Close(context.Background())
-	}
-	s.Fatal("the server does not guard the user")
-}
-
-// Secure makes the server speak TLS with a certificate and its key, and check users' certificates by an authority's.
-// rules come first in pg_hba.conf.
-func (s *Server) Secure(ca, cert, key, rules string) {
-	s.Helper()
-	for name, from := range map[string]string{"ca.pem": ca, "cert.pem": cert, "key.pem": key} {
-		s.Own(from, filepath.Join(s.Data(), name))
-	}
-	file := filepath.Join(s.Data(), "pg_hba.conf")
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = os.WriteFile(file, append([]byte(rules), text...), 0o600)
-	}
-	conformance.Must(s, err)
-	for _, sql := range []string{"ssl_ca_file = 'ca.pem'", "ssl_cert_file = 'cert.pem'", "ssl_key_file = 'key.pem'", "ssl = on"} {
-		s.Exec("ALTER SYSTEM SET " + sql)
-	}
-	s.Stop("fast")
-	s.Go()
 }
 
 // Stop stops it: fast, or immediate as in a crash.

@@ -91,12 +91,6 @@ func Changed(t *testing.T, s sqltable.Server, page, snapshots int, happens func(
 	}
 }
 
-// Released waits until no session of a server holds a snapshot: it notices a little later that they hung up.
-func Released(t *testing.T, sessions func() string) {
-	t.Helper()
-	Until(t, "no session holds a snapshot", func() bool { return sessions() == "0" })
-}
-
 // Until waits for a condition, a minute at most.
 func Until(t *testing.T, what string, is func() bool) {
 	t.Helper()
