@@ -36,10 +36,10 @@ func (c *Class) Archives() bool { return c.Archive != "" }
 // Remote reports whether the archive is in an object store.
 func (c *Class) Remote() bool { return stores.MatchString(c.Archive) }
 
-// Expires reports whether the class has no tables.
+// Expires reports whether the class ends its tables.
 func (c *Class) Expires() bool { return c.Archives() || c.Drop }
 
-// Ages is the ages of the class as text: 0–1, 2, or 13 and older.
+// Ages are the class's ages as text: 0–1, 2, or 13 and older.
 func (c *Class) Ages() string {
 	switch {
 	case c.UpTo == Unbounded:
@@ -50,7 +50,7 @@ func (c *Class) Ages() string {
 	return fmt.Sprintf("%d–%d", c.From, c.UpTo)
 }
 
-// Age is how many periods of the policy's unit lie between a period and now; negative before it begins.
+// Age is the number of the policy's units from a period to now; negative before it begins.
 func (p *Policy) Age(period Period, now time.Time) int {
 	if period.Unit != p.Unit { // Fits says so first; by its beginning, a period still has one age
 		period = p.Unit.at(period.Start(time.UTC))
@@ -58,7 +58,7 @@ func (p *Policy) Age(period Period, now time.Time) int {
 	return p.Unit.at(now.In(p.Zone)).index - period.index
 }
 
-// ClassOf returns the class that a period belongs to at a time. It is a part of the policy, not a copy.
+// ClassOf returns a period's class at a time: a part of the policy, not a copy.
 func (p *Policy) ClassOf(period Period, now time.Time) *Class {
 	age := p.Age(period, now)
 	for i := range p.Classes {
@@ -69,7 +69,7 @@ func (p *Policy) ClassOf(period Period, now time.Time) *Class {
 	return &p.Classes[len(p.Classes)-1]
 }
 
-// Fits returns why the policy cannot be about tables of the template, or nil.
+// Fits returns why the policy cannot be for the template's tables, or nil.
 func (p *Policy) Fits(t *Template) error {
 	if p.Unit != t.Unit {
 		return fmt.Errorf("the policy is about periods of a %s, table %s holds a %s; let both name the same", p.Unit, t, t.Unit)
@@ -81,7 +81,7 @@ func (p *Policy) Fits(t *Template) error {
 	return nil
 }
 
-// resolve makes the archive's folder relative to that of the policy's file.
+// resolve makes the archive's folder relative to the policy file's.
 func (p *Policy) resolve(dir string) {
 	last := &p.Classes[len(p.Classes)-1]
 	if last.Archives() && !last.Remote() && !filepath.IsAbs(last.Archive) {

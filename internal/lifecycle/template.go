@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Template is how tables are named that hold a period each: consume_{month} names consume_202403.
+// Template is the name pattern of tables that hold a period each: consume_{month} matches consume_202403.
 type Template struct {
 	Unit           Unit
 	Zone           string // that a load is told, in whose calendar the periods are; empty without one
@@ -20,7 +20,7 @@ type Template struct {
 // lastTexts are the texts that end a call, as in month(PaidAt, "Asia/Shanghai", "s").
 var lastTexts = regexp.MustCompile("(?:,\\s*[\"'`]([^\"'`]*)[\"'`]\\s*)?,\\s*[\"'`]([^\"'`]*)[\"'`]\\s*\\)$")
 
-// ZoneOf is the zone that ends a call of year, month or day; empty without one.
+// ZoneOf returns the zone at the end of a call of year, month or day; empty without one.
 func ZoneOf(call string) string {
 	for _, word := range lastTexts.FindStringSubmatch(strings.TrimSpace(call)) {
 		if !strings.ContainsAny(word, ",)") && !slices.Contains([]string{"", "s", "ms", "us", "ns"}, word) {
@@ -30,8 +30,8 @@ func ZoneOf(call string) string {
 	return ""
 }
 
-// ParseTemplate reads a template with one of {month}, {day} and {year} in it. What a load is told about the time, as in
-// {month(OrderTime)}, may stay in it: it does not change the names.
+// ParseTemplate reads a template with one of {month}, {day} and {year}. A load's arguments, as in {month(OrderTime)},
+// may stay: they do not change the names.
 func ParseTemplate(text string) (*Template, error) {
 	prefix, rest, open := strings.Cut(text, "{")
 	inner, suffix, closed := cutClosing(rest)
@@ -53,7 +53,7 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// cutClosing cuts at the brace that closes, not at one in a text of an expression.
+// cutClosing cuts at the closing brace, not at one in a text of an expression.
 func cutClosing(text string) (inner, rest string, found bool) {
 	var quote rune
 	for i, r := range text {
@@ -76,7 +76,7 @@ func (t *Template) String() string { return t.prefix + "{" + t.Unit.String() + "
 // Name is the name of a period's table.
 func (t *Template) Name(p Period) string { return t.prefix + p.String() + t.suffix }
 
-// Period returns the period of the table of that name, false if the template makes no such name.
+// Period returns the period of a table, false if the template makes no such name.
 func (t *Template) Period(name string) (Period, bool) {
 	rest, ok := strings.CutPrefix(name, t.prefix)
 	if !ok {

@@ -1,3 +1,3 @@
-// Package notices keeps the files THIRD_PARTY_NOTICES, the licences of everything that a binary contains, up to date, for tests: they
-// compare a file with the modules that are built, and with -update write it. It needs no network.
+// Package notices keeps the THIRD_PARTY_NOTICES files, the licences of everything in a binary, up to date, for tests:
+// they compare a file with the built modules, and write it with -update. It needs no network.
 package notices

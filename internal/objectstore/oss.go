@@ -20,20 +20,20 @@ type OSS struct {
 	Endpoint  string // "" takes OSS_ENDPOINT, or what the region gives; without a scheme https
 	Region    string // "" takes OSS_REGION, or what the endpoint's name says; still unknown, requests are signed with V1
 	PathStyle bool   // the bucket stands in the path, not in the host; always so with an IP address or localhost
-	// Credentials is asked for every request, as keys may rotate; token may be "". Nil reads public objects unsigned.
+	// Credentials is called for every request, as keys may rotate; token may be "". Nil reads public objects unsigned.
 	Credentials func(ctx context.Context) (id, secret, token string, err error)
 }
 
-// Variables of the environment that OSS falls back to; ossutil and the SDKs of other languages read them too.
+// Environment variables that OSS falls back to; ossutil and the SDKs of other languages read them too.
 const (
 	ossEndpointEnv = "OSS_ENDPOINT"
 	ossRegionEnv   = "OSS_REGION"
 )
 
-// regionInHost finds the region in the name of a public, internal or dual-stack endpoint.
+// regionInHost finds the region in a public, internal or dual-stack endpoint.
 var regionInHost = regexp.MustCompile(`^(?:oss-([a-z]+-[a-z0-9-]+?)(?:-internal)?|([a-z]+-[a-z0-9-]+)\.oss)\.aliyuncs\.com$`)
 
-// ossBucket is OSS's rule for names of buckets, of 3 to 63 bytes.
+// ossBucket is OSS's rule for bucket names, of 3 to 63 bytes.
 var ossBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9-]+[a-z0-9]$`)
 
 type ossService struct{ client *oss.Client }
@@ -81,7 +81,7 @@ func ossProvider(f func(context.Context) (id, secret, token string, err error)) 
 	})
 }
 
-// correctClock makes the SDK repeat only what failed for a wrong clock, which it then knows.
+// correctClock makes the SDK repeat only requests that failed for a wrong clock, which it then corrects.
 type correctClock struct{}
 
 func (correctClock) MaxAttempts() int                             { return 2 }
@@ -91,10 +91,10 @@ func (correctClock) IsErrorRetryable(err error) bool {
 	return errors.As(err, &service) && service.Code == skewedCode
 }
 
-// skewedCode is the code with which both services refuse a request of a wrong clock.
+// skewedCode is both services' code for a request with a wrong clock.
 const skewedCode = "RequestTimeTooSkewed"
 
-// plainOSS makes an SDK's error one of ours: the SDK's text has many lines.
+// plainOSS converts an SDK error, whose text has many lines.
 func plainOSS(err error) error {
 	var (
 		service   *oss.ServiceError
@@ -122,7 +122,7 @@ func withoutOperation(err error) error {
 	}
 }
 
-// plainBodies keeps OSS from packing what it sends, which it does with text for clients that accept gzip, as Go's do.
+// plainBodies keeps OSS from compressing text, as it does for clients that accept gzip, such as Go's.
 var plainBodies = oss.RequestCommon{Headers: map[string]string{"Accept-Encoding": "identity"}}
 
 func (ossService) Scheme() string { return "oss" }

@@ -26,14 +26,14 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// S3 says how objects of s3:// addresses are reached. Keys, and what is not said here, come from where the tools of AWS find
-// them: the environment, the files in ~/.aws, the role of the pod or of the machine.
+// S3 says how objects of s3:// addresses are reached. Keys and other settings come from where AWS tools find them: the
+// environment, the files in ~/.aws, the role of the pod or of the machine.
 type S3 struct {
 	Endpoint string // "" takes AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, and else AWS itself; without a scheme https
 	Region   string // "" takes AWS_REGION; with an endpoint us-east-1 where none is known, as compatible stores ignore it
 }
 
-// s3Bucket is S3's rule for names of buckets of 3 to 63 bytes, and what older ones may have.
+// s3Bucket is S3's rule for bucket names of 3 to 63 bytes, including those of older ones.
 var s3Bucket = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+[A-Za-z0-9]$`)
 
 var (
@@ -41,12 +41,12 @@ var (
 	s3Partition = regexp.MustCompile(`^(cn|eusc|us-iso[bf]?|eu-isoe)-`) // of a region
 )
 
-// s3Domains are those of the partitions of AWS.
+// s3Domains are the domains of AWS's partitions.
 var s3Domains = map[string]string{"": "amazonaws.com", "cn-": "amazonaws.com.cn", "eusc-": "amazonaws.eu", "us-iso-": "c2s.ic.gov",
 	"us-isob-": "sc2s.sgov.gov", "us-isof-": "csp.hci.ic.gov", "eu-isoe-": "cloud.adc-e.uk"}
 
-// s3Service makes its five requests itself, with the configuration, the keys and the signatures of the SDK. The SDK's own client of S3
-// has a hundred operations more, and took a tenth of the time that the first build takes.
+// s3Service makes its five requests itself, with the SDK's configuration, keys and signatures. The SDK's own S3 client
+// has a hundred more operations, and took a tenth of the first build's time.
 type s3Service struct {
 	scheme, host, region string
 	inHost               bool // buckets stand in the host
@@ -56,7 +56,7 @@ type s3Service struct {
 	ahead                atomic.Int64 // nanoseconds of the service's clock, known once it has refused a request for the time
 }
 
-// NewS3 returns S3, or a store that is compatible with it. Its requests go through the transport of the SDK's own client, which
+// NewS3 returns S3, or a store compatible with it. Its requests go through the transport of the SDK's own client, which
 // heeds AWS_CA_BUNDLE, and follow no redirect.
 func NewS3(ctx context.Context, o S3) (Service, error) {
 	if _, err := endpointHost("S3", o.Endpoint, "https://minio.example:9000"); err != nil {
@@ -67,7 +67,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
 	}
-	// The client that was found heeds AWS_CA_BUNDLE, but follows a redirect with 307 or 308 to any host.
+	// The SDK's client heeds AWS_CA_BUNDLE, but follows a redirect with 307 or 308 to any host.
 	if found, ok := given.HTTPClient.(*awshttp.BuildableClient); ok {
 		client = found
 	}
@@ -120,7 +120,7 @@ type s3Source interface {
 	GetUseDualStackEndpoint(context.Context) (aws.DualStackEndpointState, bool, error)
 }
 
-// s3Setting returns what the first source says that knows a setting.
+// s3Setting returns a setting from the first source that has it.
 func s3Setting[T any](sources []any, ask func(s3Source) (T, bool, error)) (value T, err error) {
 	for _, source := range sources {
 		if s, ok := source.(s3Source); ok {
@@ -132,7 +132,8 @@ func s3Setting[T any](sources []any, ask func(s3Source) (T, bool, error)) (value
 	return value, nil
 }
 
-// s3Configured returns the endpoint of the configuration. That of S3 outweighs that of all services, but the environment the files.
+// s3Configured returns the configured endpoint. S3's precedes that of all services, but the environment precedes the
+// files.
 func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	_, all := os.LookupEnv("AWS_ENDPOINT_URL")
 	_, own := os.LookupEnv("AWS_ENDPOINT_URL_S3")
@@ -144,7 +145,7 @@ func s3Configured(ctx context.Context, given aws.Config) (string, error) {
 	return cmp.Or(endpoint, aws.ToString(given.BaseEndpoint)), err
 }
 
-// address is that of an object, or with an empty key of a bucket.
+// address is an object's address or, with an empty key, a bucket's.
 func (s *s3Service) address(bucket, key string, query url.Values) *url.URL {
 	u := &url.URL{Scheme: s.scheme, Host: s.host, Path: "/" + key, RawQuery: query.Encode()}
 	switch {
@@ -159,7 +160,7 @@ func (s *s3Service) address(bucket, key string, query url.Values) *url.URL {
 	return u
 }
 
-// do sends a request, and returns the answer if it is a success. What is refused for the time is sent again with the service's.
+// do sends a request, and returns a successful answer. A request refused for its time is sent again with the service's.
 func (s *s3Service) do(ctx context.Context, method, bucket, key string, query url.Values, header map[string]string, body io.ReadSeeker) (*http.Response, error) {
 	if key == "" && query == nil {
 		return nil, &Invalid{errors.New("the object has no key")} // the request would be for the bucket
@@ -237,7 +238,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	return nil, refused
 }
 
-// finish reads an answer to its end, which leaves its connection to the next request.
+// finish reads an answer to its end, to free its connection for the next request.
 func finish(answer *http.Response) {
 	_, _ = io.Copy(io.Discard, answer.Body)
 	answer.Body.Close()

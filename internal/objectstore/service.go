@@ -15,24 +15,24 @@ import (
 	"example.com/tsimport/internal/httplimit"
 )
 
-// Service is a store of objects. Its methods may be called by many at once.
+// Service is an object store. It is safe for concurrent use.
 type Service interface {
 	Scheme() string // of addresses: "oss" or "s3"
-	// List returns the objects whose keys begin with prefix, in the order of their bytes, from where token says; "" is the
-	// beginning. max bounds them, 0 is what the service gives at most.
+	// List returns the objects whose keys begin with prefix, in byte order, from token on; "" is the beginning. max limits
+	// them, 0 is the service's limit.
 	List(ctx context.Context, bucket, prefix, token string, max int) (Page, error)
 	Head(ctx context.Context, bucket, key string) (Object, error)
-	// Get returns n bytes from off, with n < 0 all from off, as the service gives them. Unless match is "", the object must have
-	// this ETag; ErrOther is returned otherwise.
+	// Get returns n bytes from off, with n < 0 all from off, as the service gives them. Unless match is "", the object
+	// must have this ETag; otherwise the error is ErrOther.
 	Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error)
-	// Put replaces an object whole. With absent it makes one only if there is none, and returns ErrExists otherwise. After any
-	// error but ErrExists and an *Error below 500 the object may have been put.
+	// Put replaces an object whole. With absent it only makes a new one, and returns ErrExists otherwise. After any error
+	// but ErrExists and an *Error below 500 the object may have been put.
 	Put(ctx context.Context, bucket, key string, body io.ReadSeeker, absent bool) error
-	// Delete removes an object; that there is none is not an error.
+	// Delete removes an object; a missing one is not an error.
 	Delete(ctx context.Context, bucket, key string) error
 }
 
-// Object is what a service says of an object.
+// Object is a service's description of an object.
 type Object struct {
 	Key      string
 	Size     int64
@@ -41,7 +41,7 @@ type Object struct {
 	Link     bool // Size and ETag are the link's; Head tells those of the object that it leads to
 }
 
-// CheckBucket returns what is wrong with the name of a bucket of a scheme, "" if nothing is.
+// CheckBucket returns what is wrong with a bucket name, "" if nothing is.
 func CheckBucket(scheme, name string) string {
 	rule := ossBucket
 	if scheme == "s3" {
@@ -63,7 +63,7 @@ type Page struct {
 	Token   string
 }
 
-// Answer is a part of an object on its way. The caller closes Body.
+// Answer is a part of an object being received. The caller closes Body.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -71,13 +71,13 @@ type Answer struct {
 	Body   io.ReadCloser
 }
 
-// ErrExists is what Put returns when it was to make an object that is there already.
+// ErrExists is Put's error if the object must be absent but exists.
 var ErrExists = errors.New("the object exists already")
 
-// ErrOther is what Get returns when the object does not have the ETag that it must have.
+// ErrOther is Get's error if the object has another ETag.
 var ErrOther = errors.New("the object has another ETag")
 
-// Error is the answer of a service that does not do what it was asked for.
+// Error is a service's refusal.
 type Error struct {
 	Status     int // of HTTP
 	Code       string
@@ -99,13 +99,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the service answers %d %s", e.Status, text)
 }
 
-// Invalid is an error that another attempt would give again: no request was made.
+// Invalid is an error without a request: another attempt would give it again.
 type Invalid struct{ Err error }
 
 func (i *Invalid) Error() string { return i.Err.Error() }
 func (i *Invalid) Unwrap() error { return i.Err }
 
-// oneLine returns a service's message if it is short enough to be read.
+// oneLine returns a service's message if it is short enough to read.
 func oneLine(message string) string {
 	message = strings.TrimRight(strings.Join(strings.Fields(message), " "), ".")
 	if len(message) >= 200 {
@@ -114,7 +114,7 @@ func oneLine(message string) string {
 	return message
 }
 
-// maxRetryAfter bounds what a service may ask for.
+// maxRetryAfter limits a service's requested wait.
 const maxRetryAfter = 30 * time.Second
 
 // RetryAfter reads the header in seconds; a date is left to the caller's backoff.
@@ -134,7 +134,7 @@ func RangeOf(off, n int64) string {
 	return fmt.Sprintf("bytes=%d-%d", off, off+n-1)
 }
 
-// endpointHost returns the host of an endpoint, with or without a scheme; "" for none.
+// endpointHost returns an endpoint's host, with or without a scheme; "" for none.
 func endpointHost(service, endpoint, example string) (string, error) {
 	if endpoint == "" {
 		return "", nil
@@ -145,7 +145,7 @@ func endpointHost(service, endpoint, example string) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		// The endpoint is not shown: what stands before an @ is a secret.
+		// The endpoint is not shown: the part before an @ is secret.
 		return "", fmt.Errorf("the %s endpoint is not a host; write it like %s, without a user and without the bucket's folder", service, example)
 	}
 	return u.Hostname(), nil
@@ -158,8 +158,8 @@ func ptrOrNil(s string) *string {
 	return &s
 }
 
-// sameServer keeps a client from following a redirect to another host, which breaks the signature; the error names the right
-// endpoint.
+// sameServer keeps a client from following a redirect to another host, which breaks the signature; the error names the
+// right endpoint.
 func sameServer(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     httplimit.Transport(transport),
@@ -167,14 +167,14 @@ func sameServer(transport http.RoundTripper) *http.Client {
 	}
 }
 
-// Bounds of a listing: it is kept in memory, and a server that is broken or hostile lists without end.
+// Limits of a listing: it is kept in memory, and a broken or hostile server lists without end.
 const (
 	maxPages    = 10_000
 	maxEmpty    = 1_000 // pages without an object, one after the other
 	maxKeyBytes = 256 << 20
 )
 
-// EachPage gives each page of a listing, which list asks for from a token on, until its end.
+// EachPage calls each with every page of a listing; list returns the page from a token on.
 func EachPage(list func(token string) (Page, error), each func([]Object) error) error {
 	var token, last string
 	var keys, bytes, empty int

@@ -8,13 +8,13 @@ import (
 	"strconv"
 )
 
-// data is what the script draws.
+// data is the script's input.
 type data struct {
 	Charts []Chart `json:"charts"`
 	Heat   *heat   `json:"heat"`
 }
 
-// heat has a byte a cell, interval by interval in base64; 255 stands for Most or more.
+// heat has one byte per cell, interval by interval in base64; 255 stands for Most or more.
 type heat struct {
 	Unit       string   `json:"unit"`
 	Every      Number   `json:"every"`
@@ -25,7 +25,7 @@ type heat struct {
 	Cells      string   `json:"cells"`
 }
 
-// MarshalJSON writes six digits at most, and null for what is not a number.
+// MarshalJSON writes at most six digits, and null for NaN and infinities.
 func (n Number) MarshalJSON() ([]byte, error) {
 	f := float64(n)
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -46,10 +46,10 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// MaxHeatRows is how many lines a heat map has at most; of more partitions neighbours share one.
+// MaxHeatRows limits the lines of a heat map; with more partitions neighbours share one.
 const MaxHeatRows = 512
 
-// heatOf is a heat map for the script, nil if it has nothing.
+// heatOf is a heat map for the script, nil if it is empty.
 func heatOf(h *Heat) *heat {
 	if h == nil || len(h.Partitions) == 0 || len(h.Counts) == 0 {
 		return nil
@@ -82,8 +82,8 @@ func heatOf(h *Heat) *heat {
 	return d
 }
 
-// highest is what the brightest colour stands for: nearly the highest rate, since one that stands out alone would leave all
-// others dark.
+// highest is the value of the brightest colour: nearly the highest rate, since a single outlier would leave all others
+// dark.
 func highest(rates []float64) float64 {
 	var some []float64
 	for _, r := range rates {

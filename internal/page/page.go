@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Page is what is shown, from top to bottom.
+// Page is the content, from top to bottom.
 type Page struct {
 	Title  string
 	State  string // a word or two beside the title; "" is none
@@ -32,12 +32,12 @@ const (
 	Bad     Tone = "bad"
 )
 
-// Fact is a number that matters.
+// Fact is an important number.
 type Fact struct {
 	Name, Value, Note string
 }
 
-// Chart is numbers over time: a point each Every seconds from the start. NaN is a gap.
+// Chart is numbers over time: one point per Every seconds from the start. NaN is a gap.
 type Chart struct {
 	Title  string   `json:"-"`
 	Unit   string   `json:"unit"` // of the values: "" is plain numbers, "s" is seconds of latency, "B" is bytes
@@ -52,13 +52,13 @@ type Series struct {
 	Values Values `json:"values"`
 }
 
-// Number is one as the page has it.
+// Number is a number on the page.
 type Number float64
 
 // Values are numbers.
 type Values []float64
 
-// Heat is counts over time and partitions: rows a second, say.
+// Heat is counts over time and partitions, such as rows per second.
 type Heat struct {
 	Title      string
 	Unit       string
@@ -67,7 +67,7 @@ type Heat struct {
 	Counts     [][]int64 // by interval and partition; shown divided by Every
 }
 
-// Table is a table. Cells of columns that are Numbers stand to the right.
+// Table is a table. Numbers are aligned to the right.
 type Table struct {
 	Title   string
 	Columns []string
@@ -94,12 +94,12 @@ var uplotJS string
 //go:embed uplot/uPlot.min.css
 var uplotCSS string
 
-// languageJS gives uPlot a language that it can write numbers in: browsers without one name none that is valid, and it would
-// draw nothing.
+// languageJS gives uPlot a language for its numbers: browsers without one name an invalid one, and it would draw
+// nothing.
 const languageJS = `try { new Intl.NumberFormat(navigator.language) } catch (e) { Object.defineProperty(navigator, "language", { value: "en" }) }
 `
 
-// pageTemplate is made when it is needed: most commands write no page.
+// pageTemplate is made on first use: most commands write no page.
 var pageTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"script": func() template.JS { return template.JS(languageJS + uplotJS + "\n" + pageJS) },

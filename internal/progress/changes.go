@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// Fact is something that must be the same when an attempt is continued.
+// Fact must be the same when an attempt is continued.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Input bool   `json:"input,omitempty"` // of an input, which the user may say has been changed on purpose
 }
 
-// Made is the fact when a table was made, in microseconds since 1970. One of the times is that of another attempt: where either is 0, nobody knows.
+// Made is the fact that a table was made at a time, in microseconds since 1970. other is another attempt's time: if
+// either is 0, it is unknown.
 func Made(created, other int64) Fact {
 	f := Fact{Name: "the time at which the table was made"}
 	if created != 0 && other != 0 {
@@ -21,7 +22,7 @@ func Made(created, other int64) Fact {
 	return f
 }
 
-// Changes returns what differs between the facts as they were and as they are now, and whether nothing but inputs do.
+// Changes returns the differences between two lists of facts, and whether only inputs differ.
 func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
 	inputsOnly = true
 	is := map[string]Fact{}
@@ -51,10 +52,10 @@ func Changes(before, now []Fact) (changes []string, inputsOnly bool) {
 	return changes, inputsOnly
 }
 
-// shown is how many characters of a value a message shows.
+// shown limits the characters of a value in a message.
 const shown = 60
 
-// show bounds a value in a message.
+// show shortens a value for a message.
 func show(value string) string {
 	if value == "" {
 		return "not given"
@@ -65,10 +66,10 @@ func show(value string) string {
 	return value
 }
 
-// sharedShown is how much of what two long values begin with alike is shown.
+// sharedShown limits the shown common beginning of two long values.
 const sharedShown = 20
 
-// showBoth bounds two values that differ, so that it can be seen where.
+// showBoth shortens two different values so that the difference is visible.
 func showBoth(a, b string) (string, string) {
 	was, is := []rune(a), []rune(b)
 	if max(len(was), len(is)) <= shown {

@@ -11,22 +11,22 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// StartOver is what to do where an attempt cannot be continued and its command has that flag.
+// StartOver is the advice if an attempt cannot be continued and its command has that flag.
 const StartOver = "start over with --fresh"
 
-// UnfitError says that what is kept in a place, or the place, cannot be used until somebody acts. Another attempt would end alike.
+// UnfitError says that a place or its content cannot be used until somebody acts. Another attempt would fail, too.
 type UnfitError struct{ Cause error }
 
 func (e *UnfitError) Error() string { return e.Cause.Error() }
 func (e *UnfitError) Unwrap() error { return e.Cause }
 
-// Exit is the code of a command that ends with the error (exitcode.Coded).
+// Exit is the command's exit code (exitcode.Coded).
 func (*UnfitError) Exit() int { return 2 }
 
 // Unfitf makes an UnfitError.
 func Unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
 
-// Encode makes JSON of a value, which is an object, with its version as the first member.
+// Encode makes JSON of a value, an object, with its version as the first member.
 func Encode(version int, v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err == nil && text[0] != '{' {
@@ -42,7 +42,7 @@ func Encode(version int, v any) ([]byte, error) {
 	return append(append(head, text[1:]...), '\n'), nil
 }
 
-// Write replaces a file by what Encode makes.
+// Write replaces a file by Encode's result.
 func Write(name string, perm fs.FileMode, version int, v any) error {
 	text, err := Encode(version, v)
 	if err != nil {
@@ -51,7 +51,7 @@ func Write(name string, perm fs.FileMode, version int, v any) error {
 	return atomicfile.WriteBytes(name, atomicfile.Options{Perm: perm}, text)
 }
 
-// Read reads what Write has written. The error is fs.ErrNotExist if there is none; others are as of Decode.
+// Read reads a file of Write. The error is fs.ErrNotExist if there is none; others are Decode's.
 func Read(name string, version int, v any, otherwise string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -60,8 +60,8 @@ func Read(name string, version int, v any, otherwise string) error {
 	return Decode(name, text, version, v, otherwise)
 }
 
-// Decode reads a value whose member "version" must be the one given. Otherwise is what can be done beside putting back a copy, or using the version
-// of tsimport that has written it. The error is an UnfitError.
+// Decode reads a value whose member "version" must be the given one. otherwise is a remedy beside restoring a copy, or
+// using the version of tsimport that wrote it. The error is an UnfitError.
 func Decode(name string, text []byte, version int, v any, otherwise string) error {
 	var head struct{ Version int }
 	err := json.Unmarshal(text, &head)
@@ -81,7 +81,7 @@ func Decode(name string, text []byte, version int, v any, otherwise string) erro
 	return nil
 }
 
-// Identify makes an identity of what names a load, a sync or a job: the same for the same texts.
+// Identify makes an identity of the texts that name a load, a sync or a job: the same for the same texts.
 func Identify(parts ...string) string {
 	text, _ := json.Marshal(parts) // strings always marshal
 	sum := sha256.Sum256(text)

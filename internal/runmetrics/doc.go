@@ -1,3 +1,3 @@
-// Package runmetrics tells Prometheus how a command has ended, by a file for the textfile collector of node_exporter.
-// Metrics of a load while it runs are pipeline/status's.
+// Package runmetrics tells Prometheus how a command has ended, by a file for node_exporter's textfile collector.
+// pipeline/status has the metrics of a running load.
 package runmetrics

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 )
 
-// Run is a command that has ended, or one load of a job.
+// Run is a finished command, or one load of a job.
 type Run struct {
 	Command, Table, Load string // labels; Load names one of a job's, or the job
 
@@ -27,11 +27,11 @@ type Run struct {
 	Took     time.Duration
 	ExitCode int // 0 is success
 	Rows     []Rows
-	// BadInputs are files that were set aside.
+	// BadInputs is the number of files set aside.
 	BadInputs int64
 }
 
-// Rows are rows that ended in one way.
+// Rows are rows with the same outcome.
 type Rows struct {
 	Outcome string
 	N       int64
@@ -44,7 +44,7 @@ type labels [3]string
 
 func (r *Run) labels() labels { return labels{r.Command, r.Table, r.Load} }
 
-// success is the metric that a run which fails leaves as it was.
+// success is the metric that a failed run leaves unchanged.
 const success = "tsimport_last_run_success_timestamp_seconds"
 
 const successHelp = "When the last run that ended with exit code 0 did, in seconds since 1970."
@@ -56,8 +56,8 @@ type collector struct {
 	more    []labels           // of earlier, those of which only that is told
 }
 
-// others are runs in the file that a failed job may not have reached: the time of their last success is kept. A job that succeeds has all its
-// loads, so the others are dropped.
+// others are runs in the file that a failed job may not have reached: the time of their last success is kept. A
+// successful job has all its loads, so the others are dropped.
 func others(runs []Run, earlier map[labels]float64) (more []labels) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.ExitCode != 0 }) {
 		return nil
@@ -112,9 +112,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// WriteFile writes the metrics of runs in the text format; the file is the old one or the new one at any moment, and a pipe or a device gets
-// them straight. When a run was the last to
-// succeed is taken from the file if this one has failed. A file that cannot be read as metrics is an error, and stays as it is.
+// WriteFile writes the metrics of runs in the text format; the file is always the old one or the new one, and a pipe or
+// a device is written directly. A failed run keeps the time of its last success from the file. A file that cannot be
+// read as metrics is an error, and is unchanged.
 func WriteFile(ctx context.Context, path string, runs []Run) error {
 	o, err := atomicfile.Find(path)
 	if err != nil {
@@ -147,10 +147,10 @@ func WriteFile(ctx context.Context, path string, runs []Run) error {
 	})
 }
 
-// maxFile bounds what is read of a file that is there already.
+// maxFile is the largest existing file that is read.
 const maxFile = 1 << 20
 
-// successes reads when runs were last successful from a file of metrics; none if there is no file.
+// successes reads the times of the last successes from a file of metrics; none if there is no file.
 func successes(path string) (map[labels]float64, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -188,5 +188,5 @@ func labelsOf(m *dto.Metric) (of labels) {
 	return of
 }
 
-// pipeWait bounds the wait for the reader of a pipe: whoever stops the command does not wait for long.
+// pipeWait limits the wait for a pipe's reader, so that stopping the command is not delayed for long.
 const pipeWait = 5 * time.Second

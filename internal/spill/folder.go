@@ -14,25 +14,24 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// The names that runs leave in the directory, and in their own folders. Nothing else is ever removed.
+// Names that runs leave in the directory, and in their own folders. Nothing else is ever removed.
 const (
 	folderPrefix = "tsimport-spill-"
 	lockName     = "lock"
 	framesName   = "frames"
 )
 
-// lockText begins a lock file: a folder of the right name with no such file in it is somebody else's. The id of the
-// process that made it follows.
+// lockText begins a lock file: a folder with the right name but without such a file belongs to somebody else. The id of
+// the process follows.
 const lockText = "tsimport spills rows here; process "
 
-// folder is one run's folder. Its lock file stays locked as long as the process lives; the system unlocks it however
-// the process ends, so an unlocked one tells that no process uses the folder any more.
+// folder is one run's folder. Its lock file stays locked while the process lives; the system unlocks it however the
+// process ends, so an unlocked one means that no process uses the folder.
 type folder struct {
 	path string
 	lock *flock.Flock
 }
 
-// makeFolder makes a folder and locks it.
 func makeFolder(dir string) (*folder, error) {
 	path, err := os.MkdirTemp(dir, folderPrefix+"*") // with mode 0700
 	if err != nil {
@@ -46,9 +45,9 @@ func makeFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// hold locks the folder, and only then writes the text that makes it a run's: until then other runs leave it alone,
-// so none can find it unlocked and remove it between its making and its locking. A process that is killed just there
-// leaves an empty folder.
+// hold locks the folder, and only then writes the text that makes it a run's: until then other runs leave it alone, so
+// none can find it unlocked and remove it between its creation and its locking. A process killed just there leaves an
+// empty folder.
 func (f *folder) hold() error {
 	locked, err := f.lock.TryLock()
 	switch {
@@ -75,14 +74,14 @@ func createFile(path string) (file, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 }
 
-// remove removes the folder. The file of frames is closed already.
+// remove removes the folder. The file of frames is already closed.
 func (f *folder) remove() error {
 	_ = f.lock.Unlock()
 	return removeFolder(f.path)
 }
 
-// removeFolder removes the files of a run and then the folder, unless there is something else in it. The lock goes
-// after the frames: as long as it is there the next run can finish what was begun here.
+// removeFolder removes a run's files and then the folder, unless it contains something else. The lock is removed after
+// the frames: while it is there the next run can finish the removal.
 func removeFolder(path string) error {
 	for _, name := range []string{filepath.Join(path, framesName), filepath.Join(path, lockName), path} {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -92,8 +91,8 @@ func removeFolder(path string) error {
 	return nil
 }
 
-// sweep removes the folders in dir whose runs have ended without removing them. A folder that cannot be looked into or
-// removed belongs to another user, or is being removed by another run: it is left alone.
+// sweep removes the folders in dir of runs that ended without removing them. A folder that cannot be read or removed
+// belongs to another user, or is being removed by another run: it stays.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -128,7 +127,7 @@ func isAbandoned(path string) bool {
 	return err == nil && strings.HasPrefix(line, lockText[1:]) && isUnlocked(filepath.Join(path, lockName), info)
 }
 
-// isUnlocked reports whether nobody has locked the file, and it is the one that was looked at. What cannot be told is taken as
+// isUnlocked reports whether nobody has locked the file, and it is the one examined before. If unknown, it counts as
 // locked.
 func isUnlocked(path string, looked fs.FileInfo) bool {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))

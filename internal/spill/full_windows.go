@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// The codes of winerror.h for a full disk.
+// winerror.h's codes for a full disk.
 const (
 	errorHandleDiskFull = syscall.Errno(39)
 	errorDiskFull       = syscall.Errno(112)
 )
 
-// IsFull reports whether an error says that the disk is full.
+// IsFull reports whether an error means that the disk is full.
 func IsFull(err error) bool {
 	return errors.Is(err, errorDiskFull) || errors.Is(err, errorHandleDiskFull)
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Settings of the compressor. Rows repeat themselves within a few of their kind, so a small window costs hardly any
-// compression, and memory goes with it. Checksums of the raw bytes would be a second one: the Frame holds its own.
+// Settings of the compressor. Rows repeat within a few of their kind, so a small window saves memory and costs hardly
+// any compression. Checksums of the raw bytes are off: the Frame has its own.
 var packing = []zstd.EOption{
 	zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256 << 10),
 	zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false),
 }
 
-// keepBytes is the largest buffer of compressed bytes that is kept for the next frame.
+// keepBytes is the largest buffer of compressed bytes kept for the next frame.
 const keepBytes = 2 << 20
 
 // packer is a compressor and its output.
@@ -30,7 +30,7 @@ func newPacker() (*packer, error) {
 	return &packer{encoder: encoder}, nil
 }
 
-// rest lets a large buffer go before the packer waits for its next frame. There may be no packer.
+// rest frees a large buffer before the packer waits for its next frame. The packer may be nil.
 func (p *packer) rest() *packer {
 	if p != nil && cap(p.out) > keepBytes {
 		p.out = nil
@@ -44,7 +44,7 @@ func (p *packer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pack compresses the data into out and returns how many bytes they were.
+// pack compresses the data into out and returns their size.
 func (p *packer) pack(data [][]byte) (raw int, err error) {
 	p.out = p.out[:0]
 	for _, d := range data {
@@ -73,7 +73,7 @@ func newUnpacker() (*unpacker, error) {
 	return &unpacker{decoder: decoder}, nil
 }
 
-// rest lets a large buffer go before the unpacker waits for its next frame. There may be no unpacker.
+// rest frees a large buffer before the unpacker waits for its next frame. The unpacker may be nil.
 func (u *unpacker) rest() *unpacker {
 	if u != nil && cap(u.in) > keepBytes {
 		u.in = nil

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// blockBytes is what disk space is handed out in: a block of most file systems, so that the file's length is also what
-// it takes on the disk.
+// blockBytes is the unit of disk space: a block of most file systems, so the file's length is also its size on disk.
 const blockBytes = 4096
 
 // extent is a run of blocks in the file, in bytes.
@@ -14,18 +13,17 @@ type extent struct{ at, bytes int64 }
 
 func (e extent) end() int64 { return e.at + e.bytes }
 
-// space knows which blocks of the file are in use. A frame may be scattered over several extents: frames of slow lanes
-// stay for minutes between others that come and go, and if each had to be in one piece the holes between them would
-// soon fit nobody. So the file grows only when it has no hole left at all, and is never larger than the most that was
-// in use at once.
+// space tracks the file's used blocks. A frame may be scattered over several extents: frames of slow lanes stay for
+// minutes between others that come and go, and if each had to be contiguous the holes between them would soon be
+// useless. So the file grows only if it has no hole, and is never larger than the most used at once.
 type space struct {
 	holes []extent // by place; neighbours are merged, none touches the end
 	end   int64    // length of the file
 	max   int64    // of end; 0 means no limit
 }
 
-// take returns extents of so many bytes together (rounded up to blocks): the first hole that is large enough, else
-// holes from the lowest on, else beyond the end. It returns false, and takes nothing, when max would be exceeded.
+// take returns extents of that many bytes together (rounded up to blocks): the first hole that is large enough, else
+// holes from the lowest on, else beyond the end. It returns false, and takes nothing, if that would exceed max.
 func (s *space) take(bytes int) ([]extent, bool) {
 	need := (int64(bytes) + blockBytes - 1) / blockBytes * blockBytes
 	if need == 0 {
@@ -67,7 +65,7 @@ func (s *space) cut(i int, bytes int64) {
 	}
 }
 
-// give takes extents back. The end moves down over blocks that nobody uses.
+// give returns extents. The end moves down over unused blocks.
 func (s *space) give(extents []extent) {
 	for _, e := range extents {
 		i, _ := slices.BinarySearchFunc(s.holes, e, func(h, e extent) int { return cmp.Compare(h.at, e.at) })

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// ErrFull says that a frame was not written because MaxBytes would be exceeded or because the disk or the user's quota
-// of it is full.
+// ErrFull says that a frame was not written because it would exceed MaxBytes or because the disk or the user's quota is
+// full.
 var ErrFull = errors.New("no space left for spilled rows")
 
 var errClosed = errors.New("the spill store is closed")
@@ -25,8 +25,8 @@ type Options struct {
 	MaxBytes int64  // of disk; 0 means no limit
 }
 
-// Store keeps frames in one file. It is safe for concurrent use; more than two callers at once that compress, or that
-// decompress, wait for each other.
+// Store keeps frames in one file. It is safe for concurrent use; at most two callers compress, and two decompress, at
+// once.
 type Store struct {
 	dir       string
 	packers   chan *packer   // nil stands for one not made yet
@@ -41,7 +41,7 @@ type Store struct {
 	closed bool
 }
 
-// file is what a store needs of *os.File; tests put one that fails in its place.
+// file is the part of *os.File that a store needs; tests replace it by one that fails.
 type file interface {
 	io.ReaderAt
 	io.WriterAt
@@ -49,7 +49,7 @@ type file interface {
 	Truncate(size int64) error
 }
 
-// Frame names bytes that a Store keeps. The zero Frame names none. Frames can be compared and used as map keys.
+// Frame names a Store's bytes. The zero Frame names none. Frames are comparable.
 type Frame struct{ kept *kept }
 
 type kept struct {
@@ -59,7 +59,7 @@ type kept struct {
 	freed     bool // guarded by Store.mu
 }
 
-// Usage is what a store holds now and has done so far.
+// Usage is a store's present content and past work.
 type Usage struct {
 	Frames        int   // now
 	RawBytes      int64 // of those frames
@@ -68,13 +68,13 @@ type Usage struct {
 	WrittenBytes  int64 // all compressed bytes written so far
 }
 
-// poolSize bounds the compressors and the decompressors. A compressor holds 0.9 MiB, a decompressor 0.2 MiB, each beside
-// a buffer of at most keepBytes between two frames and of one compressed frame during it; two of them already pack
-// faster than most disks write.
+// poolSize limits the compressors and the decompressors. A compressor holds 0.9 MiB, a decompressor 0.2 MiB, each
+// beside a buffer of at most keepBytes between two frames and of one compressed frame during it; two of them already
+// compress faster than most disks write.
 const poolSize = 2
 
-// Open makes a store and removes the folders that killed runs left in the directory. The store's own folder is made
-// with its first frame.
+// Open makes a store and removes the folders that killed runs left in the directory. The first frame makes the store's
+// own folder.
 func Open(o Options) (*Store, error) {
 	o.Dir = cmp.Or(o.Dir, os.TempDir())
 	if err := sweep(o.Dir); err != nil {
@@ -94,8 +94,8 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Write compresses the concatenation of data and keeps it as one frame. When there is no space for it the error is
-// ErrFull; after any error the store holds what it held before.
+// Write compresses the concatenation of data into one frame. Without space for it the error is ErrFull; after any error
+// the store is unchanged.
 func (s *Store) Write(data ...[]byte) (Frame, error) {
 	p := <-s.packers
 	defer func() { s.packers <- p.rest() }()
@@ -113,7 +113,7 @@ func (s *Store) Write(data ...[]byte) (Frame, error) {
 	return s.keep(&kept{raw: raw, disk: len(p.out), sum: crc32.Checksum(p.out, castagnoli)}, p.out)
 }
 
-// Keep is Write without compression, for what ReadAt is to read in parts. Nothing but the caller can tell whether these are as they were written.
+// Keep is Write without compression, for ReadAt of parts. Only the caller can check these bytes.
 func (s *Store) Keep(data []byte) (Frame, error) {
 	return s.keep(&kept{raw: len(data), disk: len(data)}, data)
 }
@@ -123,7 +123,7 @@ func (s *Store) keep(k *kept, data []byte) (Frame, error) {
 	if err != nil {
 		return Frame{}, err
 	}
-	// Disk time is not spent under the lock: the extents are ours alone now.
+	// Disk time is not spent under the lock: only we have the extents now.
 	rest := data
 	for _, e := range k.extents {
 		n := min(int(e.bytes), len(rest))
@@ -141,7 +141,7 @@ func (s *Store) keep(k *kept, data []byte) (Frame, error) {
 	return Frame{k}, nil
 }
 
-// reserve finds space for a frame, in the file of the folder that it makes when there is none yet.
+// reserve finds space for a frame in the file, and makes the folder first if necessary.
 func (s *Store) reserve(k *kept) (file, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *Store) measure() {
 	s.usage.PeakDiskBytes = max(s.usage.PeakDiskBytes, s.space.end)
 }
 
-// giveBack frees the extents of a frame and shortens the file where they were its end.
+// giveBack frees a frame's extents and shortens the file if they were at its end.
 func (s *Store) giveBack(k *kept) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +187,8 @@ func (s *Store) giveBackLocked(k *kept) {
 	before := s.space.end
 	s.space.give(k.extents)
 	if s.space.end < before {
-		// Under the lock, or it could cut off what another call has just written beyond the new end. If it fails the
-		// file stays longer than it need be; the next write to a disk in that state says what is wrong with it.
+		// Under the lock, or it could cut off another call's new bytes beyond the new end. If it fails the file stays longer
+		// than necessary; the next write to such a disk reports the fault.
 		_ = s.file.Truncate(s.space.end)
 	}
 	s.measure()
@@ -201,8 +201,7 @@ func (s *Store) writeError(err error) error {
 	return fmt.Errorf("write spill frame: %w", err)
 }
 
-// Read appends the bytes of a frame to dst. A frame that is not as it was written is an error, and dst comes back as it
-// was given.
+// Read appends a frame's bytes to dst. A damaged frame is an error and leaves dst unchanged.
 func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 	file, folder, err := s.holds(f)
 	if err != nil {
@@ -234,7 +233,7 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// ReadAt reads bytes of a frame that Keep has written, from so many on, until dst is full.
+// ReadAt reads bytes of a frame of Keep, from at on, until dst is full.
 func (s *Store) ReadAt(f Frame, dst []byte, at int64) error {
 	file, folder, err := s.holds(f)
 	if err != nil {
@@ -243,7 +242,7 @@ func (s *Store) ReadAt(f Frame, dst []byte, at int64) error {
 	return readExtents(file, folder, f.kept.extents, dst, at)
 }
 
-// holds returns where a frame is.
+// holds returns a frame's file and folder.
 func (s *Store) holds(f Frame) (file, *folder, error) {
 	if f.kept == nil {
 		return nil, nil, errors.New("read spill frame: it was never written")
@@ -259,7 +258,7 @@ func (s *Store) holds(f Frame) (file, *folder, error) {
 	return s.file, s.folder, nil
 }
 
-// readExtents fills dst with what the extents hold together, from so many bytes on.
+// readExtents fills dst with the extents' bytes from skip on.
 func readExtents(from file, in *folder, extents []extent, dst []byte, skip int64) error {
 	for _, e := range extents {
 		if skip >= e.bytes {
@@ -275,7 +274,7 @@ func readExtents(from file, in *folder, extents []extent, dst []byte, skip int64
 	return nil
 }
 
-// Free gives a frame's space back; it cannot be read any more. Freeing a frame again, or the zero Frame, does nothing.
+// Free frees a frame's space; it can no longer be read. Freeing a frame again, or the zero Frame, does nothing.
 func (s *Store) Free(f Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,14 +288,14 @@ func (s *Store) Free(f Frame) {
 	s.giveBackLocked(k)
 }
 
-// Usage returns what the store holds now and has done so far.
+// Usage returns the store's present content and past work.
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.usage
 }
 
-// Close removes all frames and the folder of the store; nil has none. Calls in progress must have returned.
+// Close removes all frames and the store's folder; nil has none. Calls in progress must have returned.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil

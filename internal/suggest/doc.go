@@ -1,3 +1,3 @@
-// Package suggest helps messages to say what to do: it finds the words that a mistyped one was meant to be (names of commands, flags, keys, columns and
-// functions), and quotes the arguments of commands for a shell.
+// Package suggest makes messages helpful: it finds the words that a mistyped one may mean (names of commands, flags,
+// keys, columns and functions), and quotes the arguments of commands for a shell.
 package suggest

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// longest is how many letters a word may have: comparing takes as long as the product of two lengths.
+// longest limits a word's letters: comparing takes as long as the product of two lengths.
 const longest = 64
 
-// Nearest returns the words that a mistyped one is closest to, none if it is far from all. Capital letters count little.
+// Nearest returns the closest words to a mistyped one, none if all are far. Case counts little.
 func Nearest(word string, words []string) (near []string) {
 	least := 2 * max(1, utf8.RuneCountInString(word)/3)
 	length := utf8.RuneCountInString(word)
@@ -28,7 +28,7 @@ func Nearest(word string, words []string) (near []string) {
 	return near
 }
 
-// Hint is the end of a message about a word that is not known: the words that it may have meant, "" if there are none.
+// Hint ends a message about an unknown word with the words that it may mean, "" if there are none.
 func Hint(word string, words []string) string {
 	near := Nearest(word, words)
 	if len(near) == 0 {
@@ -37,8 +37,8 @@ func Hint(word string, words []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// distance is twice the number of letters to change, leave out, put in or swap with the next to make a word of another. A letter
-// that only changes between capital and small counts half.
+// distance is twice the number of letters to change, drop, insert or swap with the next to make one word of the other.
+// A change of case counts half.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > longest || len(y) > longest {
@@ -71,7 +71,7 @@ func distance(a, b string) int {
 	return rows[len(x)][len(y)]
 }
 
-// Arg is an argument as a shell takes it, in quotes where it needs them.
+// Arg quotes an argument for a shell if necessary.
 func Arg(text string) string {
 	if text != "" && strings.IndexFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+", r)

@@ -2,16 +2,16 @@ package table
 
 import "cmp"
 
-// Batch is the rows of one BatchWriteRow request: at most 200 rows and 4 MB, no ordering key twice. Add is the only
-// way in. The zero Batch is empty and uses the service's limits; a batch may be reused after Reset.
+// Batch is the rows of one BatchWriteRow request: at most 200 rows and 4 MB, no ordering key twice. Only Add adds rows.
+// The zero Batch is empty and uses the service's limits; a batch may be reused after Reset.
 type Batch struct {
 	Rows []Ref
 
 	MaxRows int // zero: MaxBatchRows
-	// MaxBytes bounds the rows as they are accounted, and the body of the request; zero takes the service's limits.
+	// MaxBytes limits the rows' accounted bytes and the request's body; zero means the service's limits.
 	MaxBytes int
-	// RowExtra is how many bytes travel with each row beside its PlainBuffer bytes, Extra how many travel with this one
-	// beside that; nil is none.
+	// RowExtra is the bytes sent with each row beside its PlainBuffer bytes, Extra the further bytes of this one; nil:
+	// none.
 	RowExtra int
 	Extra    func(Ref) int
 
@@ -19,8 +19,8 @@ type Batch struct {
 	body int // bytes that travel, at most
 }
 
-// Add adds the row and reports whether it fit; a row alone always fits. The caller sees to it that no ordering key
-// comes twice: it asks its in-flight set, which holds the keys of this batch too.
+// Add adds the row and reports whether it fit; a row alone always fits. The caller ensures that no ordering key comes
+// twice: its in-flight set has this batch's keys too.
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
 	body := b.travels(r)
@@ -41,7 +41,7 @@ func (b *Batch) fits(size, body int) bool {
 	return size <= MaxBatchBytes && body <= MaxBodyBytes && (b.MaxBytes == 0 || max(size, body) <= b.MaxBytes)
 }
 
-// Replace puts another row in the place of the i-th and reports whether it fits.
+// Replace replaces the i-th row and reports whether the new one fits.
 func (b *Batch) Replace(i int, r Ref) bool {
 	was, row := b.Rows[i], r.Row()
 	size, body := b.size-was.Row().Size()+row.Size(), b.body-b.travels(was)+b.travels(r)
@@ -52,7 +52,7 @@ func (b *Batch) Replace(i int, r Ref) bool {
 	return true
 }
 
-// travels returns how many bytes of a request's body the row takes at most.
+// travels returns the most bytes that the row takes in a request's body.
 func (b *Batch) travels(r Ref) int {
 	n := r.Row().Bytes() + bodyBytesPerRow + b.RowExtra
 	if b.Extra != nil {
@@ -61,7 +61,7 @@ func (b *Batch) travels(r Ref) int {
 	return n
 }
 
-// Size returns the accounted bytes of the batch's rows.
+// Size is the accounted bytes of the batch's rows.
 func (b *Batch) Size() int { return b.size }
 
 // Reset empties the batch and keeps its memory.

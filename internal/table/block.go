@@ -1,6 +1,6 @@
 package table
 
-// Row is a view into its Block: offsets, never a heap object of its own. It is frozen once appended.
+// Row is a view into its Block: offsets, never a heap object. It is frozen once appended.
 type Row struct {
 	Hash   uint64 // of the ordering key
 	key    uint32 // start of the ordering key in Block.Data; the row's PlainBuffer bytes follow it
@@ -16,26 +16,26 @@ type Row struct {
 // RowBytes is the memory of a Row.
 const RowBytes = 40
 
-// suspect is the bit of Row.line that says that an earlier process may have sent the row. It is there because it must
-// survive being written to disk, and no split has so many lines.
+// suspect is the bit of Row.line that says that an earlier process may have sent the row. It must survive spilling to
+// disk, and no split has that many lines.
 const suspect = 1 << 31
 
-// Suspect reports whether an earlier process may have sent the row, so that it may have been applied or may be yet.
+// Suspect reports whether an earlier process may have sent the row, so that it may have been or may yet be applied.
 func (r *Row) Suspect() bool { return r.line&suspect != 0 }
 
 // SetSuspect says that an earlier process may have sent the row.
 func (r *Row) SetSuspect() { r.line |= suspect }
 
-// ownMode is where the mode of a row of Changes begins in Row.size: no row has so many bytes.
+// ownMode is the first bit of the mode of a row of Changes in Row.size: no row has that many bytes.
 const ownMode = 30
 
-// Size returns the row's bytes in the service's size accounting.
+// Size is the row's bytes in the service's accounting.
 func (r *Row) Size() int { return int(r.size & (1<<ownMode - 1)) }
 
-// Units returns the write capacity units the row costs.
+// Units is the row's cost in write capacity units.
 func (r *Row) Units() int { return CapacityUnits(r.Size()) }
 
-// Mode returns what the row does: its own mode, if it has one, else that of its load.
+// Mode returns the row's own mode, if it has one, else its load's.
 func (r *Row) Mode(of Mode) Mode {
 	if own := r.size >> ownMode; own > 0 {
 		return Mode(own - 1)
@@ -43,19 +43,19 @@ func (r *Row) Mode(of Mode) Mode {
 	return of
 }
 
-// SetMode gives the row a mode of its own: Put, Update or Delete.
+// SetMode gives the row its own mode: Put, Update or Delete.
 func (r *Row) SetMode(m Mode) { r.size = uint32(r.Size()) | uint32(m+1)<<ownMode }
 
-// Number returns how many records of the split stand before the row's.
+// Number is the number of the split's records before the row's.
 func (r *Row) Number() int { return int(r.record) }
 
-// Line returns how many lines of the split stand before the row's record.
+// Line is the number of the split's lines before the row's record.
 func (r *Row) Line() uint32 { return r.line &^ suspect }
 
-// Bytes returns the length of the row's PlainBuffer bytes.
+// Bytes is the length of the row's PlainBuffer bytes.
 func (r *Row) Bytes() int { return int(r.raw - r.body) }
 
-// Split is the part of a source that blocks came from. Its blocks share it.
+// Split is the part of a source that blocks come from. Its blocks share it.
 type Split struct {
 	Source  string
 	Ordinal int // of the source among those of the run
@@ -68,32 +68,32 @@ type Split struct {
 	FirstRecord int64 // records of the source before this split; known at the hand-over
 	FirstLine   int64 // lines of the source before this split; known at the hand-over
 
-	// Position is the place of the first record in the order in which records are handed over.
+	// Position is the first record's place in the order of handing over.
 	Position Position
 }
 
-// Position is a place in the order in which records are handed over: of a source that is read in its own order, the ordinal and the
-// record's number. Sources that are read by a schedule are numbered together, along the schedule, as if they were the first of them.
+// Position is a place in the order of handing over: for a source read in its own order, the ordinal and the record's
+// number. Sources read by a schedule are numbered together, along the schedule, as if they were the first of them.
 type Position struct {
 	Source int
 	Record int64
 }
 
-// Block holds rows of one split that belong to one lane, packed: for each row its ordering key, its PlainBuffer bytes and
-// its original record. Blocks are what moves between rooms and what is spilled. A block is filled by one worker and
-// frozen when it is handed over; only Pending changes afterwards, and only in the room that holds the block.
+// Block holds rows of one split that belong to one lane, packed: for each row its ordering key, its PlainBuffer bytes
+// and its original record. Blocks move between rooms and are spilled. One worker fills a block, which is frozen when it
+// is handed over; only Pending changes afterwards, and only in the room that holds the block.
 type Block struct {
 	Split *Split
 	Data  []byte
 	Rows  []Row
 
-	// From and To are the records of the split that the block stands for: no row of its lane's keys among them is in
-	// another block. A To of 0 ends them after the last row.
+	// From and To are the split's records that the block covers: no row of its lane's keys among them is in another block.
+	// A To of 0 ends them after the last row.
 	From, To uint32
 
 	Pending int // rows that keep the block in memory
 
-	// Reusable says that the block's memory is used again when none of its rows is pending.
+	// Reusable means that the block's memory is reused once none of its rows is pending.
 	Reusable bool
 }
 
@@ -104,14 +104,14 @@ type Span struct {
 	Line       uint32 // lines before it
 }
 
-// Bytes returns the memory the block holds.
+// Bytes is the block's memory.
 func (b *Block) Bytes() int { return cap(b.Data) + cap(b.Rows)*RowBytes }
 
 // Reset empties the block and keeps its memory.
 func (b *Block) Reset() { b.Data, b.Rows = b.Data[:0], b.Rows[:0] }
 
-// Append makes a row of Data[key:]: the ordering key from key up to body, the PlainBuffer bytes from body to the
-// end of Data, after which the original record is put; nil is none. Size is the row's accounted bytes.
+// Append makes a row of Data[key:]: the ordering key from key to body, the PlainBuffer bytes from body to the end of
+// Data; the original record, or nil, is appended. size is the row's accounted bytes.
 func (b *Block) Append(key, body, size int, m Span, record []byte) {
 	raw := len(b.Data)
 	b.Data = append(b.Data, record...)
@@ -123,7 +123,7 @@ func (b *Block) Append(key, body, size int, m Span, record []byte) {
 	})
 }
 
-// AppendMade appends a row that was made before: its ordering key, its PlainBuffer bytes and its accounted bytes.
+// AppendMade appends an existing row: its ordering key, its PlainBuffer bytes and its accounted bytes.
 func (b *Block) AppendMade(key, body []byte, size int, m Span) {
 	start := len(b.Data)
 	b.Data = append(append(b.Data, key...), body...)
@@ -141,12 +141,12 @@ func (b *Block) Copy(from *Block, rows []int32) {
 	}
 }
 
-// CopyAll makes the block's rows those of another one.
+// CopyAll copies another block's rows.
 func (b *Block) CopyAll(from *Block) {
 	b.Data, b.Rows = append(b.Data[:0], from.Data...), append(b.Rows[:0], from.Rows...)
 }
 
-// Keep drops every row that keep says no to; the memory of its bytes stays.
+// Keep drops every row for which keep is false; the memory of its bytes stays.
 func (b *Block) Keep(keep func(i int32) bool) {
 	kept := b.Rows[:0]
 	for i := range b.Rows {
@@ -157,7 +157,7 @@ func (b *Block) Keep(keep func(i int32) bool) {
 	b.Rows = kept
 }
 
-// Memory returns the bytes of Data that the rows take, by their indices.
+// Memory is the bytes of Data of the rows with these indices.
 func (b *Block) Memory(rows []int32) (n int) {
 	for _, i := range rows {
 		n += int(b.Rows[i].end - b.Rows[i].key)
@@ -165,7 +165,7 @@ func (b *Block) Memory(rows []int32) (n int) {
 	return n
 }
 
-// Truncate drops every row from the record with n records before it on.
+// Truncate drops all rows from the record with n records before it on.
 func (b *Block) Truncate(n int) {
 	rows := len(b.Rows)
 	for rows > 0 && int(b.Rows[rows-1].record) >= n {
@@ -189,7 +189,7 @@ func (s *Split) Reject(m Span, why Reason, raw []byte) Reject {
 	}
 }
 
-// Place returns where the i-th row's record stands in its split.
+// Place is the place of the i-th row's record in its split.
 func (b *Block) Place(i int32) uint32 { return b.Rows[i].record }
 
 // Ref names one row of one block.
@@ -201,16 +201,16 @@ type Ref struct {
 // Row returns the row.
 func (r Ref) Row() *Row { return &r.Block.Rows[r.Index] }
 
-// Memory returns the bytes of memory that the row takes in its block.
+// Memory is the row's bytes of memory in its block.
 func (r Ref) Memory() int64 {
 	row := r.Row()
 	return int64(row.end-row.key) + RowBytes
 }
 
-// Number returns the row's place among the records of its source, from 0: records are numbered when their split is handed over.
+// Number is the row's place among its source's records, from 0: records are numbered when their split is handed over.
 func (r Ref) Number() int64 { return r.Block.Split.FirstRecord + int64(r.Row().record) }
 
-// Position returns the row's place in the order in which records are handed over.
+// Position is the row's place in the order of handing over.
 func (r Ref) Position() Position {
 	p := r.Block.Split.Position
 	p.Record += int64(r.Row().record)
@@ -229,13 +229,13 @@ func (r Ref) Body() []byte {
 	return r.Block.Data[row.body:row.raw]
 }
 
-// Within returns where those bytes are in the block's Data.
+// Within returns the place of those bytes in the block's Data.
 func (r Ref) Within() (from, to uint32) {
 	row := r.Row()
 	return row.body, row.raw
 }
 
-// Record returns the record as it is in the input, empty for formats that are not text.
+// Record returns the input's record, empty for formats that are not text.
 func (r Ref) Record() []byte {
 	row := r.Row()
 	return r.Block.Data[row.raw:row.end]

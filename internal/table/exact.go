@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// PrintsDouble reports whether a program that has the double f prints it as the text: AppendDouble, Go, Python, Double.toString of Java, or %.17g
-// of C. Other texts (007, 10.50, 1e3) say something that the number does not. Text was parsed to f.
+// PrintsDouble reports whether a program prints the double f as the text: AppendDouble, Go, Python, Java's
+// Double.toString, or %.17g of C. Other texts (007, 10.50, 1e3) contain more than the number. f is the parsed text.
 func PrintsDouble(text []byte, f float64) bool {
 	if n, _ := significant(make([]byte, 0, 40), text); len(n) > 17 || !KeepsDouble(text, f) {
 		return false
@@ -40,10 +40,9 @@ func PrintsDouble(text []byte, f float64) bool {
 	return signed && padded && !zero && (a < 1e-4 || a >= 1e6) && (len(digits) > 1 || digits[0] != '0')
 }
 
-// KeepsDouble reports whether the double nearest to a decimal number is that number: rounded to the number's own significant
-// digits it gives the same digits. 0.1 and 0.10000000000000001 (17 digits, as many programs print them) are kept,
-// 0.1000000000000000055 and 12345678901234567891 have digits that no double gives back. Text is a number that
-// was parsed to f.
+// KeepsDouble reports whether the double nearest to a decimal number keeps it: rounded to the number's own significant
+// digits it gives the same digits. 0.1 and 0.10000000000000001 (17 digits, as many programs print) are kept,
+// 0.1000000000000000055 and 12345678901234567891 have digits that no double gives back. f is the parsed text.
 func KeepsDouble(text []byte, f float64) bool {
 	var room [40]byte
 	digits, exponent := significant(room[:0], text)
@@ -63,8 +62,8 @@ const (
 	maxDigits      = 767 // of the exact decimal text of a double
 )
 
-// significant appends the digits of a decimal number from the first that is not 0 to the last that is not 0, and returns
-// the power of ten of the first. Zero has no digits.
+// significant appends a decimal number's digits from the first to the last that is not 0, and returns the first one's
+// power of ten. Zero has no digits.
 func significant(dst []byte, text []byte) (digits []byte, exponent int) {
 	digits = dst
 	point, seen := -1, 0 // digits before the point, counted from the first significant one

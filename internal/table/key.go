@@ -9,12 +9,12 @@ import (
 	"hash/maphash"
 )
 
-// AppendKey appends one primary-key column to an ordering key. Keys built column by column compare bytewise as
-// Tablestore orders rows: integers numerically, strings and binary values by unsigned bytes with a proper prefix
-// first. Two rows have the same primary key exactly if their ordering keys are equal.
+// AppendKey appends one primary-key column to an ordering key. Keys built column by column compare bytewise as Tablestore orders rows:
+// integers numerically, strings and binary values by unsigned bytes with a proper prefix first. Two rows have the same primary key exactly
+// if their ordering keys are equal.
 //
-// An integer is 8 bytes, big endian, sign flipped. A string or binary value has each 0x00 written as 0x00 0xff and
-// ends with 0x00 0x01, so that no value is a prefix of another and the next column cannot shift the order.
+// An integer is 8 bytes, big endian, sign flipped. A string or binary value has each 0x00 written as 0x00 0xff and ends with 0x00 0x01, so
+// no value is a prefix of another and the next column cannot shift the order.
 func AppendKey(dst []byte, v Value) []byte {
 	if v.Type == Integer {
 		return binary.BigEndian.AppendUint64(dst, uint64(v.Int)^(1<<63))
@@ -29,8 +29,8 @@ func AppendKey(dst []byte, v Value) []byte {
 	return append(dst, 0, 1)
 }
 
-// FirstColumn returns how many bytes the first primary-key column takes in an ordering key whose first column has the
-// type, or -1 where the key ends before the column does.
+// FirstColumn returns the length of the first primary-key column, of type t, in an ordering key, or -1 if the key ends
+// before it.
 func FirstColumn(t Type, key []byte) int {
 	if t == Integer {
 		if len(key) < 8 {
@@ -52,8 +52,8 @@ func FirstColumn(t Type, key []byte) int {
 
 var errCutKey = errors.New("decode ordering key: it ends within its first column")
 
-// DecodeKey turns the first column of an ordering key back into the value that AppendKey was given, and returns how
-// many bytes it took. The bytes of a string or binary value are a copy.
+// DecodeKey returns the first column's value of an ordering key, and its length there. The bytes of a string or binary
+// value are a copy.
 func DecodeKey(t Type, key []byte) (Value, int, error) {
 	if !t.KeyType() {
 		return Value{}, 0, fmt.Errorf("decode ordering key: no key column is of type %s", t)
@@ -78,11 +78,11 @@ func DecodeKey(t Type, key []byte) (Value, int, error) {
 	return v, n, nil
 }
 
-// KeyRange is the ordering keys from Lower on, up to and without Upper, as AppendKey encodes them. A nil Lower begins at
-// the first key, a nil Upper ends after the last.
+// KeyRange is the ordering keys from Lower to Upper, exclusive, encoded by AppendKey. A nil Lower begins at the first
+// key, a nil Upper ends after the last.
 type KeyRange struct{ Lower, Upper []byte }
 
-// Within returns the keys that both ranges hold, and false if there are none.
+// Within returns the intersection of two ranges, false if it is empty.
 func (r KeyRange) Within(o KeyRange) (KeyRange, bool) {
 	if bytes.Compare(o.Lower, r.Lower) > 0 {
 		r.Lower = o.Lower
@@ -95,7 +95,7 @@ func (r KeyRange) Within(o KeyRange) (KeyRange, bool) {
 
 var hashSeed = maphash.MakeSeed()
 
-// HashKey hashes an ordering key. It differs from process to process; two different keys may share a hash.
+// HashKey hashes an ordering key. It differs between processes; two different keys may share a hash.
 func HashKey(key []byte) uint64 { return maphash.Bytes(hashSeed, key) }
 
 // OrderingKey is AppendKey of all columns of a key, or of the first ones.
@@ -106,9 +106,9 @@ func OrderingKey(values []Value) (key []byte) {
 	return key
 }
 
-// Where the rows of one load go to several tables, their ordering keys begin with the table's name and a zero byte. Names
-// are of letters, digits and underscores, so no name with its zero byte is the beginning of another, keys of one table stay
-// together, and all that orders, queues and remembers keys continues doing so without knowing of tables.
+// In a load into several tables, ordering keys begin with the table's name and a zero byte. Names consist of letters,
+// digits and underscores, so no name with its zero byte is a prefix of another, a table's keys stay together, and code
+// that orders, queues and remembers keys need not know tables.
 
 // AppendTable begins the ordering key of a row of the table.
 func AppendTable(dst []byte, name string) []byte { return append(append(dst, name...), 0) }
@@ -116,7 +116,7 @@ func AppendTable(dst []byte, name string) []byte { return append(append(dst, nam
 // AppendTableEnd appends the first key after all of the table.
 func AppendTableEnd(dst []byte, name string) []byte { return append(append(dst, name...), 1) }
 
-// CutTable cuts an ordering key that begins with a table's name into that and the rest.
+// CutTable splits an ordering key into the table's name and the rest.
 func CutTable(key []byte) (name, rest []byte) {
 	i := bytes.IndexByte(key, 0)
 	if i < 0 {
@@ -125,7 +125,7 @@ func CutTable(key []byte) (name, rest []byte) {
 	return key[:i], key[i+1:]
 }
 
-// Compare orders values of one type of key columns as Tablestore does.
+// Compare orders values of one key column type as Tablestore does.
 func Compare(a, b Value) int {
 	if a.Type == Integer {
 		return cmp.Compare(a.Int, b.Int)

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// The service's limits; a request over one of them is refused. Sizes are in bytes of the service's own accounting
-// (names plus values, see Value.Size), except MaxBodyBytes, which counts what travels.
-// Source: Tablestore's documented limits and the boundaries its SDKs' integration tests assert.
+// The service's limits; it refuses a request beyond one of them. Sizes are bytes of the service's own accounting (names
+// plus values, see Value.Size), except MaxBodyBytes, the bytes sent. Source: Tablestore's documented limits and the
+// boundaries that its SDKs' integration tests assert.
 const (
 	MaxKeyColumns       = 4                // primary-key columns of a table
 	MaxKeyBytes         = 1024             // one string or binary primary-key value
@@ -38,11 +38,12 @@ func CheckTableName(name string) error {
 	return nil
 }
 
-// UnchangedColumn is the cell of a row that is written only if the stored row is what it was: the column condition, as the service takes it. The
-// cell is not written. A row without it is written only if there is none of its key. No column of a table has that name.
+// UnchangedColumn is the cell of a row that is written only if the stored row is unchanged: the column condition, in
+// the service's form. The cell is not written. A row without it is written only if its key is free. No table has a
+// column with that name.
 const UnchangedColumn = "#unchanged"
 
-// CheckColumnName returns why the service would refuse the name of a column, or nil.
+// CheckColumnName returns why the service would refuse a column's name, or nil.
 func CheckColumnName(name string) error {
 	switch {
 	case name == "":
@@ -57,8 +58,8 @@ func CheckColumnName(name string) error {
 	return nil
 }
 
-// PlainColumnName reports whether the name also follows the stricter documented rule, which SQL and secondary
-// indexes need. The service itself accepts more.
+// PlainColumnName reports whether the name also follows the stricter documented rule, which SQL and secondary indexes
+// need. The service itself accepts more.
 func PlainColumnName(name string) bool { return plainName(name) }
 
 func plainName(name string) bool {
@@ -72,8 +73,8 @@ func plainName(name string) bool {
 	return name != ""
 }
 
-// Bounds of a time to live. The service documents a day as the least; where it accepts less, rows would be gone before a
-// load of them is verified.
+// Limits of a time to live. The service documents a day as the least; if it accepts less, rows would be gone before
+// their load is verified.
 const (
 	MinTimeToLive = 86_400 // seconds
 	MaxTimeToLive = math.MaxInt32
@@ -87,7 +88,7 @@ func CheckTimeToLive(seconds int) error {
 	return fmt.Errorf("want -1 (never expires) or %d seconds (a day) to %d", MinTimeToLive, MaxTimeToLive)
 }
 
-// CheckKey returns why the service would refuse to make a table for its auto-increment columns, or nil.
+// CheckKey returns why the service would refuse a table for its auto-increment columns, or nil.
 func CheckKey(key []KeyColumn) error {
 	auto := ""
 	for i, k := range key {
@@ -104,7 +105,7 @@ func CheckKey(key []KeyColumn) error {
 	return nil
 }
 
-// CapacityUnits returns the write capacity units of a row of size accounted bytes: one for each started 4 KiB.
+// CapacityUnits is the write capacity units of a row with size accounted bytes: one for each started 4 KiB.
 func CapacityUnits(size int) int {
 	return max(1, (size+CapacityUnitBytes-1)/CapacityUnitBytes)
 }

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// MaxMarkBytes bounds a mark: a job's name of 12 characters, a run's of 15, two numbers of 13 digits at most, a checksum of 7
-// and the dots between them.
+// MaxMarkBytes is the longest mark: a job's name of 12 characters, a run's of 15, two numbers of 13 digits at most, a
+// checksum of 7 and the dots between them.
 const MaxMarkBytes = 64
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Marker makes the marks of one run. Job is the same for every load of the same inputs into the same table, Run for every
-// attempt of one load and for no other load.
+// Marker makes the marks of one run. Job is the same for every load of the same inputs into the same table, Run only
+// for the attempts of one load.
 type Marker struct{ Job, Run string }
 
-// NewRun makes the name of a run that begins now. Names of later runs are higher, as text.
+// NewRun names a run that begins now. Names of later runs are higher, as text.
 func NewRun(now time.Time) string {
 	return fmt.Sprintf("%09s%.6s", strconv.FormatInt(now.UnixMilli(), 36), strings.ToLower(rand.Text()))
 }
 
-// Append appends the row's mark: text that says of which job, run, source and record it came. It has a checksum of the
-// row's bytes, so that a row is never taken for another that was at its place before the input changed.
+// Append appends the row's mark: text that names its job, run, source and record. It has a checksum of the row's bytes,
+// so a row is never mistaken for another that was at its place before the input changed.
 func (m Marker) Append(dst []byte, r Ref) []byte {
 	dst = append(append(dst, m.Job...), '.')
 	dst = append(append(dst, m.Run...), '.')
@@ -34,7 +34,7 @@ func (m Marker) Append(dst []byte, r Ref) []byte {
 	return strconv.AppendUint(dst, uint64(crc32.Checksum(r.Body(), castagnoli)), 36)
 }
 
-// Marked is what a mark says.
+// Marked is a mark's content.
 type Marked struct {
 	Job, Run string // Run is empty in marks of versions that did not write it
 	Source   int
@@ -42,7 +42,7 @@ type Marked struct {
 	Sum      uint32
 }
 
-// ParseMark reads a mark, and reports whether the text is one.
+// ParseMark reads a mark, false if the text is not one.
 func ParseMark(text string) (m Marked, ok bool) {
 	parts := strings.Split(text, ".")
 	switch len(parts) {
@@ -61,7 +61,7 @@ func ParseMark(text string) (m Marked, ok bool) {
 	return m, err1 == nil && err2 == nil && err3 == nil && m.Job != ""
 }
 
-// SameRecord reports whether two marks are of the same record of the same job, whichever run wrote them.
+// SameRecord reports whether two marks are of the same record of the same job, of any runs.
 func (m Marked) SameRecord(o Marked) bool {
 	m.Run, o.Run = "", ""
 	return m == o

@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// packedRowBytes is what a row takes in a packed block beside its data.
+// packedRowBytes is a packed row's size beside its data.
 const packedRowBytes = 28
 
-// AppendPacked appends rows of the block, by their indices, as they are kept on disk: for each row the lengths of its
-// ordering key, PlainBuffer bytes and record, its place and its size, as 7 little-endian numbers of 4 bytes, and then
-// those bytes. What the rows share with their split is not in it.
+// AppendPacked appends the rows with these indices in their disk format: for each row the lengths of its ordering key,
+// PlainBuffer bytes and record, its place and its size, as 7 little-endian numbers of 4 bytes, and then those bytes.
+// Data shared with the split is not included.
 func (b *Block) AppendPacked(dst []byte, rows []int32) []byte {
 	for _, i := range rows {
 		r := &b.Rows[i]
@@ -24,8 +24,7 @@ func (b *Block) AppendPacked(dst []byte, rows []int32) []byte {
 
 var errPacked = errors.New("a packed block is cut short or damaged")
 
-// Unpack makes a block of the first n rows that AppendPacked put into packed, and returns what follows them. The block
-// keeps the memory of packed.
+// Unpack makes a block of the first n rows in packed, and returns the rest. The block keeps packed's memory.
 func Unpack(s *Split, packed []byte, n int) (b *Block, rest []byte, err error) {
 	b = &Block{Split: s, Data: packed, Rows: make([]Row, 0, n)}
 	at := 0

@@ -2,7 +2,7 @@ package table
 
 import "fmt"
 
-// Codes of rows that never reach the service; a row the service refuses carries the service's code.
+// Codes of rows that never reach the service; a row refused by the service has the service's code.
 const (
 	CodeRagged         = "RaggedRecord"
 	CodeQuote          = "BadQuote"
@@ -26,7 +26,7 @@ const (
 	CodeNoAnswer       = "NoAnswer"      // the service was sent the row, and has never answered
 )
 
-// Location says where a record stands in the input.
+// Location is a record's place in the input.
 type Location struct {
 	Source string // file name as given
 	Record int64  // 1-based, the header not counted
@@ -53,7 +53,7 @@ func (r *Reason) Error() string {
 	return fmt.Sprintf("%s: column %s: %s", r.Code, r.Column, r.Message)
 }
 
-// MaxShownBytes bounds the offending text a Reason keeps.
+// MaxShownBytes limits the offending text in a Reason.
 const MaxShownBytes = 120
 
 // Show returns the start of a value for a message, cut at MaxShownBytes.
@@ -64,7 +64,7 @@ func Show(text []byte) string {
 	return string(text)
 }
 
-// Reject is a row that will not be written: where it stood, why, and its original record.
+// Reject is a row that will not be written: its place, the reason, and its original record.
 type Reject struct {
 	Location Location
 	Reason   Reason

@@ -9,8 +9,8 @@ import (
 // Mode is what a row does to the table.
 type Mode uint8
 
-// The modes of a load. Put replaces the whole row, Update touches the named columns only, Delete removes the row, Increment
-// adds to the named columns. Of Changes each row has one of the first three of its own.
+// The modes of a load. Put replaces the whole row, Update changes only the named columns, Delete removes the row,
+// Increment adds to the named columns. In Changes each row has its own of the first three.
 const (
 	Put Mode = iota
 	Update
@@ -22,7 +22,7 @@ const (
 // Existence is the row existence condition of a write.
 type Existence uint8
 
-// The row existence conditions, as Tablestore names them.
+// The row existence conditions, by Tablestore's names.
 const (
 	Ignore Existence = iota
 	ExpectExist
@@ -36,25 +36,26 @@ type KeyColumn struct {
 	Auto bool   `json:"auto_increment,omitempty"` // an auto-increment column: an Integer that the service can make, never the first
 }
 
-// Column says how one input column becomes one table column.
+// Column maps one input column to one table column.
 type Column struct {
 	Source string // name in the input
 	Name   string // name in the table
 	Type   Type
 	Hex    bool // Binary: text is hexadecimal, otherwise base64
-	// Time, when set, makes an Integer of a time.
+	// Time, if set, makes an Integer of a time.
 	Time *Time
-	// Exact is set when the user did not ask for the type: then text that is not the canonical text of its value does
-	// not fit, because storing the value would change what the input says (007 is not 7).
+	// Exact is set if the user did not ask for the type: then text must be the canonical text of its value, because
+	// storing the value would otherwise change the input (007 is not 7).
 	Exact bool
-	// Zeros is set beside Exact when the type is that of the column in the table: then 10.20 is read as the double 10.2.
+	// Zeros is set beside Exact if the type is the table's: then 10.20 is read as the double 10.2.
 	Zeros    bool
 	Inferred bool // from a sample
-	// Own, when set, is the type that the values of the column have in a file that gives its values types (JSON, Parquet), as
-	// the sample has them. Such values of other types do not fit: 5 and "5" would become one value. Double takes integers too. Of
-	// a column of type Any it is the type of texts without one.
+	// Own, if set, is the type of the column's values in a file with types (JSON, Parquet), by the sample. Such values of
+	// other types do not fit: 5 and "5" would become one value. Double takes integers too. For a column of type Any it is
+	// the type of untyped texts.
 	Own Type
-	// Unit is what the values count, as a schema of the input says it ("timestamp, µs"): a number alone does not. Empty is unknown.
+	// Unit is the unit of the values by the input's schema ("timestamp, µs"), which a number alone does not show. Empty is
+	// unknown.
 	Unit string
 }
 
@@ -63,22 +64,22 @@ type Time struct {
 	Layout string // of the text, as package time has it
 	Zone   *time.Location
 	Unit   int64 // units of a second: 1, 1e3, 1e6 or 1e9
-	// Zoned says that the text has an offset or a zone, so that Zone does not count.
+	// Zoned means that the text has an offset or a zone, so Zone does not count.
 	Zoned bool
 }
 
-// Schema is a table and how input columns map onto it. Key columns come first in every record the reader delivers,
-// in the order of the primary key, then Columns.
+// Schema is a table and its input columns. In every record of the reader, key columns come first, in the order of the
+// primary key, then Columns.
 type Schema struct {
 	Table   string
 	Key     []KeyColumn
 	Columns []Column // Key's sources first, then attributes
-	// Numbered is which column of Key the service makes the value of for each row; 0 is none, as it is never the first.
-	// Rows then have a placeholder there, and can no longer be distinguished by us.
+	// Numbered is the index in Key of the column whose value the service makes for each row; 0: none, as it is never the
+	// first. Rows then have a placeholder there, and we can no longer distinguish them.
 	Numbered int
 }
 
-// Ordering returns the key columns that make the ordering key: all, or those before the one that the service numbers.
+// Ordering returns the key columns of the ordering key: all, or those before the one that the service numbers.
 func (s *Schema) Ordering() []KeyColumn {
 	if s.Numbered > 0 {
 		return s.Key[:s.Numbered]
@@ -89,7 +90,7 @@ func (s *Schema) Ordering() []KeyColumn {
 // Attributes returns the attribute columns.
 func (s *Schema) Attributes() []Column { return s.Columns[len(s.Key):] }
 
-// AnyAge is a maximum deviation, in seconds, that takes the timestamp of any cell that there can be.
+// AnyAge is a maximum deviation, in seconds, that takes any cell's timestamp.
 const AnyAge = 100 * 366 * 86400
 
 // Definition is what creating a table needs beside its key.
@@ -110,7 +111,7 @@ type Index struct {
 	Columns []string `json:"defined_columns"`
 }
 
-// Holds reports whether the index is as another one was asked for: the service completes the key by that of the table.
+// Holds reports whether the index is the requested one: the service completes the key by the table's.
 func (i Index) Holds(asked *Index) bool {
 	return i.Name == asked.Name && i.Local == asked.Local && len(i.Key) >= len(asked.Key) && slices.Equal(i.Key[:len(asked.Key)], asked.Key) &&
 		slices.Equal(slices.Sorted(slices.Values(i.Columns)), slices.Sorted(slices.Values(asked.Columns)))

@@ -17,13 +17,13 @@ const (
 	Boolean
 	String
 	Binary
-	// Any is the type of a column whose values keep the type that the file gives each of them.
+	// Any is the type of a column whose values keep their types in the file.
 	Any
 )
 
 var typeNames = [...]string{"null", "integer", "double", "boolean", "string", "binary", "any"}
 
-// String returns the name users give the type in --type and --pk.
+// String returns the type's name in --type and --pk.
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
 		return typeNames[t]
@@ -31,7 +31,7 @@ func (t Type) String() string {
 	return "type " + strconv.Itoa(int(t))
 }
 
-// ParseType reads the name of a type as users write it.
+// ParseType reads a type's name as users write it.
 func ParseType(name string) (Type, error) {
 	for t, n := range typeNames {
 		if n == name && Type(t) != Null {
@@ -44,7 +44,7 @@ func ParseType(name string) (Type, error) {
 // MarshalText implements encoding.TextMarshaler by the name.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads what MarshalText has written.
+// UnmarshalText implements encoding.TextUnmarshaler by the name.
 func (t *Type) UnmarshalText(name []byte) (err error) {
 	*t, err = ParseType(string(name))
 	return err
@@ -53,8 +53,8 @@ func (t *Type) UnmarshalText(name []byte) (err error) {
 // KeyType reports whether a primary-key column can have the type.
 func (t Type) KeyType() bool { return t == Integer || t == String || t == Binary }
 
-// Value is one typed cell value. Bytes of a String or Binary are a view into memory that the maker of the value
-// owns; who keeps the value longer than the maker allows copies them.
+// Value is one typed cell value. Bytes of a String or Binary are a view into memory of the value's maker; copy them to
+// keep the value longer than the maker allows.
 type Value struct {
 	Type   Type
 	Absent bool    // Null: the record does not have the column, so an update never deletes it
@@ -63,8 +63,8 @@ type Value struct {
 	Bytes  []byte  // String (UTF-8) or Binary
 }
 
-// Size returns the value's bytes in the service's size accounting: integer and double 8, boolean 1, string and
-// binary their length.
+// Size is the value's bytes in the service's accounting: integer and double 8, boolean 1, string and binary their
+// length.
 func (v Value) Size() int {
 	switch v.Type {
 	case Integer, Double:
@@ -77,9 +77,9 @@ func (v Value) Size() int {
 	return 0
 }
 
-// AppendDouble appends the canonical text of a double: the shortest decimal digits that parse back to the same
-// value, written without an exponent from 1e-7 up to 1e21. It is what export prints and what type inference
-// compares with, so that a file loaded and exported again has the same text.
+// AppendDouble appends the canonical text of a double: the shortest decimal digits that parse back to the same value,
+// without an exponent from 1e-7 up to 1e21. Export prints it and type inference compares with it, so a file loaded and
+// exported again has the same text.
 func AppendDouble(dst []byte, v float64) []byte {
 	if text, ok := appendShortDecimal(dst, v); ok {
 		return text
@@ -91,9 +91,10 @@ func AppendDouble(dst []byte, v float64) []byte {
 	return strconv.AppendFloat(dst, v, format, -1, 64)
 }
 
-// appendShortDecimal is AppendDouble for numbers of at most three digits after the point and 15 in all, which most are, in about 0.6 of
-// the time. No two decimal numbers of 15 digits are the same double, so one that is v is the shortest; and as 1,000 and integers up to
-// 10^15 are exact as doubles, v is one exactly if dividing gives it back.
+// appendShortDecimal is AppendDouble for numbers with at most three digits after the point and 15 in all, the usual
+// ones, in about 0.6 of the time. No two decimal numbers of 15 digits are the same double, so one equal to v is the
+// shortest; and as 1,000 and integers up to 10^15 are exact doubles, v is such a number exactly if dividing gives it
+// back.
 func appendShortDecimal(dst []byte, v float64) ([]byte, bool) {
 	const most = 1e15
 	sign, a := v < 0, math.Abs(v)

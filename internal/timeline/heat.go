@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Heat counts over time and partitions. A partition is named by where it begins, so that the part of it that begins there
-// keeps its counts when it splits. It is not safe for concurrent use.
+// Heat counts over time and partitions. A partition is named by its start, so the part of it that begins there keeps
+// its counts when it splits. It is not safe for concurrent use.
 type Heat struct {
 	line  *Line[[]int64]
 	slots map[string]int
@@ -15,7 +15,7 @@ type Heat struct {
 	shown []string
 }
 
-// NewHeat makes a heat map of at most so many intervals, the first of them every long.
+// NewHeat makes a heat map of at most that many intervals, the first of them every long.
 func NewHeat(every time.Duration, most int) *Heat {
 	return &Heat{slots: map[string]int{}, line: New(every, most, func(into *[]int64, later []int64) {
 		if len(*into) < len(later) {
@@ -27,8 +27,8 @@ func NewHeat(every time.Duration, most int) *Heat {
 	})}
 }
 
-// Slot returns the number under which Add counts the partition that begins at lower (in a form that sorts as keys do; ""
-// is the first partition) and is shown as the given text.
+// Slot returns Add's number of the partition that begins at lower (in a form that sorts like keys; "" is the first
+// partition), shown as the given text.
 func (h *Heat) Slot(lower, shown string) int {
 	slot, known := h.slots[lower]
 	if !known {
@@ -48,7 +48,7 @@ func (h *Heat) Add(since time.Duration, slot int, n int64) {
 	(*p)[slot] += n
 }
 
-// Map is what a Heat has counted.
+// Map is a Heat's counts.
 type Map struct {
 	Every      time.Duration
 	Partitions []string  // where each begins, as shown, in key order

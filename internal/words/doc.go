@@ -1,3 +1,2 @@
-// Package words is how programs tell people things: Grouped writes numbers as people read them, and a Say takes lines for the user, each of
-// a kind. It promises nothing else.
+// Package words formats what programs tell users: Grouped writes numbers, and a Say takes lines, each of a kind.
 package words

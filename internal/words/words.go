@@ -14,14 +14,13 @@ func Grouped(n int64) string {
 	return text
 }
 
-// Say tells the user a line; a nil one tells nobody. Who calls it says once of which kind the line is, and who made it decides how that is
-// shown: as text, as an event of a log, or in a plan.
+// Say tells the user a line; nil tells nobody. The caller sets the line's kind, and the maker decides how it is shown:
+// as text, as a log event, or in a plan.
 type Say func(kind Kind, line string)
 
-// Kind is what a line is, as text begins with it.
+// Kind is a line's kind, with which its text begins.
 type Kind string
 
-// The kinds of lines.
 const (
 	Plain   Kind = ""
 	Note    Kind = "note: "    // of what a plan names, too

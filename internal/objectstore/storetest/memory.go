@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// Memory is a store of objects, as one of the processes that share it sees it. It keeps what a store must keep.
+// Memory is a store of objects as seen by one of the processes that share it. It keeps a store's promises.
 type Memory struct {
 	*Shared
 	process string
 }
 
-// Shared is what the processes share.
+// Shared is the processes' common state.
 type Shared struct {
 	// Objects are by name; a test that changes them lets nothing else run meanwhile.
 	Objects map[string]string
-	// Late is for how long an object is not listed to others than the process that has put it, as in a shared folder whose machines keep what
-	// they have seen of it.
+	// Late is how long an object is listed only to the process that put it, as in a shared folder with caching machines.
 	Late time.Duration
 
 	mu     sync.Mutex
@@ -32,17 +31,17 @@ type Shared struct {
 	by     map[string]string    // by which process
 }
 
-// NewMemory has no objects. Exists is the error of a put of one that must be absent.
+// NewMemory has no objects. exists is the error of PutAbsent for an existing one.
 func NewMemory(exists error) *Memory {
 	return &Memory{Shared: &Shared{Objects: map[string]string{}, exists: exists, since: map[string]time.Time{}, by: map[string]string{}}}
 }
 
-// As is the same store as another process sees it.
+// As is the same store as seen by another process.
 func (m *Memory) As(process string) *Memory { return &Memory{m.Shared, process} }
 
 func (m *Memory) String() string { return "memory" }
 
-// PutAbsent puts an object that is not there.
+// PutAbsent puts an object if the name is free.
 func (m *Memory) PutAbsent(_ context.Context, name string, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +59,7 @@ func (m *Memory) put(name string, body []byte) {
 	m.Objects[name] = string(body)
 }
 
-// Put puts an object, and replaces it.
+// Put puts or replaces an object.
 func (m *Memory) Put(_ context.Context, name string, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +67,7 @@ func (m *Memory) Put(_ context.Context, name string, body []byte) error {
 	return nil
 }
 
-// PutFile puts what a file has.
+// PutFile puts a file's content.
 func (m *Memory) PutFile(ctx context.Context, name, file string) error {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -88,7 +87,7 @@ func (m *Memory) Get(_ context.Context, name string) ([]byte, error) {
 	return []byte(body), nil
 }
 
-// GetRange gets bytes that an object must have.
+// GetRange gets bytes, which must exist.
 func (m *Memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
 	body, err := m.Get(ctx, name)
 	if err != nil {
@@ -112,7 +111,7 @@ func (m *Memory) List(_ context.Context, prefix string) (names []string, err err
 	return names, nil
 }
 
-// Delete deletes an object that may not be there.
+// Delete deletes an object, which may be missing.
 func (m *Memory) Delete(_ context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// Server holds the objects of one bucket. Its fields are changed in Change.
+// Server holds the objects of one bucket. Change its fields in Change.
 type Server struct {
 	Bucket   string
 	PageSize int // of listings
-	// Unconditional makes it a store that ignores conditions of puts, as OSS does with buckets that have versioning.
+	// Unconditional makes it ignore conditions of puts, as OSS does for buckets with versioning.
 	Unconditional bool
 	ReadOnly      bool
 	Full          bool
 	// Fault may answer a request itself. number counts requests from 0.
 	Fault func(number int, w http.ResponseWriter, r *http.Request) (handled bool)
-	// After is called when a request has been carried out and before it is answered: a fault there loses the answer.
+	// After is called when a request has been carried out, before the answer: a fault there loses the answer.
 	After func(number int, r *http.Request)
 
 	mu       sync.Mutex
@@ -41,7 +41,7 @@ type object struct {
 	modified time.Time
 }
 
-// Testing is what New needs of *testing.T.
+// Testing is the part of *testing.T that New needs.
 type Testing interface {
 	Helper()
 	Setenv(key, value string)
@@ -63,7 +63,7 @@ func New(t Testing, bucket string) *Server {
 	return s
 }
 
-// Change changes fields. Requests that began before may see them as they were.
+// Change changes fields. Requests that began before may see the old ones.
 func (s *Server) Change(change func(s *Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Server) Change(change func(s *Server)) {
 // URL is the endpoint.
 func (s *Server) URL() string { return s.server.URL }
 
-// Set puts an object as of a time.
+// Set puts an object with a modification time.
 func (s *Server) Set(key, content string, modified time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,14 +102,14 @@ func (s *Server) Keys() []string {
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Requests returns method, key and range of each request so far.
+// Requests returns the method, key and range of each request so far.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// ETag is that of a content.
+// ETag is a content's ETag.
 func ETag(content string) string { return fmt.Sprintf(`"%x"`, md5.Sum([]byte(content))) }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -19,9 +19,10 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Find looks where the SDKs look: the environment's two families of names, then the provider chain of the official credentials
-// library (profile, RAM role, OIDC, ECS). Note, which may be nil, is told before the chain is asked, which may take a while, and why the
-// chain has no keys. A server of keys that the environment names is tried again for Patience; then the error is a *DownError.
+// Find looks where the SDKs look: the environment's two families of names, then the provider chain of the official
+// credentials library (profile, RAM role, OIDC, ECS). note, which may be nil, is called before the chain, which may
+// take a while, and with the reason if the chain has no keys. A key server named by the environment is tried for
+// Patience; then the error is a *DownError.
 func Find(ctx context.Context, note func(text string)) (common.CredentialsProvider, error) {
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err
@@ -41,7 +42,7 @@ func Find(ctx context.Context, note func(text string)) (common.CredentialsProvid
 	return newChainProvider(chain, func() (credentials.Credential, error) { return credentials.NewCredential(nil) }), nil
 }
 
-// newChain makes a chain and asks it for keys. One that has failed asks its last provider only, so it is not asked again.
+// newChain makes a chain and asks it for keys. A failed chain asks only its last provider, so it is not asked again.
 func newChain() (credentials.Credential, error) {
 	chain, err := credentials.NewCredential(nil)
 	if err == nil {
@@ -50,14 +51,14 @@ func newChain() (credentials.Credential, error) {
 	return chain, err
 }
 
-// DownError is the failure of the server of access keys.
+// DownError is the failure of the key server.
 type DownError struct{ name, why string }
 
 func (d *DownError) Error() string {
 	return fmt.Sprintf("the server that %s names gave no access key for %v: %s; try again when it works, or set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET", d.name, client.Patience, d.why)
 }
 
-// server returns how to ask the server of keys that the environment names, and the variable that does; nil without one.
+// server returns the variable that names a key server, and a function to ask it; nil without one.
 func server() (name string, ask func() error) {
 	set := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return os.Getenv("ALIBABA_CLOUD_"+n) == "" })
@@ -100,7 +101,7 @@ func await(ctx context.Context, name string, ask func() error, note func(string)
 	}
 }
 
-// withoutSecrets is one line of an error: an answer that it quotes may hold keys, and an address a token.
+// withoutSecrets is an error in one line: an answer that it quotes may hold keys, and an address a token.
 func withoutSecrets(err error) string {
 	text, _, _ := strings.Cut(client.OneLine(err.Error()), "{")
 	if uri, query, ok := strings.Cut(os.Getenv("ALIBABA_CLOUD_CREDENTIALS_URI"), "?"); ok {
@@ -138,8 +139,8 @@ func InEnvironment() (common.CredentialsProvider, error) {
 	return nil, nil
 }
 
-// Environment looks in variables of the environment alone: FAMILY_ACCESS_KEY_ID and so on, with a suffix. It returns nil if they are
-// not set.
+// Environment looks only in environment variables: FAMILY_ACCESS_KEY_ID and so on, with a suffix. It returns nil if
+// they are not set.
 func Environment(family, suffix string) (common.CredentialsProvider, error) {
 	var names, values [3]string
 	for i, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {
@@ -177,10 +178,10 @@ func newChainProvider(chain credentials.Credential, again func() (credentials.Cr
 	return p
 }
 
-// refreshEvery is the least time between two requests to the chain.
+// refreshEvery is the least time between two new chains.
 const refreshEvery = 10 * time.Second
 
-// Refresh makes a new chain: the one there is keeps its keys until they expire, and the service has refused them.
+// Refresh makes a new chain: the present one keeps its keys, which the service has refused, until they expire.
 func (p *chainProvider) Refresh() {
 	last, now := p.refreshed.Load(), time.Now().UnixNano()
 	if now-last < int64(refreshEvery) || !p.refreshed.CompareAndSwap(last, now) {
@@ -192,11 +193,12 @@ func (p *chainProvider) Refresh() {
 	}
 }
 
-// keptFor is how long keys are used before the chain is asked again: it asks the server every time for a token with less than three minutes left.
+// keptFor is how long keys are used before the chain is asked again: it asks the server every time for a token with
+// less than three minutes left.
 const keptFor = 5 * time.Second
 
-// GetCredentials returns the last keys when the chain fails for a moment. If they have expired, the service's refusal is
-// the error a user sees: the SDK has no way to pass another.
+// GetCredentials returns the last keys if the chain fails for a moment. If they have expired, the user sees the
+// service's refusal: the SDK has no way to pass another error.
 func (p *chainProvider) GetCredentials() common.Credentials {
 	if last := p.last.Load(); last != nil {
 		if time.Now().UnixNano()-p.asked.Load() < int64(keptFor) || !p.asking.TryLock() {

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Scheme is what an address begins with.
+// Scheme begins an address.
 const Scheme = "ots://"
 
 // Address is a table of an instance.
@@ -19,7 +19,7 @@ type Address struct {
 	Table    string
 }
 
-// String is the address as Parse reads it.
+// String is the inverse of Parse.
 func (a Address) String() string {
 	at := ""
 	if a.Profile != "" {
@@ -28,7 +28,7 @@ func (a Address) String() string {
 	return Scheme + at + a.Instance + "/" + a.Table
 }
 
-// Is reports whether an argument is meant to be an address.
+// Is reports whether an argument looks like an address.
 func Is(text string) bool {
 	return len(text) >= len(Scheme) && strings.EqualFold(text[:len(Scheme)], Scheme)
 }
@@ -38,7 +38,7 @@ var (
 	instances = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 )
 
-// Parse reads an address. What may hold a secret is not repeated in its error.
+// Parse reads an address. Its error does not repeat possible secrets.
 func Parse(text string) (a Address, err error) {
 	const want = Scheme + "INSTANCE/TABLE or " + Scheme + "PROFILE@INSTANCE/TABLE"
 	if !Is(text) {
@@ -62,8 +62,8 @@ func Parse(text string) (a Address, err error) {
 	return a, nil
 }
 
-// Variable is the variable of the environment that holds for a profile what one holds for everything else: that of
-// TABLESTORE_ENDPOINT for the profile old is TABLESTORE_ENDPOINT_OLD.
+// Variable returns a profile's environment variable: for TABLESTORE_ENDPOINT and the profile old,
+// TABLESTORE_ENDPOINT_OLD.
 func Variable(name, profile string) string {
 	if profile == "" {
 		return name
@@ -71,8 +71,8 @@ func Variable(name, profile string) string {
 	return name + "_" + strings.ToUpper(profile)
 }
 
-// EndpointOf is the endpoint of an instance, where one of another instance of the same region is known: an endpoint of the service
-// begins with the name of its instance. Any other endpoint serves all instances.
+// EndpointOf is an instance's endpoint, given that of another instance in the same region: an endpoint of the service
+// begins with its instance's name. Any other endpoint serves all instances.
 func EndpointOf(instance, endpoint, of string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil || of == "" {

@@ -1,3 +1,3 @@
-// Package address reads the name of a table as an argument: ots://[PROFILE@]INSTANCE/TABLE. Parse reads it; Variable says which variables of
-// the environment hold what a profile stands for. The package asks neither the environment nor a service.
+// Package address reads a table's name as an argument: ots://[PROFILE@]INSTANCE/TABLE. Parse reads it; Variable names a
+// profile's environment variables. The package asks neither the environment nor a service.
 package address

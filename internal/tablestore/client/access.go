@@ -10,7 +10,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// access knows which operations the service has let our keys do. It is safe for concurrent use.
+// access knows which operations the service has allowed our keys. It is safe for concurrent use.
 type access struct {
 	credentials common.CredentialsProvider
 	patience    time.Duration // 0 makes every refusal final
@@ -20,11 +20,11 @@ type access struct {
 	refused map[string]time.Time // since when, by path
 }
 
-// Refresher is a provider of credentials that can be told that those it gave were refused.
+// Refresher is a credentials provider that can be told that its keys were refused.
 type Refresher interface{ Refresh() }
 
-// seen takes note of an answer's error, nil for success, and returns it as it is to be taken. The keys' refusal passes for a
-// while where they were accepted before; it comes before anything is applied.
+// seen notes an answer's error, nil for success, and returns the error to act on. A refusal of keys that were accepted
+// before is temporary for a while; it comes before anything is applied.
 func (a *access) seen(path string, err error) error {
 	var ots *tablestore.OtsError
 	refused := errors.As(err, &ots) && ots.Code == authFailed
@@ -56,7 +56,7 @@ func (a *access) seen(path string, err error) error {
 	return &keysRefused{ots}
 }
 
-// unsigned takes note of an answer without a signature: one that refuses the keys says that there may be newer ones.
+// unsigned notes an answer without a signature: a refusal of the keys means that there may be newer ones.
 func (a *access) unsigned(err error) {
 	if u := new(unsigned); errors.As(err, &u) && u.keys {
 		a.refresh()
@@ -72,12 +72,12 @@ func (a *access) refresh() {
 // authFailed is the code of a refusal of the keys.
 const authFailed = "OTSAuthFailed"
 
-// lasts reports whether the refusal is about who may come, not about keys.
+// lasts reports whether the refusal is about the network or an access policy, not the keys.
 func lasts(message string) bool {
 	return strings.Contains(message, boundVPC) || strings.Contains(message, "ACL polic")
 }
 
-// keysRefused is the error of a request whose keys were refused, after they were accepted before.
+// keysRefused is the error of a request whose keys were refused after they had been accepted.
 type keysRefused struct{ cause *tablestore.OtsError }
 
 func (k *keysRefused) Error() string { return k.cause.Error() }

@@ -26,9 +26,9 @@ func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	}))
 }
 
-// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is ErrTooFrequent and is not
-// tried again: the caller decides how long to wait, and may change other tables meanwhile. If the answer to a change was lost,
-// its retry may get ErrTooFrequent too; the table's units then tell whether it was made.
+// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is ErrTooFrequent and
+// is not retried: the caller decides how long to wait, and may change other tables meanwhile. If the answer to a change
+// was lost, its retry may get ErrTooFrequent too; the table's units then tell whether it was made.
 func (a *Admin) Reserve(name string, read, write int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name, ReservedThroughput: &tablestore.ReservedThroughput{Readcap: read, Writecap: write}}
 	soon := false
@@ -45,13 +45,13 @@ func (a *Admin) Reserve(name string, read, write int) error {
 	return a.wrap("change", name, err)
 }
 
-// ThroughputInterval is how long the service wants a table's reserved throughput to stay before it is changed again.
+// ThroughputInterval is the service's least time between two changes of a table's reserved throughput.
 const ThroughputInterval = 2 * time.Minute
 
-// MaxReserved is how many capacity units of reading, or of writing, a table may reserve.
+// MaxReserved is the most capacity units of reading, or of writing, that a table may reserve.
 const MaxReserved = 100_000
 
-// Change says what of a table is to change; what is nil stays.
+// Change is a change of a table; nil fields stay.
 type Change struct {
 	ReservedRead, ReservedWrite *int // capacity units
 	TimeToLive, MaxVersions     *int // seconds, -1 is forever
@@ -59,17 +59,17 @@ type Change struct {
 	AllowUpdate                 *bool
 }
 
-// Reserves reports whether reserved throughput is to change.
+// Reserves reports whether reserved throughput changes.
 func (c *Change) Reserves() bool { return c.ReservedRead != nil || c.ReservedWrite != nil }
 
-// Options reports whether anything else is to change.
+// Options reports whether anything else changes.
 func (c *Change) Options() bool {
 	return c.TimeToLive != nil || c.MaxVersions != nil || c.MaxDeviation != nil || c.AllowUpdate != nil
 }
 
-// Update changes a table in one request that names nothing else, so that a change that somebody else makes meanwhile stays.
-// Throughput that was changed too recently is ErrTooFrequent, and nothing is changed then. If the answer to a change was lost, its
-// retry may get that too: Update looks whether the change was made. Connection must be set.
+// Update changes a table in one request that names nothing else, so a concurrent change by somebody else stays.
+// Throughput that was changed too recently is ErrTooFrequent, and nothing is changed then. If the answer to a change
+// was lost, its retry may get that too: Update checks whether the change was made. Connection must be set.
 func (a *Admin) Update(name string, c Change) error {
 	if a.Connection == nil {
 		return errors.New("change a table: there is no connection for it")
@@ -95,14 +95,14 @@ func (a *Admin) Update(name string, c Change) error {
 	return fmt.Errorf("change table %s: %w", name, ErrTooFrequent)
 }
 
-// madeOf reports whether a table is as the change makes it.
+// madeOf reports whether a table already has the change.
 func (c *Change) madeOf(t *Table) bool {
 	same := func(want *int, is int) bool { return want == nil || *want == is }
 	return same(c.ReservedRead, t.ReservedRead) && same(c.ReservedWrite, t.ReservedWrite) && same(c.TimeToLive, t.TimeToLive) && same(c.MaxVersions, t.MaxVersions) &&
 		(c.MaxDeviation == nil || *c.MaxDeviation == t.MaxDeviation) && (c.AllowUpdate == nil || *c.AllowUpdate == !t.NoUpdates)
 }
 
-// throughput is what of the throughput is to change; nil is nothing. The SDK's client names all options, or sends 0 for them.
+// throughput is the change of the throughput, or nil. The SDK's client names all options, or sends 0 for them.
 func (c *Change) throughput() *otsprotocol.ReservedThroughput {
 	if !c.Reserves() {
 		return nil
@@ -110,7 +110,7 @@ func (c *Change) throughput() *otsprotocol.ReservedThroughput {
 	return &otsprotocol.ReservedThroughput{CapacityUnit: &otsprotocol.CapacityUnit{Read: short(c.ReservedRead), Write: short(c.ReservedWrite)}}
 }
 
-// options is what of the options is to change; nil is nothing.
+// options is the change of the options, or nil.
 func (c *Change) options() *otsprotocol.TableOptions {
 	if !c.Options() {
 		return nil
@@ -118,7 +118,7 @@ func (c *Change) options() *otsprotocol.TableOptions {
 	return &otsprotocol.TableOptions{TimeToLive: short(c.TimeToLive), MaxVersions: short(c.MaxVersions), DeviationCellVersionInSec: c.MaxDeviation, AllowUpdate: c.AllowUpdate}
 }
 
-// short is a number as the protocol has it.
+// short is a number in the protocol's type.
 func short(n *int) *int32 {
 	if n == nil {
 		return nil
@@ -126,9 +126,9 @@ func short(n *int) *int32 {
 	return new(int32(*n))
 }
 
-// Changeable returns when a table's reserved throughput may be changed, once in an interval, by a clock that shows now. The service
-// names whole seconds, so the last change may be almost a second later; a clock that is ahead of ours does not make us wait longer than
-// the interval.
+// Changeable returns when a table's reserved throughput may be changed, once in an interval, by a clock that shows now.
+// The service states whole seconds, so the last change may be almost a second later; a clock ahead of ours does not
+// extend the wait beyond the interval.
 func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (time.Time, error) {
 	last, err := a.Adjusted(name)
 	if err != nil || last.IsZero() {
@@ -141,12 +141,12 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 	return due, nil
 }
 
-// MaxPostponed is how often in a row a change of throughput is refused as too early before that is an error: somebody else keeps
-// changing it.
+// MaxPostponed limits consecutive refusals of a throughput change as too early: beyond it, somebody else keeps changing
+// it.
 const MaxPostponed = 10
 
-// Postponed returns when to try a change again that was refused as too early, so often in a row. The service may count from another
-// moment, or want a longer interval, so each refusal waits twice as long as the last at least, up to two intervals.
+// Postponed returns when to retry a change refused as too early, after that many refusals in a row. The service may
+// count from another moment, or want a longer interval, so each wait at least doubles, up to two intervals.
 func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, refusals int) (time.Time, error) {
 	due, err := a.Changeable(name, interval, now)
 	if earliest := now.Add(interval / 16 << min(refusals-1, 5)); err == nil && due.Before(earliest) {
@@ -156,7 +156,7 @@ func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, re
 }
 
 // Adjusted returns when a table's reserved throughput was last changed, in whole seconds of the service's clock. A
-// service may count the creation. Zero is never, and a service that does not say.
+// service may count the creation. Zero is never or unknown.
 func (a *Admin) Adjusted(name string) (time.Time, error) {
 	d, err := a.details(name, "when its throughput was changed")
 	of := d.GetReservedThroughputDetails()
@@ -167,20 +167,20 @@ func (a *Admin) Adjusted(name string) (time.Time, error) {
 	return time.Unix(seconds, 0), nil
 }
 
-// UpdatesWholeRows reports whether an update of a row of the table removes the columns that it does not name: the option
-// update_full_row, which a table is made with.
+// UpdatesWholeRows reports whether an update of a row removes the columns that it does not name: the table's creation
+// option update_full_row.
 func (a *Admin) UpdatesWholeRows(name string) (bool, error) {
 	d, err := a.details(name, "its options")
 	return d.GetTableOptions().GetUpdateFullRow(), err
 }
 
-// Fields of a DescribeTable answer that the SDK drops: in the table's meta data the id of the global table that it is a part of.
+// DescribeTable fields that the SDK drops: in the table's meta data the id of its global table.
 const (
 	tableMeta     protowire.Number = 1
 	globalTableID protowire.Number = 6
 )
 
-// Global reports whether the table is a part of a global table: that takes no timestamps from who writes.
+// Global reports whether the table is part of a global table, which takes no timestamps from writers.
 func (a *Admin) Global(name string) (global bool, err error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -203,7 +203,8 @@ func (a *Admin) Global(name string) (global bool, err error) {
 	return global, err
 }
 
-// details is what DescribeTable says of a table, with what the SDK's client drops. What is read of it is named in errors.
+// details is DescribeTable's answer for a table, with the fields that the SDK's client drops. what names the wanted
+// field in errors.
 func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -216,7 +217,7 @@ func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, 
 	return d, nil
 }
 
-// eachField calls f with every field of a protobuf message; the value is what Consume functions take.
+// eachField calls f with every field of a protobuf message; the value is the input of Consume functions.
 func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -235,8 +236,8 @@ func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) 
 	return nil
 }
 
-// ReplacedError says that a table was dropped, or that another one has its name now. The rows read under that name do not
-// belong together.
+// ReplacedError says that a table was dropped, or that another one has its name now. The rows read under that name do
+// not belong together.
 type ReplacedError struct {
 	Table string
 	Why   string // what the service says now
@@ -246,9 +247,9 @@ func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("table %s was dropped while it was read: %s", e.Table, e.Why)
 }
 
-// Same asks whether the table of t's name is the one that t describes. The error is a *ReplacedError if it is not. Tables
-// are distinguished by the times at which they were made, and by their primary keys: where the service does not say when a
-// table was made, one with the same key is treated as the same.
+// Same checks that the table with t's name is the described one. The error is a *ReplacedError if not. Tables are
+// distinguished by creation time and primary key: if the service does not state the creation time, one with the same
+// key counts as the same.
 func (a *Admin) Same(t *Table) error {
 	now, err := a.Describe(t.Name)
 	switch {

@@ -22,8 +22,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// What is wrong with an answer that was damaged on its way. Nothing in it says what happened to the request, so the outcome
-// is unknown.
+// Faults of an answer that was damaged in transit. It says nothing of the request, so the outcome is unknown.
 var (
 	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
 	errNoChecksum = errors.New("the answer was changed in transit: it has no checksum (x-ots-contentmd5), but earlier answers had one")
@@ -31,15 +30,16 @@ var (
 	errReplayed   = errors.New("the answer is that of an earlier request (x-ots-requestid): something between here and the service repeats answers")
 )
 
-// damaged reports whether an answer came from a Tablestore, or in place of one that had answered before, and was changed on its way.
+// damaged reports whether an answer came from a Tablestore, or in place of one that had answered before, and was
+// changed in transit.
 func damaged(err error) bool {
 	u := new(unsigned)
 	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errStatus) || errors.Is(err, errReplayed) || errors.As(err, &u) && u.proven
 }
 
-// receive reads an answer to its end into dst, and checks it. Keys are those that the request was signed with; nil if that is
-// not known any more. Both transports use it. What an answer with an error says is the caller's business; one that names
-// another place is changed to say so, without its Location: what was signed for one host is not sent to another.
+// receive reads an answer to its end into dst, and checks it. keys signed the request; nil if unknown. Both transports
+// use it. The caller interprets an error in the answer; a redirect is changed to an error without its Location: a
+// request signed for one host is not sent to another.
 func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, accept bool, res *http.Response, sameMemory bool) ([]byte, error) {
 	defer res.Body.Close()
 	body, err := readAll(dst, res.Body, res.ContentLength, mostOf(path, res.StatusCode))
@@ -56,7 +56,7 @@ func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, acce
 	return body, nil
 }
 
-// withoutSecrets is an address without what may be secret in it.
+// withoutSecrets is an address without possible secrets.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -66,9 +66,9 @@ func withoutSecrets(address string) string {
 	return u.String()
 }
 
-// check compares an answer with what its headers say of it, and decides by rulings what it settles. What was handed over in the same
-// memory has no checksum. With AcceptUnsigned, answers without a checksum are taken, and counted, from an endpoint that has never
-// sent one.
+// check compares an answer with its headers, and decides by rulings what it settles. An answer handed over in the same
+// memory has no checksum. With AcceptUnsigned, answers without a checksum are accepted, and counted, from an endpoint
+// that has never sent one.
 func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *http.Response, body []byte, sameMemory bool) error {
 	success := res.StatusCode >= 200 && res.StatusCode < 300
 	sum := res.Header.Get(headerMD5)
@@ -81,7 +81,7 @@ func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *
 		}
 	}
 	given := res.Header.Get(headerAuthorization)
-	// A signature is of the headers: without the checksum among them it says nothing of the body.
+	// A signature covers the headers: without the checksum among them it says nothing of the body.
 	signed := (sum != "" || sameMemory) && given != "" && keys != nil && signs(given, path, keys, res.Header)
 	if err := t.rule(path, accept, signed, res, body); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *
 	return nil
 }
 
-// signs reports whether a value of Authorization signs an answer: over the protocol's headers, sorted, and the path.
+// signs reports whether an Authorization value signs an answer: over the protocol's headers, sorted, and the path.
 func signs(given, path string, keys common.Credentials, header http.Header) bool {
 	given, scheme := strings.CutPrefix(given, "OTS ")
 	given, id := strings.CutPrefix(given, keys.GetAccessKeyID())
@@ -114,10 +114,10 @@ func signs(given, path string, keys common.Credentials, header http.Header) bool
 	return scheme && id && colon && hmac.Equal(s.given, want)
 }
 
-// signers are kept from one request or answer to the next: making one costs as much as its use.
+// signers are reused: making one costs as much as its use.
 var signers sync.Pool
 
-// signerOf returns a signer with the secret of the keys, to be put back.
+// signerOf returns a signer with the keys' secret, to be put back.
 func signerOf(keys common.Credentials) *signer {
 	s, _ := signers.Get().(*signer)
 	if secret := keys.GetAccessKeySecret(); s == nil || s.secret != secret {
@@ -134,7 +134,7 @@ type signer struct {
 	given             []byte
 }
 
-// answer returns the signature of an answer, valid until the next call.
+// answer returns an answer's signature, valid until the next call.
 func (s *signer) answer(path string, header http.Header) []byte {
 	s.text = s.text[:0]
 	s.appendHeaders(header)
@@ -142,7 +142,7 @@ func (s *signer) answer(path string, header http.Header) []byte {
 	return s.sign()
 }
 
-// request returns the signature of a request, valid until the next call.
+// request returns a request's signature, valid until the next call.
 func (s *signer) request(path string, header http.Header) []byte {
 	s.text = append(append(s.text[:0], path...), "\nPOST\n\n"...)
 	s.appendHeaders(header)
@@ -167,7 +167,6 @@ func (s *signer) appendHeaders(header http.Header) {
 	}
 }
 
-// sign signs the text.
 func (s *signer) sign() []byte {
 	s.mac.Reset()
 	s.mac.Write(s.text)
@@ -176,7 +175,7 @@ func (s *signer) sign() []byte {
 	return s.base64
 }
 
-// headerPrefix is that of the protocol's headers.
+// headerPrefix begins the protocol's headers.
 const headerPrefix = "x-ots-"
 
 func lower(c byte) byte {
@@ -186,7 +185,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// compareFolded compares names of headers as they are in lower case.
+// compareFolded compares header names in lower case.
 func compareFolded(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		if x, y := lower(a[i]), lower(b[i]); x != y {
@@ -196,8 +195,8 @@ func compareFolded(a, b string) int {
 	return len(a) - len(b)
 }
 
-// recent remembers the ids of about the last recentIDs answers: the service gives each its own, so one that comes twice was kept by
-// somebody and given for another request. Safe for concurrent use.
+// recent remembers the ids of about the last recentIDs answers: the service gives each its own, so a repeated one was
+// kept by somebody and given for another request. Safe for concurrent use.
 type recent struct {
 	seed maphash.Seed
 	ids  [recentIDs]atomic.Uint64 // hashes, each where its last bits say; a newer one takes the place of an older one
@@ -216,7 +215,7 @@ func (r *recent) repeats(id string) bool {
 	return r.ids[hash%recentIDs].Swap(hash) == hash
 }
 
-// rowsAt says where in the answer to an operation PlainBuffer rows stand: fields within fields.
+// rowsAt is the place of PlainBuffer rows in an operation's answer: fields within fields.
 var rowsAt = map[string][][]protowire.Number{
 	"/GetRow":                   {{2}},
 	"/PutRow":                   {{2}},
@@ -228,8 +227,8 @@ var rowsAt = map[string][][]protowire.Number{
 	"/ComputeSplitPointsBySize": {{3}},
 }
 
-// checkRows checks the checksums of the rows in an answer of success: the SDK passes over them. Rows in another form than
-// PlainBuffer are never asked for.
+// checkRows checks the checksums of the rows in a successful answer, which the SDK skips. Rows in other formats are
+// never requested.
 func checkRows(path string, body []byte) error {
 	for _, fields := range rowsAt[path] {
 		if err := checkRowsAt(body, fields); err != nil {

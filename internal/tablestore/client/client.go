@@ -19,7 +19,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// DefaultRequestTimeout is how long a request waits for progress: until a piece of it is sent, and then until the answer comes.
+// DefaultRequestTimeout is how long a request waits for progress: until a piece of it is sent, and then until the
+// answer comes.
 const DefaultRequestTimeout = 30 * time.Second
 
 // Target is one Tablestore instance.
@@ -27,24 +28,24 @@ type Target struct {
 	Endpoint    string // http(s)://host[:port], no path
 	Instance    string
 	Credentials common.CredentialsProvider // asked for every request, so that rotating keys work
-	// Transport replaces the network, for a store in the same process; nil uses the network.
+	// Transport replaces the network, for a store in the same process; nil: the network.
 	Transport http.RoundTripper
-	// AcceptUnsigned takes answers without a signature, as a proxy may strip them, except of operations that destroy.
+	// AcceptUnsigned accepts answers without a signature, as a proxy may strip them, except for destructive operations.
 	AcceptUnsigned bool
-	// KeyPatience is how long refused keys are tried again after they were accepted for the same operation: keys rotate, and
+	// KeyPatience is how long refused keys are retried after they were accepted for the same operation: keys rotate, and
 	// not all machines of a service learn of it at once. 0 makes every refusal final.
 	KeyPatience time.Duration
-	// Compress says which requests of a Connection are compressed: CompressOff or CompressOn; "" is CompressOff. The
-	// SDK's client compresses none.
+	// Compress says which requests of a Connection are compressed: CompressOff or CompressOn; "" is CompressOff. The SDK's
+	// client compresses none.
 	Compress string
-	// RequestTimeout 0 takes DefaultRequestTimeout.
+	// RequestTimeout 0 means DefaultRequestTimeout.
 	RequestTimeout time.Duration
-	// Connections is how many connections there may be, one for each worker: for a Connection at any time (0: no limit), for
-	// the SDK's client while they are idle (0 takes 64).
+	// Connections limits the connections, one for each worker: for a Connection all (0: no limit), for the SDK's client
+	// idle ones (0: 64).
 	Connections int
 }
 
-// Traffic counts what went over the wire. Safe for concurrent use.
+// Traffic counts requests and bytes on the wire. Safe for concurrent use.
 type Traffic struct {
 	BytesSent atomic.Int64 // request bodies
 	Checked   atomic.Int64 // answers of success that had the checksum they named
@@ -58,8 +59,9 @@ type Traffic struct {
 	answers recent
 }
 
-// New makes the SDK's client for the target. When ctx ends, every request in flight ends with it. The client never repeats a
-// request: the SDK's own retries would repeat writes that may have been applied, ignore ctx and hide throttling.
+// New makes the SDK's client for the target. When ctx ends, every request in flight ends with it. The client never
+// repeats a request: the SDK's own retries would repeat writes that may have been applied, ignore ctx and hide
+// throttling.
 func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
 	if err := t.complete(); err != nil {
 		return nil, err
@@ -77,14 +79,14 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, asked, config), nil
 }
 
-// sameMemory reports whether a transport hands the bodies of requests and answers over where they are in this process's memory. Nothing
-// can happen to them on the way, so neither side makes an MD5 of them.
+// sameMemory reports whether a transport passes bodies within this process's memory. Nothing can happen to them in
+// transit, so neither side makes an MD5 of them.
 func sameMemory(t http.RoundTripper) bool {
 	s, ok := t.(interface{ SameMemory() bool })
 	return ok && s.SameMemory()
 }
 
-// complete checks the target and fills in what was left out.
+// complete checks the target and sets defaults.
 func (t *Target) complete() error {
 	t.Endpoint = strings.TrimRight(t.Endpoint, "/")
 	if err := CheckEndpoint(t.Endpoint); err != nil {
@@ -101,7 +103,7 @@ func (t *Target) complete() error {
 	return nil
 }
 
-// CheckEndpoint returns why the endpoint cannot be used. An endpoint that may hold a secret is not repeated.
+// CheckEndpoint returns why the endpoint cannot be used. It does not repeat an endpoint that may hold a secret.
 func CheckEndpoint(endpoint string) error {
 	u, err := url.Parse(strings.TrimRight(endpoint, "/"))
 	switch {
@@ -128,7 +130,6 @@ func network(t Target) *http.Transport {
 	}
 }
 
-// dial makes a connection of a network.
 func dial(ctx context.Context, kind, address string) (net.Conn, error) {
 	c, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext(ctx, kind, address)
 	if err == nil {
@@ -137,7 +138,7 @@ func dial(ctx context.Context, kind, address string) (net.Conn, error) {
 	return c, err
 }
 
-// renewed is a network whose connections do not grow old: those of the SDK's client would serve as long as they are busy.
+// renewed is a network that renews its connections: the SDK's client would use them as long as they are busy.
 type renewed struct {
 	make func() *http.Transport
 
@@ -159,8 +160,8 @@ func (n *renewed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return base.RoundTrip(r)
 }
 
-// transport ties every request to the run's context, for which the SDK has no way, and checks every answer, which the SDK
-// does not. A redirect loses its address on the way, so that nobody follows it.
+// transport ties every request to the run's context, for which the SDK has no way, and checks every answer, which the
+// SDK does not. It removes a redirect's address, so that nobody follows it.
 type transport struct {
 	base       http.RoundTripper
 	run        context.Context
@@ -196,7 +197,7 @@ func (t *transport) once(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if err != nil && t.run.Err() != nil {
-		// The run was stopped, regardless of the error that the connection gives.
+		// The run was stopped, regardless of the connection's error.
 		return nil, &stopped{context.Cause(t.run)}
 	}
 	if err != nil && context.Cause(ctx) == context.DeadlineExceeded {
@@ -205,7 +206,7 @@ func (t *transport) once(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// progress is the body of an answer, and tells of each piece of it that comes in.
+// progress is an answer's body that reports each received piece.
 type progress struct {
 	io.ReadCloser
 	came func()
@@ -219,7 +220,7 @@ func (p *progress) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read reads and checks the answer, and hands it on in memory.
+// read reads and checks the answer, and returns it in memory.
 func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, error) {
 	p := pageFor(r)
 	var memory []byte

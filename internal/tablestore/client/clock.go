@@ -11,16 +11,16 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// headerHTTPDate is the date that any HTTP server sends; headerDate, the service's own, is more exact.
+// headerHTTPDate is any HTTP server's date; headerDate, the service's own, is more exact.
 const headerHTTPDate = "Date"
 
-// Clock tells the service's time from the dates that its answers carry. The zero Clock knows nothing yet and returns this
-// machine's time. It is safe for concurrent use.
+// Clock tells the service's time from the dates of its answers. The zero Clock knows nothing yet and returns this machine's time. It is
+// safe for concurrent use.
 //
-// An answer dated D that was received r and sent s after some moment says that the service's clock was ahead of ours by
-// D−r to D+p−s, p being the precision of the date. The clock keeps the last answers and takes the range that most of them
-// agree on (Marzullo's algorithm): one answer with a wrong date, from a cache or a broken server, changes nothing. Times
-// are counted by the monotonic clock, so that setting this machine's clock during a run changes nothing either.
+// An answer dated D that was received r and sent s after some moment says that the service's clock was ahead of ours by D−r to D+p−s, p
+// being the precision of the date. The clock keeps the last answers and takes the range that most of them agree on (Marzullo's algorithm):
+// one answer with a wrong date, from a cache or a broken server, changes nothing. Times are counted by the monotonic clock, so setting this
+// machine's clock during a run changes nothing either.
 type Clock struct {
 	mu      sync.Mutex
 	base    time.Time // wall and monotonic time of the first answer
@@ -29,7 +29,7 @@ type Clock struct {
 	agreed  atomic.Pointer[offsets]
 }
 
-// sample is what one answer says: how far the service is ahead of base plus the time since base.
+// sample is one answer's information: how far the service is ahead of base plus the time since base.
 type sample struct {
 	offsets
 	at time.Duration // since base
@@ -42,14 +42,14 @@ type offsets struct {
 
 const (
 	keptSamples = 64
-	// leastSamples is how many answers must have come before any is believed, and how many in a row overrule all others:
-	// after a pause of the machine, during which its monotonic clock stood still, the older ones are wrong.
+	// leastSamples is the number of answers before any is believed, and the number in a row that overrule all others:
+	// after a pause of the machine, during which its monotonic clock stopped, the older ones are wrong.
 	leastSamples = 3
 	sampleEvery  = 20 * time.Millisecond
 	sampleFor    = 5 * time.Minute // clocks drift apart by some ms in that time
 )
 
-// Answered takes the date of an answer to a request that was begun at sent and whose head was read at received.
+// Answered takes the date of an answer to a request begun at sent; its head was read at received.
 func (c *Clock) Answered(h http.Header, sent, received time.Time) {
 	if c == nil || c.agreed.Load() != nil && received.UnixNano()-c.last.Load() < int64(sampleEvery) && received.UnixNano() >= c.last.Load() {
 		return
@@ -78,7 +78,7 @@ func (c *Clock) Answered(h http.Header, sent, received time.Time) {
 	c.agree()
 }
 
-// agree works out what the samples agree on.
+// agree computes the range on which the samples agree.
 func (c *Clock) agree() {
 	n := len(c.samples)
 	if n < leastSamples {
@@ -96,7 +96,7 @@ func (c *Clock) agree() {
 	c.agreed.Store(&best)
 }
 
-// overlap returns the range that most samples have in common, and how many do.
+// overlap returns the range common to the most samples, and their number.
 func overlap(samples []sample) (best offsets, votes int) {
 	for _, s := range samples {
 		// The best range begins where some sample's does.
@@ -114,7 +114,7 @@ func overlap(samples []sample) (best offsets, votes int) {
 	return best, votes
 }
 
-// dateOf returns the time of an answer and how exact it is: it may be as much later.
+// dateOf returns an answer's time and its precision: it may be that much later.
 func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
 	if text := h.Get(headerDate); text != "" {
 		if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
@@ -128,8 +128,8 @@ func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
 	return t, time.Second, err == nil
 }
 
-// Range returns the earliest and the latest that the service's clock can show at the moment t of this process. Known is
-// false, and both are t by this machine's clock, until enough answers have come.
+// Range returns the earliest and the latest time of the service's clock at this process's moment t. known is false, and
+// both are t by this machine's clock, until enough answers have come.
 func (c *Clock) Range(t time.Time) (earliest, latest time.Time, known bool) {
 	if c == nil {
 		return t, t, false
@@ -149,7 +149,7 @@ func (c *Clock) Now() time.Time {
 }
 
 // Lag returns how far this machine's clock lags the service's, negative if it is ahead. It is 0 if the answers are too
-// imprecise to show a difference. Known is false until enough answers have come.
+// imprecise to show a difference. known is false until enough answers have come.
 func (c *Clock) Lag() (by time.Duration, known bool) {
 	now := time.Now()
 	earliest, latest, known := c.Range(now)
@@ -174,12 +174,12 @@ func (c *Clock) SkewWarning() string {
 	return "this machine's clock is " + (-by).Round(100*time.Millisecond).String() + " ahead of the service's; set it. The service's time is used where it matters"
 }
 
-// AskTime sets the clock to the service's time: it sends requests until enough answers have come. If the service does not
-// answer, or its answers have no date, the clock keeps this machine's time.
+// AskTime sets the clock to the service's time: it sends requests until enough answers have come. If the service does
+// not answer, or its answers have no date, the clock keeps this machine's time.
 func (a *Admin) AskTime(clock *Clock) {
 	for i := 0; i < leastSamples && !clock.Measured() && a.Context.Err() == nil; i++ {
 		_ = answered(func() error {
-			// That there is no such table, or no permission to look, is dated too.
+			// A refusal, for a missing table or permission, has a date, too.
 			_, err := a.Client.DescribeTable(&tablestore.DescribeTableRequest{TableName: "tsimport_clock"})
 			return err
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// Which requests of a Connection are compressed (Target.Compress). The protocol's deflate is a zlib stream, as the vendor's Java and
-// C++ SDKs send it.
+// Values of Target.Compress: which requests of a Connection are compressed. The protocol's deflate is a zlib stream, as
+// the vendor's Java and C++ SDKs send it.
 const (
 	CompressOff = "off" // none
 	CompressOn  = "on"  // all that become smaller
@@ -24,13 +24,13 @@ func checkCompress(mode string) error {
 }
 
 const (
-	// leastCompressed is how large a body is that is worth compressing: head and answer of a request are not.
+	// leastCompressed is the smallest body worth compressing: a request's head and its answer are not compressed.
 	leastCompressed = 1 << 10
-	// smaller is what has to be left of a body.
+	// smaller is the largest useful share left of a body.
 	smaller = 0.9
 )
 
-// compression compresses bodies of requests. A nil compression compresses none. Safe for concurrent use.
+// compression compresses request bodies. Nil compresses none. Safe for concurrent use.
 type compression struct {
 	writers chan *zlib.Writer // as many as there are processors: each takes about a megabyte
 
@@ -50,7 +50,7 @@ func newCompression(mode string) *compression {
 	return c
 }
 
-// wanted reports whether a body of so many bytes is to be compressed.
+// wanted reports whether a body of that size is to be compressed.
 func (c *compression) wanted(size int) bool {
 	if c == nil || size < leastCompressed {
 		return false
@@ -60,7 +60,7 @@ func (c *compression) wanted(size int) bool {
 	return !c.never
 }
 
-// deflate appends the compressed body. It returns nil if that is hardly smaller.
+// deflate appends the compressed body, nil if that is hardly smaller.
 func (c *compression) deflate(dst, body []byte) []byte {
 	to := &limitedBuffer{bytes: dst, most: len(dst) + int(smaller*float64(len(body)))}
 	w := <-c.writers
@@ -96,9 +96,9 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 
 var errNotSmaller = fmt.Errorf("less than %.0f %% smaller", 100*(1-smaller))
 
-// answered takes the answer to a compressed request, an error of it if there is one, and reports whether the request is to be sent
-// once more as it is. What has never taken a compressed request may not know compression: its refusal says nothing about the rows.
-// Only a code that the service documents as refused before anything is applied lets the request be repeated.
+// answered takes a compressed request's error, or nil, and reports whether the request is to be sent again
+// uncompressed. A server that has never accepted a compressed request may not know compression: its refusal says
+// nothing about the rows. Only a code documented as refused before anything is applied allows the repeat.
 func (c *compression) answered(err error) (plainly bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,14 +118,14 @@ func (c *compression) answered(err error) (plainly bool) {
 	return false
 }
 
-// refused notes that a request was refused compressed and taken as it is.
+// refused notes that a request was refused compressed and accepted uncompressed.
 func (c *compression) refused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.never = true
 }
 
-// compress puts a compressed body in the place of that in buf, and returns the size it had; 0 leaves it as it is.
+// compress replaces the body in buf by a compressed one, and returns its former size; 0 leaves it unchanged.
 func (s *Sender) compress() (was int) {
 	body := s.buf[headRoom:]
 	if !s.c.compression.wanted(len(body)) {

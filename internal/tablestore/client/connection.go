@@ -19,9 +19,9 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// Connection sends requests whose bytes are made elsewhere: the SDK's client makes them of objects, several for each
-// cell, and copies them twice on the way. What it sends is what the SDK sends, header by header, signed as the SDK signs it;
-// what it returns as an error is what the SDK returns.
+// Connection sends requests encoded elsewhere: the SDK's client makes them of objects, several for each cell, and
+// copies them twice. It sends what the SDK sends, header by header, with the SDK's signature, and returns the SDK's
+// errors.
 type Connection struct {
 	run         context.Context
 	endpoint    *url.URL
@@ -39,11 +39,11 @@ type Connection struct {
 	senders     atomic.Int64 // that are not closed
 }
 
-// Now is the service's time, as far as its answers have said it.
+// Now is the service's time, as far as known from its answers.
 func (c *Connection) Now() time.Time { return c.traffic.Clock.Now() }
 
-// Connect makes a connection to the target. When ctx ends, every request in flight ends with it. Nothing is repeated except a
-// request of which no byte was sent because the service had closed an idle connection.
+// Connect makes a connection to the target. When ctx ends, every request in flight ends with it. Nothing is repeated
+// except a request of which no byte was sent because the service had closed an idle connection.
 func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, error) {
 	most := cmp.Or(t.Connections, math.MaxInt)
 	if err := t.complete(); err != nil {
@@ -83,10 +83,10 @@ func Affordable(wanted int) int {
 	return max(1, min(wanted, files-min(files/2, otherFiles)))
 }
 
-// otherFiles is what is left for inputs, spilled rows, an embedded store and single reads.
+// otherFiles are reserved for inputs, spilled rows, an embedded store and single reads.
 const otherFiles = 256
 
-// Room is how many requests may be in flight at a time: fewer than Target.Connections while the service, a gateway or this
+// Room is how many requests may be in flight: fewer than Target.Connections while the service, a gateway or this
 // machine allows fewer connections.
 func (c *Connection) Room() int {
 	if c.pool == nil {
@@ -95,8 +95,8 @@ func (c *Connection) Room() int {
 	return c.pool.room()
 }
 
-// Sender sends one request at a time, each on a network connection that all share. It owns the memory of requests and answers,
-// which it uses again. It is not safe for concurrent use.
+// Sender sends one request at a time on shared network connections. It owns and reuses the memory of requests and
+// answers. It is not safe for concurrent use.
 type Sender struct {
 	c      *Connection
 	closed bool
@@ -127,8 +127,8 @@ func (s *Sender) Close() {
 
 var room [headRoom]byte
 
-// keptBytes is how much memory a sender keeps from request to request. Larger buffers are shared, so there are as many as large
-// requests in flight, not as many as senders.
+// keptBytes is the memory that a sender keeps between requests. Larger buffers are shared, so there are as many as
+// large requests in flight, not as many as senders.
 const keptBytes = 64 << 10
 
 var largeBuffers sync.Pool
@@ -142,8 +142,8 @@ func giveLargeBack(b []byte) []byte {
 	return nil
 }
 
-// Post sends a request for the operation with the body that appendBody appends to the memory it is given, and returns the
-// answer's body, valid until the next call. If the service answers with an error, it is a *tablestore.OtsError.
+// Post sends a request for the operation with the body that appendBody appends to the given memory, and returns the
+// answer's body, valid until the next call. An error in the service's answer is a *tablestore.OtsError.
 func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	if large, _ := largeBuffers.Get().(*[]byte); large != nil {
 		s.buf = *large
@@ -165,13 +165,13 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 		return s.answer, nil
 	}
 	if !isAnswer(err) && s.c.run.Err() != nil {
-		// The run was stopped, regardless of the error that the connection gives.
+		// The run was stopped, regardless of the connection's error.
 		return nil, &stopped{context.Cause(s.c.run)}
 	}
 	return nil, err
 }
 
-// post sends the body in buf, which was so many bytes long before it was compressed; 0 if it is not.
+// post sends the body in buf, which had was bytes before compression; 0 if it is not compressed.
 func (s *Sender) post(operation string, was int) error {
 	body := s.buf[headRoom:]
 	var sum [md5.Size]byte
@@ -205,8 +205,8 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 	return err
 }
 
-// exchange sends a request on a link of the pool and returns the head of the answer. Whoever has read the rest puts the link
-// back. No sender keeps a link between requests: another one may be waiting for it.
+// exchange sends a request on a link of the pool and returns the head of the answer. Whoever has read the rest puts the
+// link back. No sender keeps a link between requests: another one may be waiting for it.
 func (c *Connection) exchange(ctx context.Context, request []byte) (l *link, res *http.Response, err error) {
 	for again := true; ; again = false {
 		if l, err = c.pool.take(ctx, c.timeout); err != nil {
@@ -222,11 +222,11 @@ func (c *Connection) exchange(ctx context.Context, request []byte) (l *link, res
 		if unsent := new(notSent); !again || !errors.As(err, &unsent) || answers == 0 {
 			return nil, nil, err
 		}
-		// The service has closed the connection this very moment.
+		// The service has closed the connection at this very moment.
 	}
 }
 
-// roundTrip sends the request through what stands in for the network, or knows how to speak to a proxy.
+// roundTrip sends the request through the network's replacement, or through a transport that speaks to a proxy.
 func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) error {
 	body := &requestBody{rest: sent}
 	defer func() {
@@ -249,7 +249,7 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 	return err
 }
 
-// request makes the request that base takes.
+// request makes a request for base.
 func (s *Sender) request(operation string, header http.Header, body *requestBody) *http.Request {
 	u := s.urls[operation]
 	if u == nil {
@@ -260,7 +260,7 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 	return &http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, ContentLength: int64(len(sent)), Body: body,
-		// The transport asks for it when a connection that was idle turns out to be closed before a byte was sent.
+		// The transport calls it if an idle connection turns out to be closed before a byte was sent.
 		GetBody: func() (io.ReadCloser, error) { return body.again(sent), nil },
 	}
 }
@@ -283,12 +283,12 @@ func (s *Sender) read(operation string, res *http.Response) (err error) {
 	return s.c.access.seen("/"+operation, err)
 }
 
-// isAnswer reports whether the error is what the service, or a proxy, has answered.
+// isAnswer reports whether the error is an answer of the service or a proxy.
 func isAnswer(err error) bool {
 	return errors.As(err, new(*tablestore.OtsError))
 }
 
-// How long answers may be, by what they are for: there is one for each request in flight.
+// The longest answers, by purpose: there is one for each request in flight.
 const (
 	maxRefusal = 64 << 10 // a code and a text
 	maxWritten = 2 << 20  // of 200 rows the keys, of 1 KB, or an error each
@@ -297,7 +297,7 @@ const (
 
 var errLongAnswer = errors.New("the answer is longer than any of its kind can be")
 
-// mostOf is how long an answer may be.
+// mostOf is the longest answer.
 func mostOf(path string, status int) int {
 	switch {
 	case status < 200 || status >= 300:
@@ -308,7 +308,7 @@ func mostOf(path string, status int) int {
 	return maxAnswer
 }
 
-// readAll appends what r holds to dst, at most so much. Size is how much that is, or negative.
+// readAll appends r's content to dst, at most most bytes. size is the content's size, or negative.
 func readAll(dst []byte, r io.Reader, size int64, most int) ([]byte, error) {
 	if size > int64(most) {
 		return dst, errLongAnswer
@@ -334,7 +334,7 @@ func readAll(dst []byte, r io.Reader, size int64, most int) ([]byte, error) {
 	}
 }
 
-// refusal makes the SDK's error from an answer that is not a success.
+// refusal makes the SDK's error from an unsuccessful answer.
 func refusal(status int, body []byte, requestID string) error {
 	e := &tablestore.OtsError{RequestId: requestID, HttpStatusCode: status}
 	var ok bool

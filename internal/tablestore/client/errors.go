@@ -13,7 +13,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// Class is what an error of the service means for the request or the row that met it.
+// Class is the meaning of a service error for its request or row.
 type Class uint8
 
 // The classes, after Tablestore's error table and the documented retry rules.
@@ -26,14 +26,13 @@ const (
 	Unavailable
 	// Ambiguous: it may have been applied, now or later.
 	Ambiguous
-	// Content: refused for what is in it; one bad row spoils the others.
+	// Content: refused for its content; one bad row spoils the others.
 	Content
 	// Fatal: no request will succeed: keys, permissions, a missing table.
 	Fatal
 	// Canceled: the run was stopped; otherwise like Ambiguous.
 	Canceled
-	// Unrecognized: a code that the service does not document. Like Ambiguous: nothing says that it comes before the request
-	// is applied.
+	// Unrecognized: a code that the service does not document. Like Ambiguous: it may come after the request was applied.
 	Unrecognized
 )
 
@@ -42,11 +41,11 @@ func (c Class) Passes() bool {
 	return c == Throttled || c == Unavailable || c == Ambiguous || c == Unrecognized
 }
 
-// Open reports whether it is open what happened.
+// Open reports whether the request's outcome is unknown.
 func (c Class) Open() bool { return c == Ambiguous || c == Unrecognized || c == Canceled }
 
-// classes has the codes that the service documents. Only these settle what happened to a request or a row; after any other
-// answer its outcome is unknown.
+// classes has the codes that the service documents. Only these settle what happened to a request or a row; after any
+// other answer its outcome is unknown.
 var classes = map[string]Class{
 	"OTSNotEnoughCapacityUnit": Throttled,
 	"OTSCapacityUnitExhausted": Throttled,
@@ -90,10 +89,10 @@ var classes = map[string]Class{
 	"OTSMetaNotMatch":                  Permanent,
 }
 
-// tooFrequent begins the one message that makes OTSQuotaExhausted worth another try.
+// tooFrequent begins the only message of OTSQuotaExhausted that is worth a retry.
 const tooFrequent = "Too frequent table operations"
 
-// ClassifyCode returns the class of an error code of the service, as it stands in a row's answer.
+// ClassifyCode returns the class of an error code in a row's answer.
 func ClassifyCode(code, message string) Class {
 	if code == "OTSQuotaExhausted" && strings.HasPrefix(strings.TrimSpace(message), tooFrequent) {
 		return Unavailable
@@ -107,29 +106,29 @@ func ClassifyCode(code, message string) Class {
 	return Unrecognized
 }
 
-// InstanceThrottled reports whether a code of throttling is about the whole instance, not about a partition.
+// InstanceThrottled reports whether a throttling code is about the whole instance, not a partition.
 func InstanceThrottled(code string) bool { return code == "OTSFlowControl" }
 
-// MayHaveApplied reports whether a row that is refused with the code may be there all the same, though the code is one of
-// throttling: the documentation does not say when a busy server refuses, and some of the vendor's SDKs repeat only what may be
-// applied twice. It matters for rows that may not.
+// MayHaveApplied reports whether a row refused with a throttling code may have been applied all the same: the
+// documentation does not say when a busy server refuses, and some of the vendor's SDKs repeat only what may be applied
+// twice. It matters for rows that may not be repeated.
 func MayHaveApplied(code string) bool {
 	return slices.Contains([]string{"OTSServerBusy", "OTSStorageServerBusy", "OTSOperationThrottled"}, code)
 }
 
-// NotServingCode reports whether the code means that the partition, the table or the server is unavailable at the moment, for
-// all requests. OTSServerUnavailable may come after the request was applied.
+// NotServingCode reports whether the code means that the partition, the table or the server is unavailable now, for all
+// requests. OTSServerUnavailable may come after the request was applied.
 func NotServingCode(code string) bool {
 	return slices.Contains([]string{"OTSPartitionUnavailable", "OTSTableNotReady", "OTSServerUnavailable"}, code)
 }
 
-// NotServing is NotServingCode for an error that the SDK's client returned for a whole request.
+// NotServing is NotServingCode for an error of the SDK's client for a whole request.
 func NotServing(err error) bool {
 	u := new(unsigned)
 	return NotServingCode(codeOf(err)) || errors.As(err, &u) && u.keys
 }
 
-// Classify returns the class of an error that the SDK's client or a Sender returned for a whole request.
+// Classify returns the class of an error of the SDK's client or a Sender for a whole request.
 func Classify(err error) Class {
 	if unsent, refused := new(notSent), new(keysRefused); errors.As(err, &unsent) || errors.As(err, &refused) {
 		return Unavailable
@@ -146,7 +145,7 @@ func Classify(err error) Class {
 	return Ambiguous // cut off, timed out, or an answer that cannot be read
 }
 
-// classifyAnswer goes by the code if the service documents it, regardless of the status. A proxy's page has none.
+// classifyAnswer uses the code if the service documents it, regardless of the status. A proxy's page has none.
 func classifyAnswer(err *tablestore.OtsError) Class {
 	c := ClassifyCode(err.Code, err.Message)
 	if c == Unrecognized && (err.Code == tablestore.OTS_CLIENT_UNKNOWN || err.HttpStatusCode >= http.StatusInternalServerError) {
@@ -155,8 +154,8 @@ func classifyAnswer(err *tablestore.OtsError) Class {
 	return c
 }
 
-// SlowDown reports whether an answer asks for fewer requests: by the service's code or, for an answer from anyone, by its
-// status. It does not tell whether the request was applied.
+// SlowDown reports whether an answer asks for fewer requests: by the service's code or, from anyone, by its status. It
+// does not tell whether the request was applied.
 func SlowDown(err error) bool {
 	var ots *tablestore.OtsError
 	if u := new(unsigned); errors.As(err, &u) && u.says != nil && ClassifyCode(u.says.Code, u.says.Message) == Throttled {
@@ -165,7 +164,8 @@ func SlowDown(err error) bool {
 	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests || ClassifyCode(ots.Code, ots.Message) == Throttled)
 }
 
-// TimedOut reports whether a request made no progress for a whole time-out: the service has had it for that long, or never will.
+// TimedOut reports whether a request made no progress for a whole time-out: the service has had it for that long, or
+// never will.
 func TimedOut(err error) bool {
 	var ots *tablestore.OtsError
 	var late interface{ Timeout() bool }
@@ -178,13 +178,12 @@ func TooLarge(err error) bool {
 	return !Unsettled(err) && errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge || ots.Code == "OTSRequestBodyTooLarge")
 }
 
-// CutWhileSending reports whether the connection broke while the request was being sent. A gateway may do so that refuses a
-// large request without reading it.
+// CutWhileSending reports whether the connection broke while the request was being sent. A gateway may refuse a large
+// request by that, without reading it.
 func CutWhileSending(err error) bool {
 	return errors.As(err, new(*cutOff))
 }
 
-// cutOff is the error of a connection that broke while a request was being sent.
 type cutOff struct{ cause error }
 
 func (c *cutOff) Error() string {
@@ -192,7 +191,6 @@ func (c *cutOff) Error() string {
 }
 func (c *cutOff) Unwrap() error { return c.cause }
 
-// notSent is the error of a request of which nothing was sent.
 type notSent struct{ cause error }
 
 // NotSent makes the error of a request that was not sent: no row of it was applied.
@@ -201,21 +199,21 @@ func NotSent(cause error) error { return &notSent{cause} }
 func (n *notSent) Error() string { return n.cause.Error() }
 func (n *notSent) Unwrap() error { return n.cause }
 
-// boundVPC is in what an instance says that takes requests from one network only.
+// boundVPC is in the refusal of an instance that takes requests from one network only.
 const boundVPC = "can only be accessed from the binded VPC"
 
-// Denied reports whether an error says that the access key may not do something.
+// Denied reports whether an error means a missing permission of the access key.
 func Denied(err error) bool {
 	return slices.Contains([]string{"OTSNoPermissionAccess", "OTSPermissionDenied", "OTSAuthFailed"}, codeOf(err))
 }
 
-// untrusted reports whether the endpoint has shown a certificate that this machine does not trust. To wait is of no use.
+// untrusted reports whether this machine does not trust the endpoint's certificate. Waiting does not help.
 func untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError))
 }
 
-// Refused reports whether the service, or what it says of a table, refuses permanently: the access key, a permission, a table that is
-// gone or was replaced, a quota. To try again is of no use until somebody has changed that.
+// Refused reports whether the service permanently refuses: the access key, a permission, a dropped or replaced table, a
+// quota. A retry is useless until somebody has changed that.
 func Refused(err error) bool {
 	var ots *tablestore.OtsError
 	u := new(unsigned)
@@ -223,8 +221,7 @@ func Refused(err error) bool {
 		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Fatal
 }
 
-// Needed is the error of an operation on a table that a load needs beside writing, or nil. It names the permission if that is
-// what is missing.
+// Needed is the error of a table operation that a load needs beside writing, or nil. It names a missing permission.
 func Needed(operation, name string, err error) error {
 	switch {
 	case err == nil:
@@ -235,8 +232,8 @@ func Needed(operation, name string, err error) error {
 	return fmt.Errorf("%s on table %s: %w", operation, name, &Error{err})
 }
 
-// Describe makes one line of an error for a user: what, and what to do where that is known. Request ids are kept:
-// support asks for them.
+// Describe makes an error one line for users: what happened and, if known, what to do. Request ids are kept: support
+// asks for them.
 func Describe(err error) string {
 	if canceled := new(stopped); errors.As(err, &canceled) {
 		return OneLine(canceled.cause.Error())
@@ -280,7 +277,8 @@ func Describe(err error) string {
 	return text
 }
 
-// WrongScheme reports whether an endpoint was asked in plain HTTP and speaks TLS, or the other way round: no request will ever be answered.
+// WrongScheme reports whether an endpoint with TLS was asked in plain HTTP, or vice versa: no request will ever be
+// answered.
 func WrongScheme(err error) bool {
 	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return isPage(ots) && ots.HttpStatusCode == http.StatusBadRequest && strings.Contains(ots.Message, "HTTPS")
@@ -293,12 +291,12 @@ func WrongScheme(err error) bool {
 	return false
 }
 
-// otherScheme is what net/http says of an answer that is TLS's alert, and of those that are not TLS's.
+// otherScheme are net/http's texts for an answer that is a TLS alert, and for answers that are not TLS.
 var otherScheme = []string{
 	"malformed HTTP response \"\\x15\\x03", "server gave HTTP response to HTTPS client", "first record does not look like a TLS handshake",
 }
 
-// isPage reports whether an answer is not one of Tablestore, but a page.
+// isPage reports whether an answer is a page, not Tablestore's.
 func isPage(ots *tablestore.OtsError) bool {
 	return strings.HasPrefix(strings.TrimSpace(ots.Message), "<") || ots.Code == tablestore.OTS_CLIENT_UNKNOWN
 }
@@ -309,8 +307,8 @@ type stopped struct{ cause error }
 func (s *stopped) Error() string   { return s.cause.Error() }
 func (s *stopped) Unwrap() []error { return []error{context.Canceled, s.cause} }
 
-// OneLine makes text fit for one line of a terminal or a log. Of a long one the middle is left out: it begins with what has failed, and
-// ends with what to do or where to look.
+// OneLine makes text fit for one line of a terminal or a log. It drops the middle of a long one: the beginning names
+// what has failed, and the end what to do or where to look.
 func OneLine(text string) string {
 	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")

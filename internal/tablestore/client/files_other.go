@@ -2,5 +2,5 @@
 
 package client
 
-// openFiles is how many files this process may have open; 0 is not known.
+// openFiles is the limit of this process's open files; 0 is unknown.
 func openFiles() int { return 0 }

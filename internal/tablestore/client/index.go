@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// CreateIndex makes a secondary index of a table, unless it has it already: an earlier process may have made it. The service enters the rows
-// that are there. The error is ErrTableExists if a table or an index of another table has the name.
+// CreateIndex makes a secondary index of a table, unless it exists: an earlier process may have made it. The service
+// enters the existing rows. The error is ErrTableExists if a table or an index of another table has the name.
 func (a *Admin) CreateIndex(name string, i table.Index) error {
 	kind := tablestore.IT_GLOBAL_INDEX
 	if i.Local {
@@ -41,7 +41,7 @@ func (a *Admin) CreateIndex(name string, i table.Index) error {
 	return nil
 }
 
-// hasIndex reports whether a table has an index as it was to be made.
+// hasIndex reports whether a table has the wanted index.
 func (a *Admin) hasIndex(name string, want *table.Index) (bool, error) {
 	t, err := a.Describe(name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *Admin) hasIndex(name string, want *table.Index) (bool, error) {
 	return slices.ContainsFunc(t.IndexesAre, func(has table.Index) bool { return has.Holds(want) }), nil
 }
 
-// indexRefused is what the service says to who writes to an index: "Can't write index table directly".
+// indexRefused recognises the service's refusal of a write to an index: "Can't write index table directly".
 func indexRefused(message string) bool {
 	return strings.HasPrefix(message, "Can't ") && strings.Contains(message, "index table directly")
 }

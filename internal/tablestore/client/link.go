@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 )
 
-// How long a connection may take to come about, and how long it may lie idle: the SDK's own default, under the service's.
+// How long connecting may take, and how long a connection may be idle: the SDK's own default, below the service's.
 const (
 	dialTimeout = 15 * time.Second
 	keepAlive   = 30 * time.Second
@@ -34,8 +34,8 @@ type route struct {
 	tls     *tls.Config // nil speaks plain
 }
 
-// newRoute returns the route to the endpoint, or nil if a proxy is on the way, or if the host is not written as it is dialed
-// and named in a request: net/http knows what to make of other alphabets, IPv6 zones and a colon without a port.
+// newRoute returns the route to the endpoint, or nil if there is a proxy, or if the host is not written as it is dialed
+// and named in a request: net/http handles other alphabets, IPv6 zones and a colon without a port.
 func newRoute(endpoint *url.URL) *route {
 	odd := func(r rune) bool { return r >= utf8.RuneSelf || r == '%' }
 	if strings.ContainsFunc(endpoint.Host, odd) || strings.HasSuffix(endpoint.Host, ":") {
@@ -57,10 +57,11 @@ func newRoute(endpoint *url.URL) *route {
 	return r
 }
 
-// link is a connection, kept from request to request. net/http hands every request from one goroutine to a
-// second that writes and a third that reads, and writes a large body in pieces: for requests of 200 rows that was an
-// eighth of a load's CPU, and still 3 to 5 % with http.ClientConn and bodies written without a copy
-// (docs/internals/performance-tried.md). A link writes head and body in one piece and reads the answer with net/http's parser.
+// link is a connection, kept from request to request. net/http hands every request from one goroutine to a second that
+// writes and a third that reads, and writes a large body in pieces: for requests of 200 rows that was an eighth of a
+// load's CPU, and still 3 to 5 % with http.ClientConn and bodies written without a copy
+// (docs/internals/performance-tried.md). A link writes head and body in one piece and reads the answer with net/http's
+// parser.
 type link struct {
 	conn   net.Conn
 	plain  net.Conn // below TLS
@@ -71,20 +72,20 @@ type link struct {
 
 	answers int
 
-	// of the request that is on its way
+	// of the request in flight
 	run     context.Context // all waits end with it
 	stop    func() bool     // has them not end
 	timeout time.Duration   // without progress
 	last    time.Time       // it ends by then, with progress or without
 }
 
-// slowest is how many time-outs a request may take that makes progress all the time.
+// slowest limits a request that makes constant progress, in time-outs.
 const slowest = 10
 
-// LongestRequest is how long a request may take whose time-out is given: each piece of it and its answer may take a time-out.
+// LongestRequest is the longest time of a request with that time-out: each piece of it and its answer may take one.
 func LongestRequest(timeout time.Duration) time.Duration { return slowest * timeout }
 
-// linkPiece is how much of a request is sent at a time: a link that carries less in a time-out is as good as none.
+// linkPiece is how much of a request is sent at a time: a link that carries less in a time-out is useless.
 const linkPiece = 64 << 10
 
 // dial makes a link.
@@ -96,7 +97,7 @@ func (r *route) dial(run context.Context) (*link, error) {
 		return nil, err
 	}
 	now := time.Now()
-	// Links that were made together do not end together.
+	// Links made together do not end together.
 	l := &link{conn: conn, plain: conn, used: now, born: now, until: now.Add(linkAge + rand.N(linkAge/5))}
 	if r.tls != nil {
 		secure := tls.Client(conn, r.tls)
@@ -112,7 +113,7 @@ func (r *route) dial(run context.Context) (*link, error) {
 	return l, nil
 }
 
-// endsWith has all waits on the link end with run, and no longer with the context before, unless they have ended: then it is false.
+// endsWith ties all waits on the link to run instead of the context before; false if they have already ended.
 func (l *link) endsWith(run context.Context) bool {
 	if l.run == run {
 		return true
@@ -122,8 +123,8 @@ func (l *link) endsWith(run context.Context) bool {
 	return waits
 }
 
-// abort closes a link with a request on its way, of which nothing more is to reach the service: what lies in this machine
-// would otherwise be sent on for as long as a slow link takes, and applied when nobody reckons with it.
+// abort closes a link with a request in flight, so that nothing more of it reaches the service: this machine's buffers
+// would otherwise be sent for as long as a slow link takes, and applied when nobody expects it.
 func (l *link) abort() {
 	if tcp, ok := l.plain.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // fails only when it is closed
@@ -156,7 +157,7 @@ func (l *link) progress() error {
 	return nil
 }
 
-// arriving reads what the service sends. All that arrives is progress.
+// arriving reads the service's bytes. Every arrival is progress.
 type arriving link
 
 func (a *arriving) Read(p []byte) (int, error) {
@@ -167,7 +168,8 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return l.conn.Read(p)
 }
 
-// write writes a request in pieces, each with a time-out of its own: a large request is not lost because the link is slow.
+// write writes a request in pieces, each with its own time-out: a large request must not be lost because the link is
+// slow.
 func (l *link) write(request []byte) (n int, err error) {
 	for err == nil && n < len(request) {
 		if err = l.progress(); err == nil {
@@ -179,8 +181,8 @@ func (l *link) write(request []byte) (n int, err error) {
 	return n, err
 }
 
-// send sends a request and returns the answer, whose body is still to be read. It takes at most timeout without progress, and
-// LongestRequest in all.
+// send sends a request and returns the answer, whose body is still unread. It takes at most timeout without progress,
+// and LongestRequest in all.
 func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) (*http.Response, error) {
 	l.endsWith(ctx)
 	l.timeout, l.last = timeout, time.Now().Add(LongestRequest(timeout))
@@ -195,7 +197,7 @@ func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) 
 		return nil, &notSent{err}
 	}
 	if err != nil {
-		// Whoever refuses a request without reading it answers first and closes then.
+		// A server that refuses a request without reading it answers first and then closes.
 		if res, readErr := l.answer(); readErr == nil {
 			res.Close = true
 			return res, nil
@@ -211,7 +213,7 @@ func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) 
 // method is all that net/http needs of a request to read its answer.
 var method = &http.Request{Method: http.MethodPost}
 
-// answer reads the head of an answer; those that only say that there will be one are passed over.
+// answer reads an answer's head; it skips interim ones.
 func (l *link) answer() (*http.Response, error) {
 	for {
 		res, err := http.ReadResponse(l.reader, method)
@@ -227,10 +229,10 @@ func (l *link) answer() (*http.Response, error) {
 	}
 }
 
-// headRoom is how many bytes are left free in front of a body for the head of its request. A longer head costs a copy.
+// headRoom is the space in front of a body for the request's head. A longer head costs a copy.
 const headRoom = 2 << 10
 
-// join puts the head of a request into the space left for it before the body, and returns both.
+// join puts a request's head into the space before the body, and returns both.
 func join(buf, head []byte, room int) []byte {
 	if len(head) <= room {
 		from := room - len(head)
@@ -240,7 +242,7 @@ func join(buf, head []byte, room int) []byte {
 	return append(slices.Clip(head), buf[room:]...)
 }
 
-// appendHead appends the head of a request. Headers are in order of their names, as net/http has them.
+// appendHead appends a request's head. Headers are in name order, as in net/http.
 func appendHead(dst []byte, path, host string, header http.Header, length int) ([]byte, error) {
 	dst = append(dst, "POST "...)
 	dst = append(dst, path...)

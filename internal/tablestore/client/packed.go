@@ -10,16 +10,16 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Packed are rows as an answer has them, checked: plainbuffer.Cells reads them.
+// Packed is an answer's rows, checked: plainbuffer.Cells reads them.
 type Packed struct {
 	bytes []byte
 	rows  plainbuffer.Rows
 }
 
-// Len is how many rows there are.
+// Len is the number of rows.
 func (p *Packed) Len() int { return len(p.rows.Ends) }
 
-// Key returns the ordering key of a row.
+// Key returns a row's ordering key.
 func (p *Packed) Key(i int) []byte {
 	if i == 0 {
 		return p.rows.Keys[:p.rows.KeyEnds[0]]
@@ -27,13 +27,13 @@ func (p *Packed) Key(i int) []byte {
 	return p.rows.Keys[p.rows.KeyEnds[i-1]:p.rows.KeyEnds[i]]
 }
 
-// KeyColumns returns how many columns the keys of rows have: all the same, but in a broken answer.
+// KeyColumns returns the least and most columns of the rows' keys: equal, except in a broken answer.
 func (p *Packed) KeyColumns() (least, most int) { return p.rows.Least, p.rows.Most }
 
-// Sum returns what plainbuffer.Hasher.Row makes of a row, if the memory has a Hasher.
+// Sum returns a row's plainbuffer.Hasher.Row, if the memory has a Hasher.
 func (p *Packed) Sum(i int) uint64 { return p.rows.Sums[i] }
 
-// Row returns the bytes of a row.
+// Row returns a row's bytes.
 func (p *Packed) Row(i int) []byte {
 	from := 0
 	if i > 0 {
@@ -47,10 +47,10 @@ func (p *Packed) Row(i int) []byte {
 	return row
 }
 
-// Bytes is how many bytes the rows and their keys have.
+// Bytes is the size of the rows and their keys.
 func (p *Packed) Bytes() int { return len(p.bytes) + len(p.rows.Keys) }
 
-// Unpack makes a row of its bytes, in the memory. The row that was there before is gone.
+// Unpack decodes a row into the memory, replacing the row before.
 func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 	p := page{PageMemory: m}
 	m.begin()
@@ -61,7 +61,7 @@ func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 	return p.row, nil
 }
 
-// Unpacked makes the rows of the page, in the memory. Strings and binary values are views into the page.
+// Unpacked decodes the page's rows into the memory. Strings and binary values are views into the page.
 func (m *PageMemory) Unpacked() ([]*tablestore.Row, error) {
 	p := page{PageMemory: m}
 	m.begin()
@@ -70,7 +70,7 @@ func (m *PageMemory) Unpacked() ([]*tablestore.Row, error) {
 	return m.rows, err
 }
 
-// PackRow makes bytes of a row that the SDK has made.
+// PackRow encodes an SDK row.
 func PackRow(names plainbuffer.Names, r *tablestore.Row) ([]byte, error) {
 	var row plainbuffer.Row
 	row.Begin(nil)
@@ -94,7 +94,7 @@ func PackRow(names plainbuffer.Names, r *tablestore.Row) ([]byte, error) {
 	return row.End(), nil
 }
 
-// pack makes bytes of rows that the SDK has made.
+// pack encodes SDK rows.
 func (p *page) pack(rows []*tablestore.Row) error {
 	names := plainbuffer.Names{}
 	var out []byte

@@ -17,8 +17,9 @@ type Ranger interface {
 	GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error)
 }
 
-// GetPacked reads a page of rows as bytes: Memory.Packed has them, and the answer none. Those that were there before are gone. Of a client that
-// New made, they are checked as they come: the SDK makes several objects for each cell, which cost ten times as much as the cell.
+// GetPacked reads a page of rows as bytes into memory.Packed, replacing earlier ones; the answer has no rows. With a
+// client of New, they are checked as they come: the SDK makes several objects for each cell, which cost ten times as
+// much as the cell.
 func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse, error) {
 	p := &page{PageMemory: memory}
 	p.Packed.bytes = nil
@@ -31,7 +32,7 @@ func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory
 	return res, err
 }
 
-// get asks for the page. An answer that cannot be taken has rows that the SDK has made.
+// get asks for the page. An answer that cannot be taken has the SDK's rows.
 func (p *page) get(s Ranger, c *tablestore.RangeRowQueryCriteria) (*tablestore.GetRangeResponse, error) {
 	req := &tablestore.GetRangeRequest{RangeRowQueryCriteria: c}
 	id := "tsimport-range-" + strconv.FormatInt(lastTrace.Add(1), 10)
@@ -41,7 +42,7 @@ func (p *page) get(s Ranger, c *tablestore.RangeRowQueryCriteria) (*tablestore.G
 	return s.GetRange(req)
 }
 
-// pageFor returns the page that takes the rows of the answer to a request; nil is none.
+// pageFor returns the page for the rows of a request's answer, or nil.
 func pageFor(r *http.Request) *page {
 	if id := r.Header.Get(headerTraceID); id != "" {
 		if p, ok := recordings.Load(id); ok {
@@ -52,14 +53,14 @@ func pageFor(r *http.Request) *page {
 	return nil
 }
 
-// The fields of the answer to GetRange.
+// The fields of GetRange's answer.
 const (
 	rangeRows = 2
 	rangeNext = 3
 )
 
-// take makes the rows of an answer and returns the answer without them. What the SDK would make in another way than take does is left to
-// it: rows in another form than PlainBuffer, and what no row of a table has.
+// take takes an answer's rows and returns the answer without them. It leaves to the SDK what it would decode
+// differently: rows in other formats than PlainBuffer, and anything that no row of a table has.
 func (p *page) take(body []byte) (rest []byte, err error) {
 	rest = make([]byte, 0, 512)
 	usual := true
@@ -98,7 +99,7 @@ func (p *page) split(rows []byte) error {
 	return err
 }
 
-// page takes the rows of an answer, and makes rows as the SDK's client delivers them, all of them in a few pieces of memory.
+// page takes an answer's rows, and makes rows like the SDK's client, all in a few pieces of memory.
 type page struct {
 	*PageMemory
 	taken bool // the rows of the answer are in Packed
@@ -126,10 +127,9 @@ type PageMemory struct {
 	cellsOf list[tablestore.AttributeColumn]
 }
 
-// Sums has GetPacked make the sums of rows. It is called before the memory is used.
+// Sums makes GetPacked compute the rows' sums. It is called before the memory is used.
 func (m *PageMemory) Sums(h *plainbuffer.Hasher) { m.reader.Hasher = h }
 
-// begin makes room for other rows.
 func (m *PageMemory) begin() {
 	s := &m.stores
 	m.rows = m.rows[:0]
@@ -145,10 +145,10 @@ func (m *PageMemory) begin() {
 	m.cellsOf.begin()
 }
 
-// leastCell is about the bytes of a short cell in an answer.
+// leastCell is the bytes of a short cell in an answer, about.
 const leastCell = 32
 
-// expect says how many bytes of rows come.
+// expect announces that many bytes of rows.
 func (p *page) expect(bytes int) {
 	n := min(max(bytes/leastCell, 8), 4096)
 	s := &p.stores
@@ -185,7 +185,7 @@ func (p *page) EndRow(deleted bool) {
 	p.row.PrimaryKey.PrimaryKeys, p.row.Columns = p.partsOf.take(), p.cellsOf.take()
 }
 
-// value is a value as the SDK delivers it.
+// value is a value as in the SDK.
 func (p *page) value(c *plainbuffer.Column) any {
 	switch c.Value.Type {
 	case table.Integer:
@@ -203,7 +203,7 @@ func (p *page) value(c *plainbuffer.Column) any {
 	return nil
 }
 
-// store makes elements many at a time. They stay where they are until it begins again.
+// store allocates elements many at a time. They stay in place until it begins again.
 type store[T any] struct {
 	all  [][]T // pieces
 	used int   // of them, those whose elements are taken, but for free
@@ -232,14 +232,14 @@ func (s *store[T]) keep(v T) *T {
 	return e
 }
 
-// list makes slices of elements that come one after the other. They are valid until it begins again.
+// list makes slices of consecutive elements. They are valid until it begins again.
 type list[T any] struct {
 	all  []*T
 	from int // of the slice that is being made
 	size int
 }
 
-// begin takes the last piece of memory, the largest, for all.
+// begin reuses the last piece of memory, the largest, for all.
 func (l *list[T]) begin() { l.all, l.from = l.all[:0], 0 }
 
 func (l *list[T]) add(e *T) {
@@ -260,8 +260,8 @@ func (l *list[T]) take() []*T {
 	return l.all[from:l.from:l.from]
 }
 
-// boxed makes an interface value of what v points to, which must not change any more. The language's way would copy it to memory of its
-// own, an allocation for each cell; an interface value is a type and a pointer, and here the pointer is v.
+// boxed makes an interface value that points to v's target, which must not change any more. A conversion would copy it,
+// an allocation for each cell; an interface value is a type and a pointer, and here the pointer is v.
 func boxed[T int64 | float64 | string | []byte](v *T) any {
 	var zero T
 	box := any(zero)

@@ -4,5 +4,5 @@ package client
 
 import "net"
 
-// pending cannot be known here: a connection that the service has closed is noticed when a request is written to it.
+// pending is unknown here: a connection closed by the service is noticed when a request is written to it.
 func pending(net.Conn) bool { return false }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// pending reports whether something has come in on a connection on which nothing is expected: the end, as a rule, or an
-// answer to nothing, after which the connection is not to be trusted.
+// pending reports whether something has arrived on an idle connection: usually its end, or an unsolicited answer, after
+// which the connection cannot be trusted.
 func pending(c net.Conn) bool {
 	sc, ok := c.(syscall.Conn)
 	if !ok {

@@ -9,29 +9,27 @@ import (
 	"time"
 )
 
-// How long a link serves before a new one takes its place: a load follows a service that moves to other machines, or empties
-// one, without a pause.
+// linkAge is how long a link serves before a new one replaces it: a load follows a service that moves to other
+// machines, or empties one, without a pause.
 const linkAge = 5 * time.Minute
 
-// A limit on links is tried again after a while: by one more, then two, four and so on. The while doubles each time that it
+// A limit on links is raised again after a while: by one, then two, four and so on. The wait doubles each time that it
 // was too early.
 const (
 	firstRaise = 5 * time.Second
 	lastRaise  = 10 * time.Minute
 )
 
-// alive is how long ago a link has answered that is treated as one that works.
+// alive is how recent an answer must be for a link to count as working.
 const alive = time.Second
 
 var errNoLink = errors.New("no connection to the service became free; it takes no more of them")
 
-// pool has the links of a connection. A request holds one until its answer is read, so that there are no more links than requests
-// at a time.
+// pool has the links of a connection. A request holds one until its answer is read, so there are at most as many links as requests.
 //
-// A service, a gateway or this machine may not allow as many links as there are senders. A link that cannot be made, or is
-// made and never answers, says so only if others do answer at the same time; otherwise the service is down. Senders then
-// share the links that have answered, and the pool tells whoever asks how many that is. When the last of these is gone, nothing
-// is known any more.
+// A service, a gateway or this machine may allow fewer links than senders. A link that cannot be made, or is made and never answers, shows
+// that only if others do answer at the same time; otherwise the service is down. Senders then share the links that have answered, and the
+// pool reports their number. When the last of these is gone, the limit is unknown again.
 type pool struct {
 	route *route
 	most  int
@@ -56,7 +54,7 @@ func newPool(r *route, most int) *pool {
 	return &pool{route: r, most: most, limit: most, freed: make(chan struct{}), wait: firstRaise, step: 1}
 }
 
-// take returns a link that can be used at once, or why there is none.
+// take returns a link ready for use, or why there is none.
 func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(run, timeout)
 	defer cancel()
@@ -109,8 +107,8 @@ func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 	}
 }
 
-// dial makes a link that was not closed at once. Gateways that allow fewer accept one more and close it: a request that is sent on
-// it has an unknown outcome, though nobody has read it, and its rows would wait until they are settled.
+// dial makes a link that was not closed at once. Gateways that allow fewer accept one more and close it: a request sent
+// on it has an unknown outcome, though nobody has read it, and its rows would wait until they are settled.
 func (p *pool) dial(run context.Context) (*link, error) {
 	begun := time.Now()
 	l, err := p.route.dial(run)
@@ -134,13 +132,13 @@ func (p *pool) dial(run context.Context) (*link, error) {
 	return l, nil
 }
 
-// How long after a way there and back a new link is looked at.
+// When a new link is checked, after a round trip.
 const (
 	closesAtOnce = 20 * time.Millisecond
 	closesLater  = 500 * time.Millisecond // where one was too many before: there are links that work meanwhile
 )
 
-// closesWithin is how long a link that is one too many may take to be closed.
+// closesWithin is how long the closing of an excess link may take.
 func (p *pool) closesWithin() time.Duration {
 	if p.tight {
 		return closesLater
@@ -150,7 +148,7 @@ func (p *pool) closesWithin() time.Duration {
 
 var errClosedAtOnce = errors.New("the service, or a gateway before it, closes a new connection at once: it takes no more of them")
 
-// pop takes the link used last, and closes those that cannot be used any more.
+// pop takes the last used link, and closes unusable ones.
 func (p *pool) pop() *link {
 	for len(p.free) > 0 && time.Since(p.free[0].used) >= idleTimeout {
 		p.closed(p.free[0])
@@ -167,7 +165,6 @@ func (p *pool) pop() *link {
 	return nil
 }
 
-// closed closes a link.
 func (p *pool) closed(l *link) {
 	p.open--
 	if l.answers > 0 {
@@ -179,7 +176,7 @@ func (p *pool) closed(l *link) {
 	l.close()
 }
 
-// put takes back a link, and closes it if it cannot be used again or is old.
+// put takes back a link, and closes it if it is unusable or old.
 func (p *pool) put(l *link, usable bool) {
 	if !usable || time.Now().After(l.until) {
 		p.gone(l)
@@ -219,7 +216,7 @@ func (p *pool) tell() {
 	}
 }
 
-// note takes into account that the link has answered.
+// note notes that the link has answered.
 func (p *pool) note(l *link, now time.Time) {
 	l.used = now
 	l.answers++
@@ -231,7 +228,7 @@ func (p *pool) note(l *link, now time.Time) {
 	}
 }
 
-// short lowers the limit to the number of links that work.
+// short lowers the limit to the number of working links.
 func (p *pool) short(links int) {
 	now := time.Now()
 	if p.limit < p.most && now.Before(p.raise) && links >= p.limit {
@@ -244,7 +241,7 @@ func (p *pool) short(links int) {
 	p.limit, p.step, p.raise = min(max(links, 1), p.limit), 1, now.Add(p.wait)
 }
 
-// raised raises a limit when its time has come.
+// raised raises a limit when it is due.
 func (p *pool) raised(now time.Time) {
 	if p.limit < p.most && !now.Before(p.raise) {
 		p.limit = min(p.limit+p.step, p.most)
@@ -253,7 +250,7 @@ func (p *pool) raised(now time.Time) {
 	}
 }
 
-// room is how many links there may be.
+// room is the limit of links.
 func (p *pool) room() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,8 +276,9 @@ func (p *pool) close() {
 	p.free = nil
 }
 
-// repeatable are the small requests about tables that a load waits for before its first row. A service that was silent for some seconds
-// answers the next one at once, and the one before not at all, so they are sent again beside those that nobody answers.
+// repeatable are the small requests about tables that a load waits for before its first row. A service that was silent
+// for some seconds answers the next one at once, and the one before never, so unanswered ones are sent again in
+// parallel.
 var repeatable = map[string]bool{"/DescribeTable": true, "/ListTable": true, "/ComputeSplitPointsBySize": true}
 
 const (
@@ -288,7 +286,7 @@ const (
 	mostHedges = 16 // requests that nobody has answered; the first one times out before, unless its time-out is long
 )
 
-// hedged sends a request, and sends it again each time that there is no answer for hedgeAfter. The first answer counts, or the first error.
+// hedged sends a request, again after every hedgeAfter without an answer. The first answer, or the first error, counts.
 func (t *transport) hedged(r *http.Request) (*http.Response, error) {
 	type answer struct {
 		res *http.Response

@@ -13,10 +13,11 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// MaxRanges is how many ranges a table can be created with. A test of the Java SDK creates six, and is refused eleven.
+// MaxRanges is the most ranges with which a table can be created. A test of the Java SDK creates six, and is refused
+// eleven.
 const MaxRanges = 10
 
-// Variants of PlainBuffer, which bounds of partitions are written as.
+// Variants of PlainBuffer, the form of partition bounds.
 const (
 	variantInteger = 0
 	variantString  = 3
@@ -25,9 +26,9 @@ const (
 	variantInfMax  = 10
 )
 
-// CreateSplit makes a table as Create does, with the partitions between the bounds: values of the first key column that rise,
-// fewer than MaxRanges. Refused is why the service refuses them; the table is then made with one partition. A table that was
-// made does not say that the service has heard of the bounds: Layout does. Connection must be set.
+// CreateSplit makes a table as Create does, with partitions between the bounds: ascending values of the first key
+// column, fewer than MaxRanges. refused is why the service refuses them; the table is then made with one partition. A
+// created table does not prove that the service has used the bounds: Layout does. Connection must be set.
 func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) (refused, err error) {
 	err = a.createItself(name, key, d, defined, bounds)
 	if err == nil || codeOf(err) == "OTSObjectAlreadyExist" || !isAnswer(err) {
@@ -57,7 +58,7 @@ func (a *Admin) post(operation string, request protoadapt.MessageV1) error {
 	return err
 }
 
-// createRequest is a request for a table with partitions, if there are bounds.
+// createRequest is the request for a table, with partitions if there are bounds.
 func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) *otsprotocol.CreateTableRequest {
 	meta := &otsprotocol.TableMeta{TableName: &name}
 	for _, k := range key {
@@ -92,7 +93,7 @@ func createRequest(name string, key []table.KeyColumn, d table.Definition, defin
 	return req
 }
 
-// boundVariant is a value of a key column without a length in front.
+// boundVariant is a key column's value without a length in front.
 func boundVariant(v table.Value) []byte {
 	if v.Type == table.Integer {
 		return binary.LittleEndian.AppendUint64([]byte{variantInteger}, uint64(v.Int))

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// Transport returns what sends single requests over the connections that the senders use: where a gateway allows few of them,
-// two pools would keep each other's requests from being sent.
+// Transport returns a transport for single requests over the senders' connections: if a gateway allows few, two pools
+// would block each other's requests.
 func (c *Connection) Transport() http.RoundTripper {
 	if c.pool == nil {
 		return c.base
@@ -42,7 +42,7 @@ func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// bytesOf returns a request as it is sent.
+// bytesOf returns a request's bytes on the wire.
 func (c *sharedLinks) bytesOf(r *http.Request) (request []byte, err error) {
 	var body []byte
 	if r.Body != nil {

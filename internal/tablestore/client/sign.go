@@ -16,8 +16,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 )
 
-// The headers of a request, as net/http writes them. The SDK's names are lower case and its own; the service compares
-// without case.
+// A request's headers, in net/http's form. The SDK's names are lower case; the service ignores case.
 const (
 	headerUserAgent   = "User-Agent"
 	headerDate        = "X-Ots-Date"
@@ -38,13 +37,13 @@ const (
 
 const (
 	userAgent = "aliyun-tablestore-sdk-golang/4.0.2" // the signer's
-	// The SDK's own layout ends in .123Z, which package time takes for month, day and hour; the service looks at the
+	// The SDK's own layout ends in .123Z, which package time reads as month, day and hour; the service looks at the
 	// seconds.
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// signWith returns the headers of a request whose body has the MD5, the signature among them. A compressed body was so many bytes long; 0 is
-// none.
+// signWith returns the headers, with the signature, of a request whose body has the MD5. A compressed body had was
+// bytes; 0: it is not compressed.
 func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte, was int) (http.Header, error) {
 	header := http.Header{
 		headerUserAgent:   {userAgent},
@@ -76,12 +75,12 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md
 	return header, nil
 }
 
-// complete reports whether a request has all that is signed. What the SDK's signer says of others is what users look for.
+// complete reports whether a request has all signed headers. For others, users search for the SDK signer's message.
 func complete(header http.Header) bool {
 	return !slices.ContainsFunc([]string{headerDate, headerAPIVersion, headerAccessKeyID, headerInstance, headerMD5}, func(name string) bool { return header[name][0] == "" })
 }
 
-// requestBody reads the body of a request out of a sender's memory and knows when the transport has done with it.
+// requestBody reads a request's body from a sender's memory and knows when the transport has finished with it.
 type requestBody struct {
 	rest     []byte
 	progress func() // called when more is read; may be nil
@@ -101,8 +100,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo hands over what is left in one piece: an engine in the same process takes it as it is, without a copy. (net/http reads a body
-// whose length it knows with Read.)
+// WriteTo hands over the rest in one piece: an engine in the same process takes it without a copy. (net/http reads a
+// body of known length with Read.)
 func (b *requestBody) WriteTo(w io.Writer) (int64, error) {
 	if len(b.rest) == 0 {
 		return 0, nil
@@ -120,7 +119,7 @@ func (b *requestBody) Close() error {
 	return nil
 }
 
-// again is the body for another attempt of the transport's.
+// again is the body for the transport's next attempt.
 func (b *requestBody) again(body []byte) *requestBody {
 	next := &requestBody{rest: body, progress: b.progress}
 	b.next = next
@@ -137,14 +136,14 @@ func (b *requestBody) isReleased() bool {
 	return true
 }
 
-// decodeError reads the service's error message: code (1), which there must be, and message (2).
+// decodeError reads the service's error message: code (1), required, and message (2).
 func decodeError(b []byte) (code, message string, ok bool) {
 	e := new(otsprotocol.Error)
 	err := unmarshal(b, e)
 	return e.GetCode(), e.GetMessage(), err == nil && e.Code != nil
 }
 
-// unmarshal reads a message of the protocol, which may lack fields.
+// unmarshal reads a protocol message, which may lack fields.
 func unmarshal(body []byte, to protoadapt.MessageV1) error {
 	return proto.UnmarshalOptions{AllowPartial: true}.Unmarshal(body, protoadapt.MessageV2Of(to))
 }

@@ -19,23 +19,23 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Fields of a DescribeTable answer that the SDK drops: the partitions' bounds, which are PlainBuffer rows that have the
-// first primary-key column only, and when the table was made.
+// DescribeTable fields that the SDK drops: the partitions' bounds, PlainBuffer rows with only the first primary-key
+// column, and the creation time.
 const (
 	shardSplits  protowire.Number = 6
 	creationTime protowire.Number = 9
 )
 
-// Layout is where a table's partitions begin, and which table it is.
+// Layout is the starts of a table's partitions, and the table's identity.
 type Layout struct {
-	// Bounds are the first partition-key values of every partition but the first, as the service orders them: none for a
-	// table of one partition, and none from a service that does not name them.
+	// Bounds are the first partition-key values of every partition but the first, in order: none for a table of one
+	// partition, or if the service does not name them.
 	Bounds  []table.Value
 	Created int64 // as in Table
 }
 
-// Layout sends one DescribeTable and tries once: who watches partitions asks again soon anyway. The error is ErrNoTable when
-// there is no such table.
+// Layout sends one DescribeTable, without retries: callers that watch partitions ask again soon anyway. The error is
+// ErrNoTable if there is no such table.
 func (a *Admin) Layout(name string) (*Layout, error) {
 	answer, err := a.rawDescription(name)
 	if err != nil {
@@ -55,7 +55,7 @@ func layoutOf(name string, answer []byte) (l *Layout, err error) {
 	return l, nil
 }
 
-// Splits returns the bounds of Layout. Unlike Layout it tries again: who asks divides a table once.
+// Splits returns the bounds of Layout. Unlike Layout it retries, because its callers divide a table once.
 func (a *Admin) Splits(name string) ([]table.Value, error) {
 	answer, err := a.description(name)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *Admin) Splits(name string) ([]table.Value, error) {
 	return l.Bounds, nil
 }
 
-// rawDescription is the answer to one DescribeTable as the service sent it.
+// rawDescription is the service's raw answer to one DescribeTable.
 func (a *Admin) rawDescription(name string) ([]byte, error) {
 	_, answer, err := a.describe(name)
 	if err == nil && len(answer) == 0 {
@@ -77,7 +77,7 @@ func (a *Admin) rawDescription(name string) ([]byte, error) {
 	return answer, err
 }
 
-// description is rawDescription, tried again.
+// description is rawDescription with retries.
 func (a *Admin) description(name string) (answer []byte, err error) {
 	err = a.try(func() (err error) {
 		answer, err = a.rawDescription(name)
@@ -86,7 +86,7 @@ func (a *Admin) description(name string) (answer []byte, err error) {
 	return answer, a.wrap("describe", name, err)
 }
 
-// describe sends one DescribeTable. Raw is the answer as the service sent it, empty if the connection was not made by New.
+// describe sends one DescribeTable. raw is the service's raw answer, empty if the connection was not made by New.
 func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, raw []byte, err error) {
 	answer := new(recording)
 	req := &tablestore.DescribeTableRequest{TableName: name}
@@ -100,7 +100,7 @@ func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, ra
 	return res, answer.body.Bytes(), err
 }
 
-// decodeCreated reads when a table was made; 0 is an answer that does not say.
+// decodeCreated reads a table's creation time; 0 if the answer has none.
 func decodeCreated(answer []byte) (created int64, err error) {
 	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
 		if number != creationTime || kind != protowire.VarintType {
@@ -135,12 +135,12 @@ func decodeSplits(answer []byte) ([]table.Value, error) {
 	return bounds, nil
 }
 
-// recording keeps the bytes of one answer. The SDK drops fields that it has no name for and gives nobody its raw
-// answers or its signer, but it sends a trace id with a request and leaves the connection to us: so a request that
-// wants its answer recorded carries a trace id of which transport knows.
+// recording keeps the bytes of one answer. The SDK drops unknown fields and exposes neither raw answers nor its signer,
+// but it sends a trace id with a request and leaves the connection to us: so a request whose answer is to be recorded
+// carries a trace id known to transport.
 type recording struct{ body bytes.Buffer }
 
-// headerTraceID is the header in which the SDK sends a trace id. The service writes it to its logs.
+// headerTraceID is the SDK's header for a trace id. The service writes it to its logs.
 const headerTraceID = "X-Ots-Sdk-Traceid"
 
 var (
@@ -148,14 +148,14 @@ var (
 	lastTrace  atomic.Int64
 )
 
-// start makes the transport record the answer to the request that carries the trace id.
+// start makes the transport record the answer to the request with the trace id.
 func (r *recording) start() string {
 	id := "tsimport-describe-" + strconv.FormatInt(lastTrace.Add(1), 10)
 	recordings.Store(id, r)
 	return id
 }
 
-// record lets the recording that a request asked for, if any, see what is read of its answer.
+// record copies an answer to the recording that its request asked for, if any.
 func record(r *http.Request, res *http.Response) {
 	id := r.Header.Get(headerTraceID)
 	if id == "" {
@@ -178,12 +178,12 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// samplePatience is how long a sample is tried for. What it says helps, but nothing depends on it: a partition that does not
-// serve for longer is waited for when rows are written.
+// samplePatience limits the time for a sample. It helps, but nothing depends on it: a partition that does not serve for
+// longer is waited for when rows are written.
 const samplePatience = 2 * time.Second
 
-// CellTypes returns the types that the values of a table's columns have, in the first and the last n rows, and how many rows
-// were looked at.
+// CellTypes returns the types of the values in a table's columns, in the first and the last n rows, and the number of
+// rows examined.
 func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types map[string]map[table.Type]bool, rows int, err error) {
 	types = map[string]map[table.Type]bool{}
 	for _, direction := range []tablestore.Direction{tablestore.FORWARD, tablestore.BACKWARD} {

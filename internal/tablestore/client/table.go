@@ -20,52 +20,52 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Patience bounds how long operations on tables are tried again while the service is busy, maxAmbiguous how often while its
-// answers say nothing and it has never given another: an endpoint that is not Tablestore answers like that forever.
+// Patience limits how long table operations are retried while the service is busy, maxAmbiguous how often while its
+// answers are meaningless and no other ever came: an endpoint that is not Tablestore answers like that forever.
 const (
 	Patience     = 2 * time.Minute
 	maxAmbiguous = 5
 )
 
-// ErrTableExists says that a table cannot be made because there is one of its name.
+// ErrTableExists says that a table's name is taken.
 var ErrTableExists = errors.New("the table exists (OTSObjectAlreadyExist)")
 
 // ErrNoTable says that a table does not exist.
 var ErrNoTable = errors.New("no such table")
 
-// Table is what DescribeTable says of a table.
+// Table is DescribeTable's answer for a table.
 type Table struct {
 	Name    string
 	Key     []table.KeyColumn
 	Defined map[string]table.Type // predefined attribute columns
-	// Created tells a table from one of the same name that was dropped: when it was made, in microseconds since 1970 by the
-	// service's clock. 0 is a service that does not say.
+	// Created distinguishes a table from a dropped one with the same name: its creation time, in microseconds since 1970
+	// by the service's clock. 0: not stated.
 	Created int64
 	Indexes []string // secondary indexes
-	// IndexesAre says of each of Indexes what it is.
+	// IndexesAre defines each of Indexes.
 	IndexesAre []table.Index
 	table.Definition
 }
 
-// Admin works on tables. Its operations are tried again while the service says that it is busy, and while the network fails
-// between here and an endpoint that has answered before.
+// Admin works on tables. Its operations are retried while the service says that it is busy, and while the network to an
+// endpoint that has answered before fails.
 type Admin struct {
 	Client *tablestore.TableStoreClient
 	// Context ends waiting between tries; requests end with the client's own.
 	Context context.Context
-	// RetryFor bounds how long an operation is tried again; 0 takes Patience.
+	// RetryFor limits how long an operation is retried; 0 means Patience.
 	RetryFor time.Duration
-	// Proven says that the endpoint has answered as Tablestore does before this Admin was made: a connection that breaks is then
-	// a passing fault, not a wrong endpoint. An Admin also learns this by itself.
+	// Proven means that the endpoint has answered as Tablestore before: a broken connection is then a temporary fault, not
+	// a wrong endpoint. An Admin also learns this by itself.
 	Proven bool
 
 	answered atomic.Bool
-	// ReachFor bounds how long an endpoint that does not answer is tried again. 0: not at all, because it is more often wrong
+	// ReachFor limits how long an endpoint that does not answer is retried. 0: not at all, because it is more often wrong
 	// than down.
 	ReachFor time.Duration
-	// Connection sends what the SDK's client has no request for. May be nil; then that cannot be asked for.
+	// Connection sends requests that the SDK's client lacks. May be nil; then they are unavailable.
 	Connection *Connection
-	// OnWait is told once why an operation is tried again because nobody answers, and for how long. May be nil.
+	// OnWait is called once with the reason and the longest time of retries because nobody answers. May be nil.
 	OnWait func(why string, most time.Duration)
 }
 
@@ -116,7 +116,7 @@ var definedTypes = map[tablestore.DefinedColumnType]table.Type{
 	tablestore.DefinedColumn_BINARY:  table.Binary,
 }
 
-// sdkType is what the SDK calls a type.
+// sdkType is the SDK's name of a type.
 func sdkType[T comparable](types map[T]table.Type, t table.Type) (name T) {
 	for n, of := range types {
 		if of == t {
@@ -126,8 +126,8 @@ func sdkType[T comparable](types map[T]table.Type, t table.Type) (name T) {
 	return name
 }
 
-// Create makes a table. The error is ErrTableExists if the name is taken. A table that an earlier try of this call may have
-// made, whose answer was lost, is not an error if it is the one asked for.
+// Create makes a table. The error is ErrTableExists if the name is taken. A table that an earlier try of this call,
+// with a lost answer, may have made is not an error if it is the requested one.
 func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
 	return a.CreateDefined(name, key, d, nil)
 }
@@ -162,11 +162,11 @@ func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Defini
 	}))
 }
 
-// maxSDKName is how long a table's name may be for the SDK's client; the service takes more.
+// maxSDKName is the longest table name of the SDK's client; the service takes more.
 const maxSDKName = 100
 
-// create sends the request for a table until it is answered. A table that an earlier try may have made counts as made, if it is the
-// one asked for.
+// create sends the request for a table until it is answered. A table that an earlier try may have made counts as made,
+// if it is the requested one.
 func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, send func() error) error {
 	unsure := false
 	return a.try(func() error {
@@ -179,7 +179,7 @@ func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, s
 	})
 }
 
-// isAsAsked returns nil if the table has the key and the options that it was to be made with, exists otherwise.
+// isAsAsked returns nil if the table has the requested key and options, exists otherwise.
 func (a *Admin) isAsAsked(name string, key []table.KeyColumn, d table.Definition, exists error) error {
 	t, err := a.Opened(name)
 	if err != nil {
@@ -200,8 +200,7 @@ const DefaultDeviation = 86400
 // OpensWithin is how long after CreateTable the service may still answer that the table does not exist.
 const OpensWithin = 90 * time.Second
 
-// Opened returns a table that this process has just made, once the service knows it: for OpensWithin it may say that there
-// is no such table.
+// Opened returns a table that this process has just made, once the service knows it: for OpensWithin it may deny it.
 func (a *Admin) Opened(name string) (*Table, error) {
 	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
 	patience := ratelimit.Patience{For: OpensWithin}
@@ -246,12 +245,12 @@ func (a *Admin) List() ([]string, error) {
 	return res.TableNames, nil
 }
 
-// try repeats an operation on a table while that can help: reads and creations are safe to repeat.
+// try repeats a table operation while that can help: reads and creations are safe to repeat.
 func (a *Admin) try(op func() error) error {
 	return a.tryFor(cmp.Or(a.RetryFor, Patience), op)
 }
 
-// tryFor is try with a patience of its own.
+// tryFor is try with its own patience.
 func (a *Admin) tryFor(most time.Duration, op func() error) error {
 	const base = 100 * time.Millisecond // patience counts no more than a quarter of its time between two attempts
 	backoff := ratelimit.Backoff{Base: base, Max: max(base, min(5*time.Second, most/4))}
@@ -295,8 +294,8 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 	}
 }
 
-// mayBeDown reports whether an endpoint that has never answered may do so when it is tried again. A connection that has never
-// worked is a wrong endpoint more often than a passing fault, so only who has time tries it again for long.
+// mayBeDown reports whether an endpoint that has never answered may do so later. A connection that has never worked is
+// more often a wrong endpoint than a temporary fault, so only patient callers retry for long.
 func (a *Admin) mayBeDown(err error, attempt int) bool {
 	if untrusted(err) || WrongScheme(err) {
 		return false
@@ -308,12 +307,12 @@ func (a *Admin) mayBeDown(err error, attempt int) bool {
 		return a.ReachFor > 0
 	}
 	var timeout net.Error
-	// Not every error that holds a time-out says so by net.Error.
+	// Not every time-out error says so by net.Error.
 	cut := unserved(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return (cut || errors.As(err, &timeout) && timeout.Timeout()) && (a.ReachFor > 0 || attempt < maxAmbiguous)
 }
 
-// unserved reports whether a proxy answered that the service does not: with a page of its own.
+// unserved reports whether a proxy answered, with its own page, that the service does not.
 func unserved(err error) bool {
 	ots, ok := errors.AsType[*tablestore.OtsError](err)
 	return ok && isPage(ots) && slices.Contains([]int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, ots.HttpStatusCode)
@@ -355,7 +354,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// Error shows an error of the SDK in one line and keeps its cause.
+// Error shows an SDK error in one line and keeps its cause.
 type Error struct{ Cause error }
 
 func (e *Error) Error() string { return Describe(e.Cause) }

@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// Number of the option in Linux, which package syscall does not have.
+// The option's number in Linux, which package syscall lacks.
 const tcpNotSentLowAt = 25
 
-// keepUnsentLow lets a connection take little more than the network takes of it. The buffers of the system hold megabytes, and a
-// write that only fills them says nothing about the progress of a request.
+// keepUnsentLow limits a connection's unsent bytes. The system's buffers hold megabytes, and a write that only fills
+// them is no sign of progress.
 func keepUnsentLow(c net.Conn) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {

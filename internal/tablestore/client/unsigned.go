@@ -13,10 +13,11 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// UnsignedVariable is the variable of the environment that has answers without a signature taken: a proxy may strip them.
+// UnsignedVariable is the environment variable that makes answers without a signature acceptable: a proxy may strip
+// them.
 const UnsignedVariable = "TSIMPORT_UNSIGNED_ANSWERS"
 
-// AcceptUnsigned reports whether the environment asks for answers without a signature to be taken.
+// AcceptUnsigned reports whether the environment accepts answers without a signature.
 func AcceptUnsigned() (bool, error) {
 	switch v := os.Getenv(UnsignedVariable); v {
 	case "":
@@ -28,10 +29,10 @@ func AcceptUnsigned() (bool, error) {
 	}
 }
 
-// mustBeSigned are the operations that destroy, or change for others: AcceptUnsigned does not hold for them.
+// mustBeSigned are destructive operations, or changes that affect others: AcceptUnsigned does not apply to them.
 var mustBeSigned = map[string]bool{"/DeleteTable": true, "/UpdateTable": true, "/DeleteRow": true, "/DropIndex": true, "/DeleteDefinedColumn": true}
 
-// claim is what an answer says, if it is believed.
+// claim is an answer's content, if it is believed.
 type claim uint8
 
 const (
@@ -40,7 +41,7 @@ const (
 	refused                 // any other refusal
 )
 
-// ruling is what is made of an answer.
+// ruling is the decision on an answer.
 type ruling uint8
 
 const (
@@ -50,17 +51,17 @@ const (
 	ends           // likewise, and the command ends: the keys are wrong
 )
 
-// rulings says what each answer settles. Someone on the network path can drop, repeat and forge answers, but cannot sign them; so an answer
-// counts only if it is signed with the secret of its request, over its path, headers and checksum. The columns: unsigned before any signed
-// answer; unsigned later; signed.
+// rulings says what each answer settles. Someone on the network path can drop, repeat and forge answers, but cannot
+// sign them; so an answer counts only if it is signed with the secret of its request, over its path, headers and
+// checksum. The columns: unsigned before any signed answer; unsigned later; signed.
 var rulings = [...][3]ruling{
 	success:    {nothing, nothing, counts},
 	keyRefused: {ends, pauses, counts},
 	refused:    {nothing, nothing, counts},
 }
 
-// rule decides about an answer; signed says whether it has a valid signature. A refusal without a code of the service is a proxy's page,
-// which settles nothing anyway.
+// rule decides about an answer; signed: it has a valid signature. A refusal without a code of the service is a proxy's
+// page, which settles nothing anyway.
 func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, body []byte) error {
 	u := &unsigned{page: tablestore.OtsError{HttpStatusCode: res.StatusCode}, proven: t.proven.Load(),
 		present: res.Header.Get(headerAuthorization) != "", must: accept && mustBeSigned[path]}
@@ -112,7 +113,8 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 	return u
 }
 
-// unsigned is the error of an answer without a valid signature. If it ends the command, it counts as the refusal of the keys that it states.
+// unsigned is the error of an answer without a valid signature. If it ends the command, it counts as the stated refusal
+// of the keys.
 type unsigned struct {
 	page    tablestore.OtsError
 	says    *tablestore.OtsError // nil for a success
@@ -152,13 +154,14 @@ func (u *unsigned) Error() string {
 	return what + "; check --endpoint; if it is a proxy of yours that removes signatures, " + UnsignedVariable + "=accept takes such answers"
 }
 
-// Unsettled reports whether an error is an unsigned answer: what happened to the request is unknown, even if the command ends for it.
+// Unsettled reports whether an error is an unsigned answer: the request's outcome is unknown, even if the command ends
+// for it.
 func Unsettled(err error) bool {
 	return errors.As(err, new(*unsigned))
 }
 
-// signedWith remembers the last keys that a provider gave: the SDK's client asks for those of a request itself, and they may rotate before
-// the answer comes.
+// signedWith remembers a provider's last keys: the SDK's client asks for those of a request itself, and they may rotate
+// before the answer comes.
 type signedWith struct {
 	common.CredentialsProvider
 	mu   sync.Mutex
@@ -176,7 +179,7 @@ func (s *signedWith) GetCredentials() common.Credentials {
 	return keys
 }
 
-// keysOf returns the keys that a request was signed with, or nil if that is not known any more.
+// keysOf returns the keys that signed a request, or nil if unknown.
 func (s *signedWith) keysOf(signed http.Header) common.Credentials {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// SDKValue returns the value as the SDK takes it: int64, float64, bool, string or []byte; nil for Null.
+// SDKValue converts a value for the SDK: int64, float64, bool, string or []byte; nil for Null.
 func SDKValue(v table.Value) any {
 	switch v.Type {
 	case table.Integer:
@@ -24,7 +24,7 @@ func SDKValue(v table.Value) any {
 	return nil
 }
 
-// ValueOf returns a value that the SDK delivered. Bytes of a string are the string's own: they must not be changed.
+// ValueOf converts a value of the SDK. Bytes of a string are the string's own: they must not be changed.
 func ValueOf(v any) table.Value {
 	switch v := v.(type) {
 	case nil:

@@ -14,10 +14,10 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// maxComparisons is how many parts a condition may have: the service takes 32 of a filter, every and and or included.
+// maxComparisons limits the parts of a condition: the service takes 32 in a filter, including every and and or.
 const maxComparisons = 32
 
-// node is a comparison, or several that are joined.
+// node is a comparison, or several joined.
 type node struct {
 	join  tablestore.LogicalOperator // of parts
 	parts []*node                    // at least two; nil in a comparison
@@ -28,7 +28,7 @@ type node struct {
 	value  table.Value // a literal
 }
 
-// When is a condition on writing a row. It never changes.
+// When is a condition on writing a row. It is immutable.
 type When struct {
 	root        *node
 	text        string
@@ -38,8 +38,8 @@ type When struct {
 // Matching begins the text of a When that a row passes if it passes ParseFilter of the rest.
 const Matching = "filter:"
 
-// ParseWhen reads comparisons such as stored.updated_at < new.updated_at. A column that the stored row lacks, or a row that is not
-// there, passes a comparison.
+// ParseWhen reads comparisons such as stored.updated_at < new.updated_at. A column missing in the stored row, or a
+// missing row, passes a comparison.
 func ParseWhen(text string) (*When, error) {
 	of, matching := strings.CutPrefix(text, Matching)
 	root, err := parse(of, !matching)
@@ -49,21 +49,20 @@ func ParseWhen(text string) (*When, error) {
 	return &When{root, text, matching}, nil
 }
 
-// Matches reports whether a row passes as a filter says: one that lacks a column does not.
+// Matches reports whether a row passes as in a filter: one that lacks a column does not.
 func (w *When) Matches() bool { return w.absentFails }
 
 // String is the condition as it was given.
 func (w *When) String() string { return w.text }
 
-// Stored are the columns of the table that it names, New those of rows that are written.
+// Stored are the table's columns in it, New those of new rows.
 func (w *When) Stored() []string { return columnsOf(w.root, func(n *node) string { return n.column }) }
 
-// New are the columns of rows that are written that it names.
+// New are the columns of new rows in it.
 func (w *When) New() []string { return columnsOf(w.root, func(n *node) string { return n.new }) }
 
-// Rising reports whether rows that pass only ever raise columns, or lower them: every comparison is one of a column with the same
-// column by < or <= (> or >=), and all of them must hold. Then a row that was written, or left, is left when it is sent again after later
-// ones of its key.
+// Rising reports whether passing rows only ever raise columns, or lower them: every comparison is of a column with
+// itself by < or <= (> or >=), and all must hold. Then repeating a row after later ones of its key changes nothing.
 func (w *When) Rising() bool { return w.root.rising() }
 
 func (n *node) rising() bool {
@@ -73,13 +72,13 @@ func (n *node) rising() bool {
 	return n.new == n.column && n.op != tablestore.CT_EQUAL && n.op != tablestore.CT_NOT_EQUAL
 }
 
-// Filter is the condition for a row, as the service takes it; value returns the row's value of a column of New.
+// Filter is the condition for a row in the service's form; value returns the row's value of a column of New.
 func (w *When) Filter(value func(column string) table.Value) tablestore.ColumnFilter {
 	return w.root.filter(value, w.absentFails)
 }
 
-// ParseFilter reads comparisons such as age >= 18 and city == "Hangzhou". A row that lacks a column does not pass a comparison with
-// it. Columns are those that it names.
+// ParseFilter reads comparisons such as age >= 18 and city == "Hangzhou". A row that lacks a column does not pass a
+// comparison with it. columns are the named ones.
 func ParseFilter(text string) (f tablestore.ColumnFilter, columns []string, err error) {
 	root, err := parse(text, false)
 	if err != nil {
@@ -104,7 +103,7 @@ func columnsOf(n *node, of func(*node) string) (names []string) {
 	return names
 }
 
-// filter is the node as the service takes it. Absent columns fail comparisons, or pass them.
+// filter is the node in the service's form. Absent columns fail comparisons, or pass them.
 func (n *node) filter(value func(string) table.Value, absentFails bool) tablestore.ColumnFilter {
 	if n.parts != nil {
 		joined := tablestore.NewCompositeColumnCondition(n.join)
@@ -151,8 +150,8 @@ var (
 	mirrored = map[string]string{"==": "==", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 )
 
-// node reads an expression, or the contrary of it: what the service makes of not over a column that a row lacks it does not say, so
-// that not is taken to the comparisons.
+// node reads an expression, or its negation: the service does not document not over a missing column, so not is moved
+// into the comparisons.
 func (r *reader) node(n ast.Node, not bool) (*node, error) {
 	r.count++
 	switch n := n.(type) {

@@ -10,7 +10,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// brief checks a row whose key has a size as Append does, and appends its body if that is a hash or a sum. It returns the row's accounted size.
+// brief checks a row with a key of that size as Append does, and appends its body if that is a hash or a sum. It
+// returns the row's accounted size.
 func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, size int) (int, *table.Reason) {
 	if e.mode != table.Delete {
 		if values = values[len(e.keys):]; stamps != nil {
@@ -41,10 +42,10 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 	return size, nil
 }
 
-// keptTag is what a KeptBody begins with. No PlainBuffer bytes do.
+// keptTag begins a KeptBody. No PlainBuffer bytes begin with it.
 const keptTag = 0
 
-// SumOf returns the sum of a SummedBody or a KeptBody, false if it is PlainBuffer bytes.
+// SumOf returns the sum of a SummedBody or a KeptBody, false for PlainBuffer bytes.
 func SumOf(body []byte) (sum []byte, ok bool) {
 	if len(body) == SumBytes {
 		return body, true
@@ -55,7 +56,7 @@ func SumOf(body []byte) (sum []byte, ok bool) {
 	return sum, ok
 }
 
-// Unkept returns the PlainBuffer bytes of a row with a key, of its KeptBody. The encoder makes a WholeBody of rows.
+// Unkept returns the PlainBuffer bytes of a row with a key and a KeptBody. The encoder makes a WholeBody of rows.
 func (e *Encoder) Unkept(key []table.Value, body []byte) ([]byte, error) {
 	if body[0] != keptTag {
 		return body, nil
@@ -75,7 +76,7 @@ func (e *Encoder) Unkept(key []table.Value, body []byte) ([]byte, error) {
 	return table.Ref{Block: &b}.Body(), nil
 }
 
-// keptValue reads what appendValue has appended of a value without a timestamp, and returns how many bytes that is; 0 if it is damaged.
+// keptValue decodes a value of appendValue without a timestamp, and returns its length; 0 if it is damaged.
 func keptValue(b []byte) (v table.Value, n int) {
 	if len(b) == 0 {
 		return v, 0
@@ -101,14 +102,14 @@ func keptValue(b []byte) (v table.Value, n int) {
 	return v, 9
 }
 
-// Beside a value's type in appendContent.
+// Flags beside a value's type in appendContent.
 const (
 	stampedFlag = 0x40
 	deletedFlag = 0x80
 )
 
-// appendContent appends what the attribute columns of a row's PlainBuffer bytes say. Rows of one key have the same bytes exactly if their
-// PlainBuffer bytes are the same.
+// appendContent appends the attribute columns of a row in a compact form. Rows of one key have the same bytes exactly
+// if their PlainBuffer bytes are the same.
 func (e *Encoder) appendContent(dst []byte, values []table.Value, stamps []int64) []byte {
 	for i := range values {
 		at := int64(-1)

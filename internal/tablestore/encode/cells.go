@@ -14,7 +14,7 @@ type Cell struct {
 	At    int64       // timestamp in milliseconds, negative for the server's own time
 }
 
-// Name is the name of a column of cells, prepared once for many rows. It belongs to one encoder.
+// Name is a cell's column name, prepared once for many rows. It belongs to one encoder.
 type Name struct {
 	text string
 	name plainbuffer.Name
@@ -24,14 +24,14 @@ type Name struct {
 	null      bool   // the column has no value in that row
 }
 
-// NewName prepares the name of a column, which table.CheckColumnName takes.
+// NewName prepares a column name that passes table.CheckColumnName.
 func NewName(name string) *Name { return &Name{text: name, name: plainbuffer.NewName(name)} }
 
 // String is the name.
 func (n *Name) String() string { return n.text }
 
-// own encodes the row's own cells after those of the schema's columns, which have a size and a count. It returns the size and
-// the number of what it adds.
+// own encodes the row's own cells after the schema's columns, given their size and count. It returns the size and
+// number of the added ones.
 func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why *table.Reason) {
 	e.row++
 	limit := table.MaxColumns - e.ReserveCells
@@ -79,7 +79,7 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 	return more, added, nil
 }
 
-// once refuses the i-th of Cells if one before it is the same version of the same column.
+// once refuses the i-th of Cells if an earlier one is the same version of the same column.
 func (e *Encoder) once(i int) *table.Reason {
 	c := &e.Cells[i]
 	n, at, null := c.Name, max(c.At, -1), c.Value.Type == table.Null

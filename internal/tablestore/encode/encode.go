@@ -7,10 +7,9 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Body is what a row has beside its ordering key. A row is checked in the same way for each.
+// Body is the content of a row beside its ordering key. Rows are checked in the same way for all kinds.
 type Body uint8
 
-// The kinds.
 const (
 	WholeBody  Body = iota // its PlainBuffer bytes
 	HashedBody             // a hash of them: the same eight bytes for rows that have the same, in one process
@@ -19,7 +18,7 @@ const (
 	KeptBody   // likewise, and after the sum what Unkept makes PlainBuffer bytes of; it costs a fraction of them
 )
 
-// SumBytes is how many bytes a sum has. PlainBuffer bytes of a row are more.
+// SumBytes is a sum's size. PlainBuffer bytes of a row are longer.
 const SumBytes = 8
 
 // Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
@@ -32,30 +31,30 @@ type Encoder struct {
 	numbered   int // the key column that has a placeholder; 0 is none
 	attributes []plainbuffer.Name
 	columns    []table.Column
-	// Reserve is how many bytes of the row's size, as the service counts it, and how many cells must be left for what is
-	// added to it when it is sent. StampBytes is that for each cell without a timestamp.
+	// Reserve is the bytes of the row's accounted size, and the cells, reserved for additions when it is sent. StampBytes
+	// is that for each cell without a timestamp.
 	Reserve      int
 	ReserveCells int
 	StampBytes   int
-	// Body is what is made of a row beside its ordering key.
+	// Body is the kind of body.
 	Body    Body
 	hasher  *plainbuffer.Hasher // of a SummedBody
 	reduced []uint64            // the names of the attributes
 	sum     uint64              // of the row's cells so far
-	// Table, where rows go to several tables, is the one of the next row: its ordering key begins with it.
+	// Table is the next row's table in a load into several: its ordering key begins with it.
 	Table string
-	// Cells are further cells of the next row, of a record that describes itself; their columns are not the schema's.
+	// Cells are further cells of the next row, of a record that describes itself, outside the schema's columns.
 	Cells []Cell
 	row   uint64 // rows with Cells so far
-	// packed is of rows that are appended as they came.
+	// packed is for rows appended unchanged.
 	packed packedNames
-	// Window, when set, says which timestamps the table takes, in milliseconds: from inclusive, to exclusive.
+	// Window, if set, returns the timestamps that the table takes, in milliseconds: from inclusive, to exclusive.
 	Window   func() (from, to int64)
 	asked    bool // Window, for this row
 	from, to int64
 }
 
-// New makes an encoder. With deleteNull, an update deletes the columns that are null instead of leaving them alone.
+// New makes an encoder. With deleteNull, an update deletes null columns instead of leaving them alone.
 func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 	e := &Encoder{mode: mode, changes: mode == table.Changes, deleteNull: deleteNull && mode == table.Update, columns: s.Attributes(), numbered: s.Numbered}
 	for _, k := range s.Key {
@@ -68,10 +67,10 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 	return e
 }
 
-// As says what the next rows of table.Changes do: Put, Update or Delete. An update deletes columns that are null.
+// As sets the operation of the next rows of table.Changes: Put, Update or Delete. An update deletes null columns.
 func (e *Encoder) As(m table.Mode) { e.mode, e.deleteNull = m, m == table.Update }
 
-// Sums makes SummedBody, or KeptBody, of rows: the sums that the hasher makes of their cells.
+// Sums makes SummedBody, or KeptBody, of rows, with the hasher's sums of their cells.
 func (e *Encoder) Sums(h *plainbuffer.Hasher, as Body) {
 	e.Body, e.hasher = as, h
 	for i := range e.columns {
@@ -79,13 +78,13 @@ func (e *Encoder) Sums(h *plainbuffer.Hasher, as Body) {
 	}
 }
 
-// Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the
-// service would refuse it, in which case the block is as it was.
+// Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the service would refuse it, and
+// then leaves the block unchanged.
 //
-// The row has Cells beside them, unless it is deleted.
+// The row also has Cells, unless it is deleted.
 //
-// Stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
-// for all. Record is the original record, kept with the row; nil for formats that are not text.
+// stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that for all. record is
+// the original record, kept with the row; nil for formats that are not text.
 func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Span, record []byte) *table.Reason {
 	start := len(b.Data)
 	e.asked = false
@@ -158,11 +157,11 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 	return size, nil
 }
 
-// numberBytes is what the service counts for an integer.
+// numberBytes is the service's accounted size of an integer.
 const numberBytes = 8
 
-// cells encodes the attribute cells; without a row it checks them only. It takes the accounted size of the key and returns that of
-// the row.
+// cells encodes the attribute cells; without a row it only checks them. It takes the accounted size of the key and
+// returns that of the row.
 func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64, size int) (_ int, why *table.Reason) {
 	count := 0
 	for i := range values {
@@ -234,7 +233,7 @@ func tooLong(v *table.Value, column string) *table.Reason {
 		Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
 }
 
-// checkStamp refuses a timestamp that the table would: too far from now, or beyond what the service can keep.
+// checkStamp refuses a timestamp that the table would: too far from now, or beyond the service's range.
 func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if ms >= table.MaxTimestamp {
 		return &table.Reason{Column: column, Code: table.CodeRange, Message: fmt.Sprintf("the timestamp %d is not a time in milliseconds", ms)}

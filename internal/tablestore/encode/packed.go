@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// packedName is what a cell of a row as it came begins with: the length of a name and the name.
+// packedName is the beginning of a packed cell: the length of a name and the name.
 type packedName struct {
 	opens string
 	size  int         // of the name
@@ -17,20 +17,19 @@ type packedName struct {
 	row   uint64      // the last one that has such a cell, as packedNames.rows counts
 }
 
-// packedNames are the names of cells of rows as they came.
 type packedNames struct {
 	known map[string]*packedName // by opens
 	first *packedName            // of the row before
 	rows  uint64
 }
 
-// maxPackedNames bounds the names that are remembered from row to row.
+// maxPackedNames limits the names remembered between rows.
 const maxPackedNames = 4096
 
-// AppendPacked is Append for a row that replaces another, with cells of its own, as an answer has it, without a header and checked. Values are
-// its key. The row is appended as it came. It does nothing and returns false if it cannot be sure that Append would make the same bytes of it: versions of a
-// column must follow each other, newest first, every cell must have a timestamp and a value that the service takes, and may says whether a cell
-// of a name is written as it is.
+// AppendPacked is Append for a row that replaces another, with its own cells, in an answer's form, without a header and
+// checked. values are its key. The row is appended unchanged. It does nothing and returns false unless Append would
+// certainly make the same bytes: versions of a column must follow each other, newest first, every cell must have a
+// timestamp and a value that the service takes, and may reports whether cells with a name are written unchanged.
 func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Span, row, record []byte, may func(name []byte) bool) bool {
 	if e.Body != WholeBody || e.mode != table.Put || len(values) != len(e.keys) || e.numbered > 0 || e.Table != "" {
 		return false
@@ -65,11 +64,11 @@ func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Spa
 	return true
 }
 
-// askRows is for how many rows as they came Window is asked once: one that is refused is checked again by Append, and one that is taken may
-// wait to be sent for longer.
+// askRows is the number of packed rows per call of Window: a refused one is checked again by Append, and an accepted
+// one may wait longer to be sent.
 const askRows = 16
 
-// packedSize is what own adds for the cells of a row, and false if they are not to be appended as they came.
+// packedSize is own's addition for a row's cells, false if they must not be appended unchanged.
 func (e *Encoder) packedSize(c plainbuffer.Cells, may func([]byte) bool) (size int, ok bool) {
 	if len(e.packed.known) > maxPackedNames {
 		e.packed = packedNames{rows: e.packed.rows}
@@ -133,7 +132,7 @@ func opens(content []byte, n *packedName) bool {
 	return len(content) > len(n.opens) && string(content[:len(n.opens)]) == n.opens
 }
 
-// packedName finds a name by what its cells begin with; nil is one whose cells are not written as they are.
+// packedName finds a name by the beginning of its cells; nil: its cells are not written unchanged.
 func (e *Encoder) packedName(opens []byte, may func([]byte) bool) *packedName {
 	p := &e.packed
 	if n := p.known[string(opens)]; n != nil {

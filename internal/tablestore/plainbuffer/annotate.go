@@ -7,10 +7,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// What is added to a row that is encoded already. The checksums that stand in it are carried on, so that names and values
-// are not looked at again.
+// Additions to encoded rows. Existing checksums are continued, so names and values are not read again.
 
-// AppendWithCell appends the row, that of a put or an update, with one more cell at its end.
+// AppendWithCell appends a put or updated row with one more cell at its end.
 func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {
@@ -26,8 +25,8 @@ func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {
 	return r.End(), nil
 }
 
-// AppendStamped appends the row, that of a put or an update, with the timestamp in milliseconds in every cell that puts a
-// value and has none. Increments and deletions stay as they are: they take no timestamp.
+// AppendStamped appends a put or updated row with the timestamp in milliseconds in every cell that puts a value and has
+// none. Increments and deletions are unchanged: they take no timestamp.
 func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {
@@ -54,7 +53,7 @@ func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	return r.End(), nil
 }
 
-// AppendWithout appends the row, that of a put or an update, without its attributes of a name.
+// AppendWithout appends a put or updated row without its attributes with a name.
 func AppendWithout(dst, row []byte, name string) ([]byte, error) {
 	return appendKept(dst, row, func(w *walker) bool { return w.name() != name })
 }
@@ -65,7 +64,7 @@ type Since struct {
 	Newest        int64 // timestamp that was left out
 }
 
-// AppendSince appends the row of a put or an update without attributes whose timestamps are before a time in milliseconds.
+// AppendSince appends a put or updated row without attributes whose timestamps are before a time in milliseconds.
 func AppendSince(dst, row []byte, before int64) (s Since, _ []byte, err error) {
 	dst, err = appendKept(dst, row, func(w *walker) bool {
 		if w.stamped && !w.typed && w.stamp < before {
@@ -80,7 +79,7 @@ func AppendSince(dst, row []byte, before int64) (s Since, _ []byte, err error) {
 	return s, dst, err
 }
 
-// AppendDelete appends a row that has no attributes, that of a put, as one that deletes it.
+// AppendDelete appends a put row without attributes as one that deletes it.
 func AppendDelete(dst, row []byte) []byte {
 	w := walker{rest: row}
 	if w.begin() == nil {
@@ -91,7 +90,7 @@ func AppendDelete(dst, row []byte) []byte {
 	return r.EndDelete()
 }
 
-// appendKept appends the row with those of its attributes that keep takes.
+// appendKept appends the row with the attributes that keep accepts.
 func appendKept(dst, row []byte, keep func(*walker) bool) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {
@@ -117,7 +116,7 @@ func appendKept(dst, row []byte, keep func(*walker) bool) ([]byte, error) {
 	return r.End(), nil
 }
 
-// StampBytes returns by how many bytes AppendStamped makes the row longer; of a row that it refuses, by how many it would.
+// StampBytes returns by how many bytes AppendStamped lengthens the row; also for a row that it refuses.
 func StampBytes(row []byte) (n int) {
 	w := walker{rest: row}
 	if w.begin() != nil {
@@ -133,7 +132,7 @@ func StampBytes(row []byte) (n int) {
 
 const stampBytes = 9 // a tag and eight bytes
 
-// walker goes over the cells of a row.
+// walker goes over a row's cells.
 type walker struct {
 	rest []byte // after the last cell
 	data bool   // the cells are attributes
@@ -148,7 +147,6 @@ type walker struct {
 
 var errAnnotate = errors.New("annotate PlainBuffer row: it is not a row of a put or an update")
 
-// name is that of the cell.
 func (w *walker) name() string {
 	if len(w.cell) < 6 || w.cell[1] != tagCellName {
 		return ""
@@ -165,7 +163,7 @@ func (w *walker) begin() error {
 	return nil
 }
 
-// next goes to the next cell and reports whether there is one.
+// next goes to the next cell, false at the end.
 func (w *walker) next() bool {
 	if len(w.rest) > 0 && w.rest[0] == tagRowData && !w.data {
 		w.data, w.rest = true, w.rest[1:]

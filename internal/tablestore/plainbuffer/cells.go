@@ -7,8 +7,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cells goes over the attributes of a row as they stand in its bytes: of a row that this package made, or that a RowReader has checked. It
-// looks at nothing twice and copies nothing.
+// Cells goes over a row's attributes in its bytes: a row that this package made, or that a RowReader has checked. It
+// reads nothing twice and copies nothing.
 type Cells struct {
 	rest []byte // after the cell
 
@@ -17,7 +17,7 @@ type Cells struct {
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// Next goes to the next cell and reports whether there is one.
+// Next goes to the next cell, false at the end.
 func (c *Cells) Next() bool {
 	b := c.rest
 	if len(b) < 6 || b[0] != tagCell {
@@ -40,10 +40,10 @@ func (c *Cells) Next() bool {
 	return true
 }
 
-// Name is that of the cell.
+// Name is the cell's name.
 func (c *Cells) Name() []byte { return c.Content[4 : 4+binary.LittleEndian.Uint32(c.Content)] }
 
-// Value is that of the cell, of type Null where it has none. Bytes are views into the row.
+// Value is the cell's value, of type Null if it has none. Bytes are views into the row.
 func (c *Cells) Value() table.Value {
 	at := 4 + int(binary.LittleEndian.Uint32(c.Content))
 	if at == len(c.Content) {
@@ -52,15 +52,15 @@ func (c *Cells) Value() table.Value {
 	return Encoded(c.Content[at+5:]).Value()
 }
 
-// Encoded is the value of the cell as it stands in the row. The cell must have one.
+// Encoded is the cell's encoded value, which it must have.
 func (c *Cells) Encoded() Encoded {
 	return Encoded(c.Content[4+binary.LittleEndian.Uint32(c.Content)+5:])
 }
 
-// Encoded is a value as it stands in a row: its type and its bytes.
+// Encoded is a value in a row: its type and its bytes.
 type Encoded []byte
 
-// Type is that of the value.
+// Type is the value's type.
 func (e Encoded) Type() table.Type { return variantTypes[e[0]] }
 
 // Value is the value; bytes are a view.
@@ -85,14 +85,14 @@ func (e Encoded) Word() uint64 { return binary.LittleEndian.Uint64(e[1:]) }
 // True reports whether a boolean is true.
 func (e Encoded) True() bool { return e[1] != 0 }
 
-// Bytes are those of a string or a binary value.
+// Bytes are a string's or a binary value's.
 func (e Encoded) Bytes() []byte { return e[5:] }
 
 var variantTypes = [256]table.Type{
 	variantInteger: table.Integer, variantDouble: table.Double, variantBoolean: table.Boolean, variantString: table.String, variantBinary: table.Binary,
 }
 
-// appendKey appends a value of a key, as it stands in a row, to an ordering key.
+// appendKey appends a key's encoded value to an ordering key.
 func appendKey(dst, value []byte) []byte {
 	if value[0] == variantInteger {
 		return binary.BigEndian.AppendUint64(dst, binary.LittleEndian.Uint64(value[1:])^(1<<63))
@@ -100,10 +100,10 @@ func appendKey(dst, value []byte) []byte {
 	return table.AppendKey(dst, table.Value{Type: table.String, Bytes: value[5:]})
 }
 
-// KeyCells goes over the primary key of a row, with or without a header before it.
+// KeyCells goes over a row's primary key, with or without a header before it.
 func KeyCells(row []byte) Cells { return Cells{rest: WithoutHeader(row)[1:]} }
 
-// CellsOf goes over the attributes of a row, with or without a header before it.
+// CellsOf goes over a row's attributes, with or without a header before it.
 func CellsOf(row []byte) Cells {
 	c := KeyCells(row)
 	for c.Next() {
@@ -111,10 +111,10 @@ func CellsOf(row []byte) Cells {
 	return c.Attributes()
 }
 
-// Attributes goes over what follows a key, all of which was gone over.
+// Attributes goes over the attributes after a key that was gone over completely.
 func (c *Cells) Attributes() Cells { return AttributesOf(c.rest) }
 
-// AttributesOf goes over the attributes of what follows the key of a row.
+// AttributesOf goes over the attributes in the bytes after a row's key.
 func AttributesOf(afterKey []byte) Cells {
 	if len(afterKey) > 0 && afterKey[0] == tagRowData {
 		return Cells{rest: afterKey[1:]}
@@ -122,7 +122,7 @@ func AttributesOf(afterKey []byte) Cells {
 	return Cells{}
 }
 
-// Newest returns a column of the key of a row, or the newest version of an attribute; Null if there is none.
+// Newest returns a column of a row's key, or the newest version of an attribute; Null if there is none.
 func Newest(row []byte, name string) (v table.Value) {
 	key := KeyCells(row)
 	for key.Next() {
@@ -139,7 +139,7 @@ func Newest(row []byte, name string) (v table.Value) {
 	return v
 }
 
-// WithoutHeader returns a row without the header that stands before the first one.
+// WithoutHeader returns a row without the header before the first one.
 func WithoutHeader(row []byte) []byte {
 	if len(row) > 4 && row[0] == header {
 		return row[4:]

@@ -9,8 +9,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Cell is one decoded column. A cell without a value (a deletion) has a Value of type Null. Bytes are views into
-// what was decoded.
+// Cell is one decoded column. A cell without a value (a deletion) has a Value of type Null. Bytes are views into the
+// decoded bytes.
 type Cell struct {
 	Name    string
 	Value   table.Value
@@ -27,7 +27,7 @@ type Decoded struct {
 
 var errCut = errors.New("decode PlainBuffer row: the bytes end too early")
 
-// Op is what a cell does.
+// Op is a cell's operation.
 type Op uint8
 
 // The operations. Set gives a column a value.
@@ -38,7 +38,7 @@ const (
 	Add
 )
 
-// View is a column as it stands in a row's bytes. Name and the value's bytes are views into them.
+// View is a column in a row's bytes. Name and the value's bytes are views into them.
 type View struct {
 	Name      []byte
 	Value     table.Value // of type Null for a deletion
@@ -46,8 +46,8 @@ type View struct {
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// Decode reads one row without checking its checksums: one that this package encoded, to look at it again, or a key that
-// the service has returned for a row.
+// Decode reads one row without checking its checksums: one encoded by this package, or a key that the service has
+// returned for a row.
 func Decode(b []byte) (*Decoded, error) {
 	d := &Decoded{}
 	to := func(cells *[]Cell) func(View) {
@@ -64,7 +64,7 @@ func Decode(b []byte) (*Decoded, error) {
 }
 
 // Walk reads one row as Decode does and calls key and cell with its columns, in order; it allocates nothing. A nil
-// function is not called. Deleted says that the row is deleted.
+// function is not called. deleted: the row is deleted.
 func Walk(b []byte, key, cell func(View)) (deleted bool, err error) {
 	if len(b) < 5 || binary.LittleEndian.Uint32(b) != header || b[4] != tagRowPK {
 		return false, errors.New("decode PlainBuffer row: no header")
@@ -186,10 +186,10 @@ const (
 
 var errChecksum = errors.New("check PlainBuffer rows: a checksum is wrong")
 
-// CheckRows checks the rows of an answer as RowReader.Read does, and returns how many there are.
+// CheckRows checks an answer's rows as RowReader.Read does, and returns their number.
 func CheckRows(b []byte) (rows int, err error) { return new(RowReader).Read(b, nil) }
 
-// checkValue checks that a value is as long as it says.
+// checkValue checks that a value has its stated length.
 func checkValue(b []byte) error {
 	size := -1
 	if len(b) > 0 {

@@ -9,9 +9,10 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Hasher reduces cells to 64 bits: the name, the type and the value, not the time. The sum of a row's cells is the same in any order. Short
-// values, of which rows are made, take two multiplications, as in wyhash; all else is hash/maphash. Its secrets are random: two different
-// cells, or sums of them, have the same hash with a chance of about 2⁻⁶⁴. It is safe for concurrent use.
+// Hasher reduces cells to 64 bits: the name, the type and the value, not the time. The sum of a row's cells is the same
+// in any order. Short values, the usual ones, take two multiplications, as in wyhash; all others hash/maphash. Its
+// secrets are random: two different cells, or sums of them, have the same hash with a chance of about 2⁻⁶⁴. It is safe
+// for concurrent use.
 type Hasher struct {
 	seed  maphash.Seed
 	kinds [8]uint64 // by variant
@@ -19,7 +20,7 @@ type Hasher struct {
 	c     uint64
 }
 
-// NewHasher makes a Hasher, which is another one each time.
+// NewHasher makes a Hasher with new secrets.
 func NewHasher() *Hasher {
 	h := &Hasher{seed: maphash.MakeSeed()}
 	secret := func(n int) uint64 { return maphash.Comparable(h.seed, n) }
@@ -30,16 +31,17 @@ func NewHasher() *Hasher {
 	return h
 }
 
-// Column reduces the name of a column.
+// Column hashes a column's name.
 func (h *Hasher) Column(name string) uint64 { return maphash.String(h.seed, name) }
 
 // ColumnBytes is Column for a name as bytes.
 func (h *Hasher) ColumnBytes(name []byte) uint64 { return maphash.Bytes(h.seed, name) }
 
-// Key reduces an ordering key.
+// Key hashes an ordering key.
 func (h *Hasher) Key(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
 
-// Cell reduces a cell with a value, by its column, reduced; of one without, its column. Doubles are distinguished by their bits.
+// Cell hashes a cell with a value, given its column's hash; one without a value is its column. Doubles are
+// distinguished by their bits.
 func (h *Hasher) Cell(column uint64, v *table.Value) uint64 {
 	switch v.Type {
 	case table.Integer:
@@ -56,7 +58,7 @@ func (h *Hasher) Cell(column uint64, v *table.Value) uint64 {
 	return h.word(column, variantNull, 0)
 }
 
-// Row reduces the cells of a row that have a value, and reports whether one of them has a timestamp.
+// Row hashes a row's cells with values, and reports whether one of them has a timestamp.
 func (h *Hasher) Row(c Cells) (sum uint64, stamped bool) {
 	for c.Next() {
 		if c.Op != DeleteAll {
@@ -68,7 +70,7 @@ func (h *Hasher) Row(c Cells) (sum uint64, stamped bool) {
 	return sum, stamped
 }
 
-// value is Cell for a value as it stands in a plain row.
+// value is Cell for an encoded value of a plain row.
 func (h *Hasher) value(column uint64, b []byte) uint64 {
 	switch b[0] {
 	case variantString, variantBinary:
@@ -84,7 +86,7 @@ func (h *Hasher) word(column uint64, variant byte, w uint64) uint64 {
 	return mix(lo^h.b, hi^h.c^column)
 }
 
-// longText is the shortest text that the instructions of hash/maphash pay for.
+// longText is the shortest text for which hash/maphash pays.
 const longText = 64
 
 func (h *Hasher) text(column uint64, variant byte, b []byte) uint64 {

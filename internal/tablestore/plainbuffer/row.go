@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// Tags, variant types and cell operations of the format, as Tablestore's SDKs name them.
+// The format's tags, variant types and cell operations, by the names of Tablestore's SDKs.
 const (
 	header = 0x75
 
@@ -50,7 +50,7 @@ func NewName(name string) Name {
 	return Name{head: head, crc: crcBytes(0, []byte(name)), size: len(name)}
 }
 
-// Names are names of columns, each prepared once.
+// Names are column names, each prepared once.
 type Names map[string]*Name
 
 // Of returns the name of a column.
@@ -63,11 +63,11 @@ func (n Names) Of(column string) *Name {
 	return name
 }
 
-// Len returns the name's length in bytes.
+// Len is the name's length in bytes.
 func (n *Name) Len() int { return n.size }
 
-// Row appends one row to a buffer. Begin it, add the primary-key columns in the order of the schema, then cells, and
-// End it; a Row may begin again after End. It does not allocate beyond growing the buffer.
+// Row appends one row to a buffer. Begin it, add the primary-key columns in schema order, then cells, and End it; a Row
+// may begin again after End. It does not allocate beyond growing the buffer.
 type Row struct {
 	buf  []byte
 	crc  byte
@@ -124,15 +124,15 @@ func (r *Row) Increment(n *Name, delta int64) {
 	r.closeCell(crcByte(crc, opIncrement))
 }
 
-// Unfinished returns the buffer with what there is of the row.
+// Unfinished returns the buffer with the row so far.
 func (r *Row) Unfinished() []byte { return r.buf }
 
-// End finishes the row of a put or an update and returns the buffer.
+// End finishes a put or updated row and returns the buffer.
 func (r *Row) End() []byte {
 	return append(r.buf, tagRowChecksum, crcByte(r.crc, 0))
 }
 
-// EndDelete finishes the row of a delete and returns the buffer.
+// EndDelete finishes a deleted row and returns the buffer.
 func (r *Row) EndDelete() []byte {
 	return append(r.buf, tagDeleteMarker, tagRowChecksum, crcByte(r.crc, 1))
 }
@@ -159,7 +159,7 @@ func (r *Row) timestamp(crc byte, ms int64) byte {
 	return crcTables[7][crc] ^ r.stampCRC
 }
 
-// value appends the cell value and returns the checksum carried on over it.
+// value appends the cell value and returns the continued checksum.
 func (r *Row) value(crc byte, v table.Value) byte {
 	switch v.Type {
 	case table.Integer:

@@ -17,7 +17,8 @@ type Column struct {
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// RowSink takes the rows of an answer as they are read. Columns are valid during the call; bytes of values are views into the answer.
+// RowSink takes an answer's rows as they are read. Columns are valid during the call; bytes of values are views into
+// the answer.
 type RowSink interface {
 	BeginRow()
 	KeyColumn(*Column)
@@ -25,11 +26,11 @@ type RowSink interface {
 	EndRow(deleted bool)
 }
 
-// RowReader reads the rows of answers and checks them on the way, in one pass. Rows of a table mostly have the same columns in the same
-// order, so it remembers what stood in each place of the row before: a name that is the same has the same checksum. It is not safe for
-// concurrent use.
+// RowReader reads and checks the rows of answers in one pass. A table's rows mostly have the same columns in the same
+// order, so it remembers the name at each place of the last row: the same name has the same checksum. It is not safe
+// for concurrent use.
 type RowReader struct {
-	// Hasher, if it is set before the first row, has Split make the sums of rows.
+	// Hasher, if set before the first row, makes Split compute the rows' sums.
 	Hasher *Hasher
 
 	places []*knownName
@@ -49,16 +50,16 @@ type knownName struct {
 	first, last uint64 // eight bytes of opens
 }
 
-// opensCell reports whether a cell of this column begins the bytes.
+// opensCell reports whether b begins with a cell of this column.
 func (k *knownName) opensCell(b []byte) bool {
 	n := len(k.opens)
 	return n >= 8 && len(b) >= n && binary.LittleEndian.Uint64(b) == k.first && binary.LittleEndian.Uint64(b[n-8:]) == k.last && (n <= 16 || string(b[8:n-8]) == k.opens[8:n-8])
 }
 
-// maxNames bounds the names that a reader remembers.
+// maxNames limits the names that a reader remembers.
 const maxNames = 4096
 
-// name returns what is known of the name in a place of the row.
+// name returns the known name at a place of the row.
 func (r *RowReader) name(place int, name []byte) *knownName {
 	if place < len(r.places) && r.places[place].text == string(name) {
 		return r.places[place]
@@ -87,9 +88,9 @@ func (r *RowReader) name(place int, name []byte) *knownName {
 	return known
 }
 
-// Read reads rows that follow each other after one header, to their last byte, and hands them to the sink; nil takes none. It checks that
-// they are whole, that every value has its length, and the checksum of every cell and row. It returns how many there are; empty input has
-// no rows. Rows before a fault have been handed over.
+// Read reads consecutive rows after one header, to their last byte, and hands them to the sink; nil takes none. It
+// checks that they are complete, the length of every value, and the checksum of every cell and row. It returns their
+// number; empty input has no rows. Rows before a fault have been handed over.
 func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -105,7 +106,7 @@ func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 	return rows, nil
 }
 
-// Rows is what Split finds of plain rows.
+// Rows is Split's result for plain rows.
 type Rows struct {
 	Ends        []int    // of each row in the text
 	Keys        []byte   // the ordering keys
@@ -114,13 +115,14 @@ type Rows struct {
 	Sums        []uint64 // of each row's cells, as Hasher.Row makes them; none without a Hasher
 }
 
-// Reset leaves the memory.
+// Reset keeps the memory.
 func (s *Rows) Reset() {
 	*s = Rows{Ends: s.Ends[:0], Keys: s.Keys[:0], KeyEnds: s.KeyEnds[:0], Least: math.MaxInt, Sums: s.Sums[:0]}
 }
 
-// Split is Read for who takes rows as bytes. Plain says that they are rows of a table: the key, which is of key types, then the attributes,
-// each with a value, and nothing that changes or deletes. Cells goes over these, and to says what they are; of others it says nothing.
+// Split is Read for callers that take rows as bytes. plain: they are rows of a table: the key, of key types, then the
+// attributes, each with a value, and nothing that changes or deletes. Cells goes over these, and to describes them; for
+// others to is undefined.
 func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	to.Reset()
 	if len(b) == 0 {
@@ -144,7 +146,7 @@ func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
 	return plain, nil
 }
 
-// plainRow is row for the rows that Split calls plain. It reports false for any other one, and for one at fault.
+// plainRow is row for the rows that Split calls plain. It returns false for any other one, and for a faulty one.
 func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 	if b[0] != tagRowPK {
 		return nil, false
@@ -218,7 +220,8 @@ func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 	return nil, false
 }
 
-// timestamp carries a checksum on over a timestamp, of which rows mostly have one: what it does by itself is added to what those before it do.
+// timestamp continues a checksum over a timestamp, which most rows have once: its own effect is added to that of the
+// bytes before.
 func (r *RowReader) timestamp(crc byte, ms uint64) byte {
 	if ms != r.stamp {
 		r.stamp, r.stampCRC = ms, crc64LE(0, ms)
@@ -330,7 +333,7 @@ func (r *RowReader) cell(b []byte, place int) (crc byte, rest []byte, err error)
 	return 0, nil, errCut
 }
 
-// value reads a value, which must be as long as it says, and carries the checksum on over it.
+// value reads a value, which must have its stated length, and continues the checksum.
 func (c *Column) value(crc byte, b []byte) (byte, error) {
 	if len(b) == 9 && b[0] <= variantDouble {
 		word := binary.LittleEndian.Uint64(b[1:])

@@ -17,10 +17,10 @@ import (
 	"example.com/tsimport/internal/tablestore/address"
 )
 
-// FileVariable names the file of profiles, in place of the one in the user's folder for settings.
+// FileVariable names the file of profiles, in place of the one in the user's settings folder.
 const FileVariable = "TSIMPORT_CONFIG"
 
-// Profile is what one name stands for. An empty field is not known.
+// Profile is what a name stands for. Empty fields are unknown.
 type Profile struct {
 	Name     string
 	Endpoint string
@@ -30,7 +30,6 @@ type Profile struct {
 	keys                       string // the profile of the vendor's command line
 }
 
-// entry is a profile in the file.
 type entry struct {
 	Endpoint string `yaml:"endpoint"`
 	Instance string `yaml:"instance"`
@@ -51,7 +50,7 @@ func File() string {
 	return filepath.Join(dir, "tsimport", "config.yaml")
 }
 
-// Find returns the profile of a name. What nobody says stays empty.
+// Find returns the profile with a name. Unknown fields stay empty.
 func Find(name string) (*Profile, error) {
 	if !names.MatchString(name) {
 		return nil, fmt.Errorf("profile %q: want a name of letters, digits and underscores", name)
@@ -80,7 +79,7 @@ func Find(name string) (*Profile, error) {
 	return p, nil
 }
 
-// read reads the file of profiles; one that is missing has none.
+// read reads the file of profiles; a missing one is empty.
 func read(name string) (map[string]entry, error) {
 	if name == "" {
 		return nil, nil
@@ -101,7 +100,7 @@ func read(name string) (map[string]entry, error) {
 	return file.Profiles, nil
 }
 
-// Keys returns the access keys of the profile, and where they are from.
+// Keys returns the profile's access keys, and their source.
 func (p *Profile) Keys() (provider common.CredentialsProvider, from string, err error) {
 	suffix := address.Variable("", p.Name)
 	if provider, err = accesskey.Environment("TABLESTORE", suffix); provider != nil || err != nil {

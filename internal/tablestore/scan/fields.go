@@ -10,10 +10,10 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Types counts values by their type.
+// Types counts values by type.
 type Types [table.Any + 1]int64
 
-// Column is an attribute column that some row has.
+// Column is an attribute column of some row.
 type Column struct {
 	Name  string
 	Text  bool  // the name is UTF-8
@@ -27,14 +27,14 @@ type Column struct {
 	version int64   // and the timestamp of the value there
 }
 
-// Field is the value of a column in a row.
+// Field is a column's value in a row.
 type Field struct {
 	*Column
 	Value plainbuffer.Encoded
 }
 
-// Fields are the values of one row after the other, as the row came: of each column that is wanted the newest version, in the order of the
-// cells. Its zero value is ready. It is for one goroutine.
+// Fields are the values of one row after the other, from its bytes: the newest version of each wanted column, in cell
+// order. Its zero value is ready. It is for one goroutine.
 type Fields struct {
 	Wanted      map[string]bool // attributes; nil is all
 	AllVersions bool            // are fields of their own
@@ -80,7 +80,7 @@ func (f *Fields) Read(row []byte) {
 	}
 }
 
-// column finds a column by what its cells begin with.
+// column finds a column by the beginning of its cells.
 func (f *Fields) column(opens []byte) *Column {
 	of := f.columns[string(opens)]
 	if of == nil {
@@ -103,7 +103,7 @@ func (f *Fields) Named(name string) *Column {
 	return f.column(append([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}, name...))
 }
 
-// Count counts the values of the row.
+// Count counts the row's values.
 func (f *Fields) Count() {
 	for _, c := range f.Cells {
 		c.Types[c.Value.Type()]++
@@ -123,7 +123,7 @@ type Places struct {
 	known []int // by the number of the column; 0 is not looked up yet, else the place and 1
 }
 
-// Of returns the place of a column, negative if it has none.
+// Of returns a column's place, negative if it has none.
 func (p *Places) Of(c *Column) int {
 	for len(p.known) <= c.number {
 		p.known = append(p.known, 0)

@@ -16,15 +16,15 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Formatter writes rows. Flush writes what is still held back: after it there are whole rows only.
+// Formatter writes rows. Flush writes buffered rows: after it there are only whole rows.
 type Formatter interface {
 	Write(*Fields) error
 	Flush() error
 }
 
-// CSV writes rows as RFC 4180 with a header: the primary key first, then the attribute columns given. An absent cell is
-// an empty field, an empty string or binary is a quoted empty field, a binary value is base64; a value reads back as
-// it was.
+// CSV writes rows as RFC 4180 with a header: the primary key first, then the given attribute columns. An absent cell is
+// an empty field, an empty string or binary is a quoted empty field, a binary value is base64; a value reads back
+// unchanged.
 type CSV struct {
 	w       *bufio.Writer
 	places  Places
@@ -45,7 +45,7 @@ func NewCSV(w io.Writer, keys, attributes []string) (*CSV, error) {
 	return f, f.end()
 }
 
-// ContinueCSV writes rows after those that another one has written.
+// ContinueCSV writes rows after another CSV's.
 func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
 	f := &CSV{w: bufio.NewWriterSize(w, 1<<16), values: make([]plainbuffer.Encoded, len(keys))}
 	for _, c := range attributes {
@@ -81,7 +81,7 @@ func (f *CSV) Write(r *Fields) error {
 	return f.end()
 }
 
-// raw writes a line of fields as they are, each from its place among those given; one that they do not have is empty.
+// raw writes a line of raw fields, each from its given place; a missing one is empty.
 func (f *CSV) raw(fields [][]byte, from []int) error {
 	f.buf = f.buf[:0]
 	for i, place := range from {
@@ -106,7 +106,7 @@ func (f *CSV) end() error {
 	return err
 }
 
-// Flush writes what is held back.
+// Flush writes buffered rows.
 func (f *CSV) Flush() error { return f.w.Flush() }
 
 func appendField(dst []byte, v plainbuffer.Encoded) []byte {
@@ -142,14 +142,14 @@ func appendText(dst, text []byte) []byte {
 // special are the bytes for which a field is quoted.
 var special = [256]uint64{',': 1, '"': 1, '\r': 1, '\n': 1}
 
-// quotes reports whether a field has to be quoted. It looks at eight bytes at a time, and one by one at those after them.
+// quotes reports whether a field must be quoted. It looks at eight bytes at a time, then single ones.
 func quotes(s []byte) bool {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	found := uint64(0)
 	for ; len(s) >= 8; s = s[8:] {
 		w := binary.LittleEndian.Uint64(s)
 		comma, quote, cr, lf := w^each*',', w^each*'"', w^each*'\r', w^each*'\n'
-		// Of a word that has a byte of zero, and of no other, this has a high bit.
+		// This has a high bit exactly for words with a zero byte.
 		found |= ((comma-each)&^comma | (quote-each)&^quote | (cr-each)&^cr | (lf-each)&^lf) & high
 	}
 	for _, c := range s {
@@ -158,9 +158,9 @@ func quotes(s []byte) bool {
 	return found != 0
 }
 
-// JSONL writes rows as JSON objects, one a line, keys first. An integer has no fraction, a double always has one or an
-// exponent, a binary value is an object {"base64": "…"}; so every type can be told from the text. What JSON has no text
-// for, NaN or an infinity, is an error.
+// JSONL writes rows as JSON objects, one per line, keys first. An integer has no fraction, a double always has one or
+// an exponent, a binary value is an object {"base64": "…"}; so the text shows every type. NaN and infinities, which
+// JSON lacks, are an error.
 type JSONL struct {
 	w    *bufio.Writer
 	keys []string
@@ -225,5 +225,5 @@ func (f *JSONL) text(s string) {
 	f.buf.Truncate(f.buf.Len() - 1)
 }
 
-// Flush writes what is held back.
+// Flush writes buffered rows.
 func (f *JSONL) Flush() error { return f.w.Flush() }

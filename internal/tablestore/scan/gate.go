@@ -11,9 +11,9 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// Gate bounds the rate at which scans consume read capacity units. What a page costs is known from its answer only, so a request
-// reserves what pages cost on average, and the difference delays the requests after it. It is safe for concurrent use; a nil Gate
-// never waits.
+// Gate limits the rate at which scans consume read capacity units. A page's cost is known only from its answer, so a
+// request reserves the average cost, and the difference delays later requests. It is safe for concurrent use; a nil
+// Gate never waits.
 type Gate struct {
 	rate float64 // units a second
 
@@ -22,7 +22,7 @@ type Gate struct {
 	free    time.Time // when the next request may be sent
 }
 
-// NewGate makes a Gate of so many units a second; nil for 0, which sets no bound.
+// NewGate makes a Gate of that many units per second; nil for 0, no limit.
 func NewGate(unitsPerSecond float64) *Gate {
 	if unitsPerSecond <= 0 {
 		return nil
@@ -30,7 +30,7 @@ func NewGate(unitsPerSecond float64) *Gate {
 	return &Gate{rate: unitsPerSecond, average: 1}
 }
 
-// wait waits until a request may be sent, and returns the units that it has reserved.
+// wait waits until a request may be sent, and returns the units reserved for it.
 func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	if g == nil {
 		return 0, nil
@@ -47,7 +47,7 @@ func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	return reserved, ratelimit.Wait(ctx, at.Sub(now))
 }
 
-// charge enters what a page has cost for which so much was reserved.
+// charge enters a page's cost, given its reservation.
 func (g *Gate) charge(c *tablestore.ConsumedCapacityUnit, reserved float64) {
 	if g == nil || c == nil {
 		return
@@ -67,12 +67,12 @@ func (g *Gate) lasts(units float64) time.Duration {
 type Manner struct {
 	Gate  *Gate  // bounds the rate of reading; nil does not
 	Waits *Waits // is told of pages that the service refuses; may be nil
-	// OnRows is told by sources of rows that they have read. Any goroutine may call it; may be nil.
+	// OnRows is called by sources with the number of rows read. It must be safe for concurrent use; may be nil.
 	OnRows func(n int)
 }
 
-// Waits tells somebody that reading waits, because the service refuses it or does not answer. It is safe for concurrent use; a nil Waits tells
-// nobody.
+// Waits reports that reading waits because the service refuses it or does not answer. It is safe for concurrent use; a
+// nil Waits reports nothing.
 type Waits struct {
 	tell func(why string, most time.Duration)
 
@@ -80,16 +80,16 @@ type Waits struct {
 	told time.Time
 }
 
-// NewWaits makes a Waits. Tell is told why a page waits, and for how long at most it is tried.
+// NewWaits makes a Waits. tell takes the reason, and the longest time for which the page is retried.
 func NewWaits(tell func(why string, most time.Duration)) *Waits { return &Waits{tell: tell} }
 
-// A refusal that passes is not worth a line, and neither is each of the ranges that are read at a time.
+// A short refusal is not reported, nor is that of each range read in parallel.
 const (
 	worthTelling = 2 * time.Second
 	tellEvery    = 30 * time.Second
 )
 
-// note tells of a request that has failed since a moment.
+// note reports a request that has failed since a moment.
 func (w *Waits) note(since, now time.Time, err error, most time.Duration) {
 	if w == nil || now.Sub(since) < worthTelling {
 		return

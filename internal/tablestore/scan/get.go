@@ -16,16 +16,16 @@ import (
 	"example.com/tsimport/ratelimit"
 )
 
-// MaxGetRows is how many rows one BatchGetRow request may ask for.
+// MaxGetRows limits the rows of one BatchGetRow request.
 const MaxGetRows = 100
 
-// Getter is what Get needs of the SDK's client.
+// Getter is the part of the SDK's client that Get needs.
 type Getter interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Get returns the rows of at most MaxGetRows different keys, by their places; nil where there is none. Of the options
-// Columns, Versions, RetryFor, Gate and Units count.
+// Get returns the rows of at most MaxGetRows different keys, by their places; nil for missing ones. Of the options it
+// uses Columns, Versions, RetryFor, Gate and Units.
 func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, o Options) ([]*Row, error) {
 	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
 	rows := make([]*Row, len(keys))
@@ -55,7 +55,7 @@ func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys
 	}
 }
 
-// getOnce asks for the rows that are still to be read. It returns the places of those to be asked for again, and why.
+// getOnce asks for the missing rows. It returns the places of those to be asked for again, and why.
 func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, todo []int, rows []*Row, o *Options) (again []int, refused, err error) {
 	c := &tablestore.MultiRowQueryCriteria{TableName: name, MaxVersion: max(o.Versions, 1)}
 	if o.Columns != nil {
@@ -116,7 +116,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	return again, refused, nil
 }
 
-// isOf reports whether a row's key is the one that was asked for.
+// isOf reports whether a row has the requested key.
 func isOf(pk *tablestore.PrimaryKey, key []table.Value) bool {
 	return slices.EqualFunc(pk.PrimaryKeys, key, func(c *tablestore.PrimaryKeyColumn, v table.Value) bool {
 		return bytes.Equal(table.AppendKey(nil, client.ValueOf(c.Value)), table.AppendKey(nil, v))

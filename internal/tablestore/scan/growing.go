@@ -11,10 +11,10 @@ import (
 	"slices"
 )
 
-// Growing writes rows as CSV before the columns of all of them are known: a table has no list of its columns, and CSV begins with one. The
-// file begins with the columns of the first rows. A column that comes later begins another section, whose rows have one field more at
-// their end. A file of one section is CSV; of several, Growth.Rewrite makes it. Growing is a Formatter: what it has written up to a Flush can
-// be continued.
+// Growing writes rows as CSV before all columns are known: a table has no list of its columns, and CSV begins with one.
+// The file begins with the columns of the first rows. A later column begins another section, whose rows have one more
+// field at their end. A file of one section is CSV; of several, Growth.Rewrite makes it. Growing is a Formatter: its
+// output up to a Flush can be continued.
 type Growing struct {
 	Growth
 	w    io.Writer
@@ -26,7 +26,7 @@ type Growing struct {
 	names map[string]bool // attributes of these
 }
 
-// Growth is what stands in a file of Growing.
+// Growth describes a file of Growing.
 type Growth struct {
 	Order    []string  `json:"order"` // of the attributes in its rows
 	Sections []Section `json:"sections"`
@@ -38,7 +38,7 @@ type Section struct {
 	Attributes int   `json:"attributes"` // its rows have the first of Order
 }
 
-// heldBytes is how many bytes of rows the columns of the first section are taken from: rows of a table often lack some.
+// heldBytes is the bytes of rows from which the first section's columns are taken: rows of a table often lack some.
 const heldBytes = 1 << 20
 
 // NewGrowing writes a file to w, or continues one of size bytes.
@@ -50,7 +50,7 @@ func NewGrowing(w io.Writer, keys []string, g Growth, size int64) *Growing {
 	return f
 }
 
-// Write writes a row, of which all columns are wanted.
+// Write writes a row with all its columns.
 func (f *Growing) Write(r *Fields) error {
 	if f.csv == nil {
 		for _, c := range r.Cells {
@@ -74,7 +74,7 @@ func (f *Growing) Write(r *Fields) error {
 	return f.csv.Write(r)
 }
 
-// begin writes the rows that were held back, the first of the file.
+// begin writes the buffered rows, the first of the file.
 func (f *Growing) begin() (err error) {
 	f.Order = append(f.Order, slices.Sorted(maps.Keys(f.names))...)
 	f.Sections = []Section{{0, len(f.Order)}}
@@ -95,7 +95,7 @@ func (f *Growing) begin() (err error) {
 	return nil
 }
 
-// Flush writes what is held back.
+// Flush writes buffered rows.
 func (f *Growing) Flush() error {
 	if f.csv == nil {
 		if len(f.held) == 0 {
@@ -111,8 +111,8 @@ func (f *Growing) Flush() error {
 // Whole reports whether the file is CSV.
 func (g *Growth) Whole() bool { return len(g.Sections) == 1 }
 
-// Rewrite makes CSV of a file that in reads, with the attributes of Order in another order. The file must have so many rows. Fields are
-// copied as they are.
+// Rewrite makes CSV of a file in in, with the attributes of Order in another order. The file must have that many rows.
+// Fields are copied unchanged.
 func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows int64) error {
 	out, err := NewCSV(w, keys, columns)
 	if err != nil {
@@ -151,7 +151,7 @@ func (g *Growth) Rewrite(w io.Writer, in io.Reader, keys, columns []string, rows
 	}
 }
 
-// fieldReader reads lines that CSV has written, and finds their fields as they stand there.
+// fieldReader reads lines of CSV, and finds their raw fields.
 type fieldReader struct {
 	in     *bufio.Reader
 	read   int64 // bytes

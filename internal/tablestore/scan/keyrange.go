@@ -14,8 +14,9 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// ParseKey reads a key, or its first columns, as a user types it: values with commas between them. A text may stand in double quotes, as in
-// JSON, and must where it has a comma or begins with a quote; a binary value is 0x and hexadecimal digits.
+// ParseKey reads a key, or its first columns, as a user types it: values with commas between them. A text may be in
+// double quotes, as in JSON, and must be if it has a comma or begins with a quote; a binary value is 0x and hexadecimal
+// digits.
 func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	if text == "" {
 		return nil, errors.New(`want a key; an empty text is ""`)
@@ -27,9 +28,9 @@ func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
 	return values, err
 }
 
-// ParseRange reads a range of keys: FROM..TO, the first inclusive and the last exclusive, either of which may be left out; or a key or the
-// beginning of one, which means all keys that begin with it. Each is as in ParseKey; a text with two dots stands in quotes. nil means
-// without a bound, which an empty text has at neither end.
+// ParseRange reads a range of keys: FROM..TO, the first inclusive and the last exclusive, either of which may be left
+// out; or a key or the beginning of one, which means all keys that begin with it. Each is as in ParseKey; a text with
+// two dots must be quoted. nil is no bound; an empty text has none.
 func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err error) {
 	if text == "" {
 		return nil, nil, nil
@@ -63,12 +64,12 @@ func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err
 
 const dots = ".."
 
-// CompareBounds orders values of first key columns as bounds: fewer columns stand before all keys that begin with them.
+// CompareBounds orders values of first key columns as bounds: fewer columns come before all keys that begin with them.
 func CompareBounds(a, b []table.Value) int {
 	return bytes.Compare(table.OrderingKey(a), table.OrderingKey(b))
 }
 
-// KeyText writes a key, or its first columns, as ParseKey reads them; "" is none.
+// KeyText is the inverse of ParseKey; "" is none.
 func KeyText(values []table.Value) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
@@ -85,7 +86,7 @@ func KeyText(values []table.Value) string {
 	return strings.Join(texts, ",")
 }
 
-// After is the least key that is greater than all that begin with the values; nil if there is none.
+// After is the least key greater than all that begin with the values; nil if there is none.
 func After(values []table.Value) ([]table.Value, error) {
 	values = append([]table.Value(nil), values...)
 	for len(values) > 0 {
@@ -106,8 +107,8 @@ func After(values []table.Value) ([]table.Value, error) {
 	return nil, nil
 }
 
-// cutKey reads the values of the first columns of a key up to its end: where the text ends, or the separator begins outside quotes, if there
-// is one.
+// cutKey reads the values of a key's first columns up to its end: the end of the text or, if separator is set, the
+// first one outside quotes.
 func cutKey(text, separator string, key []table.KeyColumn) (values []table.Value, rest string, err error) {
 	for {
 		if len(values) == len(key) {
@@ -126,7 +127,6 @@ func cutKey(text, separator string, key []table.KeyColumn) (values []table.Value
 	}
 }
 
-// cutValue reads the first value of a text.
 func cutValue(text, separator string, k table.KeyColumn) (v table.Value, rest string, err error) {
 	v.Type = k.Type
 	if k.Type == table.String && strings.HasPrefix(text, `"`) {
@@ -165,7 +165,8 @@ func cutValue(text, separator string, k table.KeyColumn) (v table.Value, rest st
 	return v, rest, err
 }
 
-// cutQuoted reads a string of JSON. Half a surrogate pair and bytes that are not UTF-8 are refused: JSON would make another text of them.
+// cutQuoted reads a JSON string. Half a surrogate pair and bytes that are not UTF-8 are refused: JSON would make
+// another text of them.
 func cutQuoted(text string) (value []byte, rest string, err error) {
 	end := 1
 	for end < len(text) && text[end] != '"' {

@@ -10,14 +10,14 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// PackedPage is a page of rows as bytes, and the memory for it. Its zero value is ready.
+// PackedPage is a page of rows as bytes, and its memory. Its zero value is ready.
 type PackedPage struct{ client.PageMemory }
 
-// errOutside says that a page is not the answer to its request: a network that repeats the answer to an earlier one gives
-// rows twice, or leaves out what comes between. Nothing else in such an answer is wrong, so that it is asked for again.
+// errOutside says that a page does not answer its request: a network that repeats the answer to an earlier one gives
+// rows twice, or omits those in between. Nothing else in such an answer is wrong, so it is requested again.
 var errOutside = errors.New("the answer does not belong to its request: its rows are outside the range, or out of order")
 
-// check compares the page with the range that was asked for.
+// check compares the page with the requested range.
 func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) error {
 	least, _ := orderingKey(c.StartPrimaryKey)
 	end, open := orderingKey(c.EndPrimaryKey)
@@ -37,7 +37,7 @@ func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore
 	return nil
 }
 
-// orderingKey is that of a bound, up to a column that stands for the least value, before which all others are, or for the greatest: open.
+// orderingKey is a bound's, up to a column for the least value, before all others, or for the greatest: open.
 func orderingKey(bound *tablestore.PrimaryKey) (key []byte, open bool) {
 	for _, c := range bound.PrimaryKeys {
 		if c.PrimaryKeyOption == tablestore.MIN || c.PrimaryKeyOption == tablestore.MAX {

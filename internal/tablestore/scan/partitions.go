@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Guesses from sizes. Splits are measured in units of 100 MB, the service's own.
+// Guesses from sizes. Splits are measured in the service's own units of 100 MB.
 const (
 	guessEvery = time.Minute // at most: each guess costs read capacity units
 	guessFirst = 100         // 10 GB, what a partition holds as a rule
@@ -20,12 +20,12 @@ const (
 	guessMost  = 1000 * guessFirst
 )
 
-// Partitions reads where a table's partitions begin. It is not safe for concurrent use.
+// Partitions reads the starts of a table's partitions. It is not safe for concurrent use.
 type Partitions struct {
-	// Created says that this run has made the table: in the first minute there is too little in it for sizes to say more about
-	// partitions than they cost to read.
+	// Created means that this run has made the table: in the first minute it is too small for sizes to be worth their
+	// cost.
 	Created bool
-	// See is told at each reading when the table was made, as client.Table has it; Read returns its error. May be nil.
+	// See is called at each reading with the table's creation time from client.Table; Read returns its error. May be nil.
 	See func(created int64) error
 
 	admin   *client.Admin
@@ -36,14 +36,14 @@ type Partitions struct {
 	failed  error // of the last guess
 }
 
-// NewPartitions reads the partitions of the table of that name.
+// NewPartitions reads the partitions of the table with that name.
 func NewPartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, name string) *Partitions {
 	return &Partitions{admin: admin, sdk: sdk, name: name}
 }
 
-// Read returns the first partition-key value of every partition but the first, increasing. Exact says that the service
+// Read returns the first partition-key value of every partition but the first, increasing. exact means that the service
 // itself named the partitions; otherwise they were guessed from the sizes of key ranges, at most once a minute: until
-// then a call returns the last guess, or its error. Nothing is tried again, the caller asks at its own pace; now is the
+// then a call returns the last guess, or its error. Nothing is retried, the caller asks at its own pace; now is the
 // caller's time.
 func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err error) {
 	layout, err := p.admin.Layout(p.name)
@@ -66,9 +66,9 @@ func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err 
 	return p.guess, false, p.failed
 }
 
-// guessFromSizes asks for large splits first, because a partition that is cut in two by mistake costs requests that
-// are half as full. A table with more splits of a size than one answer holds is asked for larger ones: the answer
-// would cover its first keys only.
+// guessFromSizes asks for large splits first, because a partition cut in two by mistake costs half-full requests. If a
+// table has more splits of a size than one answer holds, larger ones are requested: the answer would cover only its
+// first keys.
 func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 	size, grown := int64(guessFirst), false
 	for {
@@ -87,11 +87,11 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 	}
 }
 
-// unitBytes is the unit in which the service measures splits.
+// unitBytes is the service's unit of split sizes.
 const unitBytes = 100 << 20
 
-// Size returns how many bytes the table has at most, about: those of the splits into which the service would cut it. It costs read units
-// as a guess does.
+// Size returns the most bytes that the table has, about: those of the splits into which the service would cut it. It
+// costs read units as a guess does.
 func (p *Partitions) Size() (bytes int64, err error) {
 	for size := int64(1); ; size *= 10 {
 		splits, err := p.splitsOf(size)
@@ -104,11 +104,11 @@ func (p *Partitions) Size() (bytes int64, err error) {
 	}
 }
 
-// largeSplit is the size of the splits by which LargeValue looks: 1 GB.
+// largeSplit is the split size for LargeValue: 1 GB.
 const largeSplit = 10
 
-// LargeValue returns the partition-key value with the most splits of the table, if they have more than table.LargestValue bytes, and how many
-// at least; 0 if no value has as many. It costs read units as a guess does.
+// LargeValue returns the partition-key value with the most splits of the table, if they have more than
+// table.LargestValue bytes, and their least size; 0 if there is none. It costs read units as a guess does.
 func (p *Partitions) LargeValue() (value table.Value, size int64, err error) {
 	var splits []*tablestore.Split
 	each := int64(largeSplit)
@@ -149,8 +149,8 @@ func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
 	return res.Splits, nil
 }
 
-// boundsOf returns where one split ends and another begins that is served elsewhere. Neighbours in one place are treated
-// as one partition; a service that names no places says nothing about that.
+// boundsOf returns the bounds between splits served in different places. Neighbours in one place count as one
+// partition; a service that names no places says nothing about that.
 func boundsOf(splits []*tablestore.Split) (bounds []table.Value) {
 	for i := 1; i < len(splits); i++ {
 		if here := splits[i].Location; here != "" && here == splits[i-1].Location {
@@ -164,15 +164,16 @@ func boundsOf(splits []*tablestore.Split) (bounds []table.Value) {
 	return increasing(bounds)
 }
 
-// increasing sorts bounds and drops those given twice: two splits may begin at one partition-key value.
+// increasing sorts bounds and drops duplicates: two splits may begin at one partition-key value.
 func increasing(bounds []table.Value) []table.Value {
 	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
 	slices.SortFunc(bounds, compare)
 	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
 }
 
-// Cuts returns keys, or first columns of keys, that cut a table into ranges of about the same size, increasing: at least so many
-// ranges, if the service says where to cut and the table is large enough. Where it does not, partitions are the ranges.
+// Cuts returns keys, or first columns of keys, that cut a table into ranges of about the same size, increasing: at
+// least that many ranges, if the service says where to cut and the table is large enough. If it does not, partitions
+// are the ranges.
 func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ranges int) ([][]table.Value, error) {
 	p := NewPartitions(admin, sdk, name)
 	var splits []*tablestore.Split
@@ -199,7 +200,6 @@ func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ra
 	return cuts, nil
 }
 
-// cutsOf returns where splits begin.
 func cutsOf(splits []*tablestore.Split) (cuts [][]table.Value) {
 	var last []byte
 	for _, s := range splits[1:] {

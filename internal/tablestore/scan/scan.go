@@ -19,7 +19,7 @@ import (
 // int64, float64, bool, string or []byte.
 type Row = tablestore.Row
 
-// Service is what a scan needs of the SDK's client.
+// Service is the part of the SDK's client that a scan needs.
 type Service interface {
 	GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error)
 }
@@ -32,14 +32,16 @@ type Options struct {
 	Versions int           // of each cell, newest first; 0 reads the newest only
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
 	Units    *atomic.Int64 // to which the read capacity units that the service charges are added; may be nil
-	// Since leaves out cells whose timestamp is lower, in milliseconds; 0 means none. Rows without others still come, without cells.
+	// Since drops cells with a lower timestamp, in milliseconds; 0 drops none. Rows without others still come, without
+	// cells.
 	Since  int64
 	Until  int64                   // leaves out cells whose timestamp is not lower; 0 means none
 	Filter tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
 	Manner
 }
 
-// Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at the first error of each.
+// Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at the first error of
+// each.
 func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
 	p := NewPager(s, name, key, o)
 	var page []*Row
@@ -56,7 +58,7 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 	})
 }
 
-// PackedPages calls each with pages of rows as bytes, as Table does with rows. Memory returns that for the next page.
+// PackedPages is Table for pages of rows as bytes. memory returns the memory for the next page.
 func PackedPages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, memory func() *PackedPage, each func(*PackedPage) error) error {
 	p := NewPager(s, name, key, o)
 	var page *PackedPage
@@ -67,7 +69,7 @@ func PackedPages(ctx context.Context, s Service, name string, key []table.KeyCol
 	}, func() error { return each(page) })
 }
 
-// all reads pages to the last, or up to so many rows, and calls each after every one.
+// all reads pages to the last, or up to limit rows, and calls each after every one.
 func (p *Pager) all(limit int64, next func() (rows int, err error), each func() error) error {
 	for rows := int64(0); ; {
 		if limit > 0 {
@@ -89,8 +91,8 @@ func (p *Pager) all(limit int64, next func() (rows int, err error), each func() 
 	}
 }
 
-// Packed calls each with the place of every row in the page that is read into, as Table does with rows: plainbuffer.CellsOf reads the bytes of
-// a row, and client.PageMemory makes a row of them. All are valid during the call. Options.Limit does not count.
+// Packed is Table with every row's place in the current page: plainbuffer.CellsOf reads a row's bytes, and
+// client.PageMemory decodes it. All are valid during the call. It ignores Options.Limit.
 func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage, each func(i int) error) error {
 	o.Limit = 0
 	return PackedPages(ctx, s, name, key, o, func() *PackedPage { return page }, func(*PackedPage) error {
@@ -103,8 +105,8 @@ func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, 
 	})
 }
 
-// bound makes a key of the values that there are. The columns after given ones begin with the least value: a bound of
-// fewer columns than the key has stands before all keys that begin with it. Without any, open fills in all columns.
+// bound makes a key of the given values. Missing columns begin with the least value: a bound with fewer columns than
+// the key comes before all keys that begin with it. Without any, open fills in all columns.
 func bound(key []table.KeyColumn, values []table.Value, open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
 	pk := new(tablestore.PrimaryKey)
 	for i, k := range key {

@@ -13,9 +13,9 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Spool keeps the rows of a scan, compressed, until their columns and types are known: a Tablestore table has no list of its
-// columns, and a Parquet file begins with one. Reading the table twice instead would cost its read capacity twice and could
-// see two different tables. It is a Formatter; what it has written up to a Flush can be replayed.
+// Spool keeps a scan's rows, compressed, until their columns and types are known: a Tablestore table has no list of its
+// columns, and a Parquet file begins with one. Reading the table twice instead would cost its read capacity twice and
+// could see two different tables. It is a Formatter; its output up to a Flush can be replayed.
 type Spool struct {
 	w      io.Writer
 	packer *zstd.Encoder
@@ -24,7 +24,7 @@ type Spool struct {
 	err    error // of the first write that failed: what it has written may be a part, after which nothing can be read
 }
 
-// spoolChunk is how many bytes of rows are compressed together.
+// spoolChunk is the bytes of rows compressed together.
 const spoolChunk = 256 << 10
 
 // NewSpool writes to w.
@@ -45,7 +45,7 @@ func (s *Spool) Write(r *Fields) error {
 	return s.Flush()
 }
 
-// Flush writes what is held back.
+// Flush writes buffered rows.
 func (s *Spool) Flush() error {
 	if len(s.chunk) == 0 || s.err != nil {
 		return s.err
@@ -58,12 +58,12 @@ func (s *Spool) Flush() error {
 	return s.err
 }
 
-// appendRow appends the length of a row and the row.
 func appendRow(dst, row []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(row))), row...)
 }
 
-// Replay calls each with every row of what a spool has written, in order. There must be so many. A row is valid during the call.
+// Replay calls each with every row of a spool's output, in order. There must be that many. A row is valid during the
+// call.
 func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -89,7 +89,7 @@ func Replay(r io.Reader, rows int64, each func(row []byte) error) error {
 	}
 }
 
-// readRow reads a row into the memory of the one before. It returns io.EOF only between two rows.
+// readRow reads a row into the last one's memory. It returns io.EOF only between two rows.
 func readRow(in *bufio.Reader, row []byte) ([]byte, error) {
 	length, err := in.Peek(4)
 	if err != nil {

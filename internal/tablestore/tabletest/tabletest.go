@@ -13,7 +13,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// Store is an engine in memory, how clients reach it, and clients of it.
+// Store is an engine in memory with its target and clients.
 type Store struct {
 	*server.Server
 	Target client.Target
@@ -44,10 +44,10 @@ func Admin(t testing.TB, target client.Target) *client.Admin {
 	return &client.Admin{Client: sdk, Context: context.Background()}
 }
 
-// Plain is the definition of a table that keeps one version of each cell, without an end.
+// Plain defines a table with one version of each cell, forever.
 var Plain = table.Definition{TimeToLive: -1, MaxVersions: 1}
 
-// Cells are the attributes of a row by their names.
+// Cells are a row's attributes by name.
 type Cells = map[string]any
 
 // Key is a primary key of names and values in turn.
@@ -73,7 +73,7 @@ func Put(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64) *
 	return change
 }
 
-// Update changes the cells of a row: one without a value is taken out.
+// Update changes a row's cells: nil removes one.
 func Update(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64) *tablestore.UpdateRowChange {
 	change := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: key}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
@@ -90,14 +90,14 @@ func Update(name string, key *tablestore.PrimaryKey, cells Cells, stamp ...int64
 	return change
 }
 
-// Delete takes a row out.
+// Delete deletes a row.
 func Delete(name string, key *tablestore.PrimaryKey) *tablestore.DeleteRowChange {
 	change := &tablestore.DeleteRowChange{TableName: name, PrimaryKey: key}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 	return change
 }
 
-// Do sends a change by the operation of one row.
+// Do sends a change by the single-row operation.
 func Do(sdk *tablestore.TableStoreClient, change tablestore.RowChange) (err error) {
 	switch c := change.(type) {
 	case *tablestore.PutRowChange:
@@ -110,7 +110,7 @@ func Do(sdk *tablestore.TableStoreClient, change tablestore.RowChange) (err erro
 	return err
 }
 
-// Fill sends so many changes in batches, of which each must be made.
+// Fill sends n changes in batches, each of which must succeed.
 func Fill(t testing.TB, sdk *tablestore.TableStoreClient, n int, change func(i int) tablestore.RowChange) {
 	t.Helper()
 	for from := 0; from < n; from += 200 {
