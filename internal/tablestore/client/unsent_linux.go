@@ -9,7 +9,7 @@ import (
 const tcpNotSentLowAt = 25
 
 // keepUnsentLow limits a connection's unsent bytes. The system's buffers hold megabytes, and a write that only fills
-// them is no sign of progress.
+// them proves no progress.
 func keepUnsentLow(c net.Conn) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
