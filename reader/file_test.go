@@ -23,7 +23,6 @@ import (
 	"example.com/tsimport/reader/convert"
 	tcsv "example.com/tsimport/reader/csv"
 	"example.com/tsimport/reader/input"
-	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
@@ -308,20 +307,6 @@ func TestEmptyLinesWithoutEndAreRefused(t *testing.T) {
 	}
 }
 
-func TestPartitionFoldersGiveColumns(t *testing.T) {
-	dir := t.TempDir()
-	for _, day := range []string{"2024-01-01", "__HIVE_DEFAULT_PARTITION__"} {
-		must(t, os.MkdirAll(filepath.Join(dir, "dt="+day), 0o755))
-		must(t, os.WriteFile(filepath.Join(dir, "dt="+day, "in.csv"), []byte("id\n1\n"), 0o644))
-	}
-	set, err := input.Expand(context.Background(), []string{dir}, input.Options{PathColumns: true})
-	conformance.MustTrue(t, err == nil && len(set.Items) == 2, "%v, %d items", err, len(set.Items))
-	columns, first := valuesOf(t, set.Items[0], Options{})
-	_, second := valuesOf(t, set.Items[1], Options{})
-	conformance.True(t, strings.Join(columns, ",") == "id,dt" && first[0][1]+second[0][1] == "2024-01-01",
-		"%q, %q, %q", columns, first, second)
-}
-
 func TestTheAcidTestsStatedValues(t *testing.T) {
 	const dir = "testdata/csv/csv-spectrum/csvs"
 	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
@@ -382,17 +367,6 @@ func TestJSONIsReadHoweverItsObjectsFollowEachOther(t *testing.T) {
 			conformance.Equal(t, cmp.Diff(want, rows), "", "%s in splits of %d", name, split)
 		}
 	}
-}
-
-func TestAMemberWithoutANameIsNotLost(t *testing.T) {
-	columns, rows := valuesOf(t, itemOf(t, "a.jsonl", []byte("{\"\":1,\"b\":2}\n{\"b\":3,\"\":4}\n")), Options{})
-	diff := cmp.Diff([][]string{{"c1", "b"}, {"1", "2"}, {"4", "3"}}, append([][]string{columns}, rows...))
-	conformance.True(t, diff == "", "%v", diff)
-	// One that no line of the sample has rejects its record, as any other.
-	text := strings.Repeat("{\"b\":2}\n", headBytes/8+1) + "{\"\":1}\n"
-	_, rows = valuesOf(t, itemOf(t, "a.jsonl", []byte(text)), Options{})
-	last := rows[len(rows)-1]
-	conformance.True(t, len(last) == 1 && last[0] == jsonl.CodeUnknown, "a later member without a name: %q", last)
 }
 
 func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {

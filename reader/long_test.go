@@ -272,25 +272,6 @@ func TestAnEncodingThatTheTextContradictsIsRefused(t *testing.T) {
 	}
 }
 
-func TestNoEncodingIsAdvisedThatChangesWellReadRecords(t *testing.T) {
-	gb := "id,v\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\xba\xcd\n", 5)
-	for name, tt := range map[string]struct {
-		text, encoding string
-		advised        bool
-	}{
-		"GBK read as UTF-8":              {gb, "", true},
-		"a bad record of GB18030":        {gb + "2,\xff\xa4\xa4\xa4\xe5\n", "gb18030", false},
-		"bad records among UTF-8":        {"id,v\n1,\u4e00\u4e8c\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\n", 5), "", false},
-		"few by chance":                  {gb + strings.Repeat("1,\xd6\xd0\xce\xc4\xba\xcd\n", 40) + "3,\xc2\xa1\n", "", true},
-		"ASCII, then a record beyond it": {"id,v\n1,a\n", "", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
-			conformance.Equal(t, (s.EncodingHint([]byte("\xd6\xd0\xce\xc4\xba\xcd\xd6\xd0")) != ""), tt.advised, "got")
-		})
-	}
-}
-
 func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 	const nothing, noted, refused = "", "noted", "refused"
 	for name, tt := range map[string]struct {

@@ -232,20 +232,3 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	print, err := stream.fingerprint()
 	conformance.True(t, err == nil && print != "", "a stream: %q, %v", print, err)
 }
-
-// A header may be longer than the splits of a wide file, in every encoding.
-func TestAHeaderIsLongerThanASplit(t *testing.T) {
-	var text strings.Builder
-	for i := range 500 {
-		fmt.Fprintf(&text, "column%d,", i)
-	}
-	text.WriteString("last\n")
-	for i := range 20 {
-		fmt.Fprintf(&text, "%d%s\n", i, strings.Repeat(",", 500))
-	}
-	for encoding, content := range map[string]string{"utf-8": text.String(), "utf-16le": utf16le(text.String())} {
-		t.Run(encoding, func(t *testing.T) {
-			keepsTheContract(t, fileOf(t, "in.csv", []byte(content)), Options{Encoding: encoding, SplitBytes: 1000})
-		})
-	}
-}

@@ -55,7 +55,7 @@ func shareTexts(t *testing.T) map[string][]byte {
 	wide.WriteString("last\n")
 	random.WriteString("id,v\n")
 	array.WriteString("[")
-	for i := range 6_000 {
+	for i := range 3_000 {
 		fmt.Fprintf(&random, "%d,%x\n", i, rnd.Uint64())
 		fmt.Fprintf(&lines, "{\"id\":%d,\"v\":\"the same\"}\n", i)
 		fmt.Fprintf(&array, "{\"id\":%d},\n", i)

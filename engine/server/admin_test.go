@@ -200,21 +200,6 @@ func TestTheSampleOfTheDefaultsCutsLaterTables(t *testing.T) {
 	conformance.Equal(t, code(err), wire.CodeParameterInvalid, "a table that the sample does not fit: %v", err)
 }
 
-func TestAWrongSimulationDoesNotOpen(t *testing.T) {
-	_, err := Open("", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{Jitter: 7}}})
-	conformance.True(t, err != nil, "no error")
-}
-
-func TestADroppedTableTakesItsSimulationWithIt(t *testing.T) {
-	s, c := withTable(t, Options{})
-	tell(t, s, "POST", "/_engine/tables/t/split", `{"keys":["k"]}`, nil)
-	conformance.Must(t, conformance.ErrorOf(c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})))
-	createTable(t, c, "t", 1)
-	if st := s.sim.present("t"); st != nil {
-		t.Errorf("%v", st.Stats(time.Now()))
-	}
-}
-
 func TestStatsTellPartitionsBySecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu":10}`, nil)
@@ -390,13 +375,4 @@ func TestAnAnswerIsResetAtAPort(t *testing.T) {
 	c := sdk("http://"+onPort(t, s, Limits{}), nil)
 	_, err := c.BatchWriteRow(batchOf(3))
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "reset by peer"), "%v", err)
-}
-
-func TestASingleRowIsRefusedAsARequest(t *testing.T) {
-	plan := &faults.Plan{Only: func(op string) bool { return op == "PutRow" }, Decide: func(faults.Request) faults.Fault {
-		return faults.Fault{Action: faults.RefuseRows, RowCode: func(int) string { return "OTSServerBusy" }}
-	}}
-	_, c := withTable(t, Options{Faults: plan})
-	conformance.Equal(t, code(putRow(c, put("t", key("a", 1)))), "OTSServerBusy", "put row")
-	hasRows(t, c, 0)
 }

@@ -92,20 +92,6 @@ func TestFaultsOfTheWholeRequest(t *testing.T) {
 	}
 }
 
-func TestCloseAppliesLateRequests(t *testing.T) {
-	dir := t.TempDir()
-	plan := &faults.Plan{Decide: func(faults.Request) faults.Fault {
-		return faults.Fault{Action: faults.ApplyLate, Delay: time.Hour}
-	}}
-	s := reopen(t, dir, Options{Faults: plan})
-	createTable(t, inProcess(s), "t", 1)
-	inProcess(s).BatchWriteRow(batchOf(3))
-	must(t, s.Close())
-	s = reopen(t, dir, Options{})
-	defer s.Close()
-	hasRows(t, inProcess(s), 3) // after Close
-}
-
 func TestRowsAreRefusedOneByOne(t *testing.T) {
 	fault := faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
 		return map[int]string{1: "OTSServerBusy", 3: "OTSNotEnoughCapacityUnit"}[i]

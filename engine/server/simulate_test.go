@@ -14,7 +14,6 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/engine/wire"
 	"example.com/tsimport/internal/conformance"
@@ -204,27 +203,6 @@ func TestSplitsWhileLoadingLoseAndInventNothing(t *testing.T) {
 	conformance.True(t, sum == 4000 && accepted.Load() != 0 && st.Unavailable != 0, "%+v of 4000 rows", st.Count)
 }
 
-func TestARowTheTableRefusesIsCountedAsFailed(t *testing.T) {
-	s, c := withTable(t, Options{Simulation: &Simulation{}})
-	b := &tablestore.BatchWriteRowRequest{}
-	change := put("t", key("a", 1), "v", "x")
-	change.SetCondition(tablestore.RowExistenceExpectation_EXPECT_EXIST)
-	b.AddRowChange(change)
-	b.AddRowChange(put("t", key("b", 1), "v", "x"))
-	wrong := &tablestore.PrimaryKey{}
-	wrong.AddPrimaryKeyColumn("pk1", int64(1))
-	wrong.AddPrimaryKeyColumn("pk2", int64(1))
-	b.AddRowChange(put("t", wrong, "v", "x"))
-	b.AddRowChange(put("elsewhere", key("a", 1), "v", "x"))
-	r := conformance.Try(c.BatchWriteRow(b)).Must(t)
-	for i, want := range []string{wire.CodeConditionCheckFail, "", wire.CodeInvalidPK} {
-		conformance.Equal(t, r.TableToRowsResult["t"][i].Error.Code, want, "row %d", i)
-	}
-	conformance.Equal(t, r.TableToRowsResult["elsewhere"][0].Error.Code, wire.CodeObjectNotExist, "code")
-	st := s.Sim().Stats()["t"]
-	conformance.True(t, st.Rows == 2 && st.Failed == 1, "%+v", st.Count)
-}
-
 func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
 	start := time.Now() // the SDK signs with the real time
 	now := &clock{at: start}
@@ -329,39 +307,6 @@ func liveOf(all []sim.PartitionStats) (live []sim.PartitionStats) {
 		}
 	}
 	return live
-}
-
-func TestFaultsOfNumberedAndAtomicRows(t *testing.T) {
-	for name, v := range map[string]struct {
-		fault   faults.Fault
-		atomic  bool
-		applied int
-	}{
-		"some rows are refused":           {faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return []string{"", wire.CodeServerBusy}[i%2] }}, false, 2},
-		"one row of an atomic batch is":   {faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return []string{"", "", "", wire.CodeServerBusy}[i%4] }}, true, 0},
-		"the answer is lost":              {faults.Fault{Action: faults.DropAfter}, false, 4},
-		"the answer of an atomic one is":  {faults.Fault{Action: faults.DropAfter}, true, 4},
-		"it is applied late":              {faults.Fault{Action: faults.ApplyLate, Delay: time.Nanosecond}, false, 4},
-		"an atomic one is applied late":   {faults.Fault{Action: faults.ApplyLate, Delay: time.Nanosecond}, true, 4},
-		"it is refused":                   {faults.Fault{Action: faults.Refuse, Code: wire.CodeServerBusy}, true, 0},
-		"the connection is cut before it": {faults.Fault{Action: faults.DropBefore}, false, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, plan := faulty(t, v.fault)
-			createNumbered(t, s)
-			c := inProcess(s)
-			four := batch(v.atomic, numbering("a"), numbering("a"), numbering("a"), numbering("a"))
-			if v.fault.Action == faults.RefuseRows {
-				applied := slices.DeleteFunc(writeRows(t, c, four), func(code string) bool { return code != "" })
-				conformance.Equal(t, len(applied), v.applied, "rows are answered as applied")
-			} else if _, err := c.BatchWriteRow(four); err == nil {
-				t.Error("it succeeded")
-			}
-			plan.WaitLate()
-			hasRows(t, c, v.applied)
-			conformance.Equal(t, writeRows(t, c, batch(v.atomic, numbering("a")))[0], "", "write rows")
-		})
-	}
 }
 
 func TestLocationsAreThePartitionsTheTableWasCreatedWith(t *testing.T) {

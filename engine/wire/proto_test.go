@@ -89,24 +89,6 @@ func TestEveryCodeHasItsStatusAndMessage(t *testing.T) {
 	}
 }
 
-func TestAFailedRowConsumesByItsCause(t *testing.T) {
-	for code, w := range map[string][2]Capacity{ // as a write, as a read
-		CodeConditionCheckFail:    {{1, 1}, {1, 1}},
-		CodeObjectNotExist:        {{0, 1}, {1, 0}},
-		CodeInvalidPK:             {{0, 1}, {1, 0}},
-		CodeParameterInvalid:      {{0, 1}, {1, 0}},
-		CodeRowOperationConflict:  {{0, 1}, {1, 0}},
-		CodeServerBusy:            {},
-		CodePartitionUnavailable:  {},
-		CodeTimeout:               {},
-		CodeInternalServerError:   {},
-		CodeNotEnoughCapacityUnit: {},
-		CodeCapacityUnitExhausted: {},
-	} {
-		conformance.Equal(t, [2]Capacity{failedUnits(Fail(code), false), failedUnits(Fail(code), true)}, w, "%s", code)
-	}
-}
-
 // putBatch is a BatchWriteRow of rows with one value in each of the columns.
 func putBatch(rows ...[]string) []byte {
 	table := appendText(nil, 1, "t")
@@ -152,49 +134,8 @@ func TestNamesAreThoseOfTheirOwnRow(t *testing.T) {
 	}
 }
 
-func TestAChangedByteOfARowIsFoundInEveryRowOfABatch(t *testing.T) {
-	body := putBatch([]string{"a", "bc", "column"}, []string{"a", "bc", "column"}, []string{"a", "bd", "column"})
-	from := bytes.Index(body, []byte("of a"))
-	end := bytes.LastIndex(body, []byte("of column")) + len("of column")
-	var r WriteRequest
-	for at := from; at < end; at++ {
-		changed := bytes.Clone(body)
-		changed[at] ^= 0x10
-		r.Reset()
-		conformance.Refused(t, r.DecodeBatch(changed), "", "byte %d of %d can be changed", at, len(body))
-	}
-}
-
 func pk(name string, typ ValueType, value ...byte) Cell {
 	return Cell{Name: []byte(name), Type: typ, Value: value}
-}
-
-func TestBoundsSortAsTheirKeysDo(t *testing.T) {
-	integer := func(n int64) Cell {
-		c := Cell{Type: Integer}
-		for i := range 8 {
-			c.Value = append(c.Value, byte(uint64(n)>>(8*i)))
-		}
-		return c
-	}
-	for _, sorted := range [][]Cell{
-		{{Type: InfMin}, integer(-1 << 63), integer(-1), integer(0), integer(1<<63 - 1), {Type: InfMax}},
-		{{Type: InfMin}, pk("", String), pk("", String, 'a'), pk("", String, 'a', 0), pk("", String, 0xc3, 0xa9), {Type: InfMax}},
-		{{Type: InfMin}, pk("", Binary, 0), pk("", Binary, 0, 1), pk("", Binary, 255), {Type: InfMax}},
-	} {
-		for i := range sorted {
-			for j := range sorted {
-				got, want := CompareBounds(&sorted[i], &sorted[j]), 0
-				switch {
-				case i < j:
-					want = -1
-				case i > j:
-					want = 1
-				}
-				conformance.Equal(t, got, want, "%+v and %+v", sorted[i], sorted[j])
-			}
-		}
-	}
 }
 
 // FuzzCreateTable looks for requests whose judging panics, or that pass with partitions that do not ascend.
@@ -335,39 +276,6 @@ func TestCRCBySlicesIsCRCByBytes(t *testing.T) {
 }
 
 func integer(v byte) []byte { return []byte{v, 0, 0, 0, 0, 0, 0, 0} }
-
-func TestEveryPrefixOfARowIsRefused(t *testing.T) {
-	for _, v := range []string{v06, v13, v15} {
-		b := unhex(t, v)
-		for n := range b {
-			var d Decoder
-			_, err := d.Row(b[:n])
-			conformance.True(t, err != nil, "%d of %d bytes were taken", n, len(b))
-		}
-	}
-}
-
-func TestZerosMayFollowARowAndNothingElse(t *testing.T) {
-	row := AppendRow(AppendHeader(nil), []Cell{{Name: []byte("pk1"), Type: String, Value: []byte("a")}}, nil)
-	var d Decoder
-	for name, v := range map[string]struct {
-		tail []byte
-		ok   bool
-	}{
-		"nothing":               {nil, true},
-		"a zero":                {[]byte{0}, true},
-		"zeros":                 {make([]byte, 40), true},
-		"a one":                 {[]byte{1}, false},
-		"a one behind zeros":    {[]byte{0, 0, 1}, false},
-		"another row":           {row[4:], false},
-		"another row, header":   {row, false},
-		"a checksum once again": {[]byte{9, 0}, false},
-	} {
-		got, err := d.Row(append(row[:len(row):len(row)], v.tail...))
-		conformance.True(t, (err == nil) == v.ok && (!v.ok || len(got.Key) == 1 && string(got.Key[0].Value) == "a"),
-			"%s: %v, %v", name, got, err)
-	}
-}
 
 func FuzzRow(f *testing.F) {
 	for _, v := range []string{v05, v06, v13, v14, v15, v16} {

@@ -249,20 +249,6 @@ func TestColumnsOfStructs(t *testing.T) {
 	}
 }
 
-func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
-	b := read(t, "testdata/many.arrow")
-	counting := &counter{r: bytes.NewReader(b)}
-	f := conformance.Try(Open(counting, int64(len(b)), "x", Options{})).Must(t)
-	p := f.NewParser([]int{0})
-	counting.n = 0
-	s := f.Splits()[0]
-	must(t, conformance.ErrorOf(f.dictionaries()))
-	counting.n = 0
-	must(t, p.Parse(s, func(*record.Record) error { return nil }))
-	most := 8*128 + f.batches[0].metadata
-	conformance.True(t, counting.n <= most, "%d bytes were read, %d are needed", counting.n, most)
-}
-
 func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
 	far := &counter{r: bytes.NewReader(b)}

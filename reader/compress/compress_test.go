@@ -242,20 +242,6 @@ func jsonLines(n int) []byte {
 	return b.Bytes()
 }
 
-func TestWholeFileSnappyIsReadAndKnown(t *testing.T) {
-	for _, n := range []int{1, 2, 30, 5000, 30000} {
-		want := jsonLines(n)
-		for name, data := range map[string][]byte{"fast": s2.EncodeSnappy(nil, want), "best": s2.EncodeSnappyBest(nil, want)} {
-			head := data[:min(len(data), 1<<20)]
-			conformance.Equal(t, Detect(head, len(head) == len(data)), SnappyRaw, "%d lines, %s: taken", n, name)
-			r := conformance.Try(NewLimitedReader(SnappyRaw, bytes.NewReader(data), "file", 0)).Must(t)
-			if got, err := io.ReadAll(iotest.HalfReader(r)); err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%d lines, %s: %d bytes of %d, %v", n, name, len(got), len(want), err)
-			}
-		}
-	}
-}
-
 func TestDamagedWholeFileSnappyIsRefused(t *testing.T) {
 	want := jsonLines(40)
 	data := s2.EncodeSnappy(nil, want)
@@ -396,36 +382,6 @@ func inPieces(k Kind, data []byte) ([]byte, error) {
 			return out, errors.New("a piece is larger than its bound")
 		}
 	}
-}
-
-func TestBlocksInflatedOneByOneGiveTheFile(t *testing.T) {
-	want := sample(8000)
-	frames := func(n int) (parts [][]byte) {
-		for rest := want; len(rest) > 0; rest = rest[min(n, len(rest)):] {
-			parts = append(parts, rest[:min(n, len(rest))])
-		}
-		return parts
-	}
-	for name, c := range map[string]struct {
-		kind Kind
-		data []byte
-	}{
-		"BGZF":                             {Gzip, bgzfFile(t, want, 30000)},
-		"BGZF of tiny blocks":              {Gzip, bgzfFile(t, want, 100)},
-		"BGZF and a gzip member":           {Gzip, append(bgzfFile(t, want[:len(want)/2], 30000), pack(t, Gzip, want[len(want)/2:])...)},
-		"BGZF and zeros":                   {Gzip, append(bgzfFile(t, want, 30000), 0, 0, 0)},
-		"zstd frames":                      {Zstd, pack(t, Zstd, frames(100000)...)},
-		"small zstd frames":                {Zstd, pack(t, Zstd, frames(1000)...)},
-		"a skippable frame in front":       {Zstd, append([]byte("\x50\x2a\x4d\x18\x03\x00\x00\x00abc"), pack(t, Zstd, frames(100000)...)...)},
-		"a skippable frame at the end":     {Zstd, append(pack(t, Zstd, frames(100000)...), "\x50\x2a\x4d\x18\x03\x00\x00\x00abc"...)},
-		"a zstd frame without independent": {Zstd, append(pack(t, Zstd, want[:1000]), pack(t, Zstd, want[1000:])...)},
-	} {
-		conformance.Equal(t, Independent(c.kind, c.data), true, "%s: not seen as independent", name)
-		got, err := inPieces(c.kind, c.data)
-		conformance.True(t, err == nil && bytes.Equal(got, want), "%s: %d bytes of %d: %v", name, len(got), len(want), err)
-	}
-	conformance.True(t, !Independent(Gzip, pack(t, Gzip, want)) && !Independent(Zstd, pack(t, Zstd, want)),
-		"one member is seen as independent blocks")
 }
 
 func TestBlocksCutOrDamagedAnywhereAreAnErrorOrTheFile(t *testing.T) {

@@ -411,24 +411,6 @@ func TestOneFileCompressedAndNotIsAWarning(t *testing.T) {
 	}
 }
 
-func TestPartitionFoldersBecomeColumnsInTheirOrder(t *testing.T) {
-	tree(t, "run=9/data/dt=2024-01-01/sub/h=05/x.csv", "run=9/data/dt=2024-01-02/h=__HIVE_DEFAULT_PARTITION__/x.csv")
-	t.Chdir("run=9")
-	first := []Column{{Name: "dt", Value: "2024-01-01"}, {Name: "h", Value: "05"}}
-	second := []Column{{Name: "dt", Value: "2024-01-02"}, {Name: "h", Null: true}}
-	for _, args := range [][]string{{"data"}, {"."}, {"data/**/*.csv"}, {"data/dt=*"}, {"data/dt=2024-01-01", "data/dt=2024-01-02"}} {
-		set := expand(t, Options{PathColumns: true}, args...)
-		if len(set.Items) != 2 || !slices.Equal(set.Items[0].Columns, first) || !slices.Equal(set.Items[1].Columns, second) {
-			t.Errorf("%q: %+v", args, set.Items)
-		}
-	}
-	// A file named alone has the columns that lead to it without a gap.
-	c := expand(t, Options{PathColumns: true}, "data/dt=2024-01-01/sub/h=05/x.csv").Items[0].Columns
-	conformance.True(t, slices.Equal(c, first[1:]), "columns %+v", c)
-	got := expand(t, Options{}, "data").Items[0].Columns
-	conformance.True(t, got == nil, "columns without the option: %v", got)
-}
-
 func TestPartitionNamesAndValuesAreDecoded(t *testing.T) {
 	for folder, want := range map[string]Column{
 		"ts=2024-01-01 10%3A00%3A00": {Name: "ts", Value: "2024-01-01 10:00:00"},

@@ -3,8 +3,6 @@ package jsonl
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -85,58 +83,6 @@ func TestRecordsAreTheSameHoweverTheTextIsCut(t *testing.T) {
 			conformance.MustTrue(t, err == nil && slices.Equal(got, c.want),
 				"%q in chunks of %v: %q (%v)", c.text, chunks, got, err)
 		}
-	}
-}
-
-func TestTextBetweenRecordsIsParsedStrictly(t *testing.T) {
-	for _, c := range []struct {
-		layout Layout
-		text   string
-		good   int // records before it
-		want   string
-	}{
-		{Array, `[{"a":1} {"a":2}]`, 1, `10 want ',' or ']', found '{'`},
-		{Array, `[{"a":1},]`, 1, `10 want an object, found ']'`},
-		{Array, `[,{"a":1}]`, 0, `2 want an object, found ','`},
-		{Array, `[{"a":1},,{"a":1}]`, 1, `10 want an object, found ','`},
-		{Array, `[{"a":1}]{"a":2}`, 1, `10 want the '[' of an array, found '{'`},
-		{Array, "[{\"a\":1}]\xef\xbb[{\"a\":2}]", 1, `12 want the rest of a byte order mark, found '['`},
-		{Array, "[{\"a\":1}]\xef \xbb\xbf", 1, `11 want the rest of a byte order mark, found byte 0x20`},
-		{Array, "[{\"a\":1}]\xef", 1, `the array has no end`},
-		{Array, "[{\"a\":1},\ufeff{\"a\":2}]", 2, `13 want ',' or ']', found '{'`}, // not between arrays: a record of its own
-		{Array, `[{"a":1}]]`, 1, `10 want the '[' of an array, found ']'`},
-		{Array, `[{"a":1},`, 1, `the array has no end`},
-		{Array, `[{"a":1}`, 1, `the array has no end`},
-		{Array, `[{"a":1},{"a":[1`, 1, `the last record has no end`},
-		{Array, `[{"a":1},{"a":[1}]`, 1, `17 want ']', found '}'`},
-		{Objects, `{"a":1},{"a":2}`, 1, `8 want an object, found ','`},
-		{Objects, `{"a":1}}`, 1, `8 want an object, found '}'`},
-		{Objects, `{"a":1}{"a":"`, 1, `the last record has no end`},
-	} {
-		got, err := cutAll(Options{Columns: []string{"a"}, Layout: c.layout}, c.text)
-		text := fmt.Sprint(err)
-		if wrong, ok := errors.AsType[*SyntaxError](err); ok {
-			text = fmt.Sprintf("%d %v", wrong.Pos+1, err)
-		}
-		conformance.True(t, len(got) == c.good && strings.Contains(text, c.want),
-			"%s: %q, %s; want %s", c.text, got, text, c.want)
-	}
-}
-
-func TestReadingResumesBetweenAnyTwoRecords(t *testing.T) {
-	const text = `[{"a":1}, {"a":2},[{"a":3}]]`
-	for at, want := range map[int]string{8: `n2 {"a":2} bad BadJSON [{"a":3}]`, 10: `n2 {"a":2} bad BadJSON [{"a":3}]`, 17: `bad BadJSON [{"a":3}]`, 18: `bad BadJSON [{"a":3}]`, 27: ``} {
-		c := Cutter{Array: true, Begun: true}
-		_, err := c.Cut([]byte(text[at:]))
-		p := NewParser(Options{Columns: []string{"a"}, Layout: Array})
-		p.Continue([]byte(text[at:]))
-		var got []string
-		for r, ok := p.Next(); ok; r, ok = p.Next() {
-			got = append(got, show(p, r)+" "+text[at+int(r.Span.Start):at+int(r.Span.End)])
-		}
-		_, cut := c.End()
-		conformance.True(t, strings.Join(got, " ") == want && err == nil && cut == nil,
-			"from %d: %q (%v, %v)", at, got, err, cut)
 	}
 }
 

@@ -131,19 +131,6 @@ func TestValuesOfMongoDBAreUnwrapped(t *testing.T) {
 	checkTyped(t, Options{Tags: MongoDB}, append(cases, [2]string{`{"$oid":"5d505646cf6d4fe581014ab2"}`, "refused: the record is not a document"}))
 }
 
-func TestANameThatOccursTwiceRefusesItsRecord(t *testing.T) {
-	for _, tt := range []struct {
-		tags       Tags
-		text, want string
-	}{
-		{DynamoDB, `{"a":{"N":"1","N":"2"}}`, `key "N" occurs twice, at byte 18 again`}, {DynamoDB, `{"a":{"M":{"b":{"S":"x"},"b":{"S":"y"}}}}`, `key "b" occurs twice`}, {DynamoDB, `{"a":{"S":"x"},"a":{"S":"x"}}`, `key "a" occurs twice`},
-		{MongoDB, `{"a":{"$numberLong":"1","$numberLong":"1"}}`, `key "$numberLong" occurs twice`}, {MongoDB, `{"a":{"b":1,"b":{"$numberInt":"1"}}}`, `key "b" occurs twice`}, {MongoDB, `{"a":1,"a":1}`, `key "a" occurs twice`},
-	} {
-		got := typedRecord(Options{Tags: tt.tags}, tt.text)
-		conformance.True(t, strings.HasPrefix(got, "BadJSON") && strings.Contains(got, tt.want), "%s: %s", tt.text, got)
-	}
-}
-
 func TestAMemberThatNoSampleHasIsRefusedUnlessItsValueIsNull(t *testing.T) {
 	for text, want := range map[string]string{`{"a":{"N":"1"},"b":{"NULL":true}}`: "", `{"a":{"N":"1"},"b":{"N":"1"}}`: CodeUnknown} {
 		p := NewParser(Options{Columns: []string{"a"}, Strict: true, Tags: DynamoDB})

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"example.com/tsimport/internal/conformance"
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
 
@@ -142,48 +141,6 @@ func TestLinesOfArchivesAreRead(t *testing.T) {
 		if rec := readArchived([]byte(line), "a", "b"); rec.Bad == nil {
 			t.Errorf("%s is read: %s", line, wideText(rec))
 		}
-	}
-}
-
-func TestTheNewestVersionOfACellIsItsColumnsField(t *testing.T) {
-	line := []byte(`{"Wide": true, "PK": {"Values": [{"C":"id","V":1,"IsInt":true}]}, "Attr": {"Values": [
-		{"C":"v","V":"old","TS":1},{"C":"v","V":"new","TS":3},{"C":"v","V":"mid","TS":2},{"C":"now","V":"x","TS":9},{"C":"now","V":"y"},{"C":"id","V":"cell"}]}}`)
-	line = bytes.ReplaceAll(line, []byte("\n"), nil)
-	rec := readWide(t, line, "id", "v", "now", "none")
-	conformance.MustTrue(t, rec.Bad == nil, "%v", rec.Bad)
-	f := rec.Fields
-	if f[0].Int != 1 || string(f[1].Bytes) != "new" || string(f[2].Bytes) != "y" || f[3].Kind != record.Absent {
-		t.Errorf("fields %+v", f)
-	}
-	conformance.True(t, len(rec.Cells) == 6, "%d cells", len(rec.Cells))
-}
-
-func TestBrokenRowsThatDescribeThemselvesAreRefused(t *testing.T) {
-	for line, code := range map[string]string{
-		`{"a":1}`:                           CodeJSON,
-		`{"Wide":true,"PK":{"Values":[1]}}`: CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}],"X":1}}`:                        CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}]},"Other":{"Values":[]}}`:        CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}]},"Attr":{"Values":[]},"PK":1}`:  CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1},{"C":"id","V":1}]}}`:             CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"T":"what"}]}}`:                   table.CodeType,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1.5,"IsInt":true}]}}`:               table.CodeType,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":0.1000000000000000055}]}}`:          table.CodeRange,
-		`{"Wide":true,"PK":{"Values":[{"C":"id"}]}}`:                                    CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"V":1}]}}`:                                       CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":[1]}]}}`:                            CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"New":1}]}}`:                      CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"TS":-1}]}}`:                      table.CodeType,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":"!","T":"binary"}]}}`:               table.CodeType,
-		`{"Wide":true,"PK":{"Values":[{"C":"other","V":1}]}}`:                           CodeUnknown,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":<5000000 bytes, left out>}]}}`:      CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}]},"Attr":{"Values":[]}} x`:       CodeJSON,
-		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}]},"Attr":{"Values":[{"V":"x"}]}`: CodeJSON,
-	} {
-		p := NewParser(Options{Columns: []string{"id"}, Strict: true, Wide: true})
-		p.Reset([]byte(line))
-		rec, _ := p.Next()
-		conformance.True(t, rec.Bad != nil && rec.Bad.Code == code, "%s: %v, want %s", line, rec.Bad, code)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -190,35 +189,6 @@ func TestTheDeprecatedLZ4CodecIsReadHoweverItIsFramed(t *testing.T) {
 	}
 	out, err := decompress(codecLZ4, nil, nil, 0)
 	conformance.True(t, err == nil && len(out) == 0, "%v %v", out, err)
-}
-
-// badOf writes rows, reads them back and returns the reason of each bad record, and the first field of each record as JSON.
-func badOf[T any](t *testing.T, rows []T) (reasons []string, first []string) {
-	t.Helper()
-	var b bytes.Buffer
-	must(t, pq.Write(&b, rows))
-	if _, _, err := loadAll(b.Bytes(), "x.parquet", Options{}, func(r *record.Record) {
-		why := ""
-		if r.Bad != nil {
-			why = r.Bad.Code + " " + r.Bad.Message
-		}
-		reasons, first = append(reasons, why), append(first, string(r.Fields[0].Bytes))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return reasons, first
-}
-
-func TestNaNAndInfinityInsideNestedValuesAreTexts(t *testing.T) {
-	type holds struct {
-		List []float64 `parquet:"list,list"`
-	}
-	got, first := badOf(t, []holds{{[]float64{1, math.NaN()}}, {[]float64{math.Inf(-1), math.Inf(1)}}, {[]float64{2}}})
-	for i, want := range []string{`[1,"NaN"]`, `["-Infinity","Infinity"]`, "[2]"} {
-		if got[i] != "" || first[i] != want {
-			t.Errorf("record %d: %s, want %s (%s)", i, first[i], want, got[i])
-		}
-	}
 }
 
 func TestAKeyThatIsTwiceInAMapRejectsTheRecord(t *testing.T) {

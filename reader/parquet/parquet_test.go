@@ -184,20 +184,6 @@ func TestAStringThatIsNotUTF8MakesItsRecordBadWhenNested(t *testing.T) {
 		"%d rows, %d bad %v: %v", rows, bad, codes, err)
 }
 
-func TestDecimalsHaveAllTheirDigits(t *testing.T) {
-	for _, c := range []struct {
-		b     []byte
-		scale int32
-		want  string
-	}{
-		{[]byte{0}, 2, "0.00"}, {[]byte{0xff}, 2, "-0.01"}, {[]byte{0x7f}, 0, "127"}, {[]byte{5}, -2, "500"},
-		{[]byte{0x80, 0, 0, 0, 0, 0, 0, 0, 0}, 3, "-2361183241434822606.848"}, {nil, 1, "0.0"},
-	} {
-		d := record.Datum{Bytes: c.b, Scale: c.scale}
-		conformance.Equal(t, string(d.AppendDecimal(nil)), c.want, "%x scale %d", c.b, c.scale)
-	}
-}
-
 // random makes rows of every encoding the writer has, in several row groups and small pages.
 func random(t testing.TB, seed uint64, v2 bool) []byte {
 	type row struct {
@@ -335,20 +321,6 @@ func TestAFooterThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	must(t, w.Close())
 	_, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{MaxFooter: 10})
 	conformance.Refused(t, err, "--memory", "refusal")
-}
-
-func TestLargePagesAreNoticed(t *testing.T) {
-	for _, page := range []int{64 << 10, 1 << 20} {
-		var b bytes.Buffer
-		w := pq.NewWriter(&b, pq.NewSchema("t", pq.Group{"a": pq.Encoded(pq.String(), &pq.Plain)}), pq.PageBufferSize(page))
-		v := pq.ByteArrayValue([]byte(strings.Repeat("v", 1000))).Level(0, 0, 0)
-		for range 4000 {
-			must(t, conformance.ErrorOf(w.WriteRows([]pq.Row{{v}})))
-		}
-		must(t, w.Close())
-		f := opened(t, b.Bytes(), Options{})
-		conformance.Equal(t, f.LargePages(512<<10), page > 512<<10, "pages of %d bytes: large", page)
-	}
 }
 
 // largePage is a file of n columns that each have one page of 8 MB for 1,000 rows; zstd makes little of it.
