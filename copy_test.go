@@ -143,9 +143,8 @@ func TestErrorsOfALoadCanBeTold(t *testing.T) {
 	t.Chdir(filepath.Dir(run)) // where runs without a folder of their own are
 	options := Request{NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}}, Running: Running{RunDir: run}, Writing: Writing{MaxErrors: "0"}, Rates: Rates{Settle: settle}}
 	load := func(o Request) (*Summary, error) { return w.load(o, file) }
-	if s, err := load(options); !errors.Is(err, ErrErrorLimit) || s.Rejected != 1 {
-		t.Errorf("error limit: %v, %+v", err, s)
-	}
+	s, err := load(options)
+	conformance.True(t, errors.Is(err, ErrErrorLimit) && s.Rejected == 1, "error limit: %v, %+v", err, s)
 	for text, o := range map[string]Request{
 		`Mode "x": want put`:     {Writing: Writing{Mode: "x"}},
 		"Names needs":            {Text: Text{Names: []string{"a"}}},
@@ -176,7 +175,7 @@ func TestErrorsOfALoadCanBeTold(t *testing.T) {
 	})
 	options.Fresh, options.MaxErrors = true, "-1"
 	options.Target, options.From, options.Table = w.target(), []string{file}, "t"
-	s, err := Load(ctx, options)
+	s, err = Load(ctx, options)
 	conformance.True(t, errors.Is(err, ErrInterrupted) && errors.Is(err, context.Canceled) && s.Unfinished == 2,
 		"interrupted: %v, %+v", err, s)
 	// The same call resumes it.

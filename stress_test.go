@@ -256,9 +256,8 @@ func putUntilBlocked(t *testing.T, size int, memory int64) {
 	}()
 	blocked(l)
 	held := heap() - before
-	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {
-		t.Errorf("beside the Loader's folder there are %v, %v", left, err)
-	}
+	left, err := os.ReadDir(os.TempDir())
+	conformance.True(t, err == nil && len(left) == 1, "beside the Loader's folder there are %v, %v", left, err)
 	stop()
 	if err := <-ends; !errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
 		t.Errorf("put: %v", err)

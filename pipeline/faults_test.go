@@ -297,13 +297,12 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 		}
 		return err
 	}
-	if r, err := first.run(ctx); err != nil || r.State != StateInterrupted {
-		t.Fatalf("%v, %v", r, err)
-	}
+	r, err := first.run(ctx)
+	conformance.MustTrue(t, err == nil && r.State == StateInterrupted, "%v, %v", r, err)
 	for name, content := range map[string][]byte{checkpoint.File: []byte("torn"), checkpoint.PrevFile: older} {
 		must(t, os.WriteFile(filepath.Join(cfg.RunDir, name), content, 0o644))
 	}
-	r := w.load(cfg)
+	r = w.load(cfg)
 	w.wantNumbered(text, cfg)
 	conformance.True(t, r.Resumed && r.Found >= 50,
 		"%d rows were found, want those that were written behind the older checkpoint", r.Found)
@@ -335,13 +334,12 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 		cfg := w.config(w.file("in.csv", badCSV))
 		cfg.Write.Condition, cfg.Write.Order = table.ExpectNotExist, order // whose rows would all be rejected
 		cfg.Checkpoint.Keep, cfg.Resume.Look = true, true
-		if r := w.load(cfg); r.State != StateFinished || r.Written != 3 || !checkpoint.Exists(cfg.RunDir) {
-			t.Fatalf("%+v", r)
-		}
+		r := w.load(cfg)
+		conformance.MustTrue(t, r.State == StateFinished && r.Written == 3 && checkpoint.Exists(cfg.RunDir), "%+v", r)
 		again := cfg
 		again.Checkpoint.Keep = false
 		again.onSend = func([]table.Ref) { t.Error("rows were sent again") }
-		r := w.load(again)
+		r = w.load(again)
 		if r.State != StateFinished || !r.Resumed || r.Read != 4 || r.Written != 3 || r.Rejected != 1 || checkpoint.Exists(cfg.RunDir) {
 			t.Errorf("%v: run again: %+v", order, r)
 		}

@@ -177,9 +177,8 @@ func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
 	f, _, w := newNumbered()
 	rows := numberedRows(t, 2)
 	var o [2]table.Outcome
-	if _, err := w.Write(rows[:1], []bool{false}, o[:1]); err != nil || o[0].Number != 10 {
-		t.Fatalf("%+v, %v", o[0], err)
-	}
+	_, err := w.Write(rows[:1], []bool{false}, o[:1])
+	conformance.MustTrue(t, err == nil && o[0].Number == 10, "%+v, %v", o[0], err)
 	for _, applied := range []bool{false, true} {
 		f.write = func(int) (bool, error) { return applied, io.ErrUnexpectedEOF }
 		_, err := w.Write(rows[1:], []bool{false}, o[1:])

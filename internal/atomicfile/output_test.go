@@ -118,9 +118,8 @@ func TestADescriptorOfAFileIsNotReplaced(t *testing.T) {
 	must(t, conformance.ErrorOf(f.WriteString("before ")))
 	number := conformance.Try(syscall.Dup(int(f.Fd()))).Must(t)
 	must(t, writeTo(t.Context(), "/dev/fd/"+strconv.Itoa(number), "rows"))
-	if _, err := f.WriteString(" after"); err != nil || content(t, name) != "before rows after" {
-		t.Errorf("%v: %s", err, content(t, name))
-	}
+	_, err := f.WriteString(" after")
+	conformance.True(t, err == nil && content(t, name) == "before rows after", "%v: %s", err, content(t, name))
 	other := exec.Command("cat")
 	other.Stdout = f
 	in, err := other.StdinPipe()

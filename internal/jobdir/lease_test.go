@@ -206,9 +206,8 @@ func TestALeaseThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 		time.Sleep(10 * Term) // it is renewed
 		must(t, a.Check())
 		var held *HeldError
-		if _, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock}); !errors.As(err, &held) || held.Owner != "a" {
-			t.Errorf("%v", err)
-		}
+		_, err = Acquire(t.Context(), s, LeaseOptions{Clock: clock})
+		conformance.True(t, errors.As(err, &held) && held.Owner == "a", "%v", err)
 		must(t, a.Release())
 		conformance.Refused(t, a.Check(), "", "it may act after it has given the lease back")
 		before := time.Now()
@@ -249,9 +248,8 @@ func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
 		a := conformance.Try(Acquire(t.Context(), f, LeaseOptions{Clock: clock})).Must(t)
 		f.freeze(3 * Term)
 		time.Sleep(2 * Term)
-		if err := a.Check(); err == nil || errors.Is(err, ErrLost) {
-			t.Errorf("%v", err)
-		}
+		err := a.Check()
+		conformance.True(t, err != nil && !errors.Is(err, ErrLost), "%v", err)
 		time.Sleep(2 * Term)
 		conformance.Equal(t, a.Check(), nil, "nobody has taken it")
 		f.freeze(4 * Term)

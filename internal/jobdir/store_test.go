@@ -54,9 +54,8 @@ func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 		conformance.Equal(t, Below(s, "a/b").String(), strings.TrimSuffix(s.String(), "/")+"/a/b", "string")
 		must(t, errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil), s.Put(ctx, "c", []byte("3"))))
 		conformance.Is(t, s.PutAbsent(ctx, "a/b", []byte("4")), ErrExists, "put absent")
-		if body, err := s.Get(ctx, "a/b"); err != nil || string(body) != "2" {
-			t.Errorf("%q, %v", body, err)
-		}
+		body, err := s.Get(ctx, "a/b")
+		conformance.True(t, err == nil && string(body) == "2", "%q, %v", body, err)
 		must(t, s.Put(ctx, "c", []byte("0123456789")))
 		if body, err := s.GetRange(ctx, "c", 3, 4); err != nil || string(body) != "3456" {
 			t.Errorf("%q, %v", body, err)

@@ -441,12 +441,11 @@ func TestADivisionSurvivesTheRoundTrip(t *testing.T) {
 func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	j := &Job{Identity: "x", Details: []progress.Fact{{Name: "a", Value: "b"}}}
-	if order, err := j.ReadOrder(dir); order != nil || err != nil {
-		t.Errorf("a job without an order has %q, error %v", order, err)
-	}
+	order, err := j.ReadOrder(dir)
+	conformance.True(t, order == nil && err == nil, "a job without an order has %q, error %v", order, err)
 	must(t, j.KeepOrder(dir, []byte("some order")))
 	kept := conformance.Try(ReadJob(dir)).Must(t)
-	order, err := kept.ReadOrder(dir)
+	order, err = kept.ReadOrder(dir)
 	conformance.True(t, string(order) == "some order" && err == nil, "order %q, error %v", order, err)
 	// More is read out of order: a kill before the job says so leaves the order that counts.
 	next := *kept

@@ -72,9 +72,8 @@ func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
 		}, "[new c=integer 2  at 5 new c=integer 3  at 4 b=integer 5  at 7]"},
 	} {
 		c, v := cellsOf(t, tt.change)
-		if _, why := v.rowValues(rec); why != nil {
-			t.Fatal(why)
-		}
+		_, why := v.rowValues(rec)
+		conformance.MustTrue(t, why == nil, "%v", why)
 		made, why := c.make(v, rec)
 		got := fmt.Sprint(shown(made))
 		conformance.True(t, why == nil && got == tt.want, "%s: %s, %v\nwant %s", name, got, why, tt.want)

@@ -38,11 +38,10 @@ func TestARunIsRemovedWithItsLock(t *testing.T) {
 
 func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
 	dir := finished(t, "run.json")
-	if removed, err := Remove(dir, func() bool { return false }); removed || err != nil {
-		t.Errorf("no longer as it was: %v, %v", removed, err)
-	}
+	removed, err := Remove(dir, func() bool { return false })
+	conformance.True(t, !removed && err == nil, "no longer as it was: %v, %v", removed, err)
 	l := conformance.Try(TakeLock(dir)).Must(t)
-	removed, err := Remove(dir, yes)
+	removed, err = Remove(dir, yes)
 	conformance.True(t, !removed && errors.As(err, new(*HeldError)), "held: %v, %v", removed, err)
 	must(t, l.Release())
 	link := filepath.Join(t.TempDir(), "link")
@@ -61,9 +60,8 @@ func TestARunThatIsRemovedInPartIsStillARun(t *testing.T) {
 		return os.Mkdir(filepath.Join(dir, "a"), 0o700) == nil && os.Remove(filepath.Join(dir, "run.json")) == nil
 	}, "../escapes", SummaryFile)
 	conformance.MustTrue(t, err != nil, "a name that leads out is removed")
-	if _, err := os.Stat(filepath.Join(dir, SummaryFile)); err != nil {
-		t.Error(err)
-	}
+	_, err = os.Stat(filepath.Join(dir, SummaryFile))
+	conformance.True(t, err == nil, "%v", err)
 	if _, err := os.Stat(filepath.Join(outside, "precious")); err != nil {
 		t.Error(err)
 	}

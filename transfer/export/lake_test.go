@@ -312,9 +312,8 @@ func TestAnInterruptedLakeIsNotContinuedInAnotherForm(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := ToArchive(t.Context(), c); !errors.Is(err, errKilled) {
-		t.Fatal(err)
-	}
+	_, err := ToArchive(t.Context(), c)
+	conformance.MustTrue(t, errors.Is(err, errKilled), "%v", err)
 	for place, change := range map[string]func(c *ArchiveConfig){
 		"--format":          func(c *ArchiveConfig) { c.Lake.Format = "parquet" },
 		"the folders of -o": func(c *ArchiveConfig) { c.Lake = w.lake(t, "x/g={n % 2}/", "csv").Lake },
@@ -332,7 +331,7 @@ func TestAnInterruptedLakeIsNotContinuedInAnotherForm(t *testing.T) {
 		t.Errorf("with a part that is not as it was written: %v", err)
 	}
 	c.Fresh = true
-	_, err := ToArchive(t.Context(), c)
+	_, err = ToArchive(t.Context(), c)
 	must(t, err)
 	got, m := lakeIn(t, &c)
 	conformance.Same(t, got, inOrder(tableRows(600, noFolder), m.Columns), "it has other rows")

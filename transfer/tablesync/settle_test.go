@@ -106,12 +106,11 @@ func TestASyncThatIsInterruptedWhileItSettlesComparesAgain(t *testing.T) {
 	first := cfg
 	first.Load.Drain, first.SettleFor = drain, time.Hour
 	time.AfterFunc(100*time.Millisecond, func() { stop(why) })
-	if s, err := Run(context.Background(), first); s != nil || !errors.Is(err, why) {
-		t.Fatalf("%+v, %v", s, err)
-	}
+	s, err := Run(context.Background(), first)
+	conformance.MustTrue(t, s == nil && errors.Is(err, why), "%+v, %v", s, err)
 	w.wantRows("surplus n=1")
 	put("t", "a", 1)
-	s := w.sync(cfg)
+	s = w.sync(cfg)
 	wantCounts(t, s, "equal 1, missing 0, different 0, surplus 1: written 0, deleted 1, kept 0, rejected 0, exit 0")
 	conformance.True(t, !s.Resumed && strings.Contains(strings.Join(w.said, "\n"), "its comparison did not end"),
 		"%+v, said %q", s, w.said)

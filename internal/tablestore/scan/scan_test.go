@@ -89,9 +89,8 @@ func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
 	plan := &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}
 	sdk := tableOf(t, 10, plan)
 	plan.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
-	if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { return nil }); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
-		t.Errorf("got %v", err)
-	}
+	err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { return nil })
+	conformance.True(t, err != nil && strings.Contains(err.Error(), "OTSAuthFailed"), "got %v", err)
 	plan.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"} }
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stopped := errors.New("stopped")
@@ -101,7 +100,7 @@ func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
 	}
 	gate := NewGate(1)
 	gate.free = time.Now().Add(time.Hour)
-	err := Table(ctx, sdk, "t", key, Options{Manner: Manner{Gate: gate}}, func(*Row) error { return nil })
+	err = Table(ctx, sdk, "t", key, Options{Manner: Manner{Gate: gate}}, func(*Row) error { return nil })
 	conformance.True(t, errors.Is(err, stopped) && strings.Count(err.Error(), "stopped") == 1, "got %v", err)
 	plan.Decide = nil
 	enough := errors.New("enough")
@@ -349,9 +348,8 @@ func TestAnAnswerThatTheSDKCannotReadIsAskedForAgain(t *testing.T) {
 		const rows = 6_000
 		sdk := &panicking{TableStoreClient: tableOf(t, rows, nil)}
 		got := 0
-		if err := Table(t.Context(), sdk, "t", key, Options{}, func(*Row) error { got++; return nil }); err != nil || got != rows || sdk.n != 4 {
-			t.Errorf("%d rows in %d requests, %v", got, sdk.n, err)
-		}
+		err := Table(t.Context(), sdk, "t", key, Options{}, func(*Row) error { got++; return nil })
+		conformance.True(t, err == nil && got == rows && sdk.n == 4, "%d rows in %d requests, %v", got, sdk.n, err)
 		sdk.n = 0
 		found, err := Get(t.Context(), sdk, "t", key, [][]table.Value{{{Type: table.Integer, Int: 7}}, {{Type: table.Integer, Int: rows}}}, Options{})
 		if err != nil || sdk.n != 2 || found[0] == nil || found[0].PrimaryKey.PrimaryKeys[0].Value != int64(7) || found[1] != nil {

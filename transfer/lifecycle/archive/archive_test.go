@@ -478,15 +478,14 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	conformance.True(t, unlocked(file).Lock(t.Context()) != nil, "a file was opened as a folder")
 	conformance.True(t, unlocked(filepath.Join(file, "below")).Lock(t.Context()) != nil,
 		"a folder below a file was opened")
-	if last, err := unlocked(filepath.Join(dir, "none")).Latest(t.Context(), "here", "t"); last != nil || err != nil {
-		t.Errorf("a missing folder: %+v, %v", last, err)
-	}
+	last, err := unlocked(filepath.Join(dir, "none")).Latest(t.Context(), "here", "t")
+	conformance.True(t, last == nil && err == nil, "a missing folder: %+v, %v", last, err)
 	conformance.Refused(t, conformance.ErrorOf(unlocked(file).Latest(t.Context(), "here", "t")), "",
 		"a file was looked into")
 	k := of(t, 1)
 	blocked := at(t, filepath.Join(dir, "blocked"))
 	must(t, os.MkdirAll(filepath.Join(blocked.dir, "t.manifest.json.part"), 0o755))
-	_, err := blocked.Export(t.Context(), k.subject())
+	_, err = blocked.Export(t.Context(), k.subject())
 	conformance.Refused(t, err, "write manifest of table t", "error")
 	blocked = at(t, filepath.Join(dir, "blocked-too"))
 	blocked.place(t, "t.manifest.json", `{"version":1,"table":"t","target":"here","file":"t","state":"archiving"}`)
