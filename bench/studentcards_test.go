@@ -61,11 +61,7 @@ func TestTheThreeOrdersHoldTheSameRows(t *testing.T) {
 }
 
 func number(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		panic(err)
-	}
-	return n
+	return conformance.Try(strconv.Atoi(s)).Must(conformance.Sure{})
 }
 
 func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {

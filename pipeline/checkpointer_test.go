@@ -88,8 +88,7 @@ func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
 				t.Fatalf("error %v", err)
 			}
-			conformance.True(t, r.State == StateFailed && r.CheckpointError != "",
-				"state %s, checkpoint error %q", r.State, r.CheckpointError)
+			conformance.True(t, r.State == StateFailed && r.CheckpointError != "", "%+v", r)
 		}))
 	}
 }

@@ -84,8 +84,7 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	cfg.Lanes.Concurrency, cfg.Lanes.BatchRows = 1, 1
 	cfg.Pacer = func() lanes.Pacer { return restless{} }
 	r := w.overtaken(cfg)
-	conformance.True(t, r.Written == 2 && r.Rejected == 1 && r.ExitCode == exitcode.Rejects,
-		"%d written, %d rejected", r.Written, r.Rejected)
+	conformance.True(t, r.Written == 2 && r.Rejected == 1 && r.ExitCode == exitcode.Rejects, "%+v", r)
 	conformance.Contains(t, strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"), "was not added", "join")
 	// With another column of marks both may.
 	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))

@@ -185,10 +185,7 @@ func drawnRow(cells map[string]string, exists bool) string {
 	if !exists {
 		return ""
 	}
-	text, err := json.Marshal(cells) // sorted by name
-	if err != nil {
-		panic(err)
-	}
+	text := conformance.Try(json.Marshal(cells)).Must(conformance.Sure{}) // sorted by name
 	return string(text)
 }
 

@@ -56,9 +56,7 @@ const (
 // TestMain runs many tests at a time, regardless of the number of processors: most of them wait for settle.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
-	}
+	conformance.Must(conformance.Sure{}, flag.Set("test.parallel", "16"))
 	conformance.Main(m)
 }
 

@@ -43,8 +43,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	cfg.Read.SplitBytes = 16 // record and line numbers continue from split to split
 	r := w.load(cfg)
-	conformance.True(t, r.ExitCode == exitcode.Rejects && r.Read == 8 && r.Written == 2 && r.Rejected == 6,
-		"exit %d, %d read, %d written, %d rejected", r.ExitCode, r.Read, r.Written, r.Rejected)
+	conformance.True(t, r.ExitCode == exitcode.Rejects && r.Read == 8 && r.Written == 2 && r.Rejected == 6, "%+v", r)
 	w.wantRows(contents{"a": {"n": "1", "s": "x"}, "f": {"n": "8", "s": "last"}})
 
 	kept := conformance.Try(os.ReadFile(filepath.Join(r.RunDir, "rejects.csv"))).Must(t)

@@ -303,8 +303,7 @@ func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
 		r := w.load(cfg)
 		w.wantRows(want)
 		w.verifies(cfg, r)
-		conformance.True(t, r.Read == 1500 && r.Written == 1499 && r.Rejected == 1,
-			"%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
+		conformance.True(t, r.Read == 1500 && r.Written == 1499 && r.Rejected == 1, "%+v", r)
 		kept, err := filepath.Glob(filepath.Join(cfg.RunDir, "rejects*.ndjson"))
 		conformance.MustTrue(t, err == nil && len(kept) == 1, "rejects: %v, %v", kept, err)
 		if text, err := os.ReadFile(kept[0]); err != nil || !strings.HasPrefix(string(text), `{"id":17,"text":"row 17",`) {
@@ -323,8 +322,7 @@ func TestASourceThatBreaksOffEndsTheLoadAfterItsRows(t *testing.T) {
 	r, err := cfg.run(context.Background())
 	conformance.Refused(t, err, "read rows: it broke off after 123 rows", "the error")
 	w.wantRows(want)
-	conformance.True(t, r.Read == 123 && r.Written == 123 && r.ExitCode == exitcode.Failed,
-		"%d read, %d written, exit code %d", r.Read, r.Written, r.ExitCode)
+	conformance.True(t, r.Read == 123 && r.Written == 123 && r.ExitCode == exitcode.Failed, "%+v", r)
 }
 
 func TestALoadOfAnySourceIsResumed(t *testing.T) {

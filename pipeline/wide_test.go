@@ -372,8 +372,7 @@ func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 			delete(want, "1500")
 		}
 		conformance.Equal(t, cmp.Diff(want, w.wideRows(began)), "", "the table (-want +got)")
-		conformance.True(t, r.Resumed && r.Read == 3000 && r.Rejected == 1,
-			"%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
+		conformance.True(t, r.Resumed && r.Read == 3000 && r.Rejected == 1, "%+v", r)
 	})
 }
 

@@ -77,9 +77,7 @@ func (f *numbered) Post(_ string, appendBody func([]byte) []byte) ([]byte, error
 // asksForKey reports whether the i-th row of a request is to return its key.
 func asksForKey(body []byte, i int) bool {
 	req := new(otsprotocol.BatchWriteRowRequest)
-	if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
-		panic(err)
-	}
+	conformance.Must(conformance.Sure{}, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
 	return req.Tables[0].Rows[i].GetReturnContent().GetReturnType() == otsprotocol.ReturnType_RT_PK
 }
 

@@ -51,9 +51,7 @@ func (f *fake) GetRow(r *tablestore.GetRowRequest) (*tablestore.GetRowResponse, 
 // rowsOf returns the PlainBuffer bytes of a request's rows.
 func rowsOf(body []byte) (rows [][]byte) {
 	req := new(otsprotocol.BatchWriteRowRequest)
-	if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
-		panic(err)
-	}
+	conformance.Must(conformance.Sure{}, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
 	for _, r := range req.Tables[0].Rows {
 		rows = append(rows, r.RowChange)
 	}
@@ -72,11 +70,7 @@ func encodeAnswer(name string, results []result) []byte {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	body, err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{t}}))
-	if err != nil {
-		panic(err)
-	}
-	return body
+	return conformance.Try(proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{t}}))).Must(conformance.Sure{})
 }
 
 var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},

@@ -35,6 +35,12 @@ func Must(t interface {
 	}
 }
 
+// Sure stands for a test where generators and models have none at hand: what cannot fail ends the program.
+type Sure struct{}
+
+func (Sure) Helper()           {}
+func (Sure) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
 // ErrorOf is the error of a call that also returns a value.
 func ErrorOf[T any](_ T, err error) error { return err }
 

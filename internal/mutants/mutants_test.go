@@ -45,10 +45,10 @@ func TestMutants(t *testing.T) {
 		t.Skip("make mutants runs it")
 	}
 	root := filepath.Join("..", "..")
-	known := conformance.Try(readKnown(filepath.Join("testdata", "known.txt"))).Must(t)
+	known := readKnown(t, filepath.Join("testdata", "known.txt"))
 	var table, survive strings.Builder
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
-		within := conformance.Try(load(root, "./"+name)).Must(t)
+		within := load(t, root, "./"+name)
 		var sites []int // the room of each
 		for i, r := range within {
 			sites = append(sites, slices.Repeat([]int{i}, len(r.sites()))...)
@@ -80,7 +80,7 @@ func TestMutants(t *testing.T) {
 			if len(drawn) == 0 {
 				continue
 			}
-			verdicts := conformance.Try(r.judge(drawn, limits{*longest, *workers}, say)).Must(t)
+			verdicts := r.judge(t, drawn, limits{*longest, *workers}, say)
 			for _, v := range verdicts {
 				all = append(all, judged{r, v})
 			}
@@ -147,34 +147,30 @@ func tally(name string, all []judged, known map[string][2]string) string {
 var classes = []string{"equivalent", "harmless", "loud", "dangerous"}
 
 // readKnown reads the survivors that were judged: class, mutant and reason in each line, separated by tabs.
-func readKnown(path string) (map[string][2]string, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
+func readKnown(t testing.TB, path string) map[string][2]string {
+	text := conformance.Try(os.ReadFile(path)).Must(t)
 	known := map[string][2]string{}
 	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		fields := strings.Split(line, "\t")
-		if len(fields) != 3 || !slices.Contains(classes, fields[0]) {
-			return nil, fmt.Errorf("line %d of %s: write one of %v, the mutant and the reason, separated by tabs", i+1, path, classes)
-		}
+		conformance.MustTrue(t, len(fields) == 3 && slices.Contains(classes, fields[0]),
+			"line %d of %s: write one of %v, the mutant and the reason, separated by tabs", i+1, path, classes)
 		known[fields[1]] = [2]string{fields[0], fields[2]}
 	}
-	return known, nil
+	return known
 }
 
 // TestJudgedSurvivorsAreChangesOfToday looks for each mutant of testdata/known.txt.
 func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
-	known := conformance.Try(readKnown(filepath.Join("testdata", "known.txt"))).Must(t)
+	known := readKnown(t, filepath.Join("testdata", "known.txt"))
 	seen, names := map[string]bool{}, map[string]bool{}
 	for key := range known {
 		path, _, _ := strings.Cut(key, " ")
 		names["./"+path] = true
 	}
-	rooms := conformance.Try(load(filepath.Join("..", ".."), slices.Sorted(maps.Keys(names))...)).Must(t)
+	rooms := load(t, filepath.Join("..", ".."), slices.Sorted(maps.Keys(names))...)
 	for _, r := range rooms {
 		for _, m := range slices.Concat(r.sites()...) {
 			seen[m.key(r.path)] = true
@@ -188,11 +184,11 @@ func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
 // TestAMutantIsKilledByTheTestThatSeesIt judges every mutant of a small module, some of which its test sees.
 func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	root := conformance.Try(filepath.Abs(filepath.Join("testdata", "small"))).Must(t)
-	rooms := conformance.Try(load(root, "./sums")).Must(t)
+	rooms := load(t, root, "./sums")
 	r := rooms[0]
 	all := slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !r.compiles(m) })
 	conformance.Equal(t, len(r.draw(1, 5)), 5, "mutants drawn")
-	verdicts := conformance.Try(r.judge(all, limits{time.Minute, 2}, t.Logf)).Must(t)
+	verdicts := r.judge(t, all, limits{time.Minute, 2}, t.Logf)
 	var got []string
 	for _, v := range verdicts {
 		got = append(got, fmt.Sprintf("%s: %s: %s", v.function, v.change, v.killer))
@@ -233,11 +229,8 @@ func (r *room) draw(seed uint64, n int) []*mutant {
 
 // judgesOf returns the packages whose tests may kill mutants of a room: itself and its importers, tests that import it included, and for
 // an importer without tests those that import it.
-func judgesOf(root string, r *room) ([]*listed, error) {
-	packages, err := list(root, "./...")
-	if err != nil {
-		return nil, err
-	}
+func judgesOf(t testing.TB, root string, r *room) []*listed {
+	packages := list(t, root, "./...")
 	own := r.module + "/" + r.path
 	todo, found := []string{own}, map[string]bool{own: true}
 	var with []*listed
@@ -259,7 +252,7 @@ func judgesOf(root string, r *room) ([]*listed, error) {
 			}
 		}
 	}
-	return with, nil
+	return with
 }
 
 // A suite is the test binary of one package.
@@ -350,28 +343,14 @@ type verdict struct {
 }
 
 // judge runs the tests for mutants of a room, several at a time.
-func (r *room) judge(mutants []*mutant, limits limits, say func(format string, args ...any)) ([]verdict, error) {
-	folder, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder)
-	packages, err := judgesOf(r.root, r)
-	if err != nil {
-		return nil, err
-	}
-	binaries, err := r.build(folder, mutants, packages)
-	if err != nil {
-		return nil, err
-	}
+func (r *room) judge(t testing.TB, mutants []*mutant, limits limits, say func(format string, args ...any)) []verdict {
+	folder := t.TempDir()
+	packages := judgesOf(t, r.root, r)
+	binaries := r.build(t, folder, mutants, packages)
 	var tests []*test
 	for i, p := range packages {
 		s := &suite{name: strings.TrimPrefix(p.ImportPath, r.module+"/"), dir: p.Dir, binary: binaries[i]}
-		skipped, err := s.prepare(limits, folder)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range skipped {
+		for _, name := range conformance.Try(s.prepare(limits, folder)).Must(t) {
 			say("%s: without a test of %s that does not pass by itself: %s", r.path, s.name, name)
 		}
 		tests = append(tests, s.tests...)
@@ -383,12 +362,13 @@ func (r *room) judge(mutants []*mutant, limits limits, say func(format string, a
 		return len(t.reached) == 0
 	})))
 	verdicts := make([]verdict, len(mutants))
-	return verdicts, inParallel(limits.workers, mutants, func(m *mutant) error {
+	conformance.Must(t, inParallel(limits.workers, mutants, func(m *mutant) error {
 		i := slices.Index(mutants, m)
 		verdicts[i] = verdict{m, killer(tests, i+1)}
 		say("%s %s %s: %s", m.id, m.place(), m.change, cmp.Or(verdicts[i].killer, "SURVIVES"))
 		return nil
-	})
+	}))
+	return verdicts
 }
 
 // limits are what one test may take without a mutant, and how many run at a time.

@@ -18,6 +18,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // A mutant is one change of one function: text takes the place of the bytes from start to end of the file.
@@ -222,32 +225,29 @@ type listed struct {
 func (p *listed) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
 // list runs go list in a folder of the module.
-func list(root string, args ...string) ([]*listed, error) {
+func list(t testing.TB, root string, args ...string) []*listed {
+	t.Helper()
 	const fields = "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,DepOnly,Module"
 	cmd := exec.Command("go", append([]string{"list", fields}, args...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list %v: %w", args, err)
-	}
+	conformance.MustTrue(t, err == nil, "go list %v: %v", args, err)
 	var packages []*listed
 	for in := json.NewDecoder(strings.NewReader(string(out))); ; {
 		p := &listed{}
 		if err := in.Decode(p); errors.Is(err, io.EOF) {
-			return packages, nil
+			return packages
 		} else if err != nil {
-			return nil, fmt.Errorf("read the packages of go list: %w", err)
+			t.Fatalf("read the packages of go list: %v", err)
 		}
 		packages = append(packages, p)
 	}
 }
 
 // load reads rooms, as go list names them, with their types.
-func load(root string, names ...string) ([]*room, error) {
-	packages, err := list(root, append([]string{"-export", "-deps"}, names...)...)
-	if err != nil {
-		return nil, err
-	}
+func load(t testing.TB, root string, names ...string) []*room {
+	t.Helper()
+	packages := list(t, root, append([]string{"-export", "-deps"}, names...)...)
 	exports, fset := map[string]string{}, token.NewFileSet()
 	for _, p := range packages {
 		exports[p.ImportPath] = p.Export
@@ -263,23 +263,15 @@ func load(root string, names ...string) ([]*room, error) {
 		r := &room{root: p.Module.Dir, dir: p.Dir, path: strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"), module: p.Module.Path, fset: fset, importer: imports}
 		r.info = types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
 		for _, name := range p.GoFiles {
-			text, err := os.ReadFile(filepath.Join(p.Dir, name))
-			if err != nil {
-				return nil, err
-			}
-			tree, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
-			if err != nil {
-				return nil, err
-			}
+			text := conformance.Try(os.ReadFile(filepath.Join(p.Dir, name))).Must(t)
+			tree := conformance.Try(parser.ParseFile(fset, name, text, parser.SkipObjectResolution)).Must(t)
 			r.files = append(r.files, &sourceFile{filepath.ToSlash(filepath.Join(r.path, name)), text, tree})
 		}
-		if err := r.check(nil, &r.info); err != nil {
-			return nil, err
-		}
+		conformance.Must(t, r.check(nil, &r.info))
 		rooms = append(rooms, r)
 	}
 	slices.SortFunc(rooms, func(a, b *room) int { return strings.Compare(a.path, b.path) })
-	return rooms, nil
+	return rooms
 }
 
 // check type-checks the room, with changed in place of the file of the same name.
@@ -376,40 +368,30 @@ func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 }
 
 // build compiles the tests of packages with all mutants in them and returns the binaries.
-func (r *room) build(folder string, mutants []*mutant, packages []*listed) ([]string, error) {
+func (r *room) build(t testing.TB, folder string, mutants []*mutant, packages []*listed) (binaries []string) {
+	t.Helper()
 	overlay := map[string]string{}
-	put := func(name string, text []byte) error {
+	put := func(name string, text []byte) {
 		overlay[filepath.Join(r.dir, name)] = filepath.Join(folder, name)
-		return os.WriteFile(filepath.Join(folder, name), text, 0o644)
+		conformance.Must(t, os.WriteFile(filepath.Join(folder, name), text, 0o644))
 	}
 	choose := fmt.Appendf(nil, chooser, r.files[0].tree.Name, chosen, selected, seen, len(mutants)+1)
-	if err := put("zz_mutants.go", choose); err != nil {
-		return nil, err
-	}
+	put("zz_mutants.go", choose)
 	for _, file := range r.files {
 		if slices.ContainsFunc(mutants, func(m *mutant) bool { return m.file == file }) {
-			if err := put(filepath.Base(file.name), r.compose(file, mutants)); err != nil {
-				return nil, err
-			}
+			put(filepath.Base(file.name), r.compose(file, mutants))
 		}
 	}
-	text, err := json.Marshal(map[string]any{"Replace": overlay})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(folder, "overlay.json"), text, 0o644); err != nil {
-		return nil, err
-	}
-	var binaries []string
+	text := conformance.Try(json.Marshal(map[string]any{"Replace": overlay})).Must(t)
+	conformance.Must(t, os.WriteFile(filepath.Join(folder, "overlay.json"), text, 0o644))
 	for i, p := range packages {
 		binary := filepath.Join(folder, fmt.Sprintf("%d.test", i))
 		binaries = append(binaries, binary)
 		overlay := filepath.Join(folder, "overlay.json")
 		cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, p.ImportPath)
 		cmd.Dir = r.root
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("compile the tests of %s with the mutants of %s: %w\n%s", p.ImportPath, r.path, err, out)
-		}
+		out, err := cmd.CombinedOutput()
+		conformance.MustTrue(t, err == nil, "compile the tests of %s with the mutants of %s: %v\n%s", p.ImportPath, r.path, err, out)
 	}
-	return binaries, nil
+	return binaries
 }

@@ -151,27 +151,6 @@ func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
 	conformance.Equal(t, f.open(), false, "more requests than the connection has room for")
 }
 
-func TestBatchesStayUnderTheCeilings(t *testing.T) {
-	none := newCeilings(optionsOf(Config{}))
-	begun := time.Now()
-	n := none.batchBytes()
-	conformance.True(t, n < table.MaxBatchBytes, "%d bytes before anything is known of the link", n)
-	none.window.Landed(begun.Add(time.Millisecond), none.window.Sent(begun, 1<<20), true)
-	if none.batchRows() != table.MaxBatchRows || none.batchBytes() != table.MaxBatchBytes || none.batchUnits("", 500) != 500 || none.wanted("", 20, 2) != 10 {
-		t.Errorf("without ceilings: %d rows", none.batchRows())
-	}
-	low := newCeilings(optionsOf(Config{BatchRows: 50, BatchBytes: 1000, Rates: Rates{MaxRows: 1000, MaxWCU: 100, MaxBytes: 20_000}}))
-	if low.batchRows() != 20 || low.batchBytes() != 400 || low.batchUnits("", 500) != 2 || low.wanted("", 500, 1) != 2 {
-		t.Errorf("%d rows, %d bytes, %v units", low.batchRows(), low.batchBytes(), low.batchUnits("", 500))
-	}
-	now := time.Now()
-	none.sent(now, "", 1000, 1000, 1e9)
-	conformance.Equal(t, none.wait(now), 0, "it waits without a ceiling")
-	if low.sent(now, "", 20, 200, 0); low.wait(now) < time.Second {
-		t.Errorf("200 units at 100 a second wait for %v", low.wait(now))
-	}
-}
-
 func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 	s := restlessLanes(5)
 	s.fill(time.Unix(1e9, 0), 1, 3)

@@ -155,8 +155,7 @@ func TestARejectIsNotSurplus(t *testing.T) {
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,x\n"))
 	cfg.Load.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	s := w.sync(cfg)
-	conformance.True(t, s.Surplus == 1 && s.OfRejects == 1 && s.RowsInTable == 2,
-		"%d surplus rows, %d of rejects, of %d", s.Surplus, s.OfRejects, s.RowsInTable)
+	conformance.True(t, s.Surplus == 1 && s.OfRejects == 1 && s.RowsInTable == 2, "%+v", s)
 	conformance.MustEqual(t, len(s.RejectsFiles), 2, "files of rejects %v", s.RejectsFiles)
 	text, err := os.ReadFile(s.RejectsFiles[0])
 	conformance.True(t, err == nil && string(text) == "id,n\nb,x\n", "the rejected records are %q, %v", text, err)
@@ -190,8 +189,7 @@ func TestARangeAloneIsComparedAndDeleted(t *testing.T) {
 	cfg.Range = "3..6"
 	s := w.sync(cfg)
 	wantCounts(t, s, "equal 1, missing 0, different 1, surplus 1: written 1, deleted 1, kept 0, rejected 0, exit 0")
-	conformance.True(t, s.OutOfRange == 2 && s.RowsInTable == 3,
-		"%d records out of range, %d rows", s.OutOfRange, s.RowsInTable)
+	conformance.True(t, s.OutOfRange == 2 && s.RowsInTable == 3, "%+v", s)
 	w.wantRows("0 n=0", "1 n=0", "2 n=0", "3 n=0", "5 n=1", "6 n=0", "7 n=0", "8 n=0", "9 n=0")
 }
 
@@ -641,8 +639,7 @@ func TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged(t *testing.T) {
 		})
 	}
 	s := w.sync(cfg)
-	conformance.True(t, s.Written == 500 && s.ConditionFailed == 0 && s.ExitCode == 0 && lost.Load() != 0,
-		"%d written, %d left, exit %d", s.Written, s.ConditionFailed, s.ExitCode)
+	conformance.True(t, s.Written == 500 && s.ConditionFailed == 0 && s.ExitCode == 0 && lost.Load() != 0, "%+v", s)
 }
 
 func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {

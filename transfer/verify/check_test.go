@@ -253,9 +253,7 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 func init() {
 	// Few draws by default; -rapid.checks asks for more.
-	if err := flag.Set("rapid.checks", "35"); err != nil {
-		panic(err)
-	}
+	conformance.Must(conformance.Sure{}, flag.Set("rapid.checks", "35"))
 }
 
 // world is an embedded store in memory, and a folder for inputs.

@@ -72,10 +72,7 @@ func drawHistory(rnd *rand.Rand, changes int) *history {
 func historyText(form string, changes []historyChange) (text string, flags []string) {
 	var lines []string
 	add := func(v any) {
-		line, err := json.Marshal(v)
-		if err != nil {
-			panic(err)
-		}
+		line := conformance.Try(json.Marshal(v)).Must(conformance.Sure{})
 		lines = append(lines, string(line))
 	}
 	type object = map[string]any

@@ -20,6 +20,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // tableFormats are the formats that hold records of any cells.
@@ -171,10 +173,7 @@ func spelledJSON(c Cell) string {
 	case c.Tag != "":
 		return c.Tag
 	case c.Kind == Text:
-		quoted, err := json.Marshal(c.Text)
-		if err != nil {
-			panic(err) // text of a generator is UTF-8
-		}
+		quoted := conformance.Try(json.Marshal(c.Text)).Must(conformance.Sure{})
 		return string(quoted)
 	}
 	return spelled(c)
@@ -197,10 +196,7 @@ func (d *draw) parquet(records []Record) []byte {
 			case c.Kind == Text:
 				v = pq.ByteArrayValue([]byte(c.Text))
 			case c.Kind == Decimal && c.Unit == 0:
-				f, err := strconv.ParseFloat(c.Text, 64)
-				if err != nil {
-					panic(err) // digits of a generator are a number
-				}
+				f := conformance.Try(strconv.ParseFloat(c.Text, 64)).Must(conformance.Sure{})
 				v = pq.DoubleValue(f)
 			case c.Kind == Instant || c.Kind == Local:
 				v = pq.Int64Value(c.N / c.Unit)
@@ -211,12 +207,8 @@ func (d *draw) parquet(records []Record) []byte {
 	}
 	var b bytes.Buffer
 	w := pq.NewWriter(&b, schema)
-	if _, err := w.WriteRows(rows); err != nil {
-		panic(err)
-	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
+	conformance.Must(conformance.Sure{}, conformance.ErrorOf(w.WriteRows(rows)))
+	conformance.Must(conformance.Sure{}, w.Close())
 	return b.Bytes()
 }
 
@@ -253,10 +245,7 @@ func (d *draw) arrow(records []Record) []byte {
 	c := records[0].Cells["v"]
 	name := map[Kind]string{Duration: "duration_", Instant: "utc_"}[c.Kind] +
 		map[time.Duration]string{time.Second: "s", time.Millisecond: "ms", time.Microsecond: "us", time.Nanosecond: "ns"}[time.Duration(c.Unit)]
-	file, err := templates.ReadFile("testdata/drawn/" + name + ".arrow")
-	if err != nil {
-		panic(err)
-	}
+	file := conformance.Try(templates.ReadFile("testdata/drawn/" + name + ".arrow")).Must(conformance.Sure{})
 	file = bytes.Clone(file)
 	put := func(sentinel, value int64) {
 		at := bytes.Index(file, binary.LittleEndian.AppendUint64(nil, uint64(sentinel)))
@@ -295,19 +284,12 @@ func (d *draw) compress(content []byte) (string, []byte) {
 		cut := rand.New(d).IntN(len(content) + 1)
 		for _, part := range [][]byte{content[:cut], content[cut:]} {
 			w := gzip.NewWriter(&b)
-			if _, err := w.Write(part); err != nil {
-				panic(err)
-			}
-			if err := w.Close(); err != nil {
-				panic(err)
-			}
+			conformance.Must(conformance.Sure{}, conformance.ErrorOf(w.Write(part)))
+			conformance.Must(conformance.Sure{}, w.Close())
 		}
 		return ".gz", b.Bytes()
 	case 1:
-		w, err := zstd.NewWriter(nil)
-		if err != nil {
-			panic(err)
-		}
+		w := conformance.Try(zstd.NewWriter(nil)).Must(conformance.Sure{})
 		return ".zst", w.EncodeAll(content, nil)
 	}
 	return "", content

@@ -373,9 +373,7 @@ func (s *sent) send() {
 		if err == nil {
 			err = p.Signal(s.signal)
 		}
-		if err != nil {
-			panic(err)
-		}
+		conformance.Must(conformance.Sure{}, err)
 	}
 }
 

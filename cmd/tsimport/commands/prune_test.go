@@ -38,34 +38,22 @@ func put(t *testing.T, name, text string) {
 func age(t *testing.T, folder string, by time.Duration) {
 	t.Helper()
 	then := time.Now().Add(-by)
-	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		if base := d.Name(); base == rundir.SummaryFile || base == "run.json" || base == "job.json" {
-			text, err := os.ReadFile(name)
-			if err != nil {
-				return err
-			}
 			var fields map[string]json.RawMessage
-			if err := json.Unmarshal(text, &fields); err != nil {
-				return err
-			}
+			must(t, json.Unmarshal(conformance.Try(os.ReadFile(name)).Must(t), &fields))
 			for _, key := range []string{"started", "first_started"} {
 				if _, ok := fields[key]; ok {
 					fields[key], _ = json.Marshal(then)
 				}
 			}
-			if text, err = json.Marshal(fields); err != nil {
-				return err
-			}
-			if err := os.WriteFile(name, text, 0o600); err != nil {
-				return err
-			}
+			must(t, os.WriteFile(name, conformance.Try(json.Marshal(fields)).Must(t), 0o600))
 		}
 		return os.Chtimes(name, then, then)
-	})
-	must(t, err)
+	}))
 }
 
 // newRun loads a file into a table and returns the run's folder, made older.

@@ -29,37 +29,53 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 )
 
-// shownAtTheEnd is what the screen says of a load that has ended.
-func shownAtTheEnd(r *pipeline.Report) string {
-	var shown bytes.Buffer
-	s := &screen{say: newDisplay(&shown).say}
-	s.report(r, table.Put, "look")
-	return shown.String()
-}
-
-func TestTheSlowestPartitionIsNamedAtTheEnd(t *testing.T) {
-	r := new(pipeline.Report)
-	r.RunDir = t.TempDir()
-	if text := shownAtTheEnd(r); strings.Contains(text, "slowest") {
-		t.Errorf("a partition is named that did not hold the load up:\n%s", text)
+func TestTheEndOfALoadSaysWhatTheReportHas(t *testing.T) {
+	type report = pipeline.Report
+	cases := map[string]struct {
+		change    func(r *report)
+		says, not []string
+	}{
+		"nothing":        {func(*report) {}, nil, []string{"slowest", "empty line", "is missing"}},
+		"one empty line": {func(r *report) { r.EmptyLines = 1 }, []string{"1 empty line skipped"}, nil},
+		"empty lines":    {func(r *report) { r.EmptyLines = 1234 }, []string{"1,234 empty lines skipped"}, nil},
+		"a slowest partition": {func(r *report) {
+			r.Slowest = &ledger.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60, OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
+		}, []string{"tsimport: slowest: partition 2 of table t from k00600; its rows waited for 1m0s, those of most others for 1.5s at most; " +
+			"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it was unavailable\n"}, nil},
+		"a removed run folder": {func(r *report) {
+			r.RunDir += "/gone"
+			r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
+		}, []string{"/gone/summary.json is missing"}, []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "}},
+		"unfinished":                       {func(r *report) { r.Unfinished = 5 }, []string{"to resume: "}, nil},
+		"unfinished, of a recreated table": {func(r *report) { r.Unfinished, r.Remade = 5, true }, nil, []string{"to resume: "}},
+		"maybe written":                    {func(r *report) { r.MaybeApplied = 3 }, []string{"3 rejected rows may be in the table: "}, nil},
+		"maybe deleted": {func(r *report) { r.MaybeApplied, r.Deletes = 3, true },
+			[]string{"3 rejected rows may have been deleted: "}, nil},
+		"half a second": {func(r *report) { r.Seconds, r.LimitedBy = 0.5, []ledger.ReportLimit{{By: "link", Share: 1}} }, nil, []string{"limited by"}},
 	}
-	r.Slowest = &ledger.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60, OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
-	const want = "tsimport: slowest: partition 2 of table t from k00600; its rows waited for 1m0s, those of most others for 1.5s at most; " +
-		"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it was unavailable\n"
-	conformance.Contains(t, shownAtTheEnd(r), want, "shown")
-}
-
-func TestWhatLimitedALoadIsSaidAtTheEnd(t *testing.T) {
-	r := new(pipeline.Report)
-	r.RunDir, r.Seconds = t.TempDir(), 10
 	for _, w := range bottleneck.Words() {
-		r.LimitedBy = []ledger.ReportLimit{{By: w.String(), Seconds: 8.7, Share: 0.87}, {By: "link", Seconds: 1.3, Share: 0.13}}
-		want := fmt.Sprintf("tsimport: limited by %v 87%% of the time: %s; to load faster, %s\n", w, w.Reason(), w.Advice())
-		conformance.Contains(t, shownAtTheEnd(r), want, "shown")
+		one := cases["nothing"]
+		one.change = func(r *report) {
+			r.Seconds = 10
+			r.LimitedBy = []ledger.ReportLimit{{By: w.String(), Seconds: 8.7, Share: 0.87}, {By: "link", Seconds: 1.3, Share: 0.13}}
+		}
+		one.says = []string{fmt.Sprintf("tsimport: limited by %v 87%% of the time: %s; to load faster, %s\n", w, w.Reason(), w.Advice())}
+		cases["limited by "+w.String()] = one
 	}
-	r.Seconds = 0.5
-	text := shownAtTheEnd(r)
-	conformance.True(t, !strings.Contains(text, "limited by"), "a load of half a second was too slow:\n%s", text)
+	for name, c := range cases {
+		var shown bytes.Buffer
+		r := new(report)
+		r.RunDir = t.TempDir()
+		must(t, os.WriteFile(filepath.Join(r.RunDir, "summary.json"), []byte("{}"), 0o600))
+		c.change(r)
+		(&screen{say: newDisplay(&shown).say}).report(r, table.Put, "look")
+		for _, part := range c.says {
+			conformance.Contains(t, shown.String(), part, "%s", name)
+		}
+		for _, part := range c.not {
+			conformance.True(t, !strings.Contains(shown.String(), part), "%s: %q is said:\n%s", name, part, &shown)
+		}
+	}
 }
 
 func TestProgressSaysWhatLimitsTheLoad(t *testing.T) {
@@ -68,47 +84,6 @@ func TestProgressSaysWhatLimitsTheLoad(t *testing.T) {
 	conformance.True(t, !strings.Contains(text, "limited"), "%v", text)
 	s.progress.Hindrance.LimitedBy.Store(uint32(bottleneck.Disk))
 	conformance.Contains(t, s.counts(), " rows/s (limited by disk)", "counts")
-}
-
-func TestARemovedRunFolderIsNotNamedAsAPlace(t *testing.T) {
-	r := new(pipeline.Report)
-	r.RunDir = t.TempDir() + "/gone"
-	r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
-	text := shownAtTheEnd(r)
-	conformance.Contains(t, text, r.RunDir+"/summary.json is missing", "shown")
-	for _, said := range []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "} {
-		conformance.Equal(t, strings.Contains(text, said), false, "%q is said:\n%s", said, text)
-	}
-}
-
-func TestALoadIntoARecreatedTableIsNotOfferedForResuming(t *testing.T) {
-	r := new(pipeline.Report)
-	r.RunDir, r.Unfinished = t.TempDir(), 5
-	must(t, os.WriteFile(filepath.Join(r.RunDir, "summary.json"), []byte("{}"), 0o600))
-	for _, remade := range []bool{false, true} {
-		r.Remade = remade
-		text := shownAtTheEnd(r)
-		conformance.True(t, strings.Contains(text, "to resume: ") != remade, "remade %v:\n%s", remade, text)
-	}
-}
-
-func TestRejectedDeletionsMayHaveBeenApplied(t *testing.T) {
-	r := new(pipeline.Report)
-	r.RunDir, r.MaybeApplied = t.TempDir(), 3
-	for deletes, want := range map[bool]string{false: "3 rejected rows may be in the table: ", true: "3 rejected rows may have been deleted: "} {
-		r.Deletes = deletes
-		conformance.Contains(t, shownAtTheEnd(r), want, "deletes %v", deletes)
-	}
-}
-
-func TestSkippedEmptyLinesAreToldAtTheEnd(t *testing.T) {
-	for lines, want := range map[int64]string{0: "", 1: "1 empty line skipped", 1234: "1,234 empty lines skipped"} {
-		r := new(pipeline.Report)
-		r.RunDir, r.EmptyLines = t.TempDir(), lines
-		if text := shownAtTheEnd(r); !strings.Contains(text, want) || want == "" && strings.Contains(text, "empty line") {
-			t.Errorf("%d:\n%s", lines, text)
-		}
-	}
 }
 
 func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
@@ -204,9 +179,6 @@ func spreadSaid(r *pipeline.Report) (said []string) {
 }
 
 func TestTheSpreadIsReported(t *testing.T) {
-	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportPartitions: ledger.ReportPartitions{Partitions: 1}, ReportTraffic: ledger.ReportTraffic{RowsSent: 1000, Throttled: 20}}}); notes != nil {
-		t.Errorf("a plain load: %q", notes)
-	}
 	got := spreadSaid(&pipeline.Report{
 		Counted: ledger.Counted{
 			ReportCounts:  ledger.ReportCounts{Written: 500},
@@ -232,32 +204,41 @@ func TestTheSpreadIsReported(t *testing.T) {
 }
 
 func TestPartitionsWithoutRowsAreNotReportedAsWritten(t *testing.T) {
-	for used, want := range map[int][]string{
-		8: {"written to 8 partitions, the last of them reached after 1s"},
-		5: {"written to 5 of 8 partitions (the others got no row), the last of them reached after 1s"},
-		1: {"written to 1 of 8 partitions (the others got no row), the last of them reached after 1s",
-			"warning: all rows went to one partition, so the capacity of the others was not used"},
-		0: {"8 partitions at the end, none of which got a row since"},
+	one := "written to 1 of 8 partitions (the others got no row), the last of them reached after 1s"
+	for _, c := range []struct {
+		written          int64
+		partitions, used int
+		want             []string
+	}{
+		{10_000, 8, 8, []string{"written to 8 partitions, the last of them reached after 1s"}},
+		{10_000, 8, 5, []string{"written to 5 of 8 partitions (the others got no row), the last of them reached after 1s"}},
+		{10_000, 8, 1, []string{one, "warning: all rows went to one partition, so the capacity of the others was not used"}},
+		{10_000, 8, 0, []string{"8 partitions at the end, none of which got a row since"}},
+		{9_999, 8, 1, []string{one}}, // a small load
+		{0, 8, 0, nil},
+		{1_000, 1, 1, nil},
 	} {
-		got := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 10_000}, ReportTraffic: ledger.ReportTraffic{RowsSent: 10_000}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}}})
-		conformance.Equal(t, cmp.Diff(want, got), "", "%d used (-want +got)", used)
-	}
-	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportCounts: ledger.ReportCounts{Written: 9999}, ReportTraffic: ledger.ReportTraffic{RowsSent: 9999}, ReportPartitions: ledger.ReportPartitions{Partitions: 8, PartitionsUsed: 1}}}); len(notes) != 1 {
-		t.Errorf("a small load: %q; want no warning", notes)
-	}
-	if notes := spreadSaid(&pipeline.Report{Counted: ledger.Counted{ReportTraffic: ledger.ReportTraffic{RowsSent: 9}, ReportPartitions: ledger.ReportPartitions{Partitions: 8}}}); notes != nil {
-		t.Errorf("nothing was written: %q", notes)
+		r := new(pipeline.Report)
+		r.Written, r.RowsSent, r.Throttled, r.LastLaneSeconds = c.written, max(c.written, 9), c.written/50, 1
+		r.Partitions, r.PartitionsUsed = c.partitions, c.used
+		conformance.Equal(t, cmp.Diff(c.want, spreadSaid(r)), "", "%d rows, %d of %d used (-want +got)", c.written, c.used, c.partitions)
 	}
 }
 
+// progressed is the screen of a load that has come so far: bytes in all and read, and records read and written.
+func progressed(since time.Duration, total, bytes, read, written int64) (*screen, *ledger.Progress) {
+	s := &screen{start: time.Now().Add(-since)}
+	s.progress.BytesTotal.Store(total)
+	s.progress.BytesRead.Store(bytes)
+	s.progress.Ended.Read.Store(read)
+	s.progress.Ended.Written.Store(written)
+	return s, &s.progress
+}
+
 func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
-	s := &screen{start: time.Now()}
-	p := &s.progress
-	p.BytesTotal.Store(1000)
+	s, p := progressed(0, 1000, 0, 0, 0)
 	conformance.Equal(t, s.bytesDone(), 0, "bytes done before anything is read")
-	p.BytesRead.Store(800)
-	p.Ended.Read.Store(400)
-	p.Ended.Written.Store(70)
+	s, p = progressed(0, 1000, 800, 400, 70)
 	p.Ended.Rejected.Store(10)
 	p.Ended.Superseded.Store(20)
 	conformance.Equal(t, s.bytesDone(), 200, "bytes done: a quarter of what was read")
@@ -267,16 +248,11 @@ func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
 }
 
 func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
-	start := time.Now()
-	s := &screen{start: start}
-	p := &s.progress
-	p.BytesTotal.Store(1000)
-	p.BytesRead.Store(1000)
-	p.Ended.Read.Store(1000)
+	s, p := progressed(0, 1000, 1000, 1000, 0)
 	at := func(second, written int64, want string) {
 		t.Helper()
 		p.Ended.Written.Store(written)
-		conformance.Equal(t, s.left(start.Add(time.Duration(second)*time.Second)), want, "after %d s with %d of 1000 rows", second, written)
+		conformance.Equal(t, s.left(s.start.Add(time.Duration(second)*time.Second)), want, "after %d s with %d of 1000 rows", second, written)
 	}
 	at(1, 0, "")
 	at(5, 500, ", about 5s left")
@@ -289,12 +265,7 @@ func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
 }
 
 func TestTheTimeLeftIsThatOfTheSlowestPartition(t *testing.T) {
-	s := &screen{start: time.Now()}
-	p := &s.progress
-	p.BytesTotal.Store(1000)
-	p.BytesRead.Store(1000)
-	p.Ended.Read.Store(1000)
-	p.Ended.Written.Store(900)
+	s, p := progressed(0, 1000, 1000, 1000, 900)
 	p.SlowestLeft.Store(61_000)
 	got := s.left(s.start.Add(5 * time.Second))
 	conformance.True(t, got == ", about 1m1s left", "%q, want what the slowest partition needs", got)
@@ -329,12 +300,8 @@ func TestABarIsPaintedInOneLine(t *testing.T) {
 }
 
 func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
-	s := &screen{start: time.Now()}
+	s, p := progressed(0, 0, 4000, 400, 350)
 	s.resume(keep.Resumed{Written: 100, Final: 100, Read: 100, BytesRead: 1000})
-	p := &s.progress
-	p.BytesRead.Store(4000)
-	p.Ended.Read.Store(400)
-	p.Ended.Written.Store(350)
 	p.Ended.Rejected.Store(50)
 	for _, tt := range []struct {
 		name         string
