@@ -42,12 +42,12 @@ func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
 	}
 	for _, name := range options.Names(func(o *options.Option) bool { return asked.IsSet(o.Name) }) {
 		if name != "table" && (name == "verify" || options.For(asked.Name, name) == nil) {
-			return nil, usagef("--%s: Copy does not have it; leave it out", name)
+			return nil, usagef("--%s: Copy has no such option; leave it out", name)
 		}
 	}
 	source, of, err := r.Source.Open(ctx)
 	if err != nil {
-		return nil, public(fmt.Errorf("the source of the copy: %w", err))
+		return nil, public(fmt.Errorf("source of the copy: %w", err))
 	}
 	shown := address.Address{Instance: source.Instance, Table: r.From}.String()
 	asked.From = []string{shown}

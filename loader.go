@@ -147,13 +147,13 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	case !errors.Is(err, client.ErrNoTable):
 		return nil, err
 	case !cfg.Target.Create:
-		return nil, &failure{ErrTableMissing, fmt.Errorf("table %s does not exist in %s; to make it, set Create and PK", cfg.Target.Table, cfg.Target.Name)}
+		return nil, &failure{ErrTableMissing, fmt.Errorf("table %s does not exist in %s; to create it, set Create and PK", cfg.Target.Table, cfg.Target.Name)}
 	case len(key) == 0:
-		return nil, usagef("table %s does not exist in %s; to make it, set PK to NAME:TYPE for each primary-key column", cfg.Target.Table, cfg.Target.Name)
+		return nil, usagef("table %s does not exist in %s; to create it, set PK to NAME:TYPE for each primary-key column", cfg.Target.Table, cfg.Target.Name)
 	}
 	for _, k := range key {
 		if k.Auto {
-			return nil, usagef("table %s: the service numbers its primary-key column %s; a loader cannot write such rows, tsimport.Load can", cfg.Target.Table, k.Name)
+			return nil, usagef("table %s: its primary-key column %s is auto-increment; a loader cannot write such rows, but tsimport.Load can", cfg.Target.Table, k.Name)
 		}
 		if k.Type == table.Null {
 			return nil, usagef("--pk %s: give its type, as in %s:string", k.Name, k.Name)

@@ -174,7 +174,7 @@ func TestErrorsOfOpenCanBeTold(t *testing.T) {
 		"no type":         {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id"}}, nil, "give its type"},
 		"no key":          {ctx, w.target(), "t", LoaderOptions{Create: true}, nil, "set PK"},
 		"expression":      {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string=a"}}, nil, "computes no columns"},
-		"numbered":        {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string", "n:auto"}}, nil, "numbers"},
+		"numbered":        {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string", "n:auto"}}, nil, "auto-increment"},
 		"mode":            {ctx, w.target(), "t", LoaderOptions{Mode: "replace"}, nil, `Mode "replace"`},
 		"increment":       {ctx, w.target(), "t", LoaderOptions{Mode: "increment"}, nil, "Mode increment"},
 		"memory":          {ctx, w.target(), "t", LoaderOptions{Memory: 1 << 20}, nil, "Memory"},

@@ -273,7 +273,7 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 	want := `{"id":1,"b":{"base64":"AP8="},"n":7,"r":3.0,"s":1.0,"t":"5"}` + "\n" + `{"id":2,"b":{"base64":""},"n":8,"r":0.5,"s":2.0,"t":"x"}` + "\n"
 	conformance.Equal(t, d.run(0, "export", "--table", "t", "--store", "store", "--format", "jsonl", "-q"), want, "result")
 	must(t, os.Rename(d.path("first"), d.path("moved")))
-	d.ends(2, []string{"load", "--retry-rejects", "second", "--fresh"}, "which no longer says its settings")
+	d.ends(2, []string{"load", "--retry-rejects", "second", "--fresh"}, "whose settings are no longer known")
 }
 
 // The dumps in dumps/made were made by dumps/make.sh with the databases themselves, and so was what they say that they hold. Dumps of ClickHouse,

@@ -154,7 +154,7 @@ func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
 	objects := p.bucket(t, "bucket")
 	unreliable(objects, 4)
 	const kept = "s3://bucket/backup/kept"
-	p.ends(2, []string{"export", "--table", "t", "--format", "jsonl", "-o", kept}, "oss:// and s3:// addresses are of folders")
+	p.ends(2, []string{"export", "--table", "t", "--format", "jsonl", "-o", kept}, "oss:// and s3:// addresses name folders")
 	p.run(0, "export", "--table", "t", "-o", kept, "--concurrency", "3")
 	keys := objects.Keys()
 	for _, key := range keys {

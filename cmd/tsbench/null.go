@@ -93,7 +93,7 @@ func (s *server) counts() (c counts, err error) {
 		}
 	}
 	if err != nil {
-		return c, fmt.Errorf("ask the null server for its counts: %w", err)
+		return c, fmt.Errorf("request the counts of the null server: %w", err)
 	}
 	return c, nil
 }

@@ -297,7 +297,7 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	}
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // no proxy: it is on this machine
 	if err != nil {
-		return nil, fmt.Errorf("ask the engine for its counts: %w", err)
+		return nil, fmt.Errorf("request the counts of the engine: %w", err)
 	}
 	defer response.Body.Close()
 	var all struct {
@@ -309,7 +309,7 @@ func (s *server) stats(ctx context.Context) (*tableStats, error) {
 	}
 	err = json.NewDecoder(response.Body).Decode(&all)
 	if err != nil || all.Tables[tableName] == nil {
-		return nil, fmt.Errorf("ask the engine for its counts: %s, no counts of table %s: %v", response.Status, tableName, err)
+		return nil, fmt.Errorf("request the counts of the engine: %s, no counts of table %s: %v", response.Status, tableName, err)
 	}
 	t := all.Tables[tableName]
 	t.Requests += all.Instance.RefusedRequests

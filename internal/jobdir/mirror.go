@@ -89,7 +89,7 @@ func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) er
 			continue // it was removed meanwhile, and no checkpoint needs it
 		}
 		if err != nil {
-			return fmt.Errorf("keep %s in %s: %w", f.Name, m.Store, err)
+			return fmt.Errorf("store %s in %s: %w", f.Name, m.Store, err)
 		}
 		m.files[f.Name] = parts
 		c.Files[f.Name] = parts

@@ -191,10 +191,10 @@ func (s *Single) checked(l Single, value string, made []Single) Single {
 		why = table.CheckTableName(at)
 	}
 	if !IsName(l.Name) {
-		why = errors.New("that is not a name of a load: letters, digits, _, - and ., of which the first is not - or ., and not that of a file of the job's folder")
+		why = errors.New("that is not a load name: want letters, digits, _, - and ., not beginning with - or ., and not the name of a file in the job's folder")
 	}
 	if free := freeName(l.Name, made); free != l.Name {
-		why = cmp.Or(why, errors.New("another load's name has the same letters, and their run folders would be one where names differ in nothing but case"))
+		why = cmp.Or(why, errors.New("another load's name differs only in case, and some file systems would give both one run folder"))
 		l.Name = free
 	}
 	if why != nil {
@@ -280,9 +280,9 @@ func valueOf(pattern, hole, name string) (string, error) {
 	}
 	switch len(fits) {
 	case 0:
-		return "", fmt.Errorf("%s is found by from, but what stands there for %s is no name of letters, digits, _ and -; let from find other names", name, hole)
+		return "", fmt.Errorf("from finds %s, but the part for %s is not a name of letters, digits, _ and -; change from", name, hole)
 	case 1:
 		return fits[0], nil
 	}
-	return "", fmt.Errorf("%s may mean %s for %s; let from say where it ends", name, strings.Join(fits[:2], " or "), hole)
+	return "", fmt.Errorf("%s may mean %s for %s; make from say where it ends", name, strings.Join(fits[:2], " or "), hole)
 }

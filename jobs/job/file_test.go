@@ -143,7 +143,7 @@ func TestWhatIsWrongWithAJobIsOneLineWithItsPlace(t *testing.T) {
 		head + "  a: {from: x, pk: [[id]]}":                                "pk: want a text, not a list",
 		head + "  a: {from: x, from: y}":                                   `"from" is there twice, first on line 3`,
 		head + "  a: {from: x}\n  a: {from: y}":                            `job.yaml:4: "a" is there twice, first on line 3`,
-		head + "  a: {from: x}\n  A: {from: y}":                            "load a has the same letters",
+		head + "  a: {from: x}\n  A: {from: y}":                            "load a differs only in case",
 		head + "  job.json: {from: x}":                                     "the job's folder has a file of this name",
 		head + "  a/b: {from: x}":                                          `load "a/b": a name has letters`,
 		head + "  a: {}":                                                   "load a: from is missing",
@@ -158,7 +158,7 @@ func TestWhatIsWrongWithAJobIsOneLineWithItsPlace(t *testing.T) {
 		head + "  a: {command: export, output: o}\n  b: {command: export, output: o}":               "load a writes the output o, too",
 		head + "  \"{t}\": {from: \"none/{t}.csv\"}":                                                "load {t}: no input has a name such as none/{t}.csv",
 		head + "  \"{t}\": {from: x.csv}":                                                           "from has no {t} in it",
-		head + "  \"{t}\": {from: \"d/{t}.csv\"}":                                                   "what stands there for {t} is no name",
+		head + "  \"{t}\": {from: \"d/{t}.csv\"}":                                                   "the part for {t} is not a name",
 		head + "  \"{t}\": {from: \"e/{t}_*.csv\"}":                                                 "e/a_b_c.csv may mean a or a_b for {t}",
 		head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}":                                   "two loads have this name",
 		head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}":                                                "want one part in braces at most",
@@ -196,7 +196,7 @@ func TestVariablesTakeTheirPlaces(t *testing.T) {
 	must(t, r.SameVariables(lookup))
 	delete(values, "DIR")
 	conformance.Refused(t, r.SameVariables(lookup), "DIR of the environment, which is not set now", "error")
-	if _, err := f.Loads[0].Resolve("job.yaml", lookup); err == nil || !strings.Contains(err.Error(), "job.yaml:3: load a: from: the variable DIR of the environment is not set") {
+	if _, err := f.Loads[0].Resolve("job.yaml", lookup); err == nil || !strings.Contains(err.Error(), "job.yaml:3: load a: from: environment variable DIR is not set") {
 		t.Errorf("%v", err)
 	}
 }
@@ -253,8 +253,8 @@ func TestATableThatNoLoadCanBeMadeForKeepsNoOtherFromBeingLoaded(t *testing.T) {
 	f, err := prepare("version: 1\nloads:\n  \"{table}\": {from: \"mysql://h/shop?table={table}\", table: \"{table}\"}", odd...)
 	must(t, err)
 	want := map[string]string{
-		"a": "", "Items": "", "items-2": `items: another load's name has the same letters`, "1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: that is not a name of a load",
-		"lock-2": "lock: that is not a name of a load", "we_ird.na_me": "not for the table we`ird.na me; leave it out with except: [\"we`ird.na me\"]; to load it, give it a load of its own with another name and table:",
+		"a": "", "Items": "", "items-2": `items: another load's name differs only in case`, "1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: that is not a load name",
+		"lock-2": "lock: that is not a load name", "we_ird.na_me": "not for the table we`ird.na me; leave it out with except: [\"we`ird.na me\"]; to load it, give it a load of its own with another name and table:",
 		"__n__": "not for the table ünï", "we_ird.na_me-2": "not for the table we_ird.na_me",
 	}
 	for _, l := range f.Loads {

@@ -232,7 +232,7 @@ func (s *State) again(fresh bool) {
 // Write stores the record in the job's folder.
 func (r *Record) Write(folder string) error {
 	if err := progress.Write(filepath.Join(folder, FolderFile), 0o600, Version, r); err != nil {
-		return fmt.Errorf("keep job: %w", err)
+		return fmt.Errorf("store job: %w", err)
 	}
 	return nil
 }

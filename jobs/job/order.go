@@ -23,7 +23,7 @@ func (f *File) Check() error {
 		case other != nil && other.Name == l.Name:
 			return fail(l, "two loads have this name, of line %d and of line %d; give one of them another, and the table with table:", other.line, l.line)
 		case other != nil:
-			return fail(l, "load %s has the same letters; their run folders would be one where names differ in nothing but case", other.Name)
+			return fail(l, "load %s differs only in case, and some file systems would give both one run folder", other.Name)
 		case slices.Contains(reserved, lower):
 			return fail(l, "the job's folder has a file of this name; choose another, and give the table with table:")
 		}

@@ -62,7 +62,7 @@ func expand(text string, lookup Lookup) (string, error) {
 		case m[2] != "":
 			return cmp.Or(value, m[3])
 		case !ok && missing == nil:
-			missing = fmt.Errorf("the variable %s of the environment is not set", m[1])
+			missing = fmt.Errorf("environment variable %s is not set", m[1])
 		}
 		return value
 	})

@@ -343,15 +343,15 @@ func (l *Ledger) put(ctx context.Context, e *event) error {
 	e.Format = eventFormat
 	body, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("note known files: %w", err)
+		return fmt.Errorf("record known files: %w", err)
 	}
 	name := fmt.Sprintf("%s%09d", eventPrefix, l.next)
 	err = l.store.PutAbsent(ctx, name, body)
 	if errors.Is(err, jobdir.ErrExists) {
-		return fmt.Errorf("note known files in %s: another process has written to it meanwhile; try again", l.store)
+		return fmt.Errorf("record known files in %s: another process has written to it meanwhile; try again", l.store)
 	}
 	if err != nil {
-		return fmt.Errorf("note known files in %s: %w", l.store, err)
+		return fmt.Errorf("record known files in %s: %w", l.store, err)
 	}
 	l.next++
 	l.old = append(l.old, name)

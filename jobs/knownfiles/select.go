@@ -325,7 +325,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken it%s; load what it is now with --reload-changed", changed[0], andMore(len(changed)-1))}
 	}
 	notes = appendNote(notes, changed, "changed since the table took them; loaded again (--reload-changed)")
-	notes = appendNote(notes, renamed, "left out, the table has taken this content under another name (to have it loaded, forget that name: tsimport files forget)")
+	notes = appendNote(notes, renamed, "left out, the table has taken this content under another name (to load it, forget that name: tsimport files forget)")
 	if known > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d inputs are known and left out", known, len(found)))
 	}

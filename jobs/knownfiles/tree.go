@@ -227,11 +227,11 @@ func encodeBlocks(dst []byte, number int, blocks []int64, sums []blockSum) []byt
 func decodeBlocks(records []byte, trees []*tree) error {
 	for r := range slices.Chunk(records, recordBytes) {
 		if len(r) < recordBytes {
-			return errors.New("the hashes of blocks that were read before are damaged")
+			return errors.New("the saved block hashes are damaged")
 		}
 		number, block := binary.BigEndian.Uint32(r), int64(binary.BigEndian.Uint64(r[4:]))
 		if int(number) >= len(trees) || block < 0 || block >= trees[number].blocks() {
-			return errors.New("the hashes of blocks that were read before are not of these inputs")
+			return errors.New("the saved block hashes belong to other inputs")
 		}
 		trees[number].add(block, blockSum(r[12:]), false)
 	}

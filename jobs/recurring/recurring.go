@@ -223,7 +223,7 @@ func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.S
 		o.lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), "known-"+place)
 	}
 	if err != nil && (errors.As(err, new(*rundir.HeldError)) || errors.As(err, new(*jobdir.HeldError))) {
-		err = fmt.Errorf("--only-new: one load at a time finds out what is new for a table: %w", err)
+		err = fmt.Errorf("--only-new: one load at a time determines what is new for a table: %w", err)
 	}
 	return err
 }

@@ -317,7 +317,7 @@ func (f *finisher) page(ctx context.Context) error {
 		return err
 	}
 	if err := f.job.store.Put(ctx, pageName, body); err != nil {
-		return fmt.Errorf("keep %s in %s: %w", pageName, f.job.store, err)
+		return fmt.Errorf("store %s in %s: %w", pageName, f.job.store, err)
 	}
 	return nil
 }

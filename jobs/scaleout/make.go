@@ -145,7 +145,7 @@ func (r *Request) table(p *Plan, prepared *pipeline.Prepared) ([]table.Value, er
 	}
 	bounds, _, err := prepared.Partitions()
 	if err != nil {
-		r.Say.Warn("the partitions of the table cannot be read, and shards are made from a sample alone: %v", err)
+		r.Say.Warn("the partitions of the table cannot be read, so shards are made from a sample alone: %v", err)
 		return nil, nil
 	}
 	return bounds, nil

@@ -119,7 +119,7 @@ func (f *finisher) mergeRejects(ctx context.Context) error {
 			return err
 		}
 		if err := f.job.store.PutFile(ctx, filepath.ToSlash(name), path); err != nil {
-			return fmt.Errorf("keep %s in %s: %w", name, f.job.store, err)
+			return fmt.Errorf("store %s in %s: %w", name, f.job.store, err)
 		}
 		f.summary.RejectsFiles = append(f.summary.RejectsFiles, filepath.ToSlash(name))
 	}
@@ -157,7 +157,7 @@ func (m *merger) write(source int, record int64) error {
 
 func (m *merger) writeOne(r *keptReject) error {
 	if !r.Read {
-		return fmt.Errorf("record %d of %s was rejected, and is not found again: has the input changed?", r.Record+1, m.job.Plan.Inputs[r.Source])
+		return fmt.Errorf("record %d of %s was rejected, and cannot be found again: has the input changed?", r.Record+1, m.job.Plan.Inputs[r.Source])
 	}
 	if r.Header < 0 || r.Header >= len(m.prepared.Plan.Headers) {
 		return progress.Unfitf("a list of rejected records is damaged: there is no header %d", r.Header)

@@ -176,7 +176,7 @@ func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
 		return ReadPlan(ctx, store)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep the plan in %s: %w", store, err)
+		return nil, fmt.Errorf("store the plan in %s: %w", store, err)
 	}
 	return p, nil
 }
@@ -186,7 +186,7 @@ func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
 func checkEmpty(ctx context.Context, store jobdir.Store, plan string, but ...string) (planned bool, err error) {
 	names, err := store.List(ctx, "")
 	if err != nil {
-		return false, fmt.Errorf("look into %s: %w", store, err)
+		return false, fmt.Errorf("list %s: %w", store, err)
 	}
 	if slices.Contains(names, plan) {
 		return true, nil

@@ -53,7 +53,7 @@ type rejectLists struct {
 func (l *rejectLists) add(ctx context.Context, r *keptReject) error {
 	line, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("keep rejected row: %w", err)
+		return fmt.Errorf("store rejected row: %w", err)
 	}
 	l.text.Write(line)
 	l.text.WriteByte('\n')
@@ -75,7 +75,7 @@ func (l *rejectLists) put(ctx context.Context) error {
 	}
 	body := l.text.Bytes()
 	if err := l.store.PutAbsent(ctx, name, body); err != nil {
-		return fmt.Errorf("keep rejected rows in %s: %w", l.store, err)
+		return fmt.Errorf("store rejected rows in %s: %w", l.store, err)
 	}
 	l.lists = append(l.lists, keptList{Object: name, Bytes: int64(len(body)), Sum: crc32.Checksum(body, castagnoli), Records: l.records})
 	l.text.Reset()

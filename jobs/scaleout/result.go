@@ -174,7 +174,7 @@ func (j *Job) commit(ctx context.Context, store jobdir.Store, name string, r res
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("keep %s in %s: %w", name, store, err)
+		return fmt.Errorf("store %s in %s: %w", name, store, err)
 	}
 	return nil
 }

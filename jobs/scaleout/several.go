@@ -54,7 +54,7 @@ func KeepLoads(ctx context.Context, store jobdir.Store, l *Loads) (*Loads, error
 		return CheckLoads(ctx, store, l)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep %s in %s: %w", LoadsName, store, err)
+		return nil, fmt.Errorf("store %s in %s: %w", LoadsName, store, err)
 	}
 	return l, nil
 }
@@ -443,7 +443,7 @@ func (s *Several) finish(ctx context.Context, all []*LoadDone) (*LoadsSummary, e
 		return s.summary(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("keep %s in %s: %w", summaryName, s.job.store, err)
+		return nil, fmt.Errorf("store %s in %s: %w", summaryName, s.job.store, err)
 	}
 	return done, nil
 }

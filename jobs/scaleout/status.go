@@ -113,7 +113,7 @@ func (w *Watcher) look(ctx context.Context) (*Status, error) {
 	s := &Status{Job: p.ID, State: StatePlanned, Table: p.Job.Table, Planned: p.Planned, Bytes: p.Bytes}
 	names, err := w.job.store.List(ctx, "")
 	if err != nil {
-		return nil, fmt.Errorf("look into %s: %w", w.job.store, err)
+		return nil, fmt.Errorf("list %s: %w", w.job.store, err)
 	}
 	there := map[string]bool{}
 	for _, name := range names {

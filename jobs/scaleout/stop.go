@@ -47,7 +47,7 @@ func (j *Job) stopped(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look whether the job is stopped: %w", err)
+		return fmt.Errorf("check whether the job is stopped: %w", err)
 	}
 	why := &StoppedError{}
 	if json.Unmarshal(text, why) != nil || why.Why == "" {
@@ -101,7 +101,7 @@ func (j *Job) raiseLimit(ctx context.Context, limit ledger.MaxErrors) error {
 		return err
 	}
 	if err := putJSON(ctx, j.store.Put, limitName, limit); err != nil {
-		return fmt.Errorf("keep %s in %s: %w", limitName, j.store, err)
+		return fmt.Errorf("store %s in %s: %w", limitName, j.store, err)
 	}
 	j.o.Say.Line("--max-errors of the load is another one from now on")
 	if why := new(StoppedError); errors.As(j.stopped(ctx), &why) && why.Code == exitcode.ErrorLimit {

@@ -33,7 +33,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 		case errors.Is(err, failed), errors.Is(failed, err): // it has ended what this part did, or the same has ended both
 			err = failed
 		case s != nil:
-			j.o.Say.Warn("the load is done, and a part of this process has failed before: %v", failed)
+			j.o.Say.Warn("the load is done, although a part of this process failed: %v", failed)
 		default:
 			err = errors.Join(err, failed)
 		}
@@ -88,7 +88,7 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 			return err
 		case failing.IsZero():
 			failing = time.Now()
-			j.o.Say.Warn("the job directory fails, and is tried for %v: %v", most, err)
+			j.o.Say.Warn("the job directory fails; retrying for %v: %v", most, err)
 		}
 		if worked && err == nil {
 			idle = 0

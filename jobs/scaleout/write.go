@@ -52,7 +52,7 @@ func (j *Job) sending(ctx context.Context, folder string, do func(*jobdir.Lease)
 }
 
 // errNoSlot reports that other processes hold all shares of the ceilings, or all sessions of a database.
-var errNoSlot = errors.New("as many processes as may read or write already")
+var errNoSlot = errors.New("as many processes as may are reading or writing already")
 
 // writeLeased loads a shard under its lease, and returns the number of rejected rows.
 func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (rejected int64, err error) {

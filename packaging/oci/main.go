@@ -109,7 +109,7 @@ func (s *stage) add(line string) error {
 		return json.Unmarshal([]byte(value), &s.config.Entrypoint)
 	}
 	if value == "" || strings.ContainsAny(value, `"'\$[`) {
-		return errors.New("quotes, variables, lists and continued lines are not known here")
+		return errors.New("quotes, variables, lists and continued lines are not supported")
 	}
 	words := strings.Fields(value)
 	switch instruction {
@@ -124,7 +124,7 @@ func (s *stage) add(line string) error {
 	case "VOLUME":
 		s.config.Volumes = map[string]struct{}{value: {}}
 	default:
-		return errors.New("the instruction is not known here")
+		return errors.New("the instruction is not supported")
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (s *stage) copy(line string, words []string) error {
 				return fmt.Errorf("want --chown=UID:GID: %w", err)
 			}
 		default:
-			return fmt.Errorf("%s is not known here", words[0])
+			return fmt.Errorf("%s is not supported", words[0])
 		}
 	}
 	if len(words) < 2 {
@@ -245,7 +245,7 @@ func (m maker) read(from, binary string) (mode int64, data []byte, err error) {
 	case "/etc/ssl/certs/ca-certificates.crt":
 		return 0o644, certificates(), nil
 	}
-	return 0, nil, fmt.Errorf("what %s holds is not known here", from)
+	return 0, nil, fmt.Errorf("the content of %s is unknown", from)
 }
 
 // certificates returns Mozilla's, in the version of go.mod: those of this machine may differ from another's, and

@@ -64,7 +64,7 @@ const JobFile = "run.json"
 // Write writes the job to its run folder.
 func (j *Job) Write(dir string) error {
 	if err := progress.Write(filepath.Join(dir, JobFile), 0o600, rundir.Version, j); err != nil {
-		return fmt.Errorf("keep job: %w", err)
+		return fmt.Errorf("store job: %w", err)
 	}
 	return nil
 }

@@ -259,13 +259,13 @@ func (f *Folder) reject(header int, r table.Reject) error {
 	reasons := len(f.headers)
 	for _, i := range []int{reasons, header} {
 		if err := f.make(i); err != nil {
-			return fmt.Errorf("keep rejected row: %w", err)
+			return fmt.Errorf("store rejected row: %w", err)
 		}
 	}
 	f.writeRecord(header, r.Raw)
 	line, err := json.Marshal(ReasonOf(&r))
 	if err != nil {
-		return fmt.Errorf("keep rejected row: %w", err)
+		return fmt.Errorf("store rejected row: %w", err)
 	}
 	line = append(line, '\n')
 	f.write(reasons, line)

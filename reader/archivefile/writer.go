@@ -198,14 +198,14 @@ func (w *Writer) clear(kept func(part string) bool) error {
 			continue
 		}
 		if err := w.place.remove(name); err != nil {
-			return fmt.Errorf("remove what an export has left: %w", err)
+			return fmt.Errorf("remove the leftovers of an export: %w", err)
 		}
 	}
 	if w.subject.Format != "" {
 		return nil
 	}
 	if err := w.place.remove(journalName); err != nil {
-		return fmt.Errorf("remove what an export has left: %w", err)
+		return fmt.Errorf("remove the leftovers of an export: %w", err)
 	}
 	return nil
 }

@@ -252,7 +252,7 @@ func writePage(part part, parser source.Parser, page source.Split, wanted map[st
 		switch {
 		case failed != nil:
 		case rec.Bad != nil:
-			failed = fmt.Errorf("a row cannot be judged: %s", rec.Bad.Message)
+			failed = fmt.Errorf("a row cannot be evaluated: %s", rec.Bad.Message)
 		default:
 			rec.Cells = slices.DeleteFunc(rec.Cells, func(cell record.Cell) bool { return wanted != nil && !wanted[string(cell.Name)] })
 			failed = part.Row(rec)

@@ -147,7 +147,7 @@ func (o *output) finish() error {
 func (o *output) remove() error {
 	for _, suffix := range []string{rowsSuffix, partSuffix, sidecarSuffix} {
 		if err := os.Remove(atomicfile.Beside(o.path, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove what an export has left: %w", err)
+			return fmt.Errorf("remove the leftovers of an export: %w", err)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func (w *rowWriter) row(key, row []byte) error {
 			w.result.LeftOut++ // with an error, nobody asks any more
 		}
 		if why != nil {
-			return fmt.Errorf("a row cannot be judged: %s", why.Message)
+			return fmt.Errorf("a row cannot be evaluated: %s", why.Message)
 		}
 		if !passes {
 			return nil

@@ -112,7 +112,7 @@ func LackingIndexes(say words.Say, rename map[string]string, cfg *pipeline.Confi
 		}
 		t, err := (&client.Admin{Client: sdk, Context: ctx, Proven: true}).Describe(cfg.Target.Table)
 		if err != nil {
-			say.Warn("which indexes table %s has cannot be said: %v", cfg.Target.Table, err)
+			say.Warn("cannot determine the indexes of table %s: %v", cfg.Target.Table, err)
 			return
 		}
 		for _, name := range from.Indexes {

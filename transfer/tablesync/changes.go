@@ -120,7 +120,7 @@ type rangeChanges struct {
 func (r *rangeChanges) Expected(c *verify.Change) error {
 	line, made, err := r.liner.changed(r.line[:0], c)
 	if err != nil {
-		return fmt.Errorf("keep a changed row: %w", err)
+		return fmt.Errorf("store a changed row: %w", err)
 	}
 	r.line = line
 	n := made.Lines
@@ -191,7 +191,7 @@ const windowBytes = 256 << 10
 func newPart(dir, name string) (*partWriter, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("keep changes: %w", err)
+		return nil, fmt.Errorf("store changes: %w", err)
 	}
 	w := &partWriter{made: part{Name: name}, file: f, sum: sha256.New()}
 	w.zip, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(windowBytes), zstd.WithLowerEncoderMem(true))
@@ -208,7 +208,7 @@ func (w *partWriter) Write(b []byte) (int, error) {
 
 func (w *partWriter) write(lines []byte, n int64) error {
 	if _, err := w.zip.Write(lines); err != nil {
-		w.err = fmt.Errorf("keep changes: %w", err)
+		w.err = fmt.Errorf("store changes: %w", err)
 		return w.err
 	}
 	w.made.Rows += n
@@ -221,7 +221,7 @@ func (w *partWriter) close() (part, error) {
 		err = nil // it was returned
 	}
 	if err = errors.Join(err, atomicfile.Commit(w.file, w.file.Name())); err != nil {
-		err = fmt.Errorf("keep changes: %w", err)
+		err = fmt.Errorf("store changes: %w", err)
 	}
 	w.made.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
 	return w.made, err

@@ -57,7 +57,7 @@ const stateVersion = 1
 
 func (s *state) write(dir string) error {
 	if err := progress.Write(filepath.Join(dir, StateFile), 0o600, stateVersion, s); err != nil {
-		return fmt.Errorf("keep the state of the run: %w", err)
+		return fmt.Errorf("store the state of the run: %w", err)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func (s *Summary) balance() error {
 		errs = append(errs, fmt.Errorf("the counts do not balance: %d rows expected, but %d compared", s.RowsExpected, sum))
 	}
 	if s.PutsUnfinished < 0 || s.DeletesUnfinished < 0 {
-		errs = append(errs, errors.New("the counts do not balance: more rows were written or deleted than were to be"))
+		errs = append(errs, errors.New("the counts do not balance: more rows were written or deleted than planned"))
 	}
 	if sum := s.Deleted + s.DeletesRejected + s.DeletesUnfinished + s.Kept; sum != s.Surplus {
 		errs = append(errs, fmt.Errorf("the counts do not balance: %d surplus rows, but %d deleted or kept", s.Surplus, sum))

@@ -514,7 +514,7 @@ func (r *run) compare(c *changes) error {
 	for i := range found.Examples {
 		text, err := json.Marshal(&found.Examples[i])
 		if err != nil {
-			return fmt.Errorf("keep an example: %w", err)
+			return fmt.Errorf("store an example: %w", err)
 		}
 		s.Examples = append(s.Examples, text)
 	}

@@ -721,7 +721,7 @@ func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *test
 			}
 		}
 		s, err := Run(context.Background(), cfg)
-		if err == nil || !strings.Contains(err.Error(), "look at the inputs again before rows are deleted") || s.ExitCode != exitcode.Failed || s.Withheld != "" || s.DeletesUnfinished != 1 {
+		if err == nil || !strings.Contains(err.Error(), "check the inputs again before rows are deleted") || s.ExitCode != exitcode.Failed || s.Withheld != "" || s.DeletesUnfinished != 1 {
 			t.Errorf("%+v, %v", s, err)
 		}
 		w.faults.Change(nil, nil)

@@ -93,7 +93,7 @@ func (r *run) mayDelete() (why string, err error) {
 	details, err := r.details()
 	switch {
 	case err != nil && unreachable(err):
-		return "", fmt.Errorf("look at the inputs again before rows are deleted: %w; to resume, give the same command again", err)
+		return "", fmt.Errorf("check the inputs again before rows are deleted: %w; to resume, give the same command again", err)
 	case err != nil:
 		return "the inputs cannot be looked at again: " + err.Error(), nil
 	}

@@ -185,7 +185,7 @@ func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err er
 	if key := r.it.Value(); bytes.HasPrefix(key, own) {
 		return key, nil
 	}
-	return nil, fmt.Errorf("record %d of %s has another key than %s says: the input has changed since it was loaded", record, s.Source, r.name)
+	return nil, fmt.Errorf("record %d of %s does not have the key that %s says: the input has changed since it was loaded", record, s.Source, r.name)
 }
 
 // oldKey appends the former key of a row, from its record.

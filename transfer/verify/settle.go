@@ -256,7 +256,7 @@ func (a *again) compare(ctx context.Context, keys [][]byte) error {
 		}
 	}
 	if next != nil {
-		return fmt.Errorf("a row that was read again has a key that was not asked for: %x", next.key)
+		return fmt.Errorf("a second read returned a key that was not requested: %x", next.key)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (s *Stored) each(ctx context.Context, do func(*scan.Row) error) (err error)
 		err := s.part(ctx, p, func(row *scan.Row) error {
 			key := appendKey(nil, row.PrimaryKey)
 			if last != nil && string(key) <= string(last) {
-				return fmt.Errorf("read %s: its rows are not in the order of their keys", p.About().Name)
+				return fmt.Errorf("read %s: its rows are not in key order", p.About().Name)
 			}
 			last = key
 			return do(row)

@@ -71,7 +71,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	if s.rows == 0 {
-		return nil, usagef("%s has no rows that a load would take%s", strings.Join(c.Input.Args, ", "), s.firstReject())
+		return nil, usagef("%s has no rows that a load would accept%s", strings.Join(c.Input.Args, ", "), s.firstReject())
 	}
 	s.findArrival()
 	if err := s.judgeAll(ctx); err != nil {
@@ -303,7 +303,7 @@ func (s *survey) checkNames() error {
 			return usagef("--arrival-by names column %q, which the input does not have (it has %q)", s.ArrivalBy, shown)
 		}
 		if c.floating() {
-			return usagef("--arrival-by %s: a column of type %s gives no order of arrival; name a time or an integer", c.name, c.own)
+			return usagef("--arrival-by %s: a column of type %s does not define an order of arrival; name a time or integer column", c.name, c.own)
 		}
 	}
 	for _, name := range s.Candidates {

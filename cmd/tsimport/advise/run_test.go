@@ -237,12 +237,12 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 func TestWrongRequestsAreNamed(t *testing.T) {
 	file := write(t, "a.csv", "id,price\na,1.5\n")
 	for want, c := range map[string]Config{
-		`--candidates names "nobody"`:   {Candidates: []string{"nobody"}},
-		`--arrival-by names column "x"`: {ArrivalBy: "x"},
-		"gives no order of arrival":     {ArrivalBy: "price"},
-		"no such file":                  {Input: Input{Args: []string{file + "x"}}},
-		"has no rows":                   {Input: Input{Args: []string{write(t, "e.csv", "id\n")}}},
-		"has no column":                 {Input: Input{Args: []string{file, write(t, "b.csv", "id\nb\n")}}},
+		`--candidates names "nobody"`:         {Candidates: []string{"nobody"}},
+		`--arrival-by names column "x"`:       {ArrivalBy: "x"},
+		"does not define an order of arrival": {ArrivalBy: "price"},
+		"no such file":                        {Input: Input{Args: []string{file + "x"}}},
+		"has no rows":                         {Input: Input{Args: []string{write(t, "e.csv", "id\n")}}},
+		"has no column":                       {Input: Input{Args: []string{file, write(t, "b.csv", "id\nb\n")}}},
 	} {
 		if c.Input.Args == nil {
 			c.Input.Args = []string{file}

@@ -117,9 +117,9 @@ func adviseConfig(c *call) (cfg advise.Config, stop func() error, err error) {
 	case cfg.Partitions < 1 || cfg.Partitions > simulate.MaxPartitions:
 		return cfg, stop, fmt.Errorf("--partitions %d: want 1 to %d", cfg.Partitions, simulate.MaxPartitions)
 	case cfg.Rate < cfg.Partitions:
-		return cfg, stop, fmt.Errorf("--rate %d: want rows a second, at least one for each of %d partitions", cfg.Rate, cfg.Partitions)
+		return cfg, stop, fmt.Errorf("--rate %d: want at least one row a second for each of %d partitions", cfg.Rate, cfg.Partitions)
 	case !(cfg.Growth >= 1) || math.IsInf(cfg.Growth, 0):
-		return cfg, stop, fmt.Errorf("--growth %v: want 1 or more, times as many rows as now", cfg.Growth)
+		return cfg, stop, fmt.Errorf("--growth %v: want a factor of at least 1", cfg.Growth)
 	}
 	return cfg, stop, nil
 }
@@ -132,7 +132,7 @@ func parseMemory(c *call) (int64, error) {
 	}
 	n, err := options.ParseSize(text)
 	if err == nil && n < options.MinMemory {
-		err = fmt.Errorf("%s: want 16MiB at least", text)
+		err = fmt.Errorf("%s: want at least 16MiB", text)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("--memory %w", err)

@@ -124,7 +124,7 @@ func perform(c *call) error {
 		case job.Export:
 			return export(c)
 		}
-		return usagef("the command is %q, which this version does not have", c.Command.Name)
+		return usagef("this version has no command %q", c.Command.Name)
 	})
 }
 
@@ -135,7 +135,7 @@ func commandOf(request json.RawMessage) (*options.Command, error) {
 	}
 	of, err := options.ReadCommand(request)
 	if err != nil {
-		return nil, usagef("%v; it was kept by another version of tsimport", err)
+		return nil, usagef("%v; it was written by another version of tsimport", err)
 	}
 	return of, nil
 }

@@ -41,7 +41,7 @@ func checkGiven(app *cli.App, args []string) error {
 		}
 		first := f.Names()[0]
 		if before, twice := given[first]; twice && !repeatable(f) {
-			return usagef("%s is given twice, with %s and %s, and takes one value; see %s --help", typed, redacted(before), redacted(value), strings.Join(append([]string{app.Name}, args[1:len(args)-len(rest)]...), " "))
+			return usagef("%s takes one value but is given twice, with %s and %s; see %s --help", typed, redacted(before), redacted(value), strings.Join(append([]string{app.Name}, args[1:len(args)-len(rest)]...), " "))
 		}
 		given[first] = value
 		if err := checkPath(f, typed, value); err != nil {
@@ -54,7 +54,7 @@ func checkGiven(app *cli.App, args []string) error {
 // checkPath refuses an address as the value of a path flag.
 func checkPath(f cli.Flag, typed, value string) error {
 	if s, ok := f.(*cli.StringFlag); ok && isPath(s.Usage) && isAddress(value) {
-		return usagef("%s %s: want a path on this machine; files are not written to or read from addresses here", typed, redacted(value))
+		return usagef("%s %s: want a path on this machine, not an address", typed, redacted(value))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func convertCommand(in *invocation) *cli.Command {
 
 func convertDataX(c *call) error {
 	if c.NArg() == 0 {
-		return usagef("name the jobs of DataX: convert datax [-o FILE] JOB.json...")
+		return usagef("name the DataX jobs: convert datax [-o FILE] JOB.json...")
 	}
 	to := c.String("output")
 	var jobs []*datax.Job
@@ -74,7 +74,7 @@ func readDataX(name string) (*datax.Job, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxForeignJob+1))
 	if err != nil {
-		return nil, fmt.Errorf("read job of DataX: %w", err)
+		return nil, fmt.Errorf("read DataX job: %w", err)
 	}
 	if len(text) > maxForeignJob {
 		return nil, usagef("%s: larger than 1 MiB", name)

@@ -70,7 +70,7 @@ func explain(c *call) error {
 	}
 	p, err := plan.Make(c.Context, r, nil)
 	if err != nil && typesOnly {
-		return usagef("%v (without a file, --type NAME=TYPE says which columns there are)", err)
+		return usagef("%v (without a file, give the columns with --type NAME=TYPE)", err)
 	}
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func givenValues(d keyexpr.Design, values []string) (keyexpr.Given, keyexpr.Upto
 		name, value, ok := options.CutRename(text)
 		i := slices.IndexFunc(d.Inputs, func(in keyexpr.Input) bool { return in.Name == name })
 		if !ok || i < 0 {
-			return nil, nil, usagef("--value %q: want NAME=VALUE with a column that the key is made of", text)
+			return nil, nil, usagef("--value %q: want NAME=VALUE with a column that the key uses", text)
 		}
 		from, to, ranged := strings.Cut(value, "..")
 		if unquoted, err := strconv.Unquote(value); err == nil && d.Inputs[i].Type == table.String {

@@ -129,7 +129,7 @@ func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 		c.say.Line("%s rows were left out by --where", words.Grouped(r.LeftOut))
 	}
 	if r.Missing > 0 {
-		c.say.Warn("the table has no row of %s", counted(r.Missing, "key"))
+		c.say.Warn("the table has no rows for %s", counted(r.Missing, "key"))
 	}
 	sayNothing(c, cfg, r)
 	flags := loadFlagsOf(cfg, r)
@@ -176,7 +176,7 @@ func endLake(c *call, cfg *exporting.ArchiveConfig, r *exporting.ArchiveResult) 
 	c.say.Line("exported %s of table %s to %s of %s in %s; %s", counted(m.Rows, "row"), m.Table, counted(int64(len(m.Files)), "file"), counted(m.Bytes, "byte"),
 		redacted(cmp.Or(c.of.Output, ".")), counted(r.Units, "read capacity unit"))
 	if n := r.Unknown.Rows; n > 0 {
-		c.say.Warn("%s in folders of no value: %s", are(n, "row"), r.Unknown.Why)
+		c.say.Warn("%s in the folders for missing values: %s", are(n, "row"), r.Unknown.Why)
 	}
 	rows, of := exporting.Result{Rows: m.Rows}, exporting.Config{Scan: cfg.Scan, Format: plainFormat(cfg.Lake)}
 	for _, column := range m.Columns {
@@ -234,12 +234,12 @@ func sayNothing(c *call, cfg *exporting.Config, r *exporting.Result) {
 	for _, name := range cfg.Scan.Columns {
 		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
 		if r.Rows > 0 && !slices.ContainsFunc(r.Columns, has) {
-			c.say.Warn("no row that was exported has the column %s (--columns)", name)
+			c.say.Warn("no exported row has the column %s (--columns)", name)
 		}
 	}
 	for _, condition := range [][2]string{{"filter", c.of.Filter}, {"where", c.of.Where}} {
 		if condition[1] != "" && r.Rows == 0 {
-			c.say.Warn("no row passes --%s %s; a row without one of its columns does not pass", condition[0], suggest.Arg(condition[1]))
+			c.say.Warn("no row passes --%s %s; rows that lack one of its columns do not pass", condition[0], suggest.Arg(condition[1]))
 		}
 	}
 }

@@ -60,7 +60,7 @@ func checkExportFlags(c *call, format string) error {
 	case err != nil:
 		return err
 	case address && !toFolder:
-		return usagef("-o %s: want a path on this machine; oss:// and s3:// addresses are of folders: end it with / and give --format csv, csv.gz, csv.zst, parquet or archive", redacted(output))
+		return usagef("-o %s: want a path on this machine; oss:// and s3:// addresses name folders: end it with / and give --format csv, csv.gz, csv.zst, parquet or archive", redacted(output))
 	case address && !jobdir.IsAddress(output):
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
@@ -68,15 +68,15 @@ func checkExportFlags(c *call, format string) error {
 	case toArchive && strings.Contains(output, "={"):
 		return usagef("-o %s: an archive has no partition folders; give --format csv, csv.gz, csv.zst or parquet", redacted(output))
 	case lake == nil && (format == exporting.CSVGzip || format == exporting.CSVZstd):
-		return usagef("--format %s: it is of files in a folder; name one with -o, such as -o orders/", format)
+		return usagef("--format %s writes files in a folder; name one with -o, such as -o orders/", format)
 	case lake == nil && c.given.IsSet("part-size"):
-		return usagef("--part-size: it is of files in a folder, --format csv, csv.gz, csv.zst or parquet")
+		return usagef("--part-size is for files in a folder: --format csv, csv.gz, csv.zst or parquet")
 	case !toFolder && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
 		return usagef("-o %s: an export is not compressed; leave %s out of the name, write to stdout and pipe it into a compressor, or to a folder with --format csv.gz or csv.zst", output, ending)
 	case !toFolder && output != "" && isFolder(output):
 		return usagef("-o %s: it is a folder, and --format %s writes a file; name a file, or leave --format out for an archive", output, format)
 	case c.of.Typed && format != exporting.JSONL:
-		return usagef("--typed: it is for --format jsonl; an archive and Parquet have types")
+		return usagef("--typed is for --format jsonl; archives and Parquet have types anyway")
 	case c.given.IsSet("versions") && !toArchive && !c.of.Typed:
 		return usagef("--versions: --format %s has the newest version of each cell; give --format archive, or jsonl with --typed", format)
 	case toFolder && c.of.JSON:
@@ -125,7 +125,7 @@ func rowKeys(c *call, cfg *exporting.Config) (stop func() error, err error) {
 	case file == "":
 		return func() error { return nil }, nil
 	case s.From != nil || s.To != nil:
-		return nil, usagef("--keys: the file names the rows; leave ranges of keys out")
+		return nil, usagef("--keys: the file names the rows; leave out key ranges")
 	case s.Filter != nil:
 		return nil, usagef("--filter: rows of --keys are read one by one, which the service does without a filter; give --where")
 	}

@@ -215,7 +215,7 @@ func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
 	typed := tsimport(0, "export", "--table", "t", "--typed", "-q")
 	conformance.True(t, strings.HasPrefix(typed, `{"`) && strings.Contains(typed, `"TS"`), "--typed alone: %s", typed)
 	for _, name := range []string{"d.csv", "d.parquet"} {
-		holds(t, tsimport(2, "export", "--table", "t", "--typed", "-o", name), "--typed: it is for --format jsonl")
+		holds(t, tsimport(2, "export", "--table", "t", "--typed", "-o", name), "--typed is for --format jsonl")
 	}
 	for _, name := range []string{"c.csv.gz", "c.jsonl.ZST"} {
 		holds(t, tsimport(2, "export", "--table", "t", "-o", name), "an export is not compressed")
@@ -351,8 +351,8 @@ func TestWhatAFolderForOtherProgramsIsNotIsRefused(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"it is of files in a folder; name one with -o", []string{"--format", "csv.gz", "-o", "a.csv.gz"}},
-		{"it is of files in a folder; name one with -o", []string{"--format", "csv.zst"}},
+		{"writes files in a folder; name one with -o", []string{"--format", "csv.gz", "-o", "a.csv.gz"}},
+		{"writes files in a folder; name one with -o", []string{"--format", "csv.zst"}},
 		{"an archive has no partition folders", []string{"-o", "out/dt={n}/"}},
 		{`"x" is not a folder NAME={EXPRESSION}`, []string{"--format", "csv", "-o", "out/dt={n}/x/"}},
 		{`-o 'out/dt={n +}/': expression "text(n +)"`, []string{"--format", "csv", "-o", "out/dt={n +}/"}},
@@ -361,13 +361,13 @@ func TestWhatAFolderForOtherProgramsIsNotIsRefused(t *testing.T) {
 		{"--limit", []string{"--format", "csv", "-o", "out/", "--limit", "3"}},
 		{"--json", []string{"--format", "csv", "-o", "out/", "--json"}},
 		{"--versions", []string{"--format", "csv", "-o", "out/", "--versions", "2"}},
-		{"--part-size: it is of files in a folder", []string{"--format", "csv", "-o", "out.csv", "--part-size", "1MiB"}},
+		{"--part-size is for files in a folder", []string{"--format", "csv", "-o", "out.csv", "--part-size", "1MiB"}},
 		{"64KiB to 256MiB", []string{"--format", "csv", "-o", "out/", "--part-size", "1GiB"}},
 		{`the folders n={…} have the name of the column "n"`, []string{"--format", "csv", "-o", "out/n={n}/"}},
 	} {
 		holds(t, tsimport(2, append([]string{"export", "--table", "t"}, c.args...)...), c.want)
 	}
-	holds(t, tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "days/dt={day(n + \"x\")}/"), "warning: 1 row is in folders of no value: ")
+	holds(t, tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "days/dt={day(n + \"x\")}/"), "warning: 1 row is in the folders for missing values: ")
 	tsimport(0, "export", "--table", "t", "--format", "csv", "-o", "out/", "--columns", "n,none", "-q")
 	text, err := os.ReadFile("out/part-00001-00001.csv")
 	conformance.True(t, err == nil && string(text) == "id,n,none\n1,2,\n", "%q, %v", text, err)

@@ -20,7 +20,7 @@ func firstDay(until string, days int, now time.Time) (time.Time, error) {
 	default:
 		day, err := time.Parse(time.DateOnly, until)
 		if err != nil {
-			return time.Time{}, usagef("--until %q: want a date as 2026-01-31, or now", until)
+			return time.Time{}, usagef("--until %q: want a date such as 2026-01-31, or now", until)
 		}
 		end = day.AddDate(0, 0, 1)
 	}
@@ -44,7 +44,7 @@ func genCommand(in *invocation) *cli.Command {
 			},
 			Action: in.act(func(c *call) error {
 				if !c.IsSet("rows") {
-					return usagef("give --rows, how many rows to write")
+					return usagef("give --rows, the number of rows to write")
 				}
 				if d := c.Int("days"); d < 1 || d > 36500 {
 					return usagef("--days %d: want 1 to 36500", d)

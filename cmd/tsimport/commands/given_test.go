@@ -30,11 +30,11 @@ import (
 func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, want := range map[string]string{
-		"load a.csv --table q1 --table q2":                  "--table is given twice, with q1 and q2, and takes one value; see tsimport load --help",
-		"load --table q1 a.csv -t=q2":                       "-t is given twice, with q1 and q2",
-		"load a.csv --order none --order=last-wins":         "--order is given twice",
-		"load a.csv --max-errors 5 --max-errors 5":          "--max-errors is given twice",
-		"load a.csv --quiet=true --quiet=false":             "--quiet is given twice",
+		"load a.csv --table q1 --table q2":                  "--table takes one value but is given twice, with q1 and q2; see tsimport load --help",
+		"load --table q1 a.csv -t=q2":                       "-t takes one value but is given twice, with q1 and q2",
+		"load a.csv --order none --order=last-wins":         "--order takes one value but is given twice",
+		"load a.csv --max-errors 5 --max-errors 5":          "--max-errors takes one value but is given twice",
+		"load a.csv --quiet=true --quiet=false":             "--quiet takes one value but is given twice",
 		"load a.csv --run-dir oss://bucket/x":               "--run-dir oss://bucket/x: want a path on this machine",
 		"load a.csv --returned-keys https://u:p@host/k":     "--returned-keys https://xxxxx@host/k: want a path",
 		"load a.csv --store file:///tmp/x":                  "--store file:///tmp/x: want a path",
@@ -45,8 +45,8 @@ func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
 		"gen student-cards --rows 1 --output oss://b/c.csv": "--output oss://b/c.csv: want a path",
 		"bench write --samples oss://b/s":                   "--samples oss://b/s: want a path",
 		"serve --store oss://b/s":                           "--store oss://b/s: want a path",
-		"table create t --pk a:string --ttl 86400 --ttl -1": "--ttl is given twice, with 86400 and -1",
-		"age --table t --policy a --policy b":               "--policy is given twice",
+		"table create t --pk a:string --ttl 86400 --ttl -1": "--ttl takes one value but is given twice, with 86400 and -1",
+		"age --table t --policy a --policy b":               "--policy takes one value but is given twice",
 		// A flag is named as it was typed.
 		"load a --max-wcu 1k":      `--max-wcu "1k": want a number in digits, such as 1000 or 0.5; see tsimport load --help`,
 		"load a --concurrency 1,0": `--concurrency "1,0": want a whole number in digits only, such as 1000; see tsimport load --help`,

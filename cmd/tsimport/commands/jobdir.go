@@ -34,7 +34,7 @@ const mostSessions = 16
 func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	for _, name := range []string{"fresh", "accept-changed-input", "run-dir", "parallel"} {
 		if c.IsSet(name) {
-			return usagef("--job-dir: --%s: it is for a job that this process runs; leave it out", name)
+			return usagef("--%s is for jobs that this process runs; leave it out with --job-dir", name)
 		}
 	}
 	if workers < 1 || workers > 4096 {
@@ -50,7 +50,7 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 	}
 	for _, s := range common {
 		if slices.Contains(ofAllLoads, s.Key) {
-			return usagef("--job-dir: %s of all loads together: many processes cannot hold it; give it to each load", s.Key)
+			return usagef("--job-dir: many processes cannot enforce %s for all loads together; give it to each load", s.Key)
 		}
 	}
 	l := &scaleout.Loads{Program: program(), Identity: r.Identity, File: r.File, Workers: workers}
@@ -92,7 +92,7 @@ func planJobDirs(c *call, r *job.Record, place string, workers int) error {
 // planInDir plans one load and records what it reads.
 func (o *jobRunner) planInDir(s *job.State, place string, workers int, one *scaleout.OneLoad) error {
 	if s.Command != job.Load && s.Command != job.Copy {
-		return usagef("--job-dir: it is a %s, which one process does; run it without --job-dir", s.Command)
+		return usagef("--job-dir does not apply to %s, which one process runs; leave it out", s.Command)
 	}
 	resolved, of, err := o.asked(s)
 	if err != nil {

@@ -29,16 +29,16 @@ func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
 	const head = "version: 1\ndefaults: {pk: [id], create: true}\nloads:\n"
 	put(t, "one.yaml", head+"  a: {from: [a.csv]}\n")
 	for name, c := range map[string]struct{ job, want string }{
-		"sync":    {head + "  a: {command: sync, from: [a.csv]}\n", "load a: --job-dir: it is a sync"},
+		"sync":    {head + "  a: {command: sync, from: [a.csv]}\n", "load a: --job-dir does not apply to sync"},
 		"counter": {head + "  a: {from: [a.csv], mode: increment}\n", "load a: --job-dir: --mode increment"},
-		"ceiling": {"version: 1\ndefaults: {pk: [id], max-wcu: 50}\nloads:\n  a: {from: [a.csv]}\n", "max-wcu of all loads together"},
+		"ceiling": {"version: 1\ndefaults: {pk: [id], max-wcu: 50}\nloads:\n  a: {from: [a.csv]}\n", "max-wcu for all loads together"},
 	} {
 		put(t, name+".yaml", c.job)
 		conformance.Contains(t, tsimport(2, "run", name+".yaml", "--job-dir", name), c.want, "%s", name)
 	}
 	conformance.Contains(t, tsimport(2, "run", "one.yaml", "--workers", "2"), "--job-dir", "workers without a job directory")
 	for flags, want := range map[string]string{
-		"--fresh": "--fresh: it is for a job that this process runs", "--parallel=2": "--parallel: it is", "--run-dir=r": "--run-dir: it is", "--workers=0": "--workers 0: want 1 to 4096",
+		"--fresh": "--fresh is for jobs that this process runs", "--parallel=2": "--parallel is for jobs", "--run-dir=r": "--run-dir is for jobs", "--workers=0": "--workers 0: want 1 to 4096",
 	} {
 		conformance.Contains(t, tsimport(2, "run", "one.yaml", "--job-dir=wrong", flags), want, "%s", flags)
 	}

@@ -75,7 +75,7 @@ func (l *loadPlan) later(place string, err error) error {
 		return err
 	}
 	if !l.plans.comesAfter(l.Name, by.Name) {
-		return usagef("the table that it reads is made by load %s, and nothing has %s wait for that; give after: [%s]", by.Name, l.Name, by.Name)
+		return usagef("load %s creates the table that it reads, but %s does not wait for that; give after: [%s]", by.Name, l.Name, by.Name)
 	}
 	l.State = planLater
 	l.note(fmt.Sprintf("load %s makes the table that it reads: what that will have is not known before", by.Name))
@@ -252,7 +252,7 @@ func (l *loadPlan) takeKey(to *plan.Target, by *loadPlan) error {
 		fits = fits && to.Key[i].Name == by.key[i].Name && (to.Key[i].Type == table.Null || to.Key[i].Type == by.key[i].Type && to.Key[i].Auto == by.key[i].Auto)
 	}
 	if !fits {
-		return usagef("load %s makes table %s with the primary key %s, not %s; leave pk out or use another table", by.Name, l.Table, strings.Join(keyTexts(by.key), ", "), strings.Join(keyTexts(to.Key), ", "))
+		return usagef("load %s creates table %s with the primary key %s, not %s; leave pk out or use another table", by.Name, l.Table, strings.Join(keyTexts(by.key), ", "), strings.Join(keyTexts(to.Key), ", "))
 	}
 	to.Key = slices.Clone(by.key)
 	return nil

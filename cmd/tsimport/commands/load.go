@@ -88,7 +88,7 @@ func runLoad(c *call, of kind) (err error) {
 	asked := c.command()
 	for _, name := range []string{"workers", "plan"} {
 		if c.in.own == nil && c.ownCommand().IsSet(name) && asked.JobDir == "" {
-			return usagef("--%s: it is for a load that --job-dir plans for many processes; leave it out, or give --job-dir too", name)
+			return usagef("--%s is for loads that --job-dir plans for many processes; leave it out, or give --job-dir too", name)
 		}
 	}
 	cfg, err := of.config(c, asked)

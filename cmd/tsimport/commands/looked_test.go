@@ -40,7 +40,7 @@ func TestCommandsLookAtATableThatExists(t *testing.T) {
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", command[1], "-q")), "3001", "rows of the copy")
 
 	holds(t, tsimport(2, "inspect", "ots://tsimport/nope"), "does not exist")
-	holds(t, tsimport(2, "inspect", "ots://tsimport/p", "p.jsonl"), "by itself")
+	holds(t, tsimport(2, "inspect", "ots://tsimport/p", "p.jsonl"), "the only source")
 	holds(t, tsimport(2, "check", "ots://elsewhere/p", "--pk", "n"), "no endpoint")
 	holds(t, tsimport(2, "advise", "ots://tsimport/nope"), "does not exist")
 }

@@ -150,7 +150,7 @@ func statesGiven(given []string) (place string, bad bool, err error) {
 		case state == "bad":
 			bad = true
 		case place != "":
-			return "", false, usagef("--state: give one place, and bad beside it for inputs that were set aside")
+			return "", false, usagef("--state: give one place, and bad for inputs that were set aside")
 		default:
 			place = state
 		}
@@ -193,7 +193,7 @@ func forgetFiles(c *call) (err error) {
 			name = full
 		}
 		if !ledger.Knows(name) {
-			return usagef("%s is not known; tsimport files lists those that are", printable(name))
+			return usagef("%s is not a known file; tsimport files lists them", printable(name))
 		}
 		names = append(names, name)
 	}

@@ -94,7 +94,7 @@ func sayNumbers(say words.Say, r *pipeline.Report) {
 		say.Warn("%s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice))
 	}
 	if r.ExtraVersions > 0 {
-		say.Warn("%s updates that were sent again may have left one version more: their timestamps had become too old for the table (its maximum deviation)", words.Grouped(r.ExtraVersions))
+		say.Warn("%s repeated updates may have left an extra version: their timestamps had become too old for the table (its maximum deviation)", words.Grouped(r.ExtraVersions))
 	}
 	if r.MaybeApplied > 0 {
 		what := "be in the table"

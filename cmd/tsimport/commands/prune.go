@@ -64,7 +64,7 @@ func pruneRuns(c *call) error {
 	case c.Args().Present():
 		return usagef("runs prune takes no folders (%q); it looks at those below ./%s", c.Args().First(), rundir.Root)
 	case c.String("older-than") == "" && (!c.IsSet("keep") || keepOfEnvironment):
-		return usagef("nothing says which runs are to be removed: give --older-than 30d, --keep N, or both; with --plan nothing is removed yet")
+		return usagef("say which runs to remove: give --older-than 30d, --keep N, or both; --plan only lists them")
 	case p.keep < 1:
 		return usagef("--keep %d: want 1 or more", p.keep)
 	}

@@ -197,7 +197,7 @@ func retryRejects(c *call) error {
 		return err
 	}
 	if before.Mode == "changes" {
-		return usagef("--retry-rejects %s: that was a load of changes, and one that is applied after those that followed it would undo them; give that command again with --fresh", folder)
+		return usagef("--retry-rejects %s: that was a load of changes, and applying it after later ones would undo them; run that command again with --fresh", folder)
 	}
 	of := c.ownCommand()
 	of.RetryRejects = ""
@@ -270,7 +270,7 @@ func settingsOf(folder string, job *checkpoint.Job) (all *options.Command, err e
 			break
 		}
 	}
-	return nil, usagef("--retry-rejects %s: it loaded the rejects of run %s, which no longer says its settings; load the reject files with a command of your own", folder, of)
+	return nil, usagef("--retry-rejects %s: it loaded the rejects of run %s, whose settings are no longer known; load the reject files with a command of your own", folder, of)
 }
 
 // rejectsOf returns the files of a run's rejected records, and its summary.

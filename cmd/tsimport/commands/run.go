@@ -96,7 +96,7 @@ func runJob(c *call, in *invocation) error {
 	case c.IsSet("job-dir"):
 		return planJobDirs(c, r, c.String("job-dir"), c.Int("workers"))
 	case c.IsSet("workers"):
-		return usagef("--workers: it is for a job that --job-dir plans for many processes; leave it out, or give --job-dir too")
+		return usagef("--workers is for jobs that --job-dir plans for many processes; leave it out, or give --job-dir too")
 	}
 	r.Command, r.Dir = in.command(), workingDirectory()
 	folder, release, err := claimJob(c, r)
@@ -481,7 +481,7 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 			return nil, usagef("%v", err)
 		}
 		if isPath(option.Usage) && isAddress(t.Values[0]) {
-			return nil, usagef("--%s %s: want a path on this machine; files are not written to or read from addresses here", t.Key, redacted(t.Values[0]))
+			return nil, usagef("--%s %s: want a path on this machine, not an address", t.Key, redacted(t.Values[0]))
 		}
 	}
 	return of, nil

@@ -405,7 +405,7 @@ func sayTrouble(say words.Say, r *pipeline.Report) {
 		say.Line("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", words.Grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
 	}
 	if r.ReplayedAnswers > 0 {
-		say.Warn("%d answers came again for another request: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
+		say.Warn("%d answers were repeated for other requests: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
 	}
 	if r.UncheckedAnswers > 0 {
 		say.Warn("%d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)

@@ -50,7 +50,7 @@ func parseSeed(text string) (s seed, err error) {
 	}
 	if _, number := strconv.ParseUint(text, 10, 64); number == nil {
 		if _, err := os.Stat(text); err != nil {
-			return s, usagef("--seed %s: there is no such file; what is drawn at random begins with --random-seed %[1]s", text)
+			return s, usagef("--seed %s: there is no such file; to seed random numbers, give --random-seed %[1]s", text)
 		}
 	}
 	if s.table == "" {
@@ -142,7 +142,7 @@ func unfinishedSeed(ctx context.Context, store *server.Server, o server.Options,
 	}
 	table = strings.TrimSpace(string(text))
 	if !slices.ContainsFunc(seeds, func(s seed) bool { return s.table == table }) {
-		return "", usagef("the load of table %s was interrupted, and has left a part of it: name its --seed again, or delete %s to keep the part", table, filepath.Join(dir, seedMark))
+		return "", usagef("the load of table %s was interrupted and left it incomplete: give its --seed again, or delete %s to keep it", table, filepath.Join(dir, seedMark))
 	}
 	return table, unmarkSeed(ctx, store, o, dir, table, false)
 }

@@ -88,7 +88,7 @@ func simulation(c *call) (*server.Simulation, error) {
 		s.Limiter = c.String("limiter")
 	}
 	if c.IsSet("burst") && s.Limiter != "" && s.Limiter != limiter.TokenBucket {
-		return nil, usagef("--burst is for --limiter %s; %s saves nothing up", limiter.TokenBucket, s.Limiter)
+		return nil, usagef("--burst is for --limiter %s; %s has no burst", limiter.TokenBucket, s.Limiter)
 	}
 	var err error
 	if s.Slow, err = parseSlow(c.StringSlice("slow")); err != nil {

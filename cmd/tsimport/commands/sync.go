@@ -42,7 +42,7 @@ func syncCommand(in *invocation) *cli.Command {
 func syncConfig(c *call) (cfg tablesync.Config, err error) {
 	for _, o := range options.Of(options.Sync) {
 		if o.Unused&options.Sync != 0 && c.given.IsSet(o.Name) {
-			return cfg, usagef("--%s: it is for tsimport load; sync compares with a table that exists and writes the differences; leave it out", o.Name)
+			return cfg, usagef("--%s is for tsimport load; sync compares with an existing table and writes the differences; leave it out", o.Name)
 		}
 	}
 	if cfg.Load, err = loadConfig(c); err != nil {

@@ -46,7 +46,7 @@ func TestRowsOfATableAreDeleted(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give a --filter"}, {[]string{"--keys", "p.csv", "--prefix", "1"}, "leave ranges of keys"},
+		{nil, "tsimport table drop"}, {[]string{"--where", "age<2"}, "give a --filter"}, {[]string{"--keys", "p.csv", "--prefix", "1"}, "leave out key ranges"},
 		{[]string{"--filter", "age<2"}, "this would delete 60 rows of table p"}, {[]string{"--filter", "age<2", "--yes", "--max-delete", "59"}, "60 rows would be deleted, more than 59"},
 	} {
 		holds(t, tsimport(2, append([]string{"table", "delete", "p"}, c.args...)...), c.want)
@@ -133,7 +133,7 @@ func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	put(t, "keys.csv", keys.String())
 	tsimport(0, "load", "rows.csv", "-t", "t", "--create", "--pk", "dev:string", "--pk", "n:integer", "-q")
 
-	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "-o", "out.csv", "--max-rcu", "100000"), "exported 1,000 rows", "no row of 1,000 keys")
+	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "-o", "out.csv", "--max-rcu", "100000"), "exported 1,000 rows", "no rows for 1,000 keys")
 	got := conformance.Try(os.ReadFile("out.csv")).Must(t)
 	conformance.Equal(t, string(got), "dev,n,v\n"+want.String(), "rows of the keys")
 	holds(t, tsimport(0, "export", "-t", "t", "--keys", "keys.csv", "--where", "n < 10", "--format", "jsonl", "-o", "few.jsonl"), "exported 3 rows")
@@ -148,7 +148,7 @@ func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "bad.csv"), "bad.csv, record 1, column n")
 	put(t, "short.csv", "dev\nd01\n")
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "short.csv"), "no column \"n\"")
-	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--prefix", "d01"), "leave ranges of keys out")
+	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--prefix", "d01"), "leave out key ranges")
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "--filter", "n > 1"), "give --where")
 	holds(t, tsimport(2, "export", "-t", "t", "--keys", "keys.csv", "-o", "folder/"), "--keys")
 	holds(t, tsimport(2, "export", "-t", "t", "--prefix", "d01", "--to-key", "d02"), "leave one of them out")

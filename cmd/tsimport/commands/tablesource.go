@@ -61,13 +61,13 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	}
 	switch h := m.Holds; {
 	case h.Columns != nil && cfg.Load.Write.Mode == table.Put:
-		return usagef("the archive %s holds only some columns (%s); a row that is put would lose the others; give --mode update, which rejects rows that have none of them", m.Dir(), strings.Join(h.Columns, ", "))
+		return usagef("the archive %s holds only some columns (%s); putting a row would lose the others; give --mode update, which rejects rows that have none of them", m.Dir(), strings.Join(h.Columns, ", "))
 	case h.Versions > 0 && m.Versions >= h.Versions && keeps > h.Versions && cfg.Load.Write.Mode == table.Put:
 		newest := "the newest version"
 		if h.Versions > 1 {
 			newest = fmt.Sprintf("the newest %d versions", h.Versions)
 		}
-		return usagef("the archive %s holds only %s of each cell (--versions), and table %s keeps %d; a row that is put would lose the others; give --mode update",
+		return usagef("the archive %s holds only %s of each cell (--versions), and table %s keeps %d; putting a row would lose the others; give --mode update",
 			m.Dir(), newest, cfg.Load.Target.Table, keeps)
 	case !cfg.Delete:
 	case h.Filter != "" || h.Where != "":
@@ -100,7 +100,7 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 		return stop, units, err
 	}
 	if len(cfg.Inputs) != 1 {
-		return stop, units, usagef("%q: a table is compared by itself; give no other source beside it", cfg.Inputs)
+		return stop, units, usagef("%q: a table must be the only source", cfg.Inputs)
 	}
 	arg, err := parseTableArgument(cfg.Inputs[0])
 	if err != nil {
@@ -229,7 +229,7 @@ func lookedAt(c *call, args []string, keyed bool) (origin source.Origin, stop fu
 		return origin, stop, err
 	}
 	if len(args) != 1 {
-		return nil, stop, usagef("%q: a table is looked at by itself; give no other source beside it", args)
+		return nil, stop, usagef("%q: a table must be the only source", args)
 	}
 	arg, err := parseTableArgument(args[0])
 	if err != nil {

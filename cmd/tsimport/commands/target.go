@@ -222,10 +222,10 @@ func (t *target) remote(c *call, endpoint, instance string, provider common.Cred
 		return usagef("%v", err)
 	case !accept:
 	case destroys(c):
-		c.show.say.Warn("%s=accept does not hold for a command that deletes or changes tables: its answers must be signed", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept is ignored by commands that delete or change tables: their answers must be signed", client.UnsignedVariable)
 	default:
 		t.AcceptUnsigned = true
-		c.show.say.Warn("%s=accept: whoever is on the way to the service can say that rows are written which are not", client.UnsignedVariable)
+		c.show.say.Warn("%s=accept: anyone on the way to the service can report rows as written that are not", client.UnsignedVariable)
 	}
 	return nil
 }

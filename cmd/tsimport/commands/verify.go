@@ -114,12 +114,12 @@ func verifyTable(c *call) (err error) {
 		}
 	}
 	if cfg.Write.When != nil {
-		return usagef("--when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing")
+		return usagef("--when: a comparison cannot distinguish the rows that it left out from missing ones")
 	}
 	cfg.Target.Aging.DropExpired = load.of.DropExpired
 	if c.of.Archive != "" {
 		if run != nil || cfg.Target.Table != "" {
-			return usagef("--archive: it takes the place of the table; leave --table and --run out")
+			return usagef("--archive replaces the table; leave out --table and --run")
 		}
 		return verifyArchive(c, &cfg, o)
 	}
@@ -165,7 +165,7 @@ func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 		return err
 	}
 	if cfg.Write.When != nil {
-		return usagef("--run %s: it copied with --when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing", o.run)
+		return usagef("--run %s: it copied with --when: a comparison cannot distinguish the rows that it left out from missing ones", o.run)
 	}
 	cfg.DryRun = true
 	t, err := k.open(copied, access{readOnly: true})
@@ -343,7 +343,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 		return nil, nil, usagef("--run: %v", err)
 	}
 	if len(run.Arguments) > 0 && run.Arguments[0] == "sync" {
-		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport verify with the arguments of the sync, but for --delete, --range and the like", path)
+		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport verify with the arguments of the sync, except --delete, --range and the like", path)
 	}
 	of, err := commandOf(run.Request)
 	if err != nil {
@@ -362,7 +362,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	}
 	for _, name := range options.Names(func(o *options.Option) bool { return o.In == options.Load }) { // of loads that come again
 		if load.given.IsSet(name) && name != "state" { // which says where, not what
-			return nil, nil, usagef("--run %s: which files it chose, and in which order, its flags do not say (--%s); compare with the files: tsimport verify FILE...", path, name)
+			return nil, nil, usagef("--run %s: its flags do not say which files it chose, and in which order (--%s); compare with the files: tsimport verify FILE...", path, name)
 		}
 	}
 	if run.Directory != "" {

@@ -171,16 +171,16 @@ func refuseInJobs(c *call) error {
 	case c.of.RequireSnapshot:
 		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")
 	case sql && c.given.IsSet("max-rows-per-second"):
-		return usagef("--job-dir: --max-rows-per-second: each process would read so many rows of the database; load without --job-dir")
+		return usagef("--job-dir: --max-rows-per-second: each process would have the limit to itself; load without --job-dir")
 	case c.of.MaxRCU > 0:
-		return usagef("--job-dir: --max-rcu: each process would read so much of the source; copy without --job-dir")
+		return usagef("--job-dir: --max-rcu: each process would have the limit to itself; copy without --job-dir")
 	}
 	return nil
 }
 
 func planJobDir(c *call, cfg *pipeline.Config) error {
 	if cfg.Resume.Request == nil {
-		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
+		return usagef("--job-dir: the command has a secret in an address, and other machines must run it; give keys in the environment")
 	}
 	store, err := openJobDir(c, c.of.JobDir)
 	if err != nil {

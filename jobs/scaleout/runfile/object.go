@@ -69,7 +69,7 @@ func (m *Made) put(body []byte) error {
 		name = fmt.Sprintf("%s.%d", m.name, n+1)
 	}
 	if err := m.store.PutAbsent(m.ctx, name, body); err != nil {
-		return fmt.Errorf("keep rows in %s: %w", m.store, err)
+		return fmt.Errorf("store rows in %s: %w", m.store, err)
 	}
 	m.Objects = append(m.Objects, Object{name, int64(len(body))})
 	return nil
@@ -193,7 +193,7 @@ func (w *Writer) Close() error {
 	}
 	w.Index = Object{w.name + ".index", int64(len(body))}
 	if err := w.store.PutAbsent(w.ctx, w.Index.Name, body); err != nil {
-		return fmt.Errorf("keep the index of rows in %s: %w", w.store, err)
+		return fmt.Errorf("store the index of rows in %s: %w", w.store, err)
 	}
 	return nil
 }
