@@ -20,7 +20,7 @@ test:
 e2e:
 	$(GO) test -tags e2e -timeout 60m ./e2e -skip "StaysWithinItsMemory|StayWithinTheirMemory|^($$(grep -L '^//go:build e2e' e2e/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | paste -sd '|'))$$"
 	$(GO) test -tags e2e ./cmd/tsbench -skip ForARow -timeout 20m
-	$(GO) test ./cmd/tsimport/commands -run '^TestEveryEndingIsSaidAndCounted$$' -every-form -count 1
+	$(GO) test ./cmd/tsimport/commands -run '^TestEveryEndingIsReportedAndCounted$$' -every-form -count 1
 
 # make rename PATH=host/name gives the module another path. Commands are found where make's own environment says, not in that path.
 SEARCH = $(or $(shell /usr/bin/tr '\0' '\n' 2>/dev/null </proc/$$PPID/environ | /usr/bin/sed -n 's/^PATH=//p'),$(shell echo "$$PATH"))
@@ -292,7 +292,7 @@ nights:
 # One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
 # leases. Half an hour.
 scaleout:
-	$(GO) test ./jobs/scaleout -run 'TestAnyOrderOfTasks|AnyActIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
+	$(GO) test ./jobs/scaleout -run 'TestAnyOrderOfTasks|AnyStepIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
 
 # The same load by one process and by 1, 2, 4 and 8 with a job directory: seconds, CPU a row, requests, throttled rows. Four minutes; ROWS, UNITS,
 # LATENCY and CONCURRENCY say another one.

@@ -37,7 +37,7 @@ func (w *world) source(t *testing.T, rows int) {
 	must(t, err)
 }
 
-func TestACopyThatCannotBeIsRefused(t *testing.T) {
+func TestImpossibleCopiesAreRefused(t *testing.T) {
 	w := newWorld(t)
 	r := w.copyOf(t)
 	if s, err := Copy(t.Context(), r); s != nil || !errors.Is(err, ErrTableMissing) || !strings.Contains(err.Error(), "the source, table s,") {
@@ -77,7 +77,7 @@ func TestACopyThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestACopyThatIsInterruptedIsResumed(t *testing.T) {
+func TestInterruptedCopyIsResumed(t *testing.T) {
 	const rows = 3000
 	w := newWorld(t)
 	w.source(t, rows)
@@ -124,7 +124,7 @@ func (w *world) load(r Request, inputs ...string) (*Summary, error) {
 	return Load(context.Background(), r)
 }
 
-func TestFilesAreLoadedAsTheCommandLoadsThem(t *testing.T) {
+func TestLibraryLoadEqualsCommandLoad(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id;n;left out\na;1;x\nb;many;x\na;3;x\n")
 	s, err := w.load(Request{
@@ -137,7 +137,7 @@ func TestFilesAreLoadedAsTheCommandLoadsThem(t *testing.T) {
 	conformance.True(t, maps.Equal(got, want), "the table has %q, want %q", got, want)
 }
 
-func TestErrorsOfALoadCanBeTold(t *testing.T) {
+func TestLoadErrorsAreDistinguishable(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id,n\na,1\nb,2\n,3\n")
 	t.Chdir(filepath.Dir(run)) // where runs without a folder of their own are
@@ -190,7 +190,7 @@ func TestErrorsOfALoadCanBeTold(t *testing.T) {
 	conformance.Is(t, conformance.ErrorOf(load(options)), ErrPermission, "permission")
 }
 
-func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
+func TestReturningFilesAreLoadedOnce(t *testing.T) {
 	w := newWorld(t)
 	file, _ := input(t, "id,n\na,1\n")
 	dir := filepath.Dir(file)

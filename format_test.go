@@ -243,7 +243,7 @@ func addAvro(t *testing.T) {
 	reader.Formats = append(slices.Clone(before), avro)
 }
 
-func TestANewFormatIsResumedAndReadInAnyOrderLikeOthers(t *testing.T) {
+func TestNewFormatIsResumedAndReordered(t *testing.T) {
 	addAvro(t)
 	in := filepath.Join(t.TempDir(), "in.avro")
 	must(t, os.WriteFile(in, avroRows("null", 9, 40), 0o600))
@@ -253,7 +253,7 @@ func TestANewFormatIsResumedAndReadInAnyOrderLikeOthers(t *testing.T) {
 	})
 }
 
-func TestANewFormatIsItsRoomAndOneLine(t *testing.T) {
+func TestNewFormatNeedsItsRoomAndOneLine(t *testing.T) {
 	addAvro(t)
 	for name, tt := range map[string]struct {
 		file []byte

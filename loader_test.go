@@ -44,7 +44,7 @@ func TestRowsArriveAsTheyWerePut(t *testing.T) {
 	conformance.True(t, len(got) == 1 && !strings.Contains(text, "null="), "%q", got)
 }
 
-func TestModesAndConditionsAreThoseOfTheCommand(t *testing.T) {
+func TestModesAndConditionsMatchTheCommand(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	put := func(o LoaderOptions, rows ...[]Column) (ends []string) {
@@ -128,7 +128,7 @@ func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
 }
 
 // Nothing is rejected in silence: rows without a Done make Flush and Close fail.
-func TestRejectedRowsThatNobodyHearsOfAreAnError(t *testing.T) {
+func TestRejectedRowsWithoutADoneAreAnError(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	l := w.open(ctx, loaderOptions())
@@ -152,7 +152,7 @@ func TestRejectedRowsThatNobodyHearsOfAreAnError(t *testing.T) {
 	conformance.Equal(t, l.Flush(ctx), nil, "flush after close")
 }
 
-func TestErrorsOfOpenCanBeTold(t *testing.T) {
+func TestOpenErrorsAreDistinguishable(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
 	ctx := context.Background()
@@ -207,7 +207,7 @@ func TestASingleRowDoesNotWaitForOthers(t *testing.T) {
 }
 
 // Over a network too, Close gives connections and goroutines back.
-func TestCloseGivesConnectionsBack(t *testing.T) {
+func TestCloseReleasesConnections(t *testing.T) {
 	w := newWorld(t)
 	s := httptest.NewServer(w.Server)
 	defer s.Close()
@@ -223,7 +223,7 @@ func TestCloseGivesConnectionsBack(t *testing.T) {
 }
 
 // A row that was applied, without an answer, and is refused when it is sent again is not said to be absent.
-func TestARowRefusedAfterALostAnswerMayBeApplied(t *testing.T) {
+func TestRowRefusedAfterALostAnswerIsMaybeApplied(t *testing.T) {
 	for mode, refusal := range map[string]faults.Fault{
 		"put":    {Action: faults.RefuseRows, RowCode: func(int) string { return "OTSParameterInvalid" }},
 		"update": {Action: faults.Refuse, Code: "OTSParameterInvalid"},
@@ -261,7 +261,7 @@ func TestARowRefusedAfterALostAnswerMayBeApplied(t *testing.T) {
 }
 
 // A Done that ends its goroutine, as FailNow of a test does, takes no outcome of another row along.
-func TestADoneThatEndsItsGoroutineEndsNoOther(t *testing.T) {
+func TestDoneThatEndsItsGoroutineAffectsNoOther(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
 	ctx := context.Background()
@@ -283,7 +283,7 @@ func TestADoneThatEndsItsGoroutineEndsNoOther(t *testing.T) {
 }
 
 // Rows that wait for long, as those of a slow partition do, do not hold what rows took that came with them and after them.
-func TestRowsThatWaitHoldNoMemoryOfOthers(t *testing.T) {
+func TestWaitingRowsRetainNoOtherMemory(t *testing.T) {
 	const batches, rows = 300, 500
 	var g rowOutcomes
 	told := make([]int, batches*rows)

@@ -62,7 +62,7 @@ func (p *squaresPage) Values() [][]byte {
 }
 func (*squaresPage) Close() error { return nil }
 
-func TestANewSchemeIsItsRoomAndOneLine(t *testing.T) {
+func TestNewSchemeNeedsItsRoomAndOneLine(t *testing.T) {
 	defer func(before []open.Scheme) { open.Schemes = before }(open.Schemes)
 	open.Schemes = append(open.Schemes, open.Scheme{Begins: "squares:", Database: open.Database{Table: openSquares}})
 

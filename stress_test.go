@@ -395,7 +395,7 @@ func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
 }
 
 // A load that fails says so to every Put, Flush and Close after it, and its counts add up.
-func TestAFailedLoadIsAnErrorOfEveryCall(t *testing.T) {
+func TestEveryCallFailsAfterAFailedLoad(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
 	ctx := context.Background()
@@ -422,7 +422,7 @@ func TestAFailedLoadIsAnErrorOfEveryCall(t *testing.T) {
 }
 
 // A slow Done holds Put up, and no more than so many outcomes wait for it.
-func TestASlowDoneHoldsPutUp(t *testing.T) { synctest.Test(t, slowDone) }
+func TestSlowDoneBlocksPut(t *testing.T) { synctest.Test(t, slowDone) }
 
 func slowDone(t *testing.T) {
 	const rows = 200_000 // five to eight times what is accepted; how many that are depends on the machine

@@ -64,7 +64,7 @@ func number(s string) int {
 	return conformance.Try(strconv.Atoi(s)).Must(conformance.Sure{})
 }
 
-func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
+func TestDatasetMatchesTheVendorsPage(t *testing.T) {
 	rows := generate(t, StudentCards{Rows: 50_000, Seed: 1})
 	sellerOf, perSeller, perCard, perDevice := map[string]string{}, map[string]int{}, map[string]int{}, map[string]int{}
 	lastOrder, byCardAndOrder := map[string]int{}, map[string]int{}
@@ -121,7 +121,7 @@ func TestASeedGivesTheSameBytes(t *testing.T) {
 	conformance.Equal(t, bytes.Equal(example.Bytes(), other.Bytes()), false, "another seed gives the same rows")
 }
 
-func TestPurchasesAreOfTheDaysAskedFor(t *testing.T) {
+func TestPurchasesFallInTheRequestedDays(t *testing.T) {
 	from := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 	rows := generate(t, StudentCards{Rows: 1000, Days: 31, From: from})
 	if first, last := rows[0][5], rows[999][5]; first != "2026-10-01T00:00:00Z" || last < "2026-10-31T23" || last >= "2026-11" {
@@ -156,7 +156,7 @@ func taken(t *testing.T, kind KeyKind, rows, seed uint64, n int) (keys []string,
 
 var kinds = []KeyKind{RandomKeys, SequentialKeys, ZipfKeys, StudentCardKeys}
 
-func TestNoTwoKeysAreAlikeAndTheSeedDecidesThem(t *testing.T) {
+func TestKeysAreUniqueAndDependOnTheSeed(t *testing.T) {
 	for _, kind := range kinds {
 		keys, _ := taken(t, kind, 5000, 1, 20000) // more than was said
 		again, _ := taken(t, kind, 5000, 1, 20000)
@@ -170,7 +170,7 @@ func TestNoTwoKeysAreAlikeAndTheSeedDecidesThem(t *testing.T) {
 	conformance.True(t, conformance.ErrorOf(NewKeys("sorted", 1, 1)) != nil, "keys of no kind are made")
 }
 
-func TestKeysSpreadAsTheirKindSays(t *testing.T) {
+func TestKeyDistributions(t *testing.T) {
 	const n = 20000
 	most := func(kind KeyKind) int {
 		_, first := taken(t, kind, n, 1, n)
@@ -195,7 +195,7 @@ func TestKeysSpreadAsTheirKindSays(t *testing.T) {
 	conformance.True(t, low >= n*45/100 && low <= n*55/100, "random: %d of %d keys in the lower half", low, len(keys))
 }
 
-func TestShapesAreWhatTheirNamesSay(t *testing.T) {
+func TestShapesMatchTheirNames(t *testing.T) {
 	for name, want := range map[string]struct{ columns, bytes int }{"12": {12, 150}, "3": {3, 60}, "60": {60, 0}} {
 		s := conformance.Try(FindShape(name)).Must(t)
 		var text bytes.Buffer

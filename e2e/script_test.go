@@ -101,7 +101,7 @@ func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string
 }
 
 // TestExitCodes ends a command with every code but those of signals, which TestSignalsStopALoad has. What else ends with them is shown in
-// cmd/tsimport/commands: TestEveryEndingIsSaidAndCounted.
+// cmd/tsimport/commands: TestEveryEndingIsReportedAndCounted.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	s := startServe(t)

@@ -64,7 +64,7 @@ func batch(name string, rows, bytes int) *tablestore.BatchWriteRowRequest {
 	return b
 }
 
-func TestEveryRowIsAnsweredForAnySizeOfRequest(t *testing.T) {
+func TestEveryRowIsAnsweredAtAnyRequestSize(t *testing.T) {
 	s, address := start(t, Options{})
 	c := sdk("http://"+address, nil)
 	want := 0
@@ -85,7 +85,7 @@ func TestEveryRowIsAnsweredForAnySizeOfRequest(t *testing.T) {
 	}
 }
 
-func TestEveryTableIsThere(t *testing.T) {
+func TestEveryTableExists(t *testing.T) {
 	_, address := start(t, Options{})
 	c := sdk("http://"+address, nil)
 	res := conformance.Try(c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})).Must(t)
@@ -102,7 +102,7 @@ func TestEveryTableIsThere(t *testing.T) {
 	}
 }
 
-func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
+func TestAnswersAreSigned(t *testing.T) {
 	t.Parallel()
 	for secret, wrong := range map[string]bool{"b": false, "c": true} {
 		admin, traffic := signing(t, Options{}, secret)
@@ -127,7 +127,7 @@ func TestPartitionsAreCutEvenly(t *testing.T) {
 	}
 }
 
-func TestTLSIsSpokenWithACertificateOfItsOwn(t *testing.T) {
+func TestTLSUsesAGeneratedCertificate(t *testing.T) {
 	s, address := start(t, Options{TLS: true})
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
@@ -159,7 +159,7 @@ func TestLatencyDelaysTheAnswer(t *testing.T) {
 	conformance.True(t, took >= 20*time.Millisecond, "answered after %v", took)
 }
 
-func TestBulkImportIsAnsweredAsItsOwnOperation(t *testing.T) {
+func TestBulkImportIsAnswered(t *testing.T) {
 	s, address := start(t, Options{AccessKeyID: "a", AccessKeySecret: "b"})
 	body := protowire.AppendString([]byte{10}, "t")
 	for range 3 {

@@ -70,7 +70,7 @@ func TestJSONSurvivesTheRoundTrip(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(r, back), "", "(-want +got)")
 }
 
-func TestSamplesAreLinesBelowTheSettingsOfTheirRun(t *testing.T) {
+func TestSamplesFollowTheSettingsOfTheirRun(t *testing.T) {
 	var file bytes.Buffer
 	w := NewSampleWriter(&file)
 	w.Begin(Header{Started: "2026-01-01T00:00:00Z", WarmUp: 1, Settings: recorded(0, nil).Settings})
@@ -98,7 +98,7 @@ func TestSamplesAreLinesBelowTheSettingsOfTheirRun(t *testing.T) {
 	}
 }
 
-func TestLatenciesAreKeptWithinAHundredth(t *testing.T) {
+func TestLatenciesAreAccurateToOnePercent(t *testing.T) {
 	for us := int64(1); us < 1<<40; us = us*3/2 + 1 {
 		got := rounded(us)
 		conformance.True(t, math.Abs(float64(got)/float64(us)-1) <= .008, "%d µs is kept as %d", us, got)
@@ -114,7 +114,7 @@ func TestLatenciesAreKeptWithinAHundredth(t *testing.T) {
 	conformance.Equal(t, Counts(nil).Quantile(.5), 0, "the median of nothing")
 }
 
-func TestManyLateBatchesCountAsManyAsTheyAre(t *testing.T) {
+func TestLateBatchesAreCountedInFull(t *testing.T) {
 	r := NewRecorder(0)
 	r.LateFrom(0, time.Microsecond, 10*time.Second) // ten million
 	l := r.Result(10 * time.Second).Latency
@@ -122,7 +122,7 @@ func TestManyLateBatchesCountAsManyAsTheyAre(t *testing.T) {
 		"%d batches, p50 %v ms; want 10,000,000 and 5000", l.Count, l.P(.5))
 }
 
-func TestTheTextNamesWhatMatters(t *testing.T) {
+func TestTextReportHasTheKeyFigures(t *testing.T) {
 	r := recorded(time.Second, nil)
 	r.Stopped = "stopped by interrupt"
 	r.Steps = []Step{{Rate: 1000, Achieved: 1000, Passed: true}, {Rate: 2000, Why: "p99 40 ms"}}
@@ -133,7 +133,7 @@ func TestTheTextNamesWhatMatters(t *testing.T) {
 	}
 }
 
-func TestABenchmarkLineHasPairsOfNumberAndUnit(t *testing.T) {
+func TestBenchmarkLineHasNumberUnitPairs(t *testing.T) {
 	var text strings.Builder
 	must(t, recorded(0, nil).WriteBenchmark(&text))
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")

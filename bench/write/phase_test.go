@@ -49,7 +49,7 @@ func around(concurrency int, answer func([]table.Ref, []table.Outcome) error) *s
 	return s
 }
 
-func TestAStallAtAFixedRateIsCountedFromWhenBatchesWereDue(t *testing.T) {
+func TestLatencyCountsFromTheDueTime(t *testing.T) {
 	// 10 batches a second, each answered after 10 ms, but for one second in which nothing is answered.
 	stalling := func(rate float64) *result.Result {
 		var res *result.Result
@@ -91,7 +91,7 @@ func TestAStallAtAFixedRateIsCountedFromWhenBatchesWereDue(t *testing.T) {
 	}
 }
 
-func TestBatchesThatNobodySendsAreLateToo(t *testing.T) {
+func TestUnsentBatchesCountAsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &phase{surroundings: around(1, func(rows []table.Ref, outcomes []table.Outcome) error {
 			time.Sleep(1001 * time.Millisecond) // no answer comes in the moment in which the time is over
@@ -104,7 +104,7 @@ func TestBatchesThatNobodySendsAreLateToo(t *testing.T) {
 	})
 }
 
-func TestThrottledRowsAreSentAgainBeforeTheBatchEnds(t *testing.T) {
+func TestThrottledRowsAreRetriedWithinTheirBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := map[string]int{}
 		p := &phase{surroundings: around(1, func(rows []table.Ref, outcomes []table.Outcome) error {
@@ -155,7 +155,7 @@ func (s *samplesOf) lines() (n int) {
 	return n
 }
 
-func TestAFatalAnswerEndsTheRunAndAStoppedOneKeepsWhatItHas(t *testing.T) {
+func TestFatalAnswerEndsTheRunAndStoppedRunKeepsItsResult(t *testing.T) {
 	broken := errors.New("OTSAuthFailed")
 	synctest.Test(t, func(t *testing.T) {
 		p := &phase{surroundings: around(8, func([]table.Ref, []table.Outcome) error {
@@ -189,7 +189,7 @@ func TestAFatalAnswerEndsTheRunAndAStoppedOneKeepsWhatItHas(t *testing.T) {
 	})
 }
 
-func TestTheWarmUpIsInThePointsAndNotInTheTotals(t *testing.T) {
+func TestWarmUpIsInPointsButNotInTotals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &phase{surroundings: around(1, func(rows []table.Ref, outcomes []table.Outcome) error {
 			time.Sleep(100 * time.Millisecond)
@@ -251,7 +251,7 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 	})
 }
 
-func TestATableThatGrowsDuringTheSearchIsNotHeldToWhatItTookAtFirst(t *testing.T) {
+func TestSearchFollowsATableThatGrows(t *testing.T) {
 	tries := 0
 	at := func(_ context.Context, rate float64) (*result.Result, error) {
 		capacity := 500.0
@@ -269,7 +269,7 @@ func TestATableThatGrowsDuringTheSearchIsNotHeldToWhatItTookAtFirst(t *testing.T
 		"%v, %v rows/s after %d tries; want a little below 4000", err, res.PerSecond.Rows, tries)
 }
 
-func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
+func TestSearchFindsTheLatencyLimit(t *testing.T) {
 	// Below 3,000 rows a second p99 is 10 ms, above it is 100: no throttling tells the rate.
 	tried := 0
 	at := func(_ context.Context, rate float64) (*result.Result, error) {
@@ -297,7 +297,7 @@ func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
 	conformance.True(t, errors.As(err, &none) && none.rate == 40, "a batch takes a step at 40 rows/s: %v", err)
 }
 
-func TestARateThatDoesNotLastNamesTheLimitThatBroke(t *testing.T) {
+func TestUnsustainedRateNamesTheBrokenLimit(t *testing.T) {
 	at := func(throttled int64) func(context.Context, float64) (*result.Result, error) {
 		return func(_ context.Context, rate float64) (*result.Result, error) {
 			rows := int64(5 * rate)
@@ -310,7 +310,7 @@ func TestARateThatDoesNotLastNamesTheLimitThatBroke(t *testing.T) {
 	conformance.Refused(t, err, "5.00 % throttled, more than --max-throttled 1%", "error")
 }
 
-func TestARateFarBelowWhatShortStepsTookIsHeld(t *testing.T) {
+func TestSustainedRateMayBeFarBelowShortSteps(t *testing.T) {
 	// What is tried for a step passes up to 10,000 rows a second; what is held falls behind, or is late, above 4,000.
 	for name, behind := range map[string]bool{"falls behind": true, "is late": false} {
 		holds := 0
@@ -337,7 +337,7 @@ func TestARateFarBelowWhatShortStepsTookIsHeld(t *testing.T) {
 	}
 }
 
-func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
+func TestRowSizeAndSinglePartitionBatches(t *testing.T) {
 	for _, kind := range []bench.KeyKind{bench.RandomKeys, bench.SequentialKeys, bench.ZipfKeys, bench.StudentCardKeys} {
 		made := conformance.Try(newRows(Shape{RowSize: 333, Columns: 7, Keys: kind, Seed: 3}, 10000, "t")).Must(t)
 		s := around(1, nil)
@@ -381,7 +381,7 @@ func TestLargeRowsMakeSmallBatches(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
+func TestInvalidMeasurementsAreRefused(t *testing.T) {
 	good := Config{TablePrefix: "b_", Rows: 1, Concurrency: 1}
 	must(t, good.check())
 	for name, change := range map[string]func(*Config){

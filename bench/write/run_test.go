@@ -31,7 +31,7 @@ func tables(t *testing.T, a *client.Admin) []string {
 	return conformance.Try(a.List()).Must(t)
 }
 
-func TestARunWritesItsRowsAndDropsItsTableAlone(t *testing.T) {
+func TestRunDropsOnlyItsOwnTable(t *testing.T) {
 	store := tabletest.Open(t, server.Options{})
 	must(t, store.Admin.Create("bench_mine", []table.KeyColumn{{Name: "id", Type: table.Integer}}, tabletest.Plain))
 	res, err := Run(t.Context(), t.Context(), configOf(store.Target))
@@ -47,7 +47,7 @@ func TestARunWritesItsRowsAndDropsItsTableAlone(t *testing.T) {
 	}
 }
 
-func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
+func TestStoppedRunDropsItsTableAndReports(t *testing.T) {
 	for _, hardToo := range []bool{false, true} {
 		store := tabletest.Open(t, server.Options{})
 		cause := errors.New("stopped by a test")

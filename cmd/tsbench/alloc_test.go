@@ -20,7 +20,7 @@ const (
 	mostAllocBytes    = 1250 // a row of 12 columns; usually 900 to 1,000: what is read (150), its block (560), a part of that again for what grows
 )
 
-func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
+func TestLoadAllocatesAlmostNothingForARow(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--partitions", "8", "--tls"}} {
 		if flags != nil && !*every { // make memory
 			continue

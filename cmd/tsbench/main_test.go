@@ -37,7 +37,7 @@ func ends(t *testing.T, code int, says string, args ...string) string {
 	return stdout.String()
 }
 
-func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
+func TestInvalidMeasurementsAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
 		"spread --only fast": "--only", "spread a.csv": "a.csv", "spread --slow x --rows 9": "slow", "spread --limiter leaky --rows 9": "limiter", "spread --rows 0": "--rows",
 		"spread --limit-table -1": "--limit-table", "spread --splits never --rows 9": "splits", "spread --order up": "--order", "spread --pk a --rows 9": "--pk a",
@@ -52,7 +52,7 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 	ends(t, 1, "0 rows arrived", append(external, "true")...)
 }
 
-func TestAnInterruptedMeasurementEndsWhatItStarted(t *testing.T) {
+func TestInterruptedMeasurementStopsItsProcesses(t *testing.T) {
 	temp := t.TempDir()
 	cmd := exec.Command(os.Args[0], "spread", "--rows", "50000", "--partitions", "2", "--only", "tsimport")
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)

@@ -71,7 +71,7 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 	}
 }
 
-func TestSharesAreThoseOfWhatServed(t *testing.T) {
+func TestSharesCountServingPartitionsOnly(t *testing.T) {
 	at := func(ms float64) *float64 { return &ms }
 	whole := partition{rowCounts: rowCounts{Units: 1000}, Capacity: 1000}
 	for name, tt := range map[string]struct {
@@ -95,7 +95,7 @@ func TestSharesAreThoseOfWhatServed(t *testing.T) {
 	}
 }
 
-func TestTheClientsCostIsMeasuredWithTheBaselines(t *testing.T) {
+func TestClientCostIsMeasuredAgainstBaselines(t *testing.T) {
 	external := fmt.Sprintf("%q baseline > %q", os.Args[0], t.TempDir()+"/out")
 	r := measured[costs](t, "client", "--json", "--rounds", "1", "--rows", "3000", "--shape", "3", "--baseline-cmd", external)
 	for _, name := range []string{tool, baseline, "external"} {

@@ -68,7 +68,7 @@ func prepare(text string, names ...string) (*File, error) {
 	return e, e.Check()
 }
 
-func TestALoadHasItsKeysAsArguments(t *testing.T) {
+func TestLoadKeysBecomeArguments(t *testing.T) {
 	f, err := prepare(`
 version: 1
 parallel: 3
@@ -110,7 +110,7 @@ loads:
 	}
 }
 
-func TestWhatIsWrongWithAJobIsOneLineWithItsPlace(t *testing.T) {
+func TestJobErrorIsOneLineWithItsPosition(t *testing.T) {
 	const head = "version: 1\nloads:\n"
 	for text, want := range map[string]string{
 		"":                           "job.yaml: it is empty",
@@ -175,12 +175,12 @@ func TestWhatIsWrongWithAJobIsOneLineWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestAPlaceholderThatStandsForNothingLacksInput(t *testing.T) {
+func TestUnmatchedPlaceholderHasNoInput(t *testing.T) {
 	_, err := prepare("version: 1\nloads:\n  \"{t}\": {from: \"none/{t}.csv\"}")
 	conformance.Equal(t, errors.As(err, new(*NoInputError)), true, "%v", err)
 }
 
-func TestVariablesTakeTheirPlaces(t *testing.T) {
+func TestVariablesAreReplaced(t *testing.T) {
 	f, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: \"${DIR}/x.csv\", endpoint: \"${E:-http://d}\", table: \"t${N:-0}$1\", max-errors: \"https://u:${PW}@h/\"}"), small)
 	must(t, err)
 	values := map[string]string{"DIR": "/data", "PW": "secret", "N": ""}
@@ -201,7 +201,7 @@ func TestVariablesTakeTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestLoadsIntoOneTableComeAfterEachOther(t *testing.T) {
+func TestLoadsIntoOneTableRunInSequence(t *testing.T) {
 	f, err := prepare("version: 1\nloads:\n  a: {from: x, table: t, after: [c]}\n  b: {from: x, table: t}\n  c: {from: x, table: t}\n  d: {from: x, table: u}\n  e: {from: x, table: t, store: other}")
 	must(t, err)
 	var got []string
@@ -249,7 +249,7 @@ func FuzzParse(f *testing.F) {
 var odd = []string{"mysql://h/shop?table=a", "mysql://h/shop?table=we%60ird.na+me", "mysql://h/shop?table=1st", "mysql://h/shop?table=Items", "mysql://h/shop?table=items",
 	"mysql://h/shop?table=lock", "mysql://h/shop?table=%C3%BCn%C3%AF", "mysql://h/shop?table=-x", "mysql://h/shop?table=we_ird.na_me"}
 
-func TestATableThatNoLoadCanBeMadeForKeepsNoOtherFromBeingLoaded(t *testing.T) {
+func TestUnloadableTableDoesNotBlockOthers(t *testing.T) {
 	f, err := prepare("version: 1\nloads:\n  \"{table}\": {from: \"mysql://h/shop?table={table}\", table: \"{table}\"}", odd...)
 	must(t, err)
 	want := map[string]string{
@@ -266,7 +266,7 @@ func TestATableThatNoLoadCanBeMadeForKeepsNoOtherFromBeingLoaded(t *testing.T) {
 	conformance.True(t, len(want) == 0, "there are no loads %v", want)
 }
 
-func TestWhatExceptNamesIsLeftOut(t *testing.T) {
+func TestExceptedTablesAreLeftOut(t *testing.T) {
 	const job = "version: 1\nloads:\n  \"{table}\": {from: \"mysql://h/shop?table={table}\", table: \"{table}\", except: [\"we`ird*\", \"??n\", we_*, 1st, Items, lock, \"-x\", ünï, nothere]}\n"
 	f, err := prepare(job+"  weird: {from: \"mysql://h/shop?table=we%60ird.na+me\", table: weird}", odd...)
 	must(t, err)
@@ -290,7 +290,7 @@ func TestWhatExceptNamesIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestNamesOfLoadsHaveAtMost255Bytes(t *testing.T) {
+func TestLoadNamesHaveAtMost255Bytes(t *testing.T) {
 	for name, right := range map[string]bool{"": false, "a": true, "-a": false, "a.b-c_1": true, "a/b": false, "a\n": false, strings.Repeat("a", 255): true, strings.Repeat("a", 256): false} {
 		conformance.Equal(t, IsName(name), right, "a name of %d bytes, %.10q", len(name), name)
 	}
@@ -313,7 +313,7 @@ func states(r *Record) (all []string) {
 	return all
 }
 
-func TestLoadsRunInTheirOrderAndNoMoreThanMayAtATime(t *testing.T) {
+func TestLoadsRunInOrderWithinTheParallelLimit(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		r := recordOf(2, "a:d", "b", "c", "d", "e:a b")
@@ -341,8 +341,8 @@ func TestLoadsRunInTheirOrderAndNoMoreThanMayAtATime(t *testing.T) {
 	})
 }
 
-// TestARecordIsReadAsItWasWhenItsProcessWasKilled: each load that begins sees how those before it have ended, though the record is not written again.
-func TestARecordIsReadAsItWasWhenItsProcessWasKilled(t *testing.T) {
+// TestRecordSurvivesAKill: each load that begins sees how those before it have ended, though the record is not written again.
+func TestRecordSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"an earlier process","load":1,"state":{"state":"done"}}`+"\n"), 0o600))
 	r := recordOf(1, "a", "b", "c")
@@ -378,7 +378,7 @@ func TestARecordIsReadAsItWasWhenItsProcessWasKilled(t *testing.T) {
 	}
 }
 
-func TestLoadsAfterOneThatFailedAreNotRun(t *testing.T) {
+func TestLoadsAfterAFailedOneDoNotRun(t *testing.T) {
 	dir := t.TempDir()
 	r := recordOf(1, "c:b", "b:a", "a", "d", "e:d")
 	codes := map[string]int{"a": 1, "d": 3}
@@ -401,7 +401,7 @@ func TestLoadsAfterOneThatFailedAreNotRun(t *testing.T) {
 	}
 }
 
-func TestAJobThatIsStoppedStartsNoMore(t *testing.T) {
+func TestStoppedJobStartsNoMoreLoads(t *testing.T) {
 	for code, want := range map[int]struct {
 		state string
 		code  int
@@ -419,7 +419,7 @@ func TestAJobThatIsStoppedStartsNoMore(t *testing.T) {
 }
 
 // Loads that take what is new do not wait for others to be done.
-func TestLoadsThatComeAgainAreBegunAgainBesideOnesThatHaveFailed(t *testing.T) {
+func TestRecurringLoadsRestartBesideFailedOnes(t *testing.T) {
 	nightly := []Setting{{Key: "only-new", Values: []string{"true"}}}
 	for _, failed := range []bool{true, false} {
 		r := recordOf(1, "new", "whole", "failed")
@@ -448,7 +448,7 @@ func TestLoadsThatComeAgainAreBegunAgainBesideOnesThatHaveFailed(t *testing.T) {
 	conformance.True(t, err == nil && next.Loads[0].Fresh, "%v, %v", err, next.Loads[0])
 }
 
-func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
+func TestBegunLoadCannotBeChanged(t *testing.T) {
 	before := recordOf(1, "a", "b", "c", "d")
 	for i, s := range before.Loads {
 		s.Digest, s.State = "1", []string{Done, Stopped, Waiting, Failed}[i]
@@ -482,7 +482,7 @@ func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
 	conformance.Refused(t, recordOf(1).Continue(before), "load b has begun and is not in the job any more", "error")
 }
 
-func TestALoadTakesAsLongAsItsLastAttempt(t *testing.T) {
+func TestLoadDurationIsItsLastAttempts(t *testing.T) {
 	monday := time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
 	tuesday := monday.Add(24 * time.Hour)
 	for _, c := range []struct {
@@ -493,8 +493,8 @@ func TestALoadTakesAsLongAsItsLastAttempt(t *testing.T) {
 	}
 }
 
-// TestAJobOfAnotherVersionIsNotBegunAgain: what its loads have written cannot be read.
-func TestAJobOfAnotherVersionIsNotBegunAgain(t *testing.T) {
+// TestJobOfAnotherVersionIsNotRestarted: what its loads have written cannot be read.
+func TestJobOfAnotherVersionIsNotRestarted(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, "20260101T000000.000Z-job")
 	must(t, os.Mkdir(folder, 0o700))

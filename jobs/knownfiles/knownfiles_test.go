@@ -76,9 +76,9 @@ func (f *faulty) Delete(_ context.Context, name string) error {
 	return err
 }
 
-// TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight fails every operation of a night that loads two files, leaves out one, and merges
+// TestNightAfterAStoreFaultIsRight fails every operation of a night that loads two files, leaves out one, and merges
 // the ledger: only what is deleted after a merge may fail unseen.
-func TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight(t *testing.T) {
+func TestNightAfterAStoreFaultIsRight(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		seen := map[string]int{}
 		for at := 0; ; at++ {
@@ -173,8 +173,8 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 	}
 }
 
-// TestOneOddFileChangesNothingForTheOthers puts one file that is left out in each place among five, and leaves out all but one.
-func TestOneOddFileChangesNothingForTheOthers(t *testing.T) {
+// TestOneOddFileDoesNotAffectOthers puts one file that is left out in each place among five, and leaves out all but one.
+func TestOneOddFileDoesNotAffectOthers(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
 	type kind struct {
 		name, note string
@@ -278,7 +278,7 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 	}
 }
 
-func TestALedgerThatIsMergedWhileItIsReadIsReadAgain(t *testing.T) {
+func TestLedgerMergedDuringAReadIsReadAgain(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	d.want(Options{}, "", "a")
@@ -288,7 +288,7 @@ func TestALedgerThatIsMergedWhileItIsReadIsReadAgain(t *testing.T) {
 	conformance.True(t, err == nil && len(l.Files()) == 1 && f.failed == "get", "%v, %q failed", err, f.failed)
 }
 
-func TestAnyOtherJobThatHasBegunIsSeen(t *testing.T) {
+func TestUnfinishedLoadsOfOtherJobsAreSeen(t *testing.T) {
 	for range 20 { // the order of a map
 		l := &Ledger{begun: map[string]*begun{}}
 		for i := range 5 {
@@ -299,7 +299,7 @@ func TestAnyOtherJobThatHasBegunIsSeen(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotedOfAFile(t *testing.T) {
+func TestRecordedFieldsOfAFile(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	d.deliver("b", "one")
@@ -330,7 +330,7 @@ func TestWhatIsNotedOfAFile(t *testing.T) {
 	d.want(Options{}, "1 of 2 inputs are known", "d")
 }
 
-func TestWithoutALedgerFilesAreOnlySortedAndLeftOut(t *testing.T) {
+func TestSelectorWithoutALedger(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	d.deliver("b", "two")
@@ -354,7 +354,7 @@ func TestWithoutALedgerFilesAreOnlySortedAndLeftOut(t *testing.T) {
 	}
 }
 
-func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
+func TestHashesOfAnEarlierAttemptAreReused(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	item := find(t, d.dir)[0]
@@ -377,7 +377,7 @@ var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
+func TestTreeHashDoesNotDependOnReadOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	const block = 64 << 10
 	small := func(size int) *tree {
@@ -566,7 +566,7 @@ func TestContentsAreLoadedOnce(t *testing.T) {
 	d.want(Options{ByName: true}, "", "a", "b", "c", "d", "e", "f", "g", "h")
 }
 
-func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
+func TestUnfinishedLoadMakesNothingKnown(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	got, _, err := d.night(Options{Command: "load x"}, false)
@@ -584,7 +584,7 @@ func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
 	d.want(Options{Job: "other"}, "2 of 2 inputs are known")
 }
 
-func TestAResumedLoadTakesWhatItTookBefore(t *testing.T) {
+func TestResumedLoadSelectsTheSameInputs(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	found := find(t, d.dir)
@@ -600,7 +600,7 @@ func TestAResumedLoadTakesWhatItTookBefore(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsReplacedWhileTheLoadThatLeftItOutIsUnfinishedIsTriedAgain(t *testing.T) {
+func TestReplacedBadFileIsTriedDuringAnUnfinishedLoad(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	chosen := []string{find(t, d.dir)[0].Name}
@@ -612,7 +612,7 @@ func TestAFileThatIsReplacedWhileTheLoadThatLeftItOutIsUnfinishedIsTriedAgain(t 
 	d.want(Options{}, "1 of 2 inputs are known", "bad")
 }
 
-func TestAFileIsLoadedOnceItsMarkerIsThere(t *testing.T) {
+func TestFileIsLoadedWhenItsMarkerExists(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
 	d.deliver("a.done", "")
@@ -623,7 +623,7 @@ func TestAFileIsLoadedOnceItsMarkerIsThere(t *testing.T) {
 	d.want(Options{DoneMarker: "{}.done"}, "", "b")
 }
 
-func TestInputsComeInTheOrderThatIsAskedFor(t *testing.T) {
+func TestInputsHaveTheRequestedOrder(t *testing.T) {
 	d := newDrop(t)
 	for i, name := range []string{"b", "a", "c"} {
 		d.now = d.now.Add(time.Duration(-i) * time.Hour)
@@ -683,7 +683,7 @@ func TestInputsOfChangesAreTakenInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestALedgerIsMergedAndStaysWhatItIs(t *testing.T) {
+func TestMergedLedgerIsUnchanged(t *testing.T) {
 	d := newDrop(t)
 	for i := range 3 * mergeFrom {
 		d.deliver(fmt.Sprintf("f%03d", i%(2*mergeFrom)), fmt.Sprintf("content %d", i))
@@ -697,7 +697,7 @@ func TestALedgerIsMergedAndStaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestALedgerOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
+func TestNewerOrDamagedLedgerIsRefused(t *testing.T) {
 	for body, want := range map[string]string{`{"version":2}`: "newer version", `{"vers`: "damaged"} {
 		d := newDrop(t)
 		d.deliver("a", "one")
@@ -708,7 +708,7 @@ func TestALedgerOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeKnownAgainIsRefused(t *testing.T) {
+func TestUnrecognizableInputsAreRefused(t *testing.T) {
 	d := newDrop(t)
 	_, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, "-"), 1, nil, nil)
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "stream"), "%v", err)
@@ -717,7 +717,7 @@ func TestWhatCannotBeKnownAgainIsRefused(t *testing.T) {
 	d.refused(Options{}, "does not say when the table was made")
 }
 
-func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
+func TestUnitsAreStoredForTheNextLoad(t *testing.T) {
 	d := newDrop(t)
 	must(t, os.WriteFile(filepath.Join(d.dir, "a.csv"), []byte("id,v\n"), 0o644))
 	for i := range mergeFrom + 2 { // also when the ledger is written again as one

@@ -37,9 +37,9 @@ var must = conformance.Must
 
 var everyDeath = flag.Bool("scaleout-deaths", false, "let a process die at every act, not at some")
 
-// TestAProcessThatDiesAtAnyActIsReplaced lets a process that does a whole job die at each act in turn: before the store or the service has
+// TestProcessKilledAtAnyStepIsReplaced lets a process that does a whole job die at each act in turn: before the store or the service has
 // done what it was asked, or before the answer is there. Another one finishes the job.
-func TestAProcessThatDiesAtAnyActIsReplaced(t *testing.T) {
+func TestProcessKilledAtAnyStepIsReplaced(t *testing.T) {
 	t.Parallel()
 	acts := 0
 	inJob(func(t *testing.T, w *world) { // one that lives counts them
@@ -68,8 +68,8 @@ func workAll(ctx context.Context, j *Job) error {
 	return err
 }
 
-// TestADriverThatDiesAtAnyActIsReplaced does the same with the process that plans.
-func TestADriverThatDiesAtAnyActIsReplaced(t *testing.T) {
+// TestPlannerKilledAtAnyStepIsReplaced does the same with the process that plans.
+func TestPlannerKilledAtAnyStepIsReplaced(t *testing.T) {
 	t.Parallel()
 	step := 9
 	if *everyDeath {
@@ -95,8 +95,8 @@ func TestADriverThatDiesAtAnyActIsReplaced(t *testing.T) {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// TestAStoreThatFailsEachActOnceLosesNothing starts a process again until its job is done: each kind of act, of each kind of object, fails once.
-func TestAStoreThatFailsEachActOnceLosesNothing(t *testing.T) {
+// TestStoreFaultsLoseNothing starts a process again until its job is done: each kind of act, of each kind of object, fails once.
+func TestStoreFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		inJob(func(t *testing.T, w *world) {
@@ -125,7 +125,7 @@ func TestAStoreThatFailsEachActOnceLosesNothing(t *testing.T) {
 	}
 }
 
-func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
+func TestTaskFailureIsShownUntilTheTaskIsDone(t *testing.T) {
 	ctx := t.Context()
 	store, err := jobdir.Open(ctx, t.TempDir(), jobdir.Options{})
 	must(t, err)
@@ -155,7 +155,7 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 	conformance.Equal(t, len(look()), 0, "a task that is done has the failures")
 }
 
-func TestTheStatusShowsForHowLongAWorkerIsSilent(t *testing.T) {
+func TestStatusShowsTheSilenceOfAWorker(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.readAll()
 		dies := w.start("dies", 3, -1, 0)
@@ -235,9 +235,9 @@ func (w *world) nextLoad() {
 	}
 }
 
-// TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad has workers die with rows on their way. These come at any moment up to the last at
+// TestLateRequestsOfLostWorkersUndoNothing has workers die with rows on their way. These come at any moment up to the last at
 // which they may: after their shard was committed by another worker, but neither into the comparison nor after the job.
-func TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad(t *testing.T) {
+func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		w := newWorld(t)
@@ -295,7 +295,7 @@ func sayings() (heard func() string, say words.Say) {
 		}
 }
 
-func TestShardsThatAreTakenOverAreCommittedAtOnceAndTheJobWaitsOnce(t *testing.T) {
+func TestTakenOverShardsCommitAtOnceAndTheJobWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := lost(t)
 		heard, say := sayings()
@@ -328,7 +328,7 @@ func TestShardsThatAreTakenOverAreCommittedAtOnceAndTheJobWaitsOnce(t *testing.T
 	})
 }
 
-func TestAWorkerThatWaitsEndsWithinTwoSeconds(t *testing.T) {
+func TestWaitingWorkerStopsWithinTwoSeconds(t *testing.T) {
 	for name, after := range map[string]time.Duration{"for a lease": 10 * time.Second, "for late requests": 3 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -351,7 +351,7 @@ func TestAWorkerThatWaitsEndsWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-func TestPassingFaultsOfTheJobDirectoryPauseAWorkerButNotForever(t *testing.T) {
+func TestJobDirectoryFaultsPauseAWorkerForALimitedTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails func(since time.Duration, name string) bool
 		err   error

@@ -30,7 +30,7 @@ import (
 
 var errFull = errors.New("no space left on device")
 
-func TestAJobDirectoryThatIsFullIsNamedAndTheLoadContinuesWithSpace(t *testing.T) {
+func TestFullJobDirectoryIsNamedAndTheLoadContinues(t *testing.T) {
 	for _, left := range []int{0, 2, 9, 20, 40} {
 		t.Run(fmt.Sprint(left), inJob(func(t *testing.T, w *world) {
 			p := w.start("on a full disk", 2, -1, 0)
@@ -68,7 +68,7 @@ func (w *world) together(set func(n int, p *process)) {
 	all.Wait()
 }
 
-func TestAWorkerThatCannotWorkIsNamedAndTheOthersContinue(t *testing.T) {
+func TestFailingWorkerIsNamedAndOthersContinue(t *testing.T) {
 	for says, c := range map[string]struct {
 		code    int
 		program string
@@ -107,7 +107,7 @@ func TestAWorkerThatCannotWorkIsNamedAndTheOthersContinue(t *testing.T) {
 	}
 }
 
-func TestAProcessWithoutATaskLooksTheLessTheLongerItTakes(t *testing.T) {
+func TestIdleProcessLooksLessOftenWhenLookingIsSlow(t *testing.T) {
 	for took, most := range map[time.Duration]time.Duration{0: lookEvery, time.Second: 4 * time.Second, time.Minute: mostPause} {
 		inJob(func(t *testing.T, w *world) {
 			must(t, w.start("idle", 1, -1, 0).run(func(ctx context.Context, j *Job) error {
@@ -125,14 +125,14 @@ func TestAProcessWithoutATaskLooksTheLessTheLongerItTakes(t *testing.T) {
 	}
 }
 
-func TestProcessesKeepTheirTasksAtAStoreOfSecondsARequest(t *testing.T) {
+func TestTasksAreKeptWithASlowStore(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.together(func(_ int, p *process) { p.slow = 4 * time.Second })
 		w.finish()
 	})(t)
 }
 
-func TestClocksTenMinutesApartNeitherStealTasksNorKeepThem(t *testing.T) {
+func TestClockSkewNeitherStealsNorHoldsTasks(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		began := time.Now()
 		dies := w.start("dies", 9, 60, 0)
@@ -146,7 +146,7 @@ func TestClocksTenMinutesApartNeitherStealTasksNorKeepThem(t *testing.T) {
 	})(t)
 }
 
-func TestOnlyTheWorkerThatEndsTheJobSaysSo(t *testing.T) {
+func TestOnlyTheEndingWorkerReportsTheEnd(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		var all sync.WaitGroup
 		var here atomic.Int32
@@ -168,7 +168,7 @@ func TestOnlyTheWorkerThatEndsTheJobSaysSo(t *testing.T) {
 	})(t)
 }
 
-func TestWhatTheServiceRefusesPermanentlyEndsAllWorkersOfNow(t *testing.T) {
+func TestPermanentRefusalEndsAllCurrentWorkers(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.readAll()
 		var all sync.WaitGroup
@@ -194,7 +194,7 @@ func TestWhatTheServiceRefusesPermanentlyEndsAllWorkersOfNow(t *testing.T) {
 	})(t)
 }
 
-func TestOfTwoDriversAtOnceOneMakesThePlan(t *testing.T) {
+func TestOnlyOneOfTwoPlannersMakesThePlan(t *testing.T) {
 	for _, other := range []string{"the same load", "another table"} {
 		t.Run(other, func(t *testing.T) {
 			for seed := range uint64(8) {
@@ -229,7 +229,7 @@ func TestOfTwoDriversAtOnceOneMakesThePlan(t *testing.T) {
 	}
 }
 
-func TestAnInputThatOneMachineLacksStopsThatMachineAlone(t *testing.T) {
+func TestMissingInputStopsOnlyThatMachine(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		aside := w.inputs[0] + ".aside"
 		must(t, os.Rename(w.inputs[0], aside))
@@ -241,7 +241,7 @@ func TestAnInputThatOneMachineLacksStopsThatMachineAlone(t *testing.T) {
 }
 
 // A copy that lacks any one object, or many, is finished exactly, for tasks are done again, or refused.
-func TestADirectoryThatWasCopiedInPartIsFinishedExactlyOrRefused(t *testing.T) {
+func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
 	for _, stage := range []string{"read", "written"} {
 		t.Run(stage, inJob(func(t *testing.T, w *world) {
 			w.readAll()
@@ -306,7 +306,7 @@ func (w *world) readAll() {
 	}))
 }
 
-func TestAFailureOfAPartOfAProcessEndsTheProcessAndIsReported(t *testing.T) {
+func TestFailedPartEndsItsProcess(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		w.readAll()
 		p := w.start("worker", 5, -1, 0)

@@ -95,7 +95,7 @@ func TestTheStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
 }
 
 // A process must not keep what other shards have in the runs, nor read it: 20,000 splits have 25,000,000 extents of 1,250 shards.
-func TestAShardOfALargeJobReadsAndKeepsItsOwnExtentsOnly(t *testing.T) {
+func TestShardOfALargeJobReadsOnlyItsOwnExtents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const splits, shards, rows = 20_000, 1250, 3
 		store := new(large)
@@ -153,8 +153,8 @@ func (r *results) List(context.Context, string) (names []string, err error) {
 	return names, nil
 }
 
-// TestAWorkerOfALargeJobSeldomListsAllResults has a worker and 99 others, each of which reads a split in two seconds.
-func TestAWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
+// TestWorkerOfALargeJobSeldomListsAllResults has a worker and 99 others, each of which reads a split in two seconds.
+func TestWorkerOfALargeJobSeldomListsAllResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const splits, others = 20_000, 99
 		store := &results{there: map[string]bool{}}

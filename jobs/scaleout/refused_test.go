@@ -70,7 +70,7 @@ func refused(t *testing.T, err error, code int, says string) {
 		"%v (exit code %d), want %q and %d", err, exitcode.Of(err), says, code)
 }
 
-func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
+func TestUnsupportedOptionsAreRefusedByName(t *testing.T) {
 	for name, change := range map[string]func(*pipeline.Config){
 		"--mode increment":         func(c *pipeline.Config) { c.Write.Mode = table.Increment },
 		"--mode update":            func(c *pipeline.Config) { c.Write.Mode = table.Update },
@@ -97,7 +97,7 @@ func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
+func TestUnusableDirectoryIsRefusedByName(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
 		code   int
@@ -137,7 +137,7 @@ func (w *world) replace(name, from, to string) {
 	w.store.Objects[name] = strings.Replace(text, from, to, 1)
 }
 
-func TestRowsOnTheirWayThatAreDamagedOrMissingAreNeverSkipped(t *testing.T) {
+func TestDamagedRunsAreNeverSkipped(t *testing.T) {
 	for _, damage := range []string{"flip", "cut", "delete"} {
 		t.Run(damage, inJob(func(t *testing.T, w *world) {
 			w.readAll()
@@ -162,7 +162,7 @@ func TestRowsOnTheirWayThatAreDamagedOrMissingAreNeverSkipped(t *testing.T) {
 	}
 }
 
-func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
+func TestDirectoryOfAnotherLoadIsRefused(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		p := w.start("another", 5, -1, 0)
 		refused(t, w.plan(p, func(r *Request) { r.Load.Target.Table = "u" }), exitcode.Usage, "another job")
@@ -175,7 +175,7 @@ func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
 	})(t)
 }
 
-func TestAJobStopsAtItsErrorLimitAndNeedsAHigherOne(t *testing.T) {
+func TestJobOverItsErrorLimitNeedsAHigherOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.makeInputs(rand.New(rand.NewPCG(4, 1)))
@@ -215,7 +215,7 @@ func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
 }
 
 // An attempt that was stopped for long and wakes when another one has done its task must not continue it.
-func TestAnAttemptEndsWhenAnotherHasDoneItsTask(t *testing.T) {
+func TestAttemptEndsWhenItsTaskIsDone(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		late := w.start("a late process", 1, -1, 0)
 		began := false

@@ -109,8 +109,8 @@ func (m *manyLoads) do(ctx context.Context, p *process, load string) error {
 	return nil
 }
 
-// TestLoadsOfAJobAreDividedOverItsWorkers has 200 tables and 8 workers, of which one is killed: nobody waits long for the last of them.
-func TestLoadsOfAJobAreDividedOverItsWorkers(t *testing.T) {
+// TestWorkersShareTheLoadsOfAJob has 200 tables and 8 workers, of which one is killed: nobody waits long for the last of them.
+func TestWorkersShareTheLoadsOfAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 200))
 		seconds, total := map[string]int{"large": 600}, 600
@@ -164,8 +164,8 @@ func TestLoadsOfAJobAreDividedOverItsWorkers(t *testing.T) {
 	})
 }
 
-// TestALoadThatIsStoppedEndsTheJobOnlyWhenTheOthersAreDone: those after it are not run, and a continued job does them.
-func TestALoadThatIsStoppedEndsTheJobOnlyWhenTheOthersAreDone(t *testing.T) {
+// TestStoppedLoadEndsTheJobAfterTheOthers: those after it are not run, and a continued job does them.
+func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 30}, func(l *OneLoad) {
 			if l.Name == "b" {
@@ -190,8 +190,8 @@ func TestALoadThatIsStoppedEndsTheJobOnlyWhenTheOthersAreDone(t *testing.T) {
 	})
 }
 
-// TestALoadThatFailsKeepsNoProcessFromTheOthers: its input may be gone. Another process may do it.
-func TestALoadThatFailsKeepsNoProcessFromTheOthers(t *testing.T) {
+// TestFailedLoadDoesNotBlockOthers: its input may be gone. Another process may do it.
+func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "after f": 1}, func(l *OneLoad) {
 			if l.Name == "after f" {
@@ -208,8 +208,8 @@ func TestALoadThatFailsKeepsNoProcessFromTheOthers(t *testing.T) {
 	})
 }
 
-// TestAStopOfAJobStopsTheLoadThatAProcessWorksOn, also one that it began before.
-func TestAStopOfAJobStopsTheLoadThatAProcessWorksOn(t *testing.T) {
+// TestJobStopStopsTheCurrentLoad, also one that it began before.
+func TestJobStopStopsTheCurrentLoad(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		whole := newWorld(t).store
 		p := w.start("worker", 2, -1, 0)
@@ -233,7 +233,7 @@ func TestAStopOfAJobStopsTheLoadThatAProcessWorksOn(t *testing.T) {
 	})(t)
 }
 
-func TestALoadAfterOneThatHasNotEndedWellIsNotRun(t *testing.T) {
+func TestLoadAfterAnUnsuccessfulOneIsNotRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1}, func(l *OneLoad) {
 			if l.Name != "a" {

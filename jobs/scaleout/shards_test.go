@@ -59,8 +59,8 @@ func TestShardsHaveEqualRowsInAnyOrderOfTheInput(t *testing.T) {
 	}
 }
 
-// TestAHeavyPartitionHasAShardOfItsOwn makes shards of a shuffled input of which one partition has a third of the rows.
-func TestAHeavyPartitionHasAShardOfItsOwn(t *testing.T) {
+// TestHeavyPartitionGetsItsOwnShard makes shards of a shuffled input of which one partition has a third of the rows.
+func TestHeavyPartitionGetsItsOwnShard(t *testing.T) {
 	key := func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i)} }
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var bounds []table.Value

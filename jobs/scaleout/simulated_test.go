@@ -382,9 +382,9 @@ func (w *world) check(s *Summary) {
 // passing reports whether another attempt may succeed after an error: it is of a process that dies, is too late, or comes too early.
 func passing(err error) bool { return !errors.As(err, new(*progress.UnfitError)) }
 
-// TestAnyOrderOfTasksLeavesTheTableOfOneLoad runs jobs by processes that do tasks in any order, twice and at the same time, die between any two
+// TestAnyOrderOfTasksLeavesTheSameTable runs jobs by processes that do tasks in any order, twice and at the same time, die between any two
 // acts, and stop for longer than a lease and continue to send.
-func TestAnyOrderOfTasksLeavesTheTableOfOneLoad(t *testing.T) {
+func TestAnyOrderOfTasksLeavesTheSameTable(t *testing.T) {
 	eachSeed(t, randomJob)
 }
 

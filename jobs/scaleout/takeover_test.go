@@ -15,9 +15,9 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// TestATakeoverTakesTheLeaseAndAFewSeconds has three workers, with the time-outs of a user who gives none, of which one is disturbed when it writes.
+// TestTakeoverTime has three workers, with the time-outs of a user who gives none, of which one is disturbed when it writes.
 // Another one is started in its place, as engines do, or none.
-func TestATakeoverTakesTheLeaseAndAFewSeconds(t *testing.T) {
+func TestTakeoverTime(t *testing.T) {
 	for name, disturb := range map[string]func(*process){
 		"killed": func(p *process) { p.kill(errDied) },
 		"stopped": func(p *process) {
@@ -93,8 +93,8 @@ func takeover(t *testing.T, disturb func(*process), replaced bool) {
 	time.Sleep(10 * time.Minute) // requests that nobody waits for any more
 }
 
-// TestSessionsWithADatabaseAreBounded has a process that waits while another one reads.
-func TestSessionsWithADatabaseAreBounded(t *testing.T) {
+// TestDatabaseSessionsAreLimited has a process that waits while another one reads.
+func TestDatabaseSessionsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.inputs = []string{w.extra()}
@@ -116,7 +116,7 @@ func TestSessionsWithADatabaseAreBounded(t *testing.T) {
 }
 
 // A process that is gone has a share of the ceilings and the leases of its shards: who waits for one must not wait for the other afterwards.
-func TestLeasesOfShardsAreWatchedWhileAShareOfTheCeilingsIsWaitedFor(t *testing.T) {
+func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.inputs = []string{w.extra()}
@@ -142,8 +142,8 @@ func TestLeasesOfShardsAreWatchedWhileAShareOfTheCeilingsIsWaitedFor(t *testing.
 	})
 }
 
-// TestAProcessThatWaitsForAPartOfItsOwnLooksAgainWhenThatHasWorked: a small load would take two seconds more.
-func TestAProcessThatWaitsForAPartOfItsOwnLooksAgainWhenThatHasWorked(t *testing.T) {
+// TestProcessLooksAgainWhenItsOwnPartHasWorked: a small load would take two seconds more.
+func TestProcessLooksAgainWhenItsOwnPartHasWorked(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		j := conformance.Try(w.start("worker", 2, -1, 0).open()).Must(t)
 		part := conformance.Try(j.beside(t.Context(), 1, 2)).Must(t)

@@ -33,7 +33,7 @@ func dockerfile(t *testing.T) []byte {
 	return text
 }
 
-func TestTheImageHoldsTheBinaryAndRunsItWithoutRights(t *testing.T) {
+func TestImageRunsTheBinaryUnprivileged(t *testing.T) {
 	all, warnings, err := stages(dockerfile(t))
 	if err != nil || len(warnings) > 0 || len(all) != 2 {
 		t.Fatalf("%d stages, %v, %q", len(all), err, warnings)

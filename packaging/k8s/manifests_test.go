@@ -57,7 +57,7 @@ func cronJob(t *testing.T) *batchv1.CronJob {
 	return c
 }
 
-func TestTheCronJobIsOneOfTheAPI(t *testing.T) {
+func TestCronJobIsValid(t *testing.T) {
 	c := cronJob(t)
 	if _, err := cron.ParseStandard(c.Spec.Schedule); err != nil {
 		t.Errorf("schedule: %v", err)
@@ -192,7 +192,7 @@ func action(policy *batchv1.PodFailurePolicy, container string, code int32) batc
 }
 
 // The tests of e2e run these nights, and a process must end with their codes.
-func TestANightIsTriedAgainWhereAnotherAttemptHelps(t *testing.T) {
+func TestNightIsRetriedOnlyWhereItHelps(t *testing.T) {
 	text, err := os.ReadFile("../../e2e/testdata/nights.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func manifests(t *testing.T) map[string][]byte {
 	return all
 }
 
-func TestTheJobOfManyMachinesIsOneOfTheAPI(t *testing.T) {
+func TestManyMachinesJobIsValid(t *testing.T) {
 	for file, text := range manifests(t) {
 		j := indexedJob(t, text)
 		r := j.Spec.Template.Spec.Containers[0].Resources.Requests
@@ -104,7 +104,7 @@ func checkPatched(t *testing.T, text []byte, was *batchv1.Job) {
 }
 
 // kubectl patch --local uses this package. It would also rename the Job.
-func TestTheExampleIsAPatchForKubectl(t *testing.T) {
+func TestExampleIsAKubectlPatch(t *testing.T) {
 	name := regexp.MustCompile(`(?m)^  name: .*\n`)
 	patch, err := yaml.ToJSON(name.ReplaceAll(read(t, "examples", "kubernetes", "patch.yaml"), nil))
 	if err != nil {
@@ -124,7 +124,7 @@ func TestTheExampleIsAPatchForKubectl(t *testing.T) {
 	}
 }
 
-func TestTheExampleIsOneForKustomize(t *testing.T) {
+func TestExampleIsAKustomizePatch(t *testing.T) {
 	for _, text := range manifests(t) {
 		files := filesys.MakeFsInMemory()
 		for name, content := range map[string][]byte{
@@ -149,7 +149,7 @@ func TestTheExampleIsOneForKustomize(t *testing.T) {
 	}
 }
 
-func TestPodsThatAreNotRestrictedAreFound(t *testing.T) {
+func TestUnrestrictedPodsAreFound(t *testing.T) {
 	for what, change := range map[string]func(*corev1.PodSpec){
 		"seccompProfile": func(p *corev1.PodSpec) { p.SecurityContext.SeccompProfile = nil },
 		"capabilities":   func(p *corev1.PodSpec) { p.Containers[0].SecurityContext.Capabilities = nil },

@@ -46,7 +46,7 @@ func written(t *testing.T) string {
 	return args[1]
 }
 
-func TestTheImageIsThatOfTheDockerfile(t *testing.T) {
+func TestImageMatchesTheDockerfile(t *testing.T) {
 	top := must(layout.Path(written(t)).ImageIndex())
 	if err := validate.Index(top); err != nil {
 		t.Error(err)
@@ -133,7 +133,7 @@ func TestTheSameInputGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownIsRefused(t *testing.T) {
+func TestUnknownInstructionsAreRefused(t *testing.T) {
 	dockerfile := string(must(os.ReadFile("../../Dockerfile")))
 	for from, to := range map[string]string{
 		"FROM scratch":                   "FROM debian",

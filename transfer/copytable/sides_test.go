@@ -47,7 +47,7 @@ func TestATableIsNotCopiedIntoItself(t *testing.T) {
 	}
 }
 
-func TestANewTableIsMadeAsItsSource(t *testing.T) {
+func TestNewTableIsDefinedLikeItsSource(t *testing.T) {
 	from := &client.Table{Key: []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "s", Type: table.String}}}
 	from.TimeToLive, from.MaxVersions, from.ReservedRead, from.MaxDeviation = 86400, 3, 5, 60
 	from.Defined = map[string]table.Type{"old": table.Integer, "left": table.String, "set": table.Double}
@@ -116,7 +116,7 @@ func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 	conformance.True(t, err != nil && strings.Contains(err.Error(), "tsimport table create"), "%v", err)
 }
 
-func TestWhatATargetStillTakes(t *testing.T) {
+func TestOldestAcceptedTimestamp(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for _, c := range []struct {
 		ttl       int
@@ -155,7 +155,7 @@ func TestATargetThatWouldDropVersionsIsRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyCutsInsideARangeDivideIt(t *testing.T) {
+func TestOnlyCutsInsideARangeCount(t *testing.T) {
 	key := func(n ...int64) (k []table.Value) {
 		for _, n := range n {
 			k = append(k, table.Value{Type: table.Integer, Int: n})
@@ -175,9 +175,9 @@ func TestOnlyCutsInsideARangeDivideIt(t *testing.T) {
 
 var must = conformance.Must
 
-// TestACellThatATargetDoesNotTakeIsFoundAnywhere puts one cell that is too old, or too far ahead, into the first row of a table, in the middle
+// TestUnacceptableCellIsFoundAnywhere puts one cell that is too old, or too far ahead, into the first row of a table, in the middle
 // and last, beside rows without such cells.
-func TestACellThatATargetDoesNotTakeIsFoundAnywhere(t *testing.T) {
+func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 	const rows = 40
 	s := tabletest.Open(t, server.Options{})
 	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}

@@ -161,7 +161,7 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 	}
 }
 
-func TestAnArchiveOfNoRowsIsOne(t *testing.T) {
+func TestEmptyTableMakesAnArchive(t *testing.T) {
 	w := newWorld(t, 0)
 	dir := filepath.Join(t.TempDir(), "a")
 	must(t, conformance.ErrorOf(ToArchive(context.Background(), w.archive(dir))))
@@ -171,7 +171,7 @@ func TestAnArchiveOfNoRowsIsOne(t *testing.T) {
 	conformance.Equal(t, len(rows), 0, "%v", rows)
 }
 
-func TestAnArchiveHasNoMoreVersionsThanAskedFor(t *testing.T) {
+func TestArchiveHasOnlyTheRequestedVersions(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	c := w.archive(filepath.Join(t.TempDir(), "a"))
 	c.Scan.Versions, c.Holds.Versions = 2, 2
@@ -187,7 +187,7 @@ func TestAnArchiveHasNoMoreVersionsThanAskedFor(t *testing.T) {
 var errKilled = errors.New("killed")
 
 // A process that is killed after any step of the writer leaves what the same command completes, and nothing that looks whole.
-func TestAnArchiveIsContinuedAfterAnyStep(t *testing.T) {
+func TestArchiveContinuesAfterAnyStep(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	want := rowsOf(t, tablescan.New(w.archive("").Scan))
 	server := storetest.New(t, "bucket")
@@ -296,7 +296,7 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 	conformance.True(t, err == nil && r.Manifest.Rows == 0, "%+v, %v", r, err)
 }
 
-func TestAnArchiveGoesIntoAFolderOfItsOwn(t *testing.T) {
+func TestArchiveNeedsItsOwnFolder(t *testing.T) {
 	w := newWorld(t, 1)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o600))
@@ -364,8 +364,8 @@ func (f *flaky) Delete(ctx context.Context, name string) error {
 	return f.act("delete", name, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell repeats an export until it ends.
-func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
+// TestArchiveIsCompleteDespiteStoreFaults repeats an export until it ends.
+func TestArchiveIsCompleteDespiteStoreFaults(t *testing.T) {
 	for i := range 6 {
 		after, nth := i%2 == 1, 1+i/2
 		t.Run(fmt.Sprintf("after %v, %d", after, nth), func(t *testing.T) {

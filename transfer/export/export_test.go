@@ -183,8 +183,8 @@ func (k keysOf) From(first []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// TestAStoppedExportOfKeysContinuesBeforeWhatWasNotRead stops an export while one request is refused and later ones have their answers.
-func TestAStoppedExportOfKeysContinuesBeforeWhatWasNotRead(t *testing.T) {
+// TestStoppedKeyExportContinuesAtTheFirstUnreadKey stops an export while one request is refused and later ones have their answers.
+func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	const rows = 30 * scan.MaxGetRows
 	w := newWorld(t, rows)
 	c := w.config(JSONL)
@@ -211,7 +211,7 @@ func TestAStoppedExportOfKeysContinuesBeforeWhatWasNotRead(t *testing.T) {
 		"the file has %d rows, want %d, %v", bytes.Count(got, []byte("\n")), rows, err)
 }
 
-func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
+func TestExportContinuesOnlyTheSameExport(t *testing.T) {
 	w := newWorld(t, 12_000)
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out")
@@ -286,7 +286,7 @@ func (f *stubborn) Flush() error {
 	return f.Formatter.Flush()
 }
 
-func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
+func TestFailedExportReportsWhatItKept(t *testing.T) {
 	w := newWorld(t, 500)
 	for name, tt := range map[string]struct {
 		takes int
@@ -371,7 +371,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 	}
 }
 
-func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
+func TestLinkInPlaceOfAPartIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	victim, part := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv"+partSuffix)
 	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
@@ -392,8 +392,8 @@ func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
 	conformance.True(t, err == nil && string(text) == "precious", "the file behind the link holds %q, %v", text, err)
 }
 
-// TestAnExportThatIsStoppedWhileItIsRefusedSaysSo stops exports of every format when the service has refused them.
-func TestAnExportThatIsStoppedWhileItIsRefusedSaysSo(t *testing.T) {
+// TestExportStoppedWhileThrottledReportsIt stops exports of every format when the service has refused them.
+func TestExportStoppedWhileThrottledReportsIt(t *testing.T) {
 	stop := errors.New("stopped by the user")
 	for _, format := range []string{CSV, JSONL, Typed, Parquet, "archive"} {
 		w := newWorld(t, 500)
@@ -443,14 +443,14 @@ func TestOneExportAtATimeWritesAFile(t *testing.T) {
 	}
 }
 
-func TestAFileThatStandsForALockIsNamed(t *testing.T) {
+func TestLockFileIsNamed(t *testing.T) {
 	conformance.Refused(t, notLocked("out.csv", &rundir.HeldError{Stale: "out.holder"}), "if it has ended, delete out.holder", "another machine's")
 	_, err := lockOutput(filepath.Join(t.TempDir(), "none", "out.csv"))
 	conformance.Refused(t, err, "create output: ", "in no folder")
 }
 
-// TestALockThatAKilledExportHasLeftIsTaken: its file is there, and nobody holds it.
-func TestALockThatAKilledExportHasLeftIsTaken(t *testing.T) {
+// TestLockOfAKilledExportIsTaken: its file is there, and nobody holds it.
+func TestLockOfAKilledExportIsTaken(t *testing.T) {
 	w := newWorld(t, 10)
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out")
@@ -459,7 +459,7 @@ func TestALockThatAKilledExportHasLeftIsTaken(t *testing.T) {
 	conformance.True(t, err == nil && r.Rows == 10, "%+v, %v", r, err)
 }
 
-func TestServersOfSQLReadTheTextOfRows(t *testing.T) {
+func TestSQLServersReadTheServerText(t *testing.T) {
 	w := newWorld(t, 3)
 	for format, want := range map[string]string{MySQL: `a\\\t\n\r\0b` + "\t1\t\xff\\0\t" + `\N`, Postgres: `a\\\t\n\rb` + "\ttrue\t" + `\\xff00` + "\t" + `\N`} {
 		text := "a\\\t\n\rb"

@@ -172,7 +172,7 @@ func inOrder(rows []string, columns []format.FileColumn) []string {
 func noFolder(int) string { return "" }
 
 // A process that is killed after any step leaves what the same command completes: every row once, in files of one schema, and no others.
-func TestALakeIsContinuedAfterAnyStep(t *testing.T) {
+func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	conformance.NotForRaces(t)
 	lookShort(t)
 	const rows = 900
@@ -238,7 +238,7 @@ func TestALakeIsContinuedAfterAnyStep(t *testing.T) {
 }
 
 // What an interrupted export may yet put finds a file in its place, also if the rows that it has are gone.
-func TestALateFileOfAKilledExportReplacesNothing(t *testing.T) {
+func TestLateFileOfAKilledExportReplacesNothing(t *testing.T) {
 	w := newWorld(t, 600)
 	storetest.New(t, "bucket")
 	for _, of := range []string{"parquet", "csv"} {
@@ -270,7 +270,7 @@ func TestALateFileOfAKilledExportReplacesNothing(t *testing.T) {
 	}
 }
 
-func TestALakeInAStoreThatFailsEachActOnceHasEveryRow(t *testing.T) {
+func TestLakeIsCompleteDespiteStoreFaults(t *testing.T) {
 	lookShort(t)
 	const rows = 1500
 	w := newWorld(t, rows)
@@ -301,7 +301,7 @@ func TestALakeInAStoreThatFailsEachActOnceHasEveryRow(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedLakeIsNotContinuedInAnotherForm(t *testing.T) {
+func TestLakeIsNotContinuedInAnotherFormat(t *testing.T) {
 	w := newWorld(t, 600)
 	dir := t.TempDir()
 	c := w.lake(t, dir, "csv")
@@ -340,7 +340,7 @@ func TestAnInterruptedLakeIsNotContinuedInAnotherForm(t *testing.T) {
 }
 
 // A file in a store that was exchanged is found when it is rewritten.
-func TestAFileThatIsNotAsItWasWrittenIsNotRewritten(t *testing.T) {
+func TestModifiedFileIsNotRewritten(t *testing.T) {
 	lookShort(t)
 	w := newWorld(t, 1500)
 	for _, of := range []string{"parquet", "csv"} {
@@ -371,7 +371,7 @@ func TestAFileThatIsNotAsItWasWrittenIsNotRewritten(t *testing.T) {
 	}
 }
 
-func TestTwoExportsToOnePlaceAreOne(t *testing.T) {
+func TestConcurrentLakeExportsWriteOneLake(t *testing.T) {
 	w := newWorld(t, 600)
 	c := w.lake(t, t.TempDir(), "csv")
 	var second error
@@ -387,7 +387,7 @@ func TestTwoExportsToOnePlaceAreOne(t *testing.T) {
 	conformance.Same(t, got, inOrder(tableRows(600, noFolder), m.Columns), "it has other rows")
 }
 
-func TestWhatALakeCannotHoldIsRefusedByName(t *testing.T) {
+func TestDataThatALakeCannotHoldIsRefusedByName(t *testing.T) {
 	w := newWorld(t, 600)
 	put := func(i int, cells tabletest.Cells) {
 		t.Helper()
@@ -424,7 +424,7 @@ func TestWhatALakeCannotHoldIsRefusedByName(t *testing.T) {
 }
 
 // An empty string, an absent cell and values of all types are what they are in an export to one file.
-func TestFilesOfALakeHaveTheTextOfAnExportToAFile(t *testing.T) {
+func TestLakeFilesEqualAFileExport(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	c := w.lake(t, t.TempDir(), "csv")
 	c.PartBytes = 64 << 20
@@ -438,7 +438,7 @@ func TestFilesOfALakeHaveTheTextOfAnExportToAFile(t *testing.T) {
 	}
 }
 
-func TestALakeOfNoRowsHasColumnsOfTheTable(t *testing.T) {
+func TestEmptyLakeHasTheTablesColumns(t *testing.T) {
 	w := newWorld(t, 0)
 	must(t, w.Admin.CreateDefined("d", w.table.Key, tabletest.Plain, map[string]table.Type{"amount": table.Double}))
 	w.table = conformance.Try(w.Admin.Describe("d")).Must(t)
@@ -449,7 +449,7 @@ func TestALakeOfNoRowsHasColumnsOfTheTable(t *testing.T) {
 	}
 }
 
-func TestPlacesWithFolders(t *testing.T) {
+func TestPlacesWithPartitionFolders(t *testing.T) {
 	for place, want := range map[string]string{
 		"oss://b/orders/dt={day(OrderTime)}/": "oss://b/orders/: dt", "dt={x}": ".: dt", "a/b/": "a/b/:", "a/y={x}/m={x > 1 ? \"/\" : y}/": "a/: y m",
 		"a/x{y}/": "error", "a/={y}/": "error", "a/d={y}x/": "error", "a/d={(}/": "error", "a/d={y}/e/": "error", "a/_d={y}/": "error", "a/d={y}/D={y}/": "error", "a/d:={y}/": "error", "a/d={y": "error",

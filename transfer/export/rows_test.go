@@ -153,8 +153,8 @@ func madeCSV(t *rapid.T, c *Config, rows [][]byte) (text string, r Result, faile
 	return out.String() + "\n", r, ""
 }
 
-// TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade: with columns that are named and that are found on the way.
-func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
+// TestRawRowsMakeTheSameCSV: with columns that are named and that are found on the way.
+func TestRawRowsMakeTheSameCSV(t *testing.T) {
 	condition := conformance.Try(keyexpr.CompileWhere("n != 2")).Must(t)
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -40,7 +40,7 @@ func settling(t *testing.T, w *world, do func()) (cfg Config, put func(table, id
 	}
 }
 
-func TestWhatSettlesIsNotWritten(t *testing.T) {
+func TestSettledRowsAreNotWritten(t *testing.T) {
 	for name, plan := range map[string]bool{"plan": true, "sync": false} {
 		t.Run(name, func(t *testing.T) {
 			w := filled(t)
@@ -73,7 +73,7 @@ func TestWhatSettlesIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestASyncOfWhichAllSettlesWritesNothing(t *testing.T) {
+func TestFullySettledSyncWritesNothing(t *testing.T) {
 	w := filled(t)
 	var put func(table, id string, n int)
 	cfg, put := settling(t, w, func() { put("t", "late", 1) })
@@ -83,7 +83,7 @@ func TestASyncOfWhichAllSettlesWritesNothing(t *testing.T) {
 	w.wantRows("late n=1")
 }
 
-func TestAConditionIsThatOfTheRowThatWasReadAgain(t *testing.T) {
+func TestConditionUsesTheRowReadAgain(t *testing.T) {
 	w := filled(t)
 	var put func(table, id string, n int)
 	cfg, put := settling(t, w, func() { put("t", "a", 3) })
@@ -95,8 +95,8 @@ func TestAConditionIsThatOfTheRowThatWasReadAgain(t *testing.T) {
 	w.wantRows("a n=1")
 }
 
-// TestASyncThatIsInterruptedWhileItSettlesComparesAgain: of the files of its first look nothing is written.
-func TestASyncThatIsInterruptedWhileItSettlesComparesAgain(t *testing.T) {
+// TestSyncInterruptedWhileSettlingComparesAgain: of the files of its first look nothing is written.
+func TestSyncInterruptedWhileSettlingComparesAgain(t *testing.T) {
 	w := filled(t)
 	drain, stop := context.WithCancelCause(context.Background())
 	why := &pipeline.Interrupted{Signal: "test", ExitCode: exitcode.Interrupted}

@@ -66,7 +66,7 @@ func TestOnlyTheDifferencesAreWritten(t *testing.T) {
 	wantCounts(t, w.sync(cfg), "equal 99, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
 }
 
-func TestEveryTypeIsWrittenAsItWasCompared(t *testing.T) {
+func TestEveryTypeIsWrittenAsCompared(t *testing.T) {
 	w := filled(t)
 	const row = "k\x00\u00e9\U0001F600,-0,\"\",AP8=,\"\",-9223372036854775808,false,中\x00\n"
 	cfg := w.config(w.write("a.csv", "id,d,e,x,y,n,f,s\n"+row+"l,1e300,\"a\"\"b\",,AA==,9223372036854775807,true,x\n"))
@@ -77,7 +77,7 @@ func TestEveryTypeIsWrittenAsItWasCompared(t *testing.T) {
 	wantCounts(t, w.sync(cfg), "equal 2, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
 }
 
-func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
+func TestBadInputsWithholdDeletes(t *testing.T) {
 	good := "id,n\na,1\n"
 	for name, make := range map[string]func(w *world) Config{
 		"a bad record": func(w *world) Config {
@@ -161,7 +161,7 @@ func TestARejectIsNotSurplus(t *testing.T) {
 	conformance.True(t, err == nil && string(text) == "id,n\nb,x\n", "the rejected records are %q, %v", text, err)
 }
 
-func TestAnInputThatCannotBeReadToItsEndChangesNothing(t *testing.T) {
+func TestUnreadableInputChangesNothing(t *testing.T) {
 	whole := zipped("id,n\na,1\n" + strings.Repeat("b,2\n", 1000))
 	for name, make := range map[string]func(w *world) Config{
 		"truncated": func(w *world) Config { return w.config(w.write("a.csv.gz", whole[:len(whole)-9])) },
@@ -179,7 +179,7 @@ func TestAnInputThatCannotBeReadToItsEndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestARangeAloneIsComparedAndDeleted(t *testing.T) {
+func TestOnlyTheRangeIsComparedAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, integerID)
 	for i := range 10 {
@@ -210,7 +210,7 @@ func TestAnUpdateWritesTheColumnsThatDiffer(t *testing.T) {
 	w.wantRows("a m=1 own=kept", "b m=1 n=1", "c n=3")
 }
 
-func TestAnySyncLeavesWhatTheInputSays(t *testing.T) {
+func TestAnySyncMakesTheTableEqualTheInput(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -321,7 +321,7 @@ func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
 	}
 }
 
-func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
+func TestComparisonKeepsItsReadLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := filled(t)
 		for i := range 20 {
@@ -342,7 +342,7 @@ func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
 	})
 }
 
-func TestASourceOfARangeDeletesWithinItOnly(t *testing.T) {
+func TestRangeSourceDeletesOnlyWithinItsRange(t *testing.T) {
 	w := filled(t)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		w.put(id, tabletest.Cells{"n": int64(1)})
@@ -370,7 +370,7 @@ func TestASourceOfARangeDeletesWithinItOnly(t *testing.T) {
 	w.wantRows("a n=1", "b n=1", "d n=1", "e n=1")
 }
 
-func TestAComparisonIsRepeatedWhereItNoLongerHolds(t *testing.T) {
+func TestOutdatedComparisonIsRepeated(t *testing.T) {
 	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 	w.interruptedAt(cfg, 1)
@@ -399,7 +399,7 @@ func TestDamagedChangesAreRefused(t *testing.T) {
 	w.wantRows("a n=1", "c n=3")
 }
 
-func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
+func TestRecreatedTableIsNotWrittenTo(t *testing.T) {
 	w := filled(t)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\n"))
 	cfg.OnCompared = func(*Summary) {
@@ -412,8 +412,8 @@ func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
 	w.wantRows()
 }
 
-// TestASourceMadeAgainDeletesNothing: the table that was compared is gone, and another one has its name.
-func TestASourceMadeAgainDeletesNothing(t *testing.T) {
+// TestRecreatedSourceDeletesNothing: the table that was compared is gone, and another one has its name.
+func TestRecreatedSourceDeletesNothing(t *testing.T) {
 	w := filled(t, "b", 2)
 	makeSource := func() *tablescan.Origin {
 		must(t, w.Admin.Create("s", []table.KeyColumn{stringID}, tabletest.Plain))
@@ -447,7 +447,7 @@ func TestASourceMadeAgainDeletesNothing(t *testing.T) {
 	w.wantRows("a n=1")
 }
 
-func TestNumbersAreNotChosen(t *testing.T) {
+func TestAutoIncrementValuesAreNotChosen(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, stringID, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 	_, err := Run(context.Background(), w.config(w.write("a.csv", "id,v\na,1\n")))
@@ -456,7 +456,7 @@ func TestNumbersAreNotChosen(t *testing.T) {
 	conformance.Refused(t, err, "takes no chosen number", "with a row that is not there")
 }
 
-func TestWhatCannotBeSynchronisedIsRefused(t *testing.T) {
+func TestUnsupportedSyncsAreRefused(t *testing.T) {
 	w := filled(t)
 	for want, change := range map[string]func(*Config){
 		"--mode":                     func(c *Config) { c.Load.Write.Mode = table.Increment },
@@ -475,7 +475,7 @@ func TestWhatCannotBeSynchronisedIsRefused(t *testing.T) {
 	}
 }
 
-func TestRowsWithNumbersAreChangedAndDeleted(t *testing.T) {
+func TestAutoIncrementRowsAreChangedAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, stringID, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 	for i := range 3 {
@@ -518,8 +518,8 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	wantCounts(t, w.sync(cfg), "equal 1, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
 }
 
-// TestRowsOfOthersAfterTheComparison: what a load writes beside a sync is lost where the sync writes the same row, and stays elsewhere.
-func TestRowsOfOthersAfterTheComparison(t *testing.T) {
+// TestForeignWritesAfterTheComparison: what a load writes beside a sync is lost where the sync writes the same row, and stays elsewhere.
+func TestForeignWritesAfterTheComparison(t *testing.T) {
 	w := filled(t)
 	for _, id := range []string{"equal", "different", "surplus"} {
 		w.put(id, tabletest.Cells{"n": int64(1)})
@@ -537,8 +537,8 @@ func TestRowsOfOthersAfterTheComparison(t *testing.T) {
 	w.wantRows("different n=2", "equal n=1", "missing n=1")
 }
 
-// TestRowsThatDoNotPassAreLeft has files that are older and newer than rows of the table.
-func TestRowsThatDoNotPassAreLeft(t *testing.T) {
+// TestRowsThatFailTheConditionAreSkipped has files that are older and newer than rows of the table.
+func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 	for name, text := range map[string]string{"rising": "stored.at <= new.at", "any": "stored.at != 7 and stored.n != new.n"} {
 		t.Run(name, func(t *testing.T) {
 			for _, mode := range []table.Mode{table.Put, table.Update} {
@@ -572,8 +572,8 @@ func TestRowsThatDoNotPassAreLeft(t *testing.T) {
 	}
 }
 
-// TestRowsThatOthersHaveChangedAreLeft has another one write, after the comparison, to rows that are to be put.
-func TestRowsThatOthersHaveChangedAreLeft(t *testing.T) {
+// TestRowsChangedByOthersAreSkipped has another one write, after the comparison, to rows that are to be put.
+func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 	for name, versions := range map[string]int{"one version": 1, "several": 3} {
 		t.Run(name, func(t *testing.T) {
 			for _, mode := range []table.Mode{table.Put, table.Update} {
@@ -614,8 +614,8 @@ func TestRowsThatOthersHaveChangedAreLeft(t *testing.T) {
 	}
 }
 
-// TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged loses answers: the condition of a row that is sent again fails because of the first attempt.
-func TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged(t *testing.T) {
+// TestOwnEarlierWritesAreNotForeignChanges loses answers: the condition of a row that is sent again fails because of the first attempt.
+func TestOwnEarlierWritesAreNotForeignChanges(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, integerID)
 	var text strings.Builder
@@ -642,7 +642,7 @@ func TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged(t *testing.T) {
 	conformance.True(t, s.Written == 500 && s.ConditionFailed == 0 && s.ExitCode == 0 && lost.Load() != 0, "%+v", s)
 }
 
-func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
+func TestRowsWithoutAPossibleConditionAreRefused(t *testing.T) {
 	w := filled(t)
 	cells, head, line := tabletest.Cells{}, "id", "a"
 	for i := range 40 {
@@ -669,8 +669,8 @@ func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
 	conformance.Refused(t, err, "--if-unchanged with --delete", "with --delete")
 }
 
-// TestARunThatHasFinishedHasItsSummary stops between the two notes of a run's end.
-func TestARunThatHasFinishedHasItsSummary(t *testing.T) {
+// TestFinishedRunHasItsSummary stops between the two notes of a run's end.
+func TestFinishedRunHasItsSummary(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, StateFile, "in the way"), 0o700))
 	r := &run{dir: dir, state: &state{Phase: deleting}, summary: &Summary{State: pipeline.StateFinished}}
@@ -680,7 +680,7 @@ func TestARunThatHasFinishedHasItsSummary(t *testing.T) {
 	conformance.True(t, err == nil && s.State == pipeline.StateFinished, "%+v, %v", s, err)
 }
 
-func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
+func TestOverlappingSyncsDoNotRunTogether(t *testing.T) {
 	for _, tt := range []struct {
 		first, second string // ranges
 		refused       bool
@@ -707,8 +707,8 @@ func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
 	}
 }
 
-// TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed: the run is not finished without its deletes.
-func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *testing.T) {
+// TestRunIsResumableIfTheServiceFailsBeforeDeletes: the run is not finished without its deletes.
+func TestRunIsResumableIfTheServiceFailsBeforeDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := filled(t, "b", 2)
 		cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
@@ -733,7 +733,7 @@ func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *test
 	})
 }
 
-func TestASyncAsksForTheUnitsOfTheLastRunAndKeepsThem(t *testing.T) {
+func TestSyncTakesOverTheUnitsOfTheLastRun(t *testing.T) {
 	w := filled(t)
 	w.put("z", nil)
 	file := func(name string, v parquet.Node) string {

@@ -84,7 +84,7 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 	})
 }
 
-func TestACheckCountsWhatWouldBeRejected(t *testing.T) {
+func TestCheckCountsRejects(t *testing.T) {
 	text := "k,n\na,1\nb,x\n,3\nd,4,5\ne,y\n"
 	cfg := checkOf(t, t.TempDir(), text, keyexpr.Column{Name: "k", Type: table.String})
 	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
@@ -145,7 +145,7 @@ func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
 	})
 }
 
-func TestRecordsThatTheServiceNumbersRepeatNoKey(t *testing.T) {
+func TestAutoIncrementRecordsRepeatNoKey(t *testing.T) {
 	cfg := checkOf(t, t.TempDir(), "k,v\na,1\na,2\n", keyexpr.Column{Name: "k", Type: table.String})
 	cfg.Request.Target.Key = append(cfg.Request.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 	r, err := Check(context.Background(), cfg)
@@ -154,7 +154,7 @@ func TestRecordsThatTheServiceNumbersRepeatNoKey(t *testing.T) {
 	}
 }
 
-func TestACheckNamesAPartitionKeyThatAllRecordsHave(t *testing.T) {
+func TestCheckNamesASinglePartitionKey(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("shop,n\n")
 	for i := range 300 {
@@ -189,8 +189,8 @@ func TestKeysThatDifferLateAreDifferent(t *testing.T) {
 	}
 }
 
-// TestEqualRowsAreEqualHoweverTheyAreWritten writes rows with quotes and without, numbers in several ways, and columns in two orders.
-func TestEqualRowsAreEqualHoweverTheyAreWritten(t *testing.T) {
+// TestEqualRowsAreEqualInAnyEncoding writes rows with quotes and without, numbers in several ways, and columns in two orders.
+func TestEqualRowsAreEqualInAnyEncoding(t *testing.T) {
 	ways := map[string][][]string{ // of a column, its values, each in the ways that it can be written
 		"k": {{"a", `"a"`}, {"b", `"b"`}, {`"c,d"`}},
 		"i": {{"7", "007", "+7", `"7"`}, {"-7"}, {"1000000000000000000", "+1000000000000000000"}, {""}},
@@ -242,7 +242,7 @@ func TestEqualRowsAreEqualHoweverTheyAreWritten(t *testing.T) {
 	})
 }
 
-func TestDelimitersInsideOfValuesAreNotThoseBetweenThem(t *testing.T) {
+func TestDelimitersInsideValues(t *testing.T) {
 	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,s,u\na,\"x,y\",z\na,x,\"y,z\"\n", keyexpr.Column{Name: "k", Type: table.String}))
 	conformance.True(t, err == nil && r.Repeated == 1 && r.Different == 1, "%+v, %v", r, err)
 }

@@ -114,7 +114,7 @@ func TestOneOddCellAmongOthersIsFound(t *testing.T) {
 // stateOf is the state of a column, where tests have another.
 type stateOf = state
 
-func TestWhatUpdatesLeaveOfOneCell(t *testing.T) {
+func TestUpdatesOfOneCell(t *testing.T) {
 	const old = 50 // of a table that keeps what is 100 or newer
 	for what, c := range map[string]struct {
 		versions    int
@@ -156,7 +156,7 @@ func TestWhatUpdatesLeaveOfOneCell(t *testing.T) {
 	conformance.True(t, ok && expired, "a value that has expired: %v, %v", ok, expired)
 }
 
-func TestVersionsOfOneCellAreTheNewestThatAreKept(t *testing.T) {
+func TestNewestVersionsOfACellAreKept(t *testing.T) {
 	of := func(stamp int64, hash uint64) cell { return cell{column: 7, stamp: stamp, hash: hash} }
 	for what, c := range map[string]struct {
 		versions int
@@ -229,7 +229,7 @@ func TestAnOlderVersionIsFoundInAnyColumn(t *testing.T) {
 	}
 }
 
-func TestARowIsMissingUnlessAllOfItMayHaveExpired(t *testing.T) {
+func TestFullyExpiredRowIsNotMissing(t *testing.T) {
 	young, old := cell{stamp: 200}, cell{stamp: 50}
 	for what, c := range map[string]struct {
 		versions []version
@@ -250,7 +250,7 @@ func TestARowIsMissingUnlessAllOfItMayHaveExpired(t *testing.T) {
 	}
 }
 
-func TestRowsAsideAreReadAsTheyWereUnlessTheDiskHasChangedThem(t *testing.T) {
+func TestStoredRowsAreReadUnchangedOrRefused(t *testing.T) {
 	for name, memory := range map[string]int{"memory": 1 << 20, "disk": 100, "nothing but disk": 0} {
 		dir := t.TempDir()
 		store := conformance.Try(spill.Open(spill.Options{Dir: dir})).Must(t)
@@ -387,7 +387,7 @@ func (o *oddOrigin) Open(context.Context, []byte) ([]source.Source, error) {
 	return o.parts, nil
 }
 
-func TestStoredRowsThatCannotAllBeReadAreAnError(t *testing.T) {
+func TestUnreadableStoredRowsAreAnError(t *testing.T) {
 	w := newWorld(t)
 	rows := func(from int64) *sourcetest.Wide {
 		wide := &sourcetest.Wide{Rows: sourcetest.Rows{Name: fmt.Sprint("part ", from), Columns: []string{"id"}}}
@@ -435,7 +435,7 @@ type ranged struct{ source.Origin }
 
 func (ranged) RangeOf(first int64) (int, bool) { return int(first / 10), first >= 0 && first < 30 }
 
-func TestWhatIsFoundIsCountedInItsRange(t *testing.T) {
+func TestResultsAreCountedByRange(t *testing.T) {
 	taken := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	loaded := []source.Snapshot{{Name: "s", Taken: taken, Ranges: []string{"r0 from 0", "r1 from 10", "r2 from 20"}}}
 	const moved = "the source has moved on, or the table was changed, in "
@@ -485,7 +485,7 @@ func TestWhatIsFoundIsCountedInItsRange(t *testing.T) {
 	}
 }
 
-func TestHashesThatComeTwiceAreFound(t *testing.T) {
+func TestDuplicateHashesAreFound(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 8))
 	for n := range 90 {
 		rows := []int{n, 50 * n}[n%2]
@@ -516,9 +516,9 @@ func TestHashesThatComeTwiceAreFound(t *testing.T) {
 	conformance.Equal(t, d.all(1), false, "a hash of zero, which the table cannot have, says something")
 }
 
-// TestRowsAsTheyCameAreJudgedAsTheirCells: rows that the table delivers are compared by their bytes first, and cell by cell only where
+// TestRawRowsAreJudgedLikeTheirCells: rows that the table delivers are compared by their bytes first, and cell by cell only where
 // these differ. The two must agree of values that print alike, of any order of the columns and any timestamps.
-func TestRowsAsTheyCameAreJudgedAsTheirCells(t *testing.T) {
+func TestRawRowsAreJudgedLikeTheirCells(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	bin := func(s string) table.Value { return table.Value{Type: table.Binary, Bytes: []byte(s)} }
 	double := func(d float64) table.Value { return table.Value{Type: table.Double, Double: d} }

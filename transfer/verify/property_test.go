@@ -83,7 +83,7 @@ func (d *draft) apply(id string, fields []string) {
 	}
 }
 
-func TestVerifyFindsDifferencesExactlyWhereTheyAre(t *testing.T) {
+func TestVerifyFindsExactDifferences(t *testing.T) {
 	w := newWorld(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		var d draft
@@ -179,7 +179,7 @@ func (d *draft) damage(t *rapid.T, w *world, name, id string) (kind string, colu
 	return Different, []string{"other"}
 }
 
-func TestWithoutAnOrderAnyRecordOfAKeyIsRight(t *testing.T) {
+func TestAnyRecordOfAKeyIsRightWithoutOrder(t *testing.T) {
 	w := newWorld(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		name := w.make(rt, table.Definition{})
@@ -283,7 +283,7 @@ func cellOf(name string, v any, at int64) record.Cell {
 	return sourcetest.WideCell(name, d, at)
 }
 
-func TestAPutOfRowsThatDescribeThemselvesIsComparedCellByCell(t *testing.T) {
+func TestSelfDescribingPutsAreComparedByCell(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now().Add(-time.Minute)
 	at := now.UnixMilli()
@@ -348,7 +348,7 @@ func TestTypesOfCellsAreCompared(t *testing.T) {
 	}
 }
 
-func TestUpdatesOfRowsThatDescribeThemselvesAreCompared(t *testing.T) {
+func TestSelfDescribingUpdatesAreCompared(t *testing.T) {
 	w := newWorld(t)
 	at := time.Now().Add(-time.Minute).UnixMilli()
 	rows := &sourcetest.Wide{Rows: sourcetest.Rows{Name: "wide", Columns: []string{"id"}}}

@@ -136,7 +136,7 @@ func (l *live) changing() {
 	})
 }
 
-func TestWhatIsOnItsWayAgreesWhenItIsReadAgain(t *testing.T) {
+func TestRowsInFlightSettle(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
 		l.changing()
 		r := run(t, l.config(time.Hour))
@@ -148,7 +148,7 @@ func TestWhatIsOnItsWayAgreesWhenItIsReadAgain(t *testing.T) {
 	})
 }
 
-func TestWhatDiffersStillIsFoundAsItIs(t *testing.T) {
+func TestUnsettledRowsAreReported(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
 		l.changing()
 		for _, id := range []string{"wrong", "wrong2", "lacking"} {
@@ -176,8 +176,8 @@ func TestWhatDiffersStillIsFoundAsItIs(t *testing.T) {
 	})
 }
 
-// TestNothingSettlesThatDoesNotAgree has others change rows all the time, of which some never agree.
-func TestNothingSettlesThatDoesNotAgree(t *testing.T) {
+// TestOnlyEqualRowsSettle has others change rows all the time, of which some never agree.
+func TestOnlyEqualRowsSettle(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
 		for seed := range uint64(2) {
 			random := rand.New(rand.NewPCG(seed, 7))
@@ -254,7 +254,7 @@ func TestNothingSettlesThatDoesNotAgree(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeReadAgainIsRefused(t *testing.T) {
+func TestSettlingRefusesUnreadableSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for want, change := range map[string]func(*live, *Config){
 			"cannot be read again row by row": func(l *live, c *Config) { *c = l.world.config(t, l.table, "id,n\na,1\n"); c.SettleFor = time.Second },
@@ -276,7 +276,7 @@ func TestWhatCannotBeReadAgainIsRefused(t *testing.T) {
 	})
 }
 
-func TestMoreThanIsReadAgainIsFoundAsAtFirst(t *testing.T) {
+func TestTooManyDifferencesAreNotReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := sources["sqlite"](t)
 		l.set("a", 1)
@@ -290,7 +290,7 @@ func TestMoreThanIsReadAgainIsFoundAsAtFirst(t *testing.T) {
 	})
 }
 
-func TestAComparisonThatSettlesEndsWithAnyErrorOnItsWay(t *testing.T) {
+func TestSettlingFailsOnAnyError(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
 		for _, id := range []string{"a", "b"} {
 			l.set(id, 1)

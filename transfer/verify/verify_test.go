@@ -120,7 +120,7 @@ func TestAnExampleOfAnUpdateHasTheValuesOfItsColumns(t *testing.T) {
 	}
 }
 
-func TestASampleReadsItsKeysAlone(t *testing.T) {
+func TestSampleReadsOnlyItsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the waits between attempts take no time
 		w := newWorld(t)
 		name := w.make(t, table.Definition{})
@@ -181,7 +181,7 @@ func TestThrottledReadsAndMovingPartitionsAreReadAgain(t *testing.T) {
 	})
 }
 
-func TestRowsThatTheTableNoLongerKeepsAreExpired(t *testing.T) {
+func TestRowsPastTheirTTLAreExpired(t *testing.T) {
 	now := time.Now()
 	w := newWorld(t)
 	day := 24 * time.Hour
@@ -205,7 +205,7 @@ func TestRowsThatTheTableNoLongerKeepsAreExpired(t *testing.T) {
 	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
 }
 
-func TestVersionsAreTheNewestThatTheTableKeeps(t *testing.T) {
+func TestOnlyTheNewestVersionsAreExpected(t *testing.T) {
 	now := time.Now().UnixMilli()
 	w := newWorld(t)
 	name := w.make(t, table.Definition{MaxVersions: 2, MaxDeviation: 1 << 30})
@@ -245,7 +245,7 @@ func TestTimestampsOfReplacedRowsAreCompared(t *testing.T) {
 	}
 }
 
-func TestAStreamIsComparedWithoutTheColumns(t *testing.T) {
+func TestStreamComparisonDoesNotNameColumns(t *testing.T) {
 	w := newWorld(t)
 	name := w.make(t, table.Definition{})
 	w.put(t, name, "a", cells{"n": int64(2)})
@@ -256,7 +256,7 @@ func TestAStreamIsComparedWithoutTheColumns(t *testing.T) {
 		"%s %+v %q", r.counts(), r.Examples, r.Notes)
 }
 
-func TestWhatCannotBeComparedIsAnError(t *testing.T) {
+func TestImpossibleComparisonsAreErrors(t *testing.T) {
 	w := newWorld(t)
 	name := w.make(t, table.Definition{})
 	_, err := Run(context.Background(), w.config(t, "no_table", "id\na\n"))
@@ -281,7 +281,7 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Run(context.Background(), over)), "no space", "no disk")
 }
 
-func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
+func TestTableReplacedDuringAReadIsAnError(t *testing.T) {
 	for _, sample := range []float64{0, 0.9999999} { // the second looks at the one key, but once in ten million runs
 		w := newWorld(t)
 		name := w.make(t, table.Definition{})
@@ -325,8 +325,8 @@ func (c *told) Surplus([]table.Value) error                     { return c.call(
 func (c *told) Close() error                                    { return c.call("close") }
 func (c *told) Again() error                                    { return c.call("again") }
 
-// TestAComparisonEndsWithAnyErrorOnItsWay fails each request of comparisons, and each call of what is told of changes, once.
-func TestAComparisonEndsWithAnyErrorOnItsWay(t *testing.T) {
+// TestComparisonFailsOnAnyError fails each request of comparisons, and each call of what is told of changes, once.
+func TestComparisonFailsOnAnyError(t *testing.T) {
 	w := newWorld(t)
 	name := w.make(t, table.Definition{})
 	for _, id := range []string{"a", "b", "d", "surplus"} {
@@ -391,7 +391,7 @@ func TestAComparisonEndsWithAnyErrorOnItsWay(t *testing.T) {
 }
 
 // A comparison whose context ends between two ranges has compared nothing of the others.
-func TestAComparisonThatIsStoppedBetweenRangesIsNotComplete(t *testing.T) {
+func TestComparisonStoppedBetweenRangesIsIncomplete(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("stopped")
 	stop(why)
@@ -444,8 +444,8 @@ func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 	conformance.True(t, len(e.Values) == shownColumns, "%d columns are shown", len(e.Values))
 }
 
-// TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade compares a table that numbers its rows, with files of returned keys.
-func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
+// TestRecordsAreComparedByTheirReturnedKeys compares a table that numbers its rows, with files of returned keys.
+func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 	w := newWorld(t)
 	const name = "numbered"
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
@@ -506,8 +506,8 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(Run(t.Context(), cfg)), "", "without the file: no error")
 }
 
-// TestTheKeyOfARejectThatCannotBeKeptIsAnError: without the key, a sync would delete the row of a rejected record.
-func TestTheKeyOfARejectThatCannotBeKeptIsAnError(t *testing.T) {
+// TestUnstorableRejectKeyIsAnError: without the key, a sync would delete the row of a rejected record.
+func TestUnstorableRejectKeyIsAnError(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "disk")
 	must(t, os.Mkdir(dir, 0o700))
 	sorter := conformance.Try(extsort.New(extsort.Options{Memory: 1, Spill: spill.Options{Dir: dir}})).Must(t)

@@ -10,8 +10,8 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// TestRowsAreCountedInTheirRanges compares ranges that are joined as they grow, and partitions, with all rows.
-func TestRowsAreCountedInTheirRanges(t *testing.T) {
+// TestRowsAreCountedByRange compares ranges that are joined as they grow, and partitions, with all rows.
+func TestRowsAreCountedByRange(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		var rows []int64

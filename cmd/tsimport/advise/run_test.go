@@ -59,7 +59,7 @@ func checkVerdicts(t *testing.T, r *Report, want string) {
 	}
 }
 
-func TestStudentCardsAreJudgedAlikeInEveryOrderOfTheFile(t *testing.T) {
+func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
 	// What the baseline of tsbench spread measured of a million of them.
 	measured := map[bench.Order]map[string]float64{
 		bench.Arrival: {"CardID": 1.00, "DeviceID": 1.00, "OrderNumber": 0.04, "SellerID": 0.12},
@@ -118,7 +118,7 @@ func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
 	}
 }
 
-func TestAColumnThatHardlyRepeatsCountsAsDependent(t *testing.T) {
+func TestNearlyUniqueColumnCountsAsDependent(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("DeviceID,SellerID,CardID\n")
 	for i := range 20000 {
@@ -130,7 +130,7 @@ func TestAColumnThatHardlyRepeatsCountsAsDependent(t *testing.T) {
 	conformance.Contains(t, candidate(t, r, "DeviceID+SellerID").Reason, "hardly a DeviceID comes twice", "reason")
 }
 
-func TestFaultsOfAColumnAreNamed(t *testing.T) {
+func TestColumnProblemsAreNamed(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,half,flag,same,price,zip,code,visits,long\n")
 	for i := range 5000 {
@@ -153,7 +153,7 @@ func TestFaultsOfAColumnAreNamed(t *testing.T) {
 	conformance.True(t, c.Verdict == Recommended, "visits, asked for by name: %s: %s", c.Verdict, c.Reason)
 }
 
-func TestDigitsThatAreTextOfDifferentLengthsArePadded(t *testing.T) {
+func TestDigitTextsOfDifferentLengthsArePadded(t *testing.T) {
 	var b strings.Builder
 	for i := range 5000 {
 		fmt.Fprintf(&b, "{\"user\":\"%d\",\"n\":%d}\n", i*2477%5000, i)
@@ -164,7 +164,7 @@ func TestDigitsThatAreTextOfDifferentLengthsArePadded(t *testing.T) {
 	}
 }
 
-func TestTimesThatDoNotSortAsTextStillGiveTheOrderOfArrival(t *testing.T) {
+func TestUnsortableTimesStillGiveArrivalOrder(t *testing.T) {
 	var rows []string
 	start := time.Date(2023, 11, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 6000 {
@@ -177,7 +177,7 @@ func TestTimesThatDoNotSortAsTextStillGiveTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-func TestWithoutTimesTheInputsOrderIsArrivalAndIsReported(t *testing.T) {
+func TestInputOrderIsArrivalOrderWithoutTimes(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,shop\n")
 	for i := range 5000 {
@@ -195,7 +195,7 @@ func TestWithoutTimesTheInputsOrderIsArrivalAndIsReported(t *testing.T) {
 	}
 }
 
-func TestALongInputIsSampledInBlocksAndReported(t *testing.T) {
+func TestLongInputIsSampledInBlocks(t *testing.T) {
 	var text strings.Builder
 	must(t, (bench.StudentCards{Rows: 80000, Seed: 3}).WriteCSV(t.Context(), &text))
 	r := run(t, Config{Memory: 16 << 20}, write(t, "cards.csv", text.String()))
@@ -209,7 +209,7 @@ func TestALongInputIsSampledInBlocksAndReported(t *testing.T) {
 	conformance.Contains(t, r.Design.Unique, "looked at", "unique")
 }
 
-func TestRowsThatShareTheirKeyAreReported(t *testing.T) {
+func TestDuplicateKeysAreReported(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("user,kind\n")
 	for i := range 4000 {
@@ -219,7 +219,7 @@ func TestRowsThatShareTheirKeyAreReported(t *testing.T) {
 	conformance.Equal(t, strings.HasPrefix(r.Design.Unique, "3000 of all rows share"), true, "unique: %s", r.Design.Unique)
 }
 
-func TestRefusedRecordsCountNowhereAndTheFirstIsShown(t *testing.T) {
+func TestRejectedRecordsAreNotCountedAndTheFirstIsShown(t *testing.T) {
 	r := run(t, Config{}, write(t, "r.csv", "id,n\na,1\nb\nc,2\n"))
 	if r.Rows != 2 || r.Rejected != 1 || !strings.Contains(r.FirstReject, "1 fields where the header has 2") {
 		t.Errorf("%d rows, %d rejected: %s", r.Rows, r.Rejected, r.FirstReject)
@@ -253,7 +253,7 @@ func TestWrongRequestsAreNamed(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedRunSaysWhy(t *testing.T) {
+func TestInterruptedRunReturnsItsCause(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("stopped by hand")
 	stop(why)
@@ -267,7 +267,7 @@ func TestColumnsWhoseNamesAreNotIdentifiersAreQuoted(t *testing.T) {
 	}
 }
 
-func TestAValueThatGrowsTooLargeIsSplicedThoughTheSpliceSpreadsALittleLess(t *testing.T) {
+func TestOversizedValueIsSplicedEvenIfItSpreadsSlightlyLess(t *testing.T) {
 	path := write(t, "p.csv", purchases(20000))
 	for _, candidates := range [][]string{nil, {"DeviceID"}, {"DeviceID+SellerID"}} {
 		r := run(t, Config{Growth: 5e6, Candidates: candidates}, path)
@@ -294,7 +294,7 @@ func TestAValueThatGrowsTooLargeIsSplicedThoughTheSpliceSpreadsALittleLess(t *te
 	}
 }
 
-func TestEveryFixAndSpliceHasAWholeKeyAndItsCommand(t *testing.T) {
+func TestEveryFixAndSpliceHasACompleteCommand(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	triple := candidate(t, r, "DeviceID+SellerID+CardID")
 	if triple.Verdict != Recommended || triple.Key == nil || triple.Key.Keys[0] != `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))` {
@@ -310,7 +310,7 @@ func TestEveryFixAndSpliceHasAWholeKeyAndItsCommand(t *testing.T) {
 	conformance.True(t, all >= 3, "%d keys", all)
 }
 
-func TestValuesThatGoColdGetATablePerPeriod(t *testing.T) {
+func TestColdValuesGetATablePerPeriod(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	for _, tt := range []struct {
 		days      int
@@ -352,7 +352,7 @@ func TestValuesThatGoColdGetATablePerPeriod(t *testing.T) {
 	}
 }
 
-func TestPaddingThatWouldMakeTwoValuesOneIsNotProposed(t *testing.T) {
+func TestPaddingThatMergesValuesIsNotProposed(t *testing.T) {
 	var b strings.Builder
 	for i := range 5000 {
 		fmt.Fprintf(&b, "{\"user\":\"%d\"}\n{\"user\":\"0%d\"}\n", i*2477%5000, i*2477%5000)
@@ -360,7 +360,7 @@ func TestPaddingThatWouldMakeTwoValuesOneIsNotProposed(t *testing.T) {
 	conformance.Equal(t, candidate(t, run(t, Config{}, write(t, "u.jsonl", b.String())), "user").Fix, nil, "fix")
 }
 
-func TestNamesThatPkWouldCutAreGivenAnother(t *testing.T) {
+func TestAmbiguousNamesForPkAreRenamed(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("user=id,n:o\n")
 	for i := range 4000 {
@@ -371,7 +371,7 @@ func TestNamesThatPkWouldCutAreGivenAnother(t *testing.T) {
 		"%+v", d)
 }
 
-func TestCodesNeverTurnTheOrderOfTextsAround(t *testing.T) {
+func TestCodesPreserveTextOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 12), 0, 20)
 		sample, a, b := texts.Draw(t, "sample"), rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "a"), rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "b")
@@ -415,8 +415,8 @@ var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// TestRealDataGetAnExpertsVerdicts has the verdicts that a person who knows the data gave.
-func TestRealDataGetAnExpertsVerdicts(t *testing.T) {
+// TestRealDataVerdictsMatchAnExperts has the verdicts that a person who knows the data gave.
+func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
 	dir, judged := conformance.Dir(t), 0
 	for name, want := range map[string]struct {
 		file, verdicts, arrival, key string

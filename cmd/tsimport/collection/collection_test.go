@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestTheCollectorDoesAsUsualAfterItsFirstTime(t *testing.T) {
+func TestOnlyTheFirstCollectionIsLate(t *testing.T) {
 	t.Setenv("GOGC", "")
 	chosen = false
 	set := make(chan int, 2)

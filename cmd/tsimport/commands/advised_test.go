@@ -18,9 +18,9 @@ import (
 // quoted is a word of a command as a shell reads it that knows single quotes.
 var quoted = regexp.MustCompile(`(?:'[^']*'|[^' ])+`)
 
-// TestEveryCommandThatIsAdvisedIsPlannedByTheLoad: for all example data, for files with a key of their own and for databases. The whole key of such
+// TestEveryAdvisedCommandCanBePlanned: for all example data, for files with a key of their own and for databases. The whole key of such
 // a source is in the command, and nothing else of it.
-func TestEveryCommandThatIsAdvisedIsPlannedByTheLoad(t *testing.T) {
+func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 	conformance.NotForRaces(t)
 	root := conformance.Try(filepath.Abs("../../..")).Must(t)
 	tsimport := commandsIn(t)
@@ -109,7 +109,7 @@ func advice() *advise.Report {
 	}}
 }
 
-func TestAdviceForNoTerminalIsPlainAndUncut(t *testing.T) {
+func TestAdviceWithoutATerminalIsPlainAndUncut(t *testing.T) {
 	var b strings.Builder
 	must(t, newAdvicePrinter(&b).print(advice()))
 	if strings.Contains(b.String(), "\x1b") || !strings.Contains(b.String(), "██████░░░░░░  50.0%   25.0%") || !strings.Contains(b.String(), strings.TrimSpace(strings.Repeat("many words ", 20))) {
@@ -130,7 +130,7 @@ func TestAdviceFoldsItsSentencesToTheTerminal(t *testing.T) {
 	}
 }
 
-func TestALineWithoutSpacesIsCutWhereItMust(t *testing.T) {
+func TestLineWithoutSpacesIsCutAtTheWidth(t *testing.T) {
 	lines := fold(strings.Repeat("x", 50)+" end", 20)
 	if len(lines) != 3 || lines[0] != strings.Repeat("x", 20) || lines[2] != strings.Repeat("x", 10)+" end" {
 		t.Errorf("folded into %q", lines)

@@ -92,8 +92,8 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(0, "verify", "same", "-t", "t", "--extra", "fail")
 }
 
-// TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow: a sync writes nothing, not the rows that could be written either.
-func TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow(t *testing.T) {
+// TestUnacceptableCellsAreRefusedBeforeTheFirstRow: a sync writes nothing, not the rows that could be written either.
+func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
 	const day = 24 * time.Hour
@@ -134,8 +134,8 @@ func TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow(t *testing.T) {
 	tsimport(2, "sync", "archive0", "-t", "t0", "--drop-expired")
 }
 
-// TestKeysThatMakeSeveralRowsOfAnArchiveOne: nothing is loaded, and no comparison says that all rows are there.
-func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
+// TestKeyThatMergesArchiveRowsIsRefused: nothing is loaded, and no comparison says that all rows are there.
+func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "a,b,n\n1,1,1\n1,2,2\n2,1,3\n")
 	tsimport(0, "load", "a.csv", "-t", "two", "--pk", "a", "--pk", "b")
@@ -170,8 +170,8 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 	tsimport(0, "verify", "kept", "-t", "turned", "--extra", "fail")
 }
 
-// TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid: a comparison with the archive does not have their rows.
-func TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid(t *testing.T) {
+// TestVerifyMentionsArchiveRejectsLoadedLater: a comparison with the archive does not have their rows.
+func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,a,c\n1,x,\n2,y,z\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id")
@@ -197,9 +197,9 @@ func databaseIn(t *testing.T, statements ...string) {
 	}
 }
 
-// TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads: before the first row, with the columns to add. Two texts that a
+// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad: before the first row, with the columns to add. Two texts that a
 // collation equates are two keys here.
-func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *testing.T) {
+func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport := commandsIn(t)
 	databaseIn(t,
 		"CREATE TABLE geo (region TEXT, city TEXT, n, PRIMARY KEY (region, city))", "INSERT INTO geo VALUES ('a', 'x', 1), ('b', 'x', 2), ('b', 'X', 3)",
@@ -240,8 +240,8 @@ func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *te
 	tsimport(0, "load", "sqlite:shop.db?table=also", "-t", "also", "--pk", "city", "--verify", "-q")
 }
 
-// TestAKeyThatMayMergeRowsOfADumpBringsAWarning: of several dumps the later one is a later night, so that rows of one key need not be a mistake.
-func TestAKeyThatMayMergeRowsOfADumpBringsAWarning(t *testing.T) {
+// TestKeyThatMayMergeDumpRowsIsWarnedOf: of several dumps the later one is a later night, so that rows of one key need not be a mistake.
+func TestKeyThatMayMergeDumpRowsIsWarnedOf(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES (1,'x'),(2,'x');\n-- Dump completed\n")
 	holds(t, tsimport(0, "load", "geo.sql", "-t", "t", "--pk", "city"),
@@ -271,8 +271,8 @@ func holds(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes: a row that is put loses all versions that the archive was not to hold.
-func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
+// TestNewestVersionsArchiveDoesNotOverwriteOlderVersions: a row that is put loses all versions that the archive was not to hold.
+func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	tsimport := commandsIn(t)
 	row := func(id string, versions ...string) string {
 		return `{"Wide":true,"PK":{"Values":[{"C":"id","V":` + id + `,"IsInt":true}]},"Attr":{"Values":[` + strings.Join(versions, ",") + "]}}\n"
@@ -302,8 +302,8 @@ func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 	conformance.True(t, now == all && strings.Count(all, `"TS"`) == 4, "was %s, is %s", all, now)
 }
 
-// TestRowsInThePlaceOfMarksAreNotComparedAsNone: a comparison that rejects all rows would find all of them equal.
-func TestRowsInThePlaceOfMarksAreNotComparedAsNone(t *testing.T) {
+// TestColumnsNamedLikeMarksAreCompared: a comparison that rejects all rows would find all of them equal.
+func TestColumnsNamedLikeMarksAreCompared(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "room,text\na,x\na,y\nb,z\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "room", "--pk", "id:auto", "--returned-keys", "first.csv", "-q")
@@ -316,7 +316,7 @@ func TestRowsInThePlaceOfMarksAreNotComparedAsNone(t *testing.T) {
 	}
 }
 
-func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
+func TestExportFileMayNotBeAFolder(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id\n1\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")
@@ -328,7 +328,7 @@ func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
 	holds(t, tsimport(0, "export", "-t", "t", "-o", "new/"), "archived 1 row with 0 cells of table t in 1 part, ")
 }
 
-func TestAComparisonWithAnArchiveSaysSo(t *testing.T) {
+func TestComparisonNamesTheArchive(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,s\n1,a\n2,b\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:integer", "-q")
@@ -342,8 +342,8 @@ func TestAComparisonWithAnArchiveSaysSo(t *testing.T) {
 	}
 }
 
-// TestARejectedRowOfATableIsNotNamedByALine: it is on none.
-func TestARejectedRowOfATableIsNotNamedByALine(t *testing.T) {
+// TestRejectedTableRowHasNoLineNumber: it is on none.
+func TestRejectedTableRowHasNoLineNumber(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,s\n1,a\nx,b\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:string", "-q")
@@ -351,7 +351,7 @@ func TestARejectedRowOfATableIsNotNamedByALine(t *testing.T) {
 		`the first: t record 2, at id "1" or after it, column id: not an integer ("x")`)
 }
 
-func TestARunOfASyncIsNotComparedAsALoad(t *testing.T) {
+func TestSyncRunIsNotComparedAsALoad(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,s\n1,a\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")

@@ -83,8 +83,8 @@ func cutGzip(t *testing.T) string {
 	return b.String()[:b.Len()-6]
 }
 
-// TestBadFilesHoldUpNoOthers: no file that is wrong keeps others from their table, and none needs a person twice.
-func TestBadFilesHoldUpNoOthers(t *testing.T) {
+// TestBadFilesDoNotBlockOthers: no file that is wrong keeps others from their table, and none needs a person twice.
+func TestBadFilesDoNotBlockOthers(t *testing.T) {
 	conformance.NotForRaces(t)
 	const load = "load in --table t --create --pk id --only-new -q"
 	const stops = "--bad-inputs stop" // at the file that is cut: the load is unfinished, and rows of the others were sent
@@ -196,7 +196,7 @@ func TestBadFilesHoldUpNoOthers(t *testing.T) {
 	}
 }
 
-func TestFlagsWithWhichNobodyCouldSayWhatWasLoadedAreRefused(t *testing.T) {
+func TestFlagsThatHideWhatWasLoadedAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id\n1\n")
 	for flags, says := range map[string]string{
@@ -210,9 +210,9 @@ func TestFlagsWithWhichNobodyCouldSayWhatWasLoadedAreRefused(t *testing.T) {
 	}
 }
 
-// TestAStateThatIsNotThereIsNotBegunOverATableWithRows: what a table has taken may be in a share that is not mounted. A step is a command and what it ends
+// TestMissingStateIsRefusedForATableWithRows: what a table has taken may be in a share that is not mounted. A step is a command and what it ends
 // with and says; "given" does what the step before it has advised. The last column is how many rows the table has afterwards.
-func TestAStateThatIsNotThereIsNotBegunOverATableWithRows(t *testing.T) {
+func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 	conformance.NotForRaces(t)
 	const (
 		put      = "load in --create --pk id --only-new -q --table t --state "
@@ -302,8 +302,8 @@ func TestAStateThatIsNotThereIsNotBegunOverATableWithRows(t *testing.T) {
 	}
 }
 
-// TestFindingABadFileCostsRequestsByTheFile: a place of thousands of files is not listed or read again for each of them.
-func TestFindingABadFileCostsRequestsByTheFile(t *testing.T) {
+// TestBadFileSearchCostsRequestsPerFile: a place of thousands of files is not listed or read again for each of them.
+func TestBadFileSearchCostsRequestsPerFile(t *testing.T) {
 	conformance.NotForRaces(t)
 	for name, bad := range map[string]string{"that cannot be loaded alone": "x\n1\n", "that does not go with the others": "id,m\n1,1\n", "of another type": "id,n\nx,1\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestFindingABadFileCostsRequestsByTheFile(t *testing.T) {
 }
 
 // A scheduler tries again after exit code 1, and not after 2, which an input gets that is not there.
-func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
+func TestUnreachableServerIsNotBadUsage(t *testing.T) {
 	busyMySQL := append([]byte{23, 0, 0, 0, 0xff, 0x10, 0x04}, "Too many connections"...)
 	busyPostgres := append([]byte{'E', 0, 0, 0, 62}, "SFATAL\x00VFATAL\x00C57P03\x00Mthe database system is starting up\x00\x00"...)
 	look := func(origin source.Origin) error {

@@ -30,7 +30,7 @@ import (
 )
 
 // A run that is resumed, a load of a job and a worker do what was asked for: each option has the value that it has when it is typed.
-func TestACommandThatIsNotTypedSaysTheSame(t *testing.T) {
+func TestStoredCommandPrintsTheSame(t *testing.T) {
 	conformance.NotForRaces(t)
 	values := map[options.Kind]string{
 		options.Plain: "text", options.Whole: "0", options.Number: "2.5", options.Size: "3MiB", options.Duration: "90s", options.Texts: "a", options.List: `a,"b,c"`,
@@ -91,7 +91,7 @@ func valueOf(c *call, o *options.Option) any {
 
 // What was given as nothing comes before a run whose rejects are loaded, and before the environment. Half a target takes its other half
 // from there.
-func TestAZeroThatIsGivenIsNotOverruled(t *testing.T) {
+func TestExplicitZeroIsNotOverridden(t *testing.T) {
 	of := func(command string, given ...string) *options.Command {
 		c := &options.Command{Name: command}
 		for _, text := range given {
@@ -114,7 +114,7 @@ func TestAZeroThatIsGivenIsNotOverruled(t *testing.T) {
 	}
 }
 
-func TestVersionTellsWhatWasBuilt(t *testing.T) {
+func TestVersionNamesTheBuild(t *testing.T) {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	devel := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "(devel)"}}
 	clone := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
@@ -152,7 +152,7 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 
 // Of the options of a load, the fields of a request are all that change rows or where they go: a program can ask for what the command
 // can.
-func TestEveryOptionOfALoadIsAFieldOrOfTheCommandAlone(t *testing.T) {
+func TestEveryLoadOptionIsAFieldOrCommandOnly(t *testing.T) {
 	alone := map[string]bool{}
 	for _, name := range []string{
 		"profile", "store", "sync", "json", "quiet", "status", "cpu-profile", "allocations-profile", "metrics-file", "timeout",
@@ -166,7 +166,7 @@ func TestEveryOptionOfALoadIsAFieldOrOfTheCommandAlone(t *testing.T) {
 	}
 }
 
-func TestTheLibraryCopiesATableAsTheCommandDoes(t *testing.T) {
+func TestLibraryCopyEqualsCommandCopy(t *testing.T) {
 	e := enginetest.Start(t)
 	for name, value := range map[string]string{"ENDPOINT": e.URL, "INSTANCE": e.Instance, "ACCESS_KEY_ID": e.AccessKeyID, "ACCESS_KEY_SECRET": e.AccessKeySecret} {
 		t.Setenv("TABLESTORE_"+name, value)
@@ -240,7 +240,7 @@ func says(err error, want string) bool {
 	return err != nil && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n")
 }
 
-func TestSharesAndPercentagesAreReadExactly(t *testing.T) {
+func TestSharesAndPercentagesAreParsedExactly(t *testing.T) {
 	for text, want := range map[string]float64{"1%": 0.01, "0.01": 0.01, "100%": 0, "1": 0, "0.5": 0.5} {
 		got, err := parseShare(text)
 		conformance.True(t, err == nil && got == want, "share %q: %v, %v, want %v", text, got, err, want)
@@ -259,7 +259,7 @@ func TestSharesAndPercentagesAreReadExactly(t *testing.T) {
 	}
 }
 
-func TestSimulationsAreReadOrRefused(t *testing.T) {
+func TestSimulationFlagsAreParsedOrRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "0s 0s 0", "10s": "10s 1s 0", "10s:2s": "10s 2s 0", "10s:2s:32": "10s 2s 32",
 		"x": "--splits", "0s": "--splits", "10s:x": "--splits", "10s:1s:x": "--splits", "10s:1s:2:3": "--splits", "-1s": "--splits",
@@ -283,7 +283,7 @@ func TestSimulationsAreReadOrRefused(t *testing.T) {
 	}
 }
 
-func TestKeysOfTablesAreReadOrRefused(t *testing.T) {
+func TestTableKeysAreParsedOrRefused(t *testing.T) {
 	for text, want := range map[string]string{"id:double": "string, integer or binary", "id:text": "want string, integer", ":string": "without a name", "": "without a name", "id": "give the type too",
 		"id:auto": "cannot be auto", "id:string=upper(a)": "a table has no expressions"} {
 		var said bytes.Buffer
@@ -293,7 +293,7 @@ func TestKeysOfTablesAreReadOrRefused(t *testing.T) {
 	}
 }
 
-func TestColumnFlagsAreReadOrRefused(t *testing.T) {
+func TestColumnFlagsAreParsedOrRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"--type a=integer": "", "--type a=timestamp": "", "--type a=binary(hex)": "",
 		"--type a": "want name=type", "--type =integer": "want name=type", "--type a=text": "--type a=text", "--type a=timestamp(": "--type a=timestamp(",
@@ -315,7 +315,7 @@ func TestColumnFlagsAreReadOrRefused(t *testing.T) {
 	}
 }
 
-func TestDialectFlagsAreReadOrRefused(t *testing.T) {
+func TestDialectFlagsAreParsedOrRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                       "",
 		`--delimiter ; --quote ' --escape \`:     "",
@@ -360,7 +360,7 @@ func TestDialectFlagsAreReadOrRefused(t *testing.T) {
 	}
 }
 
-func TestOrdersAndSyncsAreReadOrRefused(t *testing.T) {
+func TestOrderAndSyncFlagsAreParsedOrRefused(t *testing.T) {
 	noSync, err := parseSync("none")
 	conformance.True(t, err == nil && noSync, "%v %v", noSync, err)
 	noSync, err = parseSync("always")
@@ -417,7 +417,7 @@ func TestHalfAnAccessKeyIsRefused(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPToAnotherMachineIsWarnedOf(t *testing.T) {
+func TestPlainHTTPToAnotherMachineWarns(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"https://x.example": "", "http://localhost:80": "", "http://127.0.0.2": "", "http://[::1]:80": "", "http://[::ffff:127.0.0.1]": "",
 		"http://x.example": "rows are not encrypted", "http://t.cn-hangzhou.ots.aliyuncs.com": "rows are not encrypted", "http://192.0.2.1": "rows are not encrypted",
@@ -447,7 +447,7 @@ func TestLinesOfASampleAreItsKeys(t *testing.T) {
 	conformance.True(t, errors.Is(err, os.ErrNotExist), "%v", err)
 }
 
-func TestALineOfAListIsRefusedAsTheAddressIs(t *testing.T) {
+func TestListLineIsRefusedLikeItsAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, address := range []string{"kafka://h/t", "gs://b/o.csv", "postgre://h/d", "jdbc:mysql://h/d", "postgres://h/d?table=t"} {
 		put(t, "list", "# inputs\n"+address+"\n")
@@ -465,7 +465,7 @@ func TestALineOfAListIsRefusedAsTheAddressIs(t *testing.T) {
 	}
 }
 
-func TestProcessesAreForALoadThatIsPlanned(t *testing.T) {
+func TestWorkersFlagNeedsAJobDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id\n1\n")
 	for flags, want := range map[string]string{"--workers 3": "or give --job-dir too", "--plan": "or give --job-dir too", "--workers 0": "--workers 0: want 1 to 4096", "--workers 0 --job-dir d": "--workers 0: want 1 to 4096"} {

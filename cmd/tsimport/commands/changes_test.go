@@ -157,9 +157,9 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 	panic(form)
 }
 
-// TestChangesAfterACopyLeaveWhatTheirSourceHas loads a source as it was at a moment, then its changes from any earlier moment on, or from that
+// TestChangesAfterACopyEqualTheSource loads a source as it was at a moment, then its changes from any earlier moment on, or from that
 // one; again from anywhere, and in several loads: the table is the source.
-func TestChangesAfterACopyLeaveWhatTheirSourceHas(t *testing.T) {
+func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 	for seed := range uint64(*historySeeds) {
 		rnd := rand.New(rand.NewPCG(seed, 44))
 		h := drawHistory(rnd, 20+rnd.IntN(100))
@@ -267,7 +267,7 @@ func exportedHistory(t *testing.T, tsimport func(int, ...string) string) (text s
 	return historyOf(t, rows)
 }
 
-func TestALoadOfChangesRefusesWhatItCannotKeep(t *testing.T) {
+func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "c.csv", "op,id,v\nI,a,1\nD,b,\n")
 	put(t, "rows.jsonl", `{"id":"a"}`+"\n")
@@ -303,8 +303,8 @@ func TestALoadOfChangesRefusesWhatItCannotKeep(t *testing.T) {
 	holds(t, tsimport(2, "verify", "c.csv", "--mode", "changes", "-t", "versions"), "compare the table with its source")
 }
 
-// TestNothingAfterAChangeThatCannotBeAppliedIsWritten has such a change among others, first, in the middle and last.
-func TestNothingAfterAChangeThatCannotBeAppliedIsWritten(t *testing.T) {
+// TestNothingIsWrittenAfterAFailedChange has such a change among others, first, in the middle and last.
+func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 	for _, at := range []int{0, 5, 9} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			tsimport := commandsIn(t)
@@ -334,8 +334,8 @@ func TestNothingAfterAChangeThatCannotBeAppliedIsWritten(t *testing.T) {
 	}
 }
 
-// TestALoadOfChangesSaysHowFarItHasComeInTheLog ends at a change that cannot be applied, is resumed, and comes to the end.
-func TestALoadOfChangesSaysHowFarItHasComeInTheLog(t *testing.T) {
+// TestChangeLoadReportsItsLogPosition ends at a change that cannot be applied, is resumed, and comes to the end.
+func TestChangeLoadReportsItsLogPosition(t *testing.T) {
 	conformance.NotForRaces(t)
 	of := `"__debezium.source.column.type":"OTHER"`
 	pad := strings.Repeat("x", 1000) // so that there are many splits

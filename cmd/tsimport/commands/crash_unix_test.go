@@ -29,7 +29,7 @@ var crashes = map[string]func(){
 }
 
 // Schedulers take 2 for bad usage, which is not tried again. A crash is.
-func TestACrashIsNotTakenForBadUsage(t *testing.T) {
+func TestCrashExitCodeIsNotBadUsage(t *testing.T) {
 	const which = "TSIMPORT_TEST_CRASH"
 	if crash := crashes[os.Getenv(which)]; crash != nil {
 		crashLoudly()

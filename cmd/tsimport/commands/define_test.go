@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-func TestANewTableHasTheIndexesThatItIsDefinedWith(t *testing.T) {
+func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "p.csv", "id,city,age,price,note\n1,HZ,30,1.5,x\n2,SH,20,2.5,\n3,HZ,20,,y\n")
 	load := []string{"load", "p.csv", "--create", "--pk", "id:integer", "-t"}
@@ -45,7 +45,7 @@ func TestANewTableHasTheIndexesThatItIsDefinedWith(t *testing.T) {
 	tsimport(2, "table", "describe", "y")
 }
 
-func TestALoadSaysThatNumbersAreKeptNowhere(t *testing.T) {
+func TestLoadWarnsThatGeneratedKeysAreNotSaved(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "m.csv", "g,x\na,1\n")
 	const note = "the values that the service assigns to seq are kept nowhere"

@@ -237,9 +237,9 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 	return verdicts, wrong
 }
 
-// TestTwoInputsLeaveTheTableThatTheyMean loads pairs of inputs together, one after the other and in the other order. Each load leaves
+// TestTwoInputsLeaveTheExpectedTable loads pairs of inputs together, one after the other and in the other order. Each load leaves
 // the table that its records mean, or is refused, or rejects records by name.
-func TestTwoInputsLeaveTheTableThatTheyMean(t *testing.T) {
+func TestTwoInputsLeaveTheExpectedTable(t *testing.T) {
 	e := enginetest.Start(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", e.AccessKeyID)
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", e.AccessKeySecret)

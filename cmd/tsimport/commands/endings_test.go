@@ -33,7 +33,7 @@ var (
 	everyForm     = flag.Bool("every-form", false, "end each command with --quiet, without, and with a log of JSON (make e2e)")
 )
 
-// wayToEnd is a row of the table of endings, which docs/fields.md has and TestEveryEndingIsSaidAndCounted makes happen.
+// wayToEnd is a row of the table of endings, which docs/fields.md has and TestEveryEndingIsReportedAndCounted makes happen.
 type wayToEnd struct {
 	why, zh string
 	code    int
@@ -185,9 +185,9 @@ func (w *wayToEnd) row(language int) string {
 	return fmt.Sprintf("| %s | `%d` | %s | %s | %s | %s |\n", [2]string{w.why, w.zh}[language], w.code, line[language], events, success[language], of)
 }
 
-// TestEveryEndingIsSaidAndCounted ends each command in each way, with --quiet, without, or with a log of JSON in turn: a code other than 0 says why in the
+// TestEveryEndingIsReportedAndCounted ends each command in each way, with --quiet, without, or with a log of JSON in turn: a code other than 0 says why in the
 // last line, and its metrics have the table that the command line names and keep when it last succeeded.
-func TestEveryEndingIsSaidAndCounted(t *testing.T) {
+func TestEveryEndingIsReportedAndCounted(t *testing.T) {
 	conformance.NotForRaces(t)
 	t.Chdir(t.TempDir())
 	s := startServiceOfEndings(t)
@@ -423,7 +423,7 @@ func (s *serviceOfEndings) files(t *testing.T) {
 	conformance.MustTrue(t, code == 0, "%v", code)
 }
 
-func TestAnExportWarnsOfWhatNoRowHad(t *testing.T) {
+func TestExportWarnsOfUnmatchedColumnsAndConditions(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,v\n1,a\n")
 	var said bytes.Buffer
@@ -450,7 +450,7 @@ func gzipped(t *testing.T, text string) string {
 	return out.String()
 }
 
-// TestMetricsOfHowCommandsEnded is about who is told; TestEveryEndingIsSaidAndCounted about what.
+// TestMetricsOfHowCommandsEnded is about who is told; TestEveryEndingIsReportedAndCounted about what.
 func TestMetricsOfHowCommandsEnded(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,n\n1,2\n2,3\n")
@@ -482,7 +482,7 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 	}
 }
 
-func TestALoadThatFailedAndIsThenHeldHasNotSucceeded(t *testing.T) {
+func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id], only-new: true}\n  two: {after: [one], from: [none.csv], pk: [id]}\n")
 	put(t, "a.csv", "id,n\n1,2\n")
@@ -500,8 +500,8 @@ func TestALoadThatFailedAndIsThenHeldHasNotSucceeded(t *testing.T) {
 	}
 }
 
-// TestRowsOfTheNightBeforeDoNotCount is about loads of a job that has failed and is resumed, and about clocks: that of the process before was ahead.
-func TestRowsOfTheNightBeforeDoNotCount(t *testing.T) {
+// TestEarlierNightsRowsAreNotCounted is about loads of a job that has failed and is resumed, and about clocks: that of the process before was ahead.
+func TestEarlierNightsRowsAreNotCounted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}}\nloads:\n  done: {from: [d-*.csv]}\n  failed: {from: [f-*.csv]}\n")
 	put(t, "d-1.csv", "id,n\n1,2\n")

@@ -73,7 +73,7 @@ func (e *expiring) put(t *testing.T, name string, id int, cells func(*tablestore
 	conformance.Must(t, conformance.ErrorOf(e.Client().PutRow(&tablestore.PutRowRequest{PutRowChange: c})))
 }
 
-func TestCellsThatExpireDuringALoadAreCountedAndTheOthersAreWritten(t *testing.T) {
+func TestCellsExpiringDuringALoadAreCounted(t *testing.T) {
 	tsimport := commandsIn(t)
 	const rows = 40
 	for name, move := range map[string]func(e *expiring){

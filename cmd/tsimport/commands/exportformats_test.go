@@ -83,9 +83,9 @@ func typedTable(t *testing.T, tsimport func(want int, args ...string) string, ta
 	return rows
 }
 
-// TestWhatAnExportLosesIsWhatItSays exports a table in each format, loads that with the flags that the export names, and compares cell by
+// TestExportReportsItsLosses exports a table in each format, loads that with the flags that the export names, and compares cell by
 // cell: exactly what the export has listed is lost.
-func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
+func TestExportReportsItsLosses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tsimport := func(want int, args ...string) string {
 		t.Helper()
@@ -163,7 +163,7 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 	conformance.True(t, strings.HasPrefix(text, "id,k,s\n"), "the header is %.30q", text)
 }
 
-func TestEveryFormatTakesTheSameSelection(t *testing.T) {
+func TestSelectionIsTheSameInEveryFormat(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tsimport := func(args ...string) string {
 		t.Helper()
@@ -198,7 +198,7 @@ func TestEveryFormatTakesTheSameSelection(t *testing.T) {
 	}
 }
 
-func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
+func TestExportFormatFollowsTheFileName(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "in.csv", "id,n\n1,2\n")
 	tsimport(0, "load", "in.csv", "--table", "t", "--pk", "id:integer", "-q")
@@ -223,7 +223,7 @@ func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
 	}
 }
 
-func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
+func TestFilteredArchiveIsMarkedPartial(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,n,s\n1,1,a\n2,2,b\n3,,c\n4,4,d\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:integer", "--type", "n=integer")
@@ -261,8 +261,8 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 	conformance.True(t, os.IsNotExist(err), "a refused export has made its folder: %v", err)
 }
 
-// TestAFolderForOtherProgramsLoadsAsTheSameRows in each format, with partition folders and without.
-func TestAFolderForOtherProgramsLoadsAsTheSameRows(t *testing.T) {
+// TestLakeFolderLoadsTheSameRows in each format, with partition folders and without.
+func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
 	store := storetest.New(t, "bucket")
@@ -298,8 +298,8 @@ func TestAFolderForOtherProgramsLoadsAsTheSameRows(t *testing.T) {
 	conformance.True(t, len(store.Keys()) >= 8, "the store has %q", store.Keys())
 }
 
-// TestAnExportToAStoreThatIsNotFinishedIsNotLoaded: its files are a part of the table.
-func TestAnExportToAStoreThatIsNotFinishedIsNotLoaded(t *testing.T) {
+// TestUnfinishedExportIsNotLoaded: its files are a part of the table.
+func TestUnfinishedExportIsNotLoaded(t *testing.T) {
 	tsimport := commandsIn(t)
 	store := storetest.New(t, "bucket")
 	store.Set("lake/part-00001-00001.csv", "id\n1\n", time.Now())
@@ -343,7 +343,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-func TestWhatAFolderForOtherProgramsIsNotIsRefused(t *testing.T) {
+func TestOptionsThatLakesLackAreRefused(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "in.csv", "id,n\n1,2\n")
 	tsimport(0, "load", "in.csv", "--table", "t", "--pk", "id:integer", "-q")

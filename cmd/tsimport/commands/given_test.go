@@ -65,7 +65,7 @@ func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
 	conformance.True(t, err == nil && len(left) == 0, "something was written: %v, %v", left, err)
 }
 
-func TestEveryCommandSaysTheSameOfAnAddress(t *testing.T) {
+func TestAddressErrorsAreTheSameInEveryCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	job := "version: 1\nloads:\n  a: {from: 'gs://b/k', table: t, store: s}\n"
 	conformance.Must(t, os.WriteFile("job.yaml", []byte(job), 0o600))
@@ -143,8 +143,8 @@ func eachFlag(do func(command string, f cli.Flag)) {
 	walk("", newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Commands)
 }
 
-// TestHelpShowsFirstWhatANewcomerNeeds looks at the help of every command, at the rest and at each group.
-func TestHelpShowsFirstWhatANewcomerNeeds(t *testing.T) {
+// TestHelpShowsBasicFlagsFirst looks at the help of every command, at the rest and at each group.
+func TestHelpShowsBasicFlagsFirst(t *testing.T) {
 	helpOf := func(command, part string, want int) string {
 		var out, errOut bytes.Buffer
 		code := Run(append(append([]string{"tsimport"}, strings.Fields(command)...), "--help"+part), &out, &errOut)
@@ -182,7 +182,7 @@ func TestHelpShowsFirstWhatANewcomerNeeds(t *testing.T) {
 	conformance.Contains(t, helpOf("help load", "", 0), "--only-new", "help load")
 }
 
-func TestTheMemoryLimitIsSetUnlessTheUserSetIt(t *testing.T) {
+func TestMemoryLimitDefersToTheUsers(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 	t.Setenv("GOMEMLIMIT", "9GiB")
@@ -196,7 +196,7 @@ func TestTheMemoryLimitIsSetUnlessTheUserSetIt(t *testing.T) {
 	}
 }
 
-func TestWithoutAnOrderTheUserIsWarnedWhereItMatters(t *testing.T) {
+func TestOrderNoneWarnsWhereOrderMatters(t *testing.T) {
 	for _, tt := range []struct {
 		write pipeline.Write
 		warns bool
@@ -236,7 +236,7 @@ func TestEveryCommandAndEveryFlagOfALoadHasAGroup(t *testing.T) {
 
 var updateSchema = flag.Bool("update", false, "write docs/job.schema.json")
 
-func TestTheSchemaOfJobFilesIsThatOfTheFlags(t *testing.T) {
+func TestTheSchemaOfJobFilesMatchesTheFlags(t *testing.T) {
 	name := filepath.Join("..", "..", "..", "docs", "job.schema.json")
 	want := conformance.Try(job.NewVocabulary().Schema()).Must(t)
 	if *updateSchema {
@@ -247,7 +247,7 @@ func TestTheSchemaOfJobFilesIsThatOfTheFlags(t *testing.T) {
 		"%s is not that of the flags (%v); write it with make schema", name, err)
 }
 
-func TestEveryVisibleFlagOfALoadIsAKeyOrSaysWhatToDo(t *testing.T) {
+func TestEveryVisibleLoadFlagIsAKeyOrHasAHint(t *testing.T) {
 	v := job.NewVocabulary()
 	for _, command := range []string{job.Load, job.Copy, job.Sync, job.Export} {
 		known := map[string]bool{}
@@ -263,7 +263,7 @@ func TestEveryVisibleFlagOfALoadIsAKeyOrSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestFlagsThatDestroyComeFromNoVariable(t *testing.T) {
+func TestDestructiveFlagsHaveNoVariable(t *testing.T) {
 	for _, name := range []string{"delete", "mode", "create", "fresh"} {
 		conformance.Equal(t, variableOf(name), "", "the variable of --%s", name)
 	}
@@ -376,7 +376,7 @@ func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
 	t.Logf("%d typos, %d of several words", checked, several)
 }
 
-func TestShellsAreToldWhatMayFollow(t *testing.T) {
+func TestShellCompletion(t *testing.T) {
 	defer func(args []string) { os.Args = args }(os.Args)
 	ask := func(args ...string) string {
 		var out strings.Builder

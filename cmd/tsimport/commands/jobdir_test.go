@@ -20,8 +20,8 @@ func serviceInEnvironment(t *testing.T) {
 	}
 }
 
-// TestTheLoadsOfAJobAreDoneByWorkers plans a job for many machines, and does it by one worker after another.
-func TestTheLoadsOfAJobAreDoneByWorkers(t *testing.T) {
+// TestWorkersRunTheLoadsOfAJob plans a job for many machines, and does it by one worker after another.
+func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	serviceInEnvironment(t)
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,v\n1,x\n2,y\n")

@@ -28,7 +28,7 @@ func plannerOf(parallel int, loads ...any) *jobPlanner {
 	return p
 }
 
-func TestThePlannedTimeIsThatOfTheLoadsInTheirOrder(t *testing.T) {
+func TestPlannedTimeFollowsTheOrderOfLoads(t *testing.T) {
 	none := []string(nil)
 	for name, tt := range map[string]struct {
 		p    *jobPlanner
@@ -59,7 +59,7 @@ func TestThePlannedTimeIsThatOfTheLoadsInTheirOrder(t *testing.T) {
 	conformance.Equal(t, p.plan.Totals.Seconds, 40, "%+v", p.plan.Totals)
 }
 
-func TestLoadsArePlannedInTheOrderInWhichAJobBeginsThem(t *testing.T) {
+func TestLoadsArePlannedInStartOrder(t *testing.T) {
 	none := []string(nil)
 	p := plannerOf(1, "x", 1.0, []string{"y"}, "y", 1.0, none, "z", 1.0, []string{"w"}, "v", 1.0, none, "w", 1.0, []string{"v"})
 	var got []string
@@ -75,7 +75,7 @@ func TestLoadsArePlannedInTheOrderInWhichAJobBeginsThem(t *testing.T) {
 		"of two at a time, only what after: names is waited for")
 }
 
-func TestRowsCostWriteUnitsAndTimeAtTheLowestCeiling(t *testing.T) {
+func TestPlanCostsUseTheLowestCeiling(t *testing.T) {
 	cost := func(change func(l *loadPlan, cfg *pipeline.Config)) *loadPlan {
 		p := plannerOf(1)
 		l := &loadPlan{Rows: 1000, RowBytes: 5000, Sampled: 100, Rejected: 10, WriteUnits: -1, Seconds: -1, plans: p, units: 2, Existing: &planTable{Partitions: 4}}
@@ -108,7 +108,7 @@ func TestRowsCostWriteUnitsAndTimeAtTheLowestCeiling(t *testing.T) {
 	}
 }
 
-func TestTheLastRunThatTookAWhileMeasuresARate(t *testing.T) {
+func TestLastLongRunGivesTheRate(t *testing.T) {
 	root := t.TempDir()
 	summary := func(folder string, written int, seconds float64, more string) {
 		t.Helper()

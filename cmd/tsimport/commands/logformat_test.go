@@ -218,7 +218,7 @@ func terminal(columns int) (*display, *bytes.Buffer) {
 	return &display{w: &out, terminal: true, columns: func() int { return columns }}, &out
 }
 
-func TestPaintedLinesAreReplacedAndStayBelowWhatIsWritten(t *testing.T) {
+func TestPaintedLinesStayBelowWrittenText(t *testing.T) {
 	d, out := terminal(20)
 	d.Write([]byte("first\n"))
 	d.paint("bar 1", "lane a", "lane b")
@@ -269,7 +269,7 @@ func TestAClosedPipeIsReportedToItsWriter(t *testing.T) {
 	conformance.Refused(t, conformance.ErrorOf(d.Write([]byte("text\n"))), "", "no error")
 }
 
-func TestADifferenceOfVersionsSaysWhatOneSideLacks(t *testing.T) {
+func TestVersionDifferenceNamesTheMissingSide(t *testing.T) {
 	for _, c := range []struct {
 		input, table []string
 		want         string
@@ -287,7 +287,7 @@ func TestADifferenceOfVersionsSaysWhatOneSideLacks(t *testing.T) {
 }
 
 // Others may have put a link where an output is written before it gets its name.
-func TestAnOutputIsNotWrittenThroughAPlantedLink(t *testing.T) {
+func TestOutputDoesNotFollowAPlantedLink(t *testing.T) {
 	dir := t.TempDir()
 	victim, out := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv")
 	put(t, victim, "precious")

@@ -14,8 +14,8 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestCommandsLookAtATableThatExists has columns that only some rows have, and follows the advice.
-func TestCommandsLookAtATableThatExists(t *testing.T) {
+// TestCommandsInspectAnExistingTable has columns that only some rows have, and follows the advice.
+func TestCommandsInspectAnExistingTable(t *testing.T) {
 	tsimport := commandsIn(t)
 	var rows strings.Builder
 	for i := range 3000 {
@@ -45,10 +45,10 @@ func TestCommandsLookAtATableThatExists(t *testing.T) {
 	holds(t, tsimport(2, "advise", "ots://tsimport/nope"), "does not exist")
 }
 
-var plantedTables = flag.Int("planted-tables", 5, "tables whose faults TestFaultsOfATableAreFound plants")
+var plantedTables = flag.Int("planted-tables", 5, "tables whose faults TestTableProblemsAreFound plants")
 
-// TestFaultsOfATableAreFound plants tables whose rows have no column of times, only those of their cells.
-func TestFaultsOfATableAreFound(t *testing.T) {
+// TestTableProblemsAreFound plants tables whose rows have no column of times, only those of their cells.
+func TestTableProblemsAreFound(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
 	began := time.Now().Add(-23 * time.Hour) // the service takes timestamps of a day
@@ -97,8 +97,8 @@ func TestFaultsOfATableAreFound(t *testing.T) {
 	}
 }
 
-// TestExplainTakesARangeOfValues also has a text with two dots.
-func TestExplainTakesARangeOfValues(t *testing.T) {
+// TestExplainAcceptsAValueRange also has a text with two dots.
+func TestExplainAcceptsAValueRange(t *testing.T) {
 	tsimport := commandsIn(t)
 	key := []string{"explain", "--type", "n=integer", "--type", "s=string", "--pk", "k=pad(n,4)+s", "--value"}
 	holds(t, tsimport(0, append(key, "n=15..100")...), "the rows of n=15..100 are in one range", `"k", "0015"`, `"k", "0100"`)

@@ -90,7 +90,7 @@ func exists(name string) bool {
 
 const day = 24 * time.Hour
 
-func TestOldRunsAreRemovedAndNewOnesOfEachTableKept(t *testing.T) {
+func TestPruneKeepsTheNewestRunsOfEachTable(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id\n1\n2\n")
 	for i, name := range []string{"a1", "a2", "a3", "a4"} {
@@ -139,7 +139,7 @@ func TestOldRunsAreRemovedAndNewOnesOfEachTableKept(t *testing.T) {
 	conformance.Equal(t, strings.Count(out, "\n"), 6, "%v", out)
 }
 
-func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
+func TestNeededRunsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	put(t, "in.csv", "id\n1\n2\n")
@@ -197,7 +197,7 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 	command(t, 3, "run", "job.yaml", "-q", "--max-errors", "5", "--run-dir", filepath.Join(root, "job"))
 }
 
-func TestARunWhoseRejectsAnotherReadsIsKept(t *testing.T) {
+func TestRunIsKeptWhileAnotherReadsItsRejects(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "bad.csv", "id\n1\nx\ny\n")
 	put(t, "in.csv", "id\n1\n")
@@ -226,7 +226,7 @@ func TestARunOfTheFutureIsNotOld(t *testing.T) {
 		"removed %v, kept %v", removed, kept)
 }
 
-func TestAMistypedPruneIsNotTakenForAFolder(t *testing.T) {
+func TestMistypedPruneIsNotAFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, stderr := command(t, 2, "runs", "prun", "--older-than", "1d")
 	conformance.True(t, strings.Contains(stderr, "older-than"), "%v", stderr)
@@ -258,7 +258,7 @@ func aRun(t *testing.T, name string, job *checkpoint.Job) string {
 	return folder
 }
 
-func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
+func TestRunKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	folder := aRun(t, "killed", &checkpoint.Job{Args: []string{"load", "in.csv"}})
 	for _, given := range []string{folder, ""} {
@@ -272,7 +272,7 @@ func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 }
 
 // What concerns the machine comes from the command that resumes; what was asked for, from the run.
-func TestAResumedRunTakesTheFlagsOfItsMachine(t *testing.T) {
+func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\na,1\n")
 	asked := &options.Command{Name: "load", Request: options.Request{From: []string{"in.csv"}, Table: "t"}}
@@ -313,7 +313,7 @@ func TestARunThatWasStartedOverIsNotResumed(t *testing.T) {
 	conformance.True(t, err != nil, "%+v", r)
 }
 
-func TestAJobSaysWhatWasVerifiedAndRejected(t *testing.T) {
+func TestJobReportsVerifiedAndRejectedRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\n1,1\nx,2\n")
 	put(t, "job.yaml", "version: 1\nloads:\n  a: {from: in.csv, pk: 'id:integer', create: true, verify: true}\n  b: {from: in.csv, pk: 'id:integer', create: true}\n")

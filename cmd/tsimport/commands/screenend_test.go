@@ -78,7 +78,7 @@ func TestTheEndOfALoadSaysWhatTheReportHas(t *testing.T) {
 	}
 }
 
-func TestProgressSaysWhatLimitsTheLoad(t *testing.T) {
+func TestProgressNamesTheLimit(t *testing.T) {
 	s := new(screen)
 	text := s.counts()
 	conformance.True(t, !strings.Contains(text, "limited"), "%v", text)
@@ -203,7 +203,7 @@ func TestTheSpreadIsReported(t *testing.T) {
 	conformance.Equal(t, cmp.Diff(want, got), "", "(-want +got)")
 }
 
-func TestPartitionsWithoutRowsAreNotReportedAsWritten(t *testing.T) {
+func TestEmptyPartitionsAreNotReportedAsWritten(t *testing.T) {
 	one := "written to 1 of 8 partitions (the others got no row), the last of them reached after 1s"
 	for _, c := range []struct {
 		written          int64
@@ -247,7 +247,7 @@ func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
 	conformance.Equal(t, s.bytesDone(), 800, "bytes done of a dry run: what was read")
 }
 
-func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
+func TestTimeLeftUsesTheLastSeconds(t *testing.T) {
 	s, p := progressed(0, 1000, 1000, 1000, 0)
 	at := func(second, written int64, want string) {
 		t.Helper()
@@ -264,7 +264,7 @@ func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
 	at(45, 1000, "")
 }
 
-func TestTheTimeLeftIsThatOfTheSlowestPartition(t *testing.T) {
+func TestTimeLeftUsesTheSlowestPartition(t *testing.T) {
 	s, p := progressed(0, 1000, 1000, 1000, 900)
 	p.SlowestLeft.Store(61_000)
 	got := s.left(s.start.Add(5 * time.Second))
@@ -299,7 +299,7 @@ func TestABarIsPaintedInOneLine(t *testing.T) {
 	}
 }
 
-func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
+func TestTimeLeftOfALimitedLoadCountsRecords(t *testing.T) {
 	s, p := progressed(0, 0, 4000, 400, 350)
 	s.resume(keep.Resumed{Written: 100, Final: 100, Read: 100, BytesRead: 1000})
 	p.Ended.Rejected.Store(50)
@@ -324,7 +324,7 @@ func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
 	conformance.Contains(t, s.progressText(), "3.9 KiB read, 400 of at most 1,000 records", "shown")
 }
 
-func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
+func TestLateInputIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var shown bytes.Buffer
 		d := newDisplay(&shown)
@@ -380,7 +380,7 @@ func TestTheProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
 	}
 }
 
-func TestProgressSaysThatRowsAreLookedUpAndCheckedForCopies(t *testing.T) {
+func TestProgressReportsLookupsAndCopyChecks(t *testing.T) {
 	// The first answer is lost, then the second request: its row is not found, and sent again.
 	s, err := server.Open("", server.Options{InMemory: true, Faults: &faults.Plan{Decide: func(r faults.Request) faults.Fault {
 		return faults.Fault{Action: map[int]faults.Action{0: faults.DropAfter, 1: faults.DropBefore}[r.N]}

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-func TestTheStateIsShownAsOftenAsItIsAskedFor(t *testing.T) {
+func TestStateIsShownForEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		show, load := newDisplay(&out), &fakeLoad{}
@@ -43,7 +43,7 @@ type lines chan string
 
 func (l lines) Write(b []byte) (int, error) { l <- string(b); return len(b), nil }
 
-func TestASignalShowsTheStateUntilTheEndAndNothingAfterIt(t *testing.T) {
+func TestSignalShowsTheStateOnlyWhileRunning(t *testing.T) {
 	written := make(lines)
 	stop := onStateSignals(&fakeLoad{runningState()}, newDisplay(written))
 	for range 3 {
@@ -81,7 +81,7 @@ func (a asking) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestALoadThatHasShownItsAddressListensToSignals(t *testing.T) {
+func TestSignalsAreHandledBeforeTheAddressIsShown(t *testing.T) {
 	shown := make(asking, 2)
 	of := &options.Command{Name: job.Load}
 	must(t, options.For(job.Load, "status").Set(of, []string{"127.0.0.1:0"}))
@@ -92,7 +92,7 @@ func TestALoadThatHasShownItsAddressListensToSignals(t *testing.T) {
 	conformance.Equal(t, <-shown, "tsimport: the load has not started writing yet\n", "shown")
 }
 
-func TestStoppingDoesNotWaitForALoadThatDoesNotAnswer(t *testing.T) {
+func TestStopDoesNotWaitForAnUnresponsiveLoad(t *testing.T) {
 	asked := make(chan bool)
 	load := &hanging{asked: asked}
 	var out bytes.Buffer

@@ -23,7 +23,7 @@ const orders = `{"job":{"setting":{"speed":{"channel":2},"errorLimit":{"record":
 
 var must = conformance.Must
 
-func TestOtherJobsAreConverted(t *testing.T) {
+func TestDataXJobsAreConverted(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		want map[string]string
@@ -66,7 +66,7 @@ func TestATextFileJobIsConverted(t *testing.T) {
 	}
 }
 
-func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
+func TestSilentDifferencesAreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{"PutRow", "DeleteRow", "writeMode"},
 		{`"writeMode":"PutRow"`, `"writeMode":"UpdateRow","newVersion":"true"`, "newVersion"},
@@ -99,7 +99,7 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestWildcardsReachAsFarAsThoseOfDataX(t *testing.T) {
+func TestWildcardsSpanFoldersLikeDataX(t *testing.T) {
 	for theirs, ours := range map[string]string{
 		"/data/*.csv": "/data/**/*.csv", "/data/*": "/data/**/*", "/data/${day}_*.csv": "/data/${day}_*.csv", "/data/**": "/data/**/*", "/data/**/*.csv": "/data/*/**/*.csv",
 		"/data/*/orders.csv": "/data/*/**/orders.csv", "/data/dt=*/*/part*": "/data/dt=*/*/**/part*", "/*_a/b": "/**/*_a/b",
@@ -112,7 +112,7 @@ func TestWildcardsReachAsFarAsThoseOfDataX(t *testing.T) {
 }
 
 // DataX takes the files below the folder before the first star whose whole names match, where a star is any text.
-func TestWildcardsTakeTheFilesThatDataXTakes(t *testing.T) {
+func TestWildcardsMatchTheFilesOfDataX(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
 	for _, f := range []string{"a.csv", "b.txt", "dt=1/a.csv", "dt=1/x/a.csv", "dt=2/part0", "dt=2/y/z/part1", "e_a/b", "f/e_a/b", "f/g/h/b.csv"} {
@@ -135,7 +135,7 @@ func TestWildcardsTakeTheFilesThatDataXTakes(t *testing.T) {
 	}
 }
 
-func TestAJobWithoutALimitOfErrorsSaysSo(t *testing.T) {
+func TestMissingErrorLimitIsNoted(t *testing.T) {
 	for text, want := range map[string]bool{orders: false, strings.Replace(orders, `,"errorLimit":{"record":0}`, "", 1): true} {
 		j := conformance.Try(Convert([]byte(text))).Must(t)
 		if said := strings.Contains(strings.Join(j.Notes, "\n"), "without a limit of errors"); said != want || (j.File.Loads[0].Value("max-errors") == "-1") != want {
@@ -237,7 +237,7 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 	}
 }
 
-func TestWhatReadersOfTablesAndDatabasesCannotIsRefusedByName(t *testing.T) {
+func TestUnsupportedReaderSettingsAreRefusedByName(t *testing.T) {
 	my := fromDatabase("orders", "")
 	for _, c := range []struct{ text, from, to, want string }{
 		{fromTable, "PutRow", "UpdateRow", "writeMode UpdateRow"},
@@ -273,7 +273,7 @@ func TestWhatReadersOfTablesAndDatabasesCannotIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestJobsOfOneFileEachBecomeOneJob(t *testing.T) {
+func TestSeveralJobFilesBecomeOneJob(t *testing.T) {
 	all := func(texts ...string) *Job {
 		var jobs []*Job
 		for _, text := range texts {

@@ -20,7 +20,7 @@ func orders() Options {
 }
 
 // The module packaging/k8s decodes these files into the API's types.
-func TestManifestsAreAsBefore(t *testing.T) {
+func TestManifestsAreUnchanged(t *testing.T) {
 	shared := orders()
 	shared.Name, shared.JobDir, shared.Claim, shared.MountPath, shared.Secret, shared.Workers = "tsimport-shared", "/mnt/jobs/1", "shared", "/mnt", "", maxWorkers
 	for name, o := range map[string]Options{"objects.yaml": orders(), "folder.yaml": shared} {
@@ -34,7 +34,7 @@ func TestManifestsAreAsBefore(t *testing.T) {
 	}
 }
 
-func TestWhatKubernetesOrPodsCannotDoIsRefused(t *testing.T) {
+func TestInvalidManifestOptionsAreRefused(t *testing.T) {
 	for what, change := range map[string]func(*Options){
 		"pods do not reach the folder": func(o *Options) { o.JobDir = "/mnt/jobs" },
 		"is not below /mnt":            func(o *Options) { o.JobDir, o.Claim, o.MountPath = "/mnts/jobs", "shared", "/mnt" },

@@ -91,7 +91,7 @@ func expiredIn(t *testing.T, dir string) *world {
 
 const exported = "c_202401 2, c_202402 3"
 
-func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
+func TestExpiredTablesAreOnlyExportedWithoutTheFlag(t *testing.T) {
 	w := expired(t)
 	before := w.tables()
 	p := w.mustRun()
@@ -109,7 +109,7 @@ func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
 	conformance.Equal(t, w.count("GetRange"), 0, "a complete export is made again")
 }
 
-func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.T) {
+func TestExpiredTablesAreDroppedAfterTheirExportIsCompared(t *testing.T) {
 	for _, earlier := range []bool{false, true} {
 		w := expired(t)
 		if earlier {
@@ -132,7 +132,7 @@ func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.
 	}
 }
 
-func TestATableThatWasWrittenSinceItsExportIsExportedAgainBeforeItIsDropped(t *testing.T) {
+func TestTableWrittenSinceItsExportIsExportedAgain(t *testing.T) {
 	w := expired(t)
 	w.mustRun()
 	w.put("c_202402", 3)
@@ -156,7 +156,7 @@ func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
 	conformance.True(t, len(again) == 2 && w.heard("is damaged"), "%q", again)
 }
 
-func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
+func TestTableThatKeepsChangingIsNotDropped(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true
 	next := int64(100)
@@ -228,9 +228,9 @@ func TestARecreatedTableIsAnotherTable(t *testing.T) {
 	conformance.Equal(t, w.contents(), strings.Replace(exported, ", ", ", c_202401-2 6, ", 1), "archive")
 }
 
-// TestATableThatIsReplacedWhileItIsRetiredStays replaces the table by one with the same rows, before each of the requests
+// TestTableReplacedDuringRetirementIsKept replaces the table by one with the same rows, before each of the requests
 // by which it is exported, compared and dropped.
-func TestATableThatIsReplacedWhileItIsRetiredStays(t *testing.T) {
+func TestTableReplacedDuringRetirementIsKept(t *testing.T) {
 	for _, at := range []struct {
 		operation string
 		n         int
@@ -258,7 +258,7 @@ func TestATableThatIsReplacedWhileItIsRetiredStays(t *testing.T) {
 	}
 }
 
-func TestAnArchiveThatCannotBeWrittenFailsTheTable(t *testing.T) {
+func TestUnwritableArchiveFailsItsTable(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true
 	p := w.look()
@@ -270,7 +270,7 @@ func TestAnArchiveThatCannotBeWrittenFailsTheTable(t *testing.T) {
 	conformance.Equal(t, w.count("DeleteTable"), 0, "a table was dropped")
 }
 
-func TestALongExportSaysHowFarItIs(t *testing.T) {
+func TestLongExportReportsProgress(t *testing.T) {
 	w := newWorld(t, "202408", server.Options{})
 	w.create("202401", 4100, asMade)
 	clock := w.pace.Clock.Now
@@ -279,9 +279,9 @@ func TestALongExportSaysHowFarItIs(t *testing.T) {
 	conformance.True(t, w.heard("table c_202401: 4100 rows read so far"), "said %q", w.said)
 }
 
-// TestARunThatIsCutShortAnywhereIsFinishedByTheNext ends a run at its first request, its second and so on, before the
+// TestInterruptedRunIsFinishedByTheNext ends a run at its first request, its second and so on, before the
 // service has seen it or after, until one gets through; each is followed by a whole one.
-func TestARunThatIsCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
+func TestInterruptedRunIsFinishedByTheNext(t *testing.T) {
 	storetest.New(t, "bucket")
 	for _, applied := range []bool{false, true} {
 		at := 1
@@ -328,9 +328,9 @@ func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	return true
 }
 
-// TestATableStaysWhileItsArchiveIsNotInTheStore has a store that refuses what is written to it: nothing, then the archive of one table, then its
+// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses what is written to it: nothing, then the archive of one table, then its
 // manifest, and so on.
-func TestATableStaysWhileItsArchiveIsNotInTheStore(t *testing.T) {
+func TestTableIsKeptUntilItsArchiveIsStored(t *testing.T) {
 	for kept := 0; ; kept++ {
 		s := storetest.New(t, "bucket")
 		w := expiredIn(t, "s3://bucket/old")
@@ -365,7 +365,7 @@ func TestATableStaysWhileItsArchiveIsNotInTheStore(t *testing.T) {
 	}
 }
 
-func TestAnArchiveInAStoreThatDoesNotAnswerIsAnErrorOfTheLook(t *testing.T) {
+func TestUnreachableArchiveStoreFailsTheLook(t *testing.T) {
 	s := storetest.New(t, "bucket")
 	w := expiredIn(t, "s3://bucket/old")
 	w.mustRun()
@@ -384,7 +384,7 @@ func dropping(t *testing.T) *world {
 	return w
 }
 
-func TestTablesOfAClassThatDropsStayWithoutTheFlag(t *testing.T) {
+func TestDropClassTablesAreKeptWithoutTheFlag(t *testing.T) {
 	w := dropping(t)
 	before := w.tables()
 	for _, i := range w.mustRun().Items[:2] {
@@ -395,7 +395,7 @@ func TestTablesOfAClassThatDropsStayWithoutTheFlag(t *testing.T) {
 	conformance.Equal(t, w.tables(), before, "tables")
 }
 
-func TestTablesOfAClassThatDropsAreDroppedUnread(t *testing.T) {
+func TestDropClassTablesAreDroppedUnread(t *testing.T) {
 	w := dropping(t)
 	w.request.DropExpired = true
 	if got := outline(w.look()); !strings.HasPrefix(got, "c_202401 age 7 class 3 planned drop; c_202402 age 6 class 3 planned drop;") {
@@ -410,7 +410,7 @@ func TestTablesOfAClassThatDropsAreDroppedUnread(t *testing.T) {
 	}
 }
 
-func TestATableThatIsReplacedBeforeItIsDroppedUnreadStays(t *testing.T) {
+func TestTableReplacedBeforeAnUnreadDropIsKept(t *testing.T) {
 	w := dropping(t)
 	w.request.DropExpired = true
 	p := w.look()

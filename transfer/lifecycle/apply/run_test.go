@@ -33,7 +33,7 @@ func months(t *testing.T, now string, o server.Options) *world {
 
 const others = "c_old 1/2 -1 1, other 1/2 -1 1"
 
-func TestLookingSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
+func TestLookChangesNothing(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	before := w.tables()
 	p := w.look()
@@ -52,7 +52,7 @@ func TestLookingSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
 		"notes %q and %q", p.Items[1].Note, p.Items[3].Note)
 }
 
-func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
+func TestSecondRunHasNothingToDo(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.mustRun()
 	for _, i := range p.Items {
@@ -99,7 +99,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 	conformance.Equal(t, w.count("UpdateTable"), 6, "changes were sent")
 }
 
-func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
+func TestRefusedThroughputChangeIsRetried(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 5 * time.Minute})
 	must(t, w.own.Reserve("c_202405", 7, 7))
 	w.pace.Interval = 40 * time.Second // shorter than the service's own
@@ -137,7 +137,7 @@ func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
 	}
 }
 
-func TestAChangeWhoseAnswerWasLostIsFoundToBeDone(t *testing.T) {
+func TestChangeWithALostAnswerIsRecognized(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	// The service refuses a repeated change even where it changes nothing: the engine does not, so somebody else's hand.
 	w.before = func(operation string) error {
@@ -160,7 +160,7 @@ func TestAChangeWhoseAnswerWasLostIsFoundToBeDone(t *testing.T) {
 		"%s, %v after %d changes; %q", p.Items[1].State, p.Items[1].Err, w.count("UpdateTable"), w.said)
 }
 
-func TestAClockThatIsAheadDoesNotMakeUsWaitLonger(t *testing.T) {
+func TestFastClockDoesNotLengthenWaits(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	ahead := w.clock.Add(5 * time.Minute)
 	ours := w.clock
@@ -174,7 +174,7 @@ func TestAClockThatIsAheadDoesNotMakeUsWaitLonger(t *testing.T) {
 	}
 }
 
-func TestADroppedTableDoesNotKeepTheOthersFromChanging(t *testing.T) {
+func TestDroppedTableDoesNotBlockOthers(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.look()
 	for _, name := range []string{"c_202401", "c_202403"} {
@@ -187,7 +187,7 @@ func TestADroppedTableDoesNotKeepTheOthersFromChanging(t *testing.T) {
 	}
 }
 
-func TestATableThatIsDroppedWhileLookingIsLeftOut(t *testing.T) {
+func TestTableDroppedDuringTheLookIsLeftOut(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	w.lost = func(operation string) error {
 		if operation == "ListTable" {
@@ -218,7 +218,7 @@ func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 		"looking with a wrong key succeeds")
 }
 
-func TestTheContextEndsLookingAndWaiting(t *testing.T) {
+func TestContextEndsLooksAndWaits(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	ended, end := context.WithCancelCause(context.Background())
 	end(errKilled)
@@ -238,7 +238,7 @@ func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
 	conformance.True(t, err != nil && len(w.requests) == 0, "%v after %v", err, w.requests)
 }
 
-func TestAnArchiveThatCannotBeReadEndsTheLook(t *testing.T) {
+func TestUnreadableArchiveEndsTheLook(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	must(t, os.WriteFile(w.dir, nil, 0o600))
 	_, err := Look(context.Background(), w.requestOf(context.Background()))

@@ -147,7 +147,7 @@ func (p *Place) mustExport(t *testing.T, k *kept) *Manifest {
 	return conformance.Try(p.Export(t.Context(), k.subject())).Must(t)
 }
 
-func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
+func TestExportHasRowsCountAndChecksum(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		k := of(t, 100)
 		m := p.mustExport(t, k)
@@ -199,7 +199,7 @@ func TestAnEmptyTableIsExportedToo(t *testing.T) {
 	})
 }
 
-func TestACompleteExportIsNeverWrittenOver(t *testing.T) {
+func TestCompleteExportIsNeverOverwritten(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		k := of(t, 10)
 		first := p.mustExport(t, k)
@@ -271,7 +271,7 @@ func TestAnInterruptedExportIsContinued(t *testing.T) {
 	})
 }
 
-func TestAnInterruptedExportOfATableThatChangedIsMadeAgain(t *testing.T) {
+func TestInterruptedExportOfAChangedTableIsRedone(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		k := of(t, 300)
 		p.interrupt(t, k)
@@ -294,7 +294,7 @@ func (k *kept) makeAgain(rows int) {
 	k.add(0, rows)
 }
 
-func TestAnExportWithADamagedJournalIsMadeAgain(t *testing.T) {
+func TestExportWithADamagedJournalIsRedone(t *testing.T) {
 	for what, spoil := range map[string]func(string){
 		"a journal": func(dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, ".tsimport-archive.jsonl"), []byte("{}\n"), 0o600))
@@ -309,8 +309,8 @@ func TestAnExportWithADamagedJournalIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestAWholeExportThatWasNotNotedIsComparedAndLeftAlone: a manifest may say less than was done.
-func TestAWholeExportThatWasNotNotedIsComparedAndLeftAlone(t *testing.T) {
+// TestUnrecordedCompleteExportIsComparedAndKept: a manifest may say less than was done.
+func TestUnrecordedCompleteExportIsComparedAndKept(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		k := of(t, 7)
 		text := p.text(t, p.mustExport(t, k).name())
@@ -331,8 +331,8 @@ func TestAWholeExportThatWasNotNotedIsComparedAndLeftAlone(t *testing.T) {
 
 func (m *Manifest) name() string { return manifestName(m.Table, m.number) }
 
-// TestAnExportOfAnEarlierTableIsNotTheTables: both are empty, and the archive says what the table was.
-func TestAnExportOfAnEarlierTableIsNotTheTables(t *testing.T) {
+// TestExportOfAnEarlierTableDoesNotCount: both are empty, and the archive says what the table was.
+func TestExportOfAnEarlierTableDoesNotCount(t *testing.T) {
 	p, k := open(t), of(t, 0)
 	text := strings.Replace(p.text(t, p.mustExport(t, k).name()), `"verified"`, `"archiving"`, 1)
 	p.place(t, "t.manifest.json", text)
@@ -341,7 +341,7 @@ func TestAnExportOfAnEarlierTableIsNotTheTables(t *testing.T) {
 	conformance.Equal(t, m.File, "t-2", "%+v", m)
 }
 
-func TestATableThatChangesMeanwhileIsExportedAgain(t *testing.T) {
+func TestTableThatChangesDuringExportIsExportedAgain(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		quiet := of(t, 1)
 		quiet.before = func(reading int) error {
@@ -426,7 +426,7 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 	}
 }
 
-func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T) {
+func TestDropMarkIsRemovedWhenTheTableIsFound(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		k := of(t, 10)
 		must(t, p.MarkDropped(t.Context(), p.mustExport(t, k)))
@@ -437,7 +437,7 @@ func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T
 	})
 }
 
-func TestAFolderIsUsedByOneAtATime(t *testing.T) {
+func TestFolderHasOneUserAtATime(t *testing.T) {
 	first := open(t)
 	second := conformance.Try(At(t.Context(), first.dir, jobdir.Options{})).Must(t)
 	conformance.Refused(t, second.Lock(t.Context()), "in use", "error")
@@ -446,7 +446,7 @@ func TestAFolderIsUsedByOneAtATime(t *testing.T) {
 	must(t, second.Close())
 }
 
-func TestAProcessThatHasLostItsLeaseWritesNothing(t *testing.T) {
+func TestProcessWithoutItsLeaseWritesNothing(t *testing.T) {
 	storetest.New(t, "bucket")
 	p := at(t, "s3://bucket/kept")
 	k := of(t, 3)
@@ -468,7 +468,7 @@ func TestAStoreThatIgnoresConditionsIsRefused(t *testing.T) {
 	conformance.Refused(t, p.Lock(t.Context()), "", "it was locked")
 }
 
-func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
+func TestUnusableFolderIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o600))
@@ -499,7 +499,7 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 }
 
 // Others may have put links where a table's archive and its manifest are written.
-func TestLinksInThePlaceOfPartsAreNotFollowed(t *testing.T) {
+func TestLinksInPlaceOfPartsAreNotFollowed(t *testing.T) {
 	p := open(t)
 	victim := filepath.Join(t.TempDir(), "victim")
 	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
@@ -557,9 +557,9 @@ func (f *failing) Delete(ctx context.Context, name string) error {
 	return f.act(name, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// TestAnExportWhoseStoreFailsAnywhereIsFinishedByTheNext fails the first act of an export, the second and so on, of a table that changes once
+// TestExportIsFinishedAfterAnyStoreFault fails the first act of an export, the second and so on, of a table that changes once
 // while it is read. No export is there before it was compared, and what is there then has all rows.
-func TestAnExportWhoseStoreFailsAnywhereIsFinishedByTheNext(t *testing.T) {
+func TestExportIsFinishedAfterAnyStoreFault(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
 			k, rows := of(t, 5), 5

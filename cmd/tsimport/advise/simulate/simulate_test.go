@@ -60,7 +60,7 @@ func TestOneValueIsNeverDivided(t *testing.T) {
 	conformance.Equal(t, n, 1, "a single value is cut into")
 }
 
-func TestKeysOfSeveralNumbersAreCutInTheirOrder(t *testing.T) {
+func TestCompoundKeysAreCutInOrder(t *testing.T) {
 	// The first number is the same for all, the second one tells.
 	keys := append(keysOf(1000, func(int) uint64 { return 1 }), keysOf(1000, func(i int) uint64 { return uint64(i) })...)
 	of, n := Cut(keys, 4)
@@ -68,7 +68,7 @@ func TestKeysOfSeveralNumbersAreCutInTheirOrder(t *testing.T) {
 		"%d partitions, rows 0, 249, 250 and 999 in %d, %d, %d and %d", n, of[0], of[249], of[250], of[999])
 }
 
-func TestEvenKeysUseAllAndOneValueUsesOnePartition(t *testing.T) {
+func TestEvenKeysUseAllPartitionsAndOneValueUsesOne(t *testing.T) {
 	traffic := Traffic{Partitions: 32, Rate: 32000}
 	for _, rows := range []int{1000, 30000, 400000} {
 		of, _ := Cut(keysOf(rows, scattered), 32)
@@ -87,7 +87,7 @@ func TestLiveTrafficOfGrowingKeysUsesOnePartition(t *testing.T) {
 	near(t, "the share", share, 1.0/32, 1e-9)
 }
 
-func TestTheOrderOfArrivalDecidesAboutLiveTraffic(t *testing.T) {
+func TestLiveShareDependsOnArrivalOrder(t *testing.T) {
 	const rows = 64000
 	of, _ := Cut(keysOf(rows, func(i int) uint64 { return uint64(i) }), 32)
 	order := make([]int32, rows)
@@ -98,7 +98,7 @@ func TestTheOrderOfArrivalDecidesAboutLiveTraffic(t *testing.T) {
 	near(t, "the share of sorted rows that arrive mixed", share, 1, 0.05)
 }
 
-func TestTwoOfFourPartitionsTakeHalf(t *testing.T) {
+func TestTwoOfFourPartitionsGiveHalfTheCapacity(t *testing.T) {
 	// By turns the rows go to two of four partitions: the busiest has half of each window, 1/(4 × 1/2) of the capacity.
 	of := make([]uint16, 80000)
 	for i := range of {
@@ -108,7 +108,7 @@ func TestTwoOfFourPartitionsTakeHalf(t *testing.T) {
 	near(t, "the share", share, 0.5, 0.02)
 }
 
-func TestALoadOfOnePartitionTakesItsRateAndWhatItSavedUp(t *testing.T) {
+func TestSinglePartitionLoadGetsRatePlusBurst(t *testing.T) {
 	// 100 rows a second, nothing saved up at the start; the other partition has nothing to do.
 	l := Load(make([]uint16, 2000), 2, 100)
 	conformance.True(t, l.Rows+l.Lost == 2000 && l.Lost != 0, "%d rows taken, %d given up on of 2000", l.Rows, l.Lost)
@@ -128,7 +128,7 @@ func TestALoadThatFitsLosesNothing(t *testing.T) {
 	conformance.True(t, l.Seconds >= 0.199 && l.Seconds <= 0.5, "taken in %v s", l.Seconds)
 }
 
-func TestALoadOfSortedRowsUsesAPartitionAtATime(t *testing.T) {
+func TestSortedLoadUsesOnePartitionAtATime(t *testing.T) {
 	of, n := Cut(keysOf(400000, func(i int) uint64 { return uint64(i) }), 32)
 	l := Load(of, n, 1000)
 	conformance.True(t, l.Share >= 1.0/32 && l.Share <= 0.06, "share %v", l.Share)
@@ -151,7 +151,7 @@ func TestNoRowsUseNothing(t *testing.T) {
 	conformance.True(t, l.Share == 0 && l.Rows == 0, "load %+v", l)
 }
 
-func TestASinglePartitionIsAlwaysUsedWhole(t *testing.T) {
+func TestSinglePartitionIsFullyUsed(t *testing.T) {
 	share := Live(make([]uint16, 1000), nil, Traffic{Partitions: 1, Rate: 1000})
 	near(t, "the share", share, 1, 1e-9)
 }

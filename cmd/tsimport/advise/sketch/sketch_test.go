@@ -21,7 +21,7 @@ func TestDistinctValuesAreCountedWithinThreePercent(t *testing.T) {
 	}
 }
 
-func TestHashesOfTextsAreAsGoodAsThoseOfNumbers(t *testing.T) {
+func TestTextHashesAreAsGoodAsNumberHashes(t *testing.T) {
 	var d Distinct
 	const n = 200000
 	for i := range n {
