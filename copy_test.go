@@ -183,7 +183,7 @@ func TestLoadErrorsAreDistinguishable(t *testing.T) {
 	options.Fresh = false
 	s, err = load(options)
 	conformance.True(t, err == nil && s.Read == 3 && s.Written == 2 && s.Rejected == 1, "resumed: %v, %+v", err, s)
-	// What the service refuses.
+	// Requests that the service refuses.
 	w.plan.Change(func(operation string) bool { return true }, func(faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
 	})
@@ -225,7 +225,7 @@ func TestReturningFilesAreLoadedOnce(t *testing.T) {
 	load("reloaded", 2, nil)
 	got, want := w.rows(1), map[string]string{"a": "n=int64 2", "b": "n=int64 3"}
 	conformance.True(t, maps.Equal(got, want), "the table has %q, want %q", got, want)
-	// In another folder the same content makes other rows where folders are columns.
+	// If folders are columns, the same content in another folder makes other rows.
 	for _, day := range []string{"day=1", "day=2"} {
 		must(t, errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"), []byte("id\nc\n"), 0o600)))
 		o := options

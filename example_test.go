@@ -44,7 +44,7 @@ func Example() {
 	// 24 of 24 rows written
 }
 
-// Done is told of each row's outcome. A program that reads a queue acknowledges its messages there.
+// Done receives each row's outcome. A program that reads a queue acknowledges its messages there.
 func ExampleLoader_Put() {
 	ctx := context.Background()
 	target, stop := engine()
@@ -77,8 +77,7 @@ func ExampleLoader_Put() {
 	// 1 written, 1 rejected
 }
 
-// An update writes the columns that a row has and leaves the others alone. The columns of rows differ, and a cell may have several
-// versions.
+// An update writes only the columns of its row. Rows may have different columns, and a cell may have several versions.
 func ExampleLoaderOptions_update() {
 	ctx := context.Background()
 	target, stop := engine()
@@ -106,8 +105,8 @@ func ExampleLoaderOptions_update() {
 	// 3 <nil>
 }
 
-// Flush waits for the outcomes of the rows so far: after it, they are in the table. Rows without a Done that were rejected are an
-// error.
+// Flush waits for the outcomes of all rows so far: after it, they are in the table. It returns an error if rows without
+// a Done were rejected.
 func ExampleLoader_Flush() {
 	ctx := context.Background()
 	target, stop := engine()
@@ -176,7 +175,7 @@ func ExampleLoad_database() {
 		log.Fatal(err)
 	}
 
-	// With postgres://HOST/DATABASE?table=users or mysql://HOST/DATABASE?table=users in its place, that database is read.
+	// To load from a database, use postgres://HOST/DATABASE?table=users or mysql://HOST/DATABASE?table=users instead.
 	summary, err := tsimport.Load(context.Background(), tsimport.Request{
 		From: []string{"sqlite:" + file + "?table=users"}, Table: "users", Target: target,
 		NewTable: tsimport.NewTable{Create: true},

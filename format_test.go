@@ -23,8 +23,8 @@ import (
 	"example.com/tsimport/reader/source/sourcetest"
 )
 
-// avro is the room of a new format: Avro files without compression, of records of plain types and unions of them. Beside it, a format is its
-// place in reader.Formats and its line in the pages.
+// avro is a new format: uncompressed Avro files with records of plain types and unions. Beside this value, a format
+// needs its place in reader.Formats and its line in the pages.
 var avro = &reader.RowFormat{
 	Name:   "avro",
 	Begins: func(head []byte) bool { return bytes.HasPrefix(head, []byte(avroMagic)) },

@@ -127,7 +127,7 @@ func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
 	conformance.True(t, len(got) == 0, "rows were written: %q", got)
 }
 
-// Nothing is rejected in silence: rows without a Done make Flush and Close fail.
+// No rejection is silent: rows without a Done make Flush and Close fail.
 func TestRejectedRowsWithoutADoneAreAnError(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
@@ -194,7 +194,7 @@ func TestOpenErrorsAreDistinguishable(t *testing.T) {
 		"the context's cause is lost")
 }
 
-// A row that nobody flushes is sent all the same, though no buffer and no batch is full.
+// A row is sent without Flush, even if neither its buffer nor its batch is full.
 func TestASingleRowDoesNotWaitForOthers(t *testing.T) {
 	w := newWorld(t)
 	l := w.open(context.Background(), loaderOptions())
@@ -206,7 +206,7 @@ func TestASingleRowDoesNotWaitForOthers(t *testing.T) {
 	w.close(l)
 }
 
-// Over a network too, Close gives connections and goroutines back.
+// Close releases connections and goroutines, also over a network.
 func TestCloseReleasesConnections(t *testing.T) {
 	w := newWorld(t)
 	s := httptest.NewServer(w.Server)
@@ -222,7 +222,7 @@ func TestCloseReleasesConnections(t *testing.T) {
 	check()
 }
 
-// A row that was applied, without an answer, and is refused when it is sent again is not said to be absent.
+// A row that was applied without an answer, and refused when sent again, is not reported as absent.
 func TestRowRefusedAfterALostAnswerIsMaybeApplied(t *testing.T) {
 	for mode, refusal := range map[string]faults.Fault{
 		"put":    {Action: faults.RefuseRows, RowCode: func(int) string { return "OTSParameterInvalid" }},
@@ -260,7 +260,7 @@ func TestRowRefusedAfterALostAnswerIsMaybeApplied(t *testing.T) {
 	}
 }
 
-// A Done that ends its goroutine, as FailNow of a test does, takes no outcome of another row along.
+// A Done that ends its goroutine, like FailNow in a test, loses no other row's outcome.
 func TestDoneThatEndsItsGoroutineAffectsNoOther(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
@@ -282,7 +282,7 @@ func TestDoneThatEndsItsGoroutineAffectsNoOther(t *testing.T) {
 	conformance.Equal(t, c.Written, 100, "%+v", c)
 }
 
-// Rows that wait for long, as those of a slow partition do, do not hold what rows took that came with them and after them.
+// Rows that wait long, such as those of a slow partition, do not retain the memory of rows put with or after them.
 func TestWaitingRowsRetainNoOtherMemory(t *testing.T) {
 	const batches, rows = 300, 500
 	var g rowOutcomes

@@ -54,9 +54,9 @@ func (o *oracle) last() (values map[string]string, unsure map[string]bool) {
 	return values, unsure
 }
 
-// Requests fail in every way, the service refuses rows and the Loader others, several goroutines put rows of the same keys, some with contexts
-// that end, and change them afterwards, and Flushes are given up: each key has its last row that was not rejected, except where a rejection says
-// that the row may be in the table, and every accepted row has one outcome.
+// Requests fail in every way, the service and the Loader refuse rows, several goroutines put rows of the same keys and
+// modify them afterwards, some with contexts that end, and Flushes are abandoned. Each key has its last row that was
+// not rejected, unless a rejection says that the row may be in the table, and every accepted row has one outcome.
 func TestTheLastAcceptedRowOfEachKeyStays(t *testing.T) {
 	for _, mode := range []string{"put", "update"} {
 		for seed := range uint64(2) {
@@ -211,7 +211,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// While the table takes nothing, Put blocks before rows take more than Memory, small and large ones.
+// While the table accepts nothing, Put blocks before rows exceed Memory, with small and large rows.
 func TestPutBlocksWithinItsMemory(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(64)) // each processor parses
 	for _, size := range []int{0, 300, 100_000} {
@@ -232,7 +232,7 @@ func putUntilBlocked(t *testing.T, size int, memory int64) {
 	o.Memory = memory
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	// A partition that has no rows makes the load read on as far as memory allows.
+	// A partition without rows makes the load read ahead as far as memory allows.
 	w.close(w.open(ctx, o))
 	must(t, w.Sim().Split(ctx, "t", server.Cut{Keys: []sim.Key{"z"}}))
 	l, _ := w.gated(ctx, o)
@@ -271,7 +271,7 @@ func putUntilBlocked(t *testing.T, size int, memory int64) {
 		"%d rows of about %d bytes take %d bytes, of %d; counts %+v", accepted, rows, held, memory, c)
 }
 
-// A context that ends while Put waits takes that Put away and nothing else.
+// A context that ends while Put waits affects only that Put.
 func TestACancelledPutIsNotAccepted(t *testing.T) { synctest.Test(t, cancelledPuts) }
 
 func cancelledPuts(t *testing.T) {
@@ -305,7 +305,7 @@ func cancelledPuts(t *testing.T) {
 		"%d accepted; %+v", accepted.Load(), c)
 }
 
-// When the context of Open ends, every row still has an outcome, and what was written is there.
+// When the context of Open ends, every row still has an outcome, and the written rows are in the table.
 func TestAKilledLoaderStillCounts(t *testing.T) {
 	for _, how := range []string{"open's context", "close's context"} {
 		t.Run(how, func(t *testing.T) {
@@ -358,7 +358,7 @@ func TestAKilledLoaderStillCounts(t *testing.T) {
 	}
 }
 
-// Rows come from many goroutines while another one closes: each Put either counts or says that the Loader is closed.
+// Rows come from many goroutines while another one closes: each Put either counts or reports that the Loader is closed.
 func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
@@ -394,7 +394,7 @@ func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
 	conformance.Equal(t, int64(len(w.rows(1))), accepted.Load(), "the table: rows")
 }
 
-// A load that fails says so to every Put, Flush and Close after it, and its counts add up.
+// After a load has failed, every Put, Flush and Close returns its error, and its counts add up.
 func TestEveryCallFailsAfterAFailedLoad(t *testing.T) {
 	w := newWorld(t)
 	defer noLeaks(t)()
@@ -421,7 +421,7 @@ func TestEveryCallFailsAfterAFailedLoad(t *testing.T) {
 	}
 }
 
-// A slow Done holds Put up, and no more than so many outcomes wait for it.
+// A slow Done blocks Put, and the number of waiting outcomes is limited.
 func TestSlowDoneBlocksPut(t *testing.T) { synctest.Test(t, slowDone) }
 
 func slowDone(t *testing.T) {

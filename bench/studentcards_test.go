@@ -99,7 +99,7 @@ func TestDatasetMatchesTheVendorsPage(t *testing.T) {
 	for device, n := range perDevice {
 		conformance.MustEqual(t, n, purchasesByDevice, "device %s: purchases", device)
 	}
-	// Whoever takes CardID and OrderNumber for a key loses some purchases, as with real data.
+	// With CardID and OrderNumber as the key some purchases are lost, as in real data.
 	if repeats := len(rows) - len(byCardAndOrder); repeats < 5 || repeats > len(rows)/100 {
 		t.Errorf("%d of %d purchases repeat a card and an order number; want a few", repeats, len(rows))
 	}
@@ -217,7 +217,8 @@ func TestShapesMatchTheirNames(t *testing.T) {
 	conformance.True(t, conformance.ErrorOf(FindShape("13")) != nil, "a shape that there is not was found")
 }
 
-// checkRecord checks that every value is the canonical text of its kind: a load must not take a number for text.
+// checkRecord checks that every value is the canonical text of its kind, so that a load does not mistake a number for
+// text.
 func checkRecord(t *testing.T, s Shape, record []string) {
 	t.Helper()
 	for i, c := range s.Columns {

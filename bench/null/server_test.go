@@ -178,7 +178,7 @@ func TestBulkImportIsAnswered(t *testing.T) {
 		return answer
 	}
 	bulk := post("/BulkImport", body)
-	// One table, whose part is the whole answer; then the same rows by the other operation, over the same connection.
+	// One table, whose part is the whole answer; then the same rows by BulkImport over the same connection.
 	rowsOf := func(answer []byte) (name string, rows int) {
 		eachField(answer, func(number protowire.Number, _ uint64, value []byte) {
 			if number == 1 {
@@ -200,7 +200,7 @@ func TestBulkImportIsAnswered(t *testing.T) {
 		"%d rows, %d requests, %d connections", s.Rows.Load(), s.Requests.Load(), s.Connections.Load())
 }
 
-// Rows, which come in an order that looks random, are read in that of their keys, a page at a time, from a bound to a bound.
+// Rows generated in random order are read in key order, one page at a time, between two bounds.
 func TestStoredRowsAreReadInPages(t *testing.T) {
 	const rows = 2*pageRows + 7
 	at := func(row int64) int64 { return bench.FirstID + row*((bench.LastID-bench.FirstID+1)/rows) }

@@ -15,7 +15,7 @@ import (
 
 var must = conformance.Must
 
-// recorded is a run of ten seconds at two partitions, with a request each 10 ms that takes 1 to 100 ms.
+// recorded is a run of ten seconds on two partitions, with a request every 10 ms that takes 1 to 100 ms.
 func recorded(warmUp time.Duration, each func(*Sample)) *Result {
 	r := NewRecorder(warmUp)
 	slots := []int{r.Slot("", ""), r.Slot("m", "m")}

@@ -21,7 +21,7 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// scripted is a table whose answers a test makes up.
+// scripted is a table with answers made up by a test.
 type scripted struct {
 	answer func(rows []table.Ref, outcomes []table.Outcome) error
 }
@@ -50,7 +50,7 @@ func around(concurrency int, answer func([]table.Ref, []table.Outcome) error) *s
 }
 
 func TestLatencyCountsFromTheDueTime(t *testing.T) {
-	// 10 batches a second, each answered after 10 ms, but for one second in which nothing is answered.
+	// 10 batches a second, each answered after 10 ms, except for one second without answers.
 	stalling := func(rate float64) *result.Result {
 		var res *result.Result
 		synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestLatencyCountsFromTheDueTime(t *testing.T) {
 	open := stalling(2000)
 	conformance.MustTrue(t, open.Totals.Rows == 20000 && open.Latency.Count == 100,
 		"%d rows, %d latencies; want all of 100 batches", open.Totals.Rows, open.Latency.Count)
-	// The batch of 5.0 s waits 1.01 s, the one of 5.1 s 0.92 s, and so on: eleven wait longer than 50 ms.
+	// The batch due at 5.0 s waits 1.01 s, the next one 0.92 s, and so on: eleven wait longer than 50 ms.
 	if p90 := open.Latency.P(.9); p90 < 50 || open.Latency.Max < 1005 || open.Latency.Max > 1015 {
 		t.Errorf("p90 %v ms, max %v ms; want more than 50 and 1010", p90, open.Latency.Max)
 	}
@@ -85,7 +85,7 @@ func TestLatencyCountsFromTheDueTime(t *testing.T) {
 		}
 	}
 	conformance.Equal(t, slow, 11, "batches are counted as late")
-	// Who sends only when the last answer is in meets the stall once, which is no more than the request itself took.
+	// A closed loop meets the stall only once, as the latency of one request.
 	if closed := stalling(0); closed.Latency.P(.99) > 11 || closed.Latency.Max < 1000 {
 		t.Errorf("closed loop: p99 %v ms, max %v ms; want 10 and 1010", closed.Latency.P(.99), closed.Latency.Max)
 	}
@@ -270,7 +270,7 @@ func TestSearchFollowsATableThatGrows(t *testing.T) {
 }
 
 func TestSearchFindsTheLatencyLimit(t *testing.T) {
-	// Below 3,000 rows a second p99 is 10 ms, above it is 100: no throttling tells the rate.
+	// Below 3,000 rows a second p99 is 10 ms, above it 100 ms, without any throttling.
 	tried := 0
 	at := func(_ context.Context, rate float64) (*result.Result, error) {
 		tried++
@@ -311,7 +311,7 @@ func TestUnsustainedRateNamesTheBrokenLimit(t *testing.T) {
 }
 
 func TestSustainedRateMayBeFarBelowShortSteps(t *testing.T) {
-	// What is tried for a step passes up to 10,000 rows a second; what is held falls behind, or is late, above 4,000.
+	// Steps pass up to 10,000 rows a second; held rates above 4,000 fall behind, or are late.
 	for name, behind := range map[string]bool{"falls behind": true, "is late": false} {
 		holds := 0
 		at := func(limit float64) func(context.Context, float64) (*result.Result, error) {

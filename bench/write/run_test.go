@@ -91,7 +91,7 @@ func TestAPhaseClosesItsConnections(t *testing.T) {
 	c := configOf(target)
 	c.Rows, c.Concurrency = 20_000, 32
 	must(t, conformance.ErrorOf(Run(t.Context(), t.Context(), c)))
-	// The SDK's own clients keep a few.
+	// The SDK's own clients keep a few connections.
 	for end := time.Now().Add(5 * time.Minute); open.Load() > 8; time.Sleep(time.Millisecond) {
 		conformance.MustTrue(t, !time.Now().After(end), "%d connections are still open", open.Load())
 	}

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// every makes the tests take minutes more.
+// every enables the measurements that take minutes.
 var every = flag.Bool("every-memory-file", false, "measure what every command allocates")
 
-// What a load allocates beside its requests, of which a busy machine makes more, of fewer rows: one allocation for each row is too many. Two
-// sizes take out what does not depend on the rows.
+// Allocations of a load beside its requests, of which a busy machine makes more with fewer rows. One allocation per row
+// is too many. The difference of two sizes cancels the part that does not depend on rows.
 const (
 	requestAllocs     = 105  // most of them headers of request and answer
 	requestAllocBytes = 8000 // of a body, whose size depends on the rows, a part that does not
@@ -47,7 +47,7 @@ func TestLoadAllocatesAlmostNothingForARow(t *testing.T) {
 	}
 }
 
-// TestReadingAllocatesNothingForARow: what a page or a split takes is shared by its rows, and what a request takes is left out.
+// TestReadingAllocatesNothingForARow counts allocations per row; those of a page, a split or a request are shared.
 func TestReadingAllocatesNothingForARow(t *testing.T) {
 	for what, most := range map[string]float64{"export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 1.3} {
 		if what != "verify" && what != "check" && what != "export" && !*every { // a table and a file are read, and written; the others by make memory

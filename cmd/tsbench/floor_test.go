@@ -17,8 +17,9 @@ import (
 	"example.com/tsimport/writer"
 )
 
-// BenchmarkFloor is what no client can do without, of a row of each shape: encoding/csv, values to PlainBuffer bytes and the MD5 of requests;
-// and the values of a row that a table answers, whose MD5 takes as long. With -cpu 2 two processors do the same at a time, as those of a load do.
+// BenchmarkFloor measures the minimum work of any client, for a row of each shape: encoding/csv, PlainBuffer encoding
+// and the MD5 of requests; and decoding the values of an answered row, whose MD5 takes as long. With -cpu 2 two
+// processors do the same concurrently, like a load.
 func BenchmarkFloor(b *testing.B) {
 	const rows = 20_000 // enough to leave the caches
 	for _, shape := range bench.Shapes() {

@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-// TestMain makes this test binary tsbench for the processes that its tests start.
+// TestMain makes this test binary act as tsbench in child processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		main()
@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ends runs a command in an empty folder, in which it must leave nothing, and returns what it prints. Its exit code is to be this, and a
-// command that fails is to say the text at last.
+// ends runs a command in an empty folder, which must stay empty, and returns its output. It checks the exit code and,
+// for a failure, that the last line contains the text.
 func ends(t *testing.T, code int, says string, args ...string) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -87,7 +87,7 @@ func TestInterruptedMeasurementStopsItsProcesses(t *testing.T) {
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	// An engine that still ran would hold its store.
+	// A running engine would hold its store.
 	if out, err := exec.Command(os.Args[0], "tsimport", "table", "list", "--store", kept).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

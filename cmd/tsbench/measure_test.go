@@ -23,8 +23,8 @@ func measured[T any](t *testing.T, args ...string) *T {
 	return report
 }
 
-// TestTheBenchMeasuresLoadsAndComparesWithTheFile looks at what holds however fast the machine is: of a plain table, of one with a limit, of
-// slow partitions, and of partitions that split.
+// TestTheBenchMeasuresLoadsAndComparesWithTheFile checks results that do not depend on the machine's speed: with a
+// plain table, a limited one, slow partitions, and partitions that split.
 func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 	for i, tt := range []struct {
 		args       string
@@ -34,7 +34,7 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 		ideal      float64 // seconds at least
 	}{
 		{"--rows 20000 --partitions 4 --partition-wcu 2000 --only tsimport-none,baseline", 20000, 4, []string{baseline, tsimportNone}, 2.4},
-		// Four partitions of 1,000 would be done in 1.5 s.
+		// Four partitions of 1,000 rows a second would take 1.5 s.
 		{"--rows 6000 --partitions 4 --limiter queue --limit-table 3000 --only tsimport", 6000, 4, []string{tool}, 2},
 		{"--pk DeviceID:integer --pk OrderNumber:integer --pk CardID:integer --order arrival --rows 3000 --partitions 3 --slow 1:0.5 --only tsimport", 3000, 3, []string{tool}, 1.9},
 		{"--rows 6000 --partition-wcu 1000 --splits 3s:500ms:2 --only tsimport-none", 6000, 3, []string{tsimportNone}, 0},

@@ -341,7 +341,7 @@ func TestLoadsRunInOrderWithinTheParallelLimit(t *testing.T) {
 	})
 }
 
-// TestRecordSurvivesAKill: each load that begins sees how those before it have ended, though the record is not written again.
+// TestRecordSurvivesAKill: each starting load sees how earlier ones ended, though the record is not rewritten.
 func TestRecordSurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, ChangesFile), []byte(`{"of":"an earlier process","load":1,"state":{"state":"done"}}`+"\n"), 0o600))
@@ -387,7 +387,7 @@ func TestLoadsAfterAFailedOneDoNotRun(t *testing.T) {
 	if got, want := states(r), []string{"c not run", "b not run", "a failed", "d done", "e done"}; !slices.Equal(got, want) || r.ExitCode != 1 || !r.Unfinished() {
 		t.Errorf("%q, code %d, want %q", got, r.ExitCode, want)
 	}
-	// Once more: only what is not done.
+	// Once more: only unfinished loads run.
 	kept, err := ReadRecord(dir)
 	must(t, err)
 	codes["a"] = 0
@@ -418,7 +418,7 @@ func TestStoppedJobStartsNoMoreLoads(t *testing.T) {
 	}
 }
 
-// Loads that take what is new do not wait for others to be done.
+// Loads that take new inputs do not wait for others to be done.
 func TestRecurringLoadsRestartBesideFailedOnes(t *testing.T) {
 	nightly := []Setting{{Key: "only-new", Values: []string{"true"}}}
 	for _, failed := range []bool{true, false} {
@@ -493,7 +493,7 @@ func TestLoadDurationIsItsLastAttempts(t *testing.T) {
 	}
 }
 
-// TestJobOfAnotherVersionIsNotRestarted: what its loads have written cannot be read.
+// TestJobOfAnotherVersionIsNotRestarted: the output of its loads cannot be read.
 func TestJobOfAnotherVersionIsNotRestarted(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, "20260101T000000.000Z-job")

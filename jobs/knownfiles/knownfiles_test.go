@@ -77,7 +77,7 @@ func (f *faulty) Delete(_ context.Context, name string) error {
 }
 
 // TestNightAfterAStoreFaultIsRight fails every operation of a night that loads two files, leaves out one, and merges
-// the ledger: only what is deleted after a merge may fail unseen.
+// the ledger: only deletions after a merge may fail silently.
 func TestNightAfterAStoreFaultIsRight(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		seen := map[string]int{}
@@ -117,7 +117,8 @@ func TestNightAfterAStoreFaultIsRight(t *testing.T) {
 	}
 }
 
-// TestAFileThatVanishesEndsTheNight takes a file away after it was found: each act that reads it says so, and it is not known afterwards.
+// TestAFileThatVanishesEndsTheNight removes a file after it was found: each read reports it, and it is not known
+// afterwards.
 func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 	const selects, begins, ends = "select", "begin", "end"
 	remove := func(name string) error { return os.Remove(name) }
@@ -173,7 +174,7 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 	}
 }
 
-// TestOneOddFileDoesNotAffectOthers puts one file that is left out in each place among five, and leaves out all but one.
+// TestOneOddFileDoesNotAffectOthers puts one left-out file at each position among five, and leaves out all but one.
 func TestOneOddFileDoesNotAffectOthers(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e"}
 	type kind struct {
@@ -308,7 +309,7 @@ func TestRecordedFieldsOfAFile(t *testing.T) {
 	d.now = later
 	d.deliver("b", "one")
 	d.want(Options{}, "2 of 2 inputs are known") // which notes the new time of b
-	// What is not an event is passed by, wherever it stands.
+	// Other objects are skipped, regardless of their position.
 	must(t, errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}), d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{})))
 	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
 	t.Chdir(d.dir)
@@ -321,7 +322,7 @@ func TestRecordedFieldsOfAFile(t *testing.T) {
 	}
 	want := map[string]string{a: " runfalse false", b: a + " runtrue false"}
 	conformance.True(t, maps.Equal(got, want), "got %v, want %v", got, want)
-	// Another table of the name has taken nothing of it, also when its own ledger is read again.
+	// Another table of the same name has taken nothing, even when its own ledger is read again.
 	d.table++
 	must(t, errors.Join(os.Remove(a), os.Remove(b)))
 	d.deliver("c", "three")
@@ -341,11 +342,11 @@ func TestSelectorWithoutALedger(t *testing.T) {
 		t.Errorf("%v, %q, %v", chosen, notes, err)
 	}
 	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context(), nil), s.NothingNew(t.Context(), nil)))
-	// Whether there is a marker may be unknown.
+	// It may be unknown whether there is a marker.
 	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) { return false, errStore }})
 	_, _, err = s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
 	conformance.Is(t, err, errStore, "got")
-	// When it was changed may be, too.
+	// The time of the last change may be unknown too.
 	found := find(t, d.dir)
 	found[1].Modified = time.Time{}
 	if _, _, err := NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil, nil); err == nil ||
@@ -417,7 +418,7 @@ func TestTreeHashDoesNotDependOnReadOrder(t *testing.T) {
 			if round > 0 && len(first.missing()) > 0 {
 				t.Errorf("%d bytes: blocks %v were read in order and are not hashed", size, first.missing())
 			}
-			// What is kept of it serves another attempt.
+			// The saved hashes serve another attempt.
 			blocks, sums := first.drain()
 			again := small(size)
 			must(t, decodeBlocks(encodeBlocks(nil, 0, blocks, sums), []*tree{again}))
@@ -572,7 +573,7 @@ func TestUnfinishedLoadMakesNothingKnown(t *testing.T) {
 	got, _, err := d.night(Options{Command: "load x"}, false)
 	conformance.MustTrue(t, err == nil && len(got) == 1, "%v %v", got, err)
 	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
-	// Its content under another name is not loaded beside it, for both would be loaded in the end.
+	// Its content under another name is not loaded too, or both would be loaded in the end.
 	move := func(from, to string) { must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to))) }
 	move("a", "moved")
 	d.refused(Options{Job: "other"}, "moved begins like ", "a and is as long", "load x", "files forget")

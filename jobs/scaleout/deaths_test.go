@@ -37,8 +37,8 @@ var must = conformance.Must
 
 var everyDeath = flag.Bool("scaleout-deaths", false, "let a process die at every act, not at some")
 
-// TestProcessKilledAtAnyStepIsReplaced lets a process that does a whole job die at each act in turn: before the store or the service has
-// done what it was asked, or before the answer is there. Another one finishes the job.
+// TestProcessKilledAtAnyStepIsReplaced kills a process that does a whole job at each step in turn: before the store or
+// the service executes a request, or before the answer arrives. Another process finishes the job.
 func TestProcessKilledAtAnyStepIsReplaced(t *testing.T) {
 	t.Parallel()
 	acts := 0
@@ -95,7 +95,8 @@ func TestPlannerKilledAtAnyStepIsReplaced(t *testing.T) {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// TestStoreFaultsLoseNothing starts a process again until its job is done: each kind of act, of each kind of object, fails once.
+// TestStoreFaultsLoseNothing restarts a process until its job is done: each kind of operation fails once for each kind
+// of object.
 func TestStoreFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -180,7 +181,8 @@ func TestStatusShowsTheSilenceOfAWorker(t *testing.T) {
 	})(t)
 }
 
-// TestTheFirstResultOfATaskCounts commits a result after that of another attempt, whose rejected records fill several lists.
+// TestTheFirstResultOfATaskCounts commits a result after that of another attempt, with rejected records in several
+// lists.
 func TestTheFirstResultOfATaskCounts(t *testing.T) {
 	ctx := t.Context()
 	store := conformance.Try(jobdir.Open(ctx, t.TempDir(), jobdir.Options{})).Must(t)
@@ -235,8 +237,8 @@ func (w *world) nextLoad() {
 	}
 }
 
-// TestLateRequestsOfLostWorkersUndoNothing has workers die with rows on their way. These come at any moment up to the last at
-// which they may: after their shard was committed by another worker, but neither into the comparison nor after the job.
+// TestLateRequestsOfLostWorkersUndoNothing kills workers with rows in flight. These arrive at any permitted moment:
+// possibly after another worker committed the shard, but neither during the comparison nor after the job.
 func TestLateRequestsOfLostWorkersUndoNothing(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rnd := rand.New(rand.NewPCG(seed, 11))

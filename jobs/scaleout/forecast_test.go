@@ -8,7 +8,8 @@ import (
 	"example.com/tsimport/pipeline/lanes"
 )
 
-// TestForecastsGrowWithTheInputs has a terabyte on 8 machines and ten on 100: no step may grow with splits, shards and workers multiplied.
+// TestForecastsGrowWithTheInputs has a terabyte on 8 machines and ten on 100: no step may grow with the product of
+// splits, shards and workers.
 func TestForecastsGrowWithTheInputs(t *testing.T) {
 	of := func(bytes int64, workers int) *Outlook {
 		rows := bytes / 77

@@ -240,7 +240,7 @@ func TestMissingInputStopsOnlyThatMachine(t *testing.T) {
 	})(t)
 }
 
-// A copy that lacks any one object, or many, is finished exactly, for tasks are done again, or refused.
+// A copy that lacks one or more objects is finished exactly, by repeating tasks, or refused.
 func TestPartialCopyOfADirectoryIsFinishedOrRefused(t *testing.T) {
 	for _, stage := range []string{"read", "written"} {
 		t.Run(stage, inJob(func(t *testing.T, w *world) {
@@ -344,9 +344,9 @@ func answerOf(r *http.Request, status int, code, message string) *http.Response 
 	return enginetest.Sign(&http.Response{StatusCode: status, Header: http.Header{}, Request: r}, r.URL.Path, answer)
 }
 
-// TestAnyOrderOfTasksLoadsALiveSource is TestAnyOrderOfTasks with a table as the source, of which some rows change, come and go while it is
-// read, and the service refuses some. Each row that did not change must be there as it is, each other one as it was at some moment, and each
-// record must be counted once.
+// TestAnyOrderOfTasksLoadsALiveSource is TestAnyOrderOfTasks with a table as the source. Some rows change, appear and
+// disappear while it is read, and the service refuses some. Unchanged rows must arrive as they are, others as they were
+// at some moment, and each record must be counted once.
 func TestAnyOrderOfTasksLoadsALiveSource(t *testing.T) {
 	eachSeed(t, liveJob)
 }

@@ -63,7 +63,7 @@ func (l *large) GetRange(_ context.Context, name string, from, n int64) ([]byte,
 	return bytes.Clone(l.run[from : from+n]), nil
 }
 
-// PutAbsent takes what the test makes.
+// PutAbsent accepts the objects that the test makes.
 func (l *large) PutAbsent(_ context.Context, name string, body []byte) error {
 	if strings.HasSuffix(name, ".index") {
 		l.index = body
@@ -73,7 +73,7 @@ func (l *large) PutAbsent(_ context.Context, name string, body []byte) error {
 	return nil
 }
 
-// List returns the names of the results that there are.
+// List returns the names of the existing results.
 func (l *large) List(context.Context, string) (names []string, err error) {
 	defer l.far()()
 	for i := range l.splits {
@@ -94,7 +94,7 @@ func TestTheStatusOfALargeJobTakesLessThanAMinute(t *testing.T) {
 	})
 }
 
-// A process must not keep what other shards have in the runs, nor read it: 20,000 splits have 25,000,000 extents of 1,250 shards.
+// A process must not read or keep other shards' extents: 20,000 splits have 25,000,000 extents of 1,250 shards.
 func TestShardOfALargeJobReadsOnlyItsOwnExtents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const splits, shards, rows = 20_000, 1250, 3

@@ -214,7 +214,7 @@ func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
 	})
 }
 
-// An attempt that was stopped for long and wakes when another one has done its task must not continue it.
+// A paused attempt that wakes after another one has done its task must not continue.
 func TestAttemptEndsWhenItsTaskIsDone(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		late := w.start("a late process", 1, -1, 0)

@@ -109,7 +109,8 @@ func (m *manyLoads) do(ctx context.Context, p *process, load string) error {
 	return nil
 }
 
-// TestWorkersShareTheLoadsOfAJob has 200 tables and 8 workers, of which one is killed: nobody waits long for the last of them.
+// TestWorkersShareTheLoadsOfAJob has 200 tables and 8 workers, one of which is killed: no worker waits long for the
+// last loads.
 func TestWorkersShareTheLoadsOfAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 200))
@@ -164,7 +165,7 @@ func TestWorkersShareTheLoadsOfAJob(t *testing.T) {
 	})
 }
 
-// TestStoppedLoadEndsTheJobAfterTheOthers: those after it are not run, and a continued job does them.
+// TestStoppedLoadEndsTheJobAfterTheOthers: its successors are not run; continuing the job runs them.
 func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 30}, func(l *OneLoad) {
@@ -190,7 +191,7 @@ func TestStoppedLoadEndsTheJobAfterTheOthers(t *testing.T) {
 	})
 }
 
-// TestFailedLoadDoesNotBlockOthers: its input may be gone. Another process may do it.
+// TestFailedLoadDoesNotBlockOthers: its input may be missing here. Another process may do it.
 func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newManyLoads(t, map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "after f": 1}, func(l *OneLoad) {
@@ -208,7 +209,7 @@ func TestFailedLoadDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
-// TestJobStopStopsTheCurrentLoad, also one that it began before.
+// TestJobStopStopsTheCurrentLoad, including one begun before the stop.
 func TestJobStopStopsTheCurrentLoad(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		whole := newWorld(t).store

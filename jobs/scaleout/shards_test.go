@@ -22,8 +22,8 @@ import (
 	"example.com/tsimport/reader/source"
 )
 
-// TestShardsHaveEqualRowsInAnyOrderOfTheInput makes shards of samples of sorted and of shuffled inputs, with more partitions than the sample has
-// places: as far as can be told, each shard has as many rows.
+// TestShardsHaveEqualRowsInAnyOrderOfTheInput makes shards from samples of sorted and shuffled inputs, with more
+// partitions than sampled places: the shards have equal numbers of rows, as far as can be known.
 func TestShardsHaveEqualRowsInAnyOrderOfTheInput(t *testing.T) {
 	key := func(i int) table.Value { return table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "%08d", i)} }
 	const rows, places, each = 1_000_000, 64, 40
@@ -59,7 +59,7 @@ func TestShardsHaveEqualRowsInAnyOrderOfTheInput(t *testing.T) {
 	}
 }
 
-// TestHeavyPartitionGetsItsOwnShard makes shards of a shuffled input of which one partition has a third of the rows.
+// TestHeavyPartitionGetsItsOwnShard makes shards of a shuffled input with a third of the rows in one partition.
 func TestHeavyPartitionGetsItsOwnShard(t *testing.T) {
 	key := func(i int) table.Value { return table.Value{Type: table.Integer, Int: int64(i)} }
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -102,7 +102,8 @@ func (c *counting) Next() (source.Piece, error) {
 	return p, err
 }
 
-// TestASplitReadsLittleMoreThanItsBytes reads splits whose ends are anywhere in pieces, and of whose last piece any record may be cut.
+// TestASplitReadsLittleMoreThanItsBytes reads splits that end anywhere in pieces, with the last piece cut at any
+// record.
 func TestASplitReadsLittleMoreThanItsBytes(t *testing.T) {
 	for _, size := range []int{41, 97, 500, 3000, 1 << 20} {
 		t.Run(fmt.Sprint(size), inJob(func(t *testing.T, w *world) {
@@ -136,7 +137,7 @@ func TestASplitReadsLittleMoreThanItsBytes(t *testing.T) {
 
 var machines = flag.Bool("scaleout-machines", false, "measure 64 to 512 partitions with 1 to 32 processes in virtual time")
 
-// What the loads of TestMoreMachinesLoadFaster are like.
+// The loads of TestMoreMachinesLoadFaster.
 const (
 	unitsOfPartition = 100 // rows a second
 	requestsInFlight = 4   // of a process
@@ -144,8 +145,9 @@ const (
 	slowestAct       = 30 * time.Millisecond // of an object or a request, there and back; half of that on average
 )
 
-// TestMoreMachinesLoadFaster loads a table of many partitions by more and more processes, each on a machine of its own: in virtual time
-// processors decide nothing, only requests, the store's objects and the partitions' capacity take time.
+// TestMoreMachinesLoadFaster loads a table of many partitions with a growing number of processes, each on its own
+// machine. In virtual time processors cost nothing: only requests, the store's objects and the partitions' capacity
+// take time.
 func TestMoreMachinesLoadFaster(t *testing.T) {
 	each, partitions, processes := 500, []int{64}, []int{1, 4}
 	if *machines {

@@ -183,7 +183,8 @@ func (p *process) Delete(ctx context.Context, name string) error {
 	return p.do("delete", name, func() error { return p.w.store.Delete(ctx, name) })
 }
 
-// RoundTrip sends a request, perhaps long after the process was asked whether it may: then it is applied all the same, and the answer is lost.
+// RoundTrip sends a request, perhaps long after the check that permitted it: then it is applied, and the answer is
+// lost.
 func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -374,7 +375,7 @@ func (w *world) check(s *Summary) {
 	if len(w.rejects) > 0 {
 		want = "id,what\n" + strings.Join(w.rejects, "")
 	}
-	// Processes that were stopped may still put what they have.
+	// Paused processes may still write their objects.
 	got, err := w.store.Get(context.Background(), "rejects.csv")
 	conformance.True(w.t, (err == nil || want == "") && string(got) == want, "rejects:\n%s\nwant\n%s", got, want)
 }
@@ -382,8 +383,8 @@ func (w *world) check(s *Summary) {
 // passing reports whether another attempt may succeed after an error: it is of a process that dies, is too late, or comes too early.
 func passing(err error) bool { return !errors.As(err, new(*progress.UnfitError)) }
 
-// TestAnyOrderOfTasksLeavesTheSameTable runs jobs by processes that do tasks in any order, twice and at the same time, die between any two
-// acts, and stop for longer than a lease and continue to send.
+// TestAnyOrderOfTasksLeavesTheSameTable runs jobs with processes that do tasks in any order, twice and concurrently,
+// die between any two steps, and pause for longer than a lease and then continue to send.
 func TestAnyOrderOfTasksLeavesTheSameTable(t *testing.T) {
 	eachSeed(t, randomJob)
 }
@@ -430,7 +431,7 @@ func randomJob(t *testing.T, seed uint64) {
 	}
 	s := w.finish()
 	processes.Wait() // those that were stopped may still have sent something
-	// So may requests that nobody waits for any more, in virtual time: pauses of a process are minutes.
+	// Abandoned requests may take minutes of virtual time too, like pauses.
 	time.Sleep(10 * time.Minute)
 	w.check(s)
 }

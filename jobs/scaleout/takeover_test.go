@@ -15,8 +15,8 @@ import (
 	"example.com/tsimport/internal/jobdir"
 )
 
-// TestTakeoverTime has three workers, with the time-outs of a user who gives none, of which one is disturbed when it writes.
-// Another one is started in its place, as engines do, or none.
+// TestTakeoverTime has three workers with default timeouts, one of which is disturbed while writing. A replacement is
+// started, as engines do, or not.
 func TestTakeoverTime(t *testing.T) {
 	for name, disturb := range map[string]func(*process){
 		"killed": func(p *process) { p.kill(errDied) },
@@ -115,7 +115,8 @@ func TestDatabaseSessionsAreLimited(t *testing.T) {
 	})
 }
 
-// A process that is gone has a share of the ceilings and the leases of its shards: who waits for one must not wait for the other afterwards.
+// A lost process holds a share of the ceilings and the leases of its shards: whoever waits for the first must not wait
+// for the second afterwards.
 func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -142,7 +143,7 @@ func TestShardLeasesAreWatchedWhileWaitingForASlot(t *testing.T) {
 	})
 }
 
-// TestProcessLooksAgainWhenItsOwnPartHasWorked: a small load would take two seconds more.
+// TestProcessLooksAgainWhenItsOwnPartHasWorked: otherwise a small load would take two seconds longer.
 func TestProcessLooksAgainWhenItsOwnPartHasWorked(t *testing.T) {
 	inJob(func(t *testing.T, w *world) {
 		j := conformance.Try(w.start("worker", 2, -1, 0).open()).Must(t)

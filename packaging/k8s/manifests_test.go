@@ -65,7 +65,7 @@ func TestCronJobIsValid(t *testing.T) {
 	if !slices.Contains([]batchv1.ConcurrencyPolicy{batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent}, c.Spec.ConcurrencyPolicy) {
 		t.Errorf("concurrencyPolicy %q is none of the API's", c.Spec.ConcurrencyPolicy)
 	}
-	// The name of a job is that of the CronJob and 11 characters more.
+	// The name of a job is that of the CronJob plus 11 characters.
 	if why := validation.IsDNS1123Subdomain(c.Name); len(why) > 0 || len(c.Name) > validation.DNS1123LabelMaxLength-11 {
 		t.Errorf("the name %q: %v", c.Name, why)
 	}
@@ -155,7 +155,7 @@ func checkFailures(t *testing.T, job *batchv1.JobSpec) {
 	}
 }
 
-// A misspelled or misplaced field is what a manifest in YAML gets wrong without anybody noticing.
+// YAML manifests with misspelled or misplaced fields would otherwise pass silently.
 func TestMistakesInTheCronJobAreFound(t *testing.T) {
 	text := nightly(t, "cronjob.yaml")
 	for from, to := range map[string]string{
@@ -191,7 +191,7 @@ func action(policy *batchv1.PodFailurePolicy, container string, code int32) batc
 	return batchv1.PodFailurePolicyActionCount
 }
 
-// The tests of e2e run these nights, and a process must end with their codes.
+// The tests of e2e run these nights; a process must end with their exit codes.
 func TestNightIsRetriedOnlyWhereItHelps(t *testing.T) {
 	text, err := os.ReadFile("../../e2e/testdata/nights.yaml")
 	if err != nil {

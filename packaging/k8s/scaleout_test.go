@@ -49,7 +49,7 @@ func indexedJob(t *testing.T, text []byte) *batchv1.Job {
 	if s.PodReplacementPolicy == nil || *s.PodReplacementPolicy != batchv1.Failed {
 		t.Errorf("%s: a pod may be replaced while it still writes", j.Name)
 	}
-	// The name of a pod is that of the Job, the index and six characters more.
+	// The name of a pod is that of the Job, the index and six more characters.
 	if why := validation.IsDNS1123Label(j.Name + "-99999-abcde"); len(why) > 0 {
 		t.Errorf("the name %q: %v", j.Name, why)
 	}

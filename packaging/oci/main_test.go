@@ -77,7 +77,7 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 		t.Errorf("%s: %+v", arch, config)
 	}
 	for _, layer := range must(image.Layers()) {
-		// Go's reader takes an archive without its end, GNU tar does not.
+		// Go's reader accepts an archive without its end marker, GNU tar does not.
 		if data := must(io.ReadAll(must(layer.Uncompressed()))); !bytes.HasSuffix(data, make([]byte, 1024)) {
 			t.Errorf("a layer for %s has no end", arch)
 		}
@@ -126,7 +126,7 @@ func unpacked(t *testing.T, image v1.Image) (files []string, contents map[string
 
 func TestTheSameInputGivesTheSameBytes(t *testing.T) {
 	first, second := written(t), written(t)
-	// The index has the digest of the images' index, and so of everything.
+	// The index has the digest of the image index, and so of everything.
 	index := must(os.ReadFile(filepath.Join(first, "index.json")))
 	if again := must(os.ReadFile(filepath.Join(second, "index.json"))); string(again) != string(index) {
 		t.Errorf("after %s: %s", index, again)

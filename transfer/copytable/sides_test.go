@@ -175,8 +175,8 @@ func TestOnlyCutsInsideARangeCount(t *testing.T) {
 
 var must = conformance.Must
 
-// TestUnacceptableCellIsFoundAnywhere puts one cell that is too old, or too far ahead, into the first row of a table, in the middle
-// and last, beside rows without such cells.
+// TestUnacceptableCellIsFoundAnywhere puts one cell that is too old, or too far ahead, into the first, a middle and the
+// last row of a table, beside rows without such cells.
 func TestUnacceptableCellIsFoundAnywhere(t *testing.T) {
 	const rows = 40
 	s := tabletest.Open(t, server.Options{})

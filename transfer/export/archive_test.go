@@ -186,7 +186,7 @@ func TestArchiveHasOnlyTheRequestedVersions(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// A process that is killed after any step of the writer leaves what the same command completes, and nothing that looks whole.
+// A process killed after any step leaves a state that the same command completes, and nothing that looks complete.
 func TestArchiveContinuesAfterAnyStep(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	want := rowsOf(t, tablescan.New(w.archive("").Scan))

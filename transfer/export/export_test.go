@@ -106,7 +106,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 				"%d bounds, from row %d: up to %d, %v", len(bounds), after, next, err)
 		}
 	}
-	// Neither a caller that has had enough nor one that fails leaves anything running.
+	// Neither an early end nor an error leaves anything running.
 	for _, stop := range []error{errEnough, errors.New("no more")} {
 		seen := 0
 		err := deliver(context.Background(), DefaultReaders, ranges(w.SDK, w.table, scan.Options{}, values(500, 1000, 1500)), func([]byte, []byte) error {
@@ -119,7 +119,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedExportContinues stops an export at request 0, 1, 2 … and continues until it is whole.
+// TestAnInterruptedExportContinues stops an export at request 0, 1, 2 … and continues until it is complete.
 func TestAnInterruptedExportContinues(t *testing.T) {
 	const rows = 17_000 // four pages
 	w := newWorld(t, rows)
@@ -140,7 +140,7 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 				}
 				return faults.Fault{}
 			}
-			// What had not been synced may be there or not.
+			// Data that was not synced may or may not be there.
 			if parts, _ := filepath.Glob(c.Path + ".part*"); len(parts) == 1 {
 				f := conformance.Try(os.OpenFile(parts[0], os.O_APPEND|os.O_WRONLY, 0)).Must(t)
 				must(t, conformance.ErrorOf(f.WriteString("half a ro")))
@@ -183,7 +183,8 @@ func (k keysOf) From(first []byte) iter.Seq2[[]byte, error] {
 	}
 }
 
-// TestStoppedKeyExportContinuesAtTheFirstUnreadKey stops an export while one request is refused and later ones have their answers.
+// TestStoppedKeyExportContinuesAtTheFirstUnreadKey stops an export while one request is refused and later ones are
+// answered.
 func TestStoppedKeyExportContinuesAtTheFirstUnreadKey(t *testing.T) {
 	const rows = 30 * scan.MaxGetRows
 	w := newWorld(t, rows)
@@ -246,7 +247,7 @@ func TestExportContinuesOnlyTheSameExport(t *testing.T) {
 			t.Errorf("with another %s: %v", what, err)
 		}
 	}
-	// The sidecar of another version lacks what is to be known of the rows.
+	// The sidecar of another version lacks data about the rows.
 	text := conformance.Try(os.ReadFile(c.Path + sidecarSuffix)).Must(t)
 	older := bytes.Replace(text, fmt.Appendf(nil, `"version": %d`, stateVersion), []byte(`"version": 0`), 1)
 	must(t, os.WriteFile(c.Path+sidecarSuffix, older, 0o644))
@@ -254,7 +255,7 @@ func TestExportContinuesOnlyTheSameExport(t *testing.T) {
 		t.Errorf("of another version: %v", err)
 	}
 	must(t, os.WriteFile(c.Path+sidecarSuffix, text, 0o644))
-	// What was written is gone, or the sidecar is: neither can be continued.
+	// The output or the sidecar is missing: neither can be continued.
 	must(t, os.Truncate(c.Path+partSuffix, 10))
 	conformance.Refused(t, conformance.ErrorOf(ToFile(context.Background(), c)), "--fresh", "a file that has lost its end")
 	must(t, os.WriteFile(c.Path+sidecarSuffix, []byte("{"), 0o644))
@@ -309,7 +310,7 @@ func TestFailedExportReportsWhatItKept(t *testing.T) {
 			t.Errorf("%s, then there is room: %+v, %v", name, r, err)
 		}
 	}
-	// The rows are written, and how far they go cannot be noted.
+	// The rows are written, but the progress cannot be recorded.
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out.jsonl")
 	must(t, os.Mkdir(c.Path+sidecarSuffix+atomicfile.Suffix, 0o755))
@@ -319,7 +320,7 @@ func TestFailedExportReportsWhatItKept(t *testing.T) {
 	conformance.True(t, len(left) == 0, "%q is left", left)
 }
 
-// TestAnExportOfATableThatIsReplacedFails drops the table after each page in turn, and makes another.
+// TestAnExportOfATableThatIsReplacedFails replaces the table after each page in turn.
 func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 	otherKey := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.Binary}}
 	for name, tt := range map[string]struct {
@@ -361,7 +362,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 			conformance.True(t, errors.As(err, &replaced) && !strings.Contains(err.Error(), "\n") && r.Kept == 0 && r.Rows != 0,
 				"%+v, %v", r, err)
 			conformance.Refused(t, conformance.ErrorOf(os.Stat(c.Path)), "", "the file has its name")
-			// Nothing continues it, not even where another table has the name.
+			// Nothing continues it, even if another table has the name.
 			changed := new(archive.ChangedError)
 			r, err = ToFile(t.Context(), c)
 			conformance.True(t, errors.As(err, &changed) && r.Resumed == 0, "again: %+v, %v", r, err)
@@ -383,7 +384,7 @@ func TestLinkInPlaceOfAPartIsNotFollowed(t *testing.T) {
 	must(t, conformance.ErrorOf(o.file.WriteString("rows")))
 	must(t, o.mark(o.at))
 	must(t, o.file.Close())
-	// What is continued is not a link either.
+	// The continued file must not be a link either.
 	must(t, os.Remove(part))
 	must(t, os.Symlink(victim, part))
 	_, _, err = openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false)
@@ -392,7 +393,7 @@ func TestLinkInPlaceOfAPartIsNotFollowed(t *testing.T) {
 	conformance.True(t, err == nil && string(text) == "precious", "the file behind the link holds %q, %v", text, err)
 }
 
-// TestExportStoppedWhileThrottledReportsIt stops exports of every format when the service has refused them.
+// TestExportStoppedWhileThrottledReportsIt stops exports of every format after the service has refused them.
 func TestExportStoppedWhileThrottledReportsIt(t *testing.T) {
 	stop := errors.New("stopped by the user")
 	for _, format := range []string{CSV, JSONL, Typed, Parquet, "archive"} {
@@ -418,8 +419,8 @@ func TestExportStoppedWhileThrottledReportsIt(t *testing.T) {
 	}
 }
 
-// TestOneExportAtATimeWritesAFile: a second one would cut off and replace what the first has noted, and an export that resumes after both were killed
-// would continue the rows of one after those of the other.
+// TestOneExportAtATimeWritesAFile: a second export would truncate and replace the first one's output, and a resumed
+// export could mix the rows of both.
 func TestOneExportAtATimeWritesAFile(t *testing.T) {
 	w := newWorld(t, 500)
 	for _, format := range []string{CSV, JSONL, Parquet} {
@@ -449,7 +450,7 @@ func TestLockFileIsNamed(t *testing.T) {
 	conformance.Refused(t, err, "create output: ", "in no folder")
 }
 
-// TestLockOfAKilledExportIsTaken: its file is there, and nobody holds it.
+// TestLockOfAKilledExportIsTaken: the lock file exists, but no process holds it.
 func TestLockOfAKilledExportIsTaken(t *testing.T) {
 	w := newWorld(t, 10)
 	c := w.config(JSONL)

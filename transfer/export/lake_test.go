@@ -171,7 +171,8 @@ func inOrder(rows []string, columns []format.FileColumn) []string {
 
 func noFolder(int) string { return "" }
 
-// A process that is killed after any step leaves what the same command completes: every row once, in files of one schema, and no others.
+// A process killed after any step leaves a state that the same command completes: every row once, in files of one
+// schema, and no other files.
 func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	conformance.NotForRaces(t)
 	lookShort(t)
@@ -237,7 +238,7 @@ func TestLakeContinuesAfterAnyStep(t *testing.T) {
 	}
 }
 
-// What an interrupted export may yet put finds a file in its place, also if the rows that it has are gone.
+// A late put of an interrupted export finds a file in its place, even if its rows are gone.
 func TestLateFileOfAKilledExportReplacesNothing(t *testing.T) {
 	w := newWorld(t, 600)
 	storetest.New(t, "bucket")
@@ -339,7 +340,7 @@ func TestLakeIsNotContinuedInAnotherFormat(t *testing.T) {
 	conformance.True(t, errors.As(err, new(*format.OccupiedError)), "over a whole one: %v", err)
 }
 
-// A file in a store that was exchanged is found when it is rewritten.
+// A replaced file in a store is detected when it is rewritten.
 func TestModifiedFileIsNotRewritten(t *testing.T) {
 	lookShort(t)
 	w := newWorld(t, 1500)
@@ -423,7 +424,7 @@ func TestDataThatALakeCannotHoldIsRefusedByName(t *testing.T) {
 	}
 }
 
-// An empty string, an absent cell and values of all types are what they are in an export to one file.
+// Empty strings, absent cells and values of all types equal those of an export to one file.
 func TestLakeFilesEqualAFileExport(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	c := w.lake(t, t.TempDir(), "csv")

@@ -41,7 +41,7 @@ func drawnRows(t *rapid.T) (rows [][]byte) {
 		}
 		return table.Value{Type: table.Binary, Bytes: rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "bytes")}
 	})
-	// In most draws no name is other than UTF-8, so that there are rows after the first of a text.
+	// In most draws all names are UTF-8, so that text formats have rows after the first.
 	names := []string{"a", "b,c", "\"d\"", "e\nf", "g", "z", ""}
 	if rapid.IntRange(0, 5).Draw(t, "odd names") == 0 {
 		names = append(names, "\xff")
@@ -153,7 +153,7 @@ func madeCSV(t *rapid.T, c *Config, rows [][]byte) (text string, r Result, faile
 	return out.String() + "\n", r, ""
 }
 
-// TestRawRowsMakeTheSameCSV: with columns that are named and that are found on the way.
+// TestRawRowsMakeTheSameCSV covers named columns and columns found on the way.
 func TestRawRowsMakeTheSameCSV(t *testing.T) {
 	condition := conformance.Try(keyexpr.CompileWhere("n != 2")).Must(t)
 	refused := 0

@@ -95,7 +95,7 @@ func TestConditionUsesTheRowReadAgain(t *testing.T) {
 	w.wantRows("a n=1")
 }
 
-// TestSyncInterruptedWhileSettlingComparesAgain: of the files of its first look nothing is written.
+// TestSyncInterruptedWhileSettlingComparesAgain: the files of its first comparison are not written.
 func TestSyncInterruptedWhileSettlingComparesAgain(t *testing.T) {
 	w := filled(t)
 	drain, stop := context.WithCancelCause(context.Background())

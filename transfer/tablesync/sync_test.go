@@ -412,7 +412,7 @@ func TestRecreatedTableIsNotWrittenTo(t *testing.T) {
 	w.wantRows()
 }
 
-// TestRecreatedSourceDeletesNothing: the table that was compared is gone, and another one has its name.
+// TestRecreatedSourceDeletesNothing: the compared table is gone, and another one has its name.
 func TestRecreatedSourceDeletesNothing(t *testing.T) {
 	w := filled(t, "b", 2)
 	makeSource := func() *tablescan.Origin {
@@ -436,7 +436,7 @@ func TestRecreatedSourceDeletesNothing(t *testing.T) {
 	}
 	w.wantRows("a n=1", "b n=2")
 
-	// Nor does a sync that resumes write what was compared with the table before.
+	// A resumed sync does not write the results of comparing the earlier table either.
 	w.remove("a")
 	cfg.OnLoad, cfg.Load.Read.Sources = nil, again()
 	w.interruptedAt(cfg, 1)
@@ -518,7 +518,8 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	wantCounts(t, w.sync(cfg), "equal 1, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
 }
 
-// TestForeignWritesAfterTheComparison: what a load writes beside a sync is lost where the sync writes the same row, and stays elsewhere.
+// TestForeignWritesAfterTheComparison: a concurrent load's rows are lost where the sync writes the same row, and stay
+// elsewhere.
 func TestForeignWritesAfterTheComparison(t *testing.T) {
 	w := filled(t)
 	for _, id := range []string{"equal", "different", "surplus"} {
@@ -561,7 +562,7 @@ func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 					"mode %v: %d left, %d unfinished", mode, s.ConditionFailed, s.PutsUnfinished)
 				w.wantRows("equal at=5 n=1", "missing at=5 n=2", "newer at=7 n=1", "older at=5 n=2", "same at=5 n=2", "unknown at=5 n=2")
 
-				// Another one writes a newer row after the comparison.
+				// Another process writes a newer row after the comparison.
 				w.put("same", tabletest.Cells{"at": int64(5), "n": int64(3)})
 				cfg.OnCompared = func(*Summary) { w.put("same", tabletest.Cells{"at": int64(7), "n": int64(4)}) }
 				if s := w.sync(cfg); s.ConditionFailed != 2 || s.Written != 0 {
@@ -572,7 +573,7 @@ func TestRowsThatFailTheConditionAreSkipped(t *testing.T) {
 	}
 }
 
-// TestRowsChangedByOthersAreSkipped has another one write, after the comparison, to rows that are to be put.
+// TestRowsChangedByOthersAreSkipped has another process write, after the comparison, to rows that are to be put.
 func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 	for name, versions := range map[string]int{"one version": 1, "several": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -614,7 +615,8 @@ func TestRowsChangedByOthersAreSkipped(t *testing.T) {
 	}
 }
 
-// TestOwnEarlierWritesAreNotForeignChanges loses answers: the condition of a row that is sent again fails because of the first attempt.
+// TestOwnEarlierWritesAreNotForeignChanges loses answers: the condition of a repeated row fails because of the first
+// attempt.
 func TestOwnEarlierWritesAreNotForeignChanges(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, integerID)
@@ -669,7 +671,7 @@ func TestRowsWithoutAPossibleConditionAreRefused(t *testing.T) {
 	conformance.Refused(t, err, "--if-unchanged with --delete", "with --delete")
 }
 
-// TestFinishedRunHasItsSummary stops between the two notes of a run's end.
+// TestFinishedRunHasItsSummary stops between the two records of a run's end.
 func TestFinishedRunHasItsSummary(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, StateFile, "in the way"), 0o700))

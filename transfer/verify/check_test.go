@@ -189,7 +189,8 @@ func TestKeysThatDifferLateAreDifferent(t *testing.T) {
 	}
 }
 
-// TestEqualRowsAreEqualInAnyEncoding writes rows with quotes and without, numbers in several ways, and columns in two orders.
+// TestEqualRowsAreEqualInAnyEncoding writes rows with and without quotes, numbers in several spellings, and columns in
+// two orders.
 func TestEqualRowsAreEqualInAnyEncoding(t *testing.T) {
 	ways := map[string][][]string{ // of a column, its values, each in the ways that it can be written
 		"k": {{"a", `"a"`}, {"b", `"b"`}, {`"c,d"`}},
@@ -252,7 +253,7 @@ var must = conformance.Must
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 func init() {
-	// Few draws by default; -rapid.checks asks for more.
+	// Few draws by default; -rapid.checks sets more.
 	conformance.Must(conformance.Sure{}, flag.Set("rapid.checks", "35"))
 }
 

@@ -41,7 +41,8 @@ func newJudge(mode table.Mode, versions int, oldest, loaded int64, names ...stri
 	return j
 }
 
-// TestOneOddCellAmongOthersIsFound gives each of three columns every state that a cell with a timestamp of its own, or without, can have.
+// TestOneOddCellAmongOthersIsFound gives each of three columns every possible state of a cell, with and without a
+// timestamp of its own.
 func TestOneOddCellAmongOthersIsFound(t *testing.T) {
 	const oldest, at, expired = 100, 200, 50
 	type stored struct {
@@ -188,7 +189,7 @@ func TestNewestVersionsOfACellAreKept(t *testing.T) {
 	} {
 		j := newJudge(table.Put, c.versions, 100, c.loaded)
 		conformance.Equal(t, j.sameVersions(c.want, c.have), c.same, "%s", what)
-		// Among other columns, in any place and order.
+		// Among other columns, at any position and in any order.
 		j.wide = true
 		for _, other := range []uint64{1, 9} {
 			j.got = map[uint64][]got{other: {{300, 5}}}
@@ -220,7 +221,7 @@ func TestAnOlderVersionIsFoundInAnyColumn(t *testing.T) {
 		}
 		got := j.older(row)
 		conformance.True(t, slices.Equal(got, expected), "%s: %v, want %s", columns, got, odd)
-		// A row is equal to one with its newest versions only if it has no other.
+		// A row equals one with its newest versions only if it has no others.
 		j.wide = true
 		w := &want{versions: []version{{whole: true, hash: j.sum(row)}}}
 		if verdict, d := j.compare(w, row); (verdict == isEqual) != (odd == "") || len(d.unnamed)+len(d.columns) != len(odd) {
@@ -516,8 +517,8 @@ func TestDuplicateHashesAreFound(t *testing.T) {
 	conformance.Equal(t, d.all(1), false, "a hash of zero, which the table cannot have, says something")
 }
 
-// TestRawRowsAreJudgedLikeTheirCells: rows that the table delivers are compared by their bytes first, and cell by cell only where
-// these differ. The two must agree of values that print alike, of any order of the columns and any timestamps.
+// TestRawRowsAreJudgedLikeTheirCells: rows of the table are compared by their bytes first, and by cell only if these
+// differ. Both must agree for values that print alike, any column order and any timestamps.
 func TestRawRowsAreJudgedLikeTheirCells(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	bin := func(s string) table.Value { return table.Value{Type: table.Binary, Bytes: []byte(s)} }
@@ -590,7 +591,7 @@ func TestRawRowsAreJudgedLikeTheirCells(t *testing.T) {
 		sum, _ := h.Row(plainbuffer.CellsOf(body))
 		same := j.same(&want, sum)
 		verdict, _ := j.compare(&want, row)
-		// What is meant: the same columns, with values of the same type and the same bits.
+		// The expected result: the same columns, with values of the same type and the same bits.
 		byName := func(a, b column) int { return slices.Index(names, a.name) - slices.Index(names, b.name) }
 		slices.SortFunc(out, byName)
 		meant := slices.EqualFunc(in, out, func(a, b column) bool {

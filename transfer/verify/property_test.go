@@ -142,7 +142,7 @@ func (d *draft) damage(t *rapid.T, w *world, name, id string) (kind string, colu
 			return Different, nil
 		}
 		w.delete(t, name, id)
-		// Of a row whose columns are all to be absent, nothing is missing.
+		// If all columns of a row are to be absent, nothing is missing.
 		if !exists || d.mode == table.Update && len(row) == 0 {
 			return "", nil
 		}

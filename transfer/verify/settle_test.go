@@ -176,7 +176,7 @@ func TestUnsettledRowsAreReported(t *testing.T) {
 	})
 }
 
-// TestOnlyEqualRowsSettle has others change rows all the time, of which some never agree.
+// TestOnlyEqualRowsSettle has others change rows all the time; some never agree.
 func TestOnlyEqualRowsSettle(t *testing.T) {
 	eachSource(t, func(t *testing.T, l *live) {
 		for seed := range uint64(2) {

@@ -196,7 +196,7 @@ func TestRowsPastTheirTTLAreExpired(t *testing.T) {
 		wantCounts(t, r, "expected 3, equal 1, missing 1, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
 		conformance.True(t, !r.OK && len(r.Examples) == 1 && r.Examples[0].Key.String() == `id="lost"`, "%+v", r.Examples)
 	}
-	// Without timestamps in the input, the time of the load counts, if it is known.
+	// Without timestamps in the input, the time of the load counts, if known.
 	cfg = w.config(t, name, "id,n\nfresh,1\ngone,2\n")
 	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 1, different 0, expired 0, extra 0, in table 1, rejected 0, superseded 0")
 	cfg.Loaded = now.Add(-2 * day)
@@ -325,7 +325,7 @@ func (c *told) Surplus([]table.Value) error                     { return c.call(
 func (c *told) Close() error                                    { return c.call("close") }
 func (c *told) Again() error                                    { return c.call("again") }
 
-// TestComparisonFailsOnAnyError fails each request of comparisons, and each call of what is told of changes, once.
+// TestComparisonFailsOnAnyError fails each request of comparisons, and each call of Changes, once.
 func TestComparisonFailsOnAnyError(t *testing.T) {
 	w := newWorld(t)
 	name := w.make(t, table.Definition{})
@@ -390,7 +390,7 @@ func TestComparisonFailsOnAnyError(t *testing.T) {
 	}
 }
 
-// A comparison whose context ends between two ranges has compared nothing of the others.
+// A comparison whose context ends between two ranges has not compared the remaining ones.
 func TestComparisonStoppedBetweenRangesIsIncomplete(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	why := errors.New("stopped")
@@ -444,7 +444,7 @@ func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 	conformance.True(t, len(e.Values) == shownColumns, "%d columns are shown", len(e.Values))
 }
 
-// TestRecordsAreComparedByTheirReturnedKeys compares a table that numbers its rows, with files of returned keys.
+// TestRecordsAreComparedByTheirReturnedKeys compares a table with an auto-increment key, with files of returned keys.
 func TestRecordsAreComparedByTheirReturnedKeys(t *testing.T) {
 	w := newWorld(t)
 	const name = "numbered"

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/internal/table"
 )
 
-// TestRowsAreCountedByRange compares ranges that are joined as they grow, and partitions, with all rows.
+// TestRowsAreCountedByRange compares partitions, and ranges that are joined as they grow, with all rows.
 func TestRowsAreCountedByRange(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 9))

@@ -60,7 +60,7 @@ func checkVerdicts(t *testing.T, r *Report, want string) {
 }
 
 func TestStudentCardVerdictsDoNotDependOnFileOrder(t *testing.T) {
-	// What the baseline of tsbench spread measured of a million of them.
+	// Results of the baseline of tsbench spread for a million rows each.
 	measured := map[bench.Order]map[string]float64{
 		bench.Arrival: {"CardID": 1.00, "DeviceID": 1.00, "OrderNumber": 0.04, "SellerID": 0.12},
 		bench.Sorted:  {"CardID": 0.04, "DeviceID": 0.99, "OrderNumber": 0.99, "SellerID": 0.12},
@@ -415,7 +415,7 @@ var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// TestRealDataVerdictsMatchAnExperts has the verdicts that a person who knows the data gave.
+// TestRealDataVerdictsMatchAnExperts compares with the verdicts of a person who knows the data.
 func TestRealDataVerdictsMatchAnExperts(t *testing.T) {
 	dir, judged := conformance.Dir(t), 0
 	for name, want := range map[string]struct {

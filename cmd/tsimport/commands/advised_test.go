@@ -18,8 +18,8 @@ import (
 // quoted is a word of a command as a shell reads it that knows single quotes.
 var quoted = regexp.MustCompile(`(?:'[^']*'|[^' ])+`)
 
-// TestEveryAdvisedCommandCanBePlanned: for all example data, for files with a key of their own and for databases. The whole key of such
-// a source is in the command, and nothing else of it.
+// TestEveryAdvisedCommandCanBePlanned covers the example data, files with a key of their own, and databases. For such a
+// source the command has exactly its whole key.
 func TestEveryAdvisedCommandCanBePlanned(t *testing.T) {
 	conformance.NotForRaces(t)
 	root := conformance.Try(filepath.Abs("../../..")).Must(t)

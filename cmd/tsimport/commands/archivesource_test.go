@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// archivedAt is the time of all cells: archives that are made one after the other are to be equal.
+// archivedAt is the timestamp of all cells, so that successive archives are equal.
 var archivedAt = time.Now().UnixMilli()
 
 // writeArchive makes an archive of rows with the numbers, whose one cell is a text.
@@ -92,7 +92,7 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(0, "verify", "same", "-t", "t", "--extra", "fail")
 }
 
-// TestUnacceptableCellsAreRefusedBeforeTheFirstRow: a sync writes nothing, not the rows that could be written either.
+// TestUnacceptableCellsAreRefusedBeforeTheFirstRow: a sync writes nothing, not even acceptable rows.
 func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
@@ -134,7 +134,7 @@ func TestUnacceptableCellsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	tsimport(2, "sync", "archive0", "-t", "t0", "--drop-expired")
 }
 
-// TestKeyThatMergesArchiveRowsIsRefused: nothing is loaded, and no comparison says that all rows are there.
+// TestKeyThatMergesArchiveRowsIsRefused: nothing is loaded, and no comparison reports all rows as present.
 func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "a,b,n\n1,1,1\n1,2,2\n2,1,3\n")
@@ -170,7 +170,7 @@ func TestKeyThatMergesArchiveRowsIsRefused(t *testing.T) {
 	tsimport(0, "verify", "kept", "-t", "turned", "--extra", "fail")
 }
 
-// TestVerifyMentionsArchiveRejectsLoadedLater: a comparison with the archive does not have their rows.
+// TestVerifyMentionsArchiveRejectsLoadedLater: the archive lacks the rows that were rejected and loaded later.
 func TestVerifyMentionsArchiveRejectsLoadedLater(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,a,c\n1,x,\n2,y,z\n")
@@ -197,8 +197,8 @@ func databaseIn(t *testing.T, statements ...string) {
 	}
 }
 
-// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad: before the first row, with the columns to add. Two texts that a
-// collation equates are two keys here.
+// TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad: it is refused before the first row, naming the columns to add. Two
+// texts that are equal by a collation are two keys here.
 func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport := commandsIn(t)
 	databaseIn(t,
@@ -240,7 +240,7 @@ func TestKeyThatMergesDatabaseRowsIsRefusedByEveryLoad(t *testing.T) {
 	tsimport(0, "load", "sqlite:shop.db?table=also", "-t", "also", "--pk", "city", "--verify", "-q")
 }
 
-// TestKeyThatMayMergeDumpRowsIsWarnedOf: of several dumps the later one is a later night, so that rows of one key need not be a mistake.
+// TestKeyThatMayMergeDumpRowsIsWarnedOf: a later dump is a later night, so repeated keys need not be a mistake.
 func TestKeyThatMayMergeDumpRowsIsWarnedOf(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES (1,'x'),(2,'x');\n-- Dump completed\n")
@@ -271,7 +271,7 @@ func holds(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestNewestVersionsArchiveDoesNotOverwriteOlderVersions: a row that is put loses all versions that the archive was not to hold.
+// TestNewestVersionsArchiveDoesNotOverwriteOlderVersions: putting a row would lose all versions that the archive omits.
 func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	tsimport := commandsIn(t)
 	row := func(id string, versions ...string) string {
@@ -302,7 +302,7 @@ func TestNewestVersionsArchiveDoesNotOverwriteOlderVersions(t *testing.T) {
 	conformance.True(t, now == all && strings.Count(all, `"TS"`) == 4, "was %s, is %s", all, now)
 }
 
-// TestColumnsNamedLikeMarksAreCompared: a comparison that rejects all rows would find all of them equal.
+// TestColumnsNamedLikeMarksAreCompared: a comparison that rejects all rows would report no difference.
 func TestColumnsNamedLikeMarksAreCompared(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "room,text\na,x\na,y\nb,z\n")
@@ -342,7 +342,6 @@ func TestComparisonNamesTheArchive(t *testing.T) {
 	}
 }
 
-// TestRejectedTableRowHasNoLineNumber: it is on none.
 func TestRejectedTableRowHasNoLineNumber(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,s\n1,a\nx,b\n")

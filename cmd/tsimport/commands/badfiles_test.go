@@ -83,7 +83,7 @@ func cutGzip(t *testing.T) string {
 	return b.String()[:b.Len()-6]
 }
 
-// TestBadFilesDoNotBlockOthers: no file that is wrong keeps others from their table, and none needs a person twice.
+// TestBadFilesDoNotBlockOthers: a bad file does not keep others from their table, and no bad file needs a person twice.
 func TestBadFilesDoNotBlockOthers(t *testing.T) {
 	conformance.NotForRaces(t)
 	const load = "load in --table t --create --pk id --only-new -q"
@@ -210,8 +210,9 @@ func TestFlagsThatHideWhatWasLoadedAreRefused(t *testing.T) {
 	}
 }
 
-// TestMissingStateIsRefusedForATableWithRows: what a table has taken may be in a share that is not mounted. A step is a command and what it ends
-// with and says; "given" does what the step before it has advised. The last column is how many rows the table has afterwards.
+// TestMissingStateIsRefusedForATableWithRows: the state may be in a share that is not mounted. A step is a command with
+// its exit code and message; "given" runs the advice of the step before. The last column is the number of rows in the
+// table afterwards.
 func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 	conformance.NotForRaces(t)
 	const (
@@ -302,7 +303,7 @@ func TestMissingStateIsRefusedForATableWithRows(t *testing.T) {
 	}
 }
 
-// TestBadFileSearchCostsRequestsPerFile: a place of thousands of files is not listed or read again for each of them.
+// TestBadFileSearchCostsRequestsPerFile: a place with thousands of files is not listed or read again for each of them.
 func TestBadFileSearchCostsRequestsPerFile(t *testing.T) {
 	conformance.NotForRaces(t)
 	for name, bad := range map[string]string{"that cannot be loaded alone": "x\n1\n", "that does not go with the others": "id,m\n1,1\n", "of another type": "id,n\nx,1\n"} {
@@ -336,7 +337,7 @@ func TestBadFileSearchCostsRequestsPerFile(t *testing.T) {
 	}
 }
 
-// A scheduler tries again after exit code 1, and not after 2, which an input gets that is not there.
+// A scheduler retries after exit code 1, but not after 2, the code for a missing input.
 func TestUnreachableServerIsNotBadUsage(t *testing.T) {
 	busyMySQL := append([]byte{23, 0, 0, 0, 0xff, 0x10, 0x04}, "Too many connections"...)
 	busyPostgres := append([]byte{'E', 0, 0, 0, 62}, "SFATAL\x00VFATAL\x00C57P03\x00Mthe database system is starting up\x00\x00"...)

@@ -29,7 +29,7 @@ import (
 	"example.com/tsimport/reader/open"
 )
 
-// A run that is resumed, a load of a job and a worker do what was asked for: each option has the value that it has when it is typed.
+// A resumed run, a load of a job and a worker repeat the request: each option has the value that it had when typed.
 func TestStoredCommandPrintsTheSame(t *testing.T) {
 	conformance.NotForRaces(t)
 	values := map[options.Kind]string{
@@ -89,8 +89,8 @@ func valueOf(c *call, o *options.Option) any {
 	return nil
 }
 
-// What was given as nothing comes before a run whose rejects are loaded, and before the environment. Half a target takes its other half
-// from there.
+// An explicit empty value takes precedence over the run whose rejects are loaded and over the environment. Half a
+// target takes its other half from there.
 func TestExplicitZeroIsNotOverridden(t *testing.T) {
 	of := func(command string, given ...string) *options.Command {
 		c := &options.Command{Name: command}
@@ -150,8 +150,8 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 	}
 }
 
-// Of the options of a load, the fields of a request are all that change rows or where they go: a program can ask for what the command
-// can.
+// Every load option that changes rows or their destination is a field of a request, so that programs can request what
+// the command can.
 func TestEveryLoadOptionIsAFieldOrCommandOnly(t *testing.T) {
 	alone := map[string]bool{}
 	for _, name := range []string{

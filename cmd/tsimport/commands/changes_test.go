@@ -157,8 +157,8 @@ func historyText(form string, changes []historyChange) (text string, flags []str
 	panic(form)
 }
 
-// TestChangesAfterACopyEqualTheSource loads a source as it was at a moment, then its changes from any earlier moment on, or from that
-// one; again from anywhere, and in several loads: the table is the source.
+// TestChangesAfterACopyEqualTheSource loads a snapshot of a source, then its changes from that moment or any earlier
+// one, repeated from anywhere and in several loads: the table equals the source.
 func TestChangesAfterACopyEqualTheSource(t *testing.T) {
 	for seed := range uint64(*historySeeds) {
 		rnd := rand.New(rand.NewPCG(seed, 44))
@@ -303,7 +303,7 @@ func TestChangeLoadRefusesUnsupportedOptions(t *testing.T) {
 	holds(t, tsimport(2, "verify", "c.csv", "--mode", "changes", "-t", "versions"), "compare the table with its source")
 }
 
-// TestNothingIsWrittenAfterAFailedChange has such a change among others, first, in the middle and last.
+// TestNothingIsWrittenAfterAFailedChange puts such a change first, in the middle and last.
 func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 	for _, at := range []int{0, 5, 9} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestNothingIsWrittenAfterAFailedChange(t *testing.T) {
 	}
 }
 
-// TestChangeLoadReportsItsLogPosition ends at a change that cannot be applied, is resumed, and comes to the end.
+// TestChangeLoadReportsItsLogPosition stops at a change that cannot be applied, resumes, and reaches the end.
 func TestChangeLoadReportsItsLogPosition(t *testing.T) {
 	conformance.NotForRaces(t)
 	of := `"__debezium.source.column.type":"OTHER"`

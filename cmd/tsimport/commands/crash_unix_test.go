@@ -28,7 +28,7 @@ var crashes = map[string]func(){
 	},
 }
 
-// Schedulers take 2 for bad usage, which is not tried again. A crash is.
+// Schedulers treat 2 as bad usage and do not retry it. A crash is retried.
 func TestCrashExitCodeIsNotBadUsage(t *testing.T) {
 	const which = "TSIMPORT_TEST_CRASH"
 	if crash := crashes[os.Getenv(which)]; crash != nil {

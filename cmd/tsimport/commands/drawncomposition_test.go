@@ -100,7 +100,7 @@ func judged(l *Load, o outcome, written []Record, files []File, table []Row) (ve
 	now = written
 	switch o.exit {
 	case 2:
-		// Nothing tells the type of the key of a new table if all records are to be rejected.
+		// If all records are to be rejected, nothing determines the type of a new table's key.
 		loadable := func(f File) bool { return slices.ContainsFunc(f.Records, func(r Record) bool { return !r.Reject }) }
 		if l.Must && slices.ContainsFunc(files, loadable) {
 			return wrong("refused")
@@ -139,7 +139,7 @@ func judged(l *Load, o outcome, written []Record, files []File, table []Row) (ve
 	if len(o.rejected) > 0 {
 		return wrong("rejected what no file has: %v", o.rejected)
 	}
-	// A key takes the kind of the many: of two that exclude each other, the rarer one is rejected.
+	// A key takes the most frequent kind; records of an incompatible rarer kind are rejected.
 	if len(kinds) > 1 {
 		if most := slices.Max(slices.Collect(maps.Values(kinds))); rejected > total-most {
 			return wrong("%d of %d records were rejected, though %d have keys of one kind", rejected, total, most)
@@ -237,8 +237,8 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 	return verdicts, wrong
 }
 
-// TestTwoInputsLeaveTheExpectedTable loads pairs of inputs together, one after the other and in the other order. Each load leaves
-// the table that its records mean, or is refused, or rejects records by name.
+// TestTwoInputsLeaveTheExpectedTable loads pairs of inputs together, one after the other and in the other order. Each
+// load leaves the table that its records mean, or is refused, or rejects records by name.
 func TestTwoInputsLeaveTheExpectedTable(t *testing.T) {
 	e := enginetest.Start(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", e.AccessKeyID)
@@ -267,10 +267,9 @@ func TestTwoInputsLeaveTheExpectedTable(t *testing.T) {
 	}
 }
 
-// Kind says what a cell means, regardless of how a file spells it.
+// Kind is the meaning of a cell, regardless of its spelling in a file.
 type Kind int
 
-// The kinds of cells.
 const (
 	Null Kind = iota
 	Integer
@@ -282,19 +281,20 @@ const (
 	Duration // N is nanoseconds
 )
 
-// Cell is what a record says of one column.
+// Cell is a record's value of one column.
 type Cell struct {
 	Kind Kind
 	Text string
 	N    int64
 	Unit int64  // of times, the nanoseconds that the file counts in
 	Tag  string // the JSON object of MongoDB that spells the value; "" is none
-	// Typed says that the file itself gives the value its kind. Text of CSV has none: it joins what the other files say.
+	// Typed says that the file itself gives the value its kind. CSV text has none: it takes the kind of the other files.
 	Typed bool
 }
 
-// A form is one way in which a column of a table can hold the cells of its records. All cells of a column must have one form:
-// otherwise the same value means two things in it. holds reports whether v, as the SDK returns it, is the cell in this form.
+// A form is one way in which a table column can represent the cells of its records. All cells of a column must have one
+// form, or the same value would have two meanings. holds reports whether v, as the SDK returns it, is the cell in this
+// form.
 type form struct {
 	name  string
 	holds func(c Cell, v any) bool
@@ -394,13 +394,13 @@ func text(c Cell, v any) bool {
 	return err == nil && t.Equal(time.Unix(0, c.N))
 }
 
-// Record is what a record of an input means.
+// Record is the meaning of an input record.
 type Record struct {
 	File   string // the base name of its input, which names it in rejects with Number
 	Number int
 	Key    Cell
 	Cells  map[string]Cell
-	// Reject says that the record must be rejected: it is the seam of two files, say.
+	// Reject says that the record must be rejected, for example because it is the seam of two files.
 	Reject bool
 }
 
@@ -410,8 +410,8 @@ type Row struct {
 	Cells map[string]any
 }
 
-// Judge reports how the rows differ from those that the records leave when they are written one after the other, each row replaced
-// or, if update, merged. It returns an empty string if there is one form for each column in which they do not.
+// Judge returns how the rows differ from those that the records leave when written in order, each row replaced or, if
+// update, merged. It returns "" if there is a form for each column in which they do not differ.
 func Judge(records []Record, update bool, rows []Row) string {
 	wrong := ""
 	for _, f := range keyForms {

@@ -1,6 +1,6 @@
-// The files drawn*_test.go draw loads of several inputs at random and judge the table that they leave. Draw makes the files of a Load from a
-// seed, together with what each of their records means; Judge compares a table with these meanings. They share no code with the
-// loader: the meanings are those that were drawn, not those that a reader of ours found in the files.
+// The files drawn*_test.go draw loads of several inputs at random and judge the resulting tables. Draw makes the files
+// of a Load from a seed, together with the meaning of each record; Judge compares a table with these meanings. They
+// share no code with the loader: the meanings are drawn, not read from the files.
 
 package commands_test
 
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Load is a load of two or more files that was drawn.
+// Load is a drawn load of two or more files.
 type Load struct {
 	Seed   uint64
 	Theme  string
@@ -22,7 +22,7 @@ type Load struct {
 	Key    string // column
 	Flags  []string
 	Update bool
-	// Must says that nothing in the files contradicts itself: neither may the load be refused, nor a record that Reject does not name.
+	// Must says that the files are consistent: the load must not be refused, and only records with Reject may be rejected.
 	Must bool
 }
 
@@ -34,7 +34,7 @@ type File struct {
 	Leftover bool
 }
 
-// Arguments are what the load is given as inputs.
+// Arguments returns the input arguments of the load.
 func (l *Load) Arguments() []string {
 	if l.Folder != "" {
 		return []string{l.Folder}
@@ -58,7 +58,7 @@ var themes = []theme{
 	{"dialects", dialects}, {"after the sample", afterSample},
 }
 
-// Draw draws the load of a theme and a seed: the same one each time.
+// Draw draws the load of a theme and a seed, always the same one.
 func Draw(t theme, seed uint64) *Load {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, 0)), load: &Load{Seed: seed, Key: "id", Theme: t.name}}
 	if d.IntN(3) == 0 {

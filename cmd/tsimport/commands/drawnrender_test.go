@@ -79,7 +79,7 @@ func (d *draw) writeJoined(name string, records []Record) {
 	}
 	content := header + ending + first + header + ending + second
 	if d.IntN(3) == 0 {
-		// A file without a header of its own leaves its mark before its first record.
+		// A file without a header leaves its byte order mark before its first record.
 		content = header + ending + first + "\ufeff" + second
 		records = slices.Delete(records, cut, cut+1)
 		records[cut].Reject = true

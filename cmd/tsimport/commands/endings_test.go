@@ -33,14 +33,15 @@ var (
 	everyForm     = flag.Bool("every-form", false, "end each command with --quiet, without, and with a log of JSON (make e2e)")
 )
 
-// wayToEnd is a row of the table of endings, which docs/fields.md has and TestEveryEndingIsReportedAndCounted makes happen.
+// wayToEnd is a row of the table of endings in docs/fields.md, produced by TestEveryEndingIsReportedAndCounted.
 type wayToEnd struct {
 	why, zh string
 	code    int
 	service string // what the service does: refuses, is down, or is busy, to the first of whose requests a signal is sent
 	signal  os.Signal
 	says    string // in the last line, between bars
-	// cases are commands, each after what has to be there; ! is before what the service refuses. N is another number each time.
+	// cases are commands, each after its preconditions; ! precedes what the service refuses. N is a different number each
+	// time.
 	cases []endingCase
 }
 
@@ -185,8 +186,9 @@ func (w *wayToEnd) row(language int) string {
 	return fmt.Sprintf("| %s | `%d` | %s | %s | %s | %s |\n", [2]string{w.why, w.zh}[language], w.code, line[language], events, success[language], of)
 }
 
-// TestEveryEndingIsReportedAndCounted ends each command in each way, with --quiet, without, or with a log of JSON in turn: a code other than 0 says why in the
-// last line, and its metrics have the table that the command line names and keep when it last succeeded.
+// TestEveryEndingIsReportedAndCounted ends each command in each way, in turn with --quiet, without it, and with a JSON
+// log. For a nonzero code the last line says why; the metrics name the table of the command line and keep the time of
+// the last success.
 func TestEveryEndingIsReportedAndCounted(t *testing.T) {
 	conformance.NotForRaces(t)
 	t.Chdir(t.TempDir())
@@ -450,7 +452,7 @@ func gzipped(t *testing.T, text string) string {
 	return out.String()
 }
 
-// TestMetricsOfHowCommandsEnded is about who is told; TestEveryEndingIsReportedAndCounted about what.
+// TestMetricsOfHowCommandsEnded checks where endings are reported; TestEveryEndingIsReportedAndCounted, their content.
 func TestMetricsOfHowCommandsEnded(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "a.csv", "id,n\n1,2\n2,3\n")
@@ -500,7 +502,7 @@ func TestHeldLoadThatFailedBeforeIsNotSuccessful(t *testing.T) {
 	}
 }
 
-// TestEarlierNightsRowsAreNotCounted is about loads of a job that has failed and is resumed, and about clocks: that of the process before was ahead.
+// TestEarlierNightsRowsAreNotCounted covers a failed job that is resumed, and an earlier process with a fast clock.
 func TestEarlierNightsRowsAreNotCounted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "job.yaml", "version: 1\ndefaults: {create: true, only-new: true, pk: [id], type: {n: integer}}\nloads:\n  done: {from: [d-*.csv]}\n  failed: {from: [f-*.csv]}\n")

@@ -83,8 +83,8 @@ func typedTable(t *testing.T, tsimport func(want int, args ...string) string, ta
 	return rows
 }
 
-// TestExportReportsItsLosses exports a table in each format, loads that with the flags that the export names, and compares cell by
-// cell: exactly what the export has listed is lost.
+// TestExportReportsItsLosses exports a table in each format, loads it with the flags that the export names, and
+// compares cell by cell: exactly the listed losses occur.
 func TestExportReportsItsLosses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tsimport := func(want int, args ...string) string {
@@ -158,7 +158,7 @@ func TestExportReportsItsLosses(t *testing.T) {
 	tsimport(2, "export", "--table", "t_csv", "--format", "parquet", "-o", "mixed.parquet")
 	left, err := filepath.Glob("mixed.parquet*")
 	conformance.True(t, err == nil && len(left) == 0, "left behind: %q, %v", left, err)
-	// A column that is named twice, or is of the key, is there once.
+	// A column that is named twice, or belongs to the key, appears once.
 	text := tsimport(0, "export", "--table", "t_csv", "--columns", "id,s,s", "-q")
 	conformance.True(t, strings.HasPrefix(text, "id,k,s\n"), "the header is %.30q", text)
 }
@@ -261,7 +261,7 @@ func TestFilteredArchiveIsMarkedPartial(t *testing.T) {
 	conformance.True(t, os.IsNotExist(err), "a refused export has made its folder: %v", err)
 }
 
-// TestLakeFolderLoadsTheSameRows in each format, with partition folders and without.
+// TestLakeFolderLoadsTheSameRows covers each format, with and without partition folders.
 func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
@@ -298,7 +298,7 @@ func TestLakeFolderLoadsTheSameRows(t *testing.T) {
 	conformance.True(t, len(store.Keys()) >= 8, "the store has %q", store.Keys())
 }
 
-// TestUnfinishedExportIsNotLoaded: its files are a part of the table.
+// TestUnfinishedExportIsNotLoaded: its files are only a part of the table.
 func TestUnfinishedExportIsNotLoaded(t *testing.T) {
 	tsimport := commandsIn(t)
 	store := storetest.New(t, "bucket")

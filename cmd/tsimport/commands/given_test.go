@@ -101,7 +101,7 @@ func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
 	}
 }
 
-// TestFlagsForPathsAreKnownByTheirHelp keeps the rule that tells them.
+// TestFlagsForPathsAreKnownByTheirHelp guards the rule of isPath.
 func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
 	others := []string{"export output", "job-dir", "files-by", "profile"}
 	eachFlag(func(command string, f cli.Flag) {
@@ -116,7 +116,7 @@ func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
 	})
 }
 
-// TestNoFlagHasTwoDefaults looks at the line of each flag in --help.
+// TestNoFlagHasTwoDefaults checks the line of each flag in --help.
 func TestNoFlagHasTwoDefaults(t *testing.T) {
 	flags := 0
 	eachFlag(func(command string, f cli.Flag) {
@@ -143,7 +143,7 @@ func eachFlag(do func(command string, f cli.Flag)) {
 	walk("", newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Commands)
 }
 
-// TestHelpShowsBasicFlagsFirst looks at the help of every command, at the rest and at each group.
+// TestHelpShowsBasicFlagsFirst checks the help of every command, its remainder and each group.
 func TestHelpShowsBasicFlagsFirst(t *testing.T) {
 	helpOf := func(command, part string, want int) string {
 		var out, errOut bytes.Buffer
@@ -318,8 +318,8 @@ func meant(words []string) map[string][]string {
 
 var everyTypo = flag.Bool("every-typo", false, "try all typos, which takes minutes, not one in two hundred, and one in ten of those of several words")
 
-// TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: the word that it was meant to be is named and, if it may have
-// been several, all of them are.
+// TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: all words that may have been meant are
+// named.
 func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
 	conformance.NotForRaces(t)
 	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard), interrupts: &interrupts{}})

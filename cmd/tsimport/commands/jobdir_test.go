@@ -20,7 +20,7 @@ func serviceInEnvironment(t *testing.T) {
 	}
 }
 
-// TestWorkersRunTheLoadsOfAJob plans a job for many machines, and does it by one worker after another.
+// TestWorkersRunTheLoadsOfAJob plans a job for many machines and runs it with one worker after another.
 func TestWorkersRunTheLoadsOfAJob(t *testing.T) {
 	serviceInEnvironment(t)
 	tsimport := commandsIn(t)

@@ -128,13 +128,13 @@ func TestLastLongRunGivesTheRate(t *testing.T) {
 	summary("20260302T000000.000Z-t", 10_000, 0.5, "")
 	must(t, os.WriteFile(filepath.Join(root, "a file"), nil, 0o644))
 	conformance.Equal(t, rate(), 2000, "rows a second")
-	// Of a job, its loads have the runs.
+	// A job's loads have runs of their own.
 	summary("20260401T000000.000Z-job/t", 10_000, 2, "")
 	must(t, os.WriteFile(filepath.Join(root, "20260401T000000.000Z-job", job.FolderFile), []byte(`{"version":1,"loads":[{"name":"t"}]}`), 0o644))
 	conformance.Equal(t, rate(), 5000, "of a job: rows a second")
 }
 
-// Rows of a job file that names its target do not go to the one that the shell happens to name.
+// Rows of a job file with a target must not go to a target of the shell's environment.
 func TestAJobFileKeepsItsTarget(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\na,1\n")
@@ -161,8 +161,8 @@ func TestAJobFileKeepsItsTarget(t *testing.T) {
 	}
 }
 
-// TestWorkersFindTheServiceOfThePlan plans in an environment that names the service, or with flags that do, and works where the environment
-// names none, or another one.
+// TestWorkersFindTheServiceOfThePlan plans with a service from the environment or flags, and works where the
+// environment names none, or another one.
 func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 	service := enginetest.Start(t)
 	places := map[string]string{endpointEnv: service.URL, instanceEnv: service.Instance}

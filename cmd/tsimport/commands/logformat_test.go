@@ -35,12 +35,12 @@ var volatile = []struct {
 	{regexp.MustCompile(`in [0-9.]+m?s `), `in TIME `},
 	{regexp.MustCompile(`"rows_per_second":[0-9.e+]+`), `"rows_per_second":0`},
 	{regexp.MustCompile(`[0-9]{8}T[0-9.]+Z`), `RUN`},
-	// What is said is for people. How many messages there are, too.
+	// Message texts are for people; their wording and number may change.
 	{regexp.MustCompile(`(?m)"msg":"(?:[^"\\]|\\.)*"(,.*"event":"message".*)$`), `"msg":"TEXT"$1`},
 	{regexp.MustCompile(`(?m)^(.*"event":"message".*\n)(?:.*"event":"message".*\n)+`), `$1`},
 }
 
-// TestLogsAsJSON runs commands and compares what they log with testdata/NAME.log.jsonl.
+// TestLogsAsJSON runs commands and compares their logs with testdata/NAME.log.jsonl.
 func TestLogsAsJSON(t *testing.T) {
 	golden := conformance.Try(filepath.Abs("testdata")).Must(t)
 	t.Chdir(t.TempDir())
@@ -286,7 +286,7 @@ func TestVersionDifferenceNamesTheMissingSide(t *testing.T) {
 	}
 }
 
-// Others may have put a link where an output is written before it gets its name.
+// Others may have placed a link where an output is written before it gets its name.
 func TestOutputDoesNotFollowAPlantedLink(t *testing.T) {
 	dir := t.TempDir()
 	victim, out := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv")

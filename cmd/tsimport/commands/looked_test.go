@@ -47,7 +47,7 @@ func TestCommandsInspectAnExistingTable(t *testing.T) {
 
 var plantedTables = flag.Int("planted-tables", 5, "tables whose faults TestTableProblemsAreFound plants")
 
-// TestTableProblemsAreFound plants tables whose rows have no column of times, only those of their cells.
+// TestTableProblemsAreFound creates tables without time columns: only the cells have timestamps.
 func TestTableProblemsAreFound(t *testing.T) {
 	conformance.NotForRaces(t)
 	tsimport := commandsIn(t)
@@ -97,7 +97,7 @@ func TestTableProblemsAreFound(t *testing.T) {
 	}
 }
 
-// TestExplainAcceptsAValueRange also has a text with two dots.
+// TestExplainAcceptsAValueRange includes a text with two dots.
 func TestExplainAcceptsAValueRange(t *testing.T) {
 	tsimport := commandsIn(t)
 	key := []string{"explain", "--type", "n=integer", "--type", "s=string", "--pk", "k=pad(n,4)+s", "--value"}

@@ -92,8 +92,9 @@ func (s *season) note(format string, a ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, a...))
 }
 
-// TestNightsOfAJob runs a job every night over folders into which files are delivered as senders do, with pods that die and services that fail.
-// Clocks of pods are off. After each night tables, known files, exit code, the last line and metrics are what the rules of docs/how-to/nightly-files.md say.
+// TestNightsOfAJob runs a job every night over folders that senders fill, with pods that die, services that fail, and
+// clocks that are off. After each night tables, known files, exit code, the last line and metrics match the rules of
+// docs/how-to/nightly-files.md.
 func TestNightsOfAJob(t *testing.T) {
 	conformance.NotForRaces(t)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2) // which has its goroutine begin outside of the bubbles

@@ -133,7 +133,7 @@ func TestPruneKeepsTheNewestRunsOfEachTable(t *testing.T) {
 	for name, there := range map[string]bool{"a1": false, "a2": false, "a3": true, "a4": true, "b1": true, "dry": true, "j1": false, "j2": true} {
 		conformance.Equal(t, exists(filepath.Join(rundir.Root, name)), there, "%s is there: %v", name, !there)
 	}
-	// What is left works on: the types of the table, the list.
+	// The remaining runs still provide the table's types and the list.
 	newRun(t, "a5", 0, 0, "in.csv", "-t", "a")
 	out, _ := command(t, 0, "runs")
 	conformance.Equal(t, strings.Count(out, "\n"), 6, "%v", out)
@@ -167,12 +167,12 @@ func TestNeededRunsAreKept(t *testing.T) {
 	put(t, summary, strings.Replace(string(text), `"finished"`, `"running"`, 1))
 	age(t, filepath.Join(root, "crashed"), 90*day)
 	age(t, filepath.Join(root, "future"), -10*day)
-	// One that was removed in part is one that can be removed.
+	// A partially removed run can be removed.
 	for _, name := range []string{"run.json", "report.html"} {
 		must(t, os.Remove(filepath.Join(root, "cut", name)))
 	}
 
-	// What is not a run of ours.
+	// A folder that is not a run of ours.
 	put(t, filepath.Join(root, "theirs", "summary.json"), `{"state":"finished"}`)
 	put(t, filepath.Join(root, "empty.txt"), "a file")
 	put(t, filepath.Join(root, ".hidden", "summary.json"), string(text))
@@ -271,7 +271,7 @@ func TestRunKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 	conformance.True(t, err != nil, "an active run is resumed: %+v", r)
 }
 
-// What concerns the machine comes from the command that resumes; what was asked for, from the run.
+// Machine settings come from the resuming command, everything else from the run.
 func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,n\na,1\n")

@@ -381,7 +381,7 @@ func TestTheProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
 }
 
 func TestProgressReportsLookupsAndCopyChecks(t *testing.T) {
-	// The first answer is lost, then the second request: its row is not found, and sent again.
+	// The first answer is lost, and then the second request: its row is not found and is sent again.
 	s, err := server.Open("", server.Options{InMemory: true, Faults: &faults.Plan{Decide: func(r faults.Request) faults.Fault {
 		return faults.Fault{Action: map[int]faults.Action{0: faults.DropAfter, 1: faults.DropBefore}[r.N]}
 	}}})

@@ -79,7 +79,7 @@ func killedDeletion(t *testing.T, tsimport func(int, ...string) string, which []
 	return keys
 }
 
-// TestRowsThatOthersHaveChangedAreNotDeleted is a deletion that was killed when it had found its rows: some change before it is resumed.
+// TestRowsThatOthersHaveChangedAreNotDeleted: some rows change between a killed deletion's search and its resumption.
 func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	tsimport := commandsIn(t)
 	rowsIn(t, tsimport)
@@ -98,7 +98,7 @@ func TestRowsThatOthersHaveChangedAreNotDeleted(t *testing.T) {
 	conformance.True(t, os.IsNotExist(err), "the file of keys is left: %v", err)
 }
 
-// TestAnInterruptedDeletionOfAPrefixIsResumed: the rows are looked for again by the same prefix.
+// TestAnInterruptedDeletionOfAPrefixIsResumed: the rows are searched again with the same prefix.
 func TestAnInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
 	tsimport := commandsIn(t)
 	rowsIn(t, tsimport)
@@ -109,7 +109,7 @@ func TestAnInterruptedDeletionOfAPrefixIsResumed(t *testing.T) {
 	conformance.Equal(t, strings.TrimSpace(tsimport(0, "table", "count", "p", "-q")), "200", "rows")
 }
 
-// TestRowsOfKeysAreExportedAndCounted has keys in no order, repeated and without rows, in more requests than one.
+// TestRowsOfKeysAreExportedAndCounted has unsorted, repeated and missing keys, in several requests.
 func TestRowsOfKeysAreExportedAndCounted(t *testing.T) {
 	tsimport := commandsIn(t)
 	var rows, keys, want strings.Builder

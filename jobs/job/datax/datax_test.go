@@ -111,7 +111,7 @@ func TestWildcardsSpanFoldersLikeDataX(t *testing.T) {
 	}
 }
 
-// DataX takes the files below the folder before the first star whose whole names match, where a star is any text.
+// DataX takes the files below the folder before the first star whose full names match; a star is any text.
 func TestWildcardsMatchTheFilesOfDataX(t *testing.T) {
 	dir := t.TempDir()
 	var files []string

@@ -14,7 +14,7 @@ import (
 
 var must = conformance.Must
 
-// TestExtentsAreReadAFewFramesAtATime: they are larger than what is read at a time, and one row is, too.
+// TestExtentsAreReadAFewFramesAtATime: the extents, and one row, exceed the window.
 func TestExtentsAreReadAFewFramesAtATime(t *testing.T) {
 	ctx, store, rnd := context.Background(), storetest.NewMemory(jobdir.ErrExists), rand.NewChaCha8([32]byte{1})
 	w := conformance.Try(NewWriter(ctx, store, "runs", 2)).Must(t)

@@ -229,7 +229,7 @@ func TestARecreatedTableIsAnotherTable(t *testing.T) {
 }
 
 // TestTableReplacedDuringRetirementIsKept replaces the table by one with the same rows, before each of the requests
-// by which it is exported, compared and dropped.
+// that export, compare and drop it.
 func TestTableReplacedDuringRetirementIsKept(t *testing.T) {
 	for _, at := range []struct {
 		operation string
@@ -279,8 +279,8 @@ func TestLongExportReportsProgress(t *testing.T) {
 	conformance.True(t, w.heard("table c_202401: 4100 rows read so far"), "said %q", w.said)
 }
 
-// TestInterruptedRunIsFinishedByTheNext ends a run at its first request, its second and so on, before the
-// service has seen it or after, until one gets through; each is followed by a whole one.
+// TestInterruptedRunIsFinishedByTheNext stops a run at its first request, its second and so on, before or after the
+// service has seen it, until one completes; each is followed by a whole run.
 func TestInterruptedRunIsFinishedByTheNext(t *testing.T) {
 	storetest.New(t, "bucket")
 	for _, applied := range []bool{false, true} {
@@ -328,8 +328,8 @@ func cutShort(t *testing.T, applied, remote bool, at int) bool {
 	return true
 }
 
-// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses what is written to it: nothing, then the archive of one table, then its
-// manifest, and so on.
+// TestTableIsKeptUntilItsArchiveIsStored has a store that refuses writes from the first one on, from the first archive
+// on, from its manifest on, and so on.
 func TestTableIsKeptUntilItsArchiveIsStored(t *testing.T) {
 	for kept := 0; ; kept++ {
 		s := storetest.New(t, "bucket")

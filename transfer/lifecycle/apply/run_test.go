@@ -139,7 +139,7 @@ func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
 
 func TestChangeWithALostAnswerIsRecognized(t *testing.T) {
 	w := months(t, "202405", server.Options{})
-	// The service refuses a repeated change even where it changes nothing: the engine does not, so somebody else's hand.
+	// The service refuses a repeated change even if it changes nothing; the engine does not, so the test does.
 	w.before = func(operation string) error {
 		if operation == "UpdateTable" && w.count("UpdateTable") == 3 { // the first of throughput
 			w.before = nil
@@ -204,7 +204,7 @@ func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 	p := w.look()
 	w.before = func(string) error { return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")} }
 	w.requests = nil
-	// One table is tried, for as long as the shortest patience lasts.
+	// One table is tried, for the shortest retry time.
 	if err := p.Run(context.Background(), w.pace); err == nil || !strings.Contains(err.Error(), "c_202403") || len(w.requests) > 6 {
 		t.Errorf("%v after %v", err, w.requests)
 	}

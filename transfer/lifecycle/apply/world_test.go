@@ -85,7 +85,7 @@ func (w *world) month(text string) time.Time {
 	return at.AddDate(0, 0, 14)
 }
 
-// RoundTrip is what clients of the world have for a network.
+// RoundTrip is the network of the world's clients.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	operation := path.Base(r.URL.Path)
 	w.requests = append(w.requests, operation)

@@ -309,7 +309,7 @@ func TestExportWithADamagedJournalIsRedone(t *testing.T) {
 	}
 }
 
-// TestUnrecordedCompleteExportIsComparedAndKept: a manifest may say less than was done.
+// TestUnrecordedCompleteExportIsComparedAndKept: a manifest may be out of date.
 func TestUnrecordedCompleteExportIsComparedAndKept(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *Place) {
 		k := of(t, 7)
@@ -331,7 +331,7 @@ func TestUnrecordedCompleteExportIsComparedAndKept(t *testing.T) {
 
 func (m *Manifest) name() string { return manifestName(m.Table, m.number) }
 
-// TestExportOfAnEarlierTableDoesNotCount: both are empty, and the archive says what the table was.
+// TestExportOfAnEarlierTableDoesNotCount: both are empty, but the archive describes a different table.
 func TestExportOfAnEarlierTableDoesNotCount(t *testing.T) {
 	p, k := open(t), of(t, 0)
 	text := strings.Replace(p.text(t, p.mustExport(t, k).name()), `"verified"`, `"archiving"`, 1)
@@ -498,7 +498,7 @@ func TestUnusableFolderIsAnError(t *testing.T) {
 		"a folder was read as a manifest")
 }
 
-// Others may have put links where a table's archive and its manifest are written.
+// Others may have placed links where a table's archive and its manifest are written.
 func TestLinksInPlaceOfPartsAreNotFollowed(t *testing.T) {
 	p := open(t)
 	victim := filepath.Join(t.TempDir(), "victim")
@@ -557,8 +557,8 @@ func (f *failing) Delete(ctx context.Context, name string) error {
 	return f.act(name, func() error { return f.Store.Delete(ctx, name) })
 }
 
-// TestExportIsFinishedAfterAnyStoreFault fails the first act of an export, the second and so on, of a table that changes once
-// while it is read. No export is there before it was compared, and what is there then has all rows.
+// TestExportIsFinishedAfterAnyStoreFault fails each operation of an export in turn, with a table that changes once
+// while it is read. An export only appears after its comparison, and then has all rows.
 func TestExportIsFinishedAfterAnyStoreFault(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {

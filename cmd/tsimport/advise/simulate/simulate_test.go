@@ -61,7 +61,7 @@ func TestOneValueIsNeverDivided(t *testing.T) {
 }
 
 func TestCompoundKeysAreCutInOrder(t *testing.T) {
-	// The first number is the same for all, the second one tells.
+	// The first number is always the same; the second one decides.
 	keys := append(keysOf(1000, func(int) uint64 { return 1 }), keysOf(1000, func(i int) uint64 { return uint64(i) })...)
 	of, n := Cut(keys, 4)
 	conformance.True(t, n == 4 && of[0] == 0 && of[249] == 0 && of[250] == 1 && of[999] == 3,
@@ -83,7 +83,7 @@ func TestLiveTrafficOfGrowingKeysUsesOnePartition(t *testing.T) {
 	const rows = 64000
 	of, _ := Cut(keysOf(rows, func(i int) uint64 { return uint64(i) }), 32)
 	share := Live(of, nil, Traffic{Partitions: 32, Rate: 32000})
-	// 64 windows of 1,000 rows, each of them within one of 32 partitions of 2,000.
+	// 64 windows of 1,000 rows, each within one of 32 partitions of 2,000.
 	near(t, "the share", share, 1.0/32, 1e-9)
 }
 
@@ -99,7 +99,7 @@ func TestLiveShareDependsOnArrivalOrder(t *testing.T) {
 }
 
 func TestTwoOfFourPartitionsGiveHalfTheCapacity(t *testing.T) {
-	// By turns the rows go to two of four partitions: the busiest has half of each window, 1/(4 × 1/2) of the capacity.
+	// Rows alternate between two of four partitions: the busiest gets half of each window, 1/(4 × 1/2) of the capacity.
 	of := make([]uint16, 80000)
 	for i := range of {
 		of[i] = uint16(i % 2)
@@ -109,7 +109,7 @@ func TestTwoOfFourPartitionsGiveHalfTheCapacity(t *testing.T) {
 }
 
 func TestSinglePartitionLoadGetsRatePlusBurst(t *testing.T) {
-	// 100 rows a second, nothing saved up at the start; the other partition has nothing to do.
+	// 100 rows a second, nothing saved up at the start; the other partition is idle.
 	l := Load(make([]uint16, 2000), 2, 100)
 	conformance.True(t, l.Rows+l.Lost == 2000 && l.Lost != 0, "%d rows taken, %d given up on of 2000", l.Rows, l.Lost)
 	near(t, "the rate", float64(l.Rows)/l.Seconds, 100, 1)
