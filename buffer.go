@@ -11,18 +11,18 @@ import (
 // buffer is a copy of rows on their way to the load. One goroutine fills it; after handover it is immutable.
 type buffer struct {
 	key      []table.KeyColumn
-	deleting bool // only the key counts
+	deleting bool // only key columns count
 
 	first int64 // number of the first row, from 0
-	rows  []int // where the cells of each row end in cells
+	rows  []int // end of each row's cells in cells
 	cells []cell
 	data  []byte                // names, strings and bytes
-	bad   map[int]*table.Reason // rows that are not kept, and why
+	bad   map[int]*table.Reason // rejected rows, with reasons
 }
 
 type cell struct {
 	bits       uint64 // of an integer, a boolean or a double
-	at         int64  // milliseconds; negative is none
+	at         int64  // milliseconds; negative means none
 	name, text span
 	kind       record.Kind
 }
@@ -58,7 +58,7 @@ func (b *buffer) add(columns []Column) {
 			size += len(c.name) + len(c.text) + len(c.bytes)
 		}
 	}
-	b.data = slices.Grow(b.data, size) // at once: a row may have megabytes
+	b.data = slices.Grow(b.data, size) // in one step: a row may have megabytes
 	for i := range columns {
 		c := &columns[i]
 		if b.deleting && b.keyColumn(c.name) < 0 {

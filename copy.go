@@ -13,10 +13,10 @@ import (
 // CopyRequest describes a copy of a table into another one. Each field means the same as the flag of tsimport copy of
 // the same name. Fields of its parts that do not apply to copies, such as Mode, are refused. See docs/copy.md.
 type CopyRequest struct {
-	Source Target `json:"source,omitzero"` // the instance of the table that is copied
-	From   string `json:"from"`            // the name of that table
-	Table  string `json:"table"`           // the name of the one that it is copied into
-	Target        // the instance of that one
+	Source Target `json:"source,omitzero"` // instance of the source table
+	From   string `json:"from"`            // name of the source table
+	Table  string `json:"table"`           // name of the target table
+	Target        // instance of the target table
 	Scan
 	Mapping
 	NewTable

@@ -21,14 +21,14 @@ import (
 // Archived + Unfinished. Counts cover all attempts of a resumed load.
 type Summary struct {
 	Read, Written, Rejected, Superseded int64
-	MaybeApplied                        int64    // of Rejected: rows that may be in the table all the same
-	ConditionFailed                     int64    // rows not written, for the row in the table did not pass When
-	Archived                            int64    // rows that AgePolicy has put into files
-	Unfinished                          int64    // after an error; of a dry run, all rows that would have been written
-	RunDir                              string   // summary.json there says more
-	RejectsFiles                        []string // with the rejected records; the one with the reasons is the last
+	MaybeApplied                        int64    // rejected rows that may still be in the table
+	ConditionFailed                     int64    // rows not written because the table's row did not meet When
+	Archived                            int64    // rows that AgePolicy put into files
+	Unfinished                          int64    // after an error; in a dry run, all rows that would have been written
+	RunDir                              string   // its summary.json has more details
+	RejectsFiles                        []string // files of rejected records; the last one has the reasons
 	BadInputs                           []BadInput
-	NextSince                           string // of a copy that has finished: Since of the next one, unless writers give timestamps of their own that are older
+	NextSince                           string // after a finished copy: Since of the next one, unless writers set older timestamps themselves
 }
 
 // BadInput is a file that a load with OnlyNew set aside because of its content; the other files were loaded.

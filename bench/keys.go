@@ -10,10 +10,10 @@ type KeyKind string
 
 // The kinds of keys.
 const (
-	RandomKeys      KeyKind = "random"        // integers, evenly over all there are
+	RandomKeys      KeyKind = "random"        // integers, uniform over their whole range
 	SequentialKeys  KeyKind = "sequential"    // integers that count up
-	ZipfKeys        KeyKind = "zipf"          // integers of which few are frequent, and a counter
-	StudentCardKeys KeyKind = "student-cards" // of StudentCards, in the order of arrival
+	ZipfKeys        KeyKind = "zipf"          // integers, a few of them frequent, and a counter
+	StudentCardKeys KeyKind = "student-cards" // of StudentCards, in arrival order
 )
 
 // KeyColumn is a primary-key column, of type string or integer.
@@ -77,7 +77,7 @@ func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
 		card, device, order := k.cards.where(n)
 		return append(integers, int64(firstCard+card), 0, int64(device), int64(order)), k.cards.appendSeller(text, device)
 	}
-	return append(integers, int64(mix(k.seed+n))), text // mix maps no two numbers to one
+	return append(integers, int64(mix(k.seed+n))), text // mix is a bijection
 }
 
 // permutation is a keyed bijection of [0, n). It shuffles any number of things in constant memory: a Feistel network

@@ -98,7 +98,7 @@ var errTooManyRows = errors.New("a shape has at most 900,000,000 rows, the numbe
 
 // WriteCSV writes rows in an order in which ids look random. It stops when ctx ends.
 func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) error {
-	rows = max(rows, 1) // a file of none has no types
+	rows = max(rows, 1) // an empty file has no types
 	if rows > LastID-FirstID+1 {
 		return errTooManyRows
 	}

@@ -31,7 +31,7 @@ type StudentCards struct {
 	Rows  uint64
 	Order Order // "" is Arrival
 	Seed  uint64
-	Days  int       // over which the purchases are spread; 0 takes DefaultDays
+	Days  int       // days over which the purchases are spread; 0 means DefaultDays
 	From  time.Time // the first purchase; zero is 2024-01-01T00:00:00Z
 }
 
@@ -45,8 +45,8 @@ const (
 	purchasesByCard   = 20            // on average
 	purchasesByDevice = 100           // on average, as long as there are enough DeviceIDs
 	firstCard         = 2_000_000_001 // CardID of the first card
-	firstOrder        = 100_001       // the least OrderNumber
-	sameOrder         = 4             // devices that have one OrderNumber at a time
+	firstOrder        = 100_001       // the lowest OrderNumber
+	sameOrder         = 4             // devices that share an OrderNumber
 )
 
 // CSVHeader is the first line of the dataset.

@@ -21,7 +21,7 @@ func (s *Server) answer(path string, request []byte) (status int, body []byte) {
 				body = protowire.AppendBytes(append(body, 10), s.written(part, []byte{8, 1, 26, 6, 10, 4, 8, 0, 16, 1}))
 			}
 		})
-	case path == "/BulkImport": // of one table; capacity_data_size too
+	case path == "/BulkImport": // of one table; includes capacity_data_size
 		body = s.written(request, []byte{8, 1, 26, 12, 10, 4, 8, 0, 16, 0, 18, 4, 8, 0, 16, 1})
 	case path == "/GetRange" && s.o.Rows != nil:
 		return http.StatusOK, s.o.Rows.answer(request)

@@ -22,7 +22,7 @@ type Stored struct {
 
 type storedRow struct {
 	key     int64
-	encoded []byte // without the header, which stands once before all rows of an answer
+	encoded []byte // without the header, which comes once before all rows of an answer
 }
 
 // The service's limits of a page of rows.

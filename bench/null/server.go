@@ -37,7 +37,7 @@ type Server struct {
 	*httptest.Server
 	o Options
 
-	began   string // makes names of requests differ from those of other servers
+	began   string // distinguishes request IDs from those of other servers
 	answers atomic.Int64
 
 	Requests    atomic.Int64 // writes
@@ -74,16 +74,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	request := make([]byte, r.ContentLength)
 	if _, err := io.ReadFull(r.Body, request); err != nil {
-		return // the client is told by the end of its connection
+		return // the closed connection tells the client
 	}
 	status, body := s.answer(r.URL.Path, request)
 	sum := md5.Sum(body)
 	header, signed := w.Header(), []byte(nil)
-	for _, h := range [][2]string{ // as the signature has them
+	for _, h := range [][2]string{ // in the order of the signature
 		{"x-ots-contentmd5", base64.StdEncoding.EncodeToString(sum[:])}, {"x-ots-contenttype", "protocol buffer"},
 		{"x-ots-date", time.Now().UTC().Format("2006-01-02T15:04:05.000Z")}, {"x-ots-requestid", fmt.Sprintf("%s-%012x", s.began, s.answers.Add(1))},
 	} {
-		header[h[0]] = []string{h[1]} // Set would write the name with capitals
+		header[h[0]] = []string{h[1]} // Set would capitalize the name
 		signed = fmt.Appendf(signed, "%s:%s\n", h[0], h[1])
 	}
 	if s.o.AccessKeyID != "" {
@@ -93,7 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) // a client that has gone needs no answer
+	w.Write(body) // a client that is gone needs no answer
 }
 
 // maxRequest exceeds the service's limit of a request.

@@ -12,20 +12,20 @@ import (
 type Result struct {
 	Settings  Settings `json:"settings"`
 	Started   string   `json:"started"`           // RFC 3339, UTC
-	Stopped   string   `json:"stopped,omitempty"` // why it ended before its time
-	Seconds   float64  `json:"seconds"`           // measured, the warm-up apart
+	Stopped   string   `json:"stopped,omitempty"` // why it ended early
+	Seconds   float64  `json:"seconds"`           // measured time, without the warm-up
 	WarmUp    float64  `json:"warm_up_seconds"`
 	Totals    Totals   `json:"totals"`
 	PerSecond Rates    `json:"per_second"`
-	Latency   Latency  `json:"latency"` // of a batch, from when it was due until its last row was written
-	Service   Latency  `json:"service"` // of a request, from sending it to its answer
+	Latency   Latency  `json:"latency"` // per batch, from its due time until its last row was written
+	Service   Latency  `json:"service"` // per request, from sending to answer
 
-	Codes      map[string]int64 `json:"codes,omitempty"` // rows not written at an attempt, by the service's code
-	Unfinished int64            `json:"unfinished"`      // rows that were sent and, at the end, not written
-	Every      float64          `json:"every_seconds"`   // of the points
-	Points     []Point          `json:"points"`          // since the start, the warm-up among them
+	Codes      map[string]int64 `json:"codes,omitempty"` // rows not written by an attempt, by the service's code
+	Unfinished int64            `json:"unfinished"`      // rows sent but not written at the end
+	Every      float64          `json:"every_seconds"`   // interval of Points
+	Points     []Point          `json:"points"`          // since the start, including the warm-up
 	Partitions []Partition      `json:"partitions"`      // in key order
-	Steps      []Step           `json:"steps,omitempty"` // of the search for the highest rate
+	Steps      []Step           `json:"steps,omitempty"` // the search for the highest rate
 }
 
 // Settings repeats the configuration of the run.
@@ -39,7 +39,7 @@ type Settings struct {
 	Keys        string  `json:"keys"`
 	BatchRows   int     `json:"batch_rows"`
 	Concurrency int     `json:"concurrency"`
-	Rate        float64 `json:"rate,omitempty"` // rows a second asked for; 0 is a closed loop
+	Rate        float64 `json:"rate,omitempty"` // requested rows a second; 0 is a closed loop
 	Seed        uint64  `json:"seed"`
 }
 
@@ -47,7 +47,7 @@ type Settings struct {
 type Totals struct {
 	Rows        int64 `json:"rows"` // written
 	Units       int64 `json:"write_cu"`
-	Bytes       int64 `json:"bytes"` // of those rows, as the service counts them
+	Bytes       int64 `json:"bytes"` // size of those rows as the service counts them
 	Requests    int64 `json:"requests"`
 	RowsSent    int64 `json:"rows_sent"`
 	Retried     int64 `json:"rows_retried"`
@@ -72,7 +72,7 @@ type Point struct {
 	Requests  int64 `json:"requests"`
 	Retried   int64 `json:"rows_retried"`
 	Throttled int64 `json:"rows_throttled"`
-	Refused   int64 `json:"rows_refused"` // for other reasons, at any attempt
+	Refused   int64 `json:"rows_refused"` // refused for other reasons, by any attempt
 	// Latency holds the batches whose last row was written in the interval.
 	Latency Counts `json:"latency"`
 }
@@ -91,13 +91,13 @@ type Partition struct {
 
 // Step is one trial of the search for the highest rate.
 type Step struct {
-	Rate      float64 `json:"rate"`            // rows a second asked for
+	Rate      float64 `json:"rate"`            // requested rows a second
 	Achieved  float64 `json:"rows_per_second"` // written
 	P99       float64 `json:"p99_ms"`
 	Throttled float64 `json:"throttled_share"`
 	Seconds   float64 `json:"seconds"`
 	Passed    bool    `json:"passed"`
-	Why       string  `json:"why,omitempty"` // it did not
+	Why       string  `json:"why,omitempty"` // why the step failed
 }
 
 // ThrottledShare is the share of the rows sent that were refused for capacity.

@@ -11,15 +11,15 @@ import (
 // Outcomes of a request.
 const (
 	OK          = "ok"          // all rows written
-	Partly      = "partly"      // some of them
-	Throttled   = "throttled"   // none, for want of capacity
-	Unavailable = "unavailable" // none: the partition did not serve
-	Failed      = "failed"      // none, for another reason
+	Partly      = "partly"      // some rows written
+	Throttled   = "throttled"   // no rows, for lack of capacity
+	Unavailable = "unavailable" // no rows: the partition did not serve
+	Failed      = "failed"      // no rows, for another reason
 )
 
 // Sample is one request. Times are relative to the start of the run.
 type Sample struct {
-	Intended  time.Duration `json:"intended_ns"` // when the batch was due; the same for all its attempts
+	Intended  time.Duration `json:"intended_ns"` // due time of the batch, the same for all its attempts
 	Sent      time.Duration `json:"sent_ns"`
 	Done      time.Duration `json:"done_ns"`
 	Attempt   int           `json:"attempt"` // 1 is the first
@@ -27,17 +27,17 @@ type Sample struct {
 	Written   int           `json:"written"`
 	Throttled int           `json:"throttled,omitempty"`
 	Units     int64         `json:"write_cu"`
-	Bytes     int64         `json:"bytes"` // of the rows written
+	Bytes     int64         `json:"bytes"` // size of the rows written
 	Outcome   string        `json:"outcome"`
-	Code      string        `json:"code,omitempty"` // of a row that was not written
+	Code      string        `json:"code,omitempty"` // code of a row that was not written
 	Partition string        `json:"partition"`      // its first key value, "" for the first or only one
 	WarmUp    bool          `json:"warm_up,omitempty"`
 
-	Slot        int              `json:"-"` // of the partition, as Recorder.Slot gave it
-	Last        bool             `json:"-"` // the batch is done with it
+	Slot        int              `json:"-"` // partition, by Recorder.Slot
+	Last        bool             `json:"-"` // the batch is finished
 	Unavailable int              `json:"-"`
 	Failed      int              `json:"-"` // rejected
-	Codes       map[string]int64 `json:"-"` // of the rows that were not written; nil if all were
+	Codes       map[string]int64 `json:"-"` // codes of the rows that were not written; nil if all were
 }
 
 // Header is the line before the samples of one run.

@@ -11,9 +11,9 @@ import (
 // batch is the rows of one request, all of one partition.
 type batch struct {
 	rows  *table.Block
-	first int64 // rows of the run before it
+	first int64 // rows of the run before this batch
 	lower string
-	shown string // of the partition: its first key value
+	shown string // first key value of the partition
 }
 
 // requestOverhead is an upper bound of the bytes per row beside its own, and per request beside its rows.
@@ -26,13 +26,13 @@ const (
 type cutter struct {
 	rows       *rows
 	most       int   // rows in a batch
-	left       int64 // rows still to make; -1 means no end
+	left       int64 // rows still to be made; -1 means unlimited
 	cut        int64 // rows in batches so far
 	partitions *atomic.Pointer[partitioner.Map]
 	m          *partitioner.Map
 	open       []*table.Block // by partition
-	full       []*batch       // that new partitions have filled
-	one        table.Block    // a row on its way to its partition
+	full       []*batch       // filled by new partitions
+	one        table.Block    // a row being assigned to its partition
 	free       chan *table.Block
 }
 

@@ -19,19 +19,19 @@ import (
 type Config struct {
 	Client      client.Target
 	Target      string // its name
-	TablePrefix string // of the table that is made
-	Keep        bool   // the table
+	TablePrefix string // prefix of the new table's name
+	Keep        bool   // keep the table
 
 	Shape       Shape
-	Rows        int64         // to write; 0 means no limit
-	Duration    time.Duration // to write for, the warm-up included; 0 means no limit
-	WarmUp      time.Duration // at the beginning, which is not measured
-	BatchRows   int           // rows in a request; 0 takes the service's limit
-	Concurrency int           // requests in flight at most
+	Rows        int64         // rows to write; 0 means unlimited
+	Duration    time.Duration // time to write, including the warm-up; 0 means unlimited
+	WarmUp      time.Duration // initial time that is not measured
+	BatchRows   int           // rows per request; 0 means the service's limit
+	Concurrency int           // maximum number of requests in flight
 	Rate        float64       // rows a second, regardless of answers; 0 is a closed loop: each worker sends when its last batch is done
-	Search      *Search       // for the highest rate; nil is none
+	Search      *Search       // search for the highest rate; nil means none
 
-	RetryFor time.Duration // without any row accepted before the run gives up; 0 takes a minute
+	RetryFor time.Duration // maximum time without an accepted row; 0 means a minute
 
 	Samples *result.SampleWriter // nil is none
 	Say     words.Say
@@ -39,7 +39,7 @@ type Config struct {
 
 // Shape describes the rows.
 type Shape struct {
-	RowSize int // bytes as the service counts them: names and values
+	RowSize int // bytes of names and values, as the service counts them
 	Columns int // attribute columns
 	Keys    bench.KeyKind
 	Seed    uint64
@@ -47,10 +47,10 @@ type Shape struct {
 
 // Search sets the limits that the highest rate must keep.
 type Search struct {
-	MaxP99       time.Duration // of the latency; 0 means no limit
-	MaxThrottled float64       // share of the rows sent
-	Start        float64       // rows a second to begin with; 0 takes 1,000
-	Step         time.Duration // how long each rate is tried; 0 takes 5 s
+	MaxP99       time.Duration // limit of the latency; 0 means none
+	MaxThrottled float64       // maximum share of rows throttled
+	Start        float64       // initial rows a second; 0 means 1,000
+	Step         time.Duration // duration of each step; 0 means 5 s
 }
 
 // Limits of a benchmark.

@@ -24,7 +24,7 @@ type rowWriter interface {
 
 // surroundings is shared by all phases of a run.
 type surroundings struct {
-	newWriter   func() (w rowWriter, closed func()) // closed gives back what it holds
+	newWriter   func() (w rowWriter, closed func()) // closed releases its resources
 	partitions  atomic.Pointer[partitioner.Map]
 	shape       Shape
 	table       string
@@ -33,7 +33,7 @@ type surroundings struct {
 	retryFor    time.Duration
 	settings    result.Settings
 	samples     *result.SampleWriter         // nil is none
-	unavailable func()                       // told when a partition does not serve; may be called at any time
+	unavailable func()                       // called when a partition does not serve; may be called at any time
 	watch       func(p *phase) (stop func()) // nil is nobody
 }
 
@@ -52,10 +52,10 @@ type phase struct {
 	mu         sync.Mutex
 	rec        *result.Recorder
 	sent       int64         // rows in batches that were sent
-	end        time.Duration // of the last request
-	stopped    time.Duration // when the time was over; 0 if the rows were before
+	end        time.Duration // end of the last request
+	stopped    time.Duration // when the time ran out; 0 if the rows did first
 	unfinished int64
-	accepted   time.Duration // when a row last was
+	accepted   time.Duration // time of the last accepted row
 }
 
 // run writes until the rows or the time run out, or ctx ends; then it finishes requests in flight without retries. It
@@ -97,7 +97,7 @@ func (p *phase) run(ctx context.Context) (*result.Result, error) {
 
 // feed hands out batches until the rows or the time run out.
 func (p *phase) feed(over context.Context) error {
-	defer close(p.batches) // here it says: no more, regardless of the reason; nothing is lost with a batch that is not sent
+	defer close(p.batches) // ends the workers in any case; an unsent batch loses nothing
 	for {
 		b, err := p.cutter.next()
 		if b == nil || err != nil {

@@ -21,13 +21,13 @@ import (
 
 // Timeouts outside the measured time.
 const (
-	surveyEvery  = 2 * time.Second // between readings of the partition map; more often at first
+	surveyEvery  = 2 * time.Second // interval of reading the partition map; shorter at first
 	surveyFirst  = 125 * time.Millisecond
-	readyFor     = 2 * time.Minute // until a table that was just made takes rows
+	readyFor     = 2 * time.Minute // maximum time until a new table accepts rows
 	dropFor      = 15 * time.Second
-	dropIfTold   = time.Second // of a run that is stopped
+	dropIfTold   = time.Second // time to drop the table of a stopped run
 	sayEvery     = 5 * time.Second
-	mostWarmStep = time.Second // of a step of a search
+	mostWarmStep = time.Second // of a search step
 )
 
 type run struct {
@@ -37,7 +37,7 @@ type run struct {
 	gentle context.Context
 	sdk    *tablestore.TableStoreClient
 	wire   *client.Connection
-	asked  chan struct{} // for the partition map
+	asked  chan struct{} // requests for the partition map
 }
 
 // Run runs the benchmark. When gentle ends, requests in flight finish and the result covers the time until then; when
@@ -93,7 +93,7 @@ func (r *run) prepare() {
 		unavailable: func() {
 			select {
 			case r.asked <- struct{}{}:
-			default: // it is asked for already
+			default: // already requested
 			}
 		},
 	}
@@ -171,7 +171,7 @@ func (r *run) survey(ctx context.Context) {
 			wait = min(2*wait, surveyEvery)
 			tick.Reset(wait)
 		case <-r.asked:
-			if !sleep(ctx, surveyEvery/10) { // a burst of errors is one reason to look
+			if !sleep(ctx, surveyEvery/10) { // merges a burst of errors
 				return
 			}
 		case <-ctx.Done():

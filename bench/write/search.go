@@ -23,11 +23,11 @@ type searcher struct {
 
 // Parameters of the search.
 const (
-	precision   = 0.03 // the search ends when it knows the rate so well
-	margin      = 0.98 // of what a table has taken while it refused some: a rate that it can keep up
+	precision   = 0.03 // the search ends at this precision
+	margin      = 0.98 // sustainable share of a throttled table's throughput
 	mostSteps   = 40
 	mostHolds   = 6
-	leastServed = 0.97 // of the rows due: less is falling behind, at any latency
+	leastServed = 0.97 // minimum share of the due rows; less is falling behind, at any latency
 )
 
 // errNoRate ends a search without a result. It names the lowest rate tried and the limit it broke.
@@ -51,7 +51,7 @@ func (e *errNoRate) Error() string {
 func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	low, high, hint := 0.0, math.Inf(1), 0.0
 	least := max(s.least, 1)
-	rate, again := max(s.limits.Start, least), false // again: high is being tried once more
+	rate, again := max(s.limits.Start, least), false // again: high is being retried
 	for len(s.steps) < mostSteps && ctx.Err() == nil {
 		res, err := s.try(ctx, rate)
 		if err != nil {

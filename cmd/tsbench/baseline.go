@@ -97,7 +97,7 @@ func (h *handWritten) load(ctx context.Context) error {
 	group.Go(func() error {
 		err := h.read(ctx, batches)
 		if err == nil {
-			close(batches) // complete; a load that was stopped leaves it open
+			close(batches) // complete; a stopped load leaves it open
 		}
 		return err
 	})
@@ -127,7 +127,7 @@ func (h *handWritten) read(ctx context.Context, batches chan<- []*tablestore.Put
 	}
 	defer file.Close()
 	r := csv.NewReader(file)
-	r.ReuseRecord = true // fields are strings of their own
+	r.ReuseRecord = true // the fields are copies
 	var batch []*tablestore.PutRowChange
 	for record := 0; ; record++ {
 		fields, err := r.Read()

@@ -71,13 +71,13 @@ func clientCommand() *cli.Command {
 type load struct {
 	CPUPerRow        float64 `json:"cpu_us_per_row"`
 	RowsPerSecond    float64 `json:"rows_per_second"`
-	AllocsPerRow     float64 `json:"allocs_per_row"` // 0 for an external command that does not tell
+	AllocsPerRow     float64 `json:"allocs_per_row"` // 0 for an external command that does not report it
 	AllocBytesPerRow float64 `json:"alloc_bytes_per_row"`
 	PeakRSSBytes     int64   `json:"peak_rss_bytes"`
-	Wanted           float64 `json:"cores_wanted"` // CPU seconds a second, with the time that threads waited for a processor; 0 is not known
+	Wanted           float64 `json:"cores_wanted"` // CPU seconds a second, plus the time that threads waited for a processor; 0 if unknown
 	Requests         int64   `json:"requests"`
 	Connections      int64   `json:"connections"`
-	RowsAgain        int64   `json:"rows_again,omitempty"` // that an external command has sent more than once
+	RowsAgain        int64   `json:"rows_again,omitempty"` // rows that an external command sent more than once
 }
 
 // costs is a measurement: for each load the round with the median CPU.
@@ -222,7 +222,7 @@ func (m *measuring) load(name, tableName string) (l load, err error) {
 		want = int64(rows)
 	}
 	again := after.Rows - before.Rows - want
-	if again < 0 || again > 0 && name != external { // others repeat requests whose answers they find late
+	if again < 0 || again > 0 && name != external { // others repeat requests whose answers are late
 		return l, fmt.Errorf("%d rows arrived, want %d", after.Rows-before.Rows, want)
 	}
 	var own struct {
@@ -231,7 +231,7 @@ func (m *measuring) load(name, tableName string) (l load, err error) {
 		CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
 		Seconds        float64 `json:"seconds"`
 	}
-	_ = json.Unmarshal(r.stdout, &own) // an external command need not say anything
+	_ = json.Unmarshal(r.stdout, &own) // an external command need not report anything
 	if text, err := os.ReadFile(usedFile); err == nil {
 		_ = json.Unmarshal(text, &own)
 	}

@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	for _, c := range app.Commands {
 		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &plan.UsageError{Message: err.Error()} }
-		c.HideHelpCommand = true // or a file called help would run it
+		c.HideHelpCommand = true // else a file called help would run it
 	}
 	err := app.RunContext(ctx, args)
 	switch {

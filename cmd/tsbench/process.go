@@ -66,7 +66,7 @@ func serve(ctx context.Context, env []string, args ...string) (s *server, err er
 		name, value, _ := strings.Cut(f, "=")
 		s.says[name] = value
 	}
-	if err != nil { // it is about to end, and says why
+	if err != nil { // it is about to end and will say why
 		_ = s.cmd.Wait()
 	}
 	if err != nil || s.says["url"] == "" {

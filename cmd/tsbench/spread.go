@@ -76,16 +76,16 @@ func spreadCommand() *cli.Command {
 // scenario is one way to load and its result. Counts and times come from the engine.
 type scenario struct {
 	Name           string  `json:"name"`
-	Error          string  `json:"error,omitempty"` // what ended the load early, or what differs afterwards
+	Error          string  `json:"error,omitempty"` // why the load ended early, or how the table differs
 	Seconds        float64 `json:"seconds"`         // from the start of the loader to its end
 	Stopped        bool    `json:"stopped"`         // by --baseline-seconds, before all rows were written
 	Makespan       float64 `json:"makespan_seconds"`
-	Ideal          float64 `json:"ideal_seconds,omitempty"` // in which the slowest partition can take its rows, and the limits all rows
+	Ideal          float64 `json:"ideal_seconds,omitempty"` // time for the slowest partition to accept its rows, and for the limits to pass all rows
 	CapacityShare  float64 `json:"capacity_share"`
-	ThrottledShare float64 `json:"throttled_share"` // of the rows sent
+	ThrottledShare float64 `json:"throttled_share"` // share of the rows sent
 	BatchFill      float64 `json:"batch_fill"`      // rows in a request, of 200
 	Rows           int64   `json:"rows"`
-	Lost           int64   `json:"lost"` // rows missing in the table, or that the SDK gave up on
+	Lost           int64   `json:"lost"` // rows missing in the table, or given up by the SDK
 	Requests       int64   `json:"requests"`
 	PeakRSSBytes   int64   `json:"peak_rss_bytes"`
 
@@ -100,7 +100,7 @@ type partition struct {
 	Capacity float64         `json:"capacity"` // units a second
 	SinceMS  float64         `json:"since_ms"`
 	EndedMS  *float64        `json:"ended_ms,omitempty"`
-	FirstMS  *float64        `json:"first_ms,omitempty"` // of accepted rows
+	FirstMS  *float64        `json:"first_ms,omitempty"` // time of the first accepted row
 	LastMS   *float64        `json:"last_ms,omitempty"`
 }
 
@@ -198,7 +198,7 @@ func (s *spreading) sample() error {
 // scenario runs one way to load on its own engine.
 func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error) {
 	store := filepath.Join(s.dir, "store-"+name)
-	defer os.RemoveAll(store) // the disk is for one store at a time
+	defer os.RemoveAll(store) // the disk holds one store at a time
 	args := []string{tool, "serve", "--store", store, "--listen", "127.0.0.1:0", "--sync", "none", "--admin", "--quiet"}
 	if !s.c.IsSet("splits") {
 		args = append(args, "--partitions", fmt.Sprint(s.c.Int("partitions")), "--sample-file", s.file+".keys")
@@ -217,7 +217,7 @@ func (s *spreading) scenario(ctx context.Context, name string) (*scenario, error
 	if _, err := finish(command(ctx, e.env, self(), create...)); err != nil {
 		return nil, err
 	}
-	found, start := &scenario{Name: name}, time.Now() // buckets fill from the creation of the table on
+	found, start := &scenario{Name: name}, time.Now() // token buckets fill from the creation of the table on
 	if err := s.load(ctx, e, found); err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ const ChangesFile = "job.changes"
 
 type change struct {
 	Of    string `json:"of"`    // the record
-	Load  int    `json:"load"`  // its place there
-	State State  `json:"state"` // without what the file of the job says of it
+	Load  int    `json:"load"`  // its position there
+	State State  `json:"state"` // without the fields from the job file
 }
 
 // keep records the states of loads; the first time it writes the whole record, which supersedes earlier changes.

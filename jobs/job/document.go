@@ -19,7 +19,7 @@ import (
 // Error is an error in a job file, in one line.
 type Error struct {
 	File    string
-	Line    int // 0 if it is not about a line
+	Line    int // 0 if none
 	Message string
 }
 
@@ -64,7 +64,7 @@ func (d *document) syntaxError(err error) error {
 	if m == nil {
 		return d.errorf(0, "not YAML: %v", err)
 	}
-	line, _ := strconv.Atoi(m[1]) // none is 0
+	line, _ := strconv.Atoi(m[1]) // no number is 0
 	return d.errorf(line, "not YAML: %s", m[2])
 }
 

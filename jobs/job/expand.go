@@ -53,7 +53,7 @@ func (d *document) checkName(name string, line int) error {
 
 // Found is an input that matches a pattern.
 type Found struct {
-	Name string // as from gives it
+	Name string // as in from
 	// Table is the name of a database table, "" for a file. If no load can be made for a table, the others still run.
 	Table string
 }
@@ -117,7 +117,7 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 	if err != nil {
 		return nil, err
 	}
-	patterns := map[string]map[int]bool{} // by value: those of from that it was found by
+	patterns := map[string]map[int]bool{} // by value: the patterns that matched it
 	holes, leftOut := 0, false
 	var refused []Found
 	for i, pattern := range resolved.From {
@@ -180,7 +180,7 @@ func (s *Single) leavesOut(value, table string) bool {
 
 // apart says how to load a table that a pattern leaves out.
 func apart(name string) string {
-	quoted, _ := json.Marshal(name) // a string always marshals
+	quoted, _ := json.Marshal(name) // marshalling a string cannot fail
 	return fmt.Sprintf("leave it out with except: [%s]; to load it, give it a load of its own with another name and table:", quoted)
 }
 
@@ -258,7 +258,7 @@ func (s *Single) with(hole, value string, by map[int]bool) Single {
 func valueOf(pattern, hole, name string) (string, error) {
 	before, _, _ := strings.Cut(pattern, hole)
 	i := strings.LastIndexAny(before, `*?[]{}\`)
-	literal := before[i+1:] // stands in front of the value
+	literal := before[i+1:] // text before the value
 	_, after, _ := strings.Cut(pattern, hole)
 	if j := strings.IndexAny(after, `*?[]{}\`); j >= 0 {
 		after = after[:j]

@@ -25,8 +25,8 @@ const Version = 1
 // File is a parsed job file. Variables in its values are not yet replaced.
 type File struct {
 	Path     string
-	Parallel int       // loads at a time; 0 if the file does not say
-	Common   []Setting // of the job: what its loads keep together
+	Parallel int       // loads at a time; 0 if not set
+	Common   []Setting // shared limits of the job's loads
 	Loads    []Single
 }
 
@@ -39,7 +39,7 @@ type Single struct {
 	After    []string  `json:"after,omitempty"`
 	// Refused says why a load made by Expand cannot run; the others can.
 	Refused string   `json:"refused,omitempty"`
-	except  []string // what the part in braces does not stand for
+	except  []string // values that the placeholder does not take
 	line    int
 }
 

@@ -25,7 +25,7 @@ const (
 	Done    = "done"
 	Failed  = "failed"
 	Stopped = "stopped" // by a signal
-	Held    = "not run" // because of a load that it comes after
+	Held    = "not run" // because of a predecessor
 )
 
 // Record is the stored state of a job.
@@ -33,7 +33,7 @@ type Record struct {
 	Identity string    `json:"identity"` // the same for the same file, names and values of variables
 	File     string    `json:"file"`
 	Names    []string  `json:"names,omitempty"`
-	Dir      string    `json:"dir"` // in which the command was given
+	Dir      string    `json:"dir"` // folder in which the command was given
 	Command  string    `json:"command"`
 	Parallel int       `json:"parallel"`
 	Common   []Setting `json:"common,omitempty"`
@@ -54,13 +54,13 @@ type Record struct {
 // Moment lists the snapshots of a database's tables.
 type Moment struct {
 	Database   string     `json:"database"`
-	Consistent bool       `json:"consistent"` // all rows of all of its loads are of one snapshot
+	Consistent bool       `json:"consistent"` // all rows of its loads are from one snapshot
 	Snapshots  []Snapshot `json:"snapshots"`
 }
 
 // Snapshot is a snapshot with the loads that read it.
 type Snapshot struct {
-	Name  string    `json:"name"` // as the server calls it
+	Name  string    `json:"name"` // the server's name for it
 	Taken time.Time `json:"taken"`
 	Loads []string  `json:"loads"`
 }
@@ -73,10 +73,10 @@ type State struct {
 	ExitCode int       `json:"exit_code"`
 	Error    string    `json:"error,omitempty"`
 	Started  time.Time `json:"started,omitzero"` // first
-	Resumed  time.Time `json:"resumed,omitzero"` // the attempt that is or was the last one, if it is not the first
+	Resumed  time.Time `json:"resumed,omitzero"` // start of the last attempt, if not the first
 	Ended    time.Time `json:"ended,omitzero"`
-	Fresh    bool      `json:"fresh,omitzero"`   // it is to be started over, also if it could be resumed
-	Changed  bool      `json:"changed,omitzero"` // since it has failed
+	Fresh    bool      `json:"fresh,omitzero"`   // start over, even if resumable
+	Changed  bool      `json:"changed,omitzero"` // changed since it failed
 	Counts
 }
 

@@ -14,7 +14,7 @@ func (f *File) Check() error {
 	fail := func(l *Single, format string, a ...any) error {
 		return &Error{f.Path, l.line, fmt.Sprintf("load %s: ", l.Name) + fmt.Sprintf(format, a...)}
 	}
-	byName := map[string]*Single{} // in small letters: some file systems know no others
+	byName := map[string]*Single{} // in lower case: some file systems ignore case
 	var names []string
 	for i := range f.Loads {
 		l := &f.Loads[i]

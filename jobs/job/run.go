@@ -60,7 +60,7 @@ func (j *running) all(ctx context.Context) (err error) {
 		if err == nil && ctx.Err() == nil {
 			next = j.ready()
 		}
-		if e := j.keep(append(next, over)); e != nil { // that one has ended and others begin is one change
+		if e := j.keep(append(next, over)); e != nil { // one end and the following starts are one change
 			err = cmp.Or(err, e)
 			for _, s := range next {
 				s.State = Waiting
@@ -92,7 +92,7 @@ func (j *running) ready() (next []*State) {
 	for _, s := range j.record.Loads {
 		byName[s.Name] = s
 	}
-	for again := true; again; { // a load that is held holds others
+	for again := true; again; { // a held load holds its successors
 		again = false
 		for _, s := range j.record.Loads {
 			if s.State != Waiting {
@@ -140,7 +140,7 @@ func (j *running) end(e ended) *State {
 	j.now--
 	s.ExitCode, s.Error, s.Counts, s.Ended = o.ExitCode, o.Error, o.Counts, time.Now().UTC()
 	switch {
-	case o.ExitCode == exitcode.OK, o.ExitCode == exitcode.Rejects: // not run again, and those after it are run
+	case o.ExitCode == exitcode.OK, o.ExitCode == exitcode.Rejects: // done; its successors run
 		s.State = Done
 	case o.ExitCode >= 128:
 		s.State = Stopped
@@ -173,7 +173,7 @@ func (r *Record) conclude() {
 		}
 	}
 	if r.ExitCode = exitcode.First(all...); r.State != Done && (r.ExitCode == exitcode.OK || r.ExitCode == exitcode.Rejects) {
-		r.ExitCode = exitcode.Failed // 3 says that all that can be loaded is
+		r.ExitCode = exitcode.Failed // 3 means that everything loadable was loaded
 	}
 }
 

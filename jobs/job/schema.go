@@ -26,7 +26,7 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		options.Renamings: "pairs", options.Typings: "pairs"}
 	value := func(k *options.Option) schema {
 		name := "key-" + k.Name
-		if definitions[name] == nil { // a key has one meaning for all commands that have it
+		if definitions[name] == nil { // a key means the same for all commands
 			definitions[name] = schema{"$ref": "#/$defs/" + cmp.Or(kinds[k.Kind], "text"), "description": k.Usage}
 		}
 		return schema{"$ref": "#/$defs/" + name}
@@ -60,7 +60,7 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		for _, k := range v.Commands[command] {
 			switch {
 			case k.Scope == options.OfJob:
-			case k.Values != nil: // which may be others for another command
+			case k.Values != nil: // they may differ for another command
 				of := withVariable(schema{"enum": k.Values})
 				of["description"] = k.Usage
 				properties[k.Name] = of

@@ -25,7 +25,7 @@ type File struct {
 	Hash     string    `json:"hash"`
 	Loaded   time.Time `json:"loaded,omitzero"`
 	Run      string    `json:"run,omitempty"`
-	SameAs   string    `json:"same_as,omitempty"` // the input under whose name the content was loaded
+	SameAs   string    `json:"same_as,omitempty"` // the name under which the content was loaded
 	Changes  bool      `json:"changes,omitempty"` // its records were changes of rows, which count in their order
 }
 
@@ -36,11 +36,11 @@ type Bad struct {
 	Version string    `json:"version"`
 	Hash    string    `json:"hash,omitempty"` // of its content, of Size bytes
 	Reason  string    `json:"reason"`
-	Nights  int       `json:"nights"` // how often it was met
+	Nights  int       `json:"nights"` // number of nights on which it was found
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
-	Held    bool      `json:"held,omitempty"` // it is tried again only when its content has changed
-	Sent    bool      `json:"sent,omitempty"` // rows of it may be in the table that may not be sent twice
+	Held    bool      `json:"held,omitempty"` // retried only when its content has changed
+	Sent    bool      `json:"sent,omitempty"` // rows of it that must not be sent twice may be in the table
 	// Read and Rejected count records, if more were rejected than the limit allows.
 	Read     int64 `json:"read,omitempty"`
 	Rejected int64 `json:"rejected,omitempty"`
@@ -49,8 +49,8 @@ type Bad struct {
 // event is an object of a ledger. Events are numbered and never changed.
 type event struct {
 	Format  int               `json:"version"`
-	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all: what all before say together
-	Table   int64             `json:"created,omitempty"` // when the table was made
+	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all: the sum of all earlier events
+	Table   int64             `json:"created,omitempty"` // creation time of the table
 	Job     string            `json:"job,omitempty"`
 	Command string            `json:"command,omitempty"`
 	Time    time.Time         `json:"time"`
@@ -58,8 +58,8 @@ type event struct {
 	Former  []File            `json:"former,omitempty"` // contents that the inputs no longer have
 	Names   []string          `json:"names,omitempty"`
 	Bad     []Bad             `json:"bad,omitempty"`
-	Gone    []string          `json:"gone,omitempty"`  // bad inputs that are no longer there
-	Works   []string          `json:"works,omitempty"` // commands by which inputs were loaded
+	Gone    []string          `json:"gone,omitempty"`  // bad inputs that are gone
+	Works   []string          `json:"works,omitempty"` // commands that loaded inputs
 	Heads   []head            `json:"heads,omitempty"` // of Names, in their order
 	Begun   map[string]*begun `json:"begun,omitempty"`
 	Units   map[string]string `json:"units,omitempty"` // what columns count, by name
@@ -75,7 +75,7 @@ type head struct {
 type begun struct {
 	Command string   `json:"command,omitempty"`
 	Names   []string `json:"names"`
-	Heads   []head   `json:"heads,omitempty"` // of Names; of an earlier version there are none
+	Heads   []head   `json:"heads,omitempty"` // of Names; missing in earlier versions
 }
 
 // Kinds of events.
@@ -101,12 +101,12 @@ type Ledger struct {
 	store jobdir.Store
 	next  int64
 	old   []string // objects to be merged
-	table int64    // when the table was made that the ledger is of
+	table int64    // creation time of the ledger's table
 	files map[string]File
 	begun map[string]*begun // by job
 	bad   map[string]Bad
-	units map[string]string // what loads have written into columns, by name
-	works []string          // commands by which the table has taken inputs, the last ones
+	units map[string]string // units of columns written by loads
+	works []string          // the latest commands that loaded inputs
 	// contents maps size and hash to every content that the table has taken, including those that no input has any more.
 	contents map[content]File
 }
@@ -123,7 +123,7 @@ func Open(ctx context.Context, store jobdir.Store) (*Ledger, error) {
 		l.clear()
 		err := l.read(ctx)
 		if errors.Is(err, fs.ErrNotExist) && attempt < 5 {
-			continue // it was merged meanwhile
+			continue // merged meanwhile
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the known files in %s: %w", store, err)
@@ -318,7 +318,7 @@ func (l *Ledger) append(ctx context.Context, e *event) error {
 	l.old = l.old[len(l.old)-1:]
 	for _, name := range old {
 		if err := l.store.Delete(ctx, name); err != nil {
-			break // it is read again, which changes nothing
+			break // reading it again changes nothing
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 
 // Options say which inputs are selected, and in which order.
 type Options struct {
-	ReloadChanged bool // load a known input again whose content has changed, instead of refusing
+	ReloadChanged bool // load a known input again if its content has changed, instead of refusing it
 	// SetAside leaves out a known input whose content has changed, instead of refusing it.
 	SetAside bool
 	// ByName means that names affect rows, as with --path-columns. A known content under a new name makes different rows,
@@ -33,7 +33,7 @@ type Options struct {
 	// Exceeds reports whether this many rejected records of those read exceed an input's limit.
 	Exceeds func(rejected, read int64) bool
 	Job     string // identity of the load
-	Command string // to resume it
+	Command string // resumes it
 	Now     func() time.Time
 	// Exists reports whether an input of exactly this name exists.
 	Exists func(ctx context.Context, name string) (bool, error)
@@ -62,14 +62,14 @@ func (*missing) InputMissing() {}
 type Selector struct {
 	ledger *Ledger // nil knows nothing
 	o      Options
-	items  []input.Item // chosen, not observed
+	items  []input.Item // chosen; not observed
 	trees  []*tree
-	seen   []File                // inputs whose content is known, under a name or a time that is not
+	seen   []File                // inputs with a known content under a new name or time
 	bad    []checkpoint.BadInput // that are left out
 	found  []input.Item
 	run    string
-	units  map[string]string // of columns, which Begin notes
-	hashed map[string]string // by name, what Select had to read
+	units  map[string]string // of columns, recorded by Begin
+	hashed map[string]string // by name: hashes computed by Select
 	resume bool              // the load resumes an earlier attempt
 }
 
@@ -115,7 +115,7 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 			}
 			notes = append(notes, more...)
 		}
-		s.items = input.Others(s.items, without) // of which copies stay copies
+		s.items = input.Others(s.items, without) // copies of which stay copies
 	}
 	if s.ledger == nil {
 		return s.items, notes, nil
@@ -224,7 +224,7 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 			}
 		}
 		if s.ledger != nil && item.Size == 0 {
-			empty = append(empty, item.Name) // taken, it would be one that has changed as soon as it is written
+			empty = append(empty, item.Name) // if taken, it would count as changed once written
 			continue
 		}
 		items = append(items, *item)
@@ -450,14 +450,14 @@ func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now tim
 		if !n.of(item) {
 			n = Bad{Name: NameOf(item), Size: item.Size, Version: item.Version, First: now, Reason: n.Reason, Sent: n.Sent}
 			if s.resume && b.Source < 0 {
-				b.Held = false // an earlier attempt has left it out, and it may have been replaced since
+				b.Held = false // an earlier attempt left it out, and it may have been replaced
 			}
 		}
 		if !n.Sent {
 			n.Reason, n.Sent, n.Held, n.Read, n.Rejected = b.Reason, b.Sent, b.Held, b.Read, b.Rejected
 		}
 		if n.Hash == "" {
-			n.Hash, _ = s.hash(ctx, item) // without it any new version is another content
+			n.Hash, _ = s.hash(ctx, item) // without the hash any new version counts as another content
 		}
 		n.Last, n.Nights = now, n.Nights+1
 		noted = append(noted, n)
@@ -592,7 +592,7 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 	now := s.o.Now().UTC()
 	noted, gone := s.noted(ctx, bad, now)
 	if s.ledger.table == 0 {
-		s.seen = nil // of no table
+		s.seen = nil // these belong to no table
 	}
 	if len(s.seen)+len(noted)+len(gone) == 0 {
 		return nil
@@ -647,7 +647,7 @@ func (s *Selector) Restore(records []byte) error { return decodeBlocks(records, 
 // Loaded records that the table has taken the inputs, except bad ones. It reads blocks that were never read.
 func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error {
 	if s.ledger == nil || s.ledger.table == 0 {
-		return nil // no input had a record, and no table was made
+		return nil // no input had a record, and no table was created
 	}
 	now := s.o.Now().UTC()
 	var files []File

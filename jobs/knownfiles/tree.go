@@ -29,7 +29,7 @@ type tree struct {
 	mu    sync.Mutex
 	done  map[int64]blockSum
 	open  map[int64]*openBlock
-	fresh []int64 // of done, those that nobody has drained
+	fresh []int64 // blocks of done not yet drained
 }
 
 // openBlock is a block that was read from its beginning up to next.

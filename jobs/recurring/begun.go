@@ -25,15 +25,15 @@ const madeMark = "made"
 type unbegun struct {
 	what    string
 	missing bool
-	begin   string // a command after which it is the place of a first load
-	twice   string // the same, for rows that are twice in the table if they are loaded twice
+	begin   string // command that starts a first load there
+	twice   string // the same, if a second load would duplicate rows
 }
 
 // lookAtState returns nil if the place knows the load.
 func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*unbegun, error) {
 	if jobdir.IsAddress(r.State) {
 		if !r.OnlyNew {
-			return nil, nil // nothing tells a first load from others
+			return nil, nil // nothing distinguishes a first load
 		}
 		names, err := knownIn(r, store, place).List(ctx, "")
 		if err != nil || len(names) > 0 {
@@ -52,7 +52,7 @@ func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, pl
 	case errors.Is(err, fs.ErrNotExist):
 		none.what, none.missing, none.begin = "is missing, and known files and unfinished loads with it, of", true, "mkdir -p "+suggest.Arg(r.State)
 	case err != nil, is(own), !r.OnlyNew && len(entries) > 0:
-		return nil, nil // if it cannot be read, the probe says why
+		return nil, nil // if unreadable, the probe says why
 	case !r.OnlyNew:
 		none.what = "is empty, and knows no load of"
 	default:
@@ -77,7 +77,7 @@ func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, s
 		return is.missing, err
 	}
 	if again, err := lookAtState(ctx, r, store, place); again == nil || err != nil {
-		return false, err // another process has begun there meanwhile
+		return false, err // another process has begun meanwhile
 	}
 	why, begin := "it may be a share that is not mounted, and older rows would be written over newer ones", is.begin
 	if before.Twice {

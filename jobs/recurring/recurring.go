@@ -86,7 +86,7 @@ func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.
 		return nil, known, plan.Usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
 	}
 	var marked error
-	if missing { // before anything else is there
+	if missing { // before anything else exists
 		marked = store.PutAbsent(ctx, madeMark, []byte(jobdir.Nonce()))
 	}
 	if err := jobdir.Probe(ctx, store); err != nil {
@@ -116,7 +116,7 @@ func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say wor
 	}
 	only := r.OnlyNew
 	cfg.Limits.SetAside = cfg.Read.Sources == nil && (r.BadInputs == "set-aside" || only && r.BadInputs != "stop") &&
-		cfg.Write.Mode != table.Changes // those that come later rest on the ones before
+		cfg.Write.Mode != table.Changes // later files build on earlier ones
 	if !only && r.State == "" && r.FilesBy == "" && r.SettleFiles == 0 && r.DoneMarker == "" {
 		return nil, nil
 	}

@@ -15,7 +15,7 @@ import (
 // unresponsive process stops within seconds; until then the ceilings may be exceeded by its share.
 type Budget struct {
 	Slots    int     `json:"slots"`
-	MaxWCU   float64 `json:"max_wcu,omitempty"` // of each, as all that follows
+	MaxWCU   float64 `json:"max_wcu,omitempty"` // per process, like the following
 	MaxRows  float64 `json:"max_rows_per_second,omitempty"`
 	MaxBytes float64 `json:"max_bytes_per_second,omitempty"`
 }
@@ -31,7 +31,7 @@ func budgetOf(r *lanes.Rates, workers int) *Budget {
 
 // slot is the right to write with a share of the ceilings. The zero slot is for jobs without ceilings.
 type slot struct {
-	taking sync.Mutex // while one is looked for
+	taking sync.Mutex // held while one is searched
 	mu     sync.Mutex
 	lease  *jobdir.Lease
 }
@@ -101,7 +101,7 @@ func (j *Job) pause(ctx context.Context, most time.Duration) error {
 	timer, drain := time.NewTimer(most), j.draining()
 	defer timer.Stop()
 	var worked <-chan struct{}
-	if j.part == 0 { // the others are ended when all is done
+	if j.part == 0 { // the others end with the job
 		worked = j.worked
 	}
 	select {

@@ -37,7 +37,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	j.share(&cfg.Lanes.Rates)
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
 	if n := split.Parts[0].Records; n >= 0 {
-		cfg.Limits.Records = n // a part that ends before its source does is alone
+		cfg.Limits.Records = n // a part that ends early is the only one
 	}
 	cfg.RunDir, cfg.Compared = dir, false
 	cfg.Resume = keep.Resume{Settings: j.Plan.Job}
@@ -66,7 +66,7 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	}
 	t.result.Read, t.result.LateUntil = report.Read, report.LateUntil
 	t.result.Direct = &direct{Superseded: report.Superseded, written: writtenOf(report)}
-	t.result.Direct.Refused = 0 // they are in the list, with those that made no row
+	t.result.Direct.Refused = 0 // they are in the list, with those rejected earlier
 	return t.commit(ctx)
 }
 

@@ -48,7 +48,7 @@ func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	_ = putJSON(ctx, j.store.Put, fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i), f) // the error itself is what counts
+	_ = putJSON(ctx, j.store.Put, fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i), f) // the error itself matters more
 	return err
 }
 

@@ -49,7 +49,7 @@ type SummaryCounts struct {
 type SummaryWork struct {
 	Splits         int     `json:"splits"`
 	Shards         int     `json:"shards"`
-	Processes      int     `json:"processes"`      // whose results count
+	Processes      int     `json:"processes"`      // with results that count
 	Attempts       int     `json:"write_attempts"` // of all shards
 	RunBytes       int64   `json:"run_bytes"`      // compressed, of all runs
 	ReducedBytes   int64   `json:"reduced_bytes"`
@@ -61,7 +61,7 @@ type SummaryWork struct {
 	CPUSeconds     float64 `json:"all_cpu_seconds"`
 	ReadSeconds    float64 `json:"read_seconds"`  // from the first split's start to the last one's end
 	WriteSeconds   float64 `json:"write_seconds"` // likewise of shards
-	Seconds        float64 `json:"seconds"`       // from the plan to the end
+	Seconds        float64 `json:"seconds"`       // from plan to end
 	RowsPerSecond  float64 `json:"rows_per_second"`
 	SlowestSeconds float64 `json:"slowest_shard_seconds"`
 }
@@ -123,14 +123,14 @@ type finisher struct {
 	summary *Summary
 	rejects *extsort.Sorter
 	sorted  *extsort.Sorted // the same, in the order of the inputs
-	again   map[Part]int64  // parts with records that were rejected as they were written, and the last of each
-	rows    int64           // in runs, less those that shards have taken from them
+	again   map[Part]int64  // parts with records rejected on writing, and the last of each
+	rows    int64           // rows in runs that no shard has taken yet
 	named   map[string]bool // objects that results name
 	by      map[string]bool // processes
-	began   [2]time.Time    // reading and writing
+	began   [2]time.Time    // start of reading and of writing
 	ended   [2]time.Time
 	results []*shardResult
-	late    time.Time // the latest LateUntil of all tasks
+	late    time.Time // latest LateUntil of all tasks
 	seams   int64
 }
 
@@ -211,7 +211,7 @@ func (f *finisher) shards(ctx context.Context) error {
 		s.Superseded += r.Superseded
 		s.add(&r.written)
 		s.SlowestSeconds = max(s.SlowestSeconds, r.Ended.Sub(r.Started).Seconds())
-		run := new(reducedResult) // of a shard that was written from the runs there is none
+		run := new(reducedResult) // empty for a shard written directly from the runs
 		there, err := f.job.readResult(ctx, jobdir.Below(f.job.store, shardFolder(i)), reducedName, run)
 		if err != nil {
 			return err
@@ -304,7 +304,7 @@ func (f *finisher) sweep(ctx context.Context) {
 				continue
 			}
 			if prefix == writingFolder+"/" && !strings.Contains(name, "/reduced.") {
-				continue // leases stay: a process that is slow must find that it has lost
+				continue // leases stay, so that a slow process finds that it has lost
 			}
 			_ = f.job.store.Delete(ctx, name)
 		}

@@ -15,10 +15,10 @@ import (
 // Outlook is the input of a forecast. Its many fields are measurements.
 type Outlook struct {
 	Bytes    int64   // of the inputs
-	Rows     int64   // that are written
-	RowBytes float64 // of each on average, as the service counts them
-	Units    int64   // write units of all
-	Looked   bool    // the inputs are text, which the plan looks through for where records begin
+	Rows     int64   // written rows
+	RowBytes float64 // average as the service counts it
+	Units    int64   // total write units
+	Looked   bool    // the plan scans the inputs, which are text, for record boundaries
 	Direct   bool    // as Plan.Direct
 	Unique   bool    // as Plan.Unique
 
@@ -52,7 +52,7 @@ func Look(ctx context.Context, cfg *pipeline.Config) (*Outlook, error) {
 type Step struct {
 	Name     string  `json:"name"`
 	Tasks    int64   `json:"tasks"`
-	Bytes    int64   `json:"bytes"`    // that it reads and puts, in the inputs and in the job directory
+	Bytes    int64   `json:"bytes"`    // read and written, in the inputs and the job directory
 	Requests int64   `json:"requests"` // to the job directory
 	Seconds  float64 `json:"seconds"`
 	Memory   int64   `json:"memory_bytes"` // of each worker

@@ -22,7 +22,7 @@ type Options struct {
 	// Load is the load according to the plan's arguments. Its target must be reachable from this process.
 	Load    pipeline.Config
 	Program string // version of tsimport
-	Owner   string // of leases and results, for people: "" is this process and machine
+	Owner   string // for people, in leases and results; "" means this process and machine
 	// Clock is the clock for leases; nil means time since boot.
 	Clock func() time.Duration
 	// Say reports progress to people. May be nil.
@@ -46,15 +46,15 @@ type Job struct {
 	shards   *shardMap
 	known    *known // of all parts of the process
 	scratch  string
-	drain    context.Context // of the task that is done now
+	drain    context.Context // of the current task
 	slot     *slot           // of the process
 	cpu      *meter
 	parts    int                 // of the process that write at a time
-	part     int                 // this one; 0 is the one that the process began with
+	part     int                 // number of this part; 0 is the initial one
 	together *lanes.SharedLimits // of all shards that the process writes
 	seen     map[string]*jobdir.Seen
 	looks    map[string]*look
-	worked   chan struct{} // a part of the process has done a task, so that what waits for it looks again
+	worked   chan struct{} // signals that a part has done a task, so that waiting parts look again
 }
 
 // Open opens a planned job directory.

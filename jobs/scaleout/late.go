@@ -35,7 +35,7 @@ func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
 		return err
 	}
 	end := time.Now().Add(until.Sub(clock.Now()))
-	if !clock.Measured() { // this machine's time is not to be compared with that of another
+	if !clock.Measured() { // this machine's clock cannot be compared with another's
 		end = time.Now().Add(j.o.Load.LongestLate())
 	}
 	if left := time.Until(end); left > 0 {

@@ -18,9 +18,9 @@ type Request struct {
 	Options
 	Endpoint  string // of Tablestore, for the other processes
 	Instance  string
-	Workers   int   // processes that are expected
+	Workers   int   // expected processes
 	Readers   int   // as in Plan
-	SplitSize int64 // bytes; 0 takes what suits the inputs
+	SplitSize int64 // bytes; 0 means automatic
 }
 
 // Make plans a load in a job directory. An existing plan of the same load is used; one of another load is refused.
@@ -69,7 +69,7 @@ func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 		if !planned || err != nil {
 			return nil, err
 		}
-		return ReadPlan(ctx, store) // another process has just put it
+		return ReadPlan(ctx, store) // another process has just stored it
 	}
 	return p, err
 }

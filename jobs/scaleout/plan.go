@@ -21,7 +21,7 @@ import (
 
 // Names of objects in a job directory.
 const (
-	PlanName    = "plan.json" // how a job directory is known
+	PlanName    = "plan.json" // marks a job directory
 	stopName    = "stop"
 	summaryName = "summary.json"
 	pageName    = "report.html"
@@ -40,17 +40,17 @@ func (p *Plan) former() *pipeline.Former {
 type Plan struct {
 	Version int       `json:"version"`
 	Program string    `json:"program"` // version of tsimport; workers must have the same
-	ID      string    `json:"id"`      // which plan of a directory the other objects belong to
+	ID      string    `json:"id"`      // the plan that the other objects belong to
 	Planned time.Time `json:"planned"`
 
 	// Endpoint and Instance are the service from flags, the environment or a profile; "" if each table names its own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Instance string `json:"instance,omitempty"`
 
-	Job *checkpoint.Job `json:"job"` // what was asked for, and what the rows depend on
+	Job *checkpoint.Job `json:"job"` // the request, and what the rows depend on
 	// TableCreated is the table's creation time as the service reports it; 0 if it does not.
 	TableCreated int64 `json:"table_created,omitempty"`
-	Verify       bool  `json:"verify,omitempty"` // the table is compared with the inputs at the end
+	Verify       bool  `json:"verify,omitempty"` // compare the table with the inputs at the end
 
 	// Direct says that splits are written as they are read, without shards, because the order of rows does not matter.
 	Direct bool `json:"direct,omitempty"`
@@ -58,9 +58,9 @@ type Plan struct {
 	// them.
 	Unique bool `json:"unique,omitempty"`
 
-	Budget *Budget `json:"budget,omitempty"` // what each process may write; nil sets no limit
+	Budget *Budget `json:"budget,omitempty"` // limit of each process; nil means none
 
-	Workers   int              `json:"workers"` // processes that are expected
+	Workers   int              `json:"workers"` // expected processes
 	MaxErrors ledger.MaxErrors `json:"max_errors"`
 
 	Key    []table.KeyColumn `json:"key"`    // of the table
@@ -69,13 +69,13 @@ type Plan struct {
 	Division []byte `json:"division,omitempty"`
 	// Live says that the sources change while they are read.
 	Live     bool            `json:"live,omitempty"`
-	Readers  int             `json:"readers,omitempty"` // processes that read at a time, of a database whose sessions are bounded; 0 is any number
-	Position source.Position `json:"position,omitzero"` // from where the sources are followed
+	Readers  int             `json:"readers,omitempty"` // maximum concurrent readers of a database; 0 means any number
+	Position source.Position `json:"position,omitzero"` // place from which the sources are followed
 
 	Bytes  int64   `json:"bytes"` // of all inputs
 	Splits []Split `json:"splits"`
 	Shards []Shard `json:"shards"`
-	Bounds []Bound `json:"bounds"` // where each range of keys but the first begins, increasing
+	Bounds []Bound `json:"bounds"` // where each range but the first begins, ascending
 }
 
 // Split is a part of the inputs: a range of one source, or whole sources.
@@ -87,10 +87,10 @@ type Split struct {
 // Part is a range of consecutive records of one source.
 type Part struct {
 	Source  int   `json:"source"` // its ordinal
-	Record  int64 `json:"record"` // records of the source before it
+	Record  int64 `json:"record"` // its number, from 0
 	Line    int64 `json:"line,omitempty"`
 	Offset  int64 `json:"offset,omitempty"`
-	Records int64 `json:"records"` // -1: to the source's end
+	Records int64 `json:"records"` // -1: to the end of the source
 }
 
 // from is the beginning of the part.

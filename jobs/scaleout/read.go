@@ -156,14 +156,14 @@ func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 		if size := s.About().Pieces; size > 0 {
 			defer s.SetSplitBytes(int(size))
 			n := (bytes + size - 1) / size
-			s.SetSplitBytes(int((bytes + n - 1) / n)) // the last one ends where the split does
+			s.SetSplitBytes(int((bytes + n - 1) / n)) // the last one ends with the split
 		}
 	}
 	if err := eachSplit(ctx, p, t.job.shards, part.Records, func(p *intake.Parsed) error { return t.take(ctx, p) }); err != nil {
 		return err
 	}
 	if f, ok := s.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
-		if err := f.Finished(); err != nil { // it was changed while it was read
+		if err := f.Finished(); err != nil { // the file was changed while it was read
 			return err
 		}
 	}

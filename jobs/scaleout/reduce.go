@@ -31,7 +31,7 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	if err != nil {
 		return nil, err
 	}
-	defer sorter.Close() // what is left on disk goes with the process
+	defer sorter.Close() // files left on disk end with the process
 	if err := j.sortRuns(ctx, shard, r, sorter); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (j *Job) rowsOf(ctx context.Context, shard int, lease *jobdir.Lease) (*redu
 	split, first := -1, 0 // of the objects of the split
 	for _, p := range pieces {
 		if p.split != split {
-			of, err := j.split(ctx, p.split) // which is known
+			of, err := j.split(ctx, p.split) // cached
 			if err != nil {
 				return nil, err
 			}
@@ -80,7 +80,7 @@ const sortedHead = 12
 // Limits of reading runs: object stores are slow, and a shard has rows in each of many thousand splits.
 const (
 	readsAtATime = 16
-	bytesAtATime = 16 << 20 // unless one extent has more
+	bytesAtATime = 16 << 20 // unless one extent is larger
 )
 
 // piece is a shard's rows in the run of a split.
@@ -136,7 +136,7 @@ func (j *Job) preload(ctx context.Context, there func(i int) bool) error {
 func (j *Job) fetch(ctx context.Context, pieces []piece) (frames [][]byte, err error) {
 	var bytes int64
 	group, reading := errgroup.WithContext(ctx)
-	frames = make([][]byte, 0, readsAtATime) // whose places must stay
+	frames = make([][]byte, 0, readsAtATime) // the elements must not move
 	for i := 0; i < min(len(pieces), readsAtATime) && (i == 0 || bytes+pieces[i].at.Length <= bytesAtATime); i++ {
 		bytes += pieces[i].at.Length
 		frames = append(frames, nil)
@@ -163,9 +163,9 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 	if err != nil {
 		return err
 	}
-	var rows, bytes int64 // and what they take
+	var rows, bytes int64 // and their size
 	for _, p := range pieces {
-		of, err := j.split(ctx, p.split) // which is known
+		of, err := j.split(ctx, p.split) // cached
 		if err != nil {
 			return err
 		}

@@ -18,10 +18,10 @@ import (
 // keptReject is a rejected record. One rejected on writing has no text: Finish reads it again.
 type keptReject struct {
 	Source int          `json:"source"` // its ordinal
-	Record int64        `json:"record"` // records of the source before it
+	Record int64        `json:"record"` // its number, from 0
 	Header int          `json:"header"`
-	Read   bool         `json:"read,omitempty"` // Reject is whole
-	Row    int64        `json:"row,omitempty"`  // of one that was rejected as it was written: rows of the shard's reduced run before it
+	Read   bool         `json:"read,omitempty"` // Reject is complete
+	Row    int64        `json:"row,omitempty"`  // if rejected on writing: its number in the shard's reduced run, from 0
 	Reject table.Reject `json:"reject"`
 }
 

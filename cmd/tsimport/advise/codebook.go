@@ -11,7 +11,7 @@ import (
 // greater text never gets a smaller code.
 type codebook struct {
 	places []place
-	tail   []uint64 // how many codes the places from here on make
+	tail   []uint64 // number of codes of the remaining places
 }
 
 // place describes the characters at one offset of a column's texts. Rank 0 is the end of the text.

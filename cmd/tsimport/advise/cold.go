@@ -8,7 +8,7 @@ import (
 
 // Values are cold if they recur for a while and then stop, like the values of a cohort.
 const (
-	coldRepeats = 20   // rows of a value, on average, and in the first half of the rows of one that can be called cold
+	coldRepeats = 20   // minimum rows of a value: on average, and in the first half for one that may be cold
 	coldLeast   = 1000 // rows
 )
 

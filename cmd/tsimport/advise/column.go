@@ -20,7 +20,7 @@ type column struct {
 	own     table.Type // as inferred
 	integer bool
 
-	clock clock      // what times the sample's values are, if they are
+	clock clock      // format of the sample's times, if it has any
 	book  *codebook  // of texts
 	texts [][]byte   // sample
 	held  int64      // bytes of texts
@@ -36,8 +36,8 @@ type column struct {
 	longest            int
 	digits             bool   // all texts are digits
 	uneven             bool   // and of different lengths
-	zeros              bool   // and some begin with a 0 that says nothing
-	first, last        []byte // of texts that are times and sort as such
+	zeros              bool   // and some have a leading zero
+	first, last        []byte // of texts that are sortable times
 	low, high          int64
 	lowByte            byte // least byte of any text
 	prefix             []byte
@@ -47,7 +47,7 @@ type column struct {
 }
 
 type sampleKind struct {
-	times, others int // values that the file itself calls a time, and others
+	times, others int // values that the file declares as times, and others
 }
 
 // The limits of the texts sampled. After that each new text replaces another now and then.

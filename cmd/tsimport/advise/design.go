@@ -152,7 +152,7 @@ func (s *survey) best() *Candidate {
 		if p.clock.told || p.longest > longKey || p.empty > 0 {
 			n -= 20
 		}
-		if float64(c.Distinct) < 0.9*float64(s.rows) { // whose row it is, rather than which
+		if float64(c.Distinct) < 0.9*float64(s.rows) { // identifies an owner rather than a row
 			n += 10
 		}
 		if c.Fix != nil && c.Fix.Name == "splice" && c.cause != tooLarge {
@@ -282,7 +282,7 @@ func (s *survey) unlike(inKey []*column, takes func(*column) bool) (best *column
 		}
 		return 3
 	}
-	shared := func(c choice) int { return min(s.kept.rows-c.distinct, 1) } // 0 if it tells all rows apart
+	shared := func(c choice) int { return min(s.kept.rows-c.distinct, 1) } // 0 if it is unique
 	b := slices.MinFunc(choices, func(a, b choice) int {
 		return cmp.Or(cmp.Compare(shared(a), shared(b)), cmp.Compare(class(a.c), class(b.c)), -cmp.Compare(a.distinct, b.distinct))
 	})

@@ -73,7 +73,7 @@ func (s *survey) keep(c *Candidate) {
 
 // Digits that the padding supports.
 const (
-	maxIntegerDigits = 18 // every number of so many fits 64 bits
+	maxIntegerDigits = 18 // every number of this length fits 64 bits
 	maxPadDigits     = 64
 )
 

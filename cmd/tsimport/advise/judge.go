@@ -13,11 +13,11 @@ import (
 
 // Thresholds of the verdicts.
 const (
-	goodShare = 0.7   // of the capacity: from here on a key is good
-	someShare = 0.35  // from here on it is usable with a fix
+	goodShare = 0.7   // share of the capacity from which a key is good
+	someShare = 0.35  // share from which it is usable with a fix
 	maxKey    = 1024  // bytes of a key column
-	longKey   = 64    // bytes: longer keys are paid for in every row
-	nullShare = 0.001 // of the rows: more nulls are not an accident
+	longKey   = 64    // bytes; longer keys cost too much in every row
+	nullShare = 0.001 // share of the rows; more nulls are not an accident
 )
 
 // cause is why a candidate is not good as it is.
@@ -154,7 +154,7 @@ func (s *survey) facts(parts []*column) (f Facts) {
 	f.Hottest = float64(most) / float64(s.kept.rows)
 	f.Distinct = int64(distinct)
 	if !s.kept.all() {
-		f.Distinct = int64(float64(distinct) * scale) // as if values did not come again; single columns know better
+		f.Distinct = int64(float64(distinct) * scale) // as if values did not recur; single columns know better
 	}
 	if c := parts[0]; len(parts) == 1 {
 		// The estimate over all rows wins if not all were kept; it cannot exceed the number of rows.
@@ -193,7 +193,7 @@ func ratio(a, b int64) float64 {
 func (s *survey) monotonic(c *column) string {
 	place := c.code
 	if c.time >= 0 && s.arrival == c {
-		place = c.code // as a key it is text, regardless of the time
+		place = c.code // as a key it is text, even if it holds times
 	}
 	switch up, down := s.kept.trend(place, s.order); {
 	case up > 0.6 && down < 0.05: // several rows may have one value
@@ -211,7 +211,7 @@ func (s *survey) divides(parts []*column) float64 {
 	for i := 1; i < len(parts); i++ {
 		own := float64(s.distinctOf(parts[i]))
 		switch each, rows := s.together(parts[:i], parts[i]); {
-		case rows < 1.5: // nothing repeats: what few values there are is taken to belong to the parts before
+		case rows < 1.5: // nothing repeats: the few values are assumed to depend on the earlier parts
 			if own > float64(4*s.Partitions) {
 				factor *= own
 			}

@@ -20,7 +20,7 @@ const maxKept = 4 << 20
 type kept struct {
 	columns [][]uint64
 	max     int    // rows
-	stride  uint64 // one block in so many is kept
+	stride  uint64 // one block in stride is kept
 	seen    uint64 // rows
 	rows    int
 	counted map[string][2]int // by columns
@@ -128,7 +128,7 @@ func countGroups(rows int, hash func(row int) uint64) (distinct, most int) {
 	}
 	at, count := make([]uint64, size), make([]int32, size)
 	for row := range rows {
-		h := max(hash(row), 1) // 0 is a free place
+		h := max(hash(row), 1) // 0 means a free slot
 		i := h & uint64(size-1)
 		for at[i] != 0 && at[i] != h {
 			i = (i + 1) & uint64(size-1)

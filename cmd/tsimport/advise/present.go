@@ -14,7 +14,7 @@ import (
 type Present struct {
 	Key          []string     `json:"primary_key"` // the table's columns
 	PartitionKey string       `json:"partition_key"`
-	Partitions   bool         `json:"by_partitions"`  // ranges are the table's partitions; otherwise they are cut here, each with about as many rows
+	Partitions   bool         `json:"by_partitions"`  // ranges are the table's partitions; else they are cut here, with about equal rows
 	Ranges       []Range      `json:"ranges"`         // in key order
 	Largest      []ValueSize  `json:"largest_values"` // up to ten, by bytes
 	Uneven       []Unevenness `json:"uneven"`
@@ -41,13 +41,13 @@ const (
 	LargeValue = "large value" // one value has more than 10 GB
 	Growing    = "growing key" // recent rows are at one end of the key
 	HotRange   = "hot range"   // recent rows are in a small range of the keys
-	Cold       = "cold keys"   // a good part of the keys gets no rows any more
+	Cold       = "cold keys"   // a good part of the keys receives no more rows
 )
 
 // Unevenness is a reason why a table cannot use all its partitions.
 type Unevenness struct {
 	Kind string `json:"kind"`
-	Why  string `json:"why"` // a sentence, with the place and the shares
+	Why  string `json:"why"` // a sentence with the place and the shares
 }
 
 // mostRanges limits the ranges counted; beyond it, neighbours are joined.
@@ -56,10 +56,10 @@ const mostRanges = 128
 // Thresholds of unevenness.
 const (
 	recentPart = 4    // the last quarter of the rows is recent
-	hotExcess  = 0.25 // of the recent rows more than of all rows: a hot range
+	hotExcess  = 0.25 // minimum excess of the share of recent rows: a hot range
 	smallRange = 1. / 3
-	coldPart   = 0.25 // of the rows or values without recent rows
-	idleRange  = 0.02 // a range is idle that has less than this part of its share of recent rows
+	coldPart   = 0.25 // share of the rows or values without recent rows
+	idleRange  = 0.02 // a range with less than this part of its share of recent rows is idle
 )
 
 // lies counts the rows of a table as they arrive in key order.

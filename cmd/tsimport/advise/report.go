@@ -15,23 +15,23 @@ type Report struct {
 	Rows        int64        `json:"rows"`
 	Rejected    int64        `json:"rejected"` // records that a load would reject; they count nowhere
 	FirstReject string       `json:"first_reject,omitempty"`
-	RowsKept    int          `json:"rows_kept"` // what capacity shares, orders and groups rest on
-	RowBytes    float64      `json:"row_bytes"` // of a row on average, names and values as the service counts them
+	RowsKept    int          `json:"rows_kept"` // sample size of capacity shares, orders and groups
+	RowBytes    float64      `json:"row_bytes"` // average size of a row: names and values as the service counts them
 	Partitions  int          `json:"partitions"`
 	Rate        int          `json:"rate"`   // rows a second
-	Window      int          `json:"window"` // rows of arrivals that are looked at together
+	Window      int          `json:"window"` // arriving rows that are considered together
 	Growth      float64      `json:"growth"`
 	Arrival     Arrival      `json:"arrival"`
 	Candidates  []*Candidate `json:"candidates"`
-	Present     *Present     `json:"present,omitempty"` // of a table that exists
+	Present     *Present     `json:"present,omitempty"` // only of an existing table
 	Design      *Design      `json:"design,omitempty"`  // nil when nothing can be recommended
 	Notes       []string     `json:"notes"`
 }
 
 // Arrival is the assumed order of live rows.
 type Arrival struct {
-	Column string `json:"column"` // "" is the input's order
-	How    string `json:"how"`    // why this one, a sentence
+	Column string `json:"column"` // "" is input order
+	How    string `json:"how"`    // why this order, a sentence
 }
 
 // Candidate is a possible partition key: a column, or several joined with +.
@@ -42,12 +42,12 @@ type Candidate struct {
 	Reason  string    `json:"reason"`
 	Share   float64   `json:"capacity_share"`      // of live traffic in arrival order
 	Load    float64   `json:"load_capacity_share"` // of a plain load in the input's order
-	Cut     int       `json:"partitions"`          // that the values could be cut into
+	Cut     int       `json:"partitions"`          // partitions into which the values could be cut
 	Fix     *Fix      `json:"fix,omitempty"`
-	Key     *Key      `json:"key,omitempty"` // of several columns spliced, as a load takes it
+	Key     *Key      `json:"key,omitempty"` // of several spliced columns, as a load takes it
 	Notes   []string  `json:"notes,omitempty"`
 	Facts             // of the values
-	parts   []*column // of a splice several
+	parts   []*column // several for a splice
 	cause   cause
 }
 
@@ -57,15 +57,15 @@ type Facts struct {
 	Hottest      float64 `json:"hottest_share"`
 	Top          []Hot   `json:"top"` // up to ten
 	LargestBytes int64   `json:"largest_value_bytes"`
-	GrownBytes   int64   `json:"largest_value_bytes_grown"` // at the growth asked for
-	Over10GB     bool    `json:"over_10gb"`                 // GrownBytes are
-	Monotonic    string  `json:"monotonic"`                 // with arrival: "increasing", "decreasing" or "no"
+	GrownBytes   int64   `json:"largest_value_bytes_grown"` // at the requested growth
+	Over10GB     bool    `json:"over_10gb"`                 // GrownBytes exceed 10 GB
+	Monotonic    string  `json:"monotonic"`                 // in arrival order: "increasing", "decreasing" or "no"
 	KeyBytes     float64 `json:"key_bytes"`                 // on average
 	LongestKey   int     `json:"longest_key_bytes"`
 	Nulls        int64   `json:"nulls"`
 	DigitsAsText bool    `json:"digits_as_text"`
 	Prefix       string  `json:"common_prefix,omitempty"` // of all values
-	Enumeration  bool    `json:"enumeration"`             // few values that all come again and again
+	Enumeration  bool    `json:"enumeration"`             // few values that all recur
 }
 
 // Hot is a value and its share of the rows.
@@ -77,8 +77,8 @@ type Hot struct {
 // Fix is a better partition key based on the candidate, simulated like any other.
 type Fix struct {
 	Name       string  `json:"name"`                 // hash prefix, splice, pad, …
-	Expression string  `json:"expression,omitempty"` // as --pk takes it, with its name; empty if the remedy is Table
-	Table      string  `json:"table,omitempty"`      // as --table takes it: a table for each period
+	Expression string  `json:"expression,omitempty"` // for --pk, with its name; empty if Table is the fix
+	Table      string  `json:"table,omitempty"`      // for --table: a table per period
 	Share      float64 `json:"capacity_share"`
 	Load       float64 `json:"load_capacity_share"`
 	Why        string  `json:"why"`
@@ -89,7 +89,7 @@ type Fix struct {
 
 // Key is a primary key for a partition key, as a load command.
 type Key struct {
-	Keys        []string `json:"primary_key"` // as --pk takes them
+	Keys        []string `json:"primary_key"` // for --pk
 	Command     []string `json:"-"`           // arguments of tsimport, to be quoted for a shell
 	CommandText string   `json:"command"`
 }
@@ -97,7 +97,7 @@ type Key struct {
 // Design is a whole primary key.
 type Design struct {
 	PartitionKey string `json:"partition_key"` // the candidate's name
-	Unique       string `json:"unique"`        // whether they tell all rows apart, a sentence
+	Unique       string `json:"unique"`        // whether the key is unique, a sentence
 	Key
 
 	columns []*column

@@ -17,13 +17,13 @@ import (
 type Input struct {
 	Args    []string
 	Options reader.Options
-	Convert convert.Options // but Decode, which each source has of its own
+	Convert convert.Options // except Decode, which each source has
 	Find    input.Options
 	Sources source.Origin // in place of Args; nil is files
-	Table   string        // that they are
+	Table   string        // name of the inputs' table
 	Copied  bool          // it is a table of the service
-	Written string        // its last column, which is not one of the table: when a row was written, in milliseconds
-	Bounds  []table.Value // of its partitions; nil if they are not known
+	Written string        // its last column, not one of the table's: write time of a row, in milliseconds
+	Bounds  []table.Value // partition bounds; nil if unknown
 }
 
 // sampleBytes is the amount of input sampled to infer types, as in a load.
@@ -177,7 +177,7 @@ func (r *rows) source(ctx context.Context, s source.Source, f func([]table.Value
 	var parser source.Parser // made after the first Next, which opens the source again
 	defer func() {
 		if parser != nil {
-			_ = parser.Close() // nothing is written that could be lost
+			_ = parser.Close() // nothing was written
 		}
 	}()
 	for sp, err := range source.Splits(s) {
@@ -210,6 +210,6 @@ func (r *rows) source(ctx context.Context, s source.Source, f func([]table.Value
 
 func (r *rows) close() {
 	for _, s := range r.sources {
-		_ = s.Close() // nothing is written that could be lost
+		_ = s.Close() // nothing was written
 	}
 }

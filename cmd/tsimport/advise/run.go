@@ -17,9 +17,9 @@ type Config struct {
 	Input      Input
 	Candidates []string // columns, or splices A+B; nil takes all columns
 	Partitions int      // of the table; default 32
-	Rate       int      // rows a second of live traffic and of the table's capacity; default 1000 a partition
+	Rate       int      // live rows a second, also the table's capacity; default 1000 per partition
 	ArrivalBy  string   // column; "" finds one
-	Growth     float64  // rows in some years for each row now; default 1
+	Growth     float64  // future rows per row now; default 1
 	Memory     int64    // bytes; default 1 GiB
 }
 
@@ -50,14 +50,14 @@ type survey struct {
 	report  *Report
 	arrival *column   // nil is the input's order
 	order   []int32   // of kept rows by arrival; nil is the input's order
-	own     []*column // of the key that the source's rows have; nil if they have none
-	live    bool      // a load takes keys of own alone
+	own     []*column // key columns of the source's rows; nil if they have no key
+	live    bool      // a load accepts only keys made of own
 
 	lies      *lies // of a table of the service
 	first     int   // its partition key, among columns
 	ordinal   int   // place in kept of the rows' numbers, with lies
 	written   *column
-	unordered bool // nothing says in which order rows came
+	unordered bool // the arrival order is unknown
 }
 
 // Run reads the inputs once and returns the report.
@@ -348,9 +348,9 @@ func (s *survey) findArrival() {
 			place = c.time
 		}
 		up, down := s.kept.trend(place, nil)
-		score := 1 + up - down - float64(i)/1000 // the first of several that are alike
+		score := 1 + up - down - float64(i)/1000 // the first among equals
 		if c.clock.day {
-			score -= 1.5 // many rows of a day come in no order
+			score -= 1.5 // many rows of a day have no order
 		}
 		if arrivalName.MatchString(c.name) {
 			score += 0.5

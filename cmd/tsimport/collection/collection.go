@@ -21,7 +21,7 @@ func firstLate(setPercent func(int) int) {
 		return
 	}
 	usual := setPercent(400)
-	runtime.AddCleanup(new([64]byte), func(usual int) { // with the first collection
+	runtime.AddCleanup(new([64]byte), func(usual int) { // runs with the first collection
 		mu.Lock()
 		defer mu.Unlock()
 		if !chosen {

@@ -213,5 +213,5 @@ func (p *advicePrinter) design(r *advise.Report) {
 		return
 	}
 	p.line(0, "Recommended primary key: %s; %s.", strings.Join(d.Keys, ", "), d.Unique)
-	fmt.Fprintln(&p.out, printable(d.CommandText)) // never folded: it is there to be copied
+	fmt.Fprintln(&p.out, printable(d.CommandText)) // never folded, to be copied
 }

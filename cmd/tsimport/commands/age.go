@@ -36,7 +36,7 @@ func ageCommand(in *invocation) *cli.Command {
 			&cli.DurationFlag{Name: "throughput-interval", Usage: "minimum `DURATION` between two changes of a table's reserved throughput, as the service requires; 0 means none", Value: apply.DefaultInterval},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests of what comes with the months
+			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests over months
 		}...),
 		Action: in.with(options.Reaching|options.Ending, ageTables),
 	}
@@ -104,7 +104,7 @@ func ageTables(c *call) (err error) {
 	}
 	r.Admin = &client.Admin{Client: sdk, Context: c.Context}
 	if r.Admin.AskTime(&traffic.Clock); !c.IsSet("now") {
-		r.Now = traffic.Clock.Now() // a clock that is wrong must not make a table older than it is
+		r.Now = traffic.Clock.Now() // a wrong clock must not make a table seem older
 	}
 	if warning := traffic.Clock.SkewWarning(); warning != "" {
 		c.say.Warn("%s", warning)
@@ -162,7 +162,7 @@ func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 		return endsWith(c, exitcode.Of(result), stopped, fmt.Sprintf("%s, %d not done; give the same command again to continue%s", said, counts[apply.Planned], first))
 	case !c.Bool("apply") && counts[apply.Planned] > 0:
 		c.say.Line("%d of %d tables would change; nothing was changed; --apply changes them", counts[apply.Planned], len(plan.Items))
-	case len(plan.Items) == 0: // that was said
+	case len(plan.Items) == 0: // that was already said
 	case !c.Bool("apply"):
 		c.say.Line("all %d tables match the policy", len(plan.Items))
 	default:

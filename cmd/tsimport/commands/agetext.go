@@ -96,7 +96,7 @@ type tableAge struct {
 	Changes []lifecycle.Setting `json:"changes"`
 	Expired bool                `json:"expired"`
 	Export  *exportedAge        `json:"export,omitempty"` // complete and verified
-	Drop    bool                `json:"drop"`             // asked for, and not ruled out
+	Drop    bool                `json:"drop"`             // requested, and not ruled out
 	Dropped bool                `json:"dropped"`
 	Note    string              `json:"note,omitempty"`
 	Error   string              `json:"error,omitempty"`

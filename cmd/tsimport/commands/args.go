@@ -21,7 +21,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	named, flags, rest := namedCommand(app, args)
 	out := args[: len(args)-len(rest) : len(args)-len(rest)]
 	if named == nil || named.Action == nil {
-		return args, nil // it only has commands: nothing to sort
+		return args, nil // it only has subcommands: nothing to sort
 	}
 	command := out[:len(out):len(out)]
 	takesValue := valueFlags(flags)
@@ -34,7 +34,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 			break
 		}
 		if arg == "--help" || arg == "-h" {
-			return append(command, arg), nil // with file names beside it, the library would look for help on them
+			return append(command, arg), nil // with file names beside it, the library would look for their help
 		}
 		if arg == "-" || !strings.HasPrefix(arg, "-") {
 			files = append(files, arg)
@@ -42,7 +42,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 		}
 		out = append(out, arg)
 		name := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
-		if takesValue[name] { // a name with =value in it is not a flag's name
+		if takesValue[name] { // a name with =value is not a flag's name
 			if len(rest) == 0 {
 				return nil, usagef("flag needs a value: %s", arg)
 			}
@@ -99,7 +99,7 @@ func flagHint(err error, flags []cli.Flag) string {
 			continue
 		}
 		for _, n := range f.Names() {
-			if len(n) > 1 { // a letter is as near as any other
+			if len(n) > 1 { // any letter is one edit from another
 				names = append(names, n)
 			}
 		}

@@ -17,14 +17,14 @@ import (
 
 // call is a command and its request.
 type call struct {
-	*line                  // the command line: flags that are not options, and the arguments. Of a command that was not typed it has no flags
+	*line                  // the command line: flags that are not options, and the arguments; no flags if the command was not typed
 	given *options.Command // the options that were given
-	of    *options.Command // the same, and what the others mean
+	of    *options.Command // the same, with the defaults of the others
 	in    *invocation
 
 	interrupts *interrupts
 	show       *display
-	say        words.Say // shows what --quiet hides; show.say shows the rest
+	say        words.Say // hidden by --quiet; show.say is not
 }
 
 // line is a command line; the alias makes its context accessible by name.
@@ -55,7 +55,7 @@ func (in *invocation) with(of options.Commands, do func(*call) error) cli.Action
 
 // typed is the call of a command line. Even with an error, it holds the options that could be read.
 func (in *invocation) typed(l *line, commands options.Commands) (c *call, err error) {
-	set := map[string]bool{} // the library looks through all flags, with a regular expression for each, to say whether one is given
+	set := map[string]bool{} // the library would match all flags with a regular expression each
 	for _, name := range l.LocalFlagNames() {
 		set[name] = true
 	}
@@ -64,7 +64,7 @@ func (in *invocation) typed(l *line, commands options.Commands) (c *call, err er
 		name := f.Names()[0]
 		o := commands.Option(name)
 		if o == nil && commands&(options.Looking|options.Check) != 0 {
-			o = options.Find(name) // what looks at inputs has flags of its own that mean what those of a load do
+			o = options.Find(name) // commands that inspect inputs have their own flags with the meaning of a load's
 		}
 		if o == nil || !set[name] {
 			continue
@@ -79,7 +79,7 @@ func (in *invocation) typed(l *line, commands options.Commands) (c *call, err er
 
 func newCall(l *line, given, of *options.Command, in *invocation, interrupts *interrupts, show *display) *call {
 	c := &call{line: l, given: given, of: of, in: in, interrupts: interrupts, show: show}
-	if show != nil && !of.Quiet { // nil where options are only read
+	if show != nil && !of.Quiet { // nil if options are only read
 		c.say = show.say
 	}
 	return c
@@ -88,7 +88,7 @@ func newCall(l *line, given, of *options.Command, in *invocation, interrupts *in
 // again is the call of a command that was not typed now: a load of a job, a resumed run, a part of a plan.
 func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.Writer, interrupts *interrupts, show *display) *call {
 	arguments := flag.NewFlagSet(of.Name, flag.ContinueOnError)
-	_ = arguments.Parse(append([]string{"--"}, of.From...)) // there are no flags to be wrong
+	_ = arguments.Parse(append([]string{"--"}, of.From...)) // it has no flags
 	l := cli.NewContext(&cli.App{Writer: stdout}, arguments, &cli.Context{Context: ctx})
 	l.Command = &cli.Command{Name: of.Name}
 	return newCall(l, of, of.Full(options.Having(of.Name)), in, interrupts, show)
@@ -193,7 +193,7 @@ func (c *call) kept() json.RawMessage {
 func written(of *options.Command) json.RawMessage {
 	text, err := json.Marshal(of)
 	if err != nil {
-		panic(fmt.Sprintf("keep the request: %v", err)) // it has no values that could not be written
+		panic(fmt.Sprintf("keep the request: %v", err)) // all its values can be marshalled
 	}
 	return text
 }

@@ -52,7 +52,7 @@ func check(c *call) error {
 	}
 	defer closeTable()
 	switch {
-	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // a database says what its key is, and so may a dump
+	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // a database knows its key, and so may a dump
 		return usagef("no key: give --pk NAME[:TYPE][=EXPR], once for each primary-key column in order")
 	case c.Int("examples") < 0:
 		return usagef("--examples: want 0 or more")

@@ -37,7 +37,7 @@ func checkGiven(app *cli.App, args []string) error {
 			value = rest[i]
 		}
 		if !inOne && !takesValue[name] {
-			continue // on is on, however often it is said
+			continue // a repeated switch means the same
 		}
 		first := f.Names()[0]
 		if before, twice := given[first]; twice && !repeatable(f) {

@@ -13,28 +13,28 @@ import (
 
 // invocation is a load as requested by the command line, or by a run that is resumed or whose rejects are loaded.
 type invocation struct {
-	args  []string         // after the program's name, as they are kept
-	ofEnv []string         // options that the environment has given
-	own   *options.Command // what was asked for, of one that is not typed, without what is of this machine now
-	goOn  bool             // with the run in the folder
+	args  []string         // after the program's name, as stored
+	ofEnv []string         // options from the environment
+	own   *options.Command // the request of a command that was not typed, without this machine's values
+	goOn  bool             // resume the run in the folder
 	// mayChange starts a run over that cannot be resumed because the command has changed.
 	mayChange bool
-	folder    string          // the run's, if not empty
+	folder    string          // the run's folder, if not empty
 	settings  *checkpoint.Job // whose types the load takes over
 	rejects   string          // the run whose rejects are loaded
 
 	within
 	interrupts *interrupts
 	show       *display
-	ending     *ending // where the command says how it ends; nil if nobody is told
+	ending     *ending // where the command reports its end; nil if nowhere
 }
 
 // within is the context of a command that is part of another; each field may be nil.
 type within struct {
-	session *session  // the loads of a job, in one process
-	plan    *loadPlan // of itself, which it makes in place of running
-	task    *workTask // that a load does in place of loading
-	target  *target   // that it works on, in place of what its options say
+	session *session  // the loads of a job in one process
+	plan    *loadPlan // the plan of the load itself, made instead of running
+	task    *workTask // done instead of loading
+	target  *target   // used instead of the options' target
 }
 
 // kept returns the arguments to store in the run folder for a later run; none if they hold a secret.

@@ -95,7 +95,7 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 // file, nil without one.
 func originsOf(c *call, command string, all []*options.Option, settings []job.Setting, file string) (rows []origin, err error) {
 	values := map[string]string{}
-	for _, o := range all { // what comes from the environment was given to this command as a flag, if it has that
+	for _, o := range all { // the environment gave it to this command as a flag, if it has one
 		name, f := o.Name, flagOf(o, false)
 		if !o.InJobs(command) {
 			continue

@@ -63,7 +63,7 @@ func (k *copying) config(c *call, asked *options.Command) (cfg pipeline.Config, 
 	}
 	k.Read.Gate, k.Read.Waits = gateOf(c), waitsOf(c)
 	if c.given.IsSet("job-dir") || c.in.task != nil {
-		asked.Order = plan.LastWins.String() // each row is sent as one process has read it
+		asked.Order = plan.LastWins.String() // each row is sent in the order of one reader
 	}
 	if cfg, err = loadConfigOf(&asked.Request, c); err != nil {
 		return cfg, err
@@ -74,7 +74,7 @@ func (k *copying) config(c *call, asked *options.Command) (cfg pipeline.Config, 
 
 func (k *copying) open(c *call, a access) (*target, error) {
 	two := k.from.address != nil || k.to.address != nil
-	a.create = a.create && two // else the source must be there
+	a.create = a.create && two // else the source must exist
 	t, err := openSide(c, k.to, a)
 	if err != nil {
 		return nil, err

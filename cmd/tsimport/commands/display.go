@@ -23,16 +23,16 @@ import (
 type display struct {
 	terminal bool
 	columns  func() int   // of the terminal
-	log      *slog.Logger // of all that is written, if that is not text for people
+	log      *slog.Logger // receives everything if the format is JSON
 	say      words.Say    // shows a line
-	load     string       // of a job, whose display it is
-	board    *board       // where that shows its progress; nil is nowhere
+	load     string       // the load of a job that this display belongs to
+	board    *board       // shows the progress; nil means nowhere
 
-	used atomic.Bool // something was written that stays
+	used atomic.Bool // permanent text was written
 
 	mu      sync.Mutex
 	w       io.Writer
-	painted int // lines; the cursor is on the first
+	painted int // number of lines; the cursor is on the first
 }
 
 func newDisplay(w io.Writer) *display {
@@ -60,7 +60,7 @@ func (d *display) tell(kind words.Kind, line string) {
 	case d.log != nil:
 		d.event(slog.LevelInfo, eventMessage, strings.TrimSpace(string(kind)+text))
 	default:
-		_ = d.write(fmt.Sprintf("tsimport: %s%s\n", kind, text)) // an invisible display is not a reason to stop
+		_ = d.write(fmt.Sprintf("tsimport: %s%s\n", kind, text)) // an invisible display does not stop a load
 	}
 }
 
@@ -130,7 +130,7 @@ func (d *display) paint(lines ...string) {
 	}
 	out.WriteString(strings.Repeat(upOneLine, len(lines)-1))
 	d.painted = len(lines)
-	_, _ = d.w.Write(out.Bytes()) // an invisible display is not a reason to stop
+	_, _ = d.w.Write(out.Bytes()) // an invisible display does not stop a load
 }
 
 // printable replaces characters that a terminal acts on or that could disguise a text: names, keys and messages may
@@ -175,7 +175,7 @@ func (p printableWriter) Write(b []byte) (int, error) {
 
 // cutOff shortens a line to a number of terminal columns.
 func cutOff(line string, columns int) string {
-	used, fits := 0, 0 // fits is how much of the line leaves room for the mark
+	used, fits := 0, 0 // fits is the part that leaves space for the mark
 	for i, r := range line {
 		if used < columns {
 			fits = i

@@ -27,7 +27,7 @@ import (
 type ending struct {
 	table, runDir string
 	load          string // the job's name, of a job
-	said          string // how far it came, and the first reason
+	said          string // progress and first reason
 	bad           int64  // inputs that were set aside
 	rows          []runmetrics.Rows
 	loads         []runmetrics.Run // of a job
@@ -36,7 +36,7 @@ type ending struct {
 // endingOf returns the ending that a command fills in.
 func endingOf(c *call) *ending {
 	if c.in.ending == nil {
-		return new(ending) // nobody asks
+		return new(ending) // not reported
 	}
 	return c.in.ending
 }
@@ -113,7 +113,7 @@ func told(c *call, command string, action func(*call) error) error {
 	}
 	err = e.lastLine(err, &run)
 	if c.in.session != nil || command == "run" && c.Bool("plan") {
-		return err // the job tells of all its loads; a plan has nothing to tell
+		return err // the job reports its loads; a plan has nothing to report
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
 	if path := c.of.MetricsFile; path != "" {
@@ -128,7 +128,7 @@ func told(c *call, command string, action func(*call) error) error {
 // tableGiven is the table on the command line, for a command that fails early.
 func tableGiven(c *call) string {
 	if c.Command.Name == job.Copy && c.NArg() > 1 {
-		return path.Base(c.Args().Get(1)) // of an address, too
+		return path.Base(c.Args().Get(1)) // also of an address
 	}
 	return cmp.Or(c.of.Table, c.String("table"))
 }
@@ -137,7 +137,7 @@ func tableGiven(c *call) string {
 func (e *ending) lastLine(err error, r *runmetrics.Run) error {
 	exit := new(exitError)
 	switch found := errors.As(err, &exit); {
-	case err == nil, r.ExitCode == exitcode.Pipe, found && exit.fields != nil: // of a load that did the command's work
+	case err == nil, r.ExitCode == exitcode.Pipe, found && exit.fields != nil: // a load that did the command's work
 		return err
 	case found:
 		err = exit.err

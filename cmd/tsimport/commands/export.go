@@ -195,10 +195,10 @@ type exportSummary struct {
 	Table     string             `json:"table"`
 	Format    string             `json:"format"`
 	Rows      int64              `json:"rows"`
-	Missing   int64              `json:"missing,omitempty"` // keys without one
+	Missing   int64              `json:"missing,omitempty"` // keys without a row
 	Columns   []exporting.Column `json:"columns"`
 	Lost      exporting.Lost     `json:"lost"`
-	LoadFlags []string           `json:"load_flags"` // with which a load gives the columns their types
+	LoadFlags []string           `json:"load_flags"` // flags that give a load the column types
 	ReadUnits int64              `json:"read_units"` // of this process
 }
 

@@ -108,7 +108,7 @@ func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selec
 		return s, holds, nil
 	}
 	s.Columns = []string{}
-	for _, name := range of.Columns { // the key is there anyway
+	for _, name := range of.Columns { // the key is always included
 		isKey := slices.ContainsFunc(t.Key, func(k table.KeyColumn) bool { return k.Name == name })
 		if !isKey && !slices.Contains(s.Columns, name) {
 			s.Columns = append(s.Columns, name)
@@ -136,7 +136,7 @@ func rowKeys(c *call, cfg *exporting.Config) (stop func() error, err error) {
 	completeRead(c, asked, &r.Read)
 	r.Target = plan.Target{Name: cfg.Target, Table: cfg.Scan.Table.Name, Create: true, Absent: true, Key: slices.Clone(cfg.Scan.Table.Key)}
 	for i := range r.Target.Key {
-		r.Target.Key[i].Auto = false // the records have the numbers
+		r.Target.Key[i].Auto = false // the records have the values
 	}
 	keys, err := verify.SortKeys(c.Context, r, options.DefaultMemory(), "")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 const (
 	helpColumns = 100 // of a line of help
 	flagColumns = 26  // of them, before what a flag does
-	manyFlags   = 25  // a command that has more shows those that a newcomer needs
+	manyFlags   = 25  // a command with more shows only the basic ones
 	allFlags    = "all"
 )
 
@@ -64,7 +64,7 @@ func showHelp(app *cli.App, args []string, to io.Writer) (shown bool, err error)
 type help struct {
 	command       *cli.Command
 	name, part    string
-	groups        []string              // in the order of need, with those that have flags
+	groups        []string              // in order of importance; only those with flags
 	flags         map[string][]cli.Flag // by group
 	shown, hidden int
 	b             strings.Builder

@@ -86,7 +86,7 @@ func inspectAll(c *call, read plan.Read) ([]plan.Inspection, error) {
 
 // printInspections prints one block for files that differ only in their values, unless every value was read.
 func printInspections(w io.Writer, found []plan.Inspection, whole bool) error {
-	var blocks []plan.Inspection // the first file of each, with the rows and splits of all
+	var blocks []plan.Inspection // the first file of each, with the totals of rows and splits
 	var alike []int
 	at := map[string]int{}
 	for _, in := range found {
@@ -152,7 +152,7 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	rows := words.Grouped(in.Rows)
 	switch {
 	case in.Exact:
-	case in.Bytes < 0: // nobody knows how much is to come
+	case in.Bytes < 0: // the size is unknown
 		rows += " or more"
 	default:
 		rows = "about " + rows

@@ -17,9 +17,9 @@ import (
 
 // tableRead is a load of a job that reads a database table.
 type tableRead struct {
-	moment  *sqltable.Moment // that it shares with others; nil is a snapshot of its own
-	whole   bool             // all rows are to be of it
-	earlier bool             // another load of the moment was begun by a process before
+	moment  *sqltable.Moment // shared snapshot; nil means one of its own
+	whole   bool             // all rows belong to it
+	earlier bool             // an earlier process began another load of the moment
 }
 
 // readTogether finds the loads that read database tables, and those that share a snapshot.
@@ -29,7 +29,7 @@ func (o *jobRunner) readTogether() *sqltable.Moments {
 	for _, s := range o.record.Loads {
 		resolved, err := s.Resolve(o.record.File, os.LookupEnv)
 		if err != nil || s.Refused != "" || !slices.ContainsFunc(resolved.From, open.IsDatabase) {
-			continue // the load says it
+			continue // the load reports it
 		}
 		o.reads[s.Name] = new(tableRead)
 		asked, err := o.requested(&resolved)

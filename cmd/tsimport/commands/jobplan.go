@@ -29,9 +29,9 @@ const (
 type jobPlanner struct {
 	jobRunner
 	plan     *jobPlan
-	made     map[string]*loadPlan // loads that make tables, by place
+	made     map[string]*loadPlan // loads that create tables, by place
 	measured measuredRates
-	down     map[string]error // services that did not answer, by endpoint: the other loads do not wait for them
+	down     map[string]error // services that did not answer, by endpoint; the other loads do not wait for them
 }
 
 // planJob prints what a job would do. It has no effects: it creates no folder and takes no lock.
@@ -116,7 +116,7 @@ func inOrder(loads []*job.State) (ordered []*job.State) {
 		next := slices.IndexFunc(loads, func(s *job.State) bool {
 			return !placed[s.Name] && !slices.ContainsFunc(s.After, func(name string) bool { return !placed[name] })
 		})
-		ordered = append(ordered, loads[next]) // there is one: the job was checked for loads that wait for each other
+		ordered = append(ordered, loads[next]) // there is one: the job has no cycles
 		placed[loads[next].Name] = true
 	}
 	return ordered

@@ -15,7 +15,7 @@ import (
 // cost estimates the cost and the duration of the load.
 func (l *loadPlan) cost(cfg *pipeline.Config) {
 	if l.Rows < 0 || l.Rows > 0 && l.units == 0 && (l.Sampled == 0 || l.Rejected < l.Sampled) {
-		return // nothing is known of a row
+		return // the row size is unknown
 	}
 	indexes := int64(0)
 	if l.Existing != nil {
@@ -68,7 +68,7 @@ func (p *jobPlanner) total() {
 		files, others = files || l.Files != nil, others || l.Files == nil
 	}
 	if others && !files {
-		t.Bytes = -1 // what is read of a database or a table is not known
+		t.Bytes = -1 // the size of a database or a table is unknown
 	}
 	p.plan.ExitCode = exitcode.First(codes...)
 	t.Seconds = p.schedule()
@@ -86,7 +86,7 @@ func sumKnown(a, b int64) int64 {
 
 // schedule simulates the loads at the job's parallelism and returns when the last ends; -1 if any duration is unknown.
 func (p *jobPlanner) schedule() float64 {
-	free := make([]float64, max(1, p.plan.Parallel)) // from when on
+	free := make([]float64, max(1, p.plan.Parallel)) // time from which each is free
 	ends := map[string]float64{}
 	last := 0.0
 	for _, s := range inOrder(p.record.Loads) {
@@ -95,7 +95,7 @@ func (p *jobPlanner) schedule() float64 {
 		case l.State == planDone || l.State == planRefused || l.State == planFailed || l.Command == job.Export:
 			continue
 		case l.Seconds < 0:
-			return -1 // also of one that reads what another is to write
+			return -1 // also if a load reads another's output
 		}
 		slices.Sort(free)
 		begin := free[0]
@@ -121,13 +121,13 @@ type measuredRate struct {
 const (
 	measuredSeconds = 1
 	measuredRows    = 1000
-	measuredRuns    = 1000 // that are looked at
+	measuredRuns    = 1000 // maximum number of runs examined
 )
 
 // measureRuns reads the rates of earlier runs of loads and jobs, the newest of each table.
 func measureRuns(root string) measuredRates {
 	m := measuredRates{}
-	entries, err := os.ReadDir(root) // by name, which begins with the time
+	entries, err := os.ReadDir(root) // sorted by name, which begins with the time
 	if err != nil {
 		return m
 	}

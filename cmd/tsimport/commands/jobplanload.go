@@ -84,7 +84,7 @@ func (l *loadPlan) later(place string, err error) error {
 
 // load plans a load of files, an archive or a table.
 func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
-	cfg.DryRun = true // what is opened is opened for reading, and no lease is taken
+	cfg.DryRun = true // opens for reading only, without a lease
 	cfg.Lanes.RetryFor = min(cfg.Lanes.RetryFor, planPatience)
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
@@ -176,7 +176,7 @@ func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pi
 func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) error {
 	place := t.place(cfg.Target.Table)
 	by := l.plans.made[place]
-	if by != nil && l.plans.comesAfter(l.Name, by.Name) { // the table is there by then
+	if by != nil && l.plans.comesAfter(l.Name, by.Name) { // the table exists by then
 		cfg.Target.Create = true
 		if err := l.takeKey(&cfg.Target, by); err != nil {
 			return err
@@ -189,7 +189,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	l.key = v.Target.Key
 	l.Bytes, l.Rows, l.RowsAre, l.RowBytes, l.units = v.Bytes, v.Rows, "about", v.Sample.RowBytes, v.Sample.RowUnits
 	switch {
-	case v.Rows < 0, v.Rows == 0 && !v.Exact: // a server says nothing of the rows of a query
+	case v.Rows < 0, v.Rows == 0 && !v.Exact: // a server does not estimate a query
 		l.Rows, l.RowsAre = -1, rowsUnknown
 	case v.Exact:
 		l.RowsAre = rowsExact
@@ -263,7 +263,7 @@ func keyTexts(key []table.KeyColumn) (texts []string) {
 		switch {
 		case k.Auto:
 			texts = append(texts, k.Name+":auto")
-		case k.Type == table.Null: // not known yet
+		case k.Type == table.Null: // unknown so far
 			texts = append(texts, k.Name)
 		default:
 			texts = append(texts, k.Name+":"+k.Type.String())
@@ -282,7 +282,7 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 	if deletes {
 		l.note("which rows it would delete is not known before, either")
 	}
-	cfg.Read.Look = looksLater // as it compares
+	cfg.Read.Look = looksLater // as in a comparison
 	if err := l.look(interrupts.drain, cfg, t); err != nil {
 		return err
 	}

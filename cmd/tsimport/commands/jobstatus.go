@@ -106,7 +106,7 @@ func serveJob(ctx context.Context, c *call, w *scaleout.Watcher, address string)
 			}
 			to.Header().Set("Content-Type", kind)
 			to.Header().Set("Cache-Control", "no-store")
-			_, _ = to.Write(text.Bytes()) // who does not read the answer does not want it
+			_, _ = to.Write(text.Bytes()) // the client may be gone
 		}
 	}
 	mux.HandleFunc("GET /status", answer("application/json", func(b *bytes.Buffer, s *scaleout.Status) error {

@@ -39,7 +39,7 @@ func (d *display) logJSON(command string) {
 	if d.log != nil {
 		return
 	}
-	d.terminal = false // nothing is painted over
+	d.terminal = false // nothing is repainted
 	d.log = slog.New(slog.NewJSONHandler(asIs{d}, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: shownAttr}))
 	if command != "" {
 		d.log = d.log.With("command", command)

@@ -89,7 +89,7 @@ func endsWith(c *call, code int, err error, said string) error {
 	if stopped := context.Cause(c.interrupts.drain); err == nil && stopped != nil && exitcode.Of(stopped) == code {
 		err = stopped
 	}
-	if c.in.ending == nil && err == nil { // nobody is told
+	if c.in.ending == nil && err == nil { // nobody to report to
 		err = errors.New(said)
 	}
 	return &exitError{code: code, err: err}
@@ -136,7 +136,7 @@ func exitCode(show *display, err error, silent bool) int {
 }
 
 func init() {
-	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // without -v, which is easily typed
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // without -v, which is easily mistyped
 }
 
 // newApp builds the commands with their help.
@@ -210,7 +210,7 @@ func setUsageErrors(app *cli.App) {
 		for _, c := range commands {
 			name := parent + " " + c.Name
 			c.OnUsageError = onError(name, c.Flags)
-			c.HideHelpCommand = len(c.Subcommands) == 0 // or a file called help would run it
+			c.HideHelpCommand = len(c.Subcommands) == 0 // else a file called help would run it
 			if len(c.Subcommands) > 0 && c.Action == nil {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
@@ -243,7 +243,7 @@ func newInterrupts(show *display) *interrupts {
 	in := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
 	signal.Notify(in.signals, syscall.SIGTERM)
 	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
-		if !signal.Ignored(s) { // as nohup has the first, and a shell the second of a job in the background
+		if !signal.Ignored(s) { // as nohup does with the first, and a shell with the second for background jobs
 			signal.Notify(in.signals, s)
 		}
 	}
@@ -255,13 +255,13 @@ func newInterrupts(show *display) *interrupts {
 				cause.ExitCode = exitcode.Terminated
 			case syscall.SIGHUP:
 				if drain.Err() != nil {
-					continue // a terminal that goes away tells so more than once
+					continue // a terminal hanging up sends several
 				}
 				cause.ExitCode = exitcode.Hangup
 			}
 			if hard.Err() != nil {
 				show.say.Line("stopped at once by a third signal (%v); to resume, give the same command again", s)
-				os.Exit(cause.ExitCode) // what should have ended with the context did not
+				os.Exit(cause.ExitCode) // work that ignored its context
 			}
 			first := drain.Err() == nil
 			stopGently(cause)
@@ -313,7 +313,7 @@ func (in *interrupts) limit(d time.Duration) {
 func (in *interrupts) drains() {
 	select {
 	case in.gentle <- true:
-	default: // it was said
+	default: // already sent
 	}
 }
 

@@ -118,7 +118,7 @@ func (s *screen) awaitInputs() {
 			case <-s.stopping:
 				return
 			}
-			if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None { // else they are not waited for
+			if w := bottleneck.Word(s.progress.Hindrance.LimitedBy.Load()); w != bottleneck.None { // else nothing waits for them
 				s.say.Line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
 			}
 		}

@@ -40,10 +40,10 @@ func pruneCommand(in *invocation) *cli.Command {
 type pruned struct {
 	Folder  string    `json:"folder"`
 	Removed bool      `json:"removed"`       // or with --plan: it would be
-	Why     string    `json:"why,omitempty"` // it is kept
+	Why     string    `json:"why,omitempty"` // why it is kept
 	State   string    `json:"state"`
 	Table   string    `json:"table,omitempty"`
-	Changed time.Time `json:"changed"` // the last time that something in it has
+	Changed time.Time `json:"changed"` // time of the last change inside
 	Bytes   int64     `json:"bytes"`
 
 	info *runInfo
@@ -59,7 +59,7 @@ type pruning struct {
 func pruneRuns(c *call) error {
 	p := pruning{keep: c.Int("keep"), now: time.Now()}
 	var err error
-	_, _, keepOfEnvironment := fromEnvironment("keep") // which may be meant for others: to remove something is to be typed
+	_, _, keepOfEnvironment := fromEnvironment("keep") // it may be meant for other commands: removals must be typed
 	switch {
 	case c.Args().Present():
 		return usagef("runs prune takes no folders (%q); it looks at those below ./%s", c.Args().First(), rundir.Root)
@@ -313,7 +313,7 @@ func pruneLines(all []*pruned, planned bool) (lines []string) {
 	if planned {
 		verb = "would remove"
 	}
-	for _, r := range slices.Backward(all) { // the oldest first
+	for _, r := range slices.Backward(all) { // oldest first
 		text := ""
 		if r.Table != "" {
 			text = "table " + r.Table + ", "

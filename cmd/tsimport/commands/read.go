@@ -2,7 +2,7 @@ package commands
 
 import (
 	"context"
-	_ "time/tzdata" // time zones of --type timestamp(…) on machines that have none
+	_ "time/tzdata" // time zones for --type timestamp(…) on machines without them
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/pipeline/options"

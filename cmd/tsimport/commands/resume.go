@@ -67,7 +67,7 @@ func runAgain(c *call, r *runInfo) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	of.AcceptChangedInput = false // what was accepted then was another change
+	of.AcceptChangedInput = false // that accepted an earlier change
 	own := *of
 	takeMachine(of, c.ownCommand())
 	of.MetricsFile = cmp.Or(c.of.MetricsFile, of.MetricsFile)

@@ -204,7 +204,7 @@ func overrideJob(c *call, file *job.File) {
 		for i := range file.Loads {
 			l := &file.Loads[i]
 			if slices.Contains(targetKeys, name) && slices.Contains(c.in.ofEnv, name) && namesTarget(l.Settings) {
-				continue // rows of the file's target do not go to that of a shell
+				continue // rows must not go to the environment's target
 			}
 			if o := options.For(l.Command, name); o != nil && o.InJobs(l.Command) {
 				l.Settings = with(l.Settings, s)
@@ -230,7 +230,7 @@ func claimJob(c *call, r *job.Record) (folder string, release func(), err error)
 	var locks []*rundir.Lock
 	release = func() {
 		for _, l := range locks {
-			_ = l.Release() // the process's end would do
+			_ = l.Release() // the end of the process would release it
 		}
 	}
 	fail := func(err error) (string, func(), error) { release(); return "", nil, err }
@@ -456,7 +456,7 @@ func (o *jobRunner) asked(s *job.State) (resolved job.Single, of *options.Comman
 // share gives a load its part of the job's shared limits.
 func (o *jobRunner) share(of *options.Command) {
 	of.Memory = cmp.Or(of.Memory, o.session.each)
-	if of.Name != job.Export { // whose concurrency is of reading
+	if of.Name != job.Export { // an export's concurrency is for reading
 		of.Concurrency = cmp.Or(of.Concurrency, o.session.requests)
 	}
 	of.AcceptChangedInput = o.c.Bool("accept-changed-input")
@@ -557,7 +557,7 @@ func (o *jobRunner) told(s *job.State) {
 		show.say.Line("not run: %s", s.Error)
 	case job.Done:
 		done, all := o.record.DoneOf()
-		if s.Error != "" { // which --quiet does not hide
+		if s.Error != "" { // not hidden by --quiet
 			o.c.show.say.Warn("%s: %s (%d of %d loads done)", s.Name, s.Error, done, all)
 			return
 		}
@@ -623,7 +623,7 @@ func (o *jobRunner) verified() (loads int, differ int64) {
 	for _, s := range o.record.Loads {
 		sum, err := readSummary(filepath.Join(o.folder, s.Name))
 		if err != nil {
-			continue // it has not run, or keeps no summary
+			continue // not run, or without a summary
 		}
 		if found, ok := sum.Verify.(map[string]any); ok {
 			missing, _ := found["missing"].(float64)

@@ -26,9 +26,9 @@ import (
 // States of a run without a final state of its own.
 const (
 	stateRunning = "running"
-	stateUnread  = "unread"  // another version has written it, or it is damaged
-	stateCrashed = "crashed" // its process is gone and did not say how it ended
-	stateDryRun  = "dry run" // finished, and wrote nothing because that was asked for
+	stateUnread  = "unread"  // damaged, or written by another version
+	stateCrashed = "crashed" // its process is gone without a final state
+	stateDryRun  = "dry run" // finished without writing, as requested
 )
 
 // runInfo is a run as shown by its folder.
@@ -43,7 +43,7 @@ type runInfo struct {
 	Final      int64     `json:"final"` // written, rejected or superseded
 	Rejected   int64     `json:"rejected"`
 	Command    string    `json:"command"`
-	Retried    []string  `json:"retried,omitempty"` // runs that have loaded its rejects
+	Retried    []string  `json:"retried,omitempty"` // runs that loaded its rejects
 	DryRun     bool      `json:"dry_run"`
 
 	// Sync marks a run of tsimport sync: its rows are those to write and to delete.
@@ -57,7 +57,7 @@ type runInfo struct {
 
 	job    *checkpoint.Job
 	record *job.Record          // of a job, nil of a load
-	unfit  *progress.UnfitError // why nothing more is known
+	unfit  *progress.UnfitError // why the rest is unknown
 	wrote  bool                 // rows, into a table
 }
 
@@ -196,7 +196,7 @@ func readRun(folder string) *runInfo {
 	}
 	if info.State == stateRunning && !held(folder) {
 		info.State = stateCrashed
-		info.Unfinished = info.job != nil && (!info.Sync || info.Unfinished) // without a checkpoint it has sent nothing, and begins with the first record
+		info.Unfinished = info.job != nil && (!info.Sync || info.Unfinished) // a sync without a checkpoint has sent nothing and starts at the first record
 	}
 	if info.job != nil && info.job.ReplacedBy != "" {
 		info.Unfinished, info.ReplacedBy = false, info.job.ReplacedBy

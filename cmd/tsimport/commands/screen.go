@@ -25,7 +25,7 @@ import (
 // screen shows a load on stderr.
 type screen struct {
 	w        *display
-	say      words.Say // nil if progress is not shown either
+	say      words.Say // nil without progress
 	dryRun   bool
 	progress ledger.Progress
 	existed  bool // the table
@@ -39,9 +39,9 @@ type screen struct {
 	stopped  sync.WaitGroup
 
 	mu       sync.Mutex
-	rejects  int             // rejected records that were noted
+	rejects  int             // rejected records queued for the log
 	rejected []rundir.Reason // of them, those that are to be logged
-	saidMore bool            // that others are not
+	saidMore bool            // said that the others are not logged
 }
 
 func newScreen(c *call) *screen {
@@ -115,7 +115,7 @@ func allOr(share float64) string {
 	if share == 1 {
 		return "all"
 	}
-	return fmt.Sprintf("%d%%", int(100*share)) // 99.9 % are not 100
+	return fmt.Sprintf("%d%%", int(100*share)) // 99.9 % is not 100
 }
 
 // resume reports the state that a load resumes from.
@@ -298,7 +298,7 @@ func sayRejects(say words.Say, reasons []rundir.ReasonCount) {
 func reasonText(r *rundir.Reason) string {
 	text := fmt.Sprintf("%s record %d", input.Redact(r.File), r.Record)
 	switch {
-	case r.Key != "": // a row of a table is on no line
+	case r.Key != "": // table rows have no line
 		text += ", at " + r.Key + " or after it"
 	case r.Line > 0:
 		text = fmt.Sprintf("%s:%d", input.Redact(r.File), r.Line)

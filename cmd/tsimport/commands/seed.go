@@ -84,7 +84,7 @@ func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err e
 		}
 		if err := s.load(c, store, o, filepath.Join(dir, fmt.Sprint(i))); err != nil {
 			if c.Context.Err() != nil {
-				return context.Cause(c.Context) // the mark stays: the next start takes the table away
+				return context.Cause(c.Context) // the mark stays: the next start drops the table
 			}
 			return errors.Join(usagef("--seed %s: %v", s.input, err), unmarkSeed(c.Context, store, o, c.String("store"), s.table, false))
 		}

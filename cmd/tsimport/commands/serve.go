@@ -146,7 +146,7 @@ func checkPublicKey(address string, o server.Options) error {
 	}
 	a, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil || a.IP.IsLoopback() {
-		return nil // an address that is none is refused when it is listened on
+		return nil // listening on it will fail
 	}
 	if o.AnyCredentials {
 		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on 127.0.0.1, or give --access-key-id and a secret in its place", address)

@@ -26,17 +26,17 @@ import (
 // is safe for concurrent use.
 type session struct {
 	limits   *lanes.SharedLimits
-	gate     *scan.Gate        // of what is read from tables
-	memory   int64             // of all loads
-	each     int64             // of one
-	requests int               // in flight, of all loads
+	gate     *scan.Gate        // limits reads from tables
+	memory   int64             // bytes for all loads
+	each     int64             // bytes for one load
+	requests int               // in flight, for all loads
 	rates    lanes.Rates       // of all loads
 	moments  *sqltable.Moments // of databases; nil of a plan
 	quiet    bool
 	readOnly bool // nothing is written, and no store made
 
 	mu     sync.Mutex
-	said   map[string]bool // targets that were named
+	said   map[string]bool // targets already named
 	stores map[string]*server.Server
 }
 

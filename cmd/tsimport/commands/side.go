@@ -20,7 +20,7 @@ const addressHelp = "A table is a name, in the instance that --endpoint and --in
 // tableArgument is a parsed table argument.
 type tableArgument struct {
 	name    string
-	address *address.Address // nil where the flags say whose table it is
+	address *address.Address // nil if flags name the instance
 }
 
 // shown is the argument without its profile.

@@ -14,7 +14,7 @@ var stateSignals = []os.Signal{syscall.SIGUSR1}
 
 // withoutCore disables core dumps of this process.
 func withoutCore() {
-	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // less than it has may always be asked for
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // lowering a limit is always permitted
 }
 
 // closedAtStart reports whether stdout may have been closed at the start: it is then the null device, open for reading

@@ -126,7 +126,7 @@ func tableList(c *call) error {
 type description struct {
 	Table         string        `json:"table"`
 	PrimaryKey    []describedPK `json:"primary_key"`
-	TimeToLive    int           `json:"ttl"` // seconds, -1 never
+	TimeToLive    int           `json:"ttl"` // seconds; -1 means never
 	MaxVersions   int           `json:"max_versions"`
 	MaxDeviation  int64         `json:"max_deviation"` // seconds
 	ReservedRead  int           `json:"reserved_read"` // capacity units

@@ -138,7 +138,7 @@ func tableDelete(c *call) error {
 	if err := removed(own); err != nil || !resumed {
 		return err
 	}
-	return tableDelete(c) // of rows that have come since the one that was interrupted
+	return tableDelete(c) // rows added since the interrupted deletion
 }
 
 // removed removes a file of keys; "" means none.
@@ -162,7 +162,7 @@ func deletedKeys(c *call, name string) (file string, n int64, resumed bool, err 
 		return "", r.Rows, false, err
 	}
 	file = deletedKeysFile(cfg.Target, name, fmt.Sprint(cfg.Scan.Table.Created), c.given.FromKey, c.given.ToKey, c.of.Filter)
-	if text, err := os.Open(file); err == nil { // whole: an export has another name until it is
+	if text, err := os.Open(file); err == nil { // complete: an incomplete export has another name
 		defer text.Close()
 		for lines := bufio.NewScanner(text); lines.Scan(); {
 			n++

@@ -47,7 +47,7 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 		return err
 	}
 	keeps := 0
-	if m.Versions > 1 || m.Holds.Versions > 0 && m.Versions >= m.Holds.Versions { // the latter may lack some
+	if m.Versions > 1 || m.Holds.Versions > 0 && m.Versions >= m.Holds.Versions { // the latter may be incomplete
 		s, err := fromtable.Describe(interrupts.drain, &cfg.Load, to.Target, cfg.Load.Target.Table)
 		if err != nil {
 			return err
@@ -133,7 +133,7 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 		}
 	}
 	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: arg.shown(), RetryFor: cfg.Lanes.RetryFor, Columns: cfg.Columns.Only, Manner: how}
-	if cfg.Write.Marks.ReturnedKeys != "" { // a row with a cell in the place of the mark could not be compared
+	if cfg.Write.Marks.ReturnedKeys != "" { // rows with a cell in the mark's column could not be compared
 		if err := seeMark(c.interrupts.drain, cfg, &read); err != nil {
 			return stop, units, err
 		}
@@ -165,12 +165,12 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 	}
 	s, err := fromtable.Describe(interrupts.drain, cfg, to.Target, cfg.Target.Table)
 	if err != nil || s.Table == nil {
-		return err // without a table the comparison says so
+		return err // without a table the comparison reports it
 	}
 	if err := restore.Fits(m, cfg, "table "+s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
 		return err
 	}
-	return restore.FreeMark(m, cfg, s.Table.Key) // without it no row could be compared
+	return restore.FreeMark(m, cfg, s.Table.Key) // otherwise no row could be compared
 }
 
 // seeMark refuses marks in a column that one of the source's first rows has. Most tables that have the column have it

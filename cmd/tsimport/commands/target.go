@@ -40,17 +40,17 @@ type target struct {
 	name     string
 	embedded bool
 	dir      string // of an embedded store
-	missing  bool   // an embedded store that does not exist, and was not to be made
+	missing  bool   // an embedded store that does not exist and must not be created
 	store    *server.Server
-	shared   bool // the store is that of several loads, and is not closed with one
+	shared   bool // shared by several loads, and not closed with one
 }
 
 // access is how a command uses an embedded store.
 type access struct {
 	readOnly bool
-	create   bool // make the store if it is missing
+	create   bool // create a missing store
 	noSync   bool
-	role     string // what the store is for the command; "" is its target
+	role     string // purpose of the store; "" means target
 }
 
 func (a access) as() string { return cmp.Or(a.role, "target") }
@@ -107,7 +107,7 @@ func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
 	if options.Same(cfg.RunDir, t.dir) {
 		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
 	}
-	cfg.Write.Settle = cmp.Or(cfg.Write.Settle, time.Millisecond) // a store in this process has done with a request when it answers
+	cfg.Write.Settle = cmp.Or(cfg.Write.Settle, time.Millisecond) // an embedded store has finished a request when it answers
 	if t.store != nil && noSync {
 		cfg.Checkpoint.Sync = t.store.Sync
 	}
@@ -178,7 +178,7 @@ func serviceOf(c *call) (endpoint, instance string, err error) {
 		return "", "", err
 	}
 	endpoint, instance = os.Getenv(endpointEnv), os.Getenv(instanceEnv)
-	if c.in.session != nil && of.Name != "" { // a profile that a job names comes before the environment
+	if c.in.session != nil && of.Name != "" { // a job's profile precedes the environment
 		endpoint, instance = cmp.Or(of.Endpoint, endpoint), cmp.Or(of.Instance, instance)
 	}
 	return cmp.Or(c.of.Endpoint, endpoint, of.Endpoint), cmp.Or(c.of.Instance, instance, of.Instance), nil
@@ -206,7 +206,7 @@ func remoteTarget(c *call, endpoint string, a access) (*target, error) {
 }
 
 func tellTarget(c *call, text string) {
-	if s := c.in.session; s != nil && c.show.log == nil { // each load of a log says its own
+	if s := c.in.session; s != nil && c.show.log == nil { // in a log each load names its own
 		s.tell(c.show, text)
 	} else if !c.of.Quiet {
 		c.show.say.Line("%s", text)

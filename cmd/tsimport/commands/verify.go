@@ -228,7 +228,7 @@ func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
 		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
 	}
 	of := &client.Table{Name: m.Table, Key: m.Key, Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options}
-	of.TimeToLive = -1 // an archive loses nothing
+	of.TimeToLive = -1 // an archive does not expire
 	from, err := restore.Find(c.interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if err != nil {
 		return err
@@ -349,19 +349,19 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	if err != nil {
 		return nil, nil, usagef("--run %s: %v", path, err)
 	}
-	of.Quiet = of.Quiet || of.Name == job.Copy // what a copy says before its first row
+	of.Quiet = of.Quiet || of.Name == job.Copy // hides a copy's notes before its first row
 	load := c.again(&invocation{args: c.in.args}, of)
 	if load.Command.Name == "copy" {
 		if run.Directory != "" {
-			err = os.Chdir(run.Directory) // of an embedded store, and the file of returned keys
+			err = os.Chdir(run.Directory) // for an embedded store and the file of returned keys
 		}
 		return run, load, err
 	}
 	if of := load.of.RetryRejects; of != "" {
 		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
-	for _, name := range options.Names(func(o *options.Option) bool { return o.In == options.Load }) { // of loads that come again
-		if load.given.IsSet(name) && name != "state" { // which says where, not what
+	for _, name := range options.Names(func(o *options.Option) bool { return o.In == options.Load }) { // of recurring loads
+		if load.given.IsSet(name) && name != "state" { // a place, not a selection
 			return nil, nil, usagef("--run %s: its flags do not say which files it chose, and in which order (--%s); compare with the files: tsimport verify FILE...", path, name)
 		}
 	}

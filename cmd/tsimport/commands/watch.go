@@ -63,7 +63,7 @@ func onStateSignals(load stateSource, show *display) (stop func()) {
 		}
 	})
 	return func() {
-		signal.Stop(signals) // from here on the runtime takes no notice of them
+		signal.Stop(signals) // from here on the runtime ignores them
 		cancel()
 		done.Wait()
 	}
@@ -76,7 +76,7 @@ func showState(ctx context.Context, load stateSource, show *display, begun bool)
 	s, err := load.State(ctx)
 	switch {
 	case err == nil:
-		_ = writeState(show, s) // an unread display is not a reason to stop
+		_ = writeState(show, s) // an unread display does not stop a load
 		return true
 	case begun:
 		show.say.Line("the load is ending")

@@ -44,9 +44,9 @@ func workCommand(in *invocation) *cli.Command {
 // workTask is the work of a process in a job directory, once the plan's command has been read.
 type workTask struct {
 	store       jobdir.Store
-	rejectsExit int          // exit code of a load with rejected records
-	resume      bool         // it undoes a stop, and has the load's exit code
-	whole       jobdir.Store // the job directory of which this is one load, whose exit code counts; nil if it is all
+	rejectsExit int          // exit code for rejected records
+	resume      bool         // undoes a stop; has the load's exit code
+	whole       jobdir.Store // the parent job directory, if this is one of its loads; nil otherwise
 }
 
 // program is the version that all processes of a job must share, on any platform.
@@ -127,13 +127,13 @@ func workOn(c *call, place string, t *workTask) error {
 		c.show.say.Warn("requests go to %s, as the plan of %s says; %s of this machine is %s", p.Endpoint, store, endpointEnv, here)
 	}
 	if dir := p.Job.Dir; dir != "" && !options.Same(dir, ".") {
-		if _, err := os.Stat(dir); err == nil { // else inputs are found from here, or have full names
+		if _, err := os.Stat(dir); err == nil { // else inputs are relative to this folder, or absolute
 			if err := os.Chdir(dir); err != nil {
 				return fmt.Errorf("go to the folder in which the load was planned: %w", err)
 			}
 		}
 	}
-	of.Clear("job-dir", "workers", "json", "quiet") // of the process that has planned
+	of.Clear("job-dir", "workers", "json", "quiet") // options of the planning process
 	endingOf(c).runDir = store.String()
 	// This machine's environment may name another service, or none.
 	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)
@@ -209,7 +209,7 @@ func planJobDir(c *call, cfg *pipeline.Config) error {
 		what = "this load is planned already"
 	}
 	c.say.Line("%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
-	if c.in.own == nil { // of a job this is said once
+	if c.in.own == nil { // once per job
 		c.say.Line("start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(c.of.JobDir))
 	}
 	if c.of.JSON {

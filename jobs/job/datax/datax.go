@@ -23,9 +23,9 @@ const MaxColumn = 1023
 type Job struct {
 	File   *job.File
 	Target []job.Setting
-	Notes  []string // what differs, or is left to the user; a line each
+	Notes  []string // differences and open decisions, one per line
 
-	variables []string // of DataX, which are those of the environment now
+	variables []string // DataX variables, now of the environment
 }
 
 type object map[string]json.RawMessage
@@ -94,7 +94,7 @@ func Convert(text []byte) (j *Job, err error) {
 	columns, keys := j.writer(c.Writer.Parameter, &load, read.typed)
 	limit := errorLimit(body.Setting["errorLimit"])
 	set(&load, "max-errors", limit)
-	set(&load, "create", "true") // a table that is there stays as it is
+	set(&load, "create", "true") // an existing table stays unchanged
 	func() {
 		defer about(c.Reader.Name)
 		read.convert(j, c.Reader.Parameter, c.Writer.Parameter, load, columns, keys)
@@ -273,7 +273,7 @@ func errorLimit(raw json.RawMessage) string {
 	o.known("record", "percentage")
 	text := o.text("record", "")
 	share := o.text("percentage", "")
-	if text == "" && share != "" { // a number of records counts before a share, which is of one
+	if text == "" && share != "" { // a number of records takes precedence over a share
 		v, err := strconv.ParseFloat(share, 64)
 		if err != nil || !(v >= 0 && v <= 1) {
 			panic(refusef("percentage %q: want 0 to 1, as DataX does", share))

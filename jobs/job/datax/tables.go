@@ -84,7 +84,7 @@ func bounds(raw json.RawMessage, l *job.Single) {
 	if err := json.Unmarshal(raw, &o); err != nil {
 		panic(refusef("want begin and end"))
 	}
-	o.known("begin", "end", "split") // split only says how many read at a time
+	o.known("begin", "end", "split") // split only sets the number of readers
 	for _, end := range []struct{ key, flag, infinite string }{{"begin", "from-key", "INF_MIN"}, {"end", "to-key", "INF_MAX"}} {
 		var list []object
 		if text := o[end.key]; len(text) > 0 && string(text) != "null" {

@@ -22,8 +22,8 @@ const MaxNameBytes = 40
 
 // Options complete the plan for the manifest. All other settings can be patched in.
 type Options struct {
-	Name    string // of the Job, before the plan: letters, digits and hyphens
-	Plan    string // its ID: the Job of an earlier plan is another one
+	Name    string // of the Job, without the plan: letters, digits and hyphens
+	Plan    string // its ID: an earlier plan has another Job
 	Image   string // of this version of tsimport
 	JobDir  string // as workers open it
 	Workers int
@@ -73,9 +73,9 @@ func Manifest(o Options) ([]byte, error) {
 	err := t.Execute(&text, struct {
 		*Options
 		Job                     string
-		Attempts                int // at an index: a pod of one that fails this often is not replaced
+		Attempts                int // per index: a pod that fails this often is not replaced
 		EndAll, EndOne          []int
-		Memory, OwnMemory, Disk int64 // MiB: of the pod, and what the program may take of it
+		Memory, OwnMemory, Disk int64 // MiB: of the pod, and the program's limit
 	}{
 		&o, o.Name + "-" + o.Plan, 6, []int{exitcode.ErrorLimit, exitcode.Refused},
 		[]int{exitcode.Usage, exitcode.Rejects, exitcode.Differences, exitcode.NoInput}, o.MemoryBytes >> 20, o.MemoryBytes / 4 * 3 >> 20, o.DiskBytes >> 20,

@@ -7,7 +7,7 @@ import (
 
 // Traffic describes live writes.
 type Traffic struct {
-	Partitions int // that the table is meant to have; fewer are capacity that cannot be used
+	Partitions int // of the planned table; missing ones are unused capacity
 	Rate       int // rows a second
 }
 
@@ -43,7 +43,7 @@ func Live(of []uint16, order []int32, t Traffic) (share float64) {
 		windows++
 		clear(count)
 	}
-	return t.scale(sum/float64(windows), n) // what is left over is less than a window
+	return t.scale(sum/float64(windows), n) // the rest is less than a window
 }
 
 // scale rescales a mean of n/(P·m) as Live describes.

@@ -27,10 +27,10 @@ const maxLoad = 60_000_000_000
 
 // Loaded is the result of a simulated load in file order.
 type Loaded struct {
-	Share   float64 // of the capacity, from the start to the last row taken
-	Rows    int64   // taken
-	Lost    int64   // given up on after all retries
-	Seconds float64 // until the last row was taken
+	Share   float64 // of the capacity, until the last row was accepted
+	Rows    int64   // accepted
+	Lost    int64   // given up after all retries
+	Seconds float64 // until the last row was accepted
 }
 
 // Load simulates a load of rows in order: 32 workers each send the next 200 rows in one request, regardless of
@@ -64,7 +64,7 @@ func Load(of []uint16, partitions int, rate float64) Loaded {
 
 type load struct {
 	of      []uint16
-	next    int // row that is read next
+	next    int // next row to be read
 	rate    float64
 	buckets []bucket
 	workers []loader
@@ -122,7 +122,7 @@ func (w *loader) send(l *load) {
 
 func (l *load) take(partition int, at int64) bool {
 	b := &l.buckets[partition]
-	burst := max(1, l.rate*1e9) // or a row could never pass
+	burst := max(1, l.rate*1e9) // else no row could pass
 	b.tokens = min(burst, b.tokens+float64(at-b.at)*l.rate)
 	b.at = at
 	if b.tokens < 1-1e-6 {

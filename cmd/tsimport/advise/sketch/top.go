@@ -27,7 +27,7 @@ type Top struct {
 type slot struct {
 	hash  uint64
 	count uint64 // too high by at most over
-	over  uint64 // count that the slot had when the value took it
+	over  uint64 // the slot's count when the value took it
 	value []byte
 }
 
