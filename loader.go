@@ -22,32 +22,32 @@ import (
 type Loader struct {
 	key         []table.KeyColumn
 	deleting    bool
-	bufferBytes int                 // of rows that are handed to the load together
-	hurry       *lanes.FlushRequest // while somebody waits in Flush
+	bufferBytes int                 // size at which rows are handed over
+	hurry       *lanes.FlushRequest // set while a Flush waits
 	stop        context.CancelCauseFunc
 
-	put      chan struct{} // one: there may be a buffer to take
-	delivery chan struct{} // one: there are endings to deliver; closed when no more come
-	started  chan struct{} // closed when the load takes rows
+	put      chan struct{} // capacity 1: a buffer may be ready
+	delivery chan struct{} // capacity 1: endings are ready; closed after the last
+	started  chan struct{} // closed when the load accepts rows
 	start    sync.Once
 	done     chan struct{} // closed when the load has ended and every outcome is delivered
 
-	coming []ending // of the load's goroutine: endings that it has not passed on yet
+	coming []ending // endings that the load's goroutine has not passed on yet
 
 	mu          sync.Mutex
 	rowOutcomes rowOutcomes
 	queue       queue
 	closed      bool
-	ended       bool          // the load has
+	ended       bool          // the load has ended
 	err         error         // why it ended, if it failed
-	change      chan struct{} // closed when something has changed that a Put or a Flush waits for; nil if none waits
+	change      chan struct{} // closed on a change that a Put or a Flush waits for; nil if none waits
 }
 
 // queue holds the rows between Put and the load.
 type queue struct {
-	open     *buffer // that takes rows; nil if none does
+	open     *buffer // accepts rows; nil if there is none
 	full     []*buffer
-	flushing int // calls of Flush that wait
+	flushing int // waiting calls of Flush
 }
 
 // mostWaiting is the number of outcomes that may wait for a slow Done before Put waits too.
@@ -252,8 +252,8 @@ type queueState uint8
 
 const (
 	empty     queueState = iota
-	gathering            // there are rows, which wait for others
-	ended                // no more come
+	gathering            // rows wait for others
+	ended                // no more rows
 )
 
 // take returns the next buffer, nil if there is none now. Without gather, it does not wait for a buffer to fill.
@@ -355,7 +355,7 @@ func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 		err = l.compare(report)
 	}
 	if err == nil && !l.closed {
-		err = errors.New("the load has ended") // it ends when it is closed, and not before
+		err = errors.New("the load has ended") // it only ends when it is closed
 	}
 	err = errors.Join(public(err), os.RemoveAll(cfg.RunDir))
 	l.err, l.ended = err, true

@@ -10,21 +10,21 @@ type LoaderOptions struct {
 	OnNull    string // update: skip leaves a Null column alone, delete deletes it; "" is skip
 	Order     string // last-wins keeps the order of rows of one key, none does not; "" is last-wins
 
-	Create       bool     // make the table if it does not exist
-	PK           []string // its primary key: NAME:TYPE for each column, of type string, integer or binary
-	TTL          int      // its time to live in seconds, at least 86400; 0 is never
-	MaxVersions  int      // its versions of a cell; 0 is 1
-	MaxDeviation int64    // seconds by which a timestamp may differ from the service's clock; 0 is the service's default
+	Create       bool     // create the table if it does not exist
+	PK           []string // primary key of a new table: NAME:TYPE for each column, of type string, integer or binary
+	TTL          int      // time to live of a new table in seconds, at least 86400; 0 means forever
+	MaxVersions  int      // versions per cell of a new table; 0 means 1
+	MaxDeviation int64    // maximum difference in seconds between a timestamp and the service's clock; 0 means the service's default
 
-	Concurrency       int     // requests in flight, at most; 0 is 32
-	BatchBytes        int64   // bytes of a request, at most; 0 is 4 MiB
-	MaxWCU            float64 // capacity units a second over all partitions, at most; 0 means no limit
+	Concurrency       int     // maximum requests in flight; 0 means 32
+	BatchBytes        int64   // maximum bytes of a request; 0 means 4 MiB
+	MaxWCU            float64 // maximum capacity units a second over all partitions; 0 means no limit
 	MaxRowsPerSecond  float64 // 0 means no limit
-	MaxBytesPerSecond int64   // of rows as the service counts them; 0 means no limit
+	MaxBytesPerSecond int64   // size of rows as the service counts them; 0 means no limit
 	Compress          string  // requests: on or off; "" is off
 
-	RetryFor time.Duration // without progress, before the load fails; 0 is 15 minutes
-	Settle   time.Duration // for which a request without an answer may still be applied; 0 is Target.RequestTimeout
+	RetryFor time.Duration // time without progress before the load fails; 0 means 15 minutes
+	Settle   time.Duration // time for which an unanswered request may still be applied; 0 means Target.RequestTimeout
 
 	// Memory limits the bytes of rows between Put and their outcome, at least 16 MiB; 0 means 64 MiB. Memory referenced by
 	// a Done is not counted. Rows of megabytes may take more: with 16 MiB and rows of 4 MiB, twice as much.

@@ -12,9 +12,9 @@ import (
 type rowOutcomes struct {
 	counts Counts
 	live   []*batch // in the order of their rows
-	ended  int      // of them, about how many have only rows with outcomes
+	ended  int      // about how many of them have only rows with outcomes
 	ends   []ending // not delivered yet
-	out    int      // endings that are being delivered
+	out    int      // endings being delivered
 
 	unheard, unheardSinceFlush        int64 // rejected rows without a Done
 	firstUnheard, firstUnheardOfFlush Outcome
@@ -24,10 +24,10 @@ type rowOutcomes struct {
 type batch struct {
 	first int64
 	rows  int
-	left  int                     // of them, those without an outcome
-	done  []func(Outcome)         // by row; nil where no row so far has one
-	few   map[int64]func(Outcome) // in place of done, once few rows are left
-	whole bool                    // no row is added any more
+	left  int                     // rows without an outcome
+	done  []func(Outcome)         // by row; nil if no row has one yet
+	few   map[int64]func(Outcome) // replaces done when few rows are left
+	whole bool                    // complete: no row will be added
 }
 
 // take returns the Done of a row, and forgets it.
@@ -59,7 +59,7 @@ func (b *batch) shrink() {
 type ending struct {
 	record int64
 	end    End
-	why    *table.Reason // of a rejected row
+	why    *table.Reason // reason of a rejection
 	batch  *batch
 	done   func(Outcome)
 }

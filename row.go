@@ -94,7 +94,7 @@ func (e End) String() string {
 
 // Outcome is how a row ended.
 type Outcome struct {
-	Number int64 // of the row: 1 is the first that Put accepted
+	Number int64 // number of the row: 1 is the first that Put accepted
 	End    End
 	// Code, Column, Message and Value say why a row was rejected. Code is a code of the service, such as
 	// OTSConditionCheckFail, or of this module, such as WrongType or NullKey. Column is the affected column, if there is
@@ -110,6 +110,6 @@ type Counts struct {
 	Written      int64
 	Superseded   int64
 	Rejected     int64
-	MaybeApplied int64 // of Rejected: see Outcome
-	Unfinished   int64 // while the Loader is open: rows without an outcome yet
+	MaybeApplied int64 // rejected rows that may be in the table: see Outcome
+	Unfinished   int64 // while the Loader is open: rows without an outcome so far
 }

@@ -27,10 +27,10 @@ func (o origin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
 // rows is the source of a Loader's rows: each buffer is a piece and a split. It can be read once.
 type rows struct {
 	source.Pages
-	ctx     context.Context // reading ends with it
+	ctx     context.Context // ends reading
 	loader  *Loader
-	columns []string // of the primary key, and those that the load asks for
-	keys    int      // of them, those of the key
+	columns []string // of the primary key, and those requested by the load
+	keys    int      // how many of them are key columns
 }
 
 func newRows(ctx context.Context, l *Loader) *rows {
@@ -45,7 +45,7 @@ func newRows(ctx context.Context, l *Loader) *rows {
 func (r *rows) About() source.About {
 	return source.About{
 		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),
-		Rejects:    source.Rejects{Kind: ".ndjson", Raw: func(source.Split, table.Span) []byte { return []byte{} }}, // they are told of, not kept
+		Rejects:    source.Rejects{Kind: ".ndjson", Raw: func(source.Split, table.Span) []byte { return []byte{} }}, // rejects are reported, not stored
 		AddColumns: func(names []string) { r.columns = slices.Concat(r.columns, names) },
 	}
 }

@@ -43,12 +43,12 @@ type splitResult struct {
 	done
 	Split int   `json:"split"`
 	Read  int64 `json:"read"`
-	Rows  int64 `json:"rows"` // in runs
+	Rows  int64 `json:"rows"` // number in runs
 	Bytes int64 `json:"bytes"`
 	// ExpiredCells counts cells that were omitted because the table would not accept them.
 	ExpiredCells int64            `json:"expired_cells,omitempty"`
 	Objects      []runfile.Object `json:"objects,omitempty"`
-	Index        runfile.Object   `json:"index,omitzero"` // where the rows of each shard are in the objects
+	Index        runfile.Object   `json:"index,omitzero"` // locates the rows of each shard in the objects
 	// Snapshots are the source's snapshots from which the split was read, if any.
 	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
 	// Direct says how the rows were written, in a load without runs.
@@ -86,7 +86,7 @@ type shardResult struct {
 // written says how rows were written.
 type written struct {
 	Written   int64                `json:"written"`
-	Refused   int64                `json:"refused"` // rows that the service, or a limit, has rejected
+	Refused   int64                `json:"refused"` // rows rejected by the service or a limit
 	Attempts  int                  `json:"attempts"`
 	WriteCU   int64                `json:"write_cu"`
 	Requests  int64                `json:"requests"`
@@ -97,7 +97,7 @@ type written struct {
 	Seconds   float64              `json:"seconds"` // of the last attempt
 	Reasons   []ledger.ReasonCount `json:"reasons,omitempty"`
 	Maybe     int64                `json:"maybe_applied,omitempty"`
-	Expired   int64                `json:"expired_cells,omitempty"` // that were left out when their rows were written
+	Expired   int64                `json:"expired_cells,omitempty"` // omitted when their rows were written
 }
 
 // direct says how the rows of a split were written without runs.
@@ -122,7 +122,7 @@ type compareResult struct {
 type difference struct {
 	Kind    string   `json:"kind"`
 	Key     string   `json:"key"`
-	Columns []string `json:"columns,omitempty"` // that differ
+	Columns []string `json:"columns,omitempty"` // columns that differ
 }
 
 func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }

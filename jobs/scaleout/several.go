@@ -31,13 +31,13 @@ type Loads struct {
 	ID       string    `json:"id"`       // of this plan
 	Identity string    `json:"identity"` // of the job: file, loads and variables
 	File     string    `json:"file"`
-	Workers  int       `json:"workers"` // that are expected
+	Workers  int       `json:"workers"` // expected workers
 	Loads    []OneLoad `json:"loads"`
 }
 
 type OneLoad struct {
 	Name  string   `json:"name"`
-	After []string `json:"after,omitempty"` // loads that must be done before
+	After []string `json:"after,omitempty"` // loads that must be done first
 	// Source is the database that the load reads, "" for others, with its limit of concurrent workers.
 	Source string `json:"source,omitempty"`
 	Most   int    `json:"most,omitempty"`
@@ -95,7 +95,7 @@ type LoadsSummary struct {
 	Ended   time.Time `json:"ended"`
 	// Here marks the process that ended the job.
 	Here     bool       `json:"-"`
-	ExitCode int        `json:"exit_code"` // the first of those of the loads (docs/jobs.md)
+	ExitCode int        `json:"exit_code"` // the first nonzero code of the loads (docs/jobs.md)
 	Loads    []LoadDone `json:"loads"`
 }
 
@@ -126,7 +126,7 @@ func (d *LoadDone) well() bool {
 // Several are the loads of a job that a process works on.
 type Several struct {
 	Loads *Loads
-	job   *Job // of the directory, for its leases
+	job   *Job // the directory's job, for its leases
 	ended map[string]*LoadDone
 	// failed are loads that this process gave up; it may succeed with others, and other processes with these.
 	failed map[string]error
@@ -161,7 +161,7 @@ func (s *Several) Work(ctx context.Context, do func(ctx context.Context, load st
 			return false, false, err
 		}
 		ready := s.ready(all)
-		if len(ready) == 0 { // nothing is open: what waits does so for one that is ready
+		if len(ready) == 0 { // nothing is open: waiting loads wait for a ready one
 			if err := stoppedOf(all); err != nil {
 				return false, false, err
 			}
@@ -356,7 +356,7 @@ func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 			if d, err = s.readEnd(ctx, l.Name); err != nil {
 				return nil, err
 			}
-			if d.State == LoadFinished { // what was stopped may be continued
+			if d.State == LoadFinished { // stopped loads may be continued
 				s.ended[l.Name] = d
 			}
 		}
@@ -365,7 +365,7 @@ func (s *Several) Status(ctx context.Context) (all []*LoadDone, err error) {
 		}
 		all = append(all, d)
 	}
-	for i := 0; i < len(all); i++ { // those after one that did not end well; loads are in any order
+	for i := 0; i < len(all); i++ { // successors of unsuccessful loads; loads are in any order
 		d, l := all[i], &s.Loads.Loads[i]
 		if d.over() {
 			continue

@@ -98,13 +98,13 @@ func weigh(ranges []*keyRange, places [][]table.Value) {
 		looked++
 		rows += len(values)
 	}
-	together := 0.0 // what alike would be if each place were like all
+	together := 0.0 // the value of alike if all places were like all
 	for _, share := range shares {
 		together += share * share / max(looked, 1)
 	}
 	unmet := max(0, alike-together) / max(looked-together, 1)
 	if unmet = max(unmet, looked/float64(2*max(rows, 1))); rows == 0 {
-		unmet = 1 // nothing is known, and they are taken to be alike
+		unmet = 1 // unknown, so assumed equal
 	}
 	all := looked + unmet*float64(len(ranges))
 	for i, r := range ranges {
@@ -114,7 +114,7 @@ func weigh(ranges []*keyRange, places [][]table.Value) {
 
 // frequent returns the values of a sorted sample with more rows than a shard should have.
 func frequent(sample []table.Value, shards int) (values []table.Value) {
-	const least = 8 // of a smaller number a sample says little
+	const least = 8 // smaller samples are unreliable
 	for from := 0; from < len(sample); {
 		to := from + 1
 		for to < len(sample) && table.Compare(sample[from], sample[to]) == 0 {

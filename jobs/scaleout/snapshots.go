@@ -12,7 +12,7 @@ type SummaryLive struct {
 	Live bool `json:"live,omitempty"`
 	// Consistent says that all rows are from one snapshot of the source; nil if it has none.
 	Consistent *bool             `json:"consistent,omitempty"`
-	Snapshots  []source.Snapshot `json:"snapshots,omitempty"` // those that count, with the ranges that were read from each
+	Snapshots  []source.Snapshot `json:"snapshots,omitempty"` // the relevant ones, with the ranges read from each
 	source.Position
 }
 

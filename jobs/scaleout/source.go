@@ -57,7 +57,7 @@ func (o *shardOrigin) frames() []shardFrame {
 		return all
 	}
 	order := readorder.Spread(sections, 0)
-	if o.job.Plan.Unique { // the keys of a frame are those of a split, which are not known: if the inputs are sorted, chance spreads them
+	if o.job.Plan.Unique { // the keys of a frame are those of a split, which are unknown: for sorted inputs, chance spreads them
 		rand.New(rand.NewPCG(uint64(o.run.Shard), 0)).Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
 	}
 	read := make([]shardFrame, 0, len(all))
@@ -79,25 +79,25 @@ func rowOf(frames []shardFrame, record int64) int64 {
 // shardRows is the source. Its pieces and splits name frames, which parsers read.
 type shardRows struct {
 	source.Pages
-	source.TableRows // no record has an added column apart from its row
+	source.TableRows // every record has its added columns in its row
 
 	ctx    context.Context
 	of     shardOrigin
 	frames []shardFrame
 	bytes  int64
 	next   int
-	begin  source.Place // where reading begins, which others ask for meanwhile
+	begin  source.Place // where reading begins; requested concurrently
 }
 
 type shardFrame struct {
 	*frame
-	first int64 // rows that are read before it
-	row   int64 // rows of the run before it
+	first int64 // rows read before it
+	row   int64 // its number in the run, from 0
 }
 
 // About says that the rows are final.
 func (r *shardRows) About() source.About {
-	notKept := func(source.Split, table.Span) []byte { return []byte{} } // Finish reads rejected records again where they come from
+	notKept := func(source.Split, table.Span) []byte { return []byte{} } // Finish reads rejected records again from their origin
 	return r.Keyed(r.of.key, source.About{Name: r.of.name, Bytes: r.bytes, Rejects: source.Rejects{Raw: notKept}})
 }
 

@@ -15,12 +15,12 @@ import (
 const (
 	leastSplit      = 64 << 10
 	mostSplit       = 256 << 20
-	splitsEach      = 8 // for each process, where the inputs are large enough
+	splitsEach      = 8 // per process, if the inputs are large enough
 	mostSplits      = 1 << 20
-	manySplits      = 20_000 // from which on splits become larger
-	wholeUpTo       = 3      // halves of a split that a source is read whole up to
+	manySplits      = 20_000 // above this number splits become larger
+	wholeUpTo       = 3      // a source is read whole up to this many halves of a split
 	unknownAsPieces = 1 << 30
-	stretchBytes    = 4 << 20 // that a source is looked through by
+	stretchBytes    = 4 << 20 // of the scan for record boundaries
 )
 
 // splitSize is the target size of a split in bytes.
@@ -48,7 +48,7 @@ func divide(ctx context.Context, p *plan.Plan, size int64, say words.Say) (split
 		if bytes < 0 {
 			bytes = unknownAsPieces
 		}
-		if about.Live { // a range of keys, of which nobody knows how many bytes it has
+		if about.Live { // a range of keys with an unknown number of bytes
 			flush()
 			splits = append(splits, Split{Parts: []Part{{Source: i, Records: -1}}})
 			continue
@@ -95,8 +95,8 @@ func divideSource(ctx context.Context, p *plan.Plan, ordinal int, size int64) (s
 		splits = append(splits, Split{Bytes: s.Bytes, Parts: []Part{{Source: ordinal, Record: s.From.Record, Line: s.From.Line, Offset: s.From.Offset, Records: s.Records}}})
 	}
 	if n := len(splits); n > 0 {
-		splits[0].Parts[0].Record, splits[0].Parts[0].Line, splits[0].Parts[0].Offset = 0, 0, 0 // the beginning, of which the source knows more
-		splits[n-1].Parts[0].Records = -1                                                       // what follows the last record is read too
+		splits[0].Parts[0].Record, splits[0].Parts[0].Line, splits[0].Parts[0].Offset = 0, 0, 0 // the source knows more about the beginning
+		splits[n-1].Parts[0].Records = -1                                                       // includes what follows the last record
 	}
 	return splits, alone.Sources[0].Suspend()
 }

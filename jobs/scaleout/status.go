@@ -16,7 +16,7 @@ import (
 
 // States of a job.
 const (
-	StatePlanned   = "planned" // no task is done
+	StatePlanned   = "planned" // no task is done yet
 	StateReading   = "reading"
 	StateWriting   = "writing"
 	StateComparing = "comparing"
@@ -28,7 +28,7 @@ const (
 type Status struct {
 	Job      string       `json:"job"` // ID of the plan
 	State    string       `json:"state"`
-	ExitCode *int         `json:"exit_code,omitempty"` // of a job that is done
+	ExitCode *int         `json:"exit_code,omitempty"` // only if done
 	Stopped  string       `json:"stopped,omitempty"`   // why
 	Table    string       `json:"table"`
 	Planned  time.Time    `json:"planned"`
@@ -44,7 +44,7 @@ type Status struct {
 
 	ReadRate    float64  `json:"records_read_per_second"`
 	WriteRate   float64  `json:"rows_written_per_second"`
-	SecondsLeft *float64 `json:"seconds_left,omitempty"` // of the stage; nil is unknown
+	SecondsLeft *float64 `json:"seconds_left,omitempty"` // for the stage; nil if unknown
 	// LateUntil is the time until which requests of lost workers may arrive; the comparison and the end of the job wait
 	// for it.
 	LateUntil *time.Time `json:"late_until,omitempty"`
@@ -57,7 +57,7 @@ type StageState struct {
 	Stage string `json:"stage"`
 	Tasks int    `json:"tasks"`
 	Done  int    `json:"done"`
-	Held  int    `json:"held"` // that a process works on
+	Held  int    `json:"held"` // tasks that a process is working on
 }
 
 // Worker is a process that works on a task, or worked on it and is gone.
@@ -258,7 +258,7 @@ func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, the
 		}
 		last = folder
 		var index int
-		_, _ = fmt.Sscanf(number, "%d", &index) // a name that is not one of ours is shown as 0
+		_, _ = fmt.Sscanf(number, "%d", &index) // a foreign name is shown as 0
 		if there[resultOf[s.Stages[at].Stage](index)] {
 			continue
 		}

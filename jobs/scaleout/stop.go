@@ -23,7 +23,7 @@ type StoppedError struct {
 	Why  string    `json:"why"`
 	By   string    `json:"by"`
 	At   time.Time `json:"at"`
-	Code int       `json:"exit_code,omitempty"` // of all processes; 0 is exitcode.Failed
+	Code int       `json:"exit_code,omitempty"` // for all processes; 0 means exitcode.Failed
 }
 
 func (e *StoppedError) Error() string {
@@ -64,7 +64,7 @@ func (j *Job) stop(ctx context.Context, why *StoppedError) error {
 // stopRefused stops all processes after a permanent refusal by the service, which each of them would meet.
 func (j *Job) stopRefused(ctx context.Context, err error) {
 	if exitcode.Of(err) == exitcode.Refused && !errors.As(err, new(*StoppedError)) {
-		_ = j.stop(ctx, &StoppedError{Why: input.RedactText(client.OneLine(err.Error())), Code: exitcode.Refused}) // the error itself is what counts
+		_ = j.stop(ctx, &StoppedError{Why: input.RedactText(client.OneLine(err.Error())), Code: exitcode.Refused}) // the error itself matters more
 	}
 }
 

@@ -65,7 +65,7 @@ func (m *meter) take() float64 {
 func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	o := j.o
 	o.Drain = drain
-	o.Load.Watch.Monitor = nil // which shows one load
+	o.Load.Watch.Monitor = nil // it shows a single load
 	b, err := newJob(j.store, j.Plan, o)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 		group.Go(func() error {
 			err := write(ctx)
 			if drain.Err() != nil && errors.Is(err, context.Cause(drain)) {
-				err = nil // it was ended
+				err = nil // it was stopped on purpose
 			}
 			if err = errors.Join(err, b.Close()); err != nil {
 				end(err)

@@ -30,7 +30,7 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 	defer func() {
 		switch failed := stop(); {
 		case failed == nil:
-		case errors.Is(err, failed), errors.Is(failed, err): // it has ended what this part did, or the same has ended both
+		case errors.Is(err, failed), errors.Is(failed, err): // it ended this part, or both have one cause
 			err = failed
 		case s != nil:
 			j.o.Say.Warn("the load is done, although a part of this process failed: %v", failed)
@@ -72,7 +72,7 @@ const idleSteps = 5
 // temporarily, for at most --retry-for.
 func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
 	most := cmp.Or(j.o.Load.Lanes.RetryFor, pipeline.DefaultRetryFor)
-	var failing time.Time // since when; zero if it does not fail
+	var failing time.Time // start of the failures; zero if there are none
 	for idle := 1; ; idle++ {
 		worked, over, began := false, false, time.Now()
 		err := j.rest(ctx)
@@ -95,7 +95,7 @@ func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err e
 			if j.part > 0 {
 				select {
 				case j.worked <- struct{}{}:
-				default: // it is known
+				default: // already known
 				}
 			}
 			continue
@@ -126,7 +126,7 @@ type stage struct {
 	result func(i int) string // name of the result
 	folder func(i int) string // of the lease
 	do     func(ctx context.Context, i int) error
-	sends  bool // the task takes its lease itself, after a share of the ceilings
+	sends  bool // the task takes its lease itself, after its share of the ceilings
 }
 
 func (j *Job) stages() []stage {
@@ -242,7 +242,7 @@ func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, e
 				err = nil
 			}
 		}
-		if errors.Is(err, errNoSlot) { // a process that is gone has a share and leases: watched at once, they end at the same time
+		if errors.Is(err, errNoSlot) { // a lost process has a share and leases: if watched at once, they expire together
 			for _, i := range open {
 				if _, err := j.seenLease(ctx, st.folder(i)); err != nil {
 					return false, err

@@ -97,7 +97,7 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 		return nil, err
 	}
 	dir := filepath.Join(scratch, fmt.Sprintf("shard-%04d", i))
-	if err := os.RemoveAll(dir); err != nil { // what an attempt of this process has left; the job directory has what counts
+	if err := os.RemoveAll(dir); err != nil { // leftovers of this process; the job directory has the relevant data
 		return nil, err
 	}
 	cfg := j.rowsConfig(fmt.Sprintf("shard %d of the job %s", i, j.Plan.ID))
@@ -127,8 +127,8 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Columns = plan.Columns{}
 	to := cfg.Target
 	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Aging: to.Aging}
-	cfg.Write.Order = plan.OrderNone // each key comes once
-	cfg.Write.DeleteNull = false     // rows have what is deleted
+	cfg.Write.Order = plan.OrderNone // each key occurs once
+	cfg.Write.DeleteNull = false     // the rows contain deletions
 	cfg.Lanes.Rates.MaxWCU, cfg.Lanes.Rates.MaxRows, cfg.Lanes.Rates.MaxBytes = 0, 0, 0
 	cfg.Lanes.Shared = j.together
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, ledger.MaxErrors{Rows: -1}
@@ -202,7 +202,7 @@ func (j *Job) sortReasons(run string, read []shardFrame) (*extsort.Sorted, error
 		sorted, err = sorter.Sort()
 	}
 	if err != nil {
-		_ = sorter.Close() // what is left on disk goes with the process
+		_ = sorter.Close() // files left on disk end with the process
 	}
 	return sorted, err
 }

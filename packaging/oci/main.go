@@ -151,7 +151,7 @@ func (s *stage) copy(line string, words []string) error {
 }
 
 type maker struct {
-	source string // the folder of the repository
+	source string // folder of the repository
 	stage  stage
 	time   time.Time
 }
@@ -225,7 +225,7 @@ func (m maker) files(c copying, binary string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	err := w.Close() // before the bytes are taken: it ends the archive
+	err := w.Close() // first: it completes the archive
 	return archive.Bytes(), err
 }
 

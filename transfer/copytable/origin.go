@@ -34,8 +34,8 @@ type Origin struct {
 // Options are the limits by which an Origin refuses.
 type Options struct {
 	To          *table.Definition        // of the target
-	DropExpired bool                     // cells that the target takes no more are left out, and counted
-	Takes       func(column string) bool // whether a column is copied; nil takes all
+	DropExpired bool                     // omit and count cells that the target no longer accepts
+	Takes       func(column string) bool // reports whether a column is copied; nil means all
 	Say         words.Say                // reports slow steps to the user
 }
 
@@ -75,7 +75,7 @@ func (o *Origin) Refuse(ctx context.Context) error {
 	}
 	deviation := cmp.Or(o.o.To.MaxDeviation, client.DefaultDeviation)
 	if cmp.Or(o.scan.Table.MaxDeviation, client.DefaultDeviation) <= deviation {
-		return nil // the source takes no cell that is newer than the target takes
+		return nil // the source accepts no cell newer than the target does
 	}
 	ahead := time.Duration(deviation) * time.Second
 	if found, err = o.find(ctx, max(o.scan.Since, now.Add(ahead).UnixMilli()+1), 0); err != nil || found == nil {

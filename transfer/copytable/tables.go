@@ -20,7 +20,7 @@ type Side struct {
 	Instance string
 	Name     string        // of the table
 	Table    *client.Table // nil if it does not exist
-	Clock    *client.Clock // of the service; nil is not known
+	Clock    *client.Clock // of the service; nil if unknown
 }
 
 // Distinct returns an error unless two sides are different tables: a copy into its own source would never end, or lose

@@ -22,17 +22,17 @@ import (
 // ArchiveConfig configures an export to an archive.
 type ArchiveConfig struct {
 	Scan      tablescan.Config  // what is read
-	Holds     archive.Selection // the same in words
-	Target    string            // where the table is, by which an interrupted export is known again
-	Dir       string            // the archive's folder, unless there is a Store
-	Store     jobdir.Store      // of objects, where the archive is; may be nil
-	OnWait    func(who string)  // is told that another process may write to the store, which is waited for
+	Holds     archive.Selection // the same, for messages
+	Target    string            // place of the table, which identifies an interrupted export
+	Dir       string            // the archive's folder; unused with Store
+	Store     jobdir.Store      // object store for the archive; may be nil
+	OnWait    func(who string)  // called when the export waits for another process that may write to the store
 	Fresh     bool              // do not continue an interrupted export
-	Readers   int               // ranges that are read at a time; 0 takes DefaultReaders
-	PartBytes int64             // of text in a part, about, which is in memory until it is whole; 0 takes 32 MiB, 64 MiB of a lake
-	Lake      *Layout           // not an archive, but files for other programs; may be nil
+	Readers   int               // ranges read at a time; 0 means DefaultReaders
+	PartBytes int64             // approximate text bytes of a part, held in memory until it is complete; 0 means 32 MiB, 64 MiB for a lake
+	Lake      *Layout           // writes files for other programs instead of an archive; may be nil
 
-	step func(name string) error // of tests
+	step func(name string) error // for tests
 }
 
 func (c *ArchiveConfig) open(ctx context.Context) (*archive.Writer, error) {
@@ -64,10 +64,10 @@ type ArchiveResult struct {
 	Manifest *archive.Manifest // nil after an error
 	Lake     *archive.LakeManifest
 	Unknown  UnknownFolders
-	Resumed  int64 // rows written before
-	Kept     int64 // after an error: rows with which the same export can continue
-	LeftOut  int64 // rows that --where has left out in this process
-	Units    int64 // read capacity units that this process was charged
+	Resumed  int64 // rows written by earlier attempts
+	Kept     int64 // after an error: rows from which the same export can continue
+	LeftOut  int64 // rows that --where left out in this process
+	Units    int64 // read capacity units charged to this process
 }
 
 // ToArchive writes an exact archive of a table, or a lake, or continues an interrupted one. The manifest, which
@@ -90,7 +90,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	r.Resumed = w.Resumed
 	defer func() {
 		switch {
-		case l != nil && errors.As(err, new(*CannotHold)): // what is kept is of no use to any other export
+		case l != nil && errors.As(err, new(*CannotHold)): // the output is of no use to any other export
 			err = errors.Join(err, w.Discard())
 		case err != nil && !errors.As(err, new(*client.ReplacedError)):
 			r.Kept = w.Rows()
@@ -152,7 +152,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	for _, source := range sources {
 		s.Ranges = append(s.Ranges, source.About().Name)
 	}
-	if err := cmp.Or(w.Begin(s), err); err != nil { // what differs from the interrupted export is said, not what follows from it
+	if err := cmp.Or(w.Begin(s), err); err != nil { // the difference from the interrupted export is reported, not its consequences
 		return err
 	}
 	if l != nil {
@@ -236,7 +236,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source, l 
 	if part == nil && l == nil && (i > 0 || at.Parts > 0) {
 		return w.End(i)
 	}
-	if part == nil { // an archive of no rows has a part, too
+	if part == nil { // an empty archive has a part too
 		if part, err = begin(); err != nil {
 			return err
 		}

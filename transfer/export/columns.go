@@ -40,7 +40,7 @@ func (c *Column) Others() (n int64) {
 type Lost struct {
 	Timestamps    int64 `json:"timestamps"`     // of cells
 	OlderVersions int64 `json:"older_versions"` // of cells
-	Types         int64 `json:"types"`          // of values, in columns whose values have several: a load gives them one
+	Types         int64 `json:"types"`          // values in columns of mixed types: a load gives a column one type
 }
 
 // columns returns the columns in the output, sorted.
@@ -53,7 +53,7 @@ func (e *exporter) columns() []Column {
 				c.Types[table.Type(t).String()] = n
 			}
 		}
-		if len(c.Types) > 0 { // else no row with it is in the output
+		if len(c.Types) > 0 { // else the output has no row with it
 			all = append(all, c)
 		}
 	}

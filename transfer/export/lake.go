@@ -81,7 +81,7 @@ type lake struct {
 	wanted map[string]bool // attributes; nil is all
 
 	mu      sync.Mutex
-	columns []archive.FileColumn // a column keeps its place
+	columns []archive.FileColumn // a column keeps its position
 	place   map[string]int
 	unknown UnknownFolders
 }
@@ -142,7 +142,7 @@ func (l *lake) learn(name string, t table.Type) error {
 	if types = append(slices.Clone(types), t); l.Lake.Format == Parquet && len(types) > 1 {
 		return severalTypes(name, types[0].String()+", "+types[1].String())
 	}
-	l.columns = slices.Clone(l.columns) // others may read what they were
+	l.columns = slices.Clone(l.columns) // others may be reading the old slice
 	l.columns[place].Types = types
 	return nil
 }
@@ -150,7 +150,7 @@ func (l *lake) learn(name string, t table.Type) error {
 // Limits of the sample that determines the initial columns; columns found later require rewriting.
 const lookedRanges = 32
 
-var lookedRangeBytes = 64 << 10 // tests look at fewer
+var lookedRangeBytes = 64 << 10 // lowered by tests
 
 // begin takes the initial columns from an interrupted export, or from the table's definition and a sample of its
 // ranges.
@@ -306,7 +306,7 @@ func (r *lakeRange) Commit(next []byte) error {
 	at := r.w.Range(r.rng)
 	file := fmt.Sprintf("part-%05d-%05d.%s", r.rng+1, at.Parts+1, r.Lake.Format)
 	if len(r.open) == 0 && r.rng == 0 && at.Parts == 0 && len(r.Lake.folders) == 0 {
-		r.open[""] = new(heldRows) // programs read no table from a folder without files
+		r.open[""] = new(heldRows) // programs need at least one file in the folder
 	}
 	files := map[string]*heldRows{}
 	for folder, held := range r.open {
@@ -322,7 +322,7 @@ func (r *lakeRange) Commit(next []byte) error {
 	}
 	encode := func(name string) (*archive.Encoded, error) {
 		held := files[name]
-		delete(files, name) // which takes its memory
+		delete(files, name) // frees its memory
 		return r.encode(held)
 	}
 	clear(r.open)

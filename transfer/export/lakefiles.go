@@ -18,7 +18,7 @@ import (
 // heldRows are unconverted rows of one file, some of whose columns are not yet known.
 type heldRows struct {
 	rows  [][]byte
-	chunk []byte // where the last rows are
+	chunk []byte // holds the last rows
 }
 
 // chunkBytes is the size in which memory for rows is allocated, after smaller pieces: files may be many and small.

@@ -14,13 +14,13 @@ import (
 
 // Looked is the expected result of an export, from a sample of the table.
 type Looked struct {
-	Rows       int64 // -1 is unknown
-	AtMost     bool  // Rows is how many there are at most, about, by the size of the table
+	Rows       int64 // -1 if unknown
+	AtMost     bool  // Rows is an upper estimate from the table's size
 	Sampled    int64
-	Bytes      int64 // of the rows of the sample
+	Bytes      int64 // size of the sampled rows
 	Columns    []LookedColumn
-	Partitions int  // 0 is unknown
-	Guessed    bool // Partitions is a guess from sizes
+	Partitions int  // 0 if unknown
+	Guessed    bool // Partitions is estimated from sizes
 }
 
 // LookedColumn is an attribute column of the rows at both ends of the table.

@@ -33,7 +33,7 @@ type stretch func(ctx context.Context, send func(batch) error) error
 // ahead. It stops at the first error of do; errEnough is not an error.
 func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], do func(key, row []byte) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
-	order := make(chan chan batch, readers-1) // and the stretch that is delivered
+	order := make(chan chan batch, readers-1) // plus the stretch being delivered
 	group.Go(func() error {
 		for read, err := range parts {
 			if err != nil {
@@ -55,7 +55,7 @@ func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], 
 					}
 				})
 				switch {
-				case errors.As(err, new(*scan.StoppedError)): // which says why it is not read yet
+				case errors.As(err, new(*scan.StoppedError)): // says why it is not read yet
 					return err
 				case groupCtx.Err() != nil:
 					return nil
@@ -83,7 +83,7 @@ func deliver(ctx context.Context, readers int, parts iter.Seq2[stretch, error], 
 				select {
 				case b, more = <-batches:
 				case <-groupCtx.Done():
-					return nil // the rest of this stretch comes before any other
+					return nil // the rest of this stretch precedes all others
 				}
 				if b == nil {
 					continue
@@ -120,7 +120,7 @@ func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 
 // ranges returns the rows between the bounds of o, divided at the partitions' bounds.
 func ranges(s scan.Service, t *client.Table, o scan.Options, bounds []table.Value) iter.Seq2[stretch, error] {
-	pages := sync.Pool{New: func() any { return new(scan.PackedPage) }} // whose rows have been delivered
+	pages := sync.Pool{New: func() any { return new(scan.PackedPage) }} // pages with delivered rows
 	return func(yield func(stretch, error) bool) {
 		for _, of := range cut(o.From, o.To, bounds) {
 			o.From, o.To = of.from, of.to

@@ -17,9 +17,9 @@ import (
 
 // Files beside the output while it is written. The sidecar is removed last.
 const (
-	partSuffix    = ".part"            // what will be the file
-	rowsSuffix    = ".part-rows"       // rows whose columns are not all known yet
-	sidecarSuffix = ".tsimport-export" // how far the export has come
+	partSuffix    = ".part"            // the unfinished file
+	rowsSuffix    = ".part-rows"       // rows with columns not yet all known
+	sidecarSuffix = ".tsimport-export" // the progress of the export
 )
 
 // stateVersion is the version of sidecars; other versions cannot be continued.
@@ -29,21 +29,21 @@ const stateVersion = 3
 type state struct {
 	Target  string            `json:"target"`
 	Table   string            `json:"table"`
-	Created int64             `json:"created"` // when the table was made; 0 is unknown
+	Created int64             `json:"created"` // creation time of the table; 0 if unknown
 	Key     string            `json:"key"`
 	Format  string            `json:"format"`
 	Holds   archive.Selection `json:"holds"`
 	Limit   int64             `json:"limit"`
 
-	Rows  int64  `json:"rows"`     // that are written
-	Bytes int64  `json:"bytes"`    // that they take, the header included
-	Last  []byte `json:"last_key"` // ordering key of the last of them
+	Rows  int64  `json:"rows"`     // rows written
+	Bytes int64  `json:"bytes"`    // their size, including the header
+	Last  []byte `json:"last_key"` // ordering key of the last row
 
-	Columns []Column `json:"columns"` // of these rows
+	Columns []Column `json:"columns"` // columns of these rows
 	Cells   int64    `json:"cells"`
-	Older   int64    `json:"older_versions"` // that were left out
+	Older   int64    `json:"older_versions"` // versions left out
 
-	Growth scan.Growth `json:"growth"` // of CSV whose columns are not all known
+	Growth scan.Growth `json:"growth"` // for CSV with columns not yet all known
 
 	// Replaced says that the table was dropped while it was read: the export cannot be continued, even with a new table of
 	// that name.
@@ -153,7 +153,7 @@ func (o *output) remove() error {
 	return nil
 }
 
-const lockSuffix = ".tsimport-export.lock" // is there while a process writes
+const lockSuffix = ".tsimport-export.lock" // exists while a process writes
 
 // BusyError reports that another process exports to a file. Stale is the lock file, where the file system has no locks.
 type BusyError struct{ Path, Stale string }

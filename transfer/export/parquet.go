@@ -25,7 +25,7 @@ type parquetFile struct {
 	places scan.Places
 	keys   int
 	row    parquet.Row
-	bytes  int // of values since the last row group
+	bytes  int // values since the last row group
 }
 
 // newParquet begins a file with the requested attributes, in this order, or with all attributes of the rows. A column

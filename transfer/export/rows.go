@@ -20,8 +20,8 @@ import (
 type rowWriter struct {
 	*exporter
 	to     scan.Formatter
-	before func() error // each row; nil is not called
-	done   []byte       // ordering key of the last row that was written before
+	before func() error // called before each row; may be nil
+	done   []byte       // ordering key of the last row written earlier
 }
 
 func newRowWriter(e *exporter, to scan.Formatter, before func() error) *rowWriter {
@@ -32,7 +32,7 @@ func (w *rowWriter) row(key, row []byte) error {
 	if w.where != nil {
 		passes, why := w.where.Passes(func(name string) table.Value { return plainbuffer.Newest(row, name) })
 		if why != nil || !passes {
-			w.result.LeftOut++ // with an error, nobody asks any more
+			w.result.LeftOut++ // after an error the count is not used
 		}
 		if why != nil {
 			return fmt.Errorf("a row cannot be evaluated: %s", why.Message)

@@ -40,26 +40,26 @@ const (
 // Config configures an export of rows to a file, in key order.
 type Config struct {
 	Scan    tablescan.Config  // what is read
-	Holds   archive.Selection // the same in words
-	Target  string            // where the table is, by which an interrupted export is known again
+	Holds   archive.Selection // the same, for messages
+	Target  string            // place of the table, which identifies an interrupted export
 	Format  string
-	Limit   int64         // rows; 0 is all
-	Keys    Keys          // of the rows that are read; nil reads ranges
-	Readers int           // ranges that are read at a time; 0 takes DefaultReaders
-	Path    string        // of the file
+	Limit   int64         // rows; 0 means all
+	Keys    Keys          // keys of the rows to read; nil reads ranges
+	Readers int           // ranges read at a time; 0 means DefaultReaders
+	Path    string        // of the output file
 	Fresh   bool          // do not continue an interrupted export
-	TempDir string        // of what is written to no file, while its columns are not known; "" is the system's
-	Marks   time.Duration // between notes of how far it has come; 0 takes a second
+	TempDir string        // folder for output without a file while its columns are unknown; "" means the system's
+	Marks   time.Duration // interval of recording progress; 0 means a second
 }
 
 // Result is the result of an export.
 type Result struct {
 	Rows    int64 // in the output
-	Resumed int64 // of those, written before
-	Kept    int64 // after an error: rows with which the same export can continue
-	LeftOut int64 // rows that Scan.Where has left out in this process
+	Resumed int64 // rows written by earlier attempts
+	Kept    int64 // after an error: rows from which the same export can continue
+	LeftOut int64 // rows that Scan.Where left out in this process
 	Missing int64 // keys without a row, in this process
-	Units   int64 // read capacity units that this process was charged
+	Units   int64 // read capacity units charged to this process
 
 	Columns []Column // attributes of the rows in the output, sorted
 	Lost    Lost
@@ -71,16 +71,16 @@ type exporter struct {
 	admin  *client.Admin
 	keys   []string
 	result Result
-	last   []byte            // ordering key of the last row that was taken
+	last   []byte            // ordering key of the last row taken
 	after  []table.Value     // that key; nil before the first row
 	fields scan.Fields       // of each row
-	cells  int64             // in the output
-	older  int64             // versions that are not
-	names  plainbuffer.Names // of rows that are read by their keys
+	cells  int64             // cells in the output
+	older  int64             // versions left out
+	names  plainbuffer.Names // for rows read by key
 	where  *keyexpr.Test     // nil passes all
 	units  atomic.Int64
-	grown  *scan.Growing                       // nil unless columns are found while rows are written
-	wrap   func(scan.Formatter) scan.Formatter // of tests
+	grown  *scan.Growing                       // nil unless columns are found while writing
+	wrap   func(scan.Formatter) scan.Formatter // for tests
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
@@ -237,7 +237,7 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	s := &e.Scan
 	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Manner: s.Manner, RetryFor: s.RetryFor, Units: &e.units}
 	if s.Table.MaxVersions > 1 || e.Format == Typed {
-		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // of other formats, to say how many are left out
+		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // for other formats, to count those left out
 	}
 	if left := e.Limit - e.result.Rows; e.Limit > 0 && s.Filter == nil && s.Where == nil {
 		o.Limit = left + 1
@@ -299,7 +299,7 @@ func (e *exporter) toFile() (err error) {
 	defer func() {
 		switch {
 		case err == nil || out.at.Replaced:
-		case errors.As(err, new(*CannotHold)): // what is kept is of no use to any other export
+		case errors.As(err, new(*CannotHold)): // the output is of no use to any other export
 			err = errors.Join(err, out.remove())
 		default:
 			e.result.Kept = out.at.Rows

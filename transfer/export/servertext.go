@@ -65,7 +65,7 @@ func (f *serverText) Write(r *scan.Fields) error {
 		if i == len(f.fields)-1 {
 			end = '\n'
 		}
-		if err := f.w.WriteByte(end); err != nil { // which keeps what Write met
+		if err := f.w.WriteByte(end); err != nil { // reports errors of Write
 			return fmt.Errorf("write output: %w", err)
 		}
 	}

@@ -95,7 +95,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Ta
 	}
 	check := copytable.Options{To: define, DropExpired: cfg.Target.Aging.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
 	keys := l.Read
-	keys.Columns = []string{} // those that the key is made of are asked for by name
+	keys.Columns = []string{} // the key's columns are requested by name
 	cfg.Read.Look = restore.LookAtKeys(l.say, cfg, key, tablescan.New(keys))
 	cfg.Target.Aging.DropExpired = cfg.Target.Aging.DropExpired || copytable.Expires(from.Table, define)
 	l.origin = copytable.New(l.Read, check)

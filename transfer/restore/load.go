@@ -63,7 +63,7 @@ func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
 // data. Missing says that the table's store does not exist yet.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	if cfg.Target.Table == "" {
-		return nil // the load says so
+		return nil // the load reports it
 	}
 	traffic := new(client.Traffic)
 	sdk, err := client.New(ctx, *at, traffic)
@@ -93,7 +93,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 			}
 		}
 		if notes = append(notes, more...); !cfg.Target.Create {
-			notes = nil // the load refuses
+			notes = nil // the load refuses it
 		}
 		for _, n := range notes {
 			l.say.Note("%s", n)

@@ -31,11 +31,11 @@ type changes struct {
 	key []table.KeyColumn
 	// rejects opens the file of rejected records; nil keeps none.
 	rejects   func([]rundir.Header) (*rundir.Folder, error)
-	window    window   // of the timestamps that the table takes
-	unchanged bool     // rows say what the table had when they were compared
-	kept      []string // columns that an update writes although they do not differ: --when compares them
+	window    window   // timestamps that the table accepts
+	unchanged bool     // rows include the table's former values
+	kept      []string // columns that an update writes even if equal, because --when compares them
 
-	folder *rundir.Folder // once a record was rejected
+	folder *rundir.Folder // open after the first rejected record
 	mu     sync.Mutex
 	total  totals
 	put    []part
@@ -44,14 +44,14 @@ type changes struct {
 
 // totals are the costs of changes.
 type totals struct {
-	Lines       int64 `json:"lines"` // of rows to put; more than rows where several updates of a key follow each other
+	Lines       int64 `json:"lines"` // for rows to put; more than rows if a key has several updates
 	PutUnits    int64 `json:"put_units"`
 	DeleteUnits int64 `json:"delete_units"`
-	Repeats     bool  `json:"repeats,omitempty"` // a key has several lines, whose order counts
+	Repeats     bool  `json:"repeats,omitempty"` // a key has several lines, in order
 
-	unconditional int64 // rows to put that no condition can be given
+	unconditional int64 // rows to put without a possible condition
 	outside       int64 // rows to put with a timestamp outside the window
-	oldest        int64 // the smallest timestamp of the rows to put, in milliseconds; 0 is none
+	oldest        int64 // lowest timestamp of the rows to put, in milliseconds; 0 means none
 	newest        int64
 }
 
@@ -218,7 +218,7 @@ func (w *partWriter) write(lines []byte, n int64) error {
 func (w *partWriter) close() (part, error) {
 	err := w.zip.Close()
 	if w.err != nil {
-		err = nil // it was returned
+		err = nil // already returned
 	}
 	if err = errors.Join(err, atomicfile.Commit(w.file, w.file.Name())); err != nil {
 		err = fmt.Errorf("store changes: %w", err)

@@ -22,16 +22,16 @@ type Config struct {
 	// Load says how the inputs are loaded and how rows are written. Its mode is put or update.
 	Load pipeline.Config
 
-	Delete    bool             // surplus rows are deleted
-	MaxDelete ledger.MaxErrors // unless there are more of them, of the rows that were compared
-	Range     string           // of keys that are compared; "" is all
-	Examples  int              // of missing, different and surplus rows, each
+	Delete    bool             // delete surplus rows
+	MaxDelete ledger.MaxErrors // maximum number or share of compared rows to delete
+	Range     string           // range of keys to compare; "" means all
+	Examples  int              // maximum number of missing, different and surplus rows, each
 	// IfUnchanged writes a row only if the table's row has not changed since the comparison. Other rows are skipped.
 	IfUnchanged bool
 	// SettleFor is the time for which differing rows are read again before they are written, because they may agree by
 	// then; 0 writes the first result.
 	SettleFor time.Duration
-	Fresh     bool // an unfinished run of the same is not resumed
+	Fresh     bool // do not resume an unfinished run
 
 	// Held is the range of keys that the source holds; nil means all.
 	Held *Held
@@ -57,7 +57,7 @@ type Config struct {
 type Held struct {
 	Name     string // of the source
 	Key      []table.KeyColumn
-	From, To string // as scan.ParseKey reads them; "" leaves that end open
+	From, To string // as parsed by scan.ParseKey; "" is unbounded
 }
 
 func (c *Config) check() error {

@@ -14,8 +14,8 @@ import (
 // liner makes lines of changes: self-describing records, from which a load restores every type and timestamp.
 type liner struct {
 	columns []string // of the key
-	kept    []string // columns that are written although they do not differ
-	was     *was     // nil does not say what the table had
+	kept    []string // columns written even if equal
+	was     *was     // nil omits the table's former values
 	record  record.Record
 }
 

@@ -29,7 +29,7 @@ const (
 
 // state is the stored state of a run.
 type state struct {
-	Identity   string    `json:"identity"` // which run is meant: the same for the same target, table and inputs
+	Identity   string    `json:"identity"` // identifies the run: the same target, table and inputs
 	Phase      phase     `json:"phase"`
 	Started    time.Time `json:"started"`
 	ReplacedBy string    `json:"replaced_by,omitempty"`

@@ -35,24 +35,24 @@ type Summary struct {
 	Started    time.Time `json:"started"`
 	First      time.Time `json:"first_started"`
 	ComparedAt time.Time `json:"compared_at,omitzero"`
-	Resumed    bool      `json:"resumed,omitempty"` // the comparison is that of an earlier attempt
+	Resumed    bool      `json:"resumed,omitempty"` // from the comparison of an earlier attempt
 	source.Position
 
 	// Units are the units of the table's columns by name, as in the summary of a load.
 	Units map[string]string `json:"units,omitempty"`
 
 	Read         int64 `json:"read"`
-	Rejected     int64 `json:"rejected"` // by the comparison
+	Rejected     int64 `json:"rejected"` // rejected by the comparison
 	Superseded   int64 `json:"superseded"`
 	OutOfRange   int64 `json:"out_of_range,omitempty"`
 	RowsExpected int64 `json:"rows_expected"`
-	RowsInTable  int64 `json:"rows_in_table"` // that were compared
+	RowsInTable  int64 `json:"rows_in_table"` // rows compared
 	Equal        int64 `json:"equal"`
 	Missing      int64 `json:"missing"`
 	Different    int64 `json:"different"`
 	Expired      int64 `json:"expired,omitempty"`
 	Surplus      int64 `json:"surplus"`
-	OfRejects    int64 `json:"of_rejects,omitempty"` // rows of the table with the key of a rejected record: not surplus
+	OfRejects    int64 `json:"of_rejects,omitempty"` // table rows with the key of a rejected record: not surplus
 
 	// Settled says what happened to rows that differed at first, if they were read again.
 	Settled *verify.Settled `json:"settled,omitempty"`
@@ -62,18 +62,18 @@ type Summary struct {
 	Written           int64  `json:"written"`
 	PutsRejected      int64  `json:"puts_rejected,omitempty"`
 	PutsUnfinished    int64  `json:"puts_unfinished,omitempty"`
-	ConditionFailed   int64  `json:"condition_failed,omitempty"` // rows to put that --when or --if-unchanged has left
+	ConditionFailed   int64  `json:"condition_failed,omitempty"` // rows to put that --when or --if-unchanged excluded
 	IfUnchanged       bool   `json:"if_unchanged,omitempty"`
 	Deleted           int64  `json:"deleted"`
 	DeletesRejected   int64  `json:"deletes_rejected,omitempty"`
 	DeletesUnfinished int64  `json:"deletes_unfinished,omitempty"`
-	Kept              int64  `json:"kept"`               // surplus rows that were left
-	Withheld          string `json:"withheld,omitempty"` // why nothing is deleted, though that was asked for
+	Kept              int64  `json:"kept"`               // surplus rows that were not deleted
+	Withheld          string `json:"withheld,omitempty"` // why requested deletes were withheld
 
 	Costs Costs `json:"costs"`
 
 	RejectsFiles []string          `json:"rejects_files,omitempty"`
-	Examples     []json.RawMessage `json:"examples"` // as verify has them
+	Examples     []json.RawMessage `json:"examples"` // as in verify
 	Notes        []string          `json:"notes,omitempty"`
 	// RejectReasons are the comparison's, the most frequent first.
 	RejectReasons []rundir.ReasonCount `json:"reject_reasons,omitempty"`
@@ -85,12 +85,12 @@ type Summary struct {
 
 // Costs are in capacity units. Future costs are estimated from row sizes, without secondary indexes.
 type Costs struct {
-	ReadCU     int64 `json:"read_cu"`             // of the comparison, as the service charged them for the table
-	SourceCU   int64 `json:"source_cu,omitempty"` // and for the source, if that is a table
-	PutCU      int64 `json:"put_cu"`              // to come
-	DeleteCU   int64 `json:"delete_cu"`           // to come
-	FullLoadCU int64 `json:"full_load_cu"`        // what a load of all rows would cost
-	WriteCU    int64 `json:"write_cu"`            // as the service charged them
+	ReadCU     int64 `json:"read_cu"`             // charged for reading the table
+	SourceCU   int64 `json:"source_cu,omitempty"` // charged for reading the source, if it is a table
+	PutCU      int64 `json:"put_cu"`              // estimated
+	DeleteCU   int64 `json:"delete_cu"`           // estimated
+	FullLoadCU int64 `json:"full_load_cu"`        // estimated cost of loading all rows
+	WriteCU    int64 `json:"write_cu"`            // charged
 }
 
 // enter adds the results of the comparison.

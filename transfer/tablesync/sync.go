@@ -41,10 +41,10 @@ type run struct {
 	started  time.Time
 
 	dir     string         // the run folder
-	claims  []*rundir.Lock // of the sync, and of the rows that are synced
+	claims  []*rundir.Lock // of the sync, and of the synced rows
 	lock    *rundir.Lock
 	state   *state
-	resumed bool // the changes are those of an earlier attempt
+	resumed bool // the changes are an earlier attempt's
 	summary *Summary
 }
 
@@ -239,7 +239,7 @@ func (r *run) alone(folder, identity string) error {
 	}
 	own := prefix + url.PathEscape(r.cfg.Range)
 	if len(own) > mostClaimName {
-		own = prefix + url.PathEscape("..") // the range does not fit into a name: as if it were the whole table
+		own = prefix + url.PathEscape("..") // the range is too long for a name: claim the whole table
 	}
 	if claim, err = rundir.TakeClaim(folder, own); err != nil {
 		if held := new(rundir.HeldError); errors.As(err, &held) {
@@ -452,7 +452,7 @@ func (r *run) find() error {
 		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) {
 			r.summary.State, r.summary.ExitCode = pipeline.StateInterrupted, interrupted.ExitCode
 		}
-		_ = rundir.WriteSummary(r.dir, r.summary) // err says more
+		_ = rundir.WriteSummary(r.dir, r.summary) // err has more details
 	}
 	return err
 }
@@ -468,7 +468,7 @@ func (r *run) begun() error {
 	running.State = "running"
 	for _, write := range []func() error{func() error { return r.state.write(r.dir) }, func() error { return job.Write(r.dir) }, func() error { return rundir.WriteSummary(r.dir, &running) }} {
 		if err := write(); err != nil {
-			return err // on a full disk the others would say the same
+			return err // on a full disk the others would fail likewise
 		}
 	}
 	return nil
@@ -484,7 +484,7 @@ func (r *run) compare(c *changes) error {
 		SettleFor: r.cfg.SettleFor, ExtraFails: r.cfg.Delete,
 	}
 	if w := l.Write.When; w != nil && !w.Rising() {
-		v.Request.When = nil // the changes have each key once, in files that stay as they are
+		v.Request.When = nil // each key occurs once, in files that do not change
 	}
 	s.Compared = time.Now().UTC()
 	c.window = windowOf(&r.table.Definition, r.traffic.Clock.Now())
@@ -549,7 +549,7 @@ func (r *run) note() {
 
 func (r *run) release() {
 	for _, l := range append(slices.Clone(r.claims), r.lock) {
-		_ = l.Release() // the process's end would do
+		_ = l.Release() // the end of the process would release it
 	}
 }
 

@@ -19,7 +19,7 @@ type was struct {
 }
 
 const (
-	mostParts     = 32       // of a condition, what joins them included
+	mostParts     = 32       // parts of a condition, including operators
 	mostCondition = 64 << 10 // bytes
 )
 

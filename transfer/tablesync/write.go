@@ -60,7 +60,7 @@ func (r *run) write(ctx context.Context) error {
 		return nil
 	}
 	why, err := r.mayDelete()
-	if r.drain.Err() != nil { // the inputs could not be looked at: that says nothing about them
+	if r.drain.Err() != nil { // the inputs could not be checked, which says nothing about them
 		return r.stopped(nil, nil)
 	}
 	if err != nil {
@@ -88,7 +88,7 @@ func (r *run) mayDelete() (why string, err error) {
 		return fmt.Sprintf("%d rows that were to be put were rejected", n), nil
 	}
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
-		return "", nil // it was read to its end
+		return "", nil // it was read completely
 	}
 	details, err := r.details()
 	switch {
@@ -127,7 +127,7 @@ func (r *run) stopped(report *pipeline.Report, err error) error {
 // load loads changes in their own run folder, or resumes that load.
 func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mode) (*pipeline.Report, error) {
 	was := *r.table
-	was.Created = r.state.Made // or it was dropped and made again since it was compared
+	was.Created = r.state.Made // or it was recreated after the comparison
 	if err := r.admin.Same(&was); err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (r *run) waitForLate(dir string) error {
 		}
 	}
 	timeout := cmp.Or(l.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
-	settle := cmp.Or(l.Write.Settle, timeout) // its process is gone, and what it sent last may be applied that late
+	settle := cmp.Or(l.Write.Settle, timeout) // its last request may be applied that late
 	wait := min(settle, time.Until(last.Add(lateness+client.LongestRequest(timeout)+settle)))
 	if last.IsZero() || wait <= 0 {
 		return nil

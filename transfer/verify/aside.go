@@ -15,7 +15,7 @@ import (
 // places of rows are sorted.
 type aside struct {
 	store  *spill.Store // the sorter's
-	memory int          // bytes of blocks that are still kept in memory: who syncs a few rows needs no disk
+	memory int          // bytes of blocks still in memory: a sync of few rows needs no disk
 	blocks []asideBlock
 }
 

@@ -34,8 +34,8 @@ type RangeChanges interface {
 type Change struct {
 	// Rows are the input's rows of the key, as PlainBuffer bytes: for updates all records in input order, else the last.
 	Rows    [][]byte
-	Stored  *scan.Row                // as it was read; nil is none
-	Differs func(column []byte) bool // of an update of a stored row: whether the column must be written; nil is all of them
+	Stored  *scan.Row                // as read; nil if missing
+	Differs func(column []byte) bool // for an update of an existing row: reports whether a column must be written; nil means all
 }
 
 // InputError reports that the inputs could not be read completely.

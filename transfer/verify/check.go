@@ -20,12 +20,12 @@ import (
 
 // CheckConfig configures Check.
 type CheckConfig struct {
-	Request  *plan.Request // as a load into a new table has it
-	Unique   bool          // look for keys that come more than once
-	Examples int           // of each kind, at most
+	Request  *plan.Request // as for a load into a new table
+	Unique   bool          // look for duplicate keys
+	Examples int           // maximum of each kind
 	Memory   int64         // bytes of memory of the process
-	TempDir  string        // where keys that do not fit in memory are spilled; "" takes the system's
-	TempMax  int64         // bytes of disk for them; 0: no limit
+	TempDir  string        // folder for keys that do not fit in memory; "" means the system's
+	TempMax  int64         // maximum disk bytes; 0 means no limit
 	Progress *Progress     // kept up to date; may be nil
 }
 
@@ -36,16 +36,16 @@ type CheckResult struct {
 	Reasons  map[string]int64 `json:"reasons"` // rejected records by code
 	Rejects  []RejectExample  `json:"rejects"` // the first ones
 
-	HotKeys []HotKey `json:"hot_keys"` // partition-key values with so many rows that each is a hot spot by itself
+	HotKeys []HotKey `json:"hot_keys"` // partition-key values frequent enough to be hot spots
 
-	Unique     bool        `json:"unique"`     // keys were looked at
-	Keys       int64       `json:"keys"`       // different ones
-	Repeated   int64       `json:"repeated"`   // records whose key came before, made of the same values
-	Equal      int64       `json:"equal"`      // of those: rows equal to that of their key's first record
-	Different  int64       `json:"different"`  // and others: something but the key is different
+	Unique     bool        `json:"unique"`     // keys were checked
+	Keys       int64       `json:"keys"`       // distinct keys
+	Repeated   int64       `json:"repeated"`   // records with the key and the values of an earlier one
+	Equal      int64       `json:"equal"`      // repeated rows equal to the first row of their key
+	Different  int64       `json:"different"`  // repeated rows that differ in other columns
 	Repeats    []Repeat    `json:"repeats"`    // examples, different ones first
-	Collisions int64       `json:"collisions"` // keys that were made of different values
-	Colliding  int64       `json:"colliding"`  // records with such a key whose values are not those of its first record
+	Collisions int64       `json:"collisions"` // keys made of different values
+	Colliding  int64       `json:"colliding"`  // records with such a key and other values than its first record
 	Examples   []Collision `json:"examples"`
 
 	SpilledRows   int64   `json:"spilled_rows"`
@@ -66,7 +66,7 @@ type RejectExample struct {
 
 // Collision is a key with two records whose key columns were made of different values.
 type Collision struct {
-	Table string `json:"table,omitempty"` // among several
+	Table string `json:"table,omitempty"` // if there are several
 	Key   Key    `json:"key"`
 	First Place  `json:"first"`
 	Other Place  `json:"other"`
@@ -75,14 +75,14 @@ type Collision struct {
 // Repeat is a key with two records made of the same values.
 type Repeat struct {
 	Collision
-	Equal bool `json:"equal"` // the rows are
+	Equal bool `json:"equal"` // the rows are equal
 }
 
 // HotKey is a value of the partition key.
 type HotKey struct {
 	Column string  `json:"column"`
 	Value  string  `json:"value"`
-	Share  float64 `json:"share"` // of the rows, by a sample of them
+	Share  float64 `json:"share"` // of the sampled rows
 }
 
 // Check reads inputs as a load does and reports the records that it would reject. With Unique it also finds, exactly,
@@ -92,7 +92,7 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	cfg.Progress = cmp.Or(cfg.Progress, new(Progress))
 	request := *cfg.Request
 	request.Order, request.Memory, request.Keep = plan.LastWins, max(cfg.Memory/2, 1), plan.KeepKey
-	request.Reading = cfg.Memory // or a load would take records that are rejected here
+	request.Reading = cfg.Memory // or a load would accept records that are rejected here
 	if cfg.Unique {
 		request.Keep = plan.KeepKeyFields
 	}
@@ -143,9 +143,9 @@ type checker struct {
 	distinct *distinct
 	result   *CheckResult
 	hot      *partitioner.HotKeys
-	seed     maphash.Seed // of the hashes of rows
+	seed     maphash.Seed // for the hashes of rows
 	splits   []*table.Split
-	told     bool // the sorter, how much comes
+	told     bool // the sorter knows the expected size
 	buf      []byte
 }
 
@@ -179,7 +179,7 @@ func (c *checker) take(p *intake.Parsed) error {
 		}
 	}
 	if !c.told && c.result.Unique {
-		rows := expect(c.sorter, c.plan, p, keptFields-8) // in place of the hash that is a row's body
+		rows := expect(c.sorter, c.plan, p, keptFields-8) // the row's body is a hash, which is replaced
 		c.told = rows > 0
 		c.distinct.expect(rows + rows/16)
 	}
@@ -205,7 +205,7 @@ func (c *checker) row(ref table.Ref) error {
 	c.distinct.add(ref.Row().Hash)
 	c.buf = binary.BigEndian.AppendUint64(c.buf[:0], position(len(c.splits)-1, ref.Row()))
 	c.buf = binary.BigEndian.AppendUint32(c.buf, ref.Row().Line())
-	if body := ref.Body(); len(body) == 8 { // a hash itself
+	if body := ref.Body(); len(body) == 8 { // already a hash
 		c.buf = append(c.buf, body...)
 	} else {
 		c.buf = binary.BigEndian.AppendUint64(c.buf, maphash.Bytes(c.seed, body))
@@ -246,7 +246,7 @@ func (c *checker) compare(ctx context.Context) error {
 	collides := false
 	var equal []Repeat
 	it := sorted.Range(nil, nil)
-	known := true // this item has another key than the one before
+	known := true // this item's key is new
 	for n := 0; it.Next(); n++ {
 		if n%(1<<16) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -25,19 +25,19 @@ const (
 type judge struct {
 	*plainbuffer.Hasher
 	mode     table.Mode
-	sums     bool              // rows whose sums are equal are equal, as they came
-	wide     bool              // records describe themselves: cells may have several versions
+	sums     bool              // rows with equal sums are equal
+	wide     bool              // records are self-describing: cells may have several versions
 	names    map[uint64]string // of the schema's attributes
-	versions int               // that the table keeps
-	oldest   int64             // timestamp in milliseconds that the table still keeps; cells before it may be gone
-	loaded   int64             // when cells without a timestamp of their own were written at the earliest; -1 unknown
+	versions int               // kept by the table
+	oldest   int64             // oldest timestamp that the table still keeps, in milliseconds; older cells may be gone
+	loaded   int64             // earliest write time of cells without a timestamp of their own; -1 if unknown
 
 	hashes map[string]uint64 // of column names
 	got    map[uint64][]got  // by column
 }
 
 type difference struct {
-	columns []string // by name; nil is unknown: only the record itself can tell
+	columns []string // by name; nil if unknown: only the record can tell
 	unnamed []uint64 // and these, reduced, whose names only the records have
 	reduced []uint64 // of an update, all of them
 }

@@ -14,9 +14,9 @@ import (
 type Row struct {
 	Key    []byte // the ordering key
 	Body   []byte // PlainBuffer
-	Size   int    // in the service's size accounting
+	Size   int    // as the service counts it
 	Source int    // ordinal of the record's source
-	Record int64  // records of the source before it
+	Record int64  // its number, from 0
 }
 
 // headBytes is the size of a frame's header: length, uncompressed length, rows, and a CRC-32C of the body and these

@@ -12,7 +12,7 @@ import (
 
 // Extent is a range of rows in an object. In JSON it is a list of numbers, since a reduced run has many.
 type Extent struct {
-	Object int   // in the list of objects that it belongs to
+	Object int   // index in the list of objects
 	Offset int64 // in the object
 	Length int64
 	Rows   int64
@@ -45,8 +45,8 @@ type Object struct {
 
 // Limits of a Writer.
 const (
-	objectBytes  = 32 << 20 // compressed, from which on an object is put
-	pendingBytes = 64 << 20 // of rows that wait for a frame, of all shards
+	objectBytes  = 32 << 20 // compressed; at this size an object is put
+	pendingBytes = 64 << 20 // rows waiting for a frame, over all shards
 	leastFrame   = 16 << 10
 )
 
@@ -54,7 +54,7 @@ const (
 type Made struct {
 	Objects []Object
 	Rows    int64
-	Raw     int64 // bytes of the rows before they were compressed
+	Raw     int64 // uncompressed size of the rows
 
 	ctx    context.Context
 	store  jobdir.Store
@@ -87,11 +87,11 @@ func (m *Made) add(raw []byte, r *Row) []byte {
 // Writer makes objects of rows. It belongs to one goroutine.
 type Writer struct {
 	Made
-	Index Object // says where the rows of each shard are, once the Writer is closed (ReadIndex)
+	Index Object // locates the rows of each shard; set when the Writer is closed (ReadIndex)
 
 	frame  int
 	shards []pending
-	packed int64 // bytes in all shards
+	packed int64 // compressed bytes in all shards
 }
 
 // pending is the unwritten data of one shard.
@@ -238,7 +238,7 @@ func ReadFrames(ctx context.Context, store jobdir.Store, objects []Object, e *Ex
 	rows, at, end, window := int64(0), e.Offset, e.Offset+e.Length, int64(windowBytes)
 	for at < end {
 		part := Extent{Object: e.Object, Offset: at, Length: min(window, end-at), Sum: e.Sum}
-		frames, err := read(ctx, store, objects, &part, part.Length == e.Length) // if not, the sums of its frames are compared
+		frames, err := read(ctx, store, objects, &part, part.Length == e.Length) // otherwise the sums of its frames are compared
 		if err != nil {
 			return err
 		}

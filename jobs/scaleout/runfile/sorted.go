@@ -26,7 +26,7 @@ type Sorted struct {
 	rows  int
 	first []byte
 	last  []byte
-	body  []byte // of the object that is made
+	body  []byte // of the object being made
 }
 
 // NewSorted returns a Sorted with objects called name, name.2, …; the name must be unique to the attempt.

@@ -13,11 +13,11 @@ import (
 // Request selects the tables and the policy.
 type Request struct {
 	Admin    *client.Admin
-	Target   string // the name of the instance, as manifests of exports have it
+	Target   string // name of the instance, as in export manifests
 	Policy   *lifecycle.Policy
 	Template *lifecycle.Template
-	Now      time.Time      // of the policy
-	Archive  *archive.Place // of the policy's last class; nil if it does not archive
+	Now      time.Time      // time to which the policy applies
+	Archive  *archive.Place // for the policy's last class; nil if it does not archive
 	// DropExpired drops expired tables; tables of a class that archives, only after their export.
 	DropExpired bool
 }
@@ -36,10 +36,10 @@ const (
 type Item struct {
 	lifecycle.Change
 	State State
-	Err   error  // of Failed
-	Note  string // what the user should know, "" is nothing
+	Err   error  // reason of Failed
+	Note  string // note for the user, or ""
 
-	Export *archive.Manifest // the complete export of an expired table, nil as long as there is none
+	Export *archive.Manifest // the complete export of an expired table, nil until there is one
 	Drop   bool              // planned; Dropped says whether it was done
 	// Dropped says that the table was dropped.
 	Dropped bool
@@ -54,7 +54,7 @@ func (i *Item) Exports() bool { return i.Class.Archives() && i.Export == nil }
 type Plan struct {
 	Request
 	Items  []*Item  // by period
-	Others []string // tables whose names only begin and end like the template's
+	Others []string // tables with names that merely resemble the template
 }
 
 // Look determines the changes that the policy requires. It changes nothing.
@@ -74,7 +74,7 @@ func Look(ctx context.Context, r Request) (*Plan, error) {
 		}
 		item, err := r.look(ctx, name)
 		if errors.Is(err, client.ErrNoTable) {
-			continue // dropped since the list was made
+			continue // dropped since it was listed
 		}
 		if err != nil {
 			return nil, err

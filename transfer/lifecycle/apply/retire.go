@@ -38,7 +38,7 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 	if !item.Drop {
 		return nil
 	}
-	return r.drop(ctx, item) // its export was made, or compared, in this run
+	return r.drop(ctx, item) // its export was made or compared in this run
 }
 
 // compareEarlier looks for an earlier run's export that equals the table, and makes it the item's. Look's finding does

@@ -32,10 +32,10 @@ var SystemClock = Clock{Now: time.Now, Wait: ratelimit.Wait}
 
 // Pace controls the execution of a plan.
 type Pace struct {
-	Interval time.Duration // between two changes of a table's throughput; 0 is DefaultInterval, less is none
-	Clock    Clock         // the zero Clock is SystemClock
-	Say      words.Say     // is told what happens as it happens; nil is nobody
-	RetryFor time.Duration // of a page of a table that is read; 0 is client.Patience
+	Interval time.Duration // between changes of a table's throughput; 0 means DefaultInterval, negative none
+	Clock    Clock         // the zero Clock means SystemClock
+	Say      words.Say     // receives progress; may be nil
+	RetryFor time.Duration // per page read from a table; 0 means client.Patience
 }
 
 // Run carries out a plan and records the results in its items. A table that cannot be changed does not stop the others. The error
@@ -85,7 +85,7 @@ type runner struct {
 	Pace
 	waiting []*turn
 	expired []*Item
-	lock    func() error // of the archive, once
+	lock    func() error // of the archive, taken once
 }
 
 // turn is a table whose throughput is to change.

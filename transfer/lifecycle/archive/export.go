@@ -31,18 +31,18 @@ import (
 const maxTries = 3
 
 const (
-	lockName  = ".tsimport-age.lock" // a file that is locked as long as exports may be written to its folder
-	leaseName = ".tsimport-age"      // the lease of a store of objects is below it
+	lockName  = ".tsimport-age.lock" // file locked while exports may be written to its folder
+	leaseName = ".tsimport-age"      // prefix of the lease in an object store
 )
 
 // Place is a folder or an object store with exports. One process at a time writes there. It is not safe for concurrent
 // use.
 type Place struct {
-	OnWait    func(who string) // is told that another process may write to the store, which is waited for; may be nil
-	PartBytes int64            // as of export.ArchiveConfig
+	OnWait    func(who string) // called when waiting for another process that may write to the store; may be nil
+	PartBytes int64            // as in export.ArchiveConfig
 
-	store jobdir.Store // the folder, too
-	dir   string       // "" if it is a store of objects
+	store jobdir.Store // also for a folder
+	dir   string       // "" for an object store
 	lock  *rundir.Lock
 	lease *jobdir.Lease
 }
@@ -62,8 +62,8 @@ func At(ctx context.Context, name string, o jobdir.Options) (*Place, error) {
 
 // Subject is a table to be archived.
 type Subject struct {
-	Target string           // where the table is, as manifests have it
-	Scan   tablescan.Config // of all that the table has
+	Target string           // place of the table, as in manifests
+	Scan   tablescan.Config // reads everything in the table
 }
 
 // ChangedError reports that a table differs from its export.
@@ -280,7 +280,7 @@ type digest struct {
 	rows int64
 	key  []string
 	line []byte
-	bad  error // of the first row that is none
+	bad  error // first record that is not a row
 }
 
 // badRow reports that a record is not a row.

@@ -22,15 +22,15 @@ type State string
 
 const (
 	Archiving State = "archiving" // begun; the next run continues it, or compares it if it is whole
-	Verified  State = "verified"  // the archive was read back, and the table was as it is there
-	Dropped   State = "dropped"   // verified, and the table was to be dropped then
+	Verified  State = "verified"  // the archive was read back and equals the table
+	Dropped   State = "dropped"   // verified, and the table was about to be dropped
 )
 
 // Manifest describes an export; it is the file beside its archive.
 type Manifest struct {
 	Table      string     `json:"table"`
-	Target     string     `json:"target"` // where the table is, so that tables of one name do not mix
-	File       string     `json:"file"`   // the archive: beside the manifest, a folder or what names of objects begin with
+	Target     string     `json:"target"` // place of the table, so that tables of the same name do not mix
+	File       string     `json:"file"`   // the archive beside the manifest: a folder or an object prefix
 	Format     string     `json:"format"`
 	State      State      `json:"state"`
 	Rows       int64      `json:"rows"`
@@ -62,7 +62,7 @@ func stem(tableName string, n int) string {
 // place is the place of one export, existing or possible.
 type place struct {
 	number int
-	held   *Manifest // ours, regardless of its state; nil if the place is free
+	held   *Manifest // ours, in any state; nil if the place is free
 }
 
 // places finds a table's exports: the last complete one, nil if there is none, and the next free place, numbered at
