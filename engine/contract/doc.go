@@ -1,6 +1,6 @@
-// Package contract states what Tablestore answers, rule by rule of docs/internals/protocol*.md, and holds for the engine and for a real instance alike.
+// Package contract states Tablestore's answers, rule by rule of docs/internals/protocol*.md, and holds for the engine and a real instance alike.
 //
-// In comes an endpoint: an engine in this process, or with TABLESTORE_TEST_ENDPOINT, TABLESTORE_TEST_INSTANCE,
-// TABLESTORE_TEST_ACCESS_KEY_ID and TABLESTORE_TEST_ACCESS_KEY_SECRET set that instance, in tables of the suite's own that it deletes again.
-// Out goes nothing but a verdict. All of it is test code, and knows nothing but the wire: it would not notice a rewritten engine.
+// An endpoint comes in: an engine in this process, or the instance set by TABLESTORE_TEST_ENDPOINT, TABLESTORE_TEST_INSTANCE,
+// TABLESTORE_TEST_ACCESS_KEY_ID and TABLESTORE_TEST_ACCESS_KEY_SECRET, in tables of the suite that it deletes again. A verdict
+// goes out. It is all test code and knows only the wire: it would not notice a rewritten engine.
 package contract

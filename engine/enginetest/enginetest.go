@@ -26,7 +26,7 @@ type Engine struct {
 	server *server.Server
 }
 
-// Start starts an engine that ends with the test; an error fails the test. All is in memory: nothing is left.
+// Start starts an engine that ends with the test; an error fails the test. It is all in memory and leaves nothing.
 func Start(t testing.TB) *Engine {
 	t.Helper()
 	s, err := server.Open("", server.Options{InMemory: true, Log: log.New(io.Discard, "", 0)})
@@ -56,7 +56,7 @@ func Start(t testing.TB) *Engine {
 	}
 }
 
-// Sign gives an answer that a test makes in place of the engine, or has changed, the checksum and the signature that it would have.
+// Sign gives an answer that a test makes or changes the checksum and signature that the engine would give it.
 func Sign(res *http.Response, path string, body []byte) *http.Response {
 	sum := md5.Sum(body)
 	res.Header.Set(wire.HeaderMD5, base64.StdEncoding.EncodeToString(sum[:]))
@@ -65,12 +65,12 @@ func Sign(res *http.Response, path string, body []byte) *http.Response {
 	return res
 }
 
-// Client is a client of the official SDK, with the SDK's own settings.
+// Client returns a client of the official SDK with default settings.
 func (e *Engine) Client() *tablestore.TableStoreClient {
 	return tablestore.NewClient(e.URL, e.Instance, e.AccessKeyID, e.AccessKeySecret)
 }
 
-// Reset deletes all tables and puts the clock back.
+// Reset deletes all tables and resets the clock.
 func (e *Engine) Reset(t testing.TB) {
 	t.Helper()
 	if err := e.server.Reset(context.Background()); err != nil {
@@ -78,8 +78,8 @@ func (e *Engine) Reset(t testing.TB) {
 	}
 }
 
-// Advance moves the engine's clock on, by which timestamps, time to live and deviation are judged. The clock of requests stays: SDKs
-// use the real one.
+// Advance advances the engine's clock for timestamps, time to live and deviation. Requests are still judged by the real
+// clock, which SDKs use.
 func (e *Engine) Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	if err := e.server.Advance(d); err != nil {
@@ -87,5 +87,5 @@ func (e *Engine) Advance(t testing.TB, d time.Duration) {
 	}
 }
 
-// Now is the engine's clock.
+// Now is the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.server.Now() }

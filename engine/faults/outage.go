@@ -22,7 +22,7 @@ const (
 // Outages are all kinds.
 var Outages = []string{Busy, Throttle, Timeout, Reset, Page503}
 
-// outageAfter is how long after the first request that writes an outage begins when nothing is said.
+// outageAfter is the default delay between the first write request and an outage.
 const outageAfter = 5 * time.Second
 
 // Outage is a time in which the service serves nobody.
@@ -32,7 +32,7 @@ type Outage struct {
 	After time.Duration // since the first request that writes rows
 }
 
-// ParseOutage reads SECONDS:KIND[:AFTER], AFTER in seconds too: 5:busy, 15:reset:10.
+// ParseOutage parses SECONDS:KIND[:AFTER], AFTER also in seconds: 5:busy, 15:reset:10.
 func ParseOutage(text string) (*Outage, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 2 && len(parts) != 3 {
@@ -62,12 +62,12 @@ func seconds(text string) (time.Duration, error) {
 	return time.Duration(v * float64(time.Second)), err
 }
 
-// String is the outage as ParseOutage reads it.
+// String is the outage in the form of ParseOutage.
 func (o *Outage) String() string {
 	return fmt.Sprintf("%g:%s:%g", o.For.Seconds(), o.Kind, o.After.Seconds())
 }
 
-// fault returns what happens to the n-th request of an outage.
+// fault returns the fault of the n-th request of an outage.
 func (o *Outage) fault(n int) Fault {
 	switch o.Kind {
 	case Busy:
@@ -85,7 +85,7 @@ func (o *Outage) fault(n int) Fault {
 	return Fault{Action: BadBody, Code: "503"}
 }
 
-// outage returns what the plan's outage does to a request at now, and false while there is none.
+// outage returns the fault of a request during the plan's outage, false outside it.
 func (p *Plan) outage(operation string, now time.Time) (Fault, bool) {
 	if p.Outage == nil {
 		return Fault{}, false

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Action is one way for a request to go wrong.
+// Action is one way for a request to fail.
 type Action int
 
-// The actions.
 const (
 	None             Action = iota
 	Refuse                  // answers the error Code for the whole request, which is not applied
@@ -38,27 +37,28 @@ type Fault struct {
 	RowCode func(row int) string // of RefuseRows: row counts over all tables of the request; "" applies it
 }
 
-// Request is what Decide is told about a request.
+// Request is the description of a request for Decide.
 type Request struct {
 	N         int // 0-based count of the requests that match Only
 	Operation string
 	Rows      int // rows of a write or keys of a read; 0 for table operations and GetRange
 }
 
-// Plan decides per request what goes wrong. It is safe for concurrent use; Only and Decide must be too, and are not to
-// be changed while it is in use, except by Change.
+// Plan decides for each request whether it fails. It is safe for concurrent use; Only and Decide must be too, and are
+// changed during use only by Change.
 type Plan struct {
 	Only   func(operation string) bool // nil is BatchWriteRow only
 	Decide func(Request) Fault         // nil means no fault
 
-	// Within is how long after a request it may still be applied late: as a service that gives up at last. 0 means forever.
-	// It holds on a machine that lets nothing run for a while, too: later requests wait until what came before is decided.
+	// Within is how long after a request it may still be applied late, like a service that finally gives up. 0 means
+	// forever. It also holds on a machine that stops everything for a while: later requests wait until earlier ones are
+	// decided.
 	Within time.Duration
 
-	// Outage befalls requests of every operation, in place of other faults. Nil is none.
+	// Outage replaces other faults, for requests of every operation. Nil means none.
 	Outage *Outage
 
-	// What it was made of, for who asks; a plan made by hand has neither.
+	// What the plan was made of, for callers that ask; a hand-made plan has neither.
 	Random     *Random  // Random.Plan's
 	Steps      []Step   // Scripted's
 	Operations []string // Scripted's
@@ -75,13 +75,13 @@ type Plan struct {
 	refused    int       // requests by it
 }
 
-// promise is that of a request that it will be applied by a moment or never.
+// promise is a request's promise to be applied by a moment or never.
 type promise struct {
 	by   time.Time
 	over chan struct{} // closed when that is decided
 }
 
-// Next counts a request and gives its fault. A nil plan has none.
+// Next counts a request and returns its fault. A nil plan has none.
 func (p *Plan) Next(operation string, rows int) Fault {
 	if p == nil {
 		return Fault{}
@@ -105,7 +105,6 @@ func (p *Plan) Next(operation string, rows int) Fault {
 	return p.given(decide(Request{N: n, Operation: operation, Rows: rows}))
 }
 
-// given counts a fault.
 func (p *Plan) given(f Fault) Fault {
 	if f.Action != None {
 		p.mu.Lock()
@@ -118,7 +117,7 @@ func (p *Plan) given(f Fault) Fault {
 	return f
 }
 
-// Done is how many faults of each kind were given.
+// Done returns how many faults of each kind were injected.
 func (p *Plan) Done() map[Action]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,15 +131,15 @@ func (p *Plan) Change(only func(operation string) bool, decide func(Request) Fau
 	p.Only, p.Decide = only, decide
 }
 
-// Requests is how many matching requests there were.
+// Requests is the number of matching requests.
 func (p *Plan) Requests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.n
 }
 
-// Begin notes that a request that came at a moment will be applied late: within Within, or never. The server calls it
-// before it cuts the connection, and end when that is decided.
+// Begin notes that a request received at came will be applied late: within Within, or never. The server calls it before
+// it cuts the connection, and end when that is decided.
 func (p *Plan) Begin(came time.Time) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +158,7 @@ func (p *Plan) Begin(came time.Time) (end func()) {
 	}
 }
 
-// Await waits until no request may be applied any more whose time has passed at now.
+// Await waits until every request whose time has passed at now is decided.
 func (p *Plan) Await(now time.Time) {
 	if p == nil {
 		return
@@ -179,12 +178,12 @@ func (p *Plan) Await(now time.Time) {
 	p.promised = slices.DeleteFunc(p.promised, func(d promise) bool { return slices.Contains(due, d) })
 }
 
-// Late is how many requests have still to be applied late.
+// Late is how many requests are still to be applied late.
 func (p *Plan) Late() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.late
 }
 
-// WaitLate returns when no request has still to be applied late.
+// WaitLate returns when no request is left to be applied late.
 func (p *Plan) WaitLate() { p.idle.Wait() }

@@ -20,7 +20,6 @@ var names = map[string]Action{
 	"page-after": PageAfter, "redirect": Redirect, "flip-bit": FlipBit, "hang": Hang,
 }
 
-// String is the action's name.
 func (a Action) String() string {
 	for name, action := range names {
 		if action == a {
@@ -30,15 +29,15 @@ func (a Action) String() string {
 	return "none"
 }
 
-// Actions are the names of all actions in order.
+// Actions returns the names of all actions in order.
 func Actions() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// rowWrites are the operations that plans made here are about when nothing else is said.
+// rowWrites are the default operations of plans.
 var rowWrites = []string{"BatchWriteRow", "PutRow", "UpdateRow", "DeleteRow", "BulkImport"}
 
-// Codes that pass: of whole requests, and of single rows.
+// Transient codes of whole requests, and of single rows.
 var (
 	requestCodes = []string{
 		wire.CodeServerBusy, wire.CodePartitionUnavailable, wire.CodeServerUnavailable, wire.CodeTimeout, wire.CodeInternalServerError,
@@ -47,10 +46,10 @@ var (
 	rowCodes = []string{wire.CodeNotEnoughCapacityUnit, wire.CodeCapacityUnitExhausted, wire.CodeServerBusy, wire.CodePartitionUnavailable}
 )
 
-// defaultLate is how late ApplyLate applies when nothing is said.
+// defaultLate is the default delay of ApplyLate.
 const defaultLate = time.Second
 
-// Random makes a share of the requests go wrong.
+// Random makes a share of the requests fail.
 type Random struct {
 	Rate       float64       // 0…1 of the requests
 	Kinds      []string      // an action's name, or "action:code"; none is every action but hang
@@ -59,7 +58,7 @@ type Random struct {
 	Seed       uint64
 }
 
-// Plan gives the same fault to the same request number whenever the seed is the same.
+// Plan gives the same request number the same fault for the same seed.
 func (r Random) Plan() (*Plan, error) {
 	if !(r.Rate >= 0 && r.Rate <= 1) {
 		return nil, fmt.Errorf("the rate of faults must be in 0…1, not %g", r.Rate)
@@ -96,7 +95,7 @@ type Step struct {
 	Delay  time.Duration // of apply-late; 0 is at once
 }
 
-// Scripted makes the named requests go wrong and no others.
+// Scripted makes the named requests fail and no others.
 func Scripted(steps []Step, operations []string) (*Plan, error) {
 	byNumber := make(map[int]Fault, len(steps))
 	for _, s := range steps {
@@ -119,7 +118,7 @@ func Scripted(steps []Step, operations []string) (*Plan, error) {
 	}}, nil
 }
 
-// parse reads "action" or "action:code".
+// parse parses "action" or "action:code".
 func parse(kind string) (Fault, error) {
 	name, code, _ := strings.Cut(kind, ":")
 	a, ok := names[name]
@@ -141,7 +140,7 @@ func only(operations []string) func(string) bool {
 	return func(op string) bool { return slices.Contains(operations, op) }
 }
 
-// drawn is the fault with what was left open: the code, and for rows which of them.
+// drawn draws what was left open: the code, and for rows which of them.
 func (f Fault) drawn(rng *rand.Rand) Fault {
 	switch f.Action {
 	case Refuse:

@@ -2,13 +2,12 @@ package filter
 
 import "example.com/tsimport/engine/wire"
 
-// Numbers of the protocol's enumerations.
 const (
 	typeSingle, typeComposite, typePagination = 1, 2, 3
 	combineNot, combineAnd, combineOr         = 1, 2, 3
 )
 
-// Decode reads the filter of a read. Without bytes there is no filter, which is nil.
+// Decode reads the filter of a read. Without bytes it returns nil.
 func Decode(b []byte) (*Filter, *wire.Error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -42,10 +41,9 @@ func DecodeCondition(b []byte) (*Filter, *wire.Error) {
 	return f, err
 }
 
-// broken is the answer to bytes that are not a filter.
 func broken() *wire.Error { return wire.Invalid("Deserialize filter failed.") }
 
-// decoder counts the nodes before it descends into them, so that their limit bounds the depth of the recursion too.
+// decoder counts the nodes before it descends into them, so that their limit also bounds the depth of the recursion.
 type decoder struct {
 	nodes       int
 	expressions int // instructions of all so far

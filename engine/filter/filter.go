@@ -11,9 +11,8 @@ import (
 const (
 	MaxNodes      = 32 // the filter itself, its sub-filters and theirs
 	MaxRegexBytes = 256
-	// MaxRegexSize is how many instructions the regular expressions of a filter may compile to together, about: 256
-	// bytes of nested repeats could otherwise ask for millions, and a match takes time in proportion, which nothing
-	// interrupts.
+	// MaxRegexSize is roughly how many instructions the regular expressions of a filter may compile to together. Otherwise
+	// 256 bytes of nested repeats could ask for millions, and a match takes time in proportion, without interruption.
 	MaxRegexSize = 1_024
 )
 
@@ -23,12 +22,12 @@ type Filter struct {
 	page *page
 }
 
-// row is what is judged. A missing row has neither key nor cells.
+// row is the row to judge. A missing row has neither key nor cells.
 type row struct {
 	key, cells []wire.Cell
 }
 
-// versions are the versions of a column, newest first; none when it is missing. A key column has one.
+// versions returns the versions of a column, newest first; none if it is missing. A key column has one.
 func (r *row) versions(name []byte) []wire.Cell {
 	for i := range r.key {
 		if bytes.Equal(r.key[i].Name, name) {
@@ -46,13 +45,13 @@ func (r *row) versions(name []byte) []wire.Cell {
 	return r.cells[from:end]
 }
 
-// Match reports whether a row passes. The cells are in order of their names and within a name newest first; a row that
-// does not exist has neither a key nor cells.
+// Match reports whether a row passes. The cells are sorted by name and within a name newest first; a missing row has
+// neither a key nor cells.
 func (f *Filter) Match(key, cells []wire.Cell) bool {
 	return f.root == nil || f.root.match(&row{key, cells})
 }
 
-// Page is the cells of the columns asked for, a part of cells.
+// Page returns the cells of the requested columns, a part of cells.
 func (f *Filter) Page(cells []wire.Cell) []wire.Cell {
 	if f.page == nil {
 		return cells

@@ -8,8 +8,8 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// node is one condition of the tree. Its verdict is a plain yes or no, so that De Morgan's laws hold, also for columns
-// that are missing.
+// node is one condition of the tree. Its verdict is a plain yes or no, so that De Morgan's laws hold even for missing
+// columns.
 type node interface {
 	match(*row) bool
 }
@@ -33,7 +33,7 @@ func (n some) match(r *row) bool {
 // comparator is protobuf's ComparatorType.
 type comparator int32
 
-// The last two are of Java's SingleColumnValueRegexFilter: whether there is something to compare at all.
+// The last two are from Java's SingleColumnValueRegexFilter: whether there is a value to compare.
 const (
 	equal comparator = iota + 1
 	notEqual
@@ -83,7 +83,7 @@ func (s *single) holds(c *wire.Cell) bool {
 	case s.comparator == existsNot:
 		return !there
 	}
-	// A value of another type compares as nothing at all: it is not even unequal.
+	// A value of another type compares as nothing: it is not even unequal.
 	return there && v.Type == s.value.Type && s.comparator.holds(compare(&v, &s.value))
 }
 
@@ -104,7 +104,7 @@ func (c comparator) holds(order int) bool {
 	}
 }
 
-// compare orders two values of one type: numbers by value (0 and -0 are equal), false before true, the rest by bytes.
+// compare orders two values of one type: numbers by value (0 and -0 are equal), false before true, others by bytes.
 func compare(a, b *wire.Cell) int {
 	switch a.Type {
 	case wire.Integer:

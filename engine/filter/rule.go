@@ -12,7 +12,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// rule is a ValueTransferRule: what of a STRING is compared, and as which type.
+// rule is a ValueTransferRule: which part of a STRING is compared, and as which type.
 type rule struct {
 	regex *regexp.Regexp
 	group int // whose text it is: the first one, or 0 for the whole match
@@ -47,8 +47,8 @@ func newRule(room int, regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 	return &rule{compiled, min(1, compiled.NumSubexp()), n, cast}, nil
 }
 
-// size is about how many instructions an expression compiles to, at most just above MaxRegexSize. The parser bounds
-// the depth of what it returns.
+// size is roughly how many instructions an expression compiles to, at most just above MaxRegexSize. The parser bounds
+// the depth of its result.
 func size(re *syntax.Regexp) (n int) {
 	for _, sub := range re.Sub {
 		n = min(n+size(sub), MaxRegexSize+1)
@@ -76,8 +76,8 @@ func size(re *syntax.Regexp) (n int) {
 	return min(n, MaxRegexSize+1)
 }
 
-// apply is the value to compare. There is none when c is not a STRING, when the expression does not match, when its group
-// has no part in the match, and when the text is not of the type.
+// apply returns the value to compare. There is none if c is not a STRING, if the expression does not match, if its
+// group is not part of the match, or if the text does not have the type.
 func (r *rule) apply(c *wire.Cell) (v wire.Cell, ok bool) {
 	if c.Type != wire.String {
 		return v, false
@@ -94,7 +94,7 @@ func (r *rule) apply(c *wire.Cell) (v wire.Cell, ok bool) {
 		v.Value = binary.LittleEndian.AppendUint64(nil, uint64(i))
 		return v, err == nil
 	case wire.Double:
-		// ParseFloat also reads hexadecimal, and names of what is not a DOUBLE here.
+		// ParseFloat also accepts hexadecimal numbers and names that are not a DOUBLE here.
 		if strings.Trim(string(text), "0123456789+-.eE") != "" {
 			return v, false
 		}

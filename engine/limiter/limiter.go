@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Row is what is asked about a row of a request.
+// Row is one row of a request to decide about.
 type Row struct {
 	Units float64
 	Taken bool // the answer
 }
 
-// Limiter is one limit over time. It is not safe for concurrent use, and times must not go back.
+// Limiter is one limit over time. It is not safe for concurrent use, and times must not decrease.
 type Limiter struct {
 	options  Options
 	capacity capacity
 	model    model
 	random   *rand.Rand
 	now      int64
-	pending  []charge // with a Lag: what does not count yet
+	pending  []charge // with a Lag: charges that do not count yet
 }
 
-// model is how a kind of limit decides. A row larger than the limit passes when nothing else is there, for else it could never
-// pass, and is paid for by the time after it.
+// model is how a kind of limit decides. A row larger than the limit passes if nothing else is there, because otherwise
+// it never could, and is paid for by the time after it.
 type model interface {
 	restart(at int64, full bool)
 	advance(at int64)        // to the present; every other call is about this time
@@ -36,10 +36,10 @@ type charge struct {
 	units float64
 }
 
-// rounding is what sums of floats may lack of a whole unit.
+// rounding is the tolerance for sums of floats.
 const rounding = 1e-6
 
-// New returns a limit that begins at a time.
+// New returns a limit that begins at start.
 func New(o Options, start time.Time) (*Limiter, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -62,14 +62,15 @@ func New(o Options, start time.Time) (*Limiter, error) {
 	return l, nil
 }
 
-// Restart makes the limit as it was when it began; its steps stay at their times.
+// Restart resets the limit to its beginning; its steps stay at their times.
 func (l *Limiter) Restart(at time.Time) {
 	l.pending = nil
 	l.model.restart(at.UnixNano(), l.options.Full)
 }
 
-// Admit decides about the rows of a request that arrives at now: those pass that every limit takes, and a row that one of them
-// refuses costs the others nothing. The answer leaves after the delay, however many rows were taken.
+// Admit decides about the rows of a request that arrives at now: a row passes if every limit takes it, and a row that
+// one limit refuses costs the others nothing. The answer leaves after the delay, regardless of how many rows were
+// taken.
 func Admit(now time.Time, rows []Row, limits ...*Limiter) (taken int, delay time.Duration) {
 	at := now.UnixNano()
 	whole := false
@@ -127,7 +128,7 @@ func admit(units float64, limits []*Limiter) bool {
 	return true
 }
 
-// advance brings the model to a time, counting on the way what was taken a Lag before.
+// advance brings the model to a time, counting what was taken a Lag before.
 func (l *Limiter) advance(at int64) {
 	if l.options.Rate <= 0 {
 		return
@@ -160,7 +161,7 @@ type capacity struct {
 	steps []Step
 }
 
-// span is the rate at a time and until when it stays.
+// span is the rate at a time and until when it holds.
 func (c *capacity) span(at int64) (rate float64, until int64) {
 	rate, until = c.rate, 1<<63-1
 	for _, s := range c.steps {
@@ -177,7 +178,7 @@ func (c *capacity) at(at int64) float64 {
 	return rate
 }
 
-// between is how many units the rate gives from a time to another.
+// between is how many units the rate gives between two times.
 func (c *capacity) between(from, to int64) (units float64) {
 	for from < to {
 		rate, until := c.span(from)
@@ -191,7 +192,7 @@ func (c *capacity) between(from, to int64) (units float64) {
 // answer is that of the kinds that answer at once.
 func (c *capacity) answer() time.Duration { return 0 }
 
-// served is when units are served that are begun at a time.
+// served is when units begun at a time are served.
 func (c *capacity) served(from int64, units float64) int64 {
 	for {
 		rate, until := c.span(from)

@@ -36,7 +36,7 @@ func (b *bucket) fits(units float64) bool {
 
 func (b *bucket) take(units float64) { b.tokens -= units }
 
-// window is how long a limit looks at what it took, and when that is.
+// window is the time over which a limit counts, and where that is now.
 type window struct {
 	*capacity
 	length, now int64
@@ -44,13 +44,12 @@ type window struct {
 
 func (w *window) quota() float64 { return w.at(w.now) * float64(w.length) / float64(time.Second) }
 
-// fixedWindow counts what it took in the window.
 type fixedWindow struct {
 	window
 	unaligned bool
 	begin     int64
 	used      float64
-	owed      float64 // of used: what a row larger than the quota took beyond it, for the windows after to pay
+	owed      float64 // of used: the excess of a row larger than the quota, paid by later windows
 }
 
 func (w *fixedWindow) restart(at int64, _ bool) {
@@ -85,7 +84,6 @@ func (w *fixedWindow) take(units float64) {
 	w.owed = max(w.owed, w.used-w.quota())
 }
 
-// slidingWindow remembers what it took in the last window.
 type slidingWindow struct {
 	window
 	taken []charge // at is when it no longer counts, in order but for rows larger than the limit
@@ -120,7 +118,7 @@ func (w *slidingWindow) take(units float64) {
 	w.taken = append(w.taken, charge{until, units})
 }
 
-// queue serves one row after the other.
+// queue serves one row at a time.
 type queue struct {
 	*capacity
 	most int64

@@ -17,7 +17,6 @@ const (
 	Concurrency   = "concurrency"    // what is being served at a time
 )
 
-// Kinds are all kinds of limits.
 var Kinds = []string{TokenBucket, FixedWindow, SlidingWindow, Queue, Concurrency}
 
 // Options describe a limit.
@@ -33,8 +32,9 @@ type Options struct {
 
 	MaxDelay time.Duration // queue: a row that would wait longer before it is served is refused; 0 is 10 s
 
-	// Concurrency: this many requests are served at a time, each for as long as makes the rate its limit; a request beyond is refused
-	// as a whole. 0 limits the units served at a time instead, to what the rate gives in Hold; every request is served for that long.
+	// Requests, for Concurrency, is how many requests are served at a time, each long enough to make the rate its limit;
+	// further requests are refused as a whole. 0 instead limits the units served at a time to what the rate gives in Hold,
+	// and every request is served for Hold.
 	Requests int
 	Hold     time.Duration // 0 is 0.1 s
 
@@ -54,7 +54,7 @@ type Step struct {
 // longest keeps sums of times from overflowing.
 const longest = 100 * time.Hour
 
-// Check says what is wrong with the options.
+// Check returns what is wrong with the options.
 func (o *Options) Check() error {
 	if o.Kind != "" && !slices.Contains(Kinds, o.Kind) {
 		return fmt.Errorf("limiter %q is none of %s", o.Kind, strings.Join(Kinds, ", "))
@@ -82,7 +82,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// filled is o with the defaults in place of zeros.
+// filled returns o with defaults instead of zeros.
 func (o Options) filled() Options {
 	o.Kind = cmp.Or(o.Kind, TokenBucket)
 	o.Burst = cmp.Or(o.Burst, time.Second)

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// adminPrefix is where the simulation is driven over HTTP. It does nothing unless asked, and needs no signature: the
-// port is as open as the built-in access key, which is not a secret. With a secret of its own the server asks for it, see
-// mayAdminister. Clients of the network find it only where Options say so.
+// adminPrefix is the path of the HTTP API of the simulation. It does nothing unless asked, and needs no signature: the
+// port is as open as the built-in access key, which is not a secret. With its own secret the server asks for it, see
+// mayAdminister. Network clients find it only if Options allow that.
 const adminPrefix = "/_engine/"
 
-// maxAdminBytes is how long a request may be: a sample is large.
+// maxAdminBytes is the maximum length of a request: a sample is large.
 const maxAdminBytes = 16 << 20
 
 // adminError is a refusal with its HTTP status.
@@ -32,13 +32,12 @@ func badRequest(format string, args ...any) error {
 	return &adminError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// admin answers a request below adminPrefix.
 func (s *Server) admin(ctx context.Context, r *request) *answer {
 	result, err := s.administer(ctx, r)
 	return s.adminAnswer(r, result, err)
 }
 
-// adminAnswer makes the answer of a result or an error.
+// adminAnswer makes the answer for a result or an error.
 func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 	status := http.StatusOK
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
@@ -68,7 +67,7 @@ func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 	return &answer{status: status, header: header, body: body}
 }
 
-// adminHandler answers a request; the table's name of paths below tables/ is taken out.
+// adminHandler answers a request; table is the name in paths below tables/.
 type adminHandler func(s *Server, ctx context.Context, table string, body []byte) (any, error)
 
 var adminHandlers = map[string]map[string]adminHandler{
@@ -85,7 +84,7 @@ var adminHandlers = map[string]map[string]adminHandler{
 	"tables/move":     {http.MethodPost: reads((*Server).adminMove)},
 }
 
-// reads is a handler of requests that are a JSON object.
+// reads makes a handler of requests that are a JSON object.
 func reads[J any](f func(s *Server, ctx context.Context, table string, j *J) (any, error)) adminHandler {
 	return func(s *Server, ctx context.Context, table string, body []byte) (any, error) {
 		var j J
@@ -96,7 +95,7 @@ func reads[J any](f func(s *Server, ctx context.Context, table string, j *J) (an
 	}
 }
 
-// adminEndpoints are what GET of the prefix alone answers: the paths with their methods.
+// adminEndpoints answers a GET of the prefix alone: the paths with their methods.
 func adminEndpoints() any {
 	list := map[string][]string{}
 	for name := range adminHandlers {
@@ -109,7 +108,7 @@ func adminEndpoints() any {
 	return map[string]any{"endpoints": list}
 }
 
-// isAdmin says whether a path is the admin API's; the prefix may lack its slash.
+// isAdmin reports whether a path belongs to the admin API; the prefix may lack its slash.
 func isAdmin(path string) bool { return strings.HasPrefix(path+"/", adminPrefix) }
 
 func adminPath(path string) (name, table string) {
@@ -158,7 +157,7 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 	return handler(s, ctx, table, r.body)
 }
 
-// fromHere refuses what a web page of elsewhere makes a browser send.
+// fromHere refuses requests that a foreign web page makes a browser send.
 func fromHere(h http.Header) error {
 	site := h.Get("Sec-Fetch-Site")
 	if h.Get("Origin") != "" || site != "" && site != "same-origin" && site != "none" {

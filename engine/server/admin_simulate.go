@@ -15,7 +15,6 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// millis is a duration in JSON, in milliseconds.
 type millis float64
 
 func (m millis) duration() time.Duration {
@@ -28,7 +27,7 @@ func (m millis) duration() time.Duration {
 
 func millisOf(d time.Duration) millis { return millis(float64(d) / 1e6) }
 
-// simulateJSON is a simulation whose times are in milliseconds, and whose parts stand where the admin API has them.
+// simulateJSON is a simulation with times in milliseconds and its parts at their places in the admin API.
 type simulateJSON struct {
 	sim.Config
 	sim.Answers
@@ -97,7 +96,7 @@ type splitJSON struct {
 	Unavailable millis            `json:"unavailable_ms"`
 }
 
-// check refuses what is not one way to cut.
+// check refuses anything but one way to cut.
 func (j *splitJSON) check() error {
 	ways := 0
 	for _, given := range []bool{j.Keys != nil, j.Even != 0, j.Sample != nil} {

@@ -20,7 +20,7 @@ type tableJSON struct {
 	Partitions []partitionJSON `json:"partitions"`
 }
 
-// partitionJSON leaves the counts out where only the bounds were asked for.
+// partitionJSON omits the counts if only the bounds were requested.
 type partitionJSON struct {
 	ID         int          `json:"id"`
 	Partition  *int         `json:"partition"` // in key order, null when it has ended
@@ -70,7 +70,7 @@ func (s *Server) adminResetStats(context.Context, string, []byte) (any, error) {
 	return struct{}{}, nil
 }
 
-// partitionsJSON are a table's present partitions with their bounds.
+// partitionsJSON returns a table's current partitions with their bounds.
 func (s *Server) partitionsJSON(st *simTable) any {
 	var list struct {
 		Partitions []partitionJSON `json:"partitions"`

@@ -25,7 +25,7 @@ func (s *Server) authenticate(r *request) (secret string, err *wire.Error) {
 	return secret, err
 }
 
-// authenticateHeaders checks all but the body.
+// authenticateHeaders checks everything except the body.
 func (s *Server) authenticateHeaders(path string, h http.Header) (secret string, err *wire.Error) {
 	secret = s.identify(h)
 	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance, wire.HeaderMD5} {
@@ -66,7 +66,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (secret string,
 	return secret, s.checkHeaders(h)
 }
 
-// signer returns the key by which this server signs a request and its answer, and whether the request is signed so.
+// signer returns the key for the signatures of a request and its answer, and whether the request's signature is right.
 func (s *Server) signer(path string, h http.Header) (secret string, ok bool) {
 	secret = s.o.AccessKeySecret
 	want, got := "", h.Get(wire.HeaderSignatureV4)
@@ -102,8 +102,8 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 	return nil
 }
 
-// parseDate reads 2006-01-02T15:04:05Z with one to nine digits of a fraction or none. Only seconds count: Go's SDK
-// writes month, day and hour where the fraction belongs.
+// parseDate reads 2006-01-02T15:04:05Z with up to nine fractional digits. Only seconds count: Go's SDK writes month,
+// day and hour as the fraction.
 func parseDate(text string) (at time.Time, ok bool) {
 	at, err := time.Parse("2006-01-02T15:04:05Z", text) // which takes a fraction, of any length and after a comma too
 	const longest = len("2006-01-02T15:04:05.123456789Z")
@@ -115,7 +115,7 @@ func md5Text(b []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// keyCache keeps the last key of signature V4: it changes once a day.
+// keyCache keeps the last key of signature V4, which changes once a day.
 type keyCache struct {
 	mu   sync.Mutex
 	of   string

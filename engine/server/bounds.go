@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// present is a table's simulation, nil while it is off.
+// present returns a table's simulation, nil while it is off.
 func (m *Simulator) present(name string) *simTable {
 	if !m.on.Load() {
 		return nil
@@ -18,7 +18,7 @@ func (m *Simulator) present(name string) *simTable {
 	return m.find([]byte(name))
 }
 
-// answers is how requests about a table are answered.
+// answers returns how requests about a table are answered.
 func (m *Simulator) answers(name []byte) (a sim.Answers) {
 	if st := m.present(string(name)); st != nil {
 		a = st.Answers()
@@ -26,7 +26,7 @@ func (m *Simulator) answers(name []byte) (a sim.Answers) {
 	return a
 }
 
-// splits are a table's bounds as DescribeTable gives them: rows of the partition key alone.
+// splits returns a table's bounds in the form of DescribeTable: rows with only the partition key.
 func (m *Simulator) splits(d *wire.TableDescription) (rows [][]byte) {
 	st := m.present(d.Name)
 	if st == nil {
@@ -48,8 +48,8 @@ func (m *Simulator) splits(d *wire.TableDescription) (rows [][]byte) {
 	return rows
 }
 
-// locations say in which partition each of the parts begins that points cut a table into. The repeats add up to the
-// parts, one more than the points.
+// locations returns in which partition each of the parts cut by points begins. The repeats add up to the parts, one
+// more than the points.
 func (m *Simulator) locations(d *wire.TableDescription, points [][]byte) []wire.Location {
 	place := m.places(d)
 	locations := []wire.Location{{Name: place("", 0), Repeat: 1}}
@@ -69,7 +69,7 @@ func (m *Simulator) locations(d *wire.TableDescription, points [][]byte) []wire.
 	return locations
 }
 
-// places returns what says where a key is that begins a split, the n-th one.
+// places returns a function for the place of the key that begins the n-th split.
 func (m *Simulator) places(d *wire.TableDescription) func(key sim.Key, n int) string {
 	st, bounds, each := m.present(d.Name), cellKeys(d.Bounds), 1
 	if st != nil {
@@ -93,7 +93,7 @@ func (m *Simulator) places(d *wire.TableDescription) func(key sim.Key, n int) st
 	}
 }
 
-// newSimTable simulates a table in the partitions it was created with, or where there are none as c says.
+// newSimTable simulates a table with its initial partitions, or without them as c says.
 func newSimTable(c sim.Config, bounds []wire.Cell, now time.Time) *sim.Table {
 	if len(bounds) == 0 {
 		return sim.NewTable(c, now)
@@ -106,7 +106,7 @@ func newSimTable(c sim.Config, bounds []wire.Cell, now time.Time) *sim.Table {
 	return t
 }
 
-// locationName is 32 characters, as the service's are.
+// locationName has 32 characters, as in the service.
 func locationName(partition int) string { return fmt.Sprintf("partition-%022d", partition) }
 
 // keyJSON is a key as the admin API writes it: a string, a number, or {"binary": base64}.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// crowd is a listener with a limited number of open connections. When it is full, a new connection replaces the one idle longest, or else the
-// oldest that has not shown a known access key. While all are working, it waits.
+// crowd is a listener with a limited number of open connections. When it is full, a new connection replaces the longest
+// idle one, or else the oldest that has not shown a known access key. While all are working, it waits.
 type crowd struct {
 	net.Listener
 	most int
@@ -24,7 +24,7 @@ type crowd struct {
 	closed bool
 }
 
-// placed is a connection that leaves its place when it is closed.
+// placed is a connection that frees its place when it is closed.
 type placed struct {
 	net.Conn
 	crowd  *crowd
@@ -39,7 +39,7 @@ func newCrowd(l net.Listener, most int, log *log.Logger) *crowd {
 	return c
 }
 
-// Accept returns the next connection that has a place.
+// Accept returns the next connection with a place.
 func (c *crowd) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 	return p, nil
 }
 
-// givesWay returns the connection that is closed for another; nil is none.
+// givesWay returns the connection to close for another, or nil.
 func (c *crowd) givesWay() (first *placed) {
 	for p := range c.places {
 		switch {
@@ -82,7 +82,7 @@ func (c *crowd) givesWay() (first *placed) {
 	return first
 }
 
-// Close ends the listener, and who waits for a place.
+// Close closes the listener and ends waiting for a place.
 func (c *crowd) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -99,7 +99,7 @@ func (p *placed) Close() error {
 	return p.Conn.Close()
 }
 
-// state notes when a connection of the server's becomes idle, and when a request comes.
+// state notes when a connection of the server becomes idle, and when a request comes.
 func (c *crowd) state(conn net.Conn, now http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func placeOf(conn net.Conn) *placed {
 	return conn.(*placed)
 }
 
-// placeKey is that of a connection's *placed in the contexts of its requests.
+// placeKey is the key of a connection's *placed in the contexts of its requests.
 type placeKey struct{}
 
 func (c *crowd) context(ctx context.Context, conn net.Conn) context.Context {

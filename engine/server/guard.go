@@ -16,8 +16,8 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// What a client may take before it has proven who it is: a connection and its headers. Signatures are of headers, among
-// them the body's MD5, so they are judged before the body is read; and bodies in flight share one budget of memory.
+// What a client may use before it has authenticated: a connection and its headers. Signatures cover headers, among them
+// the body's MD5, so they are checked before the body is read; bodies in flight share one memory budget.
 
 // bodyBudget is how many bytes of bodies may be in memory at a time.
 type bodyBudget struct {
@@ -30,7 +30,7 @@ func newBodyBudget(bytes int64, wait time.Duration) *bodyBudget {
 	return &bodyBudget{free: semaphore.NewWeighted(bytes), all: bytes, wait: wait}
 }
 
-// bodyShare is what one request has of it. A nil one has no bounds: the request does not come over a port.
+// bodyShare is one request's share of it. Nil has no bounds: the request does not come over a port.
 type bodyShare struct {
 	of   *bodyBudget
 	held int64
@@ -38,7 +38,7 @@ type bodyShare struct {
 
 var errNoRoom = errors.New("too many bodies are in memory")
 
-// take waits for room for n more bytes, for a while.
+// take waits a limited time for room for n more bytes.
 func (s *bodyShare) take(ctx context.Context, n int64) error {
 	if s == nil || s.of == nil {
 		return nil
@@ -59,8 +59,8 @@ func (s *bodyShare) release() {
 	}
 }
 
-// firstMemory is how much memory a body gets before any of it has come: little of what is only announced, all that it may take
-// if it has no length, and room to inflate it.
+// firstMemory is the memory for a body before any of it has come: little of an announced length, the maximum without a
+// length, and room for inflating.
 func firstMemory(r *http.Request) int64 {
 	n := min(r.ContentLength, firstBytes)
 	if n < 0 {
@@ -98,8 +98,8 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 	return nil
 }
 
-// strangeHost refuses names of elsewhere while the access key is public: a web page whose name an attacker lets point to this
-// machine could use the server through the browser, which sends the page's name.
+// strangeHost refuses foreign host names while the access key is public: a web page whose name an attacker points to
+// this machine could use the server through the browser, which sends the page's name.
 func (s *Server) strangeHost(host string) error {
 	if s.o.AccessKeySecret != DefaultAccessKeySecret || knownHost(host, s.o.Hosts) {
 		return nil
@@ -119,7 +119,7 @@ func knownHost(host string, names []string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(names, host)
 }
 
-// mayAdminister says whether a client may drive the simulation. With a secret of its own the server asks for it: as the
+// mayAdminister reports whether a client may drive the simulation. With its own secret the server asks for it, as the
 // password of the access key id, which is not sent in the clear over a network.
 func (s *Server) mayAdminister(r *http.Request) error {
 	if err := fromHere(r.Header); err != nil {

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// ServeHTTP answers one request of a real connection.
+// ServeHTTP answers one request of a network connection.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := head(r)
 	if a := s.judge(r, q); a != nil {
@@ -63,7 +63,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// resetConnection ends a connection as a network does that loses it: what is in flight is thrown away.
+// resetConnection ends a connection like a failing network: data in flight is discarded.
 func resetConnection(control *http.ResponseController) {
 	conn, _, err := control.Hijack()
 	if err != nil {
@@ -82,8 +82,8 @@ func resetConnection(control *http.ResponseController) {
 	conn.Close()
 }
 
-// head writes the answer's status and headers. Those of the protocol are in lower case, as the service sends them: PHP's
-// SDK knows no other spelling, and net/http writes what it is given.
+// head writes the answer's status and headers. Protocol headers are in lower case, as from the service: PHP's SDK knows
+// no other spelling, and net/http writes them unchanged.
 func (a *answer) head(w http.ResponseWriter) {
 	for k, v := range a.header {
 		if strings.HasPrefix(k, "X-Ots-") {
@@ -99,8 +99,8 @@ func (a *answer) write(w http.ResponseWriter) {
 	w.Write(a.body) // a client that is gone needs no answer
 }
 
-// refuseUnread answers a request whose body did not come: too slowly, or in chunks that are none. A client that has
-// closed the connection in its middle is not answered.
+// refuseUnread answers a request without a complete body: too slow, or in invalid chunks. A client that has closed the
+// connection midway is not answered.
 func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 	refusal := wire.Invalid("Cannot deserialize the request data.")
 	switch {
@@ -116,14 +116,14 @@ func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 }
 
 const (
-	// firstBytes is how much memory a body gets that is only announced, lest clients who send nothing take all.
+	// firstBytes is the memory for a body that is only announced, lest clients who send nothing take everything.
 	firstBytes = 256 << 10
-	// drainedBytes is how much of a body that is too long is still read, so that its client reads the answer instead
-	// of an error of writing.
+	// drainedBytes is how much of an oversized body is still read, so that its client reads the answer instead of getting
+	// a write error.
 	drainedBytes = 3 * wire.MaxBodyBytes
 )
 
-// bodyLimit is how long the body of a request may be.
+// bodyLimit is the maximum length of a request's body.
 func bodyLimit(path string) int64 {
 	if isAdmin(path) {
 		return maxAdminBytes
@@ -131,21 +131,20 @@ func bodyLimit(path string) int64 {
 	return wire.MaxBodyBytes
 }
 
-// head is the request without its body.
 func head(r *http.Request) *request {
 	q := &request{method: r.Method, path: r.URL.Path, header: r.Header}
 	q.tooLong = r.ContentLength > bodyLimit(q.path)
 	return q
 }
 
-// drain reads over a body that nobody wants, up to a limit and without keeping it, so that its client reads the answer.
+// drain reads and discards an unwanted body up to a limit, so that its client reads the answer.
 func drain(r *http.Request) {
 	if r.Body != nil && r.Header.Get("Expect") == "" { // else the client waits for leave to send
 		io.CopyN(io.Discard, r.Body, drainedBytes) // if something goes wrong here, the answer is the same
 	}
 }
 
-// read reads the body, of which it keeps no more than is allowed and than its share of the memory of bodies.
+// read reads the body, within its limit and its share of the memory for bodies.
 func (q *request) read(r *http.Request, share *bodyShare) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -182,7 +181,7 @@ func (q *request) read(r *http.Request, share *bodyShare) error {
 	return nil
 }
 
-// shortBody is io.EOF of a body that is not at its end.
+// shortBody is io.EOF for an incomplete body.
 func shortBody(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -193,8 +192,8 @@ func shortBody(err error) error {
 // Transport carries requests to the server without a port, in the caller's goroutine.
 func (s *Server) Transport() http.RoundTripper { return &transport{server: s} }
 
-// SameMemory is Transport for a client that trusts this process's memory: nobody compares a request's body with its MD5, and answers name
-// none. It says so by a method SameMemory of its own.
+// SameMemory is Transport for a client that trusts this process's memory: a request's body is not compared with its
+// MD5, and answers have none. It identifies itself by a method SameMemory.
 func (s *Server) SameMemory() http.RoundTripper { return &transport{server: s, same: true} }
 
 type transport struct {
@@ -204,7 +203,7 @@ type transport struct {
 
 func (t *transport) SameMemory() bool { return t.same }
 
-// RoundTrip serves r. A cancelled context is honoured before and after, not during: by then the body is borrowed.
+// RoundTrip serves r. A cancelled context is honoured before and after, not during, because the body is borrowed then.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer func() {
 		if r.Body != nil {
@@ -241,7 +240,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body is that of an answer without a port. To close it gives the memory of a page back, from which nobody reads then.
+// body is the body of an answer without a port. Close returns a page's memory, which must not be read afterwards.
 type body struct {
 	mu     sync.Mutex
 	reader *bytes.Reader
@@ -262,7 +261,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// errCut is what a client sees of a connection that is cut before the answer.
+// errCut is a client's error if the connection is cut before the answer.
 var errCut = &net.OpError{Op: "read", Net: "tcp", Err: io.ErrUnexpectedEOF}
 
 type failingReader struct{ reset bool }
@@ -274,8 +273,8 @@ func (r failingReader) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// borrowRequest reads the request's body, without a copy when it lies in memory: GetBody is set by net/http for readers over
-// a byte slice alone, and those hand the whole slice to WriteTo at once.
+// borrowRequest reads the request's body, without a copy if it is in memory: net/http sets GetBody only for readers
+// over a byte slice, and those hand the whole slice to WriteTo at once.
 func borrowRequest(r *http.Request) (*request, error) {
 	if wt, ok := r.Body.(io.WriterTo); ok && r.GetBody != nil && r.ContentLength > 0 && r.ContentLength <= wire.MaxBodyBytes {
 		var b borrower
@@ -291,7 +290,7 @@ func borrowRequest(r *http.Request) (*request, error) {
 	return q, q.read(r, nil)
 }
 
-// borrower keeps the first slice it is given, and copies when there are more.
+// borrower keeps the first slice it is given, and copies if there are more.
 type borrower struct {
 	view   []byte
 	writes int

@@ -10,14 +10,14 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// instancesDir is the folder in a store's with a store for each further instance.
+// instancesDir is the folder in a store that holds a store for each further instance.
 const instancesDir = "instances"
 
-// maxInstances bounds those that AnyCredentials makes: each has a store of its own.
+// maxInstances limits the instances that AnyCredentials makes: each has its own store.
 const maxInstances = 64
 
-// instances are the servers of an account's further instances, which have tables of their own. Faults, simulation and clock are those of
-// the first one.
+// instances are the servers of an account's further instances, which have their own tables. Faults, simulation and
+// clock are those of the first one.
 type instances struct {
 	mu  sync.Mutex
 	dir string
@@ -65,7 +65,6 @@ func (s *Server) openInstance(name string) (*Server, error) {
 	return of, nil
 }
 
-// further does something to each of the further instances.
 func (s *Server) further(do func(*Server) error) error {
 	s.instances.mu.Lock()
 	defer s.instances.mu.Unlock()

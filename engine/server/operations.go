@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// operation is one path of the protocol. It judges a body; nothing is read or applied before the call runs.
+// operation is one path of the protocol. It decodes a body; nothing is read or applied before the call runs.
 type operation func(s *Server, body []byte) (call, *wire.Error)
 
 // call is a decoded request. It may hold views into the body.
@@ -69,7 +69,7 @@ var unimplemented = []string{
 	"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
 }
 
-// instead says what to use in place of an operation that is refused; empty is nothing.
+// instead names what to use instead of a refused operation; empty means nothing.
 func instead(operation string) string {
 	switch {
 	case strings.Contains(operation, "SearchIndex"), operation == "Search", operation == "ParallelScan", operation == "ComputeSplits", operation == "SQLQuery":
@@ -99,7 +99,7 @@ func simple[R any](
 	}
 }
 
-// nothing is what ListTable says.
+// nothing decodes the empty ListTable.
 func nothing([]byte) (struct{}, *wire.Error) { return struct{}{}, nil }
 
 // plain is a call that writes no rows.

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// A server that tests share is put back between them, and its clock is moved where they would have to wait.
+// A server that tests share is reset in between, and its clock is moved where they would have to wait.
 
-// Now is the clock of the data: of timestamps, of the time to live, of the deviation. Requests are judged by the real one.
+// Now is the clock of the data: timestamps, time to live, deviation. Requests are judged by the real clock.
 func (s *Server) Now() time.Time { return s.o.Now().Add(time.Duration(s.ahead.Load())) }
 
-// maxAhead is how far the clock may be moved: timestamps reach far beyond it.
+// maxAhead is how far the clock may be moved; timestamps reach far beyond it.
 const maxAhead = 100 * 366 * 24 * time.Hour
 
-// Advance moves the clock of the data on, for this process; it never goes back but by Reset.
+// Advance advances the clock of the data, for this process; only Reset sets it back.
 func (s *Server) Advance(d time.Duration) error {
 	for {
 		ahead := s.ahead.Load()
@@ -27,8 +27,8 @@ func (s *Server) Advance(d time.Duration) error {
 	}
 }
 
-// Reset deletes all tables and puts simulation, faults, counts and clock back to what they were at the start. Requests that are being
-// served meanwhile find a table or do not.
+// Reset deletes all tables and resets simulation, faults, counts and clock to their initial state. Requests in progress
+// may or may not find a table.
 func (s *Server) Reset(ctx context.Context) error {
 	s.SetFaults(nil)
 	for _, name := range s.store.Tables() {
@@ -53,7 +53,7 @@ func (s *Server) Reset(ctx context.Context) error {
 	return s.further(func(of *Server) error { return of.Reset(ctx) })
 }
 
-// forgetDefaults leaves nothing simulated of tables to come.
+// forgetDefaults stops the simulation of future tables.
 func (m *Simulator) forgetDefaults() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,8 +19,8 @@ const (
 	ofBulk                  // BulkImport
 )
 
-// write is PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled: at 200 rows of ten columns a request, its
-// working memory is half a megabyte.
+// write is PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled: for 200 rows of ten columns a
+// request, its working memory is half a megabyte.
 type write struct {
 	server   *Server
 	answer   answerOf
@@ -54,7 +54,7 @@ func writeOf(answer answerOf, decode func(*wire.WriteRequest, []byte) *wire.Erro
 	}
 }
 
-// decodeConditions reads the rows' column conditions. Most requests have none, and keep none.
+// decodeConditions decodes the rows' column conditions. Most requests have none, and keep none.
 func (w *write) decodeConditions() (err *wire.Error) {
 	row := 0
 	for i := range w.request.Tables {
@@ -99,7 +99,7 @@ func (w *write) visit(v *visit) {
 	}
 }
 
-// units are what the rows take of the instance's capacity.
+// units is the instance capacity that the rows need.
 func (w *write) units() (sum float64) {
 	for i := range w.request.Tables {
 		t := &w.request.Tables[i]
@@ -161,7 +161,7 @@ func (w *write) release() {
 	writes.Put(w)
 }
 
-// selected returns the filter of a selection, nil if it has none, and judges the rest of it.
+// selected returns the filter of a selection, nil if it has none, and checks the rest of it.
 func selected(sel *wire.Selection, when string) (*filter.Filter, *wire.Error) {
 	f, err := filter.Decode(sel.Filter)
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// request is a request as both ways in give it. Its body is only borrowed until serve returns.
+// request is a request from either way in. Its body is borrowed until serve returns.
 type request struct {
 	method string
 	path   string
@@ -31,7 +31,7 @@ type request struct {
 
 func (r *request) operation() string { return strings.TrimPrefix(r.path, "/") }
 
-// answer is what goes back; cut says that the connection is to be cut instead, or after half of the body.
+// answer is the response; cut means that the connection is cut instead, or after half of the body.
 type answer struct {
 	status   int
 	header   http.Header
@@ -43,8 +43,8 @@ type answer struct {
 	page *store.Page // whose memory body is, to be given back when it has been sent; may be nil
 }
 
-// serve is the one path of every request. A panic on it is an error of the engine's: it is logged and answered, and
-// the next request is served.
+// serve is the one path of every request. A panic on it is a bug of the engine: it is logged and answered, and the next
+// request is served.
 func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 	if of := s.instanceOf(r.header); of != nil && of != s && !isAdmin(r.path) {
 		return of.serve(ctx, r)
@@ -78,7 +78,7 @@ func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 	return s.injectFault(ctx, r, secret, op, c, body)
 }
 
-// admit refuses what is not a proven request for an operation.
+// admit refuses requests that are not authenticated or name no operation.
 func (s *Server) admit(r *request) (secret string, op operation, err *wire.Error) {
 	if r.method != http.MethodPost {
 		return s.identify(r.header), nil, wire.Fail(wire.CodeMethodNotAllowed)
@@ -101,7 +101,6 @@ func (s *Server) admit(r *request) (secret string, op operation, err *wire.Error
 	return secret, nil, wire.Invalid("Unsupported operation: %s.", name)
 }
 
-// injectFault carries out the request's fault, if there is one.
 func (s *Server) injectFault(ctx context.Context, r *request, secret string, op operation, c call, body []byte) *answer {
 	plan := s.plan.Load()
 	plan.Await(time.Now())
@@ -160,7 +159,7 @@ func (s *Server) injectFault(ctx context.Context, r *request, secret string, op 
 	return a
 }
 
-// page is what a proxy answers, with the status of HTTP that the text names.
+// page is a proxy's answer, with the HTTP status that the text names.
 func page(code string) *answer {
 	status, err := strconv.Atoi(code)
 	if err != nil {
@@ -171,7 +170,7 @@ func page(code string) *answer {
 	return &answer{status: status, header: http.Header{"Content-Type": {"text/html"}}, body: []byte(body)}
 }
 
-// later decodes a copy of the body, for the caller's may be used again by then.
+// later decodes a copy of the body, because the caller's may be reused by then.
 func (s *Server) later(name string, op operation, plan *faults.Plan, f faults.Fault, body []byte) {
 	body = bytes.Clone(body)
 	s.applyLate(plan, f.Delay, func(ctx context.Context) {
@@ -187,7 +186,7 @@ func (s *Server) later(name string, op operation, plan *faults.Plan, f faults.Fa
 	})
 }
 
-// finish makes the answer of a body or an error, and signs it if it can.
+// finish makes the answer for a body or an error, and signs it if possible.
 func (s *Server) finish(r *request, secret string, body []byte, err *wire.Error) *answer {
 	a := &answer{status: http.StatusOK, body: body, header: make(http.Header, 8)}
 	if err != nil {
@@ -220,7 +219,7 @@ func deflate(b []byte) []byte {
 	return out.Bytes()
 }
 
-// inflate is the body as the client wrote it. What it declares as its raw size must be the size, within the limit.
+// inflate returns the body as the client wrote it. Its declared raw size must be right and within the limit.
 func inflate(r *request) ([]byte, *wire.Error) {
 	switch typ := r.header.Get(wire.HeaderRequestCompress); typ {
 	case "":

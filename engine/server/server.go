@@ -17,14 +17,14 @@ import (
 	"example.com/tsimport/engine/store"
 )
 
-// What a server and its clients use when nothing else is said. They are not a secret: they guard a local store.
+// The defaults of a server and its clients. They are not a secret: they guard a local store.
 const (
 	DefaultInstance        = "tsimport"
 	DefaultAccessKeyID     = "tsimport-local"
 	DefaultAccessKeySecret = "tsimport-local-secret"
 )
 
-// DefaultThroughputInterval is how long a table's reserved throughput stays as it was changed.
+// DefaultThroughputInterval is the minimum time between changes of a table's reserved throughput.
 const DefaultThroughputInterval = 2 * time.Minute
 
 // Options of Open.
@@ -33,15 +33,17 @@ type Options struct {
 
 	More []string // further instances of the account, each with tables of its own
 
-	// Hosts are names, in lower case, by which clients may call the server while its secret is the built-in one, beside addresses
-	// and localhost.
+	// Hosts are names, in lower case, by which clients may call the server while its secret is the built-in one, besides
+	// addresses and localhost.
 	Hosts []string
 
-	// AnyCredentials takes every access key, secret and instance, each of which has tables of its own. Answers are signed only for who knows the secret.
+	// AnyCredentials accepts every access key, secret and instance, each with its own tables. Answers are signed only for
+	// clients with the known secret.
 	AnyCredentials bool
-	// IgnoreStreams takes tables with a stream, and describes them with it. There is none: requests that read streams are refused all the same.
+	// IgnoreStreams accepts tables with a stream and describes them with it. The stream does not exist: requests that read
+	// streams are still refused.
 	IgnoreStreams bool
-	// NoAdmin says that the paths under /_engine/ are not there for clients of the network.
+	// NoAdmin hides the paths under /_engine/ from network clients.
 	NoAdmin bool
 
 	NoSync   bool             // acknowledged writes are not synced
@@ -52,7 +54,8 @@ type Options struct {
 	Faults   *faults.Plan     // nil is none
 	Log      *log.Logger      // of what is wrong with the engine itself; nil is the standard logger
 
-	// The least time between two changes of a table's reserved throughput; 0 is DefaultThroughputInterval, less is none.
+	// The minimum time between two changes of a table's reserved throughput; 0 means DefaultThroughputInterval, less means
+	// none.
 	ThroughputInterval time.Duration
 	MaxTables          int // tables of the instance; 0 means no quota, the service's is 64
 	TableOps           int // table operations in any second; 0 means no limit, the service's is 10
@@ -86,7 +89,7 @@ type Server struct {
 // IsStore reports whether a folder holds a store.
 func IsStore(dir string) bool { return store.IsStore(dir) }
 
-// Open opens the store in dir, creating it when it is missing (unless ReadOnly).
+// Open opens the store in dir, and creates it if missing (unless ReadOnly).
 func Open(dir string, o Options) (*Server, error) {
 	o.ThroughputInterval = cmp.Or(o.ThroughputInterval, DefaultThroughputInterval)
 	s := newServer(o)
@@ -134,7 +137,7 @@ func newServer(o Options) *Server {
 	return s
 }
 
-// SetFaults replaces the plan of faults; nil is none.
+// SetFaults replaces the plan of faults; nil means none.
 func (s *Server) SetFaults(p *faults.Plan) {
 	_ = s.further(func(of *Server) error { of.SetFaults(p); return nil })
 	s.plan.Store(p)
@@ -143,7 +146,7 @@ func (s *Server) SetFaults(p *faults.Plan) {
 	}
 }
 
-// HasTable reports whether there is a table of that name.
+// HasTable reports whether a table exists.
 func (s *Server) HasTable(name string) bool { return s.store.Table([]byte(name)) != nil }
 
 // DropTable deletes a table, as DeleteTable does.
@@ -156,7 +159,7 @@ func (s *Server) DropTable(ctx context.Context, name string) error {
 	return nil
 }
 
-// Faults is the present plan of faults, nil for none.
+// Faults is the current plan of faults, nil for none.
 func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
 // begin admits a request, until Close.
@@ -172,8 +175,8 @@ func (s *Server) begin() bool {
 	}
 }
 
-// Close refuses new requests, waits for those being served, applies at once what was to be applied late, and closes
-// the store. A second Close does nothing.
+// Close refuses new requests, waits for those in progress, applies late requests at once, and closes the store. A
+// second Close does nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	select {
@@ -189,8 +192,8 @@ func (s *Server) Close() error {
 	return errors.Join(s.further((*Server).Close), s.store.Close())
 }
 
-// applyLate runs apply after the delay, or at once when the server closes, unless the plan's time is over. The request that asks is being served, so
-// the server cannot have closed yet.
+// applyLate runs apply after the delay, or at once if the server closes, unless the plan's time is over. The calling
+// request is in progress, so the server cannot have closed yet.
 func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
 	began := time.Now()
 	end := plan.Begin(began)
@@ -208,7 +211,7 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 	})
 }
 
-// Sync returns when everything that was acknowledged survives a crash.
+// Sync returns when every acknowledged write survives a crash.
 func (s *Server) Sync() error {
 	if !s.begin() {
 		return errors.New("the server is closed")

@@ -15,18 +15,18 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Simulation is what is simulated of a table, with a sample that is typed by the table's partition key.
+// Simulation configures the simulation of a table, with a sample of the type of its partition key.
 type Simulation struct {
 	sim.Config
 	SampleLines []string // partition-key values as text (of a binary: its bytes); not empty, they take Sample's place
-	// Choices are answers that the real service's documentation leaves open; those of every table, not of one.
+	// Choices are answers that the real service's documentation leaves open, for all tables, not for one.
 	Choices Choices
 }
 
 // Choices are answers that the service's documentation leaves open; see store.Choices.
 type Choices = store.Choices
 
-// Simulator is the simulation of a server's tables, off until it is told otherwise. It is safe for concurrent use.
+// Simulator simulates a server's tables; it is off at first. It is safe for concurrent use.
 type Simulator struct {
 	server *Server
 	on     atomic.Bool
@@ -36,21 +36,20 @@ type Simulator struct {
 	defaults *Simulation // nil: tables are simulated one by one
 }
 
-// simTable is a simulated table.
 type simTable struct {
 	*sim.Table
 	name string
 	key  wire.KeyColumn // the partition key
 }
 
-// ErrNoTable is what the Simulator's methods wrap when there is no such table.
+// ErrNoTable is wrapped by the Simulator's methods if a table does not exist.
 var ErrNoTable = errors.New("there is no such table")
 
-// Sim is the simulation of the server's tables.
+// Sim returns the simulation of the server's tables.
 func (s *Server) Sim() *Simulator { return s.sim }
 
-// Simulate sets what is simulated of a table, or with "" of every table, also those made later. It replaces what was
-// set before; partitions stay.
+// Simulate sets the simulation of a table or, with "", of every table including future ones. It replaces the former
+// one; partitions stay.
 func (m *Simulator) Simulate(table string, c Simulation) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -145,10 +144,10 @@ func (m *Simulator) add(t *store.Table, c sim.Config) *simTable {
 	return st
 }
 
-// learnt is how many keys of the rows that are there stand for all of them.
+// learnt is how many existing keys stand for all rows.
 const learnt = 1024
 
-// learn tells the simulation which keys are in the table already, and cuts it at them if it is to be cut.
+// learn tells the simulation about the existing keys of a table, and cuts it at them if requested.
 func (m *Simulator) learn(t *store.Table, st *simTable, c sim.Config) error {
 	cells, rows, err := m.server.store.EvenKeys(context.Background(), t, max(learnt, 20*c.Partitions))
 	if err != nil || rows == 0 {
@@ -177,7 +176,7 @@ func cellKeys(cells []wire.Cell) []sim.Key {
 	return keys
 }
 
-// find is a request's way to the simulation of a table; nil is none.
+// find finds the simulation of a request's table, or nil.
 func (m *Simulator) find(name []byte) *simTable {
 	t := m.server.store.Table(name)
 	if t == nil {
@@ -192,7 +191,7 @@ func (m *Simulator) find(name []byte) *simTable {
 	return m.begin(t)
 }
 
-// begin simulates a table as every table is, or else nothing of it, if it is not simulated yet.
+// begin simulates a table that is not simulated yet, as configured for every table, or not at all.
 func (m *Simulator) begin(t *store.Table) *simTable {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +208,7 @@ func (m *Simulator) begin(t *store.Table) *simTable {
 	return m.add(t, c)
 }
 
-// prepare refuses a new table whose partition key the sample does not fit, and lets come of its partitions what the
+// prepare refuses a new table if the sample does not fit its partition key, and treats its initial partitions as the
 // simulation of every table says.
 func (m *Simulator) prepare(r *wire.CreateTable) *wire.Error {
 	m.mu.RLock()
@@ -231,14 +230,14 @@ func (m *Simulator) prepare(r *wire.CreateTable) *wire.Error {
 	return nil
 }
 
-// forget drops what is simulated of a table that is no more.
+// forget ends the simulation of a deleted table.
 func (m *Simulator) forget(t *store.Table) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.tables, t)
 }
 
-// ensure returns the simulation of a table, created if it is missing.
+// ensure returns the simulation of a table, created if missing.
 func (m *Simulator) ensure(table string) (*store.Table, *simTable, error) {
 	t := m.server.store.Table([]byte(table))
 	if t == nil {
@@ -252,7 +251,7 @@ func (m *Simulator) ensure(table string) (*store.Table, *simTable, error) {
 	return t, st, nil
 }
 
-// Cut says where to cut a table: one of Keys, Even and Sample.
+// Cut is where to cut a table: one of Keys, Even and Sample.
 type Cut struct {
 	Keys        []sim.Key     // add these to the bounds
 	Even        int           // this many partitions, evenly over the table's rows
@@ -298,7 +297,7 @@ func (m *Simulator) Move(table string, partition int, unavailable time.Duration)
 	return st.Move(m.server.o.Now(), partition, unavailable)
 }
 
-// Stats are the counts of the simulated tables by name.
+// Stats returns the counts of the simulated tables by name.
 func (m *Simulator) Stats() map[string]sim.Stats {
 	stats := map[string]sim.Stats{}
 	for _, st := range m.all() {
@@ -307,7 +306,7 @@ func (m *Simulator) Stats() map[string]sim.Stats {
 	return stats
 }
 
-// ResetStats forgets the counts.
+// ResetStats resets the counts.
 func (m *Simulator) ResetStats() {
 	for _, st := range m.all() {
 		st.Reset()

@@ -24,8 +24,8 @@ func (s *Server) listTable(context.Context, struct{}) ([]byte, *wire.Error) {
 	return wire.AppendListTable(nil, s.store.Tables()), nil
 }
 
-// listNothing answers what tables could have and the engine's never do: search indexes, streams, tables of time series. All three
-// answers are a list in an otherwise empty message.
+// listNothing answers for objects that the engine's tables never have: search indexes, streams, time-series tables. All
+// three answers are a list in an otherwise empty message.
 func (s *Server) listNothing(_ context.Context, name []byte) (_ []byte, err *wire.Error) {
 	if name != nil {
 		_, err = s.table(name)
@@ -33,7 +33,7 @@ func (s *Server) listNothing(_ context.Context, name []byte) (_ []byte, err *wir
 	return nil, err
 }
 
-// table looks a table up for the operations that fail as a whole without it.
+// table looks up a table for the operations that fail as a whole without it.
 func (s *Server) table(name []byte) (*store.Table, *wire.Error) {
 	if !wire.ValidTableName(name) {
 		return nil, wire.Invalid("Invalid table name: '%s'.", name)
@@ -44,7 +44,7 @@ func (s *Server) table(name []byte) (*store.Table, *wire.Error) {
 	return nil, wire.Fail(wire.CodeObjectNotExist)
 }
 
-// lookup looks a table up; nil means no such table, or one that is so new that it is said to be missing.
+// lookup looks up a table; nil means that it does not exist, or is so new that it is said to be missing.
 func (s *Server) lookup(name []byte) *store.Table {
 	t := s.store.Table(name)
 	if t == nil {
@@ -124,8 +124,7 @@ func (s *Server) splitPoints(ctx context.Context, r *wire.SplitPoints) ([]byte, 
 	return wire.AppendSplitPoints(nil, units, d.Key, points, s.sim.locations(d, points)), nil
 }
 
-// opsLimit is how often tables may be asked about or changed: in any second as many times as it says. Refused
-// operations do not count.
+// opsLimit limits the table operations in any second. Refused operations do not count.
 type opsLimit struct {
 	perSecond int // 0 means no limit
 	mu        sync.Mutex

@@ -39,7 +39,7 @@ func endTransaction(commit bool) operation {
 	}
 }
 
-// oneUnit is a call that takes a write capacity unit of the partition of a key. It has no answer that would say so.
+// oneUnit is a call that takes one write capacity unit of a key's partition. Its answer does not report that.
 func oneUnit(table []byte, key []wire.Cell, f func(context.Context) ([]byte, *wire.Error)) *plain {
 	p := &plain{n: 1, unit: true}
 	outcome := make([]wire.Outcome, 1)

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// carry runs a call, as the simulation lets it.
+// carry runs a call under the simulation.
 func (s *Server) carry(ctx context.Context, c call) ([]byte, *wire.Error) {
 	if !s.sim.on.Load() {
 		if err := s.limitInstance(c); err != nil {
@@ -39,7 +39,7 @@ func (s *Server) carry(ctx context.Context, c call) ([]byte, *wire.Error) {
 	return out, err
 }
 
-// limitInstance refuses a write request as a whole, if it is over what the instance takes.
+// limitInstance refuses a write request as a whole if it exceeds the instance's capacity.
 func (s *Server) limitInstance(c call) *wire.Error {
 	if s.instance == nil {
 		return nil
@@ -59,7 +59,7 @@ func (s *Server) limitInstance(c call) *wire.Error {
 	return wire.Fail(wire.CodeFlowControl)
 }
 
-// wait returns after d, or at once when the server closes. It is false when the caller has gone first.
+// wait returns after d, or at once if the server closes. It is false if the caller has gone first.
 func (s *Server) wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -75,8 +75,8 @@ func (s *Server) wait(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// visit is one request as the simulation sees it: rows or keys in request order, and whose tables they are. It is
-// pooled, so that a row costs no allocation.
+// visit is one request as the simulation sees it: rows or keys in request order, and their tables. It is pooled, so
+// that a row costs no allocation.
 type visit struct {
 	sim      *Simulator
 	tables   []visited
@@ -85,7 +85,7 @@ type visit struct {
 	outcomes []wire.Outcome // of a write's rows; nil for a read
 }
 
-// visited is a table of a request: the rows from from to the next one's.
+// visited is a table of a request: the rows from from to the next table's.
 type visited struct {
 	table  *simTable // nil means no such table
 	from   int
@@ -101,12 +101,12 @@ func (v *visit) release() {
 	visits.Put(v)
 }
 
-// open says that the rows to come are of a table.
+// open begins the rows of a table.
 func (v *visit) open(name []byte) {
 	v.tables = append(v.tables, visited{v.sim.find(name), len(v.rows), int32(v.sim.copies(name))})
 }
 
-// copies is how often a row of a table is paid for: once, and for each index.
+// copies is how often a row of a table is paid for: once, and once for each index.
 func (m *Simulator) copies(name []byte) int {
 	copies := 1 + m.answers(name).Indexes
 	if t := m.server.store.Table(name); t != nil {
@@ -125,8 +125,8 @@ func (v *visit) change(c *wire.Change, o *wire.Outcome) {
 	r.Bytes, r.Units = int32(size), wire.Units(size)*v.tables[len(v.tables)-1].copies
 }
 
-// key adds a row by its primary key. What the table will refuse anyway, for its type or because there is no such table,
-// does not concern a partition.
+// key adds a row by its primary key. Rows that the table will refuse anyway, for their type or because it does not
+// exist, do not concern a partition.
 func (v *visit) key(key []wire.Cell) {
 	v.rows = append(v.rows, sim.Row{Verdict: sim.Exempt})
 	r := &v.rows[len(v.rows)-1]
@@ -139,7 +139,7 @@ func (v *visit) key(key []wire.Cell) {
 		r.Verdict = sim.Undecided // the first partition's
 	case c.Type != t.key.Type.ValueType():
 	case c.Type == wire.Integer:
-		// An arena that moves leaves the keys handed out where they were.
+		// When an arena moves, keys already handed out stay where they were.
 		from := len(v.integers)
 		v.integers = sim.AppendInteger(v.integers, c.Int())
 		r.Key, r.Verdict = v.integers[from:], sim.Undecided
@@ -148,7 +148,7 @@ func (v *visit) key(key []wire.Cell) {
 	}
 }
 
-// each calls f with each table that there is and its rows, the first of which is the request's row number from.
+// each calls f with each existing table and its rows, the first of which is row number from of the request.
 func (v *visit) each(f func(t *simTable, from int, rows []sim.Row)) {
 	for i, t := range v.tables {
 		end := len(v.rows)
@@ -166,8 +166,8 @@ func (v *visit) latency(now time.Time) (slowest time.Duration) {
 	return slowest
 }
 
-// decide settles the rows that are not served, and returns how much later the answer leaves for the capacity. The errors are
-// shared: nobody changes them.
+// decide settles the rows that are not served, and returns how much later the answer leaves because of the capacity.
+// The errors are shared and must not be changed.
 func (v *visit) decide(now time.Time, c call) (delay time.Duration) {
 	v.each(func(t *simTable, from int, rows []sim.Row) {
 		if v.outcomes == nil {

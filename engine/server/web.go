@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Limits bound what clients over a port may take of the machine. A zero field is that of DefaultLimits.
+// Limits limit the resources of clients over a port. A zero field means that of DefaultLimits.
 type Limits struct {
 	Connections   int           // open at once; for more, idle ones and those without a known key are closed
 	HeaderBytes   int           // of a request's line and headers together
@@ -26,16 +26,17 @@ type Limits struct {
 	TLS *tls.Config // nil speaks plain HTTP
 }
 
-// serving are the limits of a listener and what is left of them.
+// serving holds a listener's limits and what is left of them.
 type serving struct {
 	Limits
 	bodies *bodyBudget
 }
 
-// limitsKey is that of *serving in a request's context.
+// limitsKey is the key of *serving in a request's context.
 type limitsKey struct{}
 
-// DefaultLimits suit one machine. They bound memory too: bodies share BodyBytes, answers are 5 MB and about as much each.
+// DefaultLimits suit one machine. They bound memory too: bodies share BodyBytes; an answer is 5 MB and takes about as
+// much again.
 var DefaultLimits = Limits{
 	Connections:   512,
 	HeaderBytes:   64 << 10,
@@ -48,7 +49,7 @@ var DefaultLimits = Limits{
 	BodyWait:      10 * time.Second,
 }
 
-// filled are the limits with the defaults where nothing is said.
+// filled returns the limits with defaults instead of zeros.
 func (l Limits) filled() Limits {
 	d := DefaultLimits
 	l.Connections = cmp.Or(l.Connections, d.Connections)
@@ -63,8 +64,8 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// ServeListener answers what comes in at a listener until ctx is done. Then it accepts nothing more, lets requests
-// in flight finish within the grace, cuts what is left, and returns nil. The listener is closed; the store is not.
+// ServeListener answers requests at a listener until ctx is done. Then it accepts no more, lets requests in flight
+// finish within the grace, cuts the rest, and returns nil. The listener is closed; the store is not.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limits Limits) error {
 	limits = limits.filled()
 	under := &serving{limits, newBodyBudget(limits.BodyBytes, limits.BodyWait)}

@@ -10,14 +10,13 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// MaxPartitions is how many partitions a table may have.
 const MaxPartitions = 4096
 
-// DefaultMaxPartitions is where splits by themselves stop when nothing else is said.
+// DefaultMaxPartitions is the default limit of automatic splits.
 const DefaultMaxPartitions = 32
 
-// Config is what is simulated of a table. The zero Config simulates nothing but counts. Its JSON
-// has no times, for they have no unit there.
+// Config configures the simulation of a table. The zero Config only counts. Its JSON has no times, because they have no
+// unit there.
 type Config struct {
 	PartitionUnits float64         `json:"partition_wcu"` // write units a second of one partition; 0 means no limit
 	Burst          time.Duration   `json:"-"`             // what an idle token bucket saves up at most; 0 is a second
@@ -39,8 +38,8 @@ type Config struct {
 	Seed      uint64    `json:"seed"`
 }
 
-// Answers are what requests about a table are answered, where nobody knows for certain what the service does. The zero
-// Answers are what its documentation leads one to expect.
+// Answers are the answers to requests about a table where the service's behaviour is unknown. The zero Answers are
+// those its documentation suggests.
 type Answers struct {
 	NewTableMissing time.Duration `json:"-"`           // for this long after CreateTable the table is said not to exist
 	HideBounds      bool          `json:"hide_bounds"` // DescribeTable names no bounds of partitions
@@ -49,7 +48,7 @@ type Answers struct {
 	Indexes         int           `json:"indexes"`     // that DescribeTable names; each row takes its units for each
 }
 
-// What the places of split points may stand for.
+// What the places of split points may mean.
 const (
 	LocatePartitions = "partition"
 	LocateNodes      = "node"  // machines, each of which serves NodePartitions neighbouring partitions
@@ -60,7 +59,7 @@ const (
 // MaxIndexes is how many secondary indexes a table may have.
 const MaxIndexes = 5
 
-// What may come of the partitions that CreateTable asks for.
+// How the partitions requested by CreateTable are treated.
 const (
 	PreSplitHeard   = "heard"   // the table begins with them
 	PreSplitIgnored = "ignored" // it begins with one
@@ -70,7 +69,7 @@ const (
 // NodePartitions is how many neighbouring partitions a machine serves.
 const NodePartitions = 4
 
-// AutoSplit are splits by size and by load.
+// AutoSplit configures splits by size and by load.
 type AutoSplit struct {
 	Bytes         int64         `json:"bytes"`          // written to a partition that is simulated; 0 is not by size
 	Load          float64       `json:"load"`           // share of its capacity; 0 is not by load
@@ -79,8 +78,8 @@ type AutoSplit struct {
 	MaxPartitions int           `json:"max_partitions"` // 0 is DefaultMaxPartitions
 }
 
-// Splits are splits by the clock, which starts with the first row that is written. In each round every partition is
-// halved, at the keys of the sample or those written so far.
+// Splits configures splits by the clock, which starts with the first row written. Each round halves every partition, at
+// the keys of the sample or those written so far.
 type Splits struct {
 	Start         time.Duration `json:"-"`              // of the first round; 0 is Every
 	Every         time.Duration `json:"-"`              // from round to round; 0 is one round only
@@ -91,13 +90,13 @@ type Splits struct {
 
 func (s *Splits) on() bool { return s.Start > 0 || s.Every > 0 }
 
-// Moves are partitions chosen at random that stop serving for a while.
+// Moves configures random partitions that stop serving for a while.
 type Moves struct {
 	PerMinute   float64       `json:"per_minute"` // over the whole table; 0 is none
 	Unavailable time.Duration `json:"-"`
 }
 
-// Throttle codes a Config may name.
+// Throttle codes for a Config.
 const (
 	NotEnoughCapacityUnit = "OTSNotEnoughCapacityUnit"
 	CapacityUnitExhausted = "OTSCapacityUnitExhausted"
@@ -110,7 +109,7 @@ const (
 	longest           = float64(100 * time.Hour) // so that no sum of times overflows
 )
 
-// Check says what is wrong with a Config, in the words of its fields' users.
+// Check returns what is wrong with a Config, in the words of its fields' users.
 func (c *Config) Check() error {
 	for _, n := range []struct {
 		name  string
@@ -174,7 +173,7 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// filled is c with the defaults in place of zeros.
+// filled returns c with defaults instead of zeros.
 func (c Config) filled() Config {
 	c.Burst = cmp.Or(c.Burst, time.Second)
 	c.ThrottleCode = cmp.Or(c.ThrottleCode, NotEnoughCapacityUnit)
@@ -185,7 +184,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// limiter is one of units a second that begins at a time; 0 means no limit.
+// limiter makes a limiter of units a second that begins at a time; 0 means no limit.
 func (c *Config) limiter(units float64, at int64) *limiter.Limiter {
 	l, err := limiter.New(limiter.Options{Kind: c.Limiter, Rate: units, Burst: c.Burst}, time.Unix(0, at))
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Key is a value of a partition key as bytes that sort as the service sorts the values: the content of a string or
-// binary, or what AppendInteger makes of an integer. A table's keys are all of one type, so none is marked.
-// The empty Key as a partition's start also stands for the infinity below all keys.
+// Key is a value of a partition key as bytes in the service's order: the content of a string or binary, or what
+// AppendInteger makes of an integer. A table's keys all have one type, so none is marked. The empty Key as a
+// partition's start also stands for the infinity below all keys.
 type Key string
 
 // AppendInteger appends the Key of an integer: big-endian with the sign flipped, so that negative ones sort first.
@@ -18,7 +18,6 @@ func AppendInteger(dst []byte, v int64) []byte {
 // IntegerKey is the Key of an integer.
 func IntegerKey(v int64) Key { return Key(AppendInteger(nil, v)) }
 
-// Integer is the value of an integer's Key.
 func (k Key) Integer() (v int64, ok bool) {
 	if len(k) != 8 {
 		return 0, false
@@ -26,8 +25,8 @@ func (k Key) Integer() (v int64, ok bool) {
 	return int64(binary.BigEndian.Uint64([]byte(k)) ^ 1<<63), true
 }
 
-// Quantiles are the keys that cut sorted keys into n parts as even as they can be; equal ones are given once, so with
-// few distinct keys there are fewer parts.
+// Quantiles returns the keys that cut sorted keys into n parts as evenly as possible; equal ones are given once, so
+// with few distinct keys there are fewer parts.
 func Quantiles(sorted []Key, n int) []Key {
 	if len(sorted) == 0 {
 		return nil
@@ -40,8 +39,8 @@ func Quantiles(sorted []Key, n int) []Key {
 	return slices.DeleteFunc(points, func(k Key) bool { return k == sorted[0] }) // nothing would be below it
 }
 
-// halve is the key that cuts sorted keys into two parts as even as they can be, neither without a key. ok is false
-// when all are the same: a partition-key value cannot be split.
+// halve returns the key that cuts sorted keys into two non-empty parts as evenly as possible. ok is false if all are
+// the same: a partition-key value cannot be split.
 func halve(sorted []Key) (point Key, ok bool) {
 	if len(sorted) < 2 || sorted[0] == sorted[len(sorted)-1] {
 		return "", false

@@ -9,7 +9,7 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// partition is a key range and who serves it. Times are Unix nanoseconds.
+// partition is a key range and its server. Times are Unix nanoseconds.
 type partition struct {
 	id         int
 	start, end Key // end is meaningful unless last
@@ -35,7 +35,7 @@ type partition struct {
 	seconds     []Second
 }
 
-// Count is what happened to rows.
+// Count counts what happened to rows.
 type Count struct {
 	Rows        int64 `json:"rows"`   // let through to the table
 	Units       int64 `json:"units"`  // write capacity units of these
@@ -72,7 +72,7 @@ func (p *partition) away(at int64, auto *AutoSplit) Verdict {
 	return Unavailable
 }
 
-// note counts a row for which there is capacity, or is not.
+// note counts a row for which there is or is not capacity.
 func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict {
 	second := p.second(at, auto)
 	if !taken {
@@ -93,7 +93,8 @@ func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict 
 	return Accepted
 }
 
-// second is the count of the second at lies in. A new one settles whether the one before was busy enough for a split.
+// second is the count of the second that contains at. A new one decides whether the previous one was busy enough for a
+// split.
 func (p *partition) second(at int64, auto *AutoSplit) *Count {
 	unix := at / 1e9
 	if n := len(p.seconds); n > 0 {
@@ -126,14 +127,14 @@ func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
 	}
 }
 
-// serve makes the partition one that serves from a time on, unless it is stopped for longer.
+// serve makes the partition serve from a time on, unless it is stopped for longer.
 func (p *partition) serve(from int64) {
 	p.since = max(p.since, p.until, from)
 	p.until, p.down = p.since, 0
 	p.limit.Restart(time.Unix(0, p.since))
 }
 
-// stop makes the partition serve only from until on, again with its limit as it began.
+// stop makes the partition serve only from until on, with its limit as at the beginning.
 func (p *partition) stop(at, until int64) {
 	if until <= p.until {
 		return
@@ -143,24 +144,24 @@ func (p *partition) stop(at, until int64) {
 	p.limit.Restart(time.Unix(0, until))
 }
 
-// instanceBurst is for how long an instance saves up what is not used. Usage is judged by the instant.
+// instanceBurst is how long an instance saves up unused capacity. Usage is judged by the instant.
 const instanceBurst = 100 * time.Millisecond
 
-// Instance is what all tables of an instance may take together. It is safe for concurrent use.
+// Instance is the limit of an instance over all its tables. It is safe for concurrent use.
 type Instance struct {
 	mu    sync.Mutex
 	limit *limiter.Limiter
 	count InstanceCount
 }
 
-// InstanceCount is what happened to requests.
+// InstanceCount counts what happened to requests.
 type InstanceCount struct {
 	Units   int64 `json:"units"`            // of requests let through to their tables
 	Refused int64 `json:"refused_requests"` // 429 OTSFlowControl
 	Rows    int64 `json:"refused_rows"`     // of those
 }
 
-// NewInstance is an instance that takes so many units a second from now on, with nothing saved up.
+// NewInstance makes an instance that takes rate units a second from now on, with nothing saved up.
 func NewInstance(rate float64, now time.Time) *Instance {
 	c := Config{Burst: instanceBurst}
 	return &Instance{limit: c.limiter(min(rate, maxUnits), now.UnixNano())}
@@ -179,14 +180,14 @@ func (i *Instance) Take(now time.Time, units float64, rows int) bool {
 	return true
 }
 
-// Count is what has happened since the start, or the last Reset.
+// Count returns the counts since the start or the last Reset.
 func (i *Instance) Count() InstanceCount {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.count
 }
 
-// Reset forgets the counts, and what was saved up.
+// Reset resets the counts and what was saved up.
 func (i *Instance) Reset(now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

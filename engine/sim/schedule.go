@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// schedule is what will happen to a table by itself. Nothing waits for it: every call first makes happen what is due,
-// as of the time it was due.
+// schedule holds the automatic changes of a table. Nothing waits for them: every call first makes the changes that are
+// due, as of the times they were due.
 type schedule struct {
 	begun bool
 	due   int64 // the earliest of the following, never if there is none
@@ -59,10 +59,10 @@ func (t *Table) plan() {
 	}
 }
 
-// maxCatchUp bounds what happens at once after nobody has asked for long.
+// maxCatchUp limits the changes made at once after a long time without calls.
 const maxCatchUp = 10_000
 
-// advance makes happen what was due until now.
+// advance makes the changes due until now.
 func (t *Table) advance(now int64) {
 	if !t.clock.begun {
 		return
@@ -92,7 +92,7 @@ func (t *Table) happen(at int64) {
 	}
 }
 
-// skip forgets what is overdue.
+// skip drops overdue changes.
 func (t *Table) skip(now int64) {
 	t.clock.split = nil
 	if t.clock.round <= now {
@@ -120,7 +120,7 @@ func (t *Table) startRound(at int64) {
 	}
 }
 
-// splitDue halves the partition with the number, if it is still there and has two keys.
+// splitDue halves the partition with a number, if it still exists and has two keys.
 func (t *Table) splitDue(id int, at int64) {
 	for _, p := range t.parts {
 		if p.id == id {

@@ -8,8 +8,8 @@ import (
 // maxEnded is how many replaced partitions are remembered with their counts.
 const maxEnded = MaxPartitions
 
-// cut makes the sorted points the bounds. A partition that keeps its range stays; the others end, and new ones take
-// over with what is known of their keys. They serve after unavailable, with the full capacity and empty buckets.
+// cut makes the sorted points the bounds. A partition with an unchanged range stays; the others end, and new ones take
+// over what is known of their keys. They serve after unavailable, with full capacity and empty buckets.
 func (t *Table) cut(at int64, points []Key, unavailable time.Duration) {
 	parts := make([]*partition, 0, len(points)+1)
 	old := 0 // the first old partition that reaches into the new one
@@ -71,7 +71,7 @@ func (t *Table) retire(at int64, next []*partition) {
 	}
 }
 
-// halve splits a partition in the middle of what is known of its keys, and reports whether it could.
+// halve splits a partition in the middle of its known keys, and reports whether it could.
 func (t *Table) halve(p *partition, at int64, unavailable time.Duration) bool {
 	point, ok := t.middle(p)
 	if !ok {
@@ -83,7 +83,7 @@ func (t *Table) halve(p *partition, at int64, unavailable time.Duration) bool {
 	return true
 }
 
-// middle is the key at which the configured sample, or else the keys seen, would be halved.
+// middle is the key that halves the configured sample, or else the keys seen.
 func (t *Table) middle(p *partition) (Key, bool) {
 	from, _ := slices.BinarySearch(t.config.Sample, p.start)
 	to := len(t.config.Sample)
@@ -108,7 +108,7 @@ func (t *Table) splitRipe(at int64) {
 	}
 }
 
-// cutBySeen cuts a table that was to have partitions from the start, once enough rows have shown where.
+// cutBySeen cuts a table that was to have initial partitions, once enough rows have shown where.
 func (t *Table) cutBySeen(at int64) {
 	n := t.config.Partitions
 	if n < 2 || len(t.config.Sample) > 0 || len(t.parts) > 1 {

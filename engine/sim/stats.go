@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Stats are a table's counts since it is simulated, or since Reset.
+// Stats holds a table's counts since it is simulated, or since Reset.
 type Stats struct {
 	Count
 	Requests   int64 // writes
 	Partitions []PartitionStats
 }
 
-// PartitionStats are one partition's, present or ended.
+// PartitionStats are the counts of one partition, current or ended.
 type PartitionStats struct {
 	Number     int // lasting
 	Position   int // in key order, -1 when it has ended
@@ -33,7 +33,7 @@ type PartitionStats struct {
 	Seconds []Second
 }
 
-// Stats are the counts at present: the ended partitions first, then the others in key order.
+// Stats returns the current counts: the ended partitions first, then the others in key order.
 func (t *Table) Stats(now time.Time) Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +65,7 @@ func unixTime(ns int64) time.Time {
 	return time.Unix(0, ns)
 }
 
-// Reset forgets the counts and the ended partitions; partitions and buckets stay.
+// Reset resets the counts and forgets the ended partitions; partitions and buckets stay.
 func (t *Table) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,8 +75,8 @@ func (t *Table) Reset() {
 	}
 }
 
-// sampler keeps a random choice of the keys it has seen, to know where halves would be even. It draws how many keys to
-// pass over, so most keys cost a comparison of two numbers.
+// sampler keeps a random choice of the keys seen, to find even halves. It draws how many keys to skip, so most keys
+// cost one comparison of numbers.
 type sampler struct {
 	keys [][]byte
 	size int   // keys kept at most
@@ -101,7 +101,7 @@ func (s *sampler) add(key []byte, rng *rand.Rand) {
 	}
 }
 
-// part is a sampler of the keys that keep says yes to.
+// part is a sampler of the keys selected by keep.
 func (s *sampler) part(keep func(Key) bool) (p sampler) {
 	p.size = s.size
 	for _, k := range s.keys {
@@ -115,7 +115,6 @@ func (s *sampler) part(keep func(Key) bool) (p sampler) {
 	return p
 }
 
-// sorted returns the keys in their order.
 func (s *sampler) sorted() []Key {
 	keys := make([]Key, len(s.keys))
 	for i, k := range s.keys {

@@ -10,7 +10,7 @@ import (
 	"example.com/tsimport/engine/limiter"
 )
 
-// Row is what a table is asked about a row.
+// Row is one row of a request to decide about.
 type Row struct {
 	Key     []byte // partition key in the form of Key, only looked at during the call
 	Units   int32  // write capacity units
@@ -23,7 +23,6 @@ type Row struct {
 // Verdict is whether a row is served.
 type Verdict uint8
 
-// The verdicts.
 const (
 	Undecided Verdict = iota
 	Accepted
@@ -32,8 +31,8 @@ const (
 	Exempt // not for the simulation to settle; set by the caller
 )
 
-// Table is the simulated side of one table. It is safe for concurrent use; a call holds its one lock, and never waits
-// for anything else.
+// Table simulates one table. It is safe for concurrent use; a call holds its one lock, and never waits for anything
+// else.
 type Table struct {
 	mu       sync.Mutex
 	config   Config
@@ -48,16 +47,16 @@ type Table struct {
 	asked []limiter.Row    // of one partition, used again
 }
 
-// minSeen is how many rows must have been seen for a table to be cut at their keys: this, and minSeenEach for each
-// partition. A partition keeps sampleSize of its keys to know its middle: with 256 of them halves came out so uneven that even a
-// shuffled file used no more than 0.85 of what 32 partitions allow; a service that knows how large its files are does better.
+// minSeen is the number of seen rows at which a table is cut at their keys: this, and minSeenEach for each partition. A
+// partition keeps sampleSize of its keys to find its middle: with 256, halves were so uneven that even a shuffled file
+// used at most 0.85 of the capacity of 32 partitions; a service that knows the size of its files does better.
 const (
 	minSeen     = 1000
 	minSeenEach = 20
 	sampleSize  = 4096
 )
 
-// NewTable is a table with one partition (or those that c.Sample asks for) that begin to serve at now.
+// NewTable makes a table with one partition (or those of c.Sample), serving from now on.
 func NewTable(c Config, now time.Time) *Table {
 	t := &Table{rng: rand.New(rand.NewPCG(c.Seed, 0))}
 	t.parts = []*partition{t.adopt(&partition{last: true, factor: 1}, now.UnixNano())}
@@ -65,7 +64,7 @@ func NewTable(c Config, now time.Time) *Table {
 	return t
 }
 
-// adopt numbers a new partition and gives it what the configuration says.
+// adopt numbers a new partition and configures it.
 func (t *Table) adopt(p *partition, since int64) *partition {
 	t.lastID++
 	p.id = t.lastID
@@ -81,15 +80,15 @@ func (t *Table) equip(p *partition, from int64) {
 	p.serve(from)
 }
 
-// Answers returns what requests about the table are answered.
+// Answers returns how requests about the table are answered.
 func (t *Table) Answers() Answers {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.config.Answers
 }
 
-// Configure replaces what is simulated. Partitions stay as they are; their buckets are empty, and the clocks of splits
-// and moves start again with the next row.
+// Configure replaces the configuration. Partitions stay; their buckets are empty, and the clocks of splits and moves
+// restart with the next row.
 func (t *Table) Configure(c Config, now time.Time) {
 	c = c.filled()
 	t.mu.Lock()
@@ -111,7 +110,7 @@ func (t *Table) Configure(c Config, now time.Time) {
 	t.slowDown(at)
 }
 
-// slowDown gives the partitions their shares by their present numbers, where shares are configured.
+// slowDown gives the partitions their configured shares by their current numbers.
 func (t *Table) slowDown(at int64) {
 	for i, p := range t.parts {
 		factor := 1.0
@@ -126,7 +125,7 @@ func (t *Table) slowDown(at int64) {
 	}
 }
 
-// Seen tells about rows that were in the table before: some of their keys, evenly chosen, and how many rows there are.
+// Seen reports rows that were already in the table: an even choice of their keys, and the number of rows.
 func (t *Table) Seen(keys []Key, rows int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,14 +136,13 @@ func (t *Table) Seen(keys []Key, rows int64) {
 	}
 }
 
-// ThrottleCode is what throttled rows are refused with.
+// ThrottleCode is the code for throttled rows.
 func (t *Table) ThrottleCode() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.config.ThrottleCode
 }
 
-// route finds the partition of a key.
 func (t *Table) route(key []byte) *partition {
 	low, high := 0, len(t.parts)-1
 	for low < high {
@@ -158,8 +156,8 @@ func (t *Table) route(key []byte) *partition {
 	return t.parts[low]
 }
 
-// Decide settles the undecided rows of one write request, partition by partition, as a service would that hands each
-// its part of the request. It returns after how long the answer leaves: a Limiter may make it wait.
+// Decide settles the undecided rows of one write request, partition by partition, like a service that hands each
+// partition its part of the request. It returns after how long the answer leaves: a Limiter may delay it.
 func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	at := now.UnixNano()
 	t.mu.Lock()
@@ -201,7 +199,7 @@ func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	return delay
 }
 
-// admit settles the undecided rows of the partition of rows[0], and leaves those of others alone.
+// admit settles the undecided rows of the partition of rows[0] and leaves others alone.
 func (t *Table) admit(at int64, rows []Row) (delay time.Duration) {
 	p := rows[0].owner
 	t.asked = t.asked[:0]
@@ -225,7 +223,7 @@ func (t *Table) admit(at int64, rows []Row) (delay time.Duration) {
 	return delay
 }
 
-// Reach settles for the keys of a read whether their partitions serve.
+// Reach decides for the keys of a read whether their partitions serve.
 func (t *Table) Reach(now time.Time, rows []Row) {
 	at := now.UnixNano()
 	t.mu.Lock()
@@ -242,14 +240,14 @@ func (t *Table) Reach(now time.Time, rows []Row) {
 	}
 }
 
-// Refused notes that the table refused an accepted row for what it is; its units are spent.
+// Refused notes that the table refused an accepted row as invalid; its units are spent.
 func (t *Table) Refused(r *Row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.owner.total.Failed++
 }
 
-// Latency draws how long a request that touches the rows' partitions takes: as long as the slowest of them.
+// Latency draws the time of a request that touches the rows' partitions: that of the slowest one.
 func (t *Table) Latency(now time.Time, rows []Row) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -276,7 +274,7 @@ func (t *Table) Latency(now time.Time, rows []Row) time.Duration {
 	return slowest
 }
 
-// Bounds are the keys at which partitions begin, but for the first one.
+// Bounds returns the keys at which partitions begin, except the first.
 func (t *Table) Bounds(now time.Time) []Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -292,14 +290,14 @@ func (t *Table) bounds() []Key {
 	return bounds
 }
 
-// Owner is the lasting number of the partition that a key is in.
+// Owner is the lasting number of the partition that holds a key.
 func (t *Table) Owner(key Key) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.route([]byte(key)).id
 }
 
-// Split adds points to the bounds. The partitions that are cut are replaced by children that serve after unavailable.
+// Split adds points to the bounds. Partitions that are cut are replaced by children that serve after unavailable.
 func (t *Table) Split(now time.Time, points []Key, unavailable time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -307,7 +305,7 @@ func (t *Table) Split(now time.Time, points []Key, unavailable time.Duration) er
 	return t.recut(now.UnixNano(), append(t.bounds(), points...), unavailable)
 }
 
-// Cut makes the points the bounds. Partitions that had the same range before continue as they were.
+// Cut makes the points the bounds. Partitions with an unchanged range continue unchanged.
 func (t *Table) Cut(now time.Time, points []Key, unavailable time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

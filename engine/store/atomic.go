@@ -8,7 +8,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// checkAtomic gives the rows of a table one error when one of them has one, or when they are of several partition keys.
+// checkAtomic gives all rows of a table one error if one of them has an error, or if they have several partition keys.
 // Only rows of tables without an error are left.
 func (w *writer) checkAtomic(tables []TableWrite) {
 	for i := range tables {
@@ -31,7 +31,7 @@ func (w *writer) checkAtomic(tables []TableWrite) {
 	w.leaveOut()
 }
 
-// leaveOut leaves rows without an error.
+// leaveOut keeps only rows without an error.
 func (w *writer) leaveOut() {
 	kept := w.rows[:0]
 	w.placeholders = 0
@@ -48,7 +48,7 @@ func (w *writer) leaveOut() {
 	w.rows = kept
 }
 
-// spread gives all rows of a table the first error that one of them has.
+// spread gives all rows of a table its first error.
 func spread(outcomes []wire.Outcome) {
 	for i := range outcomes {
 		if err := outcomes[i].Err; err != nil {
@@ -60,7 +60,7 @@ func spread(outcomes []wire.Outcome) {
 	}
 }
 
-// applyAtomic puts the rows of each table into a batch of its own, which joins the others when none of them failed.
+// applyAtomic puts the rows of each table into its own batch, which joins the others if none of them failed.
 func (w *writer) applyAtomic(ctx context.Context) *wire.Error {
 	for from := 0; from < len(w.rows); {
 		to := from + 1

@@ -8,21 +8,21 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Choices are answers that the service's documentation leaves open. The zero Choices is how this engine answers by itself;
-// each field is the other answer, so that a client can be tried with both.
+// Choices are answers that the service's documentation leaves open. The zero Choices is the engine's default; each
+// field selects the other answer, so that a client can be tried with both.
 type Choices struct {
 	// FirstWriteWins: of two writes of a cell with one timestamp the first stays, not the later.
 	FirstWriteWins bool `json:"first_write_wins"`
-	// DeletionsHideEarlier: what is written after a column or row was deleted, with a timestamp not above the time of the
-	// deletion, stays hidden. Deletions are remembered in memory only.
+	// DeletionsHideEarlier: a write after the deletion of a column or row, with a timestamp not above the time of the
+	// deletion, stays hidden. Deletions are remembered only in memory.
 	DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
-	// ExclusiveLowerEdge: a timestamp as old as the table's maximum deviation is refused, not taken.
+	// ExclusiveLowerEdge: a timestamp exactly as old as the table's maximum deviation is refused.
 	ExclusiveLowerEdge bool `json:"exclusive_lower_edge"`
 	// IndexDelay is how much later than its table an index shows a write.
 	IndexDelay time.Duration `json:"-"`
 }
 
-// chosen is what Choose has set, and the deletions that count by it.
+// chosen holds the settings of Choose, and the deletions needed for them.
 type chosen struct {
 	now       atomic.Pointer[Choices]
 	mu        sync.Mutex
@@ -36,7 +36,7 @@ func (c *chosen) get() (choices Choices) {
 	return choices
 }
 
-// deleted notes a deletion of a column of a row; without a name, of the row.
+// deleted notes a deletion of a column of a row or, without a name, of the row.
 func (c *chosen) deleted(row, name []byte, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *chosen) deleted(row, name []byte, now int64) {
 	c.deletions[deletionKey(row, name)] = now
 }
 
-// hidden reports whether a deletion hides a cell that is written now.
+// hidden reports whether a deletion hides a cell written now.
 func (c *chosen) hidden(row []byte, cell *wire.Cell) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *chosen) hidden(row []byte, cell *wire.Cell) bool {
 	return false
 }
 
-// deletionKey separates the two by their lengths: keys are of any bytes.
+// deletionKey separates the two by their lengths: keys contain any bytes.
 func deletionKey(row, name []byte) string {
 	return string(row) + "\x00" + string(name) + string([]byte{byte(len(name)), byte(len(name) >> 8)})
 }

@@ -19,7 +19,7 @@ const (
 	dataDir    = "data"
 )
 
-// prepareDir makes sure that dir is ours: it has the marker, or it is empty or missing and gets one.
+// prepareDir ensures that dir is a store: it has the marker, or it is empty or missing and gets one.
 func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 	names, err := fs.List(dir)
 	switch {
@@ -51,7 +51,6 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 	return nil
 }
 
-// IsStore reports whether a folder holds a store.
 func IsStore(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, markerName))
 	return err == nil && info.Mode().IsRegular()
@@ -71,8 +70,8 @@ func checkMarker(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// makeDir creates a directory and its missing parents, and syncs each in the one above: a store in a directory that a
-// loss of power takes away is lost with it.
+// makeDir creates a directory and its missing parents, and syncs each in its parent: losing power must not lose the
+// directory of a store.
 func makeDir(fs vfs.FS, dir string) error {
 	if _, err := fs.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -98,7 +97,7 @@ func syncDir(fs vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-// createMarker writes the marker whole or not at all: a kill leaves an empty directory or a store.
+// createMarker writes the marker atomically: a kill leaves an empty directory or a store.
 func createMarker(fs vfs.FS, dir string) error {
 	if err := writeWhole(fs, dir, markerName, []byte(markerText)); err != nil {
 		return err
@@ -106,7 +105,7 @@ func createMarker(fs vfs.FS, dir string) error {
 	return makeDir(fs, fs.PathJoin(dir, dataDir))
 }
 
-// writeWhole creates a file on disk, whole or not at all, also when others create it too.
+// writeWhole creates a file on disk atomically, even if others create it too.
 func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
 	tmp := fs.PathJoin(dir, fmt.Sprintf("%s.%08x.tmp", name, rand.Uint32()))
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
@@ -127,7 +126,7 @@ func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
 	return syncDir(fs, dir)
 }
 
-// readWhole reads a file of at most limit bytes; what is beyond is left out.
+// readWhole reads a file up to limit bytes.
 func readWhole(fs vfs.FS, name string, limit int64) ([]byte, error) {
 	f, err := fs.Open(name)
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// gather lets one flush write several memtables while rows are written that nobody reads: level 0 gets large files, of which there are
-// few to merge, and memtables stay small. Pebble has one size for both. But a flush takes all memtables that are full when it begins, so
-// each is held back, after it has taken its own, until so many more are full for the next. The log has their rows meanwhile. Pebble's
-// callback for a new file holds none of its locks.
+// gather lets one flush write several memtables while rows are written and not read: level 0 gets few large files to merge, and
+// memtables stay small. Pebble has one size for both. But a flush takes all memtables that are full when it begins, so each flush
+// is held back, after it has taken its own, until enough others are full for the next. The log holds their rows meanwhile.
+// Pebble's callback for a new file holds none of its locks.
 //
-// The first flushes are not held back: to write memtables that have left the processor's caches costs more, which pays once there is
-// much to merge. Reads end it, since they look into each memtable: updates of 1,000,000 rows took half as much CPU again with it.
+// The first flushes are not held back: writing memtables that have left the processor's caches costs more, which pays once there
+// is much to merge. Reads end the holding, since they look into each memtable: it made updates of 1,000,000 rows cost half as
+// much CPU again.
 type gather struct {
 	after int           // so many flushes
 	count int           // memtables; 0 holds nothing back
@@ -29,7 +30,7 @@ type gather struct {
 	on      bool          // the store is open: Pebble waits for flushes while it opens and closes one
 }
 
-// listen follows a database that is about to be opened.
+// listen observes a database about to be opened.
 func (g *gather) listen(l *pebble.EventListener) {
 	l.FlushBegin = func(pebble.FlushInfo) { g.begin() }
 	l.WALCreated = func(pebble.WALCreateInfo) { g.full() }
@@ -66,7 +67,7 @@ func (g *gather) release() {
 	}
 }
 
-// noteRead says that rows are read, and lets the flush continue: memtables take their memory from the cache of blocks.
+// noteRead notes that rows are read, and lets the flush continue: memtables take their memory from the block cache.
 func (g *gather) noteRead() {
 	if g.read.Load() || g.read.Swap(true) {
 		return
@@ -96,7 +97,7 @@ func (g *gather) wait() {
 	}
 }
 
-// hold says whether flushes are held back from now on.
+// hold sets whether flushes are held back from now on.
 func (g *gather) hold(on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// health knows whether the store can still be written.
+// health knows whether the store is still writable.
 type health struct {
 	mu       sync.Mutex
 	err      error         // the first failure of the log or the manifest: final
@@ -37,7 +37,7 @@ func (h *health) cause() error {
 	return h.err
 }
 
-// state is why the store cannot be written, permanently or at present.
+// state returns why the store cannot be written, permanently or at present.
 func (h *health) state() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (h *health) state() error {
 	return h.flushErr
 }
 
-// refusal is why a write cannot start. It is not retryable by code: a full disk does not empty itself.
+// refusal returns why a write cannot start. Its code is not retryable: a full disk does not empty itself.
 func (h *health) refusal() *wire.Error {
 	err := h.state()
 	if err == nil {
@@ -56,7 +56,7 @@ func (h *health) refusal() *wire.Error {
 	return wire.Failf(wire.CodeNoPermission, "The store cannot be written: %v: nothing was applied.", err)
 }
 
-// ambiguous is the answer to a write during which the store failed: it may or may not be there after reopening.
+// ambiguous is the answer to a write during which the store failed: it may or may not exist after reopening.
 func (h *health) ambiguous() *wire.Error {
 	if err := h.cause(); err != nil {
 		return wire.Failf(wire.CodeInternalServerError, "The store failed while writing: %v.", err)
@@ -64,7 +64,7 @@ func (h *health) ambiguous() *wire.Error {
 	return nil
 }
 
-// listener follows the flushes. FlushEnd has an error for an empty memtable too, which is none; those that count are
+// listener observes the flushes. FlushEnd also has an error for an empty memtable, which is not one; real ones are
 // reported once more, as the background error.
 func (h *health) listener() *pebble.EventListener {
 	var ended error // guarded by h.mu: of the last flush
@@ -95,7 +95,7 @@ func (h *health) listener() *pebble.EventListener {
 	}
 }
 
-// compactions is how many may run at a time. Pebble repeats one that meets a damaged file forever and without a pause.
+// compactions is how many may run at a time. Pebble repeats one that meets a damaged file forever, without a pause.
 func (h *health) compactions() (low, high int) {
 	if h.corrupt.Load() {
 		return 0, 1 // Pebble divides by the second
@@ -103,8 +103,8 @@ func (h *health) compactions() (low, high int) {
 	return 1, 2
 }
 
-// logger is Pebble's. Its Fatalf returns, where Pebble's own ends the process: every caller in Pebble that can meet a
-// disk error continues with an error of its own, except the commit, whose caller asks health afterwards.
+// logger is Pebble's. Its Fatalf returns, while Pebble's own ends the process: every caller in Pebble that can meet a
+// disk error continues with its own error, except the commit, whose caller asks health afterwards.
 type logger struct{ health *health }
 
 func (logger) Infof(string, ...any)  {}

@@ -12,10 +12,10 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A secondary index is a table whose rows follow those of another: a row that has all columns of the index's key has one row in it.
-// It is kept in the batch that writes the table's row, so that no crash comes between them.
+// A secondary index is a table with rows that follow another table's: each row with all columns of the index's key has
+// one row in it. It is kept in the batch that writes the table's row, so that no crash separates them.
 
-// index is what a table's description keeps of one of its indexes.
+// index is a table's record of one of its indexes.
 type index struct {
 	ID      uint32
 	Name    string
@@ -25,7 +25,7 @@ type index struct {
 	Local   bool             `json:",omitempty"`
 }
 
-// meta is the index as its table is described with it: with the columns that it was made with.
+// meta is the index as described with its table: with its original columns.
 func (x *index) meta() wire.IndexMeta {
 	m := wire.IndexMeta{Name: x.Name, Columns: x.Columns, Local: x.Local}
 	for i, k := range x.Key {
@@ -37,7 +37,7 @@ func (x *index) meta() wire.IndexMeta {
 	return m
 }
 
-// has reports whether a column is one of the index.
+// has reports whether the index contains a column.
 func (x *index) has(name string) bool {
 	return slices.Contains(x.Columns, name) || slices.ContainsFunc(x.Key, func(k wire.KeyColumn) bool { return k.Name == name })
 }
@@ -51,7 +51,7 @@ func (x *index) table(of *meta) *meta {
 	return m
 }
 
-// newIndex judges an index of a table and gives it a number.
+// newIndex checks an index of a table and numbers it.
 func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
 	if err := wire.CheckIndexable(m.TTL, m.MaxVersions, !m.NoUpdate); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
 	return x, nil
 }
 
-// CreateIndex makes an index of a table. Writers wait while the rows that are there are put into it.
+// CreateIndex creates an index of a table. Writers wait while existing rows are put into it.
 func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -87,7 +87,7 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 	if err != nil {
 		return err
 	}
-	// From now on the number is taken, so that no table gets what a crash leaves of the rows.
+	// From now on the number is taken, so that no table gets the rows that a crash leaves over.
 	counter := s.db.NewBatch()
 	counter.Set(counterKey, binary.BigEndian.AppendUint32(nil, s.nextID), nil)
 	if err := s.commitAndWait(ctx, counter); err != nil {
@@ -148,13 +148,12 @@ func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
 	return nil
 }
 
-// dropRows deletes an index's rows and its description.
 func dropRows(b *pebble.Batch, x *index) {
 	b.Delete(tableKey(x.Name), nil)
 	b.DeleteRange(appendRowPrefix(nil, x.ID), appendRowPrefix(nil, x.ID+1), nil)
 }
 
-// forget drops a table whose description is gone.
+// forget drops a table after its description is gone.
 func (s *Store) forget(name string) {
 	if t := s.Table([]byte(name)); t != nil {
 		t.dropped = true
@@ -162,7 +161,7 @@ func (s *Store) forget(name string) {
 	}
 }
 
-// fill puts the rows of a table into a new index of it. They are synced with the table's description, which comes later.
+// fill puts the rows of a table into a new index. They are synced with the table's description, which comes later.
 func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
 	from, to := appendRowPrefix(nil, m.ID), appendRowPrefix(nil, m.ID+1)
 	return s.rewrite(ctx, from, to, func(b *pebble.Batch, key, value []byte) (more bool, err error) {
@@ -182,7 +181,7 @@ func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
 	})
 }
 
-// entry is the key of the row of an index that a row of its table has, if it has one.
+// entry is the key of the row's entry in the index, if it has one.
 func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.Error) {
 	entry = appendRowPrefix(nil, x.ID)
 	for _, k := range x.Key {
@@ -201,9 +200,9 @@ func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.
 	return entry, true, nil
 }
 
-// row is what a row of an index has beside its key: the columns of the index, and marks of the time to live. One without a name has the
-// time of the newest cell of the table's row, with which that row ends; one for each column of the key that is not of the table's key has
-// the time of its cell, without which the row is not in the index.
+// row returns the non-key part of an index row: the columns of the index, and marks for the time to live. A mark
+// without a name has the time of the newest cell of the table's row, which expires with it. One for each index key
+// column outside the table's key has the time of its cell, without which the row is not in the index.
 func (x *index) row(cells []wire.Cell) []byte {
 	var kept []wire.Cell
 	base := int64(0)
@@ -231,7 +230,7 @@ func mark(name []byte, timestamp int64) wire.Cell {
 	return wire.Cell{Name: name, Type: wire.Boolean, Value: []byte{1}, Timestamp: timestamp, Stamped: true}
 }
 
-// unmark takes the marks from the cells of an index's row, in place. there is false when one has expired.
+// unmark removes the marks from the cells of an index row, in place. there is false if one has expired.
 func (m *meta) unmark(cells []wire.Cell, now *rules) (kept []wire.Cell, there bool) {
 	kept = cells[:0]
 	for i := range cells {
@@ -254,7 +253,7 @@ func named(key []wire.Cell, name string) *wire.Cell {
 	return nil
 }
 
-// newest is the newest version of a column among sorted cells; of several of one time the one that was written last.
+// newest is the newest version of a column among sorted cells; of several with one time, the last one written.
 func newest(cells []wire.Cell, name string) *wire.Cell {
 	for i := range cells {
 		if string(cells[i].Name) != name {
@@ -268,8 +267,8 @@ func newest(cells []wire.Cell, name string) *wire.Cell {
 	return nil
 }
 
-// follow brings the indexes of a row's table up to date, in the batch that writes the row: cells are what it has from now on, sorted; there
-// says that it is there. It is called before the row is written. An error is the row's; then nothing was written.
+// follow updates the indexes of a row's table, in the batch that writes the row: cells is its new sorted content; there
+// means that it exists. It is called before the row is written. refused is the row's error; then nothing was written.
 func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wire.Error, err error) {
 	if len(r.meta.Indexes) == 0 {
 		return nil, nil

@@ -8,9 +8,9 @@ import (
 )
 
 // Keys of the store begin with a space byte. A row's key is the table's number and then each primary-key column as a
-// tag byte and a payload, so that the order of the bytes is the order of the rows: integers big-endian with the sign
-// flipped; strings and binaries with 00 written as 00 ff and ended by 00 01, so that a proper prefix sorts first.
-// The infinities of a range have tags of their own below and above the types, so bounds are ordinary keys.
+// tag byte and a payload, so that the byte order is the order of the rows: integers big-endian with the sign flipped;
+// strings and binaries with 00 written as 00 ff and ended by 00 01, so that a proper prefix sorts first. The infinities
+// of a range have tags below and above the types, so bounds are ordinary keys.
 const (
 	spaceTables  = 0x01
 	spaceRows    = 0x02
@@ -57,7 +57,7 @@ func appendEscaped(dst, b []byte) []byte {
 	}
 }
 
-// decodeKey turns a row's key back into cells, with the names of the schema. The values do not alias key.
+// decodeKey decodes a row's key to cells, with the names of the schema. The values do not alias key.
 func decodeKey(key []byte, schema []wire.KeyColumn) ([]wire.Cell, bool) {
 	r := newKeyReader(schema)
 	cells, ok := r.read(key)
@@ -87,8 +87,8 @@ func readEscaped(b []byte) (value, rest []byte, ok bool) {
 	}
 }
 
-// keyReader turns rows' keys back into cells, for one after the other: without an allocation for each. The cells are views into the key
-// that was read, and into memory that the next key takes.
+// keyReader decodes one row key after another without allocations. The cells are views into the key just read, and into
+// memory that the next key reuses.
 type keyReader struct {
 	schema []wire.KeyColumn
 	names  [][]byte
@@ -116,7 +116,7 @@ func (r *keyReader) read(key []byte) (cells []wire.Cell, ok bool) {
 		}
 		tag := key[0]
 		key = key[1:]
-		// Values that were handed out stay where they are when the memory of values grows.
+		// Values already handed out stay where they are when the memory of values grows.
 		from := len(r.values)
 		var value []byte
 		switch tag {

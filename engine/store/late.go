@@ -14,11 +14,11 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Indexes may follow their tables a little later, as the service's do. What happens to them is then kept beside the row, in the batch that
-// writes it, and carried out when an index is read and its time has come: by the clock of the store, so that a test that moves the clock
-// need not wait. A store that is opened carries out all.
+// Indexes may follow their tables with a delay, like the service's. Their changes are then kept beside the row, in the
+// batch that writes it, and carried out when an index is read after their time, by the clock of the store, so that a
+// test that moves the clock need not wait. Opening a store carries out all.
 
-// late is what indexes are to be told.
+// late holds delayed changes of indexes.
 type late struct {
 	mu     sync.Mutex    // of whoever carries it out
 	serial atomic.Uint64 // of the last change that was kept
@@ -30,14 +30,15 @@ func lateKey(table uint32, serial uint64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte{spaceLate}, table), serial)
 }
 
-// postpone keeps changes of a table's indexes until due, in Unix milliseconds. The row is locked: changes of one row are in order.
+// postpone keeps changes of a table's indexes until due, in Unix milliseconds. The row is locked, so changes of one row
+// are in order.
 func (s *Store) postpone(b *pebble.Batch, table uint32, due int64, changes *pebble.Batch) error {
 	s.late.any.Store(true)
 	value := append(binary.BigEndian.AppendUint64(nil, uint64(due)), changes.Repr()...)
 	return b.Set(lateKey(table, s.late.serial.Add(1)), value, nil)
 }
 
-// catchUp carries out what the indexes of a table wait for, up to a time.
+// catchUp carries out the delayed index changes of a table, up to a time.
 func (s *Store) catchUp(ctx context.Context, table uint32, until int64) *wire.Error {
 	return s.carryOut(ctx, lateKey(table, 0), lateKey(table+1, 0), until)
 }
@@ -56,7 +57,7 @@ const maxTime = 1<<63 - 1
 func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wire.Error {
 	s.late.mu.Lock()
 	defer s.late.mu.Unlock()
-	// A crash leaves the changes, or what they have become.
+	// A crash leaves the changes or their results.
 	return s.rewrite(ctx, from, to, func(b *pebble.Batch, key, value []byte) (more bool, err error) {
 		if len(value) < 8 {
 			return false, fmt.Errorf("a change of an index is damaged")
@@ -78,7 +79,7 @@ func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wir
 // rewritten is how many changes of rewrite are committed at a time.
 const rewritten = 1000
 
-// rewrite commits what f puts into a batch for each key from one up to another, until it wants no more. It syncs nothing.
+// rewrite commits what f puts into a batch for each key from one up to another, until f stops. It syncs nothing.
 func (s *Store) rewrite(
 	ctx context.Context, from, to []byte, f func(b *pebble.Batch, key, value []byte) (more bool, err error),
 ) *wire.Error {
@@ -107,7 +108,7 @@ func (s *Store) rewrite(
 	return s.commit(ctx, b, false)
 }
 
-// upToDate brings an index up to what it shows now, before it is read.
+// upToDate updates an index to its current state before it is read.
 func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
 	if m.Of == "" || s.o.ReadOnly || !s.late.any.Load() {
 		return nil
@@ -119,7 +120,7 @@ func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
 	return s.catchUp(ctx, t.id, s.millis())
 }
 
-// openLate carries out what was kept before the store was closed or killed.
+// openLate carries out the changes kept when the store was closed or killed.
 func (s *Store) openLate() error {
 	if s.o.ReadOnly {
 		return nil
@@ -130,7 +131,8 @@ func (s *Store) openLate() error {
 	return nil
 }
 
-// Choose sets how the store answers from now on. It is safe for concurrent use. When the delay of indexes changes, all are brought up to date.
+// Choose sets how the store answers from now on. It is safe for concurrent use. A changed delay of indexes updates them
+// all.
 func (s *Store) Choose(c Choices) error {
 	if c.IndexDelay < 0 || c.IndexDelay > maxIndexDelay {
 		return fmt.Errorf("the delay of indexes is %s; it may be from 0 to %s", c.IndexDelay, maxIndexDelay)

@@ -5,7 +5,7 @@ import "hash/maphash"
 // stripeCount is how many locks the rows of all tables share. A batch of 200 rows takes about half of them.
 const stripeCount = 256
 
-// stripeSet is the stripes of one request, each shared or owned.
+// stripeSet holds the stripes of one request, each shared or owned.
 type stripeSet struct {
 	shared, owned [stripeCount / 64]uint64
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkLogs refuses a store whose files do not hold all that was acknowledged, before Pebble opens it and drops what
-// it takes for the leavings of a crash. What is flushed goes up to some number; from there the logs must continue without
-// a gap, at least to the last number acknowledged.
+// checkLogs refuses a store with files that lack acknowledged batches, before Pebble opens it and drops what it takes
+// to be left by a crash. Flushed batches reach up to some number; from there the logs must continue without a gap, at
+// least to the last number acknowledged.
 func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged uint64) error {
 	data := fs.PathJoin(dir, dataDir)
 	last, err := s.flushedSerial(fs, data, lock)
@@ -58,7 +58,7 @@ func (fs withoutLogs) List(dir string) ([]string, error) {
 	return slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, ".log") }), err
 }
 
-// flushedSerial is the number of the last batch that is in tables, without any log.
+// flushedSerial is the number of the last batch in tables, ignoring logs.
 func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64, error) {
 	if d, err := pebble.Peek(data, fs); err != nil || !d.Exists {
 		return 0, err
@@ -72,7 +72,7 @@ func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64
 	return number, err
 }
 
-// eachSerial calls f with the number of each batch of a log, up to its end or to the first damage.
+// eachSerial calls f with the number of each batch of a log, up to its end or the first damage.
 func eachSerial(fs vfs.FS, data, name string, f func(uint64) error) error {
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 32)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// numbers are the values of auto-increment columns, one ascending row of them for the whole store: the clock's
-// microseconds, or one more than the last where the clock is slow. Before a number above reserved is given, a higher
-// reserved is in the log, ahead of the rows; a store that is opened continues above it. So no number comes twice or goes
-// down, regardless of the rows, the process and the clock. (The highest number stored would be lost with its row.)
+// numbers are the values of auto-increment columns, one ascending series for the whole store: the clock's microseconds,
+// or one more than the last if the clock is slow. Before a number above reserved is given, a higher reserved is in the
+// log, ahead of the rows; a reopened store continues above it. So no number repeats or decreases, regardless of the
+// rows, the process and the clock. (The highest number stored would be lost with its row.)
 type numbers struct {
 	mu       sync.Mutex
 	last     int64
 	reserved int64
 }
 
-// numberBlock is how many numbers are reserved at a time: of the clock's microseconds, ten seconds.
+// numberBlock is how many numbers are reserved at a time: ten seconds of the clock's microseconds.
 const numberBlock = 10_000_000
 
 var (
@@ -37,7 +37,7 @@ func (s *Store) loadNumbers() error {
 	return nil
 }
 
-// takeNumbers gives the first of n numbers in a row.
+// takeNumbers returns the first of n consecutive numbers.
 func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.Error) {
 	s.numbers.mu.Lock()
 	defer s.numbers.mu.Unlock()
@@ -63,9 +63,9 @@ func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.
 	return first, nil
 }
 
-// assign gives the rows with a placeholder their numbers, in the request's order. The caller owns the stripes of their
-// partition keys until the rows are visible, so of two rows of a partition key the one with the lower number is seen
-// first. A row that waits for a number has no lock of its own: nobody else can name it before it is there.
+// assign numbers the rows with a placeholder in request order. The caller owns the stripes of their partition keys
+// until the rows are visible, so of two rows of a partition key the one with the lower number is seen first. A row that
+// waits for a number has no lock of its own, because nobody else can name it yet.
 func (w *writer) assign(ctx context.Context) *wire.Error {
 	if w.placeholders == 0 {
 		return nil
@@ -90,8 +90,8 @@ func (w *writer) assign(ctx context.Context) *wire.Error {
 	return nil
 }
 
-// checkNumber says which column of a change's key waits for a number, 0 for none. A key that names the number is one of
-// a row that must be there, unless it is to be deleted.
+// checkNumber returns which key column of a change waits for a number, 0 for none. A key with a number must belong to
+// an existing row, unless the row is to be deleted.
 func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
 	for i := range m.Key {
 		switch {
@@ -105,7 +105,7 @@ func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
 	return 0, nil
 }
 
-// columnAt is where in a row's key its column i begins; of a key that appendKey has made.
+// columnAt is where column i begins in a row's key made by appendKey.
 func columnAt(key []byte, i int) int {
 	at := rowPrefixBytes
 	for ; i > 0; i-- {

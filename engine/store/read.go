@@ -13,8 +13,8 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Get reads one row. A row that is not there, of which the selection leaves nothing, or that does not pass the filter
-// (nil is none) is an empty outcome.
+// Get reads one row. The outcome is empty if the row does not exist, the selection leaves nothing of it, or it does not
+// pass the filter (nil is none).
 func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Filter) (o wire.Outcome) {
 	return s.GetIn(nil, t, key, sel, f)
 }
@@ -56,7 +56,7 @@ func (s *Store) GetIn(id wire.TransactionID, t *Table, key []wire.Cell, sel *wir
 	if e != nil {
 		o.Err = readError(e)
 	} else if returned && r.passes(key) {
-		// Of what is answered; a range counts what it scans.
+		// For the answer only; a range counts what it scans.
 		o.Consumed.Read = max(1, wire.Units(wire.DataBytes(key)+wire.DataBytes(r.cells)))
 		o.Row = wire.AppendRow(wire.AppendHeader(nil), key, r.cells)
 	}
@@ -70,7 +70,7 @@ func readError(err error) *wire.Error {
 	return wire.Failf(wire.CodeInternalServerError, "Read: %v.", oneLine(err))
 }
 
-// reader turns stored rows into the cells a selection wants.
+// reader selects the wanted cells of stored rows.
 type reader struct {
 	meta     *meta
 	rules    rules
@@ -102,7 +102,7 @@ func (r *reader) row(value []byte) (returned bool, err error) {
 	return returned, nil
 }
 
-// passes applies the filter to what row has left of a row that is returned.
+// passes applies the filter to what row has left of a returned row.
 func (r *reader) passes(key []wire.Cell) bool {
 	if r.filter == nil {
 		return true
@@ -123,15 +123,15 @@ type Page struct {
 	buffer   *[]byte
 }
 
-// pageMargin is how many bytes the memory of a page has before its rows.
+// pageMargin is the free space in bytes before a page's rows.
 const pageMargin = 32
 
-// pageBuffers holds the bytes of pages: grown from nothing, a page of 2 MB would be copied several times over, which
-// was a fifth of what a GetRange cost.
+// pageBuffers holds the bytes of pages: if grown from nothing, a page of 2 MB would be copied several times, which was
+// a fifth of the cost of GetRange.
 var pageBuffers = sync.Pool{New: func() any { b := make([]byte, pageMargin); return &b }}
 
-// Between returns the rows with a piece before them, of at most 32 bytes, and one after them. They stay where they are: to copy them to
-// memory of the answer's own was a tenth of what a GetRange cost. Release ends the use of all.
+// Between returns the rows with a piece before them, of at most 32 bytes, and one after them. They are not copied:
+// copying was a tenth of the cost of GetRange. Release ends the use of all.
 func (p *Page) Between(before, after []byte) []byte {
 	*p.buffer = append((*p.buffer)[:pageMargin+len(p.Rows)], after...)
 	from := pageMargin - len(before)
@@ -139,7 +139,7 @@ func (p *Page) Between(before, after []byte) []byte {
 	return (*p.buffer)[from:]
 }
 
-// Release gives the page's rows back; they are not to be used after that. Of no page, or one that was given back, it does nothing.
+// Release returns the page's rows, which must not be used any more. It does nothing for a nil page or a released one.
 func (p *Page) Release() {
 	if p == nil || p.buffer == nil {
 		return
@@ -149,7 +149,7 @@ func (p *Page) Release() {
 }
 
 // Range reads rows in order until the request's limit of rows that pass the filter (nil is none), 5,000 rows or 4 MB
-// scanned: a row that would take it beyond them begins the next page, unless it is alone.
+// scanned: a row that would exceed them begins the next page, unless it is alone.
 func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter.Filter) (*Page, *wire.Error) {
 	m := t.meta.Load()
 	bounds, err := m.bounds(q)
@@ -188,7 +188,7 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter
 }
 
 // bounds checks the two keys of a range. A backward range is (end, start]: the byte 00 after a key is the least key
-// above it, for no row's key is the beginning of another's.
+// above it, because no row's key is a prefix of another's.
 func (m *meta) bounds(q *wire.GetRange) (*pebble.IterOptions, *wire.Error) {
 	start, err := m.appendKey(nil, q.Start)
 	if err != nil {
@@ -267,7 +267,7 @@ func (s *scanner) scan(ctx context.Context) error {
 	return s.it.Error()
 }
 
-// one writes the row at hand, if it is answered, and returns how many bytes of it were scanned.
+// one writes the current row, if it is answered, and returns how many bytes of it were scanned.
 func (s *scanner) one(value []byte) (answered bool, size int, err error) {
 	if s.plain {
 		return s.copyRow(value)
@@ -298,13 +298,14 @@ func (s *scanner) beginRow(key []wire.Cell) {
 	}
 }
 
-// rowsAsTheyAre reports whether nothing is left out of rows but versions and what has expired, which copyRow can see by itself.
+// rowsAsTheyAre reports whether only surplus versions and expired cells are left out of rows, which copyRow detects by
+// itself.
 func (s *scanner) rowsAsTheyAre() bool {
 	q := s.selector
 	return s.filter == nil && s.meta.Of == "" && q.wanted == nil && q.StartColumn == nil && q.EndColumn == nil && !q.TimeExact.Set && !q.TimeStart.Set
 }
 
-// copyRow is one without cells in memory, which cost a third of what a row costs without them.
+// copyRow is one without decoded cells, which made up a third of a row's cost.
 func (s *scanner) copyRow(value []byte) (answered bool, size int, err error) {
 	limit := s.rules.maxVersions
 	if s.selector.MaxVersions.Set {
@@ -341,7 +342,7 @@ func (s *scanner) copyRow(value []byte) (answered bool, size int, err error) {
 	return true, size, nil
 }
 
-// endPage leaves the row at hand to the next page.
+// endPage leaves the current row to the next page.
 func (s *scanner) endPage() { s.next = wire.AppendRow(wire.AppendHeader(nil), s.key, nil) }
 
 func (s *scanner) answeredKey() []wire.Cell {

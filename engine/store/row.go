@@ -10,9 +10,9 @@ import (
 )
 
 // A stored row is a format byte, the row's base timestamp (8 bytes), and then all versions of all columns, by name and
-// within a name newest first. A version is a head byte, the name (uvarint length, bytes; left out when it is the one
-// before), its timestamp (left out when it is the base), and the value (strings and binaries after a uvarint length).
-// Cells written without a timestamp all get the same one, which makes the base worth its eight bytes.
+// within a name newest first. A version is a head byte, the name (uvarint length, bytes; omitted if it repeats), its
+// timestamp (omitted if it is the base), and the value (strings and binaries after a uvarint length). Cells written
+// without a timestamp all get the same one, which makes the base worth its eight bytes.
 const (
 	rowFormat   = 0x01
 	rowHead     = 9
@@ -21,7 +21,7 @@ const (
 	headSameCol = 0x80
 )
 
-// sortCells orders cells by name, then newest first. Equal cells keep their order: the last one written wins.
+// sortCells sorts cells by name, then newest first. Equal cells keep their order: the last one written wins.
 func sortCells(cells []wire.Cell) {
 	const small = 24 // insertion sort wins up to here, and rows mostly come in the same, often sorted, order
 	if len(cells) > small {
@@ -48,7 +48,7 @@ func compareCells(a, b *wire.Cell) int {
 	return cmp.Compare(b.Timestamp, a.Timestamp)
 }
 
-// appendRow writes the stored form of sorted cells, of each column at most maxVersions.
+// appendRow writes the stored form of sorted cells, at most maxVersions of each column.
 func appendRow(dst []byte, cells []wire.Cell, base int64, maxVersions int) []byte {
 	dst = append(dst, rowFormat)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(base))
@@ -95,7 +95,7 @@ func appendCell(dst []byte, c *wire.Cell, sameCol, sameTS bool) []byte {
 	return append(dst, c.Value...)
 }
 
-// readRow appends the cells of a stored row to dst, as views into b. ok is false when b is not a row of ours.
+// readRow appends the cells of a stored row to dst, as views into b. ok is false if b is not a valid row.
 func readRow(b []byte, dst []wire.Cell) (cells []wire.Cell, ok bool) {
 	r := newRowReader(b)
 	for r.next() {

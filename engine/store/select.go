@@ -7,7 +7,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// rules are what makes a stored version visible: the table's TTL and max versions at one moment.
+// rules decide whether a stored version is visible: the table's TTL and max versions at one moment.
 type rules struct {
 	ttl         int64 // seconds, -1 forever
 	maxVersions int
@@ -23,7 +23,7 @@ func (r *rules) visible(cells []wire.Cell) []wire.Cell {
 	return newestOf(cells, r.maxVersions, func(c *wire.Cell) bool { return !r.expired(c.Timestamp) })
 }
 
-// newestOf keeps of each column the newest versions of those that are wanted, in place.
+// newestOf keeps the newest wanted versions of each column, in place.
 func newestOf(cells []wire.Cell, versions int, wanted func(*wire.Cell) bool) []wire.Cell {
 	kept := cells[:0]
 	n := 0
@@ -42,7 +42,7 @@ func newestOf(cells []wire.Cell, versions int, wanted func(*wire.Cell) bool) []w
 	return kept
 }
 
-// keep adds cell i to kept, the beginning of the same cells. One that stays where it is is not copied: mostly all do.
+// keep adds cell i to kept, the beginning of the same cells. A cell that stays in place is not copied: most do.
 func keep(kept, cells []wire.Cell, i int) []wire.Cell {
 	if n := len(kept); n == i {
 		return cells[:n+1]

@@ -13,13 +13,13 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// readForSplits is how many bytes of rows are read to find split points to the row. Larger tables are cut by what Pebble knows of its
-// files: each load asks, and rows take a microsecond each.
+// readForSplits is how many bytes of rows are read to find exact split points. Larger tables are cut by the sizes that
+// Pebble knows: each load asks, and rows take a microsecond each.
 const readForSplits = 64 << 20
 
 // SplitPoints cuts a table into parts of about the requested size, at partition keys: each point is a PlainBuffer row
-// of the first primary-key column alone. A part has at least that size in a table of up to 64 MiB, and about that in a larger one, where
-// rows that were deleted or overwritten count until they are compacted away.
+// with only the first primary-key column. A part has at least that size in a table of up to 64 MiB, and about that in a
+// larger one, where deleted and overwritten rows count until they are compacted away.
 func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) ([][]byte, *wire.Error) {
 	m := t.meta.Load()
 	if err := s.upToDate(ctx, m); err != nil {
@@ -55,7 +55,7 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 	return c.points, nil
 }
 
-// sizes is what Pebble knows of how large a range of keys is, in bytes of keys and values.
+// sizes is what Pebble knows of the size of a key range, in bytes of keys and values.
 type sizes struct {
 	lower, upper []byte  // upper does not belong to it
 	most         int64   // what is in all files and memtables that may have a part of it
@@ -65,7 +65,7 @@ type sizes struct {
 }
 
 func (s *Store) sizesOf(lower, upper []byte) (sizes, error) {
-	// First, so that what is flushed meanwhile counts twice and not never.
+	// First, so that what is flushed meanwhile counts twice instead of never.
 	z := sizes{lower: lower, upper: upper, memtables: int64(s.db.Metrics().MemTable.Size)}
 	levels, err := s.db.SSTables(pebble.WithKeyRangeFilter(lower, upper), pebble.WithProperties())
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Store) inFiles(z sizes, from, to []byte) (int64, error) {
 	return int64(float64(n) * z.ratio), err
 }
 
-// cutter collects the split points of a table, in the order of its keys.
+// cutter collects the split points of a table in key order.
 type cutter struct {
 	ctx    context.Context
 	it     *pebble.Iterator
@@ -131,8 +131,8 @@ func (c *cutter) byRows() error {
 	return c.it.Error()
 }
 
-// bySizes reads a few rows only: those from which a part is cut off, and those at which a range is halved to find them. Rows in memtables
-// are not counted; there is less in them than in files.
+// bySizes reads only a few rows: those at which parts are cut off, and those at which a range is halved to find them.
+// Rows in memtables are not counted, as files hold more.
 func (c *cutter) bySizes(s *Store, z sizes) error {
 	if !c.it.First() {
 		return nil
@@ -144,8 +144,8 @@ func (c *cutter) bySizes(s *Store, z sizes) error {
 	return c.halve(func(from, to []byte) (int64, error) { return s.inFiles(z, from, to) }, from, z.upper, z.rows)
 }
 
-// halve goes through the range of that size, in parts small enough that a point is not late by more than a quarter of what was asked. From
-// is where a partition key begins that the table has.
+// halve goes through the range of that size, in parts small enough that a point is late by at most a quarter of the
+// requested size. from is the beginning of an existing partition key.
 func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byte, n int64) error {
 	for fresh := true; ; {
 		if err := c.ctx.Err(); err != nil {
@@ -193,7 +193,7 @@ func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byt
 		if c.full(c.size) && len(c.points) < c.limit {
 			c.add([]wire.Cell{cell})
 		}
-		// Not the difference: each size is that of whole blocks.
+		// Not the difference: each size covers whole blocks.
 		if n, err = size(at, to); err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byt
 	return c.it.Error()
 }
 
-// seek goes to the first row from a key on, and says whether there is one before to.
+// seek goes to the first row from a key on, and reports whether there is one before to.
 func (c *cutter) seek(key, to []byte) bool {
 	return c.it.SeekGE(key) && bytes.Compare(c.it.Key(), to) < 0
 }
@@ -217,12 +217,12 @@ func (c *cutter) partition() (from []byte, key []wire.Cell, err error) {
 	return appendColumn(bytes.Clone(c.it.Key()[:rowPrefixBytes]), &key[0]), key, nil
 }
 
-// following returns the least key that is greater than all that begin with a partition key.
+// following returns the least key greater than all that begin with a partition key.
 func following(partition []byte) []byte {
 	return append(bytes.Clone(partition), tagInfMax+1)
 }
 
-// between returns a key in the middle of two, or nil where there is hardly room for one.
+// between returns a key in the middle of two, or nil if they are too close.
 func between(from, to []byte) []byte {
 	same := 0
 	for same < len(from) && same < len(to) && from[same] == to[same] {
@@ -246,8 +246,8 @@ func between(from, to []byte) []byte {
 	}
 }
 
-// EvenKeys counts a table's rows and gives the partition keys of n of them (of all when they are fewer), evenly spaced
-// in row order from the first on. It reads the table's keys twice.
+// EvenKeys counts a table's rows and returns the partition keys of n of them (or all, if fewer), evenly spaced in row
+// order from the first on. It reads the table's keys twice.
 func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell, rows int64, err error) {
 	from, to := appendRowPrefix(nil, t.id), appendRowPrefix(nil, t.id+1)
 	err = s.each(ctx, from, to, func(*pebble.Iterator) (bool, error) { rows++; return true, nil })
@@ -271,7 +271,7 @@ func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell
 	return keys, rows, err
 }
 
-// each calls f at every key from one up to another, until it wants no more.
+// each calls f at every key from one up to another, until f stops.
 func (s *Store) each(ctx context.Context, from, to []byte, f func(*pebble.Iterator) (more bool, err error)) error {
 	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {

@@ -33,10 +33,10 @@ type Options struct {
 // Store is one open directory. It is safe for concurrent use.
 //
 // Locks, in the order they are taken: ddl (shared by every write, exclusive for table operations), the stripes of the
-// rows, then commits. A blind write (Put or Delete that expects nothing) shares its stripes, because Pebble orders it
+// rows, then commits. A blind write (an unconditional Put or Delete) shares its stripes, because Pebble orders it
 // against other blind writes; a write that reads the row first owns them from the read until the batch is visible.
-// No lock is held while the log is synced: writes that come meanwhile share the next sync. (But for numbers.mu, which
-// comes before commits: it is held for one sync in ten seconds, while numbers are reserved.)
+// No lock is held while the log is synced: writes that come meanwhile share the next sync. (The exception is numbers.mu,
+// which precedes commits: it is held for one sync in ten seconds, while numbers are reserved.)
 type Store struct {
 	db      *pebble.DB
 	dirLock *pebble.Lock
@@ -55,13 +55,13 @@ type Store struct {
 	tables map[string]*Table // guarded by names
 	names  sync.RWMutex
 	nextID uint32 // guarded by ddl
-	// lastCreated is when the last table was made, in Unix microseconds; guarded by ddl.
+	// lastCreated is when the last table was created, in Unix microseconds; guarded by ddl.
 	lastCreated int64
 	seed        maphash.Seed
 	stripes     [stripeCount]sync.RWMutex
 
-	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed
-	// log write it leaves the others waiting forever; one at a time makes them see the failure and say so.
+	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed log
+	// write it leaves the others waiting forever; one at a time makes each see and report the failure.
 	commits chan struct{}
 	serial  uint64 // guarded by commits: of the last batch
 	synced  synced
@@ -69,7 +69,7 @@ type Store struct {
 	gather  gather
 }
 
-// Open opens the store in dir, which it creates when it is missing or empty.
+// Open opens the store in dir, and creates it if dir is missing or empty.
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
 		o: o, readForSplits: readForSplits, waitingLimit: maxWaitingBytes, tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
@@ -140,7 +140,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	return nil
 }
 
-// oneLine is an error whose text is its first line: Pebble adds pages about corruption.
+// oneLine reduces an error to its first line: Pebble adds pages about corruption.
 func oneLine(err error) error {
 	if line, _, more := strings.Cut(err.Error(), "\n"); more {
 		return errors.New(line)
@@ -148,10 +148,10 @@ func oneLine(err error) error {
 	return err
 }
 
-// pebbleOptions favours loading. To insert a row into a memtable that does not fit the processor's caches costs as much as the rest
-// of its way through the engine, and that under the lock of commits: memtables are small. Small ones must not make compactions
-// frequent, so a flush writes several (see gather), and their files stay in level 0 (Pebble counts each twice), where filters keep a
-// read of one key from looking into every one.
+// pebbleOptions favours loading. Inserting a row into a memtable larger than the processor's caches costs as much as
+// the rest of its way through the engine, and under the lock of commits: memtables are small. Small ones must not make
+// compactions frequent, so a flush writes several (see gather), and their files stay in level 0 (Pebble counts each
+// twice), where filters keep a read of one key from looking into every one.
 func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 	po := &pebble.Options{
 		FS:                          fs,
@@ -186,7 +186,7 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 func (s *Store) Close() (err error) {
 	s.gather.hold(false)
 	if cause := s.health.cause(); cause != nil {
-		// Pebble's own Close can wait forever on a log that failed; the log has all that was acknowledged.
+		// Pebble's own Close can wait forever on a failed log; the log has everything acknowledged.
 		if s.health.corrupt.Load() {
 			s.db.Close()
 		}
@@ -209,8 +209,8 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// flush writes the memtable out, so that the next Open has no log to replay. Pebble repeats a flush that fails, indefinitely
-// on a full disk: one failure ends the wait, the log has it all.
+// flush writes the memtable out, so that the next Open has no log to replay. Pebble repeats a failing flush,
+// indefinitely on a full disk: one failure ends the wait, since the log has everything.
 func (s *Store) flush() error {
 	done, err := s.db.AsyncFlush()
 	if err != nil {
@@ -224,8 +224,8 @@ func (s *Store) flush() error {
 	return s.health.state()
 }
 
-// commit makes a batch visible and leaves its sync, if it wants one, to wait. When the error says that nothing was
-// applied, nothing was.
+// commit makes a batch visible and leaves its sync, if wanted, to wait. An error that says that nothing was applied is
+// reliable.
 func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Error {
 	select {
 	case s.commits <- struct{}{}:
@@ -244,7 +244,7 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Er
 	if err := s.apply(b, sync); err != nil {
 		s.health.fail(err)
 	}
-	// A failure that Pebble reported through its logger only leaves no error: apply has returned nil.
+	// A failure that Pebble reported only through its logger leaves no error: apply has returned nil.
 	return s.health.ambiguous()
 }
 
@@ -252,7 +252,7 @@ func cancelled() *wire.Error {
 	return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
 }
 
-// apply hands the batch to Pebble, which panics when it cannot start a new log file.
+// apply hands the batch to Pebble, which panics if it cannot start a new log file.
 func (s *Store) apply(b *pebble.Batch, sync bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -283,8 +283,8 @@ func (s *Store) wait(b *pebble.Batch) *wire.Error {
 	return s.acknowledge(b)
 }
 
-// commitAndWait is commit and wait for those who hold no row locks. What is written so is rare, and synced even with
-// noSync: a kill may take rows then, but not their table.
+// commitAndWait is commit and wait for callers without row locks. Such writes are rare, and synced even with noSync: a
+// kill may then lose rows, but not their table.
 func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error {
 	err := s.commit(ctx, b, !s.o.InMemory)
 	if err == nil && !s.o.InMemory {
@@ -293,8 +293,8 @@ func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error 
 	return err
 }
 
-// Sync returns when everything that was acknowledged survives a crash. A store that syncs every write has done so already,
-// one in memory never does.
+// Sync returns when every acknowledged write survives a crash. A store that syncs every write has already done so, one
+// in memory never does.
 func (s *Store) Sync() (err error) {
 	if !s.o.NoSync || s.o.InMemory || s.o.ReadOnly {
 		return nil
@@ -310,7 +310,7 @@ func (s *Store) Sync() (err error) {
 	if cause := s.health.cause(); cause != nil {
 		return fmt.Errorf("sync store: %w", cause)
 	}
-	// An empty entry of the log, synced, takes all entries before it along.
+	// Syncing an empty log entry syncs all entries before it.
 	if err := s.db.LogData(nil, pebble.Sync); err != nil {
 		s.health.fail(err)
 		return fmt.Errorf("sync store: %w", err)

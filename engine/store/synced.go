@@ -16,11 +16,11 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Every batch is numbered, and writes its number under serialKey: what is in the database says how far it goes. How far
-// it was acknowledged is kept beside it, in the file SYNCED, which is written (not synced: a number too low does no harm)
-// after the log is synced and before the answer goes out. Pebble takes a log that ends early for one that a crash cut
-// in the middle of a write nobody was told about, and a manifest likewise; the two numbers together tell that from a
-// file that lost acknowledged writes. Deleting SYNCED gives up that check, and with it what is missing.
+// Every batch is numbered, and writes its number under serialKey: the database itself shows how far it goes. The last
+// acknowledged number is kept beside it, in the file SYNCED, which is written (not synced: a number too low does no
+// harm) after the log is synced and before the answer goes out. Pebble treats a log that ends early as one cut by a
+// crash in the middle of an unacknowledged write, and a manifest likewise; the two numbers together distinguish that
+// from a file that lost acknowledged writes. Deleting SYNCED gives up that check, and with it what is missing.
 const (
 	syncedName  = "SYNCED"
 	syncedMagic = "tsimsync"
@@ -55,7 +55,7 @@ func readSlot(b []byte) (number uint64, ok bool) {
 	return binary.BigEndian.Uint64(b[len(syncedMagic):]), true
 }
 
-// readSynced is the number that was acknowledged last; ok is false when there is no such file.
+// readSynced is the last acknowledged number; ok is false if there is no such file.
 func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 	text, err := readWhole(fs, fs.PathJoin(dir, syncedName), syncedSlots*slotBytes)
 	if errors.Is(err, os.ErrNotExist) {
@@ -75,7 +75,7 @@ func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 	return number, true, nil
 }
 
-// open opens the file for advance, and creates it when it is missing.
+// open opens the file for advance, and creates it if missing.
 func (y *synced) open(fs vfs.FS, dir string, number uint64, exists bool) error {
 	if !exists {
 		slot := make([]byte, slotBytes)
@@ -105,7 +105,7 @@ func (y *synced) advance(number uint64) error {
 	return nil
 }
 
-// close syncs the file, after the last number of a store that has been flushed.
+// close syncs the file, with the last number of a flushed store.
 func (y *synced) close() error {
 	if y.file == nil {
 		return nil
@@ -115,8 +115,8 @@ func (y *synced) close() error {
 	return err
 }
 
-// giveSerial gives a batch the next serial number; the caller holds commits. The number is the end of the batch's bytes, where
-// serialOf finds it.
+// giveSerial gives a batch the next serial number; the caller holds commits. The number is the end of the batch's
+// bytes, where serialOf finds it.
 func (s *Store) giveSerial(b *pebble.Batch) error {
 	s.serial++
 	return b.Set(serialKey, binary.BigEndian.AppendUint64(nil, s.serial), nil)
@@ -127,7 +127,7 @@ func serialOf(b *pebble.Batch) uint64 {
 	return binary.BigEndian.Uint64(repr[len(repr)-8:])
 }
 
-// readSerial is the number of the last batch in a database, 0 when none was numbered.
+// readSerial is the number of the last batch in a database, 0 if none was numbered.
 func readSerial(db *pebble.DB) (uint64, error) {
 	number, err := readNumber(db, serialKey, 8)
 	if err != nil {
@@ -136,7 +136,7 @@ func readSerial(db *pebble.DB) (uint64, error) {
 	return number, nil
 }
 
-// acknowledge notes a batch that is on disk.
+// acknowledge notes that a batch is on disk.
 func (s *Store) acknowledge(b *pebble.Batch) *wire.Error {
 	if err := s.synced.advance(serialOf(b)); err != nil {
 		s.health.fail(err)

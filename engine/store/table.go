@@ -14,15 +14,15 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// Table is a table as it was when it was looked up. It stays valid until it is deleted; then writes to it answer that
-// it does not exist.
+// Table is a table as of its look-up. It stays valid until it is deleted; then writes to it answer that it does not
+// exist.
 type Table struct {
 	id      uint32
 	meta    atomic.Pointer[meta]
 	dropped bool // guarded by Store.ddl
 }
 
-// meta is what is kept of a table, as JSON. It is replaced, never changed.
+// meta is the stored description of a table, as JSON. It is replaced, never changed.
 type meta struct {
 	ID           uint32
 	Name         string
@@ -45,13 +45,13 @@ type meta struct {
 	Bounds       [][]byte `json:",omitempty"` // between the partitions it was created with, as variants
 }
 
-// stream is what a table was told of a stream. It has none.
+// stream holds what a table was told of a stream, which it does not have.
 type stream struct {
 	Hours   int32
 	Columns []string `json:",omitempty"`
 }
 
-// setStream keeps what a request says of a stream.
+// setStream keeps the stream of a request.
 func (m *meta) setStream(s *wire.StreamSpec) {
 	if !s.Set {
 		return
@@ -61,7 +61,7 @@ func (m *meta) setStream(s *wire.StreamSpec) {
 	}
 }
 
-// Keys of what is kept of all tables: the number of the next one, and when the last one was made.
+// Keys of data about all tables: the number of the next one, and the creation time of the last.
 var (
 	counterKey = []byte{0x00}
 	createdKey = []byte{0x00, 0x02} // serialKey has 0x01
@@ -91,7 +91,7 @@ func (s *Store) loadTables() error {
 	})
 }
 
-// readNumber returns the number of so many bytes that is kept under a key, 0 if there is none.
+// readNumber returns the number of size bytes stored under a key, 0 if there is none.
 func readNumber(db *pebble.DB, key []byte, size int) (number uint64, err error) {
 	value, closer, err := db.Get(key)
 	if err == pebble.ErrNotFound {
@@ -110,14 +110,14 @@ func readNumber(db *pebble.DB, key []byte, size int) (number uint64, err error) 
 	return number, nil
 }
 
-// Table looks a table up; nil means no such table.
+// Table looks up a table; nil means that it does not exist.
 func (s *Store) Table(name []byte) *Table {
 	s.names.RLock()
 	defer s.names.RUnlock()
 	return s.tables[string(name)]
 }
 
-// Tables is the names of all tables in order, without their indexes.
+// Tables returns the names of all tables in order, without their indexes.
 func (s *Store) Tables() []string {
 	s.names.RLock()
 	defer s.names.RUnlock()
@@ -152,8 +152,8 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		return err
 	}
 	now := s.o.Now()
-	// Later than any before, although clocks are set back and two tables may be made within a microsecond: clients tell a
-	// table from one that was dropped by it.
+	// Later than any before, although clocks are set back and two tables may be created within a microsecond: clients use
+	// it to distinguish a table from a dropped one.
 	created := max(now.UnixMicro(), s.lastCreated+1)
 	m := &meta{
 		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined,
@@ -194,7 +194,7 @@ func (s *Store) noIndex(name []byte, refused string) (t *Table, m meta, err *wir
 	return t, m, err
 }
 
-// quota refuses more tables than there may be. Indexes count as tables.
+// quota refuses tables beyond the limit. Indexes count as tables.
 func (s *Store) quota(more int) *wire.Error {
 	s.names.RLock()
 	defer s.names.RUnlock()
@@ -219,7 +219,7 @@ func (s *Store) addIndexes(b *pebble.Batch, m *meta, indexes []wire.IndexMeta) *
 	return nil
 }
 
-// addTable makes a table known that is saved.
+// addTable publishes a saved table.
 func (s *Store) addTable(m *meta) {
 	t := &Table{id: m.ID}
 	t.meta.Store(m)
@@ -281,7 +281,7 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 	return t.Describe(), nil
 }
 
-// DeleteTable removes a table and its rows. Its number is never used again, so no row can come back.
+// DeleteTable deletes a table and its rows. Its number is never used again, so no row can come back.
 func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -315,7 +315,7 @@ func (t *Table) IsIndex() bool { return t.meta.Load().Of != "" }
 // Indexes is how many indexes the table has.
 func (t *Table) Indexes() int { return len(t.meta.Load().Indexes) }
 
-// Describe is the table's present description.
+// Describe returns the table's current description.
 func (t *Table) Describe() *wire.TableDescription {
 	m := t.meta.Load()
 	d := &wire.TableDescription{

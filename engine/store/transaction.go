@@ -14,17 +14,18 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// A local transaction is of one partition key of one table. What is written in it waits in a batch of its own, over the store, which a
-// commit applies whole. Until then nobody else sees it, and the partition key takes no other write. All of it is in memory: a store that is
-// opened has no transactions.
+// A local transaction covers one partition key of one table. Its writes wait in a batch over the store, which a commit
+// applies whole. Until then nobody else sees them, and the partition key takes no other write. It is all in memory: a
+// reopened store has no transactions.
 
 const (
 	transactionMillis = 60_000 // how long a transaction lasts
-	// maxWaitingBytes bounds the batches of all transactions: an update of a few bytes puts the whole row into one.
+	// maxWaitingBytes limits the batches of all transactions: an update of a few bytes puts the whole row into one.
 	maxWaitingBytes = 256 << 20
 )
 
-// transactions are those that are open. They begin, commit and are aborted while Store.ddl is owned, so that no other write is half done then.
+// transactions are the open transactions. They begin, commit and are aborted while Store.ddl is owned, so that no other
+// write is half done then.
 type transactions struct {
 	open    atomic.Int64 // how many; a write outside looks no further if there are none
 	waiting atomic.Int64 // bytes of their batches
@@ -34,7 +35,7 @@ type transactions struct {
 	byKey map[string]*transaction // by part
 }
 
-// transaction is one that is open. A request takes it, uses it alone and gives it back.
+// transaction is an open transaction. A request takes it, uses it alone and gives it back.
 type transaction struct {
 	id    string
 	table *Table
@@ -48,11 +49,11 @@ type transaction struct {
 	batch   *pebble.Batch // nil: nothing was written
 }
 
-// expired reports whether the time of a transaction is over that no request uses.
+// expired reports whether the time of an unused transaction is over.
 func (t *transaction) expired(now int64) bool { return !t.busy && now-t.began >= transactionMillis }
 
-// take gives a request the transaction of that id, until give. The time is that of now, and not read before: else a request could still use
-// one whose partition key has taken another's write.
+// take gives a request the transaction with an id, until give. The time is read now, not earlier: otherwise a request
+// could still use one whose partition key another transaction has taken.
 func (s *Store) take(id wire.TransactionID) (*transaction, *wire.Error) {
 	x := &s.transactions
 	x.mu.Lock()
@@ -74,7 +75,7 @@ func (x *transactions) give(t *transaction) {
 	t.busy = false
 }
 
-// keep makes a batch the transaction's.
+// keep adds a batch to the transaction.
 func (x *transactions) keep(t *transaction, b *pebble.Batch) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -84,7 +85,8 @@ func (x *transactions) keep(t *transaction, b *pebble.Batch) {
 	t.batch, t.size = b, int64(b.Len())
 }
 
-// end ends the transactions that over picks. A request may still read through the batch of one: it is left to the garbage collector.
+// end ends the transactions selected by over. A request may still read through the batch of one: it is left to the
+// garbage collector.
 func (x *transactions) end(over func(*transaction) bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -107,7 +109,7 @@ func (x *transactions) endExpired(now int64) {
 	x.end(func(t *transaction) bool { return t.expired(now) })
 }
 
-// StartTransaction begins a transaction of a partition key, and returns its id.
+// StartTransaction begins a transaction on a partition key and returns its id.
 func (s *Store) StartTransaction(table *Table, key wire.Cell) (id string, err *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -143,7 +145,7 @@ func (s *Store) StartTransaction(table *Table, key wire.Cell) (id string, err *w
 	return t.id, nil
 }
 
-// TransactionKey is the table and the partition key of a transaction; ok is false if there is none.
+// TransactionKey returns the table and the partition key of a transaction; ok is false if there is none.
 func (s *Store) TransactionKey(id wire.TransactionID) (table string, key wire.Cell, ok bool) {
 	s.transactions.mu.Lock()
 	defer s.transactions.mu.Unlock()
@@ -154,8 +156,8 @@ func (s *Store) TransactionKey(id wire.TransactionID) (table string, key wire.Ce
 	return t.table.meta.Load().Name, t.key, true
 }
 
-// EndTransaction commits or aborts. A commit applies all or nothing, and returns when it is on disk. After an error the transaction is still
-// open, unless the error leaves open whether it was applied.
+// EndTransaction commits or aborts. A commit applies all or nothing, and returns when it is on disk. After an error the
+// transaction is still open, unless the error leaves open whether it was applied.
 func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commit bool) *wire.Error {
 	b, err := s.endTransaction(ctx, id, commit)
 	if err == nil && b != nil && !s.o.NoSync {
@@ -164,7 +166,8 @@ func (s *Store) EndTransaction(ctx context.Context, id wire.TransactionID, commi
 	return err
 }
 
-// endTransaction shows what was written and frees the partition key, at one moment for all who write. It returns what is to be synced.
+// endTransaction publishes the writes and frees the partition key, atomically for all writers. It returns what is to be
+// synced.
 func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commit bool) (b *pebble.Batch, err *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
@@ -183,7 +186,7 @@ func (s *Store) endTransaction(ctx context.Context, id wire.TransactionID, commi
 	return b, err
 }
 
-// refuseLocked refuses the rows whose partition keys are in transactions.
+// refuseLocked refuses rows whose partition keys are in transactions.
 func (w *writer) refuseLocked() {
 	x := &w.store.transactions
 	x.mu.Lock()
@@ -201,7 +204,7 @@ func (w *writer) refuseLocked() {
 	w.leaveOut()
 }
 
-// holds refuses the key of a row that is not the transaction's.
+// holds refuses the key of a row outside the transaction.
 func (t *transaction) holds(key []byte, partition *wire.Cell, m *meta) *wire.Error {
 	switch own := t.table.meta.Load(); {
 	case m.ID != own.ID:
@@ -212,7 +215,7 @@ func (t *transaction) holds(key []byte, partition *wire.Cell, m *meta) *wire.Err
 	return nil
 }
 
-// over is the store with what was written in the transaction over it.
+// over is the store with the transaction's writes over it.
 func (t *transaction) over(s *Store) pebble.Reader {
 	if t.batch == nil {
 		return s.db
@@ -220,7 +223,7 @@ func (t *transaction) over(s *Store) pebble.Reader {
 	return t.batch
 }
 
-// readIn takes the transaction that the key of a row, or both bounds of a range, are to be of.
+// readIn takes the transaction that must hold the key of a row, or both bounds of a range.
 func (s *Store) readIn(id wire.TransactionID, m *meta, keys ...[]wire.Cell) (*transaction, *wire.Error) {
 	t, err := s.take(id)
 	if err != nil {
@@ -239,7 +242,7 @@ func (s *Store) readIn(id wire.TransactionID, m *meta, keys ...[]wire.Cell) (*tr
 	return t, nil
 }
 
-// WriteIn is Write in a transaction: the rows wait there for its commit, all of them if it is atomic or none.
+// WriteIn is Write in a transaction: the rows wait there for its commit, all or none of them if it is atomic.
 func (s *Store) WriteIn(id wire.TransactionID, tables []TableWrite, atomic bool) *wire.Error {
 	s.ddl.RLock()
 	defer s.ddl.RUnlock()

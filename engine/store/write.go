@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// TableWrite is one table's part of a write. Table is nil when there is no such table. A row whose outcome already is
+// TableWrite is one table's part of a write. Table is nil if the table does not exist. A row whose outcome already is
 // an error is left alone; the others get theirs.
 type TableWrite struct {
 	Table      *Table
@@ -23,11 +23,11 @@ type TableWrite struct {
 	Outcomes   []wire.Outcome
 }
 
-// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is the whole
-// request's: but for CodeInternalServerError nothing was applied.
+// Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is that of the whole
+// request: except with CodeInternalServerError nothing was applied.
 //
-// If it is atomic, of each table either all rows are applied or none: then every row of the table has the error of the
-// first that has one. The rows of a table must share a partition key.
+// If it is atomic, either all or none of each table's rows are applied: then every row of the table has the first error.
+// The rows of a table must share a partition key.
 func (s *Store) Write(ctx context.Context, tables []TableWrite, atomic bool) *wire.Error {
 	w := writers.Get().(*writer)
 	defer w.release()
@@ -60,7 +60,7 @@ type writer struct {
 	before []byte
 }
 
-// writeRow is one row that has passed the schema.
+// writeRow is one row that fits the schema.
 type writeRow struct {
 	meta    *meta
 	change  *wire.Change
@@ -71,7 +71,7 @@ type writeRow struct {
 	number  int // column of the key that waits for a number; 0 is none
 }
 
-// millis is the store's clock: the time in milliseconds, which never goes back while the store is open.
+// millis is the store's clock in milliseconds, which never goes back while the store is open.
 func (s *Store) millis() int64 {
 	now := s.o.Now().UnixMilli()
 	for {
@@ -85,7 +85,7 @@ func (s *Store) millis() int64 {
 	}
 }
 
-// RestartClock lets the clock go back, once. Cells that were written by it before are of the future then.
+// RestartClock lets the clock go back once. Cells it wrote before are then in the future.
 func (s *Store) RestartClock() { s.clock.Store(0) }
 
 var writers = sync.Pool{New: func() any { return &writer{} }}
@@ -136,9 +136,9 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	}
 	w.store.lock(&stripes)
 	defer w.store.unlock(&stripes)
-	// Only now is the time that of the write: of two writes to a row the one that is applied later must not be stamped
-	// earlier, or its cells would be hidden by the other's. (Taken before the locks, it lost a quarter of the increments
-	// of eight goroutines.)
+	// The time of the write must be read now: of two writes to a row the one applied later must not be stamped earlier, or
+	// its cells would be hidden by the other's. (When read before taking the locks, it lost a quarter of the increments of
+	// eight goroutines.)
 	w.now = w.store.millis()
 	if err := w.assign(ctx); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	return w.store.commit(ctx, w.batch, !w.store.o.NoSync)
 }
 
-// apply puts the rows into the batch. After an error, of the whole request, the batch is given up.
+// apply puts the rows into the batch. After an error, which is that of the whole request, the batch is given up.
 func (w *writer) apply(ctx context.Context) *wire.Error {
 	if w.atomic {
 		return w.applyAtomic(ctx)
@@ -175,15 +175,15 @@ func (w *writer) applyRows(ctx context.Context, rows []writeRow) *wire.Error {
 	return nil
 }
 
-// readsFirst reports whether a change needs the row as it was.
+// readsFirst reports whether a change needs the old row.
 func readsFirst(c *wire.Change) bool {
 	return c.Conditional() || c.Op == wire.UpdateRow
 }
 
-// readsFirst reports whether the row as it was counts, for the change or for an index.
+// readsFirst reports whether the old row matters, for the change or for an index.
 func (r *writeRow) readsFirst() bool { return readsFirst(r.change) || len(r.meta.Indexes) > 0 }
 
-// prepare gives every row its key or its error. It returns about how large the batch will be and whether any row reads.
+// prepare gives every row its key or its error. It returns the approximate size of the batch and whether any row reads.
 func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 	for i := range tables {
 		t := &tables[i]
@@ -234,7 +234,7 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 	return bytes, reads
 }
 
-// checkRepeats refuses a request that repeats a row one of whose changes has a condition, or a row of a table with indexes.
+// checkRepeats refuses a request that repeats a row with a conditional change, or a row of a table with indexes.
 func (w *writer) checkRepeats() *wire.Error {
 	if len(w.rows) < 2 || !slices.ContainsFunc(w.rows, func(r writeRow) bool { return r.onlyOnce() }) {
 		return nil
@@ -268,7 +268,7 @@ func (w *writer) checkRepeats() *wire.Error {
 // onlyOnce reports whether a row may be in a request only once.
 func (r *writeRow) onlyOnce() bool { return r.change.Conditional() || len(r.meta.Indexes) > 0 }
 
-// checkCells judges the cells by the table: its deviation window, its defined columns, whether it takes updates.
+// checkCells checks the cells against the table: its deviation window, its defined columns, whether it takes updates.
 func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Error {
 	if c.Op == wire.UpdateRow && m.NoUpdate {
 		return wire.Invalid("Update operation is not allowed in this table")
@@ -293,7 +293,8 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 	return nil
 }
 
-// window is which timestamps a write may give at a time, from and up to, in milliseconds. They are whole seconds.
+// window is the range of timestamps that a write may give at a time, from and up to, in milliseconds. They are whole
+// seconds.
 func (m *meta) window(now int64, choices Choices) (from, to int64) {
 	second := now / 1000
 	oldest := second - m.Deviation
@@ -361,8 +362,8 @@ func (w *writer) row(r *writeRow) error {
 	return nil
 }
 
-// met reports whether a change's conditions hold of the row before it. Of a row that does not exist every column is
-// missing, those of the key too.
+// met reports whether a change's conditions hold for the old row. In a missing row every column is missing, including
+// the key's.
 func (r *writeRow) met(cells []wire.Cell, exists bool) bool {
 	c := r.change
 	if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {
@@ -377,7 +378,7 @@ func (r *writeRow) met(cells []wire.Cell, exists bool) bool {
 	return r.columns.Match(c.Row.Key, cells)
 }
 
-// old is the row's visible cells before the change, as views into w.before, and whether the row exists.
+// old returns the row's visible cells before the change, as views into w.before, and whether the row exists.
 func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 	cells = w.cells[:0]
 	w.store.gather.noteRead()
@@ -400,7 +401,7 @@ func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 	return cells, stored == 0 || len(cells) > 0, nil
 }
 
-// put writes a row and what follows it. An error of the first kind is the row's, and nothing was written.
+// put writes a row and its index changes. The first error is the row's, and nothing was written.
 func (w *writer) put(r *writeRow, cells []wire.Cell) (*wire.Error, error) {
 	sortCells(cells)
 	refused, err := w.follow(r, cells, true)
@@ -411,7 +412,7 @@ func (w *writer) put(r *writeRow, cells []wire.Cell) (*wire.Error, error) {
 	return nil, w.batch.Set(r.key, w.value, nil)
 }
 
-// stamp gives the cells without a timestamp the time of the write.
+// stamp gives cells without a timestamp the time of the write.
 func stamp(cells []wire.Cell, now int64) []wire.Cell {
 	for i := range cells {
 		if !cells[i].Stamped {
@@ -421,7 +422,7 @@ func stamp(cells []wire.Cell, now int64) []wire.Cell {
 	return cells
 }
 
-// returned is the row a write hands back when asked: its key, and after an update the incremented columns asked for.
+// returned is the row that a write returns on request: its key, and after an update the incremented columns asked for.
 func returned(c *wire.Change) []byte {
 	switch c.Return {
 	case wire.ReturnKey:

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// BulkImport writes rows of one table without conditions and without returned rows. BulkExport reads a range of a table's newest
-// versions, in rows or as a matrix.
+// BulkImport writes rows of one table without conditions and returned rows. BulkExport reads a range of a table's
+// newest versions, as rows or as a matrix.
 
 // DecodeBulkImport reads BulkImport. Any failure here fails the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
@@ -41,7 +41,7 @@ func (r *WriteRequest) bulkRow(b []byte) *Error {
 	return r.decodeRow(&r.rows[len(r.rows)-1], op.Value, row)
 }
 
-// AppendBulkImport is the body of a BulkImport answer. A row that was written says how many bytes it has, and no units.
+// AppendBulkImport appends the body of a BulkImport answer. A written row reports its size in bytes, and no units.
 func AppendBulkImport(dst []byte, t *TableOutcomes, sizes []int) []byte {
 	dst = appendBytes(dst, 1, t.Name)
 	var row []byte
@@ -57,7 +57,7 @@ func AppendBulkImport(dst []byte, t *TableOutcomes, sizes []int) []byte {
 	return dst
 }
 
-// appendBulkUnits says how many bytes were read and written, and that they cost no units.
+// appendBulkUnits appends the bytes read and written, and that they cost no units.
 func appendBulkUnits(dst []byte, id protowire.Number, read, written int) []byte {
 	consumed := appendBytes(nil, 1, Capacity{}.appendUnit(nil))
 	consumed = appendBytes(consumed, 2, appendInt(appendInt(nil, 1, int64(read)), 2, int64(written)))
@@ -67,13 +67,12 @@ func appendBulkUnits(dst []byte, id protowire.Number, read, written int) []byte 
 // BlockType is protobuf's DataBlockType: how rows are written.
 type BlockType int32
 
-// The block types.
 const (
 	PlainBuffer     BlockType = 0
 	SimpleRowMatrix BlockType = 1
 )
 
-// DecodeBulkExport reads BulkExport: a range, read forward, of which each cell's newest version counts.
+// DecodeBulkExport reads BulkExport: a forward range with each cell's newest version.
 func DecodeBulkExport(b []byte) (*GetRange, *Error) {
 	r := &GetRange{Block: SimpleRowMatrix, bulk: true}
 	r.Selection.MaxVersions = Optional[int32]{Value: 1, Set: true}
@@ -94,7 +93,7 @@ func DecodeBulkExport(b []byte) (*GetRange, *Error) {
 	return r, r.check(start, end)
 }
 
-// Of a matrix: its first four bytes, and tags.
+// A matrix's first four bytes, and its tags.
 const (
 	matrixMagic = 0x304d5253
 
@@ -104,12 +103,13 @@ const (
 	matrixEntireKey = 10
 )
 
-// maxMatrixCells bounds a matrix, which has a byte at least for each of its columns in each of its rows: of a page of rows that have no
-// column in common it would have gigabytes.
+// maxMatrixCells limits a matrix, which has at least a byte for each column in each row: a page of rows with no common
+// column would take gigabytes.
 const maxMatrixCells = 4 * MaxRangeBytes
 
-// matrixFields are the fields of a matrix, of which the first are of the key: of a GetRange the key and then the columns that it asks for in
-// their order, or else those that any of the rows has, in byte order; of a BulkExport what it asks for alone.
+// matrixFields returns the fields of a matrix, the first keys of them from the key. For a GetRange they are the key and
+// then the requested columns in order, or else the columns of any row in byte order; for a BulkExport only the
+// requested ones.
 func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, keys int) {
 	isKey := func(name string) bool {
 		return slices.ContainsFunc(key, func(k KeyColumn) bool { return k.Name == name })
@@ -144,7 +144,8 @@ func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, k
 	return fields, keys
 }
 
-// Matrix returns rows of a PlainBuffer stream as a matrix. It is nil if that is too large: the rows stay as they are.
+// Matrix returns rows of a PlainBuffer stream as a matrix. It is nil if that would be too large: the rows stay as they
+// are.
 func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Error) {
 	rows, err := decodeRows(stream)
 	if err != nil {
@@ -194,7 +195,7 @@ func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Erro
 	return append(dst, crc8(0, dst)), nil
 }
 
-// decodeRows reads the rows of a stream of this engine's own. They have views into it, and any number of cells.
+// decodeRows reads the rows of one of this engine's streams. They are views into it, with any number of cells.
 func decodeRows(stream []byte) (rows []Row, err *Error) {
 	var d Decoder
 	for p := (parser{b: stream[min(4, len(stream)):]}); len(p.b) > 0; {

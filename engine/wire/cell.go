@@ -11,7 +11,7 @@ import (
 // ValueType is PlainBuffer's variant type.
 type ValueType byte
 
-// The variant types. NoValue is ours: a cell without a value tag.
+// The variant types. NoValue is an addition: a cell without a value tag.
 const (
 	Integer       ValueType = 0
 	Double        ValueType = 1
@@ -30,13 +30,13 @@ var typeNames = map[ValueType]string{
 	Binary: "VT_BLOB", InfMin: "VT_INF_MIN", InfMax: "VT_INF_MAX", AutoIncrement: "VT_AUTO_INCREMENT",
 }
 
-// String is the service's name of the type in its messages.
+// String is the type's name in the service's messages.
 func (t ValueType) String() string { return cmp.Or(typeNames[t], "VT_NONE") }
 
 // CellOp is what UpdateRow does with a cell.
 type CellOp byte
 
-// The cell operations. PutCell is ours: no op-type tag.
+// The cell operations. PutCell is an addition: no op-type tag.
 const (
 	PutCell       CellOp = 0
 	DeleteColumn  CellOp = 1
@@ -45,7 +45,7 @@ const (
 )
 
 // Cell is one primary-key column or one version of an attribute column. Name and Value are views into the bytes the
-// cell was read from. Value is the payload alone: eight little-endian bytes, one byte, or the string's content.
+// cell was read from. Value is only the payload: eight little-endian bytes, one byte, or the string's content.
 type Cell struct {
 	Name      []byte
 	Value     []byte

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// check judges a change by all rules that need no schema, and measures it.
+// check checks a change by all rules that need no schema, and measures it.
 func (c *Change) check(inBatch bool) *Error {
 	if err := checkKey(c.Row.Key, keyOfWrite); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (c *Change) check(inBatch bool) *Error {
 	return c.checkReturn()
 }
 
-// keyUse is what a primary key is for.
+// keyUse is the purpose of a primary key.
 type keyUse int
 
 const (
@@ -61,7 +61,7 @@ func TooManyKeyColumns() *Error {
 	return Invalid("The number of primary key columns must be in range: [1, %d].", MaxKeyColumns)
 }
 
-// checkKey judges the cells of a primary key by what it is for.
+// checkKey checks the cells of a primary key by its purpose.
 func checkKey(key []Cell, use keyUse) *Error {
 	if use == keyOfWrite && len(key) > MaxKeyColumns { // what is read may be an index
 		return TooManyKeyColumns()
@@ -140,7 +140,7 @@ func (c *Change) checkCell(cell *Cell) *Error {
 	return CheckValue(cell)
 }
 
-// CheckValue judges the value of an attribute column, also one that is only compared with.
+// CheckValue checks the value of an attribute column, or one that is compared with it.
 func CheckValue(c *Cell) *Error {
 	switch c.Type {
 	case NoValue:
@@ -241,12 +241,12 @@ func ValidTableName(name []byte) bool {
 	return true
 }
 
-// ValidColumnName follows the service rather than its documentation: any UTF-8 of 1…255 bytes, no leading '#'.
+// ValidColumnName follows the service rather than its documentation: any UTF-8 of 1…255 bytes without a leading '#'.
 func ValidColumnName(name []byte) bool {
 	return len(name) > 0 && len(name) <= MaxNameBytes && name[0] != '#' && utf8.Valid(name)
 }
 
-// Units is the capacity units of size bytes: 4 KB each, rounded up.
+// Units is the number of capacity units of size bytes: 4 KB each, rounded up.
 func Units(size int) int32 {
 	return int32((size + CapacityUnitBytes - 1) / CapacityUnitBytes)
 }

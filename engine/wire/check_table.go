@@ -1,6 +1,6 @@
 package wire
 
-// Check judges a CreateTable request; streams says that it may ask for one.
+// Check checks a CreateTable request; streams means that it may ask for a stream.
 func (r *CreateTable) Check(streams bool) *Error {
 	if err := r.Stream.check(streams); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (r *CreateTable) checkKey() *Error {
 	return r.checkAutoIncrement()
 }
 
-// checkDefined judges more predefined columns beside those of the key and those that a table has.
+// checkDefined checks additional predefined columns against those of the key and of the table.
 func checkDefined(key []KeyColumn, have, more []DefinedColumn) *Error {
 	if len(have)+len(more) > MaxDefinedColumns {
 		return Invalid("The number of defined columns must be in range: [0, %d].", MaxDefinedColumns)
@@ -84,7 +84,7 @@ func checkDefined(key []KeyColumn, have, more []DefinedColumn) *Error {
 	return nil
 }
 
-// Check judges an UpdateTable request; streams says that it may ask for one.
+// Check checks an UpdateTable request; streams means that it may ask for a stream.
 func (r *UpdateTable) Check(streams bool) *Error {
 	if err := r.Stream.check(streams); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (r *UpdateTable) Check(streams bool) *Error {
 	return t.check()
 }
 
-// CheckIndexed judges the options that the request leaves a table with that has secondary indexes: it keeps one version of a cell, and
-// its data expires only if no row may be updated.
+// CheckIndexed checks the options that the request leaves a table with secondary indexes: it keeps one version of a
+// cell, and its data expires only if no row may be updated.
 func (r *UpdateTable) CheckIndexed(d *TableDescription) *Error {
 	o := &r.Options
 	switch {

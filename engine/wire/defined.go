@@ -1,6 +1,6 @@
 package wire
 
-// readDefined returns what adds a predefined column to others.
+// readDefined returns a function that appends a predefined column.
 func readDefined(to *[]DefinedColumn) func([]byte) *Error {
 	return func(b []byte) *Error {
 		var c DefinedColumn
@@ -39,8 +39,8 @@ func (r *DefinedColumns) read(b []byte, columns any) *Error {
 	return err
 }
 
-// Apply gives the predefined columns of a table with a primary key after the request; have is left as it was. Either
-// all columns of the request can be added or deleted, or nothing is.
+// Apply returns the predefined columns of a table with a primary key after the request; have is not changed. Either all
+// columns of the request can be added or deleted, or none.
 func (r *DefinedColumns) Apply(key []KeyColumn, have []DefinedColumn) ([]DefinedColumn, *Error) {
 	if len(r.Delete) > 0 {
 		return r.without(have)

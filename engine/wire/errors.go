@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// The codes the engine answers. Clients decide by these, never by the message.
+// The engine's error codes. Clients decide by these, never by the message.
 const (
 	CodeAuthFailed              = "OTSAuthFailed"
 	CodeNoPermission            = "OTSNoPermissionAccess"
@@ -72,7 +72,7 @@ var known = map[string]struct {
 	CodeOutOfTransactionSize:    {http.StatusBadRequest, "The total data size of the transaction exceeds the limit."},
 }
 
-// Error is an answer that is not a success: of a whole request with its HTTP status, or of one row of a batch.
+// Error is an unsuccessful answer: of a whole request with its HTTP status, or of one row of a batch.
 type Error struct {
 	Code    string
 	Message string
@@ -89,7 +89,7 @@ func Fail(code string) *Error {
 	return &Error{code, code + ".", http.StatusServiceUnavailable}
 }
 
-// Failf is Fail with a message of the caller's.
+// Failf is Fail with the caller's message.
 func Failf(code, format string, args ...any) *Error {
 	e := Fail(code)
 	e.Message = fmt.Sprintf(format, args...)
@@ -101,7 +101,7 @@ func Invalid(format string, args ...any) *Error {
 	return Failf(CodeParameterInvalid, format, args...)
 }
 
-// Unsupported names what this engine does not do yet, so that nothing is ever half done in silence.
+// Unsupported names what this engine does not do yet, so that nothing is silently half done.
 func Unsupported(what string) *Error {
 	return Failf(CodeUnsupported, "The engine does not support %s.", what)
 }

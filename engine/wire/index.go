@@ -2,7 +2,7 @@ package wire
 
 import "slices"
 
-// IndexMeta says what a secondary index is: a table of its own that the engine keeps.
+// IndexMeta describes a secondary index: a table that the engine maintains.
 type IndexMeta struct {
 	Name    string
 	Key     []string // names of the table's key and predefined columns; the engine adds what is missing of the table's key
@@ -14,7 +14,7 @@ type IndexMeta struct {
 // MaxIndexes is how many indexes a table may have.
 const MaxIndexes = 5
 
-// CheckIndexCount judges how many indexes a table is to have.
+// CheckIndexCount checks the number of a table's indexes.
 func CheckIndexCount(n int) *Error {
 	if n > MaxIndexes {
 		return Invalid("Number of index per table exceeds the quota:%d.", MaxIndexes)
@@ -22,7 +22,7 @@ func CheckIndexCount(n int) *Error {
 	return nil
 }
 
-// checkAlone judges what an index is without its table, which the service does before it looks at the table.
+// checkAlone checks an index without its table, as the service does before it looks at the table.
 func (r *IndexMeta) checkAlone() *Error {
 	switch n := len(r.Key); {
 	case r.inSync && !r.Local:
@@ -42,7 +42,8 @@ func (r *IndexMeta) read(b []byte) *Error {
 	return err
 }
 
-// Check judges an index of a table, and returns its whole key: the columns that it names, and what they leave of the table's.
+// Check checks an index of a table and returns its whole key: the columns that it names, and the remaining ones of the
+// table's key.
 func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn, *Error) {
 	if !ValidTableName([]byte(r.Name)) {
 		return nil, invalidTableName([]byte(r.Name))
@@ -82,7 +83,7 @@ func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn
 	return whole, nil
 }
 
-// indexColumn is a column of a table as one of an index's key.
+// indexColumn returns a column of a table as a key column of an index.
 func indexColumn(name string, key []KeyColumn, defined []DefinedColumn) (KeyColumn, bool) {
 	for _, c := range key {
 		if c.Name == name {
@@ -102,8 +103,8 @@ func indexColumn(name string, key []KeyColumn, defined []DefinedColumn) (KeyColu
 	return KeyColumn{}, false
 }
 
-// CheckIndexable judges whether a table may have indexes: it keeps one version of a cell, and its data expires only if no row may be
-// updated, so that the rows of an index expire with those of the table.
+// CheckIndexable checks whether a table may have indexes: it keeps one version of a cell, and its data expires only if
+// no row may be updated, so that the rows of an index expire with those of the table.
 func CheckIndexable(ttl, maxVersions int32, updates bool) *Error {
 	switch {
 	case maxVersions != 1:

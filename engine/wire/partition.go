@@ -17,8 +17,8 @@ func (r *CreateTable) partition(b []byte) *Error {
 	return err
 }
 
-// checkPartitions judges the partitions a table is to begin with: they must cover all keys, in ascending order, each
-// beginning where the one before ends. What lies between them becomes r.Bounds.
+// checkPartitions checks the initial partitions of a table: they must cover all keys, in ascending order, each
+// beginning where the previous one ends. Their inner bounds become r.Bounds.
 func (r *CreateTable) checkPartitions() *Error {
 	r.Bounds = nil
 	n := len(r.ranges)
@@ -53,8 +53,8 @@ func (r *CreateTable) checkPartitions() *Error {
 	return nil
 }
 
-// bound reads a bound of a partition: an infinity, or a value that the partition key can have and that is not below
-// all others.
+// bound reads a bound of a partition: an infinity, or a possible value of the partition key that is not below all
+// others.
 func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 	typ, value, rest, ok := ReadVariant(b)
 	if !ok || len(rest) > 0 {

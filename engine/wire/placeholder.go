@@ -1,9 +1,9 @@
 package wire
 
-// noNumber stands in for the value of a placeholder, so that it weighs what the number will.
+// noNumber stands in for the value of a placeholder, so that it has the size of the number.
 var noNumber [8]byte
 
-// checkPlaceholder judges the placeholder of an auto-increment column. Whether the table has such a column is not known
+// checkPlaceholder checks the placeholder of an auto-increment column. Whether the table has such a column is unknown
 // here.
 func (c *Change) checkPlaceholder() *Error {
 	n := 0
@@ -28,7 +28,7 @@ func (c *Change) checkPlaceholder() *Error {
 	return nil
 }
 
-// checkAutoIncrement judges which columns of a new table are to be numbered by the table itself.
+// checkAutoIncrement checks which columns of a new table the table itself is to number.
 func (r *CreateTable) checkAutoIncrement() *Error {
 	n := 0
 	for i, c := range r.Key {

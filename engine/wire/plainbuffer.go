@@ -28,20 +28,20 @@ type Decoder struct {
 	names []knownName // of the row before, by place
 }
 
-// knownName is a name and what is known of it.
+// knownName is a name and what is known about it.
 type knownName struct {
 	name  []byte
 	crc   byte
 	valid bool // as the name of an attribute column
 }
 
-// maxKnownNames bounds the names of a row that are remembered.
+// maxKnownNames limits the remembered names of a row.
 const maxKnownNames = 256
 
-// maxKeptCells bounds the arena a pooled Decoder keeps: 16,384 cells of 72 bytes are 1.2 MB.
+// maxKeptCells limits the arena that a pooled Decoder keeps: 16,384 cells of 72 bytes are 1.2 MB.
 const maxKeptCells = 16_384
 
-// Reset forgets the rows handed out, so that their memory can be used again.
+// Reset forgets the rows handed out, so that their memory can be reused.
 func (d *Decoder) Reset() {
 	clear(d.names)
 	d.names = d.names[:0]
@@ -53,8 +53,8 @@ func (d *Decoder) Reset() {
 	d.cells = d.cells[:0]
 }
 
-// Row reads exactly one row with its header. Bad checksums, lengths and tags are errors, and so is what follows the row,
-// but for zeros: the SDK for Node reserves more than it writes for bounds of a range and versions to delete.
+// Row reads exactly one row with its header. Bad checksums, lengths and tags are errors, and so is anything after the
+// row except zeros: the SDK for Node reserves more than it writes for bounds of a range and versions to delete.
 func (d *Decoder) Row(b []byte) (Row, *Error) {
 	if len(b) < 4 || binary.LittleEndian.Uint32(b) != header {
 		return Row{}, Invalid("Cell data broken, invalid header of PlainBuffer.")
@@ -83,7 +83,7 @@ func (p *parser) fail(what string) {
 	p.b = nil
 }
 
-// at reports whether the next byte is tag, and passes it.
+// at reports whether the next byte is tag, and skips it.
 func (p *parser) at(tag byte) bool {
 	if len(p.b) == 0 || p.b[0] != tag {
 		return false
@@ -92,7 +92,7 @@ func (p *parser) at(tag byte) bool {
 	return true
 }
 
-// take is the next n bytes.
+// take returns the next n bytes.
 func (p *parser) take(n int) []byte {
 	if n > len(p.b) {
 		p.fail("unexpected end of data")
@@ -103,7 +103,7 @@ func (p *parser) take(n int) []byte {
 	return b
 }
 
-// sized is the next length-prefixed bytes.
+// sized returns the next length-prefixed bytes.
 func (p *parser) sized() []byte {
 	if len(p.b) < 4 {
 		p.fail("unexpected end of data")
@@ -174,7 +174,7 @@ func (p *parser) section(d *Decoder, limit int) []Cell {
 	return cells
 }
 
-// countCells is how many more cells the section has, for the message of a row with too many.
+// countCells returns how many more cells the section has, for the message about a row with too many.
 func (p *parser) countCells() (n int) {
 	q := parser{b: p.b}
 	var c Cell
@@ -188,8 +188,8 @@ func (p *parser) countCells() (n int) {
 	return n
 }
 
-// usual reads a cell that has a name, a value of a usual type and a checksum, as nearly all have, in one go. Any other, and one in which
-// something is wrong, it leaves to cell.
+// usual reads a cell with a name, a value of a usual type and a checksum, as nearly all have, in one go. It leaves any
+// other or faulty cell to cell.
 func (p *parser) usual(c *Cell) bool {
 	b := p.b
 	if len(b) < 5 || b[0] != tagName {
@@ -225,7 +225,7 @@ func (p *parser) usual(c *Cell) bool {
 	return true
 }
 
-// lookUp returns what is known of the name of a cell. The row before mostly has the same one in the same place.
+// lookUp returns what is known about the name of a cell. The previous row mostly has the same name in the same place.
 func (d *Decoder) lookUp(place int, name []byte) knownName {
 	if d != nil && place < len(d.names) && bytes.Equal(d.names[place].name, name) {
 		return d.names[place]
@@ -286,7 +286,7 @@ func (p *parser) cell(c *Cell) {
 	p.crc = crc8Byte(p.crc, crc)
 }
 
-// value reads a variant after its length; its bytes are what the cell's checksum covers.
+// value reads a variant after its length; the cell's checksum covers its bytes.
 func (p *parser) value(c *Cell, crc byte) byte {
 	v := p.sized()
 	if p.err != nil {

@@ -5,8 +5,8 @@ import "encoding/binary"
 // AppendHeader starts a stream of rows: one header, then any number of AppendRow.
 func AppendHeader(dst []byte) []byte { return append(dst, header, 0, 0, 0) }
 
-// AppendRow writes one row for a response: key cells as they are, attribute cells with their timestamps, never an
-// operation type (two SDKs cannot read it there). A section without cells is left out.
+// AppendRow appends one row of a response: key cells unchanged, attribute cells with their timestamps, never an
+// operation type (two SDKs cannot read it there). A section without cells is omitted.
 func AppendRow(dst []byte, key, cells []Cell) []byte {
 	crc := byte(0)
 	if len(key) > 0 {
@@ -44,7 +44,7 @@ func appendCell(dst []byte, c *Cell, rowCRC byte) ([]byte, byte) {
 	return append(dst, tagCellChecksum, crc), crc8Byte(rowCRC, crc)
 }
 
-// AppendVariant writes a value as ReadVariant reads it.
+// AppendVariant appends a value in the form of ReadVariant.
 func AppendVariant(dst []byte, c *Cell) []byte {
 	dst = append(dst, byte(c.Type))
 	if c.Type == String || c.Type == Binary {

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// field is one field of a protobuf message: raw is set for length-delimited fields, num for the others.
+// field is one field of a protobuf message: raw is set for length-delimited fields, num for others.
 type field struct {
 	id  protowire.Number
 	typ protowire.Type
@@ -14,7 +14,7 @@ type field struct {
 	num uint64
 }
 
-// eachField calls f for every field of b in order, also for one of the wrong wire type: into refuses it.
+// eachField calls f for every field of b in order, even one of the wrong wire type: into refuses it.
 func eachField(b []byte, f func(field) *Error) *Error {
 	var fd field
 	for len(b) > 0 {
@@ -33,7 +33,7 @@ func eachField(b []byte, f func(field) *Error) *Error {
 	return nil
 }
 
-// any reads the field that b begins with, and returns its length; less than 0 if there is none.
+// any reads the field at the beginning of b and returns its length; less than 0 if there is none.
 func (f *field) any(b []byte) int {
 	id, typ, tag := protowire.ConsumeTag(b)
 	if tag < 0 {
@@ -55,8 +55,8 @@ func (f *field) any(b []byte) int {
 	return tag + n
 }
 
-// short reads the field that b begins with as most are: its tag is one byte, and so is its number, or its length at most two. It returns 0
-// of others.
+// short reads the field at the beginning of b in its most common form: a tag of one byte, and a number of one byte or a
+// length of at most two. It returns 0 for others.
 func (f *field) short(b []byte) int {
 	if len(b) < 2 || b[0] >= 0x80 || b[0] < 1<<3 {
 		return 0
@@ -84,13 +84,13 @@ func missing(name string) *Error {
 	return Invalid("Parse PBMessage from RawString failed. Missing required field: %s.", name)
 }
 
-// Optional is a proto2 scalar and whether it was there.
+// Optional is a proto2 scalar and whether it was present.
 type Optional[T any] struct {
 	Value T
 	Set   bool
 }
 
-// Or is the value, or other when it was absent.
+// Or is the value, or other if it was absent.
 func (o Optional[T]) Or(other T) T {
 	if o.Set {
 		return o.Value
@@ -98,14 +98,14 @@ func (o Optional[T]) Or(other T) T {
 	return other
 }
 
-// message says where the fields of a message belong, by their numbers. Fields without a place are passed over.
+// message maps the fields of a message, by number, to their places. Fields without a place are skipped.
 type message []struct {
 	id   protowire.Number
 	name string // of a field that must be there; else empty
 	to   any    // a variable, a message of its own, or what reads one; see field.into
 }
 
-// read reads the fields in their order. Then it looks for all that must be there, and judges the names of tables.
+// read reads the fields in order. Then it checks required fields and the names of tables.
 func (m message) read(b []byte) *Error {
 	seen := 0
 	err := eachField(b, func(f field) *Error {
@@ -130,13 +130,13 @@ func (m message) read(b []byte) *Error {
 	return err
 }
 
-// TableName is the name of a table, judged as soon as its message has been read.
+// TableName is the name of a table, checked as soon as its message has been read.
 type TableName []byte
 
-// refused is a feature that the engine lacks; a message that names none may have the field.
+// refused is a feature that the engine lacks. A message may have the field without naming any.
 type refused string
 
-// ReadFields reads a message whose fields 1, 2, 3 … belong to places, the first of which must be there.
+// ReadFields reads a message with fields 1, 2, 3 … for places, the first required of which must be present.
 func ReadFields(b []byte, required int, places ...any) *Error {
 	m := make(message, len(places))
 	for i, to := range places {
@@ -148,7 +148,7 @@ func ReadFields(b []byte, required int, places ...any) *Error {
 	return m.read(b)
 }
 
-// into puts a field in its place. Of a feature that is refused any wire type will do.
+// into puts a field in its place. For a refused feature any wire type will do.
 func (f *field) into(place any) *Error {
 	typ := protowire.BytesType
 	switch to := place.(type) {

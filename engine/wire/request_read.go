@@ -15,7 +15,7 @@ type Selection struct {
 	hasTime     bool
 }
 
-// selectionFields are the numbers of a selection's fields, which differ from message to message.
+// selectionFields are the numbers of a selection's fields, which differ between messages.
 type selectionFields struct {
 	columns, time, versions, filter, start, end, token protowire.Number
 }
@@ -39,7 +39,7 @@ func (s *Selection) times(b []byte) *Error {
 	return message{{1, "", &s.TimeStart}, {2, "", &s.TimeEnd}, {3, "", &s.TimeExact}}.read(b)
 }
 
-// check judges the names of a selection. What it reads of each column is judged later: see CheckVersions.
+// check checks the names of a selection. The versions to read are checked later: see CheckVersions.
 func (s *Selection) check() *Error {
 	if n := len(s.Columns); n > MaxColumnsToGet {
 		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.", MaxColumnsToGet, n)
@@ -55,8 +55,8 @@ func (s *Selection) check() *Error {
 	return nil
 }
 
-// CheckVersions judges the versions and times that a selection asks for, which is done after its filter. When is the end of the message
-// about a missing rule.
+// CheckVersions checks the versions and times requested by a selection, after its filter. when is the end of the
+// message about a missing rule.
 func (s *Selection) CheckVersions(when string) *Error {
 	switch {
 	case !s.hasTime && !s.MaxVersions.Set:
@@ -106,7 +106,7 @@ func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	return r, err
 }
 
-// decodeKey reads a row that may hold nothing but a primary key.
+// decodeKey reads a row that may hold only a primary key.
 func decodeKey(d *Decoder, b []byte, use keyUse) ([]Cell, *Error) {
 	row, err := d.Row(b)
 	switch {
@@ -219,7 +219,7 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	return r, r.check(start, end)
 }
 
-// check judges the selection and the keys of a range, and reads these.
+// check checks the selection and the keys of a range, and reads the keys.
 func (r *GetRange) check(start, end []byte) *Error {
 	err := r.Selection.check()
 	var dec Decoder

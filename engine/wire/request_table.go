@@ -3,7 +3,6 @@ package wire
 // KeyType is protobuf's PrimaryKeyType.
 type KeyType int32
 
-// The types a primary-key column can have.
 const (
 	KeyInteger KeyType = 1
 	KeyString  KeyType = 2
@@ -63,7 +62,7 @@ type TableOptions struct {
 	Set         bool           // the message was there
 }
 
-// Throughput is reserved capacity units.
+// Throughput is the reserved capacity units.
 type Throughput struct {
 	Read, Write Optional[int32]
 	Set         bool
@@ -83,14 +82,14 @@ type CreateTable struct {
 	ranges     []partitionRange
 }
 
-// DecodeCreateTable reads the request and refuses the features the engine lacks.
+// DecodeCreateTable reads the request and refuses features that the engine lacks.
 func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	r := &CreateTable{}
 	index := func(b []byte) *Error {
 		r.Indexes = append(r.Indexes, IndexMeta{})
 		return r.Indexes[len(r.Indexes)-1].read(b)
 	}
-	// Field 4 is where an old SDK for Go names indexes.
+	// An old SDK for Go names indexes in field 4.
 	meta := message{{1, "", &r.Name}, {2, "", r.keyColumn}, {3, "", readDefined(&r.Defined)}, {4, "", index}}
 	err := message{
 		{1, "table_meta", meta}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.partition},
@@ -106,7 +105,7 @@ func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	return r, err
 }
 
-// StreamSpec is what a table's stream is to be.
+// StreamSpec is the requested stream of a table.
 type StreamSpec struct {
 	Set, Enable bool
 	Hours       Optional[int32]
@@ -118,7 +117,7 @@ func (s *StreamSpec) read(b []byte) *Error {
 	return message{{1, "", &s.Enable}, {2, "", &s.Hours}, {3, "", &s.Columns}}.read(b)
 }
 
-// check says what to do without a stream, if one is asked for that may not be.
+// check says what to do without a stream if one is requested but not allowed.
 func (s *StreamSpec) check(allowed bool) *Error {
 	if allowed || !s.Enable {
 		return nil
@@ -156,13 +155,13 @@ func (t *Throughput) read(b []byte) *Error {
 	return message{{1, "", message{{1, "", &t.Read}, {2, "", &t.Write}}}}.read(b)
 }
 
-// DecodeMaybeTableName reads the requests that may carry a table name; nil is none.
+// DecodeMaybeTableName reads the requests that may carry a table name; nil means none.
 func DecodeMaybeTableName(b []byte) (name []byte, err *Error) {
 	err = message{{1, "", &name}}.read(b)
 	return name, err
 }
 
-// DecodeTableName reads the requests that carry nothing but a table name.
+// DecodeTableName reads the requests that carry only a table name.
 func DecodeTableName(b []byte) (name []byte, err *Error) {
 	err = message{{1, "table_name", &name}}.read(b)
 	return name, err

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/hex"
 
-// TransactionID is the id of a local transaction: 32 hexadecimal digits. A request that may have one is refused with another.
+// TransactionID is the id of a local transaction: 32 hexadecimal digits. A request with another form is refused.
 type TransactionID []byte
 
 func (id TransactionID) valid() bool {
@@ -42,5 +42,5 @@ func DecodeTransaction(b []byte) (id TransactionID, err *Error) {
 	return id, err
 }
 
-// AppendStartTransaction is the body of a StartLocalTransaction answer.
+// AppendStartTransaction appends the body of a StartLocalTransaction answer.
 func AppendStartTransaction(dst []byte, id string) []byte { return appendBytes(dst, 1, []byte(id)) }

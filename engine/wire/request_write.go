@@ -3,7 +3,6 @@ package wire
 // RowOp is protobuf's OperationType.
 type RowOp int32
 
-// The row operations.
 const (
 	PutRow    RowOp = 1
 	UpdateRow RowOp = 2
@@ -16,7 +15,7 @@ func (o RowOp) String() string { return [...]string{"unknown", "PutRow", "Update
 // Existence is protobuf's RowExistenceExpectation.
 type Existence int32
 
-// What a write expects of the row before it.
+// What a write expects of the existing row.
 const (
 	Ignore         Existence = 0
 	ExpectExist    Existence = 1
@@ -28,10 +27,9 @@ func (e Existence) String() string {
 	return [...]string{"IGNORE", "EXPECT_EXIST", "EXPECT_NOT_EXIST"}[e]
 }
 
-// ReturnType says which row a write answers with.
+// ReturnType is which row a write returns.
 type ReturnType int32
 
-// The return types.
 const (
 	ReturnNone        ReturnType = 0
 	ReturnKey         ReturnType = 1
@@ -46,11 +44,11 @@ type Change struct {
 	Condition     []byte // of columns, a Filter message; empty is none
 	Return        ReturnType
 	ReturnColumns [][]byte
-	// DataBytes is what the row counts towards MaxRequestDataBytes: names, values, 8 for each explicit timestamp.
+	// DataBytes is the row's share of MaxRequestDataBytes: names, values, and 8 for each explicit timestamp.
 	DataBytes int
 }
 
-// Conditional reports whether the change depends on the row before it.
+// Conditional reports whether the change depends on the existing row.
 func (c *Change) Conditional() bool { return c.Expect != Ignore || len(c.Condition) > 0 }
 
 // TableChanges is one table's part of a write request.
@@ -59,8 +57,8 @@ type TableChanges struct {
 	Changes []Change
 }
 
-// WriteRequest is a decoded PutRow, UpdateRow, DeleteRow or BatchWriteRow. It can be used again after Reset; what it
-// holds are views into the request's body.
+// WriteRequest is a decoded PutRow, UpdateRow, DeleteRow or BatchWriteRow. It can be reused after Reset; it holds views
+// into the request's body.
 type WriteRequest struct {
 	Tables      []TableChanges
 	Atomic      bool          // a table's rows are written all or none
@@ -69,10 +67,9 @@ type WriteRequest struct {
 	dec         Decoder
 }
 
-// Rows is how many rows the request has.
 func (r *WriteRequest) Rows() int { return len(r.rows) }
 
-// Reset lets go of the last request's bytes.
+// Reset releases the last request's bytes.
 func (r *WriteRequest) Reset() {
 	r.dec.Reset()
 	clear(r.rows)
@@ -80,7 +77,7 @@ func (r *WriteRequest) Reset() {
 	r.rows, r.Tables, r.Atomic, r.Transaction = r.rows[:0], r.Tables[:0], false, nil
 }
 
-// DecodeRow reads PutRow, UpdateRow or DeleteRow, and checks all that needs no schema.
+// DecodeRow reads PutRow, UpdateRow or DeleteRow, and checks everything that needs no schema.
 func (r *WriteRequest) DecodeRow(op RowOp, b []byte) *Error {
 	var name TableName
 	var row []byte
@@ -191,7 +188,7 @@ func (r *WriteRequest) row(b []byte) *Error {
 	return r.decodeRow(c, op.Value, row)
 }
 
-// decodeRow reads and judges a row of a batch.
+// decodeRow reads and checks a row of a batch.
 func (r *WriteRequest) decodeRow(c *Change, op int32, row []byte) (err *Error) {
 	if c.Op = RowOp(op); c.Op < PutRow || c.Op > DeleteRow {
 		return Invalid("The modify type is invalid.")

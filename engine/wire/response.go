@@ -21,12 +21,12 @@ func appendInt(dst []byte, id protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, id, protowire.VarintType), uint64(v))
 }
 
-// AppendError is the body of a refused request.
+// AppendError appends the body of a refused request.
 func AppendError(dst []byte, e *Error) []byte {
 	return appendText(appendText(dst, 1, e.Code), 2, strings.ToValidUTF8(e.Message, "\ufffd")) // it may quote the request
 }
 
-// Capacity is the capacity units an operation consumed. Both are always sent: SDKs read them without looking.
+// Capacity is the capacity units used by an operation. Both are always sent, because SDKs read them unchecked.
 type Capacity struct{ Read, Write int32 }
 
 func (c Capacity) appendUnit(dst []byte) []byte {
@@ -41,14 +41,14 @@ func (c Capacity) append(dst []byte, id protowire.Number) []byte {
 	return c.appendUnit(protowire.AppendVarint(dst, uint64(size)))
 }
 
-// Outcome is what happened to one row: an error, or what it consumed and the row to hand back (PlainBuffer).
+// Outcome is the result of one row: an error, or the units it used and the row to return (PlainBuffer).
 type Outcome struct {
 	Err      *Error
 	Consumed Capacity
 	Row      []byte
 }
 
-// AppendWrite is the body of a PutRow, UpdateRow or DeleteRow answer.
+// AppendWrite appends the body of a PutRow, UpdateRow or DeleteRow answer.
 func AppendWrite(dst []byte, o *Outcome) []byte {
 	dst = o.Consumed.append(dst, 1)
 	if len(o.Row) > 0 {
@@ -57,7 +57,7 @@ func AppendWrite(dst []byte, o *Outcome) []byte {
 	return dst
 }
 
-// AppendGetRow is the body of a GetRow answer: row is there even when empty, which means no row.
+// AppendGetRow appends the body of a GetRow answer: row is present even if empty, which means no row.
 func AppendGetRow(dst []byte, o *Outcome) []byte {
 	return appendBytes(o.Consumed.append(dst, 1), 2, o.Row)
 }
@@ -68,7 +68,7 @@ type TableOutcomes struct {
 	Outcomes []Outcome
 }
 
-// AppendBatch is the body of a BatchWriteRow or BatchGetRow answer; emptyRows keeps rows that are empty (reads).
+// AppendBatch appends the body of a BatchWriteRow or BatchGetRow answer; emptyRows keeps empty rows (reads).
 func AppendBatch(dst []byte, tables []TableOutcomes, emptyRows bool) []byte {
 	var body, row []byte
 	for i := range tables {
@@ -100,7 +100,7 @@ func appendOutcome(dst []byte, o *Outcome, emptyRows bool) []byte {
 	return dst
 }
 
-// failedUnits is what a row of a batch consumed that was refused: nothing when the server or its capacity is the cause.
+// failedUnits is the capacity used by a refused row of a batch: nothing if the server or its capacity is the cause.
 func failedUnits(e *Error, read bool) Capacity {
 	switch {
 	case e.Code == CodeConditionCheckFail:
@@ -113,9 +113,8 @@ func failedUnits(e *Error, read bool) Capacity {
 	return Capacity{Write: 1}
 }
 
-// Around is what comes before and after so many bytes of rows in the body of a GetRange or BulkExport answer; next is
-// empty when the range is done. The first piece has at most 32 bytes. A BulkExport has no units but the bytes that were
-// scanned.
+// Around returns the parts before and after the rows in the body of a GetRange or BulkExport answer; next is empty when
+// the range is done. before has at most 32 bytes. A BulkExport counts the bytes scanned instead of units.
 func (r *GetRange) Around(c Capacity, scanned, rows int, next []byte) (before, after []byte) {
 	before = make([]byte, 0, 32)
 	if r.bulk {
@@ -136,7 +135,7 @@ func (r *GetRange) Around(c Capacity, scanned, rows int, next []byte) (before, a
 	return before, after
 }
 
-// TableDescription is what DescribeTable and UpdateTable answer with.
+// TableDescription is the answer to DescribeTable and UpdateTable.
 type TableDescription struct {
 	Name         string
 	Key          []KeyColumn
@@ -181,7 +180,7 @@ func (d *TableDescription) options() []byte {
 	b := appendInt(nil, 1, int64(d.TTL))
 	b = appendInt(b, 2, int64(d.MaxVersions))
 	b = appendInt(b, 5, d.Deviation)
-	// Java, Node and PHP read both without a look whether they are there.
+	// Java, Node and PHP read both without checking that they are present.
 	b = appendInt(b, 6, flag(d.AllowUpdate))
 	return appendInt(b, 7, flag(d.FullRow))
 }
@@ -193,7 +192,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// stream is StreamDetails, of a table without a stream too: Go's SDK dereferences it.
+// stream is StreamDetails, present even without a stream: Go's SDK dereferences it.
 func (d *TableDescription) stream() []byte {
 	b := appendInt(nil, 1, flag(d.Stream.Enable))
 	if !d.Stream.Enable {
@@ -208,7 +207,7 @@ func (d *TableDescription) stream() []byte {
 	return b
 }
 
-// AppendDescribeTable is the body of a DescribeTable answer.
+// AppendDescribeTable appends the body of a DescribeTable answer.
 func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
 	meta := appendKeySchema(appendText(nil, 1, d.Name), 2, d.Key)
 	for _, c := range d.Defined {
@@ -239,14 +238,14 @@ func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
 	return dst
 }
 
-// AppendUpdateTable is the body of an UpdateTable answer.
+// AppendUpdateTable appends the body of an UpdateTable answer.
 func AppendUpdateTable(dst []byte, d *TableDescription) []byte {
 	dst = appendBytes(dst, 1, d.throughput())
 	dst = appendBytes(dst, 2, d.options())
 	return appendBytes(dst, 3, d.stream())
 }
 
-// AppendListTable is the body of a ListTable answer.
+// AppendListTable appends the body of a ListTable answer.
 func AppendListTable(dst []byte, names []string) []byte {
 	for _, n := range names {
 		dst = appendText(dst, 1, n)
@@ -260,8 +259,8 @@ type Location struct {
 	Repeat int64
 }
 
-// AppendSplitPoints is the body of a ComputeSplitPointsBySize answer. The repeats must add up to the splits, one more
-// than the points: Java and Go fail otherwise.
+// AppendSplitPoints appends the body of a ComputeSplitPointsBySize answer. The repeats must add up to the splits, one
+// more than the points: Java and Go fail otherwise.
 func AppendSplitPoints(dst []byte, c Capacity, key []KeyColumn, points [][]byte, locations []Location) []byte {
 	dst = appendKeySchema(c.append(dst, 1), 2, key)
 	for _, p := range points {

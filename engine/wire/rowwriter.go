@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// RowWriter writes the rows of a page one after the other, with the bytes of AppendRow. It keeps what the names of a row become, for the
-// next row mostly has the same ones: Begin, then Key and Cell for each cell, then End. Its zero value is ready.
+// RowWriter writes the rows of a page with the bytes of AppendRow. It keeps the encoded names of a row, because the
+// next row mostly has the same ones: call Begin, then Key and Cell for each cell, then End. Its zero value is ready.
 type RowWriter struct {
 	dst     []byte
 	crc     byte // of the row
@@ -24,8 +24,8 @@ type writtenName struct {
 	crc   byte
 }
 
-// stampBytes is the end of a cell with a timestamp, up to its checksum. The checksum is linear: what it is of the eight bytes is that of the
-// first one, on which the bytes before them have an effect, and of the rest, which is known.
+// stampBytes is the end of a cell with a timestamp, up to its checksum. The checksum is linear: over the eight bytes it
+// combines that of the first one, which depends on the bytes before, and that of the rest, which is known.
 type stampBytes struct {
 	first, rest byte
 	bytes       [10]byte
@@ -34,10 +34,10 @@ type stampBytes struct {
 // Begin begins a row after dst.
 func (w *RowWriter) Begin(dst []byte) { w.dst, w.crc, w.at, w.data = dst, 0, 0, false }
 
-// End ends the row and returns what Begin was given with the row after it.
+// End ends the row and returns the dst of Begin with the row appended.
 func (w *RowWriter) End() []byte { return append(w.dst, tagRowChecksum, crc8Byte(w.crc, 0)) }
 
-// Key writes a column of the key. All of them come before the attributes.
+// Key writes a key column. All of them precede the attributes.
 func (w *RowWriter) Key(c *Cell) {
 	if w.at == 0 {
 		w.dst = append(w.dst, tagKey)
@@ -72,7 +72,7 @@ func (w *RowWriter) stampOf(timestamp int64) {
 	s.rest = crc8Int64(0, timestamp&^0xff)
 }
 
-// value writes a cell up to its value and leaves so many bytes for the rest of it. It returns these and the checksum so far.
+// value writes a cell up to its value and leaves rest bytes for its end. It returns those and the checksum so far.
 func (w *RowWriter) value(name []byte, typ ValueType, value []byte, rest int) (end []byte, crc byte) {
 	if w.at == len(w.names) {
 		w.names = append(w.names, writtenName{})

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The headers of the protocol, spelled as net/http keeps them.
+// The headers of the protocol, as net/http spells them.
 const (
 	HeaderDate             = "X-Ots-Date"
 	HeaderAPIVersion       = "X-Ots-Apiversion"
@@ -39,8 +39,8 @@ func Sign(secret, path string, header http.Header) string {
 	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), stringToSign(path, header)))
 }
 
-// DeriveKeyV4 is the secret of one day and region. The service uses its base64 text, not its bytes, as the key of
-// requests and of the answers to them.
+// DeriveKeyV4 is the secret of one day and region. The service uses its base64 text, not its bytes, as the key for
+// requests and their answers.
 func DeriveKeyV4(secret, signDate, region string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range []string{signDate, region, "ots", "aliyun_v4_request"} {
@@ -54,7 +54,7 @@ func SignV4(derived, path string, header http.Header) string {
 	return base64.StdEncoding.EncodeToString(sum(sha256.New, []byte(derived), append(stringToSign(path, header), "ots"...)))
 }
 
-// SignResponse signs an answer: its x-ots headers first, the path last and without a line feed.
+// SignResponse signs an answer: its x-ots headers first, then the path without a line feed.
 func SignResponse(secret, path string, header http.Header) string {
 	text := append(appendHeaders(make([]byte, 0, 512), header), path...)
 	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), text))
@@ -73,7 +73,7 @@ func stringToSign(path string, header http.Header) []byte {
 	return appendHeaders(b, header)
 }
 
-// appendHeaders writes the x-ots headers, lower-cased and sorted by name.
+// appendHeaders appends the x-ots headers, in lower case and sorted by name.
 func appendHeaders(b []byte, header http.Header) []byte {
 	type line struct{ name, value string }
 	lines := make([]line, 0, 16)
