@@ -216,7 +216,7 @@ func TestALoadOfSQLiteThatIsKilledIsResumedWithTheFileAsItIsThen(t *testing.T) {
 		d.execute(fmt.Sprintf("UPDATE orders SET v = 'round %d'", round))
 		args = []string{"resume", "run"}
 	}
-	d.ends(0, args, "the rows are not of one moment")
+	d.ends(0, args, "the rows are not from one moment")
 	out := d.output("export", "--table", "orders", "--store", "store", "--format", "jsonl")
 	if n := strings.Count(out, "\n"); n != rows || !strings.Contains(out, `"v":"orders `) || !strings.Contains(out, `"v":"round 1"`) {
 		t.Errorf("%d rows, %.100s", n, out)
@@ -236,7 +236,7 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(0, []string{`"rows":3000,"exact":true`}, "inspect", "--count", "--json", address)
 	run(0, []string{"only the primary key of the source is rated (id)", "--table orders --create --pk 'key=md5(id, 4) + text(id)'"}, "advise", address)
 	run(0, []string{"3,000 records read, 0 would be rejected", "3,000 keys, 0 records repeat"}, "check", "--unique", address)
-	run(2, []string{"only id tell its rows apart"}, "check", address, "--pk", "v")
+	run(2, []string{"its rows are identified only by id"}, "check", address, "--pk", "v")
 	run(0, []string{"3,000 written"}, to("load", "--run-dir", "run")...)
 	run(0, []string{"3,000 equal", "as it was at one moment"}, to("verify")...)
 	d.execute("UPDATE orders SET v = 5 WHERE id = 100", "DELETE FROM orders WHERE id = 200", "INSERT INTO orders VALUES (9000, x'00')")
@@ -247,11 +247,11 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(0, []string{"3,000 equal, 0 missing, 0 different, 0 surplus"}, to("verify", "--extra", "fail")...)
 	run(2, []string{"there is no table \"nothere\""}, "inspect", "sqlite:shop.db?table=nothere")
 	run(2, []string{"load this instead: tsimport load "}, "copy", address, "orders")
-	run(2, []string{"give no other input beside it"}, "verify", address, "x.csv", "--table", "orders", "--store", "store")
+	run(2, []string{"load it separately"}, "verify", address, "x.csv", "--table", "orders", "--store", "store")
 	d.execute("CREATE TABLE five (a INT, b INT, c INT, d INT, e INT, PRIMARY KEY (a, b, c, d, e))")
-	run(2, []string{"has 5 columns, and a table here takes 1 to 4: make one of several with --pk, such as --pk 'key=splice(auto, a, b, …)'"},
+	run(2, []string{"has 5 columns, but a table takes 1 to 4: combine several with --pk, such as --pk 'key=splice(auto, a, b, …)'"},
 		"load", "sqlite:shop.db?table=five", "--table", "t", "--store", "store")
-	run(2, []string{"--delimiter: it says how text is read"}, "check", address, "--delimiter", ";")
+	run(2, []string{"--delimiter: it is for text inputs"}, "check", address, "--delimiter", ";")
 }
 
 func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *testing.T) {
@@ -442,7 +442,7 @@ func TestADumpOfADatabaseIsLoadedByItsTable(t *testing.T) {
 		`{"id":3,"amount":"0.00","at":"0044-03-15 00:00:00+00 BC","customer":"\\.","iv":"PT0S","w":1e+300}`,
 	})
 	for _, want := range []string{
-		"table public.orders, 3 rows; skipped: 5 other tables with 7 rows", "the new table's primary key is that of the source: --pk id:integer",
+		"table public.orders, 3 rows; skipped: 5 other tables with 7 rows", "the new table gets the source's primary key: --pk id:integer",
 		"rejected 1 with OutOfRange", "shop.sql:225, column w",
 	} {
 		conformance.Contains(t, shown, want, "shown")

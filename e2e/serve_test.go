@@ -69,7 +69,7 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 		want         string
 	}{
 		{"", "--access-key-id me", 2, "no secret; set TABLESTORE_ACCESS_KEY_SECRET or give --access-key-secret-file"},
-		{"hush hush", "--access-key-id me", 2, "the access key secret has spaces"},
+		{"hush hush", "--access-key-id me", 2, "the access key secret must be printable ASCII"},
 		{"", "--instance ab", 2, `instance "ab": want 3 to 16`},
 		{"", "--access-key-secret-file no-such-file", 2, "--access-key-secret-file: open no-such-file"},
 		{"", "--access-key-secret-file " + empty, 2, "the first line is empty or longer than 4096 bytes"},

@@ -362,7 +362,7 @@ func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {
 			conformance.True(t, !sent, "a row was sent before")
 		}
 		r := w.load(cfg)
-		const want = "table t has 2 secondary indexes (t_index1, t_index2): a row that costs one write unit without costs 3 write units and 2 read units with them"
+		const want = "table t has 2 secondary indexes (t_index1, t_index2): a row of one write unit costs 3 write units and 2 read units with them"
 		conformance.Contains(t, said, want, "dry run %v: said", dry)
 		conformance.True(t, len(r.Indexes) == 2 && r.IndexWriteCU == 200 && r.IndexReadCU == 200,
 			"dry run %v: %+v", dry, r.ReportIndexes)

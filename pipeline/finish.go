@@ -166,7 +166,7 @@ func (r *Report) conclude(cfg *Config, err error) error {
 		r.ExitCode = r.BadCode(r.ExitCode)
 	}
 	if r.State == StateFinished && r.Unfinished > 0 && !cfg.DryRun {
-		return fmt.Errorf("%d rows that an earlier attempt read are missing now; has the input changed?", r.Unfinished)
+		return fmt.Errorf("%d rows read by an earlier attempt are now missing; has the input changed?", r.Unfinished)
 	}
 	return nil
 }

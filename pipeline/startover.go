@@ -30,15 +30,15 @@ func (a *attempt) startsOver(why *error) bool {
 	advice := ""
 	switch {
 	case a.cfg.Write.Mode == table.Increment:
-		advice = "rows of it were added: put it back as it was or, if only its time has changed, give --accept-changed-input"
+		advice = "rows of it were added: restore the old content or, if only its time has changed, give --accept-changed-input"
 	case slices.ContainsFunc(a.from.Job.Details, func(d progress.Fact) bool { return d.Name == "--mark-column" }): // the service numbers its rows
-		advice = "rows of it are in the table: put it back as it was, or put what it is now in its place and give --fresh --look-first, which finds the rows that were written"
+		advice = "rows of it are in the table: restore the old content, or keep the new content and give --fresh --look-first, which finds the rows that were written"
 	case a.cfg.Write.Condition != table.Ignore:
-		advice = "rows of it were written: put it back as it was, or give --fresh, which finds them in the table and rejects them"
+		advice = "rows of it were written: restore the old content, or give --fresh, which finds them in the table and rejects them"
 	default:
 		return true
 	}
-	*why = &plan.UsageError{Message: fmt.Sprintf("run %s: what it has begun with is not what it was (%s); %s", a.cfg.RunDir, client.OneLine(err.Error()), advice), Input: true}
+	*why = &plan.UsageError{Message: fmt.Sprintf("run %s: its input has changed since it began (%s); %s", a.cfg.RunDir, client.OneLine(err.Error()), advice), Input: true}
 	return false
 }
 

@@ -107,10 +107,10 @@ func TestWhatAConditionOnColumnsCannotBeCombinedWithIsRefused(t *testing.T) {
 		"with --condition":     {func(c *trial) { c.Write.Condition = table.ExpectExist }, "--when with --condition"},
 		"delete":               {func(c *trial) { c.Write.Mode = table.Delete }, "--mode delete"},
 		"increment":            {func(c *trial) { c.Write.Mode = table.Increment }, "--mode increment"},
-		"a key column":         {func(c *trial) { c.Write.When = mustWhen(t, "stored.id < new.id") }, "stored.id is a column of the primary key"},
+		"a key column":         {func(c *trial) { c.Write.When = mustWhen(t, "stored.id < new.id") }, "stored.id is a primary-key column"},
 		"a column that is not": {func(c *trial) { c.Write.When = mustWhen(t, "stored.x < new.x") }, "new.x"},
 		"equality":             {func(c *trial) { c.Write.When = mustWhen(t, "stored.at == new.at") }, "--order none"},
-		"a constant":           {func(c *trial) { c.Write.When = mustWhen(t, "stored.at < 5") }, "it compares nothing with the row that is written"},
+		"a constant":           {func(c *trial) { c.Write.When = mustWhen(t, "stored.at < 5") }, "it compares nothing with the new row"},
 		"verify":               {func(c *trial) { c.Compared = true }, "--verify"},
 		"verify of increments": {func(c *trial) {
 			c.Compared, c.Write.Mode, c.Write.When, c.Columns.Exclude = true, table.Increment, nil, []string{"text"}

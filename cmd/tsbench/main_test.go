@@ -41,7 +41,7 @@ func TestInvalidMeasurementsAreRefused(t *testing.T) {
 	for args, says := range map[string]string{
 		"spread --only fast": "--only", "spread a.csv": "a.csv", "spread --slow x --rows 9": "slow", "spread --limiter leaky --rows 9": "limiter", "spread --rows 0": "--rows",
 		"spread --limit-table -1": "--limit-table", "spread --splits never --rows 9": "splits", "spread --order up": "--order", "spread --pk a --rows 9": "--pk a",
-		"spread --load-flag=--memory=1MiB --rows 100 --only tsimport": "--memory 1MiB: a load needs 16MiB at least",
+		"spread --load-flag=--memory=1MiB --rows 100 --only tsimport": "--memory 1MiB: a load needs at least 16MiB",
 		"client --shape 13": "--shape", "client --rows 0": "--rows", "client --rounds 0": "--rounds", "client --only spark": "--only", "client --only external": "--only", "client file.csv": "no arguments",
 		"client --what export --only baseline": "--only", "client --what delete": "--what", "client --odd": "-odd", "baseline": "BENCH_COLUMNS",
 	} {

@@ -156,8 +156,8 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 		index *tablestore.IndexMeta
 		want  refusal
 	}{
-		"a column of no table": {indexOn("i", []string{"x"}), invalid("Column 'x' of index 'i' is neither a primary key column of the table nor a defined column of a type that keys have.")},
-		"a double in the key":  {indexOn("i", []string{"c"}), invalid("Column 'c' of index 'i' is neither a primary key column of the table nor a defined column of a type that keys have.")},
+		"a column of no table": {indexOn("i", []string{"x"}), invalid("Column 'x' of index 'i' is neither a primary key column of the table nor a defined column of a key type.")},
+		"a double in the key":  {indexOn("i", []string{"c"}), invalid("Column 'c' of index 'i' is neither a primary key column of the table nor a defined column of a key type.")},
 		"a column twice":       {indexOn("i", []string{"a", "a"}), invalid("Duplicated primary key name: 'a'.")},
 		"a column in both":     {indexOn("i", []string{"a"}, "a"), invalid("Duplicated column name: 'a'.")},
 		"a column beside":      {indexOn("i", []string{"a"}, "pk1"), invalid("Column 'pk1' of index 'i' is not a defined column of the table.")},
@@ -179,7 +179,7 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 	check(t, s.addIndex(old.name, indexOn(newTableName(), []string{"pk2"}), false), invalid("The maximum versions of a table with secondary indexes must be 1."))
 	check(t, s.dropIndex(tb.name, "not_there"), refusal{404, "OTSObjectNotExist", "Requested index does not exist."})
 	_, err := s.DeleteDefinedColumn(&tablestore.DeleteDefinedColumnRequest{TableName: tb.name, DefinedColumns: []string{"a"}})
-	check(t, err, invalid("Defined column 'a' is one of index '"+taken+"'."))
+	check(t, err, invalid("Defined column 'a' is used by index '"+taken+"'."))
 	long := tb.put(tb.key("x", 1), c("b", text(1025)))
 	must(t, s.do(long))
 	more := newTableName()
@@ -202,7 +202,7 @@ func TestALocalIndexIsOfOnePartitionKey(t *testing.T) {
 		return m
 	}
 	name := newTableName()
-	check(t, s.addIndex(tb.name, local(name, "a"), true), invalid("The first primary key column of local index '"+name+"' must be 'pk1', that of the table."))
+	check(t, s.addIndex(tb.name, local(name, "a"), true), invalid("The first primary key column of local index '"+name+"' must be the table's, 'pk1'."))
 	must(t, s.do(tb.put(tb.key("x", 1), c("a", int64(9)), c("b", "early"))))
 	must(t, s.addIndex(tb.name, local(name, "pk1", "a"), true))
 	must(t, s.do(tb.put(tb.key("x", 2), c("a", int64(8)), c("b", "late"))))

@@ -106,7 +106,7 @@ func Scripted(steps []Step, operations []string) (*Plan, error) {
 		_, twice := byNumber[s.N]
 		switch {
 		case s.N < 0 || twice:
-			return nil, fmt.Errorf("step of request %d: numbers must be 0 or more and different", s.N)
+			return nil, fmt.Errorf("step of request %d: numbers must be distinct and not negative", s.N)
 		case s.Delay < 0:
 			return nil, fmt.Errorf("step of request %d: the delay must not be negative", s.N)
 		}
@@ -123,11 +123,11 @@ func parse(kind string) (Fault, error) {
 	name, code, _ := strings.Cut(kind, ":")
 	a, ok := names[name]
 	if !ok {
-		return Fault{}, fmt.Errorf("fault %q is none of %s", name, strings.Join(Actions(), ", "))
+		return Fault{}, fmt.Errorf("unknown fault %q; want one of %s", name, strings.Join(Actions(), ", "))
 	}
 	if a == BadBody || a == PageAfter {
 		if status, err := strconv.Atoi(code); code != "" && (err != nil || status < 200 || status > 599) {
-			return Fault{}, fmt.Errorf("fault %q: want a status of HTTP after the colon, as 429", kind)
+			return Fault{}, fmt.Errorf("fault %q: want an HTTP status after the colon, such as 429", kind)
 		}
 	}
 	return Fault{Action: a, Code: code}, nil

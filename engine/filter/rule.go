@@ -38,7 +38,7 @@ func newRule(room int, regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 	}
 	n := size(parsed)
 	if n > room {
-		return nil, wire.Invalid("Invalid regex in ValueTransferRule: `%s` is too complex, with its repeats and the filter's other ones.", text)
+		return nil, wire.Invalid("Invalid regex in ValueTransferRule: `%s` is too complex, counting its repeats and the filter's other expressions.", text)
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {

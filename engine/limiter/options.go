@@ -57,7 +57,7 @@ const longest = 100 * time.Hour
 // Check returns what is wrong with the options.
 func (o *Options) Check() error {
 	if o.Kind != "" && !slices.Contains(Kinds, o.Kind) {
-		return fmt.Errorf("limiter %q is none of %s", o.Kind, strings.Join(Kinds, ", "))
+		return fmt.Errorf("unknown limiter %q; want one of %s", o.Kind, strings.Join(Kinds, ", "))
 	}
 	for _, d := range []time.Duration{o.Burst, o.Window, o.MaxDelay, o.Hold, o.Lag} {
 		if d < 0 || d > longest {
@@ -68,11 +68,11 @@ func (o *Options) Check() error {
 	case !(o.Rate >= 0 && o.Rate <= 1e12):
 		return fmt.Errorf("limiter %s: want a rate of 0 to 1e12 units a second", o.Kind)
 	case !(o.Causeless >= 0 && o.Causeless <= 1):
-		return fmt.Errorf("limiter %s: want a share of causeless refusals of 0 to 1", o.Kind)
+		return fmt.Errorf("limiter %s: want a share of causeless refusals from 0 to 1", o.Kind)
 	case o.Requests < 0:
 		return fmt.Errorf("limiter %s: want 0 or more requests at a time", o.Kind)
 	case o.Lag > 0 && (o.Kind == Queue || o.Kind == Concurrency):
-		return fmt.Errorf("limiter %s: what it serves counts at once", o.Kind)
+		return fmt.Errorf("limiter %s: it takes no lag; rows count when they are served", o.Kind)
 	}
 	for i, s := range o.Steps {
 		if !(s.Factor > 0) || s.After < 0 || i > 0 && s.After <= o.Steps[i-1].After {

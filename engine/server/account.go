@@ -22,7 +22,7 @@ func (o Options) Check() error {
 	}
 	for _, c := range []byte(o.AccessKeySecret) {
 		if c <= ' ' || c > '~' {
-			return errors.New("the access key secret has spaces or characters that are not printable ASCII; give one without")
+			return errors.New("the access key secret must be printable ASCII without spaces")
 		}
 	}
 	return nil

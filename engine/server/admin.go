@@ -174,7 +174,7 @@ func readJSON(body []byte, dst any) error {
 		return badRequest("read the request's JSON: %v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return badRequest("read the request's JSON: there is more after the object")
+		return badRequest("read the request's JSON: data follows the object")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (j *simulateJSON) config() (sim.Config, error) {
 	for text, factor := range j.Slow {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return c, badRequest("slow: %q is no partition number", text)
+			return c, badRequest("slow: %q is not a partition number", text)
 		}
 		if c.Slow == nil {
 			c.Slow = map[int]float64{}
@@ -159,13 +159,13 @@ func readKey(key wire.KeyColumn, raw json.RawMessage) (sim.Key, error) {
 	case wire.KeyInteger:
 		n, err := strconv.ParseInt(string(raw), 10, 64)
 		if err != nil {
-			return "", badRequest("%.100s is no value of the INTEGER partition key %s", raw, key.Name)
+			return "", badRequest("%.100s is not a value of the INTEGER partition key %s", raw, key.Name)
 		}
 		return sim.IntegerKey(n), nil
 	case wire.KeyString:
 		var text *string
 		if err := json.Unmarshal(raw, &text); err != nil || text == nil || !utf8.Valid(raw) {
-			return "", badRequest("%.100s is no value of the STRING partition key %s", raw, key.Name)
+			return "", badRequest("%.100s is not a value of the STRING partition key %s", raw, key.Name)
 		}
 		k = sim.Key(*text)
 	default:
@@ -175,7 +175,7 @@ func readKey(key wire.KeyColumn, raw json.RawMessage) (sim.Key, error) {
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&b); err != nil || b.Binary == nil {
-			return "", badRequest(`%.100s is no value of the BINARY partition key %s: write {"binary": "base64"}`, raw, key.Name)
+			return "", badRequest(`%.100s is not a value of the BINARY partition key %s: write {"binary": "base64"}`, raw, key.Name)
 		}
 		k = sim.Key(*b.Binary)
 	}

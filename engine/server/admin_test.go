@@ -41,26 +41,26 @@ func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
 		{"POST", "/_engine/tables/no/simulate", `{}`, 404, "no such table"},
 		{"POST", "/_engine/tables/no/move", `{"partition":0}`, 404, "no such table"},
 		{"POST", split, `{"evn":1}`, 400, `unknown field \"evn\"`},
-		{"POST", split, `{"even":1} {}`, 400, "more after the object"},
+		{"POST", split, `{"even":1} {}`, 400, "data follows the object"},
 		{"POST", split, `{}`, 400, "give one of"},
 		{"POST", split, `{"even":1,"keys":["a"]}`, 400, "give one of"},
 		{"POST", split, `{"even":3}`, 400, "no rows"},
 		{"POST", split, `{"even":5000}`, 400, "1 to 4096"},
 		{"POST", split, `{"even":2,"partitions":3}`, 400, "goes with"},
 		{"POST", split, `{"keys":[]}`, 400, "empty"},
-		{"POST", split, `{"keys":[5]}`, 400, "5 is no value of the STRING partition key pk1"},
-		{"POST", split, `{"keys":[null]}`, 400, "no value"},
+		{"POST", split, `{"keys":[5]}`, 400, "5 is not a value of the STRING partition key pk1"},
+		{"POST", split, `{"keys":[null]}`, 400, "not a value"},
 		{"POST", split, `{"keys":["` + strings.Repeat("a", 1025) + `"]}`, 400, "at most 1024 bytes"},
 		{"POST", split, `{"keys":["a"],"unavailable_ms":-1}`, 400, "unavailable_ms"},
 		{"POST", simulate, `{"jitter":2}`, 400, "jitter is too large"},
-		{"POST", simulate, `{"slow":{"x":1}}`, 400, "no partition number"},
+		{"POST", simulate, `{"slow":{"x":1}}`, 400, "not a partition number"},
 		{"POST", simulate, `[]`, 400, "read the request's JSON"},
 		{"POST", simulate, `{"latency_ms":1e300}`, 400, "latency is too large"},
 		{"POST", "/_engine/tables/t/move", `{}`, 400, "is missing"},
 		{"POST", "/_engine/tables/t/move", `{"partition":1}`, 400, "partition 1 is not in 0…0"},
 		{"POST", "/_engine/tables/t/move", `{"partition":0,"unavailable_ms":1e9}`, 400, "unavailable_ms"},
 		{"POST", faults, `{"rate":2}`, 400, "0…1"},
-		{"POST", faults, `{"rate":1,"kinds":["x"]}`, 400, "none of"},
+		{"POST", faults, `{"rate":1,"kinds":["x"]}`, 400, "unknown fault"},
 		{"POST", faults, `{"kinds":["refuse"]}`, 400, "is missing"},
 		{"POST", faults, `{"rate":1,"plan":[]}`, 400, "or"},
 		{"POST", faults, `{"rate":1,"operations":["Explode"]}`, 400, "no operation"},
@@ -192,7 +192,7 @@ func TestTheSampleOfTheDefaultsCutsLaterTables(t *testing.T) {
 	conformance.True(t, len(b) == 1 && b[0] == sim.IntegerKey(20), "%q", b)
 	b = s.sim.present("texts").Bounds(time.Now())
 	conformance.True(t, len(b) == 1 && b[0] == "20", "%q", b)
-	if err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}); err == nil || !strings.Contains(err.Error(), `sample line 1: "x" is no value of the INTEGER`) {
+	if err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}); err == nil || !strings.Contains(err.Error(), `sample line 1: "x" is not a value of the INTEGER`) {
 		t.Errorf("%v", err)
 	}
 	other := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}})

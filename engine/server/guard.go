@@ -129,7 +129,7 @@ func (s *Server) mayAdminister(r *http.Request) error {
 		return nil
 	}
 	if a, err := netip.ParseAddrPort(r.RemoteAddr); r.TLS == nil && (err != nil || !a.Addr().Unmap().IsLoopback()) {
-		return &adminError{http.StatusForbidden, "clients of other machines are refused, for this server has a secret and speaks no TLS"}
+		return &adminError{http.StatusForbidden, "clients on other machines are refused, because this server has a secret but no TLS"}
 	}
 	id, secret, _ := r.BasicAuth()
 	if subtle.ConstantTimeCompare([]byte(id), []byte(s.o.AccessKeyID))&subtle.ConstantTimeCompare([]byte(secret), []byte(s.o.AccessKeySecret)) != 1 {

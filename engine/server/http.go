@@ -284,7 +284,7 @@ func borrowRequest(r *http.Request) (*request, error) {
 		if int64(len(b.view)) == r.ContentLength {
 			return &request{method: r.Method, path: r.URL.Path, header: r.Header, body: b.view}, nil
 		}
-		return nil, errors.New("the request's body is not as long as its ContentLength")
+		return nil, errors.New("the length of the request's body differs from its ContentLength")
 	}
 	q := head(r)
 	return q, q.read(r, nil)

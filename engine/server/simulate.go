@@ -55,7 +55,7 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 		return err
 	}
 	if table != "" && c.Choices != (store.Choices{}) {
-		return errors.New("choices and the delay of indexes hold for all tables; name none")
+		return errors.New("choices and the index delay apply to all tables; name no table")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ func textKey(key wire.KeyColumn, text string) (sim.Key, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return "", fmt.Errorf("%q is no value of the INTEGER partition key %s", text, key.Name)
+		return "", fmt.Errorf("%q is not a value of the INTEGER partition key %s", text, key.Name)
 	}
 	return sim.IntegerKey(n), nil
 }
@@ -279,7 +279,7 @@ func (m *Simulator) Split(ctx context.Context, table string, c Cut) error {
 			return err
 		}
 		if rows == 0 && c.Even > 1 {
-			return fmt.Errorf("table %s has no rows to cut it evenly at; give keys or a sample", table)
+			return fmt.Errorf("table %s has no rows for an even cut; give keys or a sample", table)
 		}
 		keys := cellKeys(cells)
 		above := slices.DeleteFunc(slices.Clone(keys), func(k sim.Key) bool { return k == keys[0] })

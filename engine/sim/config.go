@@ -158,7 +158,7 @@ func (c *Config) Check() error {
 		{"pre-split", c.Answers.PreSplit, []string{PreSplitHeard, PreSplitIgnored, PreSplitRefused}},
 	} {
 		if choice.value != "" && !slices.Contains(choice.of, choice.value) {
-			return fmt.Errorf("%s %q is none of %s", choice.name, choice.value, strings.Join(choice.of, ", "))
+			return fmt.Errorf("unknown %s %q; want one of %s", choice.name, choice.value, strings.Join(choice.of, ", "))
 		}
 	}
 	if c.AutoSplit.Load > 0 && c.PartitionUnits == 0 {

@@ -121,7 +121,7 @@ func TestWrongConfigurationsAreNamed(t *testing.T) {
 		"slow: the share of partition 1 must be above 0 and at most 1, not 2":                            {PartitionUnits: 1, Slow: map[int]float64{1: 2}},
 		"slow partitions need a partition capacity":                                                      {Slow: map[int]float64{1: 0.5}},
 		"splitting by load needs a partition capacity":                                                   {AutoSplit: AutoSplit{Load: 0.5}},
-		`throttle code "x" is none of OTSNotEnoughCapacityUnit, OTSCapacityUnitExhausted, OTSServerBusy`: {ThrottleCode: "x"},
+		`unknown throttle code "x"; want one of OTSNotEnoughCapacityUnit, OTSCapacityUnitExhausted, OTSServerBusy`: {ThrottleCode: "x"},
 		"splits every must be at least a millisecond":                                                    {Splits: Splits{Every: 1}},
 		"latency must not be negative":                                                                   {Latency: -1},
 		"burst is too large":                                                                             {Burst: math.MaxInt64},

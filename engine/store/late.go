@@ -60,7 +60,7 @@ func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wir
 	// A crash leaves the changes or their results.
 	return s.rewrite(ctx, from, to, func(b *pebble.Batch, key, value []byte) (more bool, err error) {
 		if len(value) < 8 {
-			return false, fmt.Errorf("a change of an index is damaged")
+			return false, fmt.Errorf("an index change is damaged")
 		}
 		if int64(binary.BigEndian.Uint64(value)) > until {
 			return false, nil

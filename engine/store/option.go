@@ -41,7 +41,7 @@ func (s *Store) UpdateDefined(ctx context.Context, r *wire.DefinedColumns) *wire
 	for _, x := range m.Indexes {
 		for _, name := range r.Delete {
 			if x.has(name) {
-				return wire.Invalid("Defined column '%s' is one of index '%s'.", name, x.Name)
+				return wire.Invalid("Defined column '%s' is used by index '%s'.", name, x.Name)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func (s *Store) loadTables() error {
 	}
 	created, err := readNumber(s.db, createdKey, 8)
 	if err != nil {
-		return fmt.Errorf("read when the last table was made: %w", err)
+		return fmt.Errorf("read the creation time of the last table: %w", err)
 	}
 	s.nextID, s.lastCreated = max(1, uint32(next)), int64(created)
 	from, to := []byte{spaceTables}, []byte{spaceTables + 1}

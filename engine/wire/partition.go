@@ -58,7 +58,7 @@ func (r *CreateTable) checkPartitions() *Error {
 func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 	typ, value, rest, ok := ReadVariant(b)
 	if !ok || len(rest) > 0 {
-		return Cell{}, Invalid("Invalid partition range: the bound is no value.")
+		return Cell{}, Invalid("Invalid partition range: the bound is not a value.")
 	}
 	c := Cell{Name: []byte(r.Key[0].Name), Type: typ, Value: value}
 	if typ == InfMin || typ == InfMax {

@@ -109,7 +109,7 @@ func (j *Job) KeepDivision(dir string, division []byte) error {
 		return nil
 	}
 	if err := atomicfile.WriteBytes(filepath.Join(dir, DivisionFile), atomicfile.Options{Perm: 0o600}, division); err != nil {
-		return fmt.Errorf("keep how the input is divided: %w", err)
+		return fmt.Errorf("keep the division of the input: %w", err)
 	}
 	j.Division = sumOf(division)
 	return nil

@@ -37,17 +37,17 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 	if !slices.ContainsFunc(r.From, open.IsDatabase) {
 		for option, given := range map[string]bool{"query": r.Query != "", "require-snapshot": r.RequireSnapshot} {
 			if given {
-				return nil, plan.Usagef("--%s is for tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", option)
+				return nil, plan.Usagef("--%s applies only to tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", option)
 			}
 		}
 		return nil, nil
 	}
 	if len(r.From) > 1 {
-		return nil, plan.Usagef("a table of a database is read by itself; give no other input beside it")
+		return nil, plan.Usagef("a database table cannot be loaded together with other inputs; load it separately")
 	}
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {
-			return nil, plan.Usagef("--%s: it says how text is read, and a database gives its values types; leave it out", o.Name)
+			return nil, plan.Usagef("--%s: it is for text inputs, and the values of a database have types; leave it out", o.Name)
 		}
 	}
 	cfg, err := open.Config(r.From[0], r.Query)
@@ -55,7 +55,7 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 		return nil, plan.Usagef("%v", err)
 	}
 	if cfg.Shards != nil && r.JobDir != "" {
-		return nil, plan.Usagef("%s: shards are loaded by one process; many machines load each shard by itself", r.From[0])
+		return nil, plan.Usagef("%s: shards are loaded by one process; to use many machines, load each shard separately", r.From[0])
 	}
 	memory := cmp.Or(r.Memory, options.DefaultMemory())
 	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows, cfg.Whole = memory/4, r.RetryFor, r.MaxRowsPerSecond, r.RequireSnapshot
@@ -125,7 +125,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		}
 	} else {
 		if len(cfg.Target.Key) == 0 && len(key) > table.MaxKeyColumns {
-			return plan.Usagef("the primary key of the source has %d columns, and a table here takes 1 to %d: make one of several with --pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
+			return plan.Usagef("the source's primary key has %d columns, but a table takes 1 to %d: combine several with --pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
 				len(key), table.MaxKeyColumns, columns[key[0]].Name, columns[key[1]].Name)
 		}
 		l.proposeKey(cfg, columns, key)
@@ -154,7 +154,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: name})
 			text += fmt.Sprintf(" --pk %s:%s", suggest.Arg(name), columns[k].Type)
 		}
-		l.say.Note("the new table's primary key is that of the source:%s", text)
+		l.say.Note("the new table gets the source's primary key:%s", text)
 	}
 	for i := range cfg.Target.Key {
 		k := &cfg.Target.Key[i]
@@ -184,11 +184,11 @@ func (l *Load) Ended(r *pipeline.Report) {
 	switch {
 	case r.Consistent == nil:
 	case !*r.Consistent:
-		l.say.Warn("the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots))
+		l.say.Warn("the rows are not from one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots))
 	case r.Read == 0: // an empty table, or a load that failed before its first row
 	case r.State != pipeline.StateFinished:
-		l.say.Line("all rows that were read are of one snapshot of the source")
+		l.say.Line("all rows read are from one snapshot of the source")
 	default:
-		l.say.Line("all rows are of one snapshot of the source")
+		l.say.Line("all rows are from one snapshot of the source")
 	}
 }

@@ -364,7 +364,7 @@ func (t *turns) parse(p *parser) func(context.Context, *job) {
 }
 
 // errChanged is why a changed section is not loaded.
-var errChanged = errors.New("they are not what they were when the load looked at them first")
+var errChanged = errors.New("they have changed since the load first read them")
 
 // loadSection returns the section of a job as splits, if it has not changed.
 func (p *parser) loadSection(ctx context.Context, j *job) ([]source.Split, error) {
@@ -413,6 +413,6 @@ func changed(j *job, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("read %s: records %d to %d: %w; records after them may be loaded, for the order of reading is not that of the file",
+	return fmt.Errorf("read %s: records %d to %d: %w; later records may already be loaded, because the file is not read in order",
 		j.source.Name, s.Record+1, s.Record+s.Records, err)
 }

@@ -382,7 +382,7 @@ func (o *Point) ReadOrder(planned *plan.Plan) error {
 	}
 	for _, s := range o.Order {
 		if s.Source+s.Sources > len(planned.Sources) {
-			return fmt.Errorf("read the order of reading: it is that of %d inputs, and there are %d; "+source.StartOver, s.Source+s.Sources, len(planned.Sources))
+			return fmt.Errorf("read the order of reading: it is for %d inputs, but there are %d; "+source.StartOver, s.Source+s.Sources, len(planned.Sources))
 		}
 	}
 	return nil

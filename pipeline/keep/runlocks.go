@@ -138,7 +138,7 @@ func unfinished(runs []foundRun, err error) (string, error) {
 	for _, r := range runs {
 		switch {
 		case r.unfit != nil:
-			return "", fmt.Errorf("this load has an unfinished run, which cannot be resumed: %w", r.unfit)
+			return "", fmt.Errorf("this load has an unfinished run that cannot be resumed: %w", r.unfit)
 		case r.job.ReplacedBy != "":
 		case checkpoint.Exists(r.path):
 			found = append(found, r.path)

@@ -112,7 +112,7 @@ func (o *Point) SameTables(planned *plan.Plan, admin *client.Admin) error {
 }
 
 func tableGone(run, name string) error {
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s was dropped, with the rows that the run has written; "+source.StartOver, run, name)}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s was dropped with the rows that the run had written; "+source.StartOver, run, name)}
 }
 
 func tableReplaced(run string, why error) error {
@@ -124,7 +124,7 @@ func (t *TableIDs) Confirm(admin *client.Admin) error {
 	for _, name := range slices.Sorted(maps.Keys(t.Known())) {
 		now, err := admin.Describe(name)
 		if errors.Is(err, client.ErrNoTable) {
-			return fmt.Errorf("table %s was dropped, with the rows that the load has written", name)
+			return fmt.Errorf("table %s was dropped with the rows that the load had written", name)
 		}
 		if err != nil {
 			return fmt.Errorf("check whether table %s is the one that was written to: %w", name, err)

@@ -45,7 +45,7 @@ const ReturnedBytes = "returned_bytes"
 func OpenReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
 	place, err := atomicfile.Find(path)
 	if err == nil && place.Stream {
-		err = &atomicfile.RefusedError{Path: path, Why: "is not a file, and the keys are read again when a load resumes; name a file"}
+		err = &atomicfile.RefusedError{Path: path, Why: "is not a file, but resuming a load reads the keys again; name a file"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keep returned keys: %w", err)

@@ -67,7 +67,7 @@ func (l *Tables) Add(name string) (isNew bool, err error) {
 		return false, nil
 	}
 	if len(l.Wanted) >= l.max {
-		return false, fmt.Errorf("table %s would be one more than --max-tables %d; raise it if that many are meant, or check --table", name, l.max)
+		return false, fmt.Errorf("table %s would exceed --max-tables %d; raise it if that many are intended, or check --table", name, l.max)
 	}
 	l.Wanted[name] = true
 	return true, nil

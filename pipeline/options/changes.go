@@ -12,15 +12,15 @@ import (
 // notOfChanges are the options with which a load of changes cannot keep its promise: each row ends as the changes of
 // its key leave it, in order, however often they are repeated.
 var notOfChanges = []struct{ name, why string }{
-	{"condition", "a change that is repeated would meet what it has written itself"},
-	{"when", "a change that is left out is a row that differs"},
-	{"max-errors", "a change that is left out is a row that differs"},
-	{"limit", "a load that ends in the middle of changes would be taken for a whole one"},
-	{"set", "a change need not have the columns that the value is made of"},
+	{"condition", "a repeated change would meet its own earlier write"},
+	{"when", "a skipped change leaves a row that differs"},
+	{"max-errors", "a skipped change leaves a row that differs"},
+	{"limit", "a load that ends in the middle of changes would be mistaken for a complete one"},
+	{"set", "a change may lack the columns that the value is computed from"},
 	{"version-column", "a change that deletes a row or a column has no version"},
-	{"accept-changed-input", "changes that were not read would be taken for those that were"},
-	{"age-policy", "a change that deletes a row need not have the column that says its age"},
-	{"verify", "a stream of changes is not what its table is in the end; compare the table with its source"},
+	{"accept-changed-input", "changes that were not read would be mistaken for those that were"},
+	{"age-policy", "a change that deletes a row may lack the column that says its age"},
+	{"verify", "a stream of changes does not show the final table; compare the table with its source"},
 }
 
 // ops are the operations of change records, by the values of --op-column. Programs write the first letter or a word:
@@ -43,9 +43,9 @@ func checkChanges(asked *Request) error {
 	}
 	switch {
 	case asked.Order == "none":
-		return fmt.Errorf("--mode changes with --order none: changes of a row count in their order; leave it out")
+		return fmt.Errorf("--mode changes with --order none: changes of a row must be applied in order; leave it out")
 	case plan.IsTemplate(asked.Table):
-		return fmt.Errorf("--mode changes into table %s: a change that deletes a row need not have the column that names its table; load into one table", asked.Table)
+		return fmt.Errorf("--mode changes into table %s: a change that deletes a row may lack the column that names its table; load into one table", asked.Table)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 	}
 	if text := r.Now; text != "" {
 		if cfg.Target.PolicyNow, err = time.Parse(time.RFC3339, text); err != nil {
-			return fmt.Errorf("--now %q: want a time as in RFC 3339", text)
+			return fmt.Errorf("--now %q: want an RFC 3339 time", text)
 		}
 	}
 	cfg.Target.Policy, err = lifecycle.Read(r.AgePolicy)

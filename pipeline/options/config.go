@@ -35,7 +35,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 	cfg.Write.Marks = pipeline.Marks{ReturnedKeys: r.ReturnedKeys, Column: r.MarkColumn, LookFirst: r.LookFirst, AtLeastOnce: r.AtLeastOnce}
 	cfg.Lanes.Concurrency, cfg.Lanes.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
 	if r.DryRun && r.Verify {
-		return cfg, plan.Usagef("--verify: a dry run writes nothing that could be compared")
+		return cfg, plan.Usagef("--verify: a dry run writes nothing to compare")
 	}
 	if err := table.CheckTimeToLive(r.TTL); err != nil {
 		return cfg, plan.Usagef("--ttl %d: %v", r.TTL, err)

@@ -47,7 +47,7 @@ func Define(texts []string, to *plan.Target) error {
 			}
 		}
 		if slices.ContainsFunc(to.Indexes, func(i table.Index) bool { return i.Name == m[2] }) {
-			return fmt.Errorf("--define %q: there is an index %s already", text, m[2])
+			return fmt.Errorf("--define %q: index %s is already defined", text, m[2])
 		}
 		to.Indexes = append(to.Indexes, table.Index{Name: m[2], Local: m[1] != "", Key: key, Columns: columns})
 	}
@@ -64,9 +64,9 @@ func definedColumns(text, list string, to *plan.Target) (names []string, err err
 		case col.Name == "" || col.Expr != "" || col.Auto:
 			return nil, fmt.Errorf("--define %q: %q is not the name of a column; %s", text, one, WantDefine)
 		case slices.Contains(names, col.Name):
-			return nil, fmt.Errorf("--define %q: column %s comes twice", text, col.Name)
+			return nil, fmt.Errorf("--define %q: column %s is named twice", text, col.Name)
 		case was != table.Null && col.Type != table.Null && was != col.Type:
-			return nil, fmt.Errorf("--define %q: column %s is %s elsewhere", text, col.Name, was)
+			return nil, fmt.Errorf("--define %q: column %s has the type %s elsewhere", text, col.Name, was)
 		case col.Type != table.Null || was == table.Null:
 			to.Defined[col.Name] = col.Type
 		}

@@ -33,7 +33,7 @@ func Speed(r *Request, cfg *pipeline.Config) (err error) {
 		l.Memory = DefaultMemory()
 	}
 	if l.Memory < MinMemory {
-		return fmt.Errorf("--memory %gMiB: a load needs 16MiB at least", float64(l.Memory)/(1<<20))
+		return fmt.Errorf("--memory %gMiB: a load needs at least 16MiB", float64(l.Memory)/(1<<20))
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func ParseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a size: want bytes, such as 128MiB, 1GiB, 512M or 4096", text)
 	}
 	if n *= unit; n >= math.MaxInt64 {
-		return 0, fmt.Errorf("%q is too large a size", text)
+		return 0, fmt.Errorf("size %q is too large", text)
 	}
 	return int64(n), nil
 }

@@ -44,7 +44,7 @@ func (p *planner) takeKey() {
 	for i, k := range key {
 		text[i] = fmt.Sprintf("--pk %s:%s", k.Name, k.Type)
 	}
-	p.plan.Notes = append(p.plan.Notes, "the new table's primary key is that of the source: "+strings.Join(text, " "))
+	p.plan.Notes = append(p.plan.Notes, "the new table gets the source's primary key: "+strings.Join(text, " "))
 }
 
 // declaredType is the type that the sources' schemas declare for a column; Null if they differ or lack one.

@@ -256,14 +256,14 @@ func (p *planner) checkGlobal() error {
 	if err != nil || !global {
 		return err
 	}
-	what, remedy := "the cells of this source have timestamps of their own", "load an export without them, as CSV, JSON lines or Parquet"
+	what, remedy := "the cells of this source have their own timestamps", "load an export without them, as CSV, JSON lines or Parquet"
 	switch {
 	case version != "":
-		what, remedy = "--version-column "+version+" gives them others", "leave it out"
+		what, remedy = "--version-column "+version+" sets others", "leave it out"
 	case !p.plan.Wide:
-		what, remedy = "updates of a table with several versions get others", "give --mode put"
+		what, remedy = "updates of a table with several versions set others", "give --mode put"
 	}
-	return usagef("table %s is a global table, in which the service itself gives cells their timestamps, and %s; %s", p.plan.table.Name, what, remedy)
+	return usagef("table %s is a global table, where the service sets the timestamps of cells, but %s; %s", p.plan.table.Name, what, remedy)
 }
 
 // checkCounts refuses columns that cannot be added exactly.

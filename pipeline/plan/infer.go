@@ -102,7 +102,7 @@ func (p *planner) noKeyType(name string) error {
 	if p.sampled.bad != nil {
 		first = fmt.Sprintf(" (the first: %v)", p.sampled.bad)
 	}
-	return usagef("primary-key column %s of a new table: no record that was looked at has a value for it%s, so its type is not known; give --pk %s:TYPE",
+	return usagef("primary-key column %s of a new table: no sampled record has a value for it%s, so its type is unknown; give --pk %s:TYPE",
 		name, first, name)
 }
 
@@ -321,7 +321,7 @@ func (p *planner) checkWidth() error {
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {
 		return nil
 	}
-	return usagef("%s has %d columns beside the primary key, and a row has at most %d; choose some with --columns, or exclude some with --exclude",
+	return usagef("%s has %d columns besides the primary key, but a row has at most %d; choose some with --columns, or exclude some with --exclude",
 		p.plan.Sources[0].Name, n, table.MaxColumns)
 }
 

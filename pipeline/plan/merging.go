@@ -29,7 +29,7 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	if len(keys) > 0 {
 		such = ", as with " + strings.Join(keys, ", ")
 	}
-	return usagef("%d of the %d rows of %s would be lost: several rows would get one key%s; add columns of the source's key to that of the table",
+	return usagef("%d of the %d rows of %s would be lost: several rows would get one key%s; add columns of the source's key to the table's key",
 		rows, of, strings.Join(r.ShownInputs(), ", "), such)
 }
 
@@ -156,5 +156,5 @@ func (p *planner) keepRows(ctx context.Context) error {
 	if len(r.Columns.Keys) > 0 {
 		how += "; what is computed counts where it is made by text, pad, desc, reverse, splice or sha256(…, 32) (docs/keys.md)"
 	}
-	return usagef("%s, and the key of table %s would not tell them apart; %s", m.Text(), r.Target.Table, how)
+	return usagef("%s, and the key of table %s would not distinguish them; %s", m.Text(), r.Target.Table, how)
 }

@@ -195,5 +195,5 @@ func (p *planner) checkChanged() error {
 	if p.request.Mode != table.Changes || versions <= 1 {
 		return nil
 	}
-	return usagef("--mode changes: table %s keeps %d versions of each cell, and a change that is repeated would be another one; load into a table that keeps one", p.request.Target.Table, versions)
+	return usagef("--mode changes: table %s keeps %d versions of each cell, and a repeated change would add one; load into a table that keeps one", p.request.Target.Table, versions)
 }

@@ -253,7 +253,7 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 			return cannotLoad(ctx, err)
 		}
 		if len(division) > source.MaxDivision {
-			return usagef("%s is divided into parts that take %d bytes to name, and a run keeps at most %d; load it in several runs",
+			return usagef("the names of the parts of %s take %d bytes, but a run keeps at most %d; load it in several runs",
 				strings.Join(p.request.ShownInputs(), ", "), len(division), source.MaxDivision)
 		}
 	}
@@ -272,7 +272,7 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 	case len(sources) == 0:
 		return &UsageError{Message: strings.Join(p.request.ShownInputs(), ", ") + ": there is nothing to read", Input: true, Nothing: true}
 	case len(sources) > source.MaxSources:
-		return usagef("%s: it has %d parts, and a load takes at most %d; load it in several runs",
+		return usagef("%s has %d parts, but a load takes at most %d; load it in several runs",
 			strings.Join(p.request.ShownInputs(), ", "), len(sources), source.MaxSources)
 	}
 	return nil
@@ -358,7 +358,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 		}
 		if s.Doubt != "" {
 			_ = s.Close() // it was only read
-			return cannotLoad(ctx, fmt.Errorf("read %s: %s; give --no-header, or, if it is one, its names: --no-header --skip-lines 1 --names A,B", s.Name, s.Doubt))
+			return cannotLoad(ctx, fmt.Errorf("read %s: %s; give --no-header or, if it is a header, its names: --no-header --skip-lines 1 --names A,B", s.Name, s.Doubt))
 		}
 		files = append(files, s)
 		// Thousands of inputs must not hold thousands of open files.

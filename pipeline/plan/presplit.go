@@ -48,7 +48,7 @@ func (p *planner) settlePreSplit() error {
 			return nil
 		}
 		if slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return !s.Anywhere() }) {
-			p.plan.Notes = append(p.plan.Notes, "the new table begins with one partition, for only the beginning of an input can be looked at (compressed, re-encoded or remote)")
+			p.plan.Notes = append(p.plan.Notes, "the new table begins with one partition, because only the beginning of an input can be read in advance (compressed, re-encoded or remote)")
 			return nil
 		}
 	}

@@ -92,7 +92,7 @@ func TestATemplateIsANameOfAFile(t *testing.T) {
 }
 
 func TestAPolicyThatKeepsOldRowsInNoFolderIsRefused(t *testing.T) {
-	for last, want := range map[string]string{"{archive: 'OSS://bucket/old'}": "in a store of objects", "{drop: true}": "leaves out no rows by their age"} {
+	for last, want := range map[string]string{"{archive: 'OSS://bucket/old'}": "in an object store", "{drop: true}": "omits no rows by age"} {
 		policy := conformance.Try(lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- "+last+"\n"))).Must(t)
 		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
 		r.Target.Table, r.Target.Policy = "t_{month(at)}", policy
@@ -215,7 +215,7 @@ func wide(columns, values int) string {
 
 func TestInputsWithoutARowThatFitsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	for _, columns := range []int{1025, 20_000} {
-		refused(t, ask(file(t, "a.csv", wide(columns, columns))), nil, fmt.Sprintf("has %d columns beside the primary key, and a row has at most 1024", columns))
+		refused(t, ask(file(t, "a.csv", wide(columns, columns))), nil, fmt.Sprintf("has %d columns besides the primary key, but a row has at most 1024", columns))
 	}
 	makes(t, ask(file(t, "a.csv", wide(1024, 1024))), nil)
 	makes(t, ask(file(t, "a.csv", wide(3000, 1024))), nil) // records lack most of the columns

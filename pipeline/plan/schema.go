@@ -184,6 +184,6 @@ func indexText(name string, names []string) string {
 	if n == 1 {
 		indexes, them = "a secondary index", "it"
 	}
-	return fmt.Sprintf("table %s has %s (%s): a row that costs one write unit without costs %d write units and %d read units with %s, and the load is slower for it; a load is faster if the indexes are dropped before it and created after it",
+	return fmt.Sprintf("table %s has %s (%s): a row of one write unit costs %d write units and %d read units with %s, and slows the load; a load is faster if the indexes are dropped before it and created after it",
 		name, indexes, strings.Join(names, ", "), 1+n, n, them)
 }

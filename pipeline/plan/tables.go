@@ -181,9 +181,9 @@ func (p *planner) settleTables() error {
 		last := target.Policy.Classes[len(target.Policy.Classes)-1]
 		switch {
 		case last.Drop:
-			return usagef("--age-policy: the policy drops old tables, and a load leaves out no rows by their age; give it a copy of the policy whose last class is {}")
+			return usagef("--age-policy: the policy drops old tables, but a load omits no rows by age; give it a copy of the policy with {} as the last class")
 		case last.Remote():
-			return usagef("--age-policy: a load writes old rows to files in a folder, and the archive of the policy is in a store of objects; give the load a copy of the policy with a folder, or without the class with archive")
+			return usagef("--age-policy: a load archives old rows in a folder, but the policy's archive is in an object store; give the load a copy of the policy with a folder, or without the class with archive")
 		}
 		if last.Archives() && p.request.Mode == table.Delete {
 			return usagef("--age-policy: old rows are written to the archive, and --mode delete writes none; leave it out, or give a policy without an archive")
@@ -448,10 +448,10 @@ func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, mad
 		return nil, made, err
 	}
 	if !slices.Equal(t.Key, p.Schema.Key) {
-		return nil, made, fmt.Errorf("table %s has the primary key %s, and the load's is %s; all tables of %s need the same", name, keyText(t.Key), keyText(p.Schema.Key), p.Tables.Text)
+		return nil, made, fmt.Errorf("table %s has the primary key %s, but the load's is %s; all tables of %s need the same", name, keyText(t.Key), keyText(p.Schema.Key), p.Tables.Text)
 	}
 	if t.MaxVersions > 1 && p.Request.Mode == table.Update && !p.Restamp {
-		return nil, made, fmt.Errorf("table %s keeps %d versions of a cell, and others of %s one; load it separately", name, t.MaxVersions, p.Tables.Text)
+		return nil, made, fmt.Errorf("table %s keeps %d versions of a cell, but others of %s keep one; load it separately", name, t.MaxVersions, p.Tables.Text)
 	}
 	return t, made, nil
 }

@@ -165,7 +165,7 @@ func (p *planner) settleDefined() error {
 	t := &p.request.Target
 	switch asked := t.Asked.Columns != ""; {
 	case asked && p.plan.Tables != nil:
-		return usagef("--define: tables of an expression are made while rows come; make them first with tsimport table create")
+		return usagef("--define: tables named by an expression are created during the load; create them first with tsimport table create")
 	case !asked || !p.plan.Create:
 		return nil
 	}
@@ -182,11 +182,11 @@ func (p *planner) settleDefined() error {
 		case slices.ContainsFunc(p.plan.Schema.Key, func(k table.KeyColumn) bool { return k.Name == name }):
 			delete(t.Defined, name) // an index may name it
 		case given == table.Null && (has == nil || has.Type == table.Null):
-			return usagef("--define: the type of column %s is not known; give it, such as %s:string", name, name)
+			return usagef("--define: the type of column %s is unknown; give it, such as %s:string", name, name)
 		case given == table.Null:
 			t.Defined[name] = has.Type
 		case has != nil && has.Type != table.Null && has.Type != given:
-			return usagef("--define: column %s is to be %s, and is loaded as %s; give both the same type", name, given, has.Type)
+			return usagef("--define: column %s is defined as %s but loaded as %s; give both the same type", name, given, has.Type)
 		case has != nil:
 			has.Type, has.Exact = given, true
 		}
@@ -201,11 +201,11 @@ func (p *planner) settleDefined() error {
 func (p *planner) namesAreFree(indexes []table.Index) error {
 	for _, i := range indexes {
 		if _, err := p.admin.Describe(i.Name); err == nil || i.Name == p.request.Target.Table {
-			return usagef("index %s: the instance has a table or an index of that name already; give it another name", i.Name)
+			return usagef("index %s: the instance already has a table or an index with that name; give it another name", i.Name)
 		} else if !errors.Is(err, client.ErrNoTable) {
 			return err
 		}
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row that is in the index costs at least one write unit", i))
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row in the index costs at least one write unit", i))
 	}
 	return nil
 }
@@ -226,10 +226,10 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 			return err
 		}
 		if len(i.Key) > table.MaxKeyColumns || len(i.Columns) > maxDefined {
-			return usagef("index %s: an index names at most %d columns in its key and %d beside it", i.Name, table.MaxKeyColumns, maxDefined)
+			return usagef("index %s: an index has at most %d key columns and %d other columns", i.Name, table.MaxKeyColumns, maxDefined)
 		}
 		if i.Local && i.Key[0] != key[0].Name {
-			return usagef("local index %s: its key begins with %s; a local index is of one partition key, so it begins with %s", i.Name, i.Key[0], key[0].Name)
+			return usagef("local index %s: its key begins with %s, but must begin with the partition key, %s", i.Name, i.Key[0], key[0].Name)
 		}
 		for _, name := range i.Key {
 			if of, defined := t.Defined[name]; defined && !of.KeyType() {
@@ -237,7 +237,7 @@ func CheckIndexes(t *Target, key []table.KeyColumn) error {
 			}
 		}
 		if slices.ContainsFunc(i.Columns, func(name string) bool { return slices.Contains(i.Key, name) }) {
-			return usagef("index %s: a column of its key is named among those that it keeps too; leave it out there", i.Name)
+			return usagef("index %s: a key column is repeated among its other columns; leave it out there", i.Name)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ func (p *planner) checkWide() error {
 			p.plan.Wide = wide
 		}
 		if wide != p.plan.Wide {
-			return usagef("the records of one of %s and %s describe themselves and those of the other do not; load them apart", p.plan.Sources[0].Name, s.Name)
+			return usagef("only one of %s and %s has self-describing records; load them separately", p.plan.Sources[0].Name, s.Name)
 		}
 	}
 	return nil
@@ -148,10 +148,10 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 	}
 	switch {
 	case slices.ContainsFunc(p.Schema.Key, func(k table.KeyColumn) bool { return k.Name == column }):
-		why.Message = "the record has a cell of the name of a primary-key column; use --rename or --exclude"
+		why.Message = "the record has a cell with the name of a primary-key column; use --rename or --exclude"
 		return why
 	case column == p.Mark:
-		why.Message = "the record has a cell of the name of the marks; give them another with --mark-column, or use --rename or --exclude"
+		why.Message = "the record has a cell with the name of the marks; give them another name with --mark-column, or use --rename or --exclude"
 		return why
 	}
 	return nil

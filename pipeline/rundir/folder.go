@@ -138,7 +138,7 @@ func (e *FolderError) Error() string {
 	if !e.lasts() {
 		return fmt.Sprintf("%s: %v", e.What, e.Err)
 	}
-	return fmt.Sprintf("%s: %v; name a folder that can be written to with --run-dir, or give the command in one", e.What, e.Err)
+	return fmt.Sprintf("%s: %v; name a writable folder with --run-dir, or run the command in one", e.What, e.Err)
 }
 
 func (e *FolderError) Unwrap() error { return e.Err }

@@ -41,7 +41,7 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	switch {
 	case err != nil:
 	case size < keep:
-		err = fmt.Errorf("open journal %s: it has %d bytes, and the run wrote %d; it was changed meanwhile", path, size, keep)
+		err = fmt.Errorf("open journal %s: it has %d bytes, but the run wrote %d; it was changed meanwhile", path, size, keep)
 	default:
 		if err = file.Truncate(keep); err == nil {
 			_, err = file.Seek(keep, io.SeekStart)

@@ -50,7 +50,7 @@ func holdFile(name string) (free func() error, err error) {
 		}
 		_ = os.Remove(aside)
 	}
-	return nil, fmt.Errorf("make %s: other processes do so too", name)
+	return nil, fmt.Errorf("make %s: other processes are making it too", name)
 }
 
 // alive reports whether a process of this machine is running.

@@ -90,7 +90,7 @@ func Remove(path string, still func() bool, last ...string) (removed bool, err e
 			err = releaseErr
 		}
 		if _, statErr := os.Lstat(path); removed && err == nil && !errors.Is(statErr, fs.ErrNotExist) {
-			err = fmt.Errorf("remove run %s: something was put into it meanwhile", path)
+			err = fmt.Errorf("remove run %s: files were added to it meanwhile", path)
 		}
 	}()
 	if !still() {

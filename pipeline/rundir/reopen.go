@@ -86,7 +86,7 @@ func (f *Folder) setAsideOne(name string, sums map[string]uint32) error {
 		return err
 	}
 	if filepath.Base(name) == ReasonsFile {
-		return fmt.Errorf("%s has changed since the run wrote it; put it back, or start over with --fresh", name)
+		return fmt.Errorf("%s has changed since the run wrote it; restore it, or start over with --fresh", name)
 	}
 	aside, err := moveAside(name, editedMark)
 	f.edited = append(f.edited, aside)
@@ -149,7 +149,7 @@ func (f *Folder) cutBack(name string) (*os.File, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && info.Size() < length {
-		err = fmt.Errorf("%s has %d bytes, %d were written; put it back, or start over with --fresh", name, info.Size(), length)
+		err = fmt.Errorf("%s has %d bytes, but %d were written; restore it, or start over with --fresh", name, info.Size(), length)
 	}
 	if err == nil {
 		err = file.Truncate(length)

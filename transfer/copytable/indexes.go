@@ -38,7 +38,7 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 			to.Name = renamed
 		}
 		target.Indexes = append(target.Indexes, *to)
-		notes = append(notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row that is in the index costs at least one write unit", to))
+		notes = append(notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row in the index costs at least one write unit", to))
 	}
 	return notes, nil
 }

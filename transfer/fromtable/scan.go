@@ -85,7 +85,7 @@ func parseSince(text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.UnixMilli() <= 0 {
-		return t, plan.Usagef("--since %q: want a time as in RFC 3339, such as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
+		return t, plan.Usagef("--since %q: want an RFC 3339 time, such as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
 	}
 	return t.UTC(), nil
 }

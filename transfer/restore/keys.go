@@ -95,7 +95,7 @@ func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.
 	for _, i := range cfg.Target.Indexes {
 		switch _, err := at.Describe(i.Name); {
 		case err == nil:
-			return nil, plan.Usagef("index %s: the instance has a table or an index of that name already; give it another name with --rename-index %s=NAME, or make the table first with tsimport table create, without indexes", i.Name, i.Name)
+			return nil, plan.Usagef("index %s: the instance already has a table or an index with that name; give it another name with --rename-index %s=NAME, or make the table first with tsimport table create, without indexes", i.Name, i.Name)
 		case !errors.Is(err, client.ErrNoTable):
 			return nil, err
 		}

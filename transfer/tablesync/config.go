@@ -72,7 +72,7 @@ func (c *Config) check() error {
 	case c.IfUnchanged && c.Delete:
 		return plan.Usagef("--if-unchanged with --delete: a row is deleted by its key alone, whatever others have made of it meanwhile; give only one of them")
 	case c.IfUnchanged && l.Write.When != nil:
-		return plan.Usagef("--if-unchanged with --when: the service says that a condition failed, not which of the two; leave one of them out")
+		return plan.Usagef("--if-unchanged with --when: the service does not say which of the two failed; leave one of them out")
 	case plan.IsTemplate(l.Target.Table), l.Target.Policy != nil:
 		return plan.Usagef("--table %s: sync works on one table; sync each one by itself, with the inputs that belong to it", l.Target.Table)
 	case c.Delete && l.Limits.Records > 0:

@@ -132,7 +132,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		return nil, plan.Usagef("--mode increment: a table of sums cannot be compared with records that were added to it")
 	}
 	if request.Mode == table.Changes {
-		return nil, plan.Usagef("--mode changes: a stream of changes is not what its table is in the end; compare the table with its source")
+		return nil, plan.Usagef("--mode changes: a stream of changes does not show the final table; compare the table with its source")
 	}
 	var tables []*target
 	switch {

@@ -183,7 +183,7 @@ func TestBadFilesDoNotBlockOthers(t *testing.T) {
 		"sums": {added, []night{
 			{map[string]string{"in/a.csv": "id,n\n1,1\n2,2\n", "in/b.csv.gz": cut}, stops, 2, "", "1,1 2,2 8,8 9,9", ""},
 			{map[string]string{"in/a.csv": "id,n\n1,1\n2,2\n3,3\n"}, "", 2, "--accept-changed-input", "1,1 2,2 8,8 9,9", ""},
-			{nil, "--accept-changed-input", 2, "put it back", "", ""},
+			{nil, "--accept-changed-input", 2, "restore the old content", "", ""},
 			{map[string]string{"in/a.csv": "id,n\n1,1\n2,2\n"}, "", 3, "b.csv.gz", "1,1 2,2 8,8 9,9", "b.csv.gz"},
 		}},
 	} {

@@ -321,7 +321,7 @@ func TestDialectFlagsAreParsedOrRefused(t *testing.T) {
 		`--delimiter ; --quote ' --escape \`:     "",
 		`--delimiter \x01 --quote none`:          "",
 		"--dialect auto":                         "",
-		"--dialect auto --delimiter ;":           "give either it or them",
+		"--dialect auto --delimiter ;":           "leave out either it or them",
 		"--dialect oracle":                       "want auto, mysql",
 		"--delimiter ,, --quote ab":              "--quote",
 		`--delimiter \q`:                         "--delimiter",

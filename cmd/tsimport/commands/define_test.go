@@ -24,24 +24,24 @@ func TestNewTableHasItsDefinedIndexes(t *testing.T) {
 	conformance.Equal(t, tsimport(0, "export", "-t", "own", "-q"), "id,city,note\n1,HZ,x\n2,SH,\n3,HZ,y\n", "index")
 	holds(t, tsimport(0, "load", "p.csv", "-t", "p", "--define", "column x:string"), "the table exists: the options for a new table")
 	for _, c := range []struct{ define, want string }{
-		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"}, {"column a,", "column"}, {"index i(city,city)", "comes twice"},
-		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is not known"}, {"column city:integer", "is loaded as string"}, {"index i(price)", "column price is double"},
-		{"local index i(city)", "it begins with id"}, {"index i(city) city", "leave it out there"}, {"index p(city)", "has a table or an index of that name"}, {"index q(city)", "has a table or an index of that name"}, {"index i(city,age,price,note,id)", "at most 4 columns"},
+		{"index i", "want 'column NAME"}, {"index i()", "want 'column NAME"}, {"column a=b", "is not the name of a column"}, {"column a,", "column"}, {"index i(city,city)", "is named twice"},
+		{"index i(city:thing)", "thing"}, {"column nope", "the type of column nope is unknown"}, {"column city:integer", "is loaded as string"}, {"index i(price)", "column price is double"},
+		{"local index i(city)", "must begin with the partition key, id"}, {"index i(city) city", "leave it out there"}, {"index p(city)", "has a table or an index with that name"}, {"index q(city)", "has a table or an index of that name"}, {"index i(city,age,price,note,id)", "at most 4 key columns"},
 	} {
 		holds(t, tsimport(2, with("q", c.define)...), c.want)
 	}
-	holds(t, tsimport(2, with("q", "index i(city)", "index i(age)")...), "there is an index i already")
+	holds(t, tsimport(2, with("q", "index i(city)", "index i(age)")...), "index i is already defined")
 	holds(t, tsimport(2, with("q", "column city:string", "index i(city:binary)")...), "is string elsewhere")
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--max-versions", "2")...), "keeps one version")
 	holds(t, tsimport(2, append(with("q", "index i(city)"), "--ttl", "86400")...), "expire only if it refuses updates")
 	holds(t, tsimport(2, with("q", "index a(city)", "index b(city)", "index c(city)", "index d(city)", "index e(city)", "index f(city)")...), "at most 5")
-	holds(t, tsimport(2, with("q_{city}", "index i(city)")...), "make them first")
+	holds(t, tsimport(2, with("q_{city}", "index i(city)")...), "create them first")
 	tsimport(2, "table", "describe", "q")
 
 	tsimport(0, "table", "create", "z", "--pk", "a:string", "--pk", "b:integer", "--define", "local index lz(a, c:string) d:double", "--define", "column e:binary", "-q")
 	holds(t, tsimport(0, "table", "describe", "z"), "local index lz with the key a, c and the columns d")
 	holds(t, tsimport(2, "table", "create", "y", "--pk", "a:string", "--define", "column c"), "give the type of column c")
-	holds(t, tsimport(2, "table", "create", "y", "--pk", "a:string", "--define", "index z(a)"), "has a table or an index of that name")
+	holds(t, tsimport(2, "table", "create", "y", "--pk", "a:string", "--define", "index z(a)"), "has a table or an index with that name")
 	tsimport(2, "table", "describe", "y")
 }
 

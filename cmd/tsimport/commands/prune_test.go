@@ -293,7 +293,7 @@ func TestResumedRunUsesTheMachinesFlags(t *testing.T) {
 		flags, says string
 		code        int
 	}{
-		{"--quiet --memory 1MiB", "--memory 1MiB: a load needs 16MiB at least", 2},
+		{"--quiet --memory 1MiB", "--memory 1MiB: a load needs at least 16MiB", 2},
 		{"--quiet --status nowhere", "--status nowhere", 2},
 		{"--quiet --memory 64MiB --concurrency 2", "", 0},
 	} {

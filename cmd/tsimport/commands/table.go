@@ -267,7 +267,7 @@ func tableCreate(c *call) error {
 	return withAdmin(c, access{create: true}, func(a *client.Admin, t *target) error {
 		for _, i := range to.Indexes {
 			if _, err := a.Describe(i.Name); err == nil || i.Name == name {
-				return usagef("index %s: the instance has a table or an index of that name already; give it another name", i.Name)
+				return usagef("index %s: the instance already has a table or an index with that name; give it another name", i.Name)
 			}
 		}
 		if err := a.CreateDefined(name, key, d, to.Defined); err != nil {
